@@ -1,0 +1,31 @@
+/**
+ * Time comes in through this interface, so that the whole engine runs in a simulation.
+ *
+ * The one file that reads the system's clock and sets its timers.
+ */
+
+/** Cancels a timer; doing so twice, or after it fired, changes nothing. */
+export type CancelTimer = () => void;
+
+export interface Clock {
+  /** Milliseconds since 1970-01-01T00:00:00Z; may jump either way. */
+  nowMs(): number;
+  /** Milliseconds from an arbitrary start; never goes back. May have a fraction. */
+  monotonicMs(): number;
+  /** Runs `callback` once, `delayMs` from now. Does not keep the process alive. */
+  after(delayMs: number, callback: () => void): CancelTimer;
+  /** Lets other work run: resolves in a later turn of the event loop. */
+  yield(): Promise<void>;
+}
+
+/** The system's clock. */
+export const systemClock: Clock = {
+  nowMs: () => Date.now(),
+  monotonicMs: () => performance.now(),
+  after(delayMs, callback) {
+    const timer = setTimeout(callback, delayMs);
+    timer.unref();
+    return () => clearTimeout(timer);
+  },
+  yield: () => new Promise((resolve) => setImmediate(resolve)),
+};

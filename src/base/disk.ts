@@ -1,0 +1,65 @@
+/**
+ * The disk, as the engine sees it: what a simulation must be able to play.
+ *
+ * Every call is synchronous but {@linkcode DiskFile.sync}, which is the one that takes long.
+ * Nothing is durable before `sync` of the file has resolved, and a name not before `syncDirectory`
+ * of its directory has returned. Implementations: `bun_disk.ts`, and the simulated and recording
+ * disks of the tests.
+ */
+
+/** An open file. Offsets and lengths are bytes. */
+export interface DiskFile {
+  readonly path: string;
+  size(): number;
+  /** Reads up to `into.length` bytes; returns how many there were. @throws {DiskError} */
+  read(into: Uint8Array, offset: number): number;
+  /** Writes all of `bytes`, completing short writes. @throws {DiskError} */
+  write(bytes: Uint8Array, offset: number): void;
+  /** Cuts or extends with zeros. @throws {DiskError} */
+  truncate(length: number): void;
+  /** Makes data written so far durable (fdatasync), off the event loop. Rejects with DiskError. */
+  sync(): Promise<void>;
+  /** The same, in place; for start-up and shutdown. @throws {DiskError} */
+  syncNow(): void;
+  close(): void;
+}
+
+/** Bytes of a published file, mapped or read. */
+export interface MappedFile {
+  /** Aliases the file; read only by agreement. Length 0 once released. */
+  readonly bytes: Uint8Array;
+  /** Unmaps at once; later reads through old views see length 0. */
+  release(): void;
+}
+
+export interface DiskEntry {
+  name: string;
+  isDirectory: boolean;
+}
+
+/** A directory tree. Paths are absolute, or relative to the working directory. */
+export interface Disk {
+  /** @throws {DiskError} ENOENT if missing and not `create`; EEXIST if there and `exclusive`. */
+  open(path: string, options: { create?: boolean; exclusive?: boolean }): DiskFile;
+  /** Maps a file that never changes again. @throws {DiskError} */
+  map(path: string): MappedFile;
+  readFile(path: string): Uint8Array;
+  exists(path: string): boolean;
+  /** File length in bytes, or undefined when there is none. */
+  sizeOf(path: string): number | undefined;
+  list(path: string): DiskEntry[];
+  /** Makes a directory and its parents; one that exists is fine. */
+  makeDirectory(path: string): void;
+  rename(from: string, to: string): void;
+  remove(path: string): void;
+  removeDirectory(path: string): void;
+  /** Makes the names in a directory durable. */
+  syncDirectory(path: string): void;
+  /** Free bytes for this process on the file system of `path`. */
+  freeBytes(path: string): number;
+  /**
+   * Takes the exclusive lock on a file for the life of the process.
+   * @returns A function that releases it, or undefined when another process holds it.
+   */
+  lock(path: string): (() => void) | undefined;
+}

@@ -1,0 +1,143 @@
+/**
+ * What can go wrong without Tidemark having a bug: the closed set of conditions that a client or
+ * a disk can cause, and damage to stored bytes.
+ *
+ * A condition is the machine word of the SQL contract. What it becomes on the wire (code, reason,
+ * status) is one total table in `protocol/error_codes.ts`.
+ */
+
+/** Every failure that a caller can be told about. */
+export type Condition =
+  // the text
+  | "EMPTY_SQL"
+  | "BATCH_PARSE_ERROR"
+  | "INVALID_SQL"
+  | "INVALID_INPUT"
+  | "UNSUPPORTED_FEATURE"
+  | "INVALID_PARAMETER"
+  | "PARAMS_WITH_BATCH"
+  // names and definitions
+  | "INVALID_NAME"
+  | "RESERVED_NAME"
+  | "INVALID_DEFINITION"
+  | "INVALID_OPTION"
+  | "INVALID_QUERY"
+  | "AMBIGUOUS_COLUMN"
+  | "NAMESPACE_NOT_FOUND"
+  | "TABLE_NOT_FOUND"
+  | "COLUMN_NOT_FOUND"
+  | "FUNCTION_NOT_FOUND"
+  | "USER_NOT_FOUND"
+  | "OBJECT_NOT_FOUND"
+  | "ALREADY_EXISTS"
+  | "DEPENDENT_OBJECTS"
+  // values
+  | "TYPE_MISMATCH"
+  | "UNSUPPORTED_TYPE"
+  | "INVALID_VALUE"
+  | "VALUE_TOO_LONG"
+  | "ROW_TOO_LARGE"
+  | "VALUE_OUT_OF_RANGE"
+  | "DIVISION_BY_ZERO"
+  | "DIMENSION_MISMATCH"
+  // constraints
+  | "NOT_NULL_VIOLATION"
+  | "CHECK_VIOLATION"
+  | "DUPLICATE_KEY"
+  | "CARDINALITY_VIOLATION"
+  // rights and operations
+  | "INVALID_OPERATION"
+  | "READ_ONLY_OBJECT"
+  | "SYSTEM_COLUMN"
+  | "SHARED_IMPERSONATION"
+  | "MANAGED_BY_CONFIG"
+  | "WHERE_REQUIRED"
+  | "PERMISSION_DENIED"
+  | "WEAK_PASSWORD"
+  // transactions and budgets
+  | "TRANSACTION_OPEN"
+  | "TRANSACTION_REQUIRED"
+  | "INVALID_TRANSACTION_STATE"
+  | "TRANSACTION_LIMIT"
+  | "SERIALIZATION_FAILURE"
+  | "LIMIT_EXCEEDED"
+  | "MEMORY_EXCEEDED"
+  | "RESULT_TOO_LARGE"
+  | "STATEMENT_TIMEOUT"
+  | "CANCELLED"
+  // files
+  | "MISSING_FILE"
+  | "EXTRA_FILE"
+  | "FILE_TOO_LARGE"
+  | "TOO_MANY_FILES"
+  | "INVALID_MIME_TYPE"
+  | "FILE_NOT_FOUND"
+  // history
+  | "RESUME_EXPIRED"
+  | "INVALID_RESUME"
+  // the machine
+  | "DISK_FULL"
+  | "STORAGE_UNAVAILABLE"
+  | "DATA_DAMAGED"
+  | "COMMIT_UNKNOWN"
+  | "INTERNAL_ERROR";
+
+/** What an error can say besides its condition and message. */
+export interface ErrorDetails {
+  /** 0-based UTF-16 offset into the text of the request. */
+  position?: number;
+  /** What the caller can do about it. */
+  hint?: string;
+  /** 0-based index of the failing statement. */
+  statementIndex?: number;
+  /** For RESUME_EXPIRED: the oldest position that can still be resumed from. */
+  earliestSeq?: number;
+  cause?: unknown;
+}
+
+/** An expected failure. Messages name the object, column, value or limit, and never a secret. */
+export class DatabaseError extends Error {
+  readonly condition: Condition;
+  readonly position: number | undefined;
+  readonly hint: string | undefined;
+  readonly statementIndex: number | undefined;
+  readonly earliestSeq: number | undefined;
+
+  constructor(condition: Condition, message: string, details: ErrorDetails = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    this.name = "DatabaseError";
+    this.condition = condition;
+    this.position = details.position;
+    this.hint = details.hint;
+    this.statementIndex = details.statementIndex;
+    this.earliestSeq = details.earliestSeq;
+  }
+}
+
+/** Stored bytes that are not what was written. Never skipped silently, never repaired by guess. */
+export class CorruptionError extends Error {
+  readonly path: string;
+  /** Byte offset in the file where the damage was noticed. */
+  readonly offset: number;
+
+  constructor(path: string, offset: number, what: string) {
+    super(`Cannot read ${path} at byte ${offset}: ${what}`);
+    this.name = "CorruptionError";
+    this.path = path;
+    this.offset = offset;
+  }
+}
+
+/** A failed disk operation, with the system's own code. */
+export class DiskError extends Error {
+  /** System error word, e.g. "ENOSPC", "EIO", "ENOENT". */
+  readonly code: string;
+  readonly path: string;
+
+  constructor(code: string, path: string, operation: string, cause?: unknown) {
+    super(`Cannot ${operation} ${path}: ${code}`, cause === undefined ? undefined : { cause });
+    this.name = "DiskError";
+    this.code = code;
+    this.path = path;
+  }
+}

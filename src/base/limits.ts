@@ -1,0 +1,26 @@
+/**
+ * Fixed bounds that several layers share, each with its reason. Bounds that an operator may
+ * change are configuration keys instead (`config.ts`).
+ */
+import { assert } from "./assert.ts";
+
+/** Rows in one vector batch: large enough to amortise a call, small enough to stay in L1. */
+export const BATCH_ROWS_MAX = 4096;
+
+/** Rows in one row group. Bounds compaction memory: each input has one row group open. */
+export const ROW_GROUP_ROWS_MAX: number = 16 * BATCH_ROWS_MAX;
+
+/** Bytes of an encoded primary key, so that a key index entry is small and comparable at once. */
+export const KEY_BYTES_MAX = 1024;
+
+/** Columns of a primary key. */
+export const KEY_COLUMNS_MAX = 16;
+
+/** Nesting of parentheses, subqueries and JSON: keeps recursive descent far from the stack's end. */
+export const NESTING_MAX = 128;
+
+/** How long one turn of a scan may hold the event loop before others get it. */
+export const TURN_MS_MAX = 5;
+
+// A row group holds whole batches, so that a scan never crosses its boundary mid-batch.
+assert(ROW_GROUP_ROWS_MAX % BATCH_ROWS_MAX === 0, "a row group holds whole batches");

@@ -1,0 +1,19 @@
+/**
+ * Chance comes in through this interface, so that a simulation repeats from its seed.
+ */
+
+export interface Random {
+  /** Fills and returns a new array of unpredictable bytes. */
+  bytes(count: number): Uint8Array;
+  /** A number in [0, 1) with 53 random bits. */
+  unit(): number;
+}
+
+/** The system's cryptographic source. */
+export const systemRandom: Random = {
+  bytes: (count) => crypto.getRandomValues(new Uint8Array(count)),
+  unit() {
+    const [high = 0, low = 0] = crypto.getRandomValues(new Uint32Array(2));
+    return ((high >>> 5) * 67108864 + (low >>> 6)) / 9007199254740992;
+  },
+};

@@ -1,0 +1,122 @@
+/**
+ * Sequence ids: the one order of everything.
+ *
+ * A seq has 53 bits, so that a JavaScript number and a JSON number hold it exactly:
+ *
+ *     ┌──────────────────────────────────────────┬─────────────┬──────────────────┐
+ *     │ ms since 2026-01-01T00:00:00Z (41 bits)  │ node (b)    │ counter (12 − b) │
+ *     └──────────────────────────────────────────┴─────────────┴──────────────────┘
+ *
+ * The generator is a hybrid logical clock: it follows the clock forward, never goes back with it,
+ * and borrows from the next millisecond when the counter of the current one is used up.
+ */
+import { assert } from "./assert.ts";
+import type { Clock } from "./clock.ts";
+import { DatabaseError } from "./errors.ts";
+
+declare const seqBrand: unique symbol;
+
+/** A sequence id. Made only by {@linkcode SeqGenerator} and {@linkcode seqFromNumber}. */
+export type Seq = number & { readonly [seqBrand]: true };
+
+/** 2026-01-01T00:00:00Z in Unix milliseconds. */
+export const SEQ_EPOCH_MS = 1767225600000;
+
+/** Ids in one millisecond. */
+const LOW_SPAN = 4096;
+
+/** How far ahead of the clock the generator may run before it refuses: one hour. */
+const AHEAD_MS_MAX = 3_600_000;
+
+/** Before every seq. */
+export const SEQ_ZERO: Seq = 0 as Seq;
+
+/** The largest seq that can be. */
+export const SEQ_MAX: Seq = Number.MAX_SAFE_INTEGER as Seq;
+
+/** Accepts a number from outside, or returns undefined when it cannot be a sequence id. */
+export function seqFromNumber(value: number): Seq | undefined {
+  return Number.isSafeInteger(value) && value >= 0 ? (value as Seq) : undefined;
+}
+
+/** Unix milliseconds at which a seq was issued. */
+export function unixMsFromSeq(seq: number): number {
+  return Math.floor(seq / LOW_SPAN) + SEQ_EPOCH_MS;
+}
+
+/** The first seq of a Unix millisecond; 0 for times before the epoch of seqs. */
+export function seqFromUnixMs(unixMs: number): Seq {
+  return Math.max(0, Math.floor(unixMs - SEQ_EPOCH_MS) * LOW_SPAN) as Seq;
+}
+
+export interface SeqGeneratorOptions {
+  clock: Clock;
+  /** This server's number in its cluster, below 2 ** `nodeBits`. */
+  nodeId: number;
+  /** How many of the low 12 bits hold the node id, 0 to 6. */
+  nodeBits: number;
+  /** The highest id ever issued, so that a restart never goes back. */
+  last: Seq;
+}
+
+/** Issues strictly ascending ids. */
+export class SeqGenerator {
+  readonly #clock: Clock;
+  readonly #nodePart: number;
+  readonly #counterSpan: number;
+  #ms: number;
+  #counter: number;
+  #last: Seq;
+
+  constructor({ clock, nodeId, nodeBits, last }: SeqGeneratorOptions) {
+    assert(nodeId < 2 ** nodeBits, "the node id fits its bits");
+    this.#clock = clock;
+    this.#counterSpan = LOW_SPAN / 2 ** nodeBits;
+    this.#nodePart = nodeId * this.#counterSpan;
+    this.#ms = Math.floor(last / LOW_SPAN);
+    // The rest of the last millisecond is given up: its ids may have been issued by another node.
+    this.#counter = last === 0 ? 0 : this.#counterSpan;
+    this.#last = last;
+  }
+
+  /** The highest id issued so far. */
+  get last(): Seq {
+    return this.#last;
+  }
+
+  /**
+   * Issues the next id.
+   *
+   * @throws {DatabaseError} STORAGE_UNAVAILABLE if ids run over an hour ahead of the clock.
+   */
+  next(): Seq {
+    const clockMs = this.#clock.nowMs() - SEQ_EPOCH_MS;
+    if (clockMs > this.#ms) {
+      this.#ms = clockMs;
+      this.#counter = 0;
+    } else if (this.#counter >= this.#counterSpan) {
+      this.#ms += 1;
+      this.#counter = 0;
+      if (this.#ms - clockMs > AHEAD_MS_MAX) {
+        throw new DatabaseError(
+          "STORAGE_UNAVAILABLE",
+          "Cannot issue a sequence id: the system clock is more than an hour behind the newest id",
+          { hint: "set the system clock" },
+        );
+      }
+    }
+    const seq = (this.#ms * LOW_SPAN + this.#nodePart + this.#counter) as Seq;
+    this.#counter += 1;
+    assert(seq > this.#last, "seqs ascend");
+    this.#last = seq;
+    return seq;
+  }
+
+  /** Continues above an id seen elsewhere. */
+  observe(seq: Seq): void {
+    if (seq <= this.#last) return;
+    this.#ms = Math.floor(seq / LOW_SPAN);
+    this.#counter = this.#counterSpan;
+    this.#last = seq;
+  }
+}

@@ -1,0 +1,89 @@
+/**
+ * The catalog, as the layers above see it: names and rules, small, transactional, rarely written.
+ *
+ * Reads are answered from memory. A write returns when its SQLite transaction is durable, then
+ * raises `version`, which plan caches compare. `catalog_database.ts` implements this.
+ */
+import type { Seq } from "../base/seq.ts";
+import type { FileEntry, NamespaceEntry, Role, TableEntry, UserEntry } from "./entries.ts";
+
+export interface NewUser {
+  readonly userId: string;
+  readonly role: Role;
+  readonly email?: string;
+  readonly authType: "password" | "oauth" | "internal";
+  readonly passwordHash?: string;
+  /** JSON text of the OAuth link. */
+  readonly authData?: string;
+}
+
+/** What ALTER USER changes; absent fields stay. Changing password or role raises tokenVersion. */
+export interface UserChange {
+  readonly role?: Role;
+  readonly email?: string;
+  readonly passwordHash?: string;
+  readonly tokenVersion?: number;
+  readonly lastLoginAtMs?: number;
+}
+
+export interface SetupUsers {
+  readonly rootPasswordHash: string;
+  readonly dba: NewUser;
+}
+
+export interface Catalog {
+  /** Raised by every change of namespaces and tables. */
+  readonly version: number;
+
+  namespace(name: string): NamespaceEntry | undefined;
+  namespaces(): readonly NamespaceEntry[];
+  /** @throws {DatabaseError} ALREADY_EXISTS */
+  createNamespace(entry: NamespaceEntry): void;
+  /** The namespace must hold no table. @throws {DatabaseError} NAMESPACE_NOT_FOUND, DEPENDENT_OBJECTS */
+  dropNamespace(name: string): void;
+  changeNamespace(entry: NamespaceEntry): void;
+
+  table(namespace: string, name: string): TableEntry | undefined;
+  tableById(tableId: number): TableEntry | undefined;
+  /** Ordered by namespace and name. */
+  tables(): readonly TableEntry[];
+  nextTableId(): number;
+  /** `seq` is the position of the definition in commit order. @throws {DatabaseError} ALREADY_EXISTS */
+  createTable(entry: TableEntry, seq: Seq): void;
+  /** Replaces the entry with the same tableId; earlier schema versions stay readable. */
+  changeTable(entry: TableEntry, seq: Seq): void;
+  dropTable(tableId: number, seq: Seq): void;
+  /** Every version of a table's schema, ascending. */
+  tableVersions(tableId: number): readonly TableEntry[];
+
+  /** Undropped users only. */
+  user(userId: string): UserEntry | undefined;
+  /** Dropped ones included, ordered by id. */
+  users(): readonly UserEntry[];
+  /** @throws {DatabaseError} ALREADY_EXISTS */
+  createUser(user: NewUser): UserEntry;
+  /** @throws {DatabaseError} USER_NOT_FOUND */
+  changeUser(userId: string, change: UserChange): UserEntry;
+  dropUser(userId: string): void;
+  /** Root's password and the first DBA in one transaction. */
+  setUp(users: SetupUsers): UserEntry;
+  /**
+   * The number that owns a user's rows, for ever. A name used again after DROP USER gets a new one.
+   * @returns undefined when the id has none yet and `create` is not set.
+   */
+  ownerNumber(userId: string, options?: { create?: boolean }): number | undefined;
+  /** The user id behind an owner number. */
+  ownerName(owner: number): string | undefined;
+
+  /** Whether a token id or session id was revoked. */
+  isRevoked(id: string): boolean;
+  /** Remembers a revoked token or session id until `expiresAtMs`. */
+  revoke(id: string, expiresAtMs: number): void;
+
+  file(fileId: string): FileEntry | undefined;
+  files(): readonly FileEntry[];
+  addFiles(entries: readonly FileEntry[]): void;
+  removeFiles(fileIds: readonly string[]): void;
+
+  close(): void;
+}

@@ -1,0 +1,102 @@
+/**
+ * What the catalog holds, as plain values. An entry is never changed in place: every definition
+ * statement makes a new entry and moves the catalog version, so a reader may keep one for the
+ * length of a statement.
+ */
+import type { DataType, Value } from "../types/mod.ts";
+
+export type TableKind = "user" | "shared" | "stream";
+
+export type AccessLevel = "PUBLIC" | "PRIVATE" | "RESTRICTED" | "DBA";
+
+export type Role = "user" | "service" | "dba" | "system";
+
+export interface NamespaceEntry {
+  readonly name: string;
+  /** User id. */
+  readonly owner: string | undefined;
+  readonly options: Readonly<Record<string, string | number | boolean>>;
+  readonly createdAtMs: number;
+}
+
+export interface ColumnEntry {
+  readonly columnId: number;
+  readonly name: string;
+  readonly type: DataType;
+  readonly notNull: boolean;
+  /** DEFAULT as SQL text; absent for none. */
+  readonly defaultSql?: string;
+  /** GENERATED ALWAYS AS IDENTITY: an explicit value is refused. */
+  readonly generatedAlways: boolean;
+  /** What rows read that were written before the column was added. */
+  readonly missing: Value;
+}
+
+export interface CheckEntry {
+  readonly name: string;
+  /** The condition as SQL text, columns by name. Rewritten when a column is renamed. */
+  readonly sql: string;
+}
+
+export interface TableOptions {
+  /** As given, e.g. "rows:1000,interval:60". */
+  readonly flushPolicy?: string;
+  readonly accessLevel?: AccessLevel;
+  readonly storageId?: string;
+  readonly ttlSeconds?: number;
+  readonly deletedRetentionHours?: number;
+  readonly compression?: "auto" | "none" | "zstd";
+}
+
+export interface TableEntry {
+  readonly tableId: number;
+  readonly namespace: string;
+  readonly name: string;
+  readonly kind: TableKind;
+  /** Declared order, dropped ones left out. */
+  readonly columns: readonly ColumnEntry[];
+  /** Column ids in key order. */
+  readonly primaryKey: readonly number[];
+  readonly checks: readonly CheckEntry[];
+  readonly options: TableOptions;
+  readonly schemaVersion: number;
+  /** The next column id, so that a dropped id is never reused. */
+  readonly nextColumnId: number;
+  readonly createdBy: string;
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
+}
+
+export interface UserEntry {
+  /** Login name and id. */
+  readonly userId: string;
+  readonly role: Role;
+  readonly email: string | undefined;
+  readonly authType: "password" | "oauth" | "internal";
+  /** argon2id hash; absent when no password was ever set. Leaves the catalog only towards auth. */
+  readonly passwordHash: string | undefined;
+  /** Raised by everything that ends all tokens of the user. */
+  readonly tokenVersion: number;
+  readonly lastLoginAtMs: number | undefined;
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
+  /** Set by DROP USER. */
+  readonly deletedAtMs: number | undefined;
+}
+
+/** Where the bytes of a FILE cell lie, and which row must still name it. */
+export interface FileEntry {
+  readonly fileId: string;
+  readonly tableId: number;
+  readonly owner: number;
+  readonly columnId: number;
+  /** Primary key of the row, as JSON text of wire cells. */
+  readonly keyJson: string;
+  readonly sub: string;
+  readonly storedName: string;
+  readonly name: string;
+  readonly mime: string;
+  readonly size: number;
+  readonly sha256: string;
+  readonly createdAtMs: number;
+}

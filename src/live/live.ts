@@ -1,0 +1,88 @@
+/**
+ * Live queries, as the server sees them. `live_engine.ts` implements this.
+ *
+ * A subscription is a cursor over `_seq`: there is no buffer of changes, so a slow client costs a
+ * position, not a queue. The engine calls the sink in the turn in which a message is ready; a sink
+ * that is over its budget says so, and the engine waits for `resume` before it reads on.
+ */
+import type { Principal } from "../auth/mod.ts";
+import type { Seq } from "../base/seq.ts";
+import type { DataMessage, ErrorMessage, SubscriptionSpec } from "../protocol/mod.ts";
+
+/** A data message that many sockets may share: each encoding is made once, by whoever needs it. */
+export interface SharedMessage {
+  readonly message: DataMessage;
+  /** Encoded forms by format word, filled by the server's frames. */
+  readonly encoded: Map<string, string | Uint8Array>;
+}
+
+/** Where the messages of one connection go. */
+export interface LiveSink {
+  /**
+   * Takes a message, always. Returns false when the socket's queue is now over its budget: the
+   * engine then sends nothing more to this sink until `LiveSubscription.resume`.
+   */
+  send(message: SharedMessage): boolean;
+  /** The subscription is over; the message says why. Always taken. */
+  end(message: ErrorMessage): void;
+}
+
+export interface LiveSubscription {
+  readonly id: string;
+  readonly state: "loading" | "ready" | "ended";
+  /** Everything up to here has been sent; undefined while the first batch is not complete. */
+  readonly position: Seq | undefined;
+  /** Asks for one more batch; counted while loading, ignored after. */
+  nextBatch(): void;
+  /** The socket has room again. */
+  resume(): void;
+  /** Ends it without a message. */
+  close(): void;
+}
+
+/** What `system.live` shows of one subscription. */
+export interface LiveInfo {
+  readonly liveId: string;
+  readonly subscriptionId: string;
+  readonly userId: string;
+  readonly tableId: number;
+  readonly query: string;
+  readonly status: string;
+  readonly changes: number;
+  readonly lastSeq: number | undefined;
+  readonly createdAtMs: number;
+  readonly lastUpdateMs: number | undefined;
+  readonly connectionId: string;
+}
+
+/** Refuses a subscription. `message` is ready to be sent; its `subscription_id` is set. */
+export class SubscriptionError extends Error {
+  readonly response: ErrorMessage;
+
+  constructor(response: ErrorMessage) {
+    super(response.message);
+    this.name = "SubscriptionError";
+    this.response = response;
+  }
+}
+
+export interface LiveEngine {
+  /**
+   * Opens a live query: sends the ack and, unless live only, the first batch, in this turn.
+   *
+   * @throws {SubscriptionError} If it cannot be.
+   */
+  subscribe(options: {
+    principal: Principal;
+    spec: SubscriptionSpec;
+    sink: LiveSink;
+    connectionId: string;
+  }): LiveSubscription;
+  /** How many subscriptions a user has, over all connections. */
+  countOfUser(userId: string): number;
+  subscriptions(): readonly LiveInfo[];
+  /** KILL LIVE QUERY. Returns false when there is none. */
+  kill(liveId: string): boolean;
+  /** Ends every subscription with SHUTTING_DOWN. */
+  shutdown(): void;
+}

@@ -1,0 +1,11 @@
+/**
+ * Subscriptions: cursors that wake.
+ */
+export {
+  type LiveEngine,
+  type LiveInfo,
+  type LiveSink,
+  type LiveSubscription,
+  type SharedMessage,
+  SubscriptionError,
+} from "./live.ts";

@@ -1,0 +1,105 @@
+/**
+ * SQL, as the layers above see it: requests in, result entries out; and the plan of a live query.
+ * `session.ts` implements {@linkcode SqlEngine}.
+ */
+import type { Principal } from "../auth/mod.ts";
+import type { DatabaseError } from "../base/errors.ts";
+import type { SchemaField } from "../protocol/mod.ts";
+import type { Batch, DataType, Vector } from "../types/mod.ts";
+
+/** A file part of a multipart request. */
+export interface UploadedFile {
+  /** Original file name. */
+  readonly name: string;
+  readonly mime: string;
+  readonly bytes: Uint8Array;
+}
+
+/** A parameter as it came: numbers keep their digits. */
+export type Parameter = null | boolean | string | { readonly number: string };
+
+export interface SqlRequest {
+  readonly sql: string;
+  readonly params: readonly Parameter[];
+  /** Namespace of unqualified names; "default" when absent. */
+  readonly namespace?: string;
+  readonly timeoutMs?: number;
+  /** Parse, bind and authorise only. */
+  readonly check?: boolean;
+  /** Upload parts by placeholder name; present for multipart requests only. */
+  readonly files?: ReadonlyMap<string, UploadedFile>;
+  /** Address of the caller, for SUBSCRIBE TO's answer and the audit log. */
+  readonly baseUrl?: string;
+}
+
+/** One entry of `results`. */
+export interface StatementResult {
+  /** With `rows`, for statements that yield rows. */
+  readonly schema?: readonly SchemaField[];
+  /** Wire cells in schema order; JSON.stringify writes them as they must be. */
+  readonly rows?: readonly (readonly unknown[])[];
+  readonly rowCount: number;
+  readonly message?: string;
+  readonly asUser: string;
+  readonly lastSeq?: number | null;
+}
+
+export interface SqlResponse {
+  /** Statements that completed, in order. */
+  readonly results: readonly StatementResult[];
+  /** Why the request stopped; its `statementIndex` is set. */
+  readonly error?: DatabaseError;
+}
+
+export interface SqlEngine {
+  /** Never throws an expected failure: those are in `error`. */
+  execute(principal: Principal, request: SqlRequest): Promise<SqlResponse>;
+  /** @throws {DatabaseError} INVALID_SQL, UNSUPPORTED_FEATURE, TABLE_NOT_FOUND, PERMISSION_DENIED … */
+  planLive(principal: Principal, request: LiveRequest): LivePlan;
+}
+
+export interface LiveRequest {
+  readonly sql: string;
+  readonly params: readonly Parameter[];
+  readonly namespace?: string;
+}
+
+/** An expression ready to run. The same code serves SELECT, snapshot, replay and live filter. */
+export interface CompiledExpression {
+  readonly type: DataType;
+  /** One value a row of `batch`. @throws {DatabaseError} What the expression raises on a row. */
+  evaluate(batch: Batch): Vector;
+}
+
+/** A live query, bound: what to read of each version and what to make of it. */
+export interface LivePlan {
+  readonly tableId: number;
+  /** Table name as shown: "ns.table". */
+  readonly tableName: string;
+  /** Whose rows: an account number, or SHARED_OWNER. Decided by the binder from the principal. */
+  readonly owner: number;
+  readonly schemaVersion: number;
+  /** Columns that filter and projections read, as storage knows them; the batch has this order. */
+  readonly columnIds: readonly number[];
+  /** Keeps a row where it is true; undefined keeps all. */
+  readonly filter: CompiledExpression | undefined;
+  /** One for each field. Primary key and `_seq` are among them. */
+  readonly projections: readonly CompiledExpression[];
+  readonly fields: readonly SchemaField[];
+  /** The SQL type of each field, for making cells. */
+  readonly fieldTypes: readonly DataType[];
+  /** Which fields are primary key columns. */
+  readonly keyFieldIndexes: readonly number[];
+  /** Which field is `_seq`. */
+  readonly seqFieldIndex: number;
+  /** Plans with the same fingerprint, owner and table give the same messages. */
+  readonly fingerprint: string;
+  /** A conjunct `column = constant` of the filter: rows with another value cannot match. */
+  readonly equality: { readonly columnId: number; readonly value: string | number } | undefined;
+  /** The query projects `*`, so a new column ends it. */
+  readonly hasStar: boolean;
+  /** Columns named anywhere in the query, by id. */
+  readonly namedColumnIds: readonly number[];
+  /** Rights, asked again when definitions change: false ends the subscription. */
+  mayRead(): boolean;
+}

@@ -1,0 +1,76 @@
+/**
+ * What a scalar function is: names, argument types, result type, and how to compute one value.
+ *
+ * Functions are looked up by `registry.ts`. A function sees values in the form of
+ * `types/value.ts`, already cast to the parameter types of the overload chosen.
+ */
+import type { DataType, Value } from "../../types/mod.ts";
+
+/** What a function may ask of its surroundings. Fixed for the length of a statement. */
+export interface CallContext {
+  /** Time of the statement, or of BEGIN inside a transaction: microseconds since 1970, UTC. */
+  readonly nowMicros: number;
+  readonly userId: string;
+  readonly sessionUserId: string;
+  readonly role: string;
+  readonly namespace: string;
+  readonly version: string;
+  /** The clock now, in microseconds, for clock_timestamp(). */
+  clockMicros(): number;
+  snowflakeId(): number;
+  randomBytes(count: number): Uint8Array;
+  randomUnit(): number;
+}
+
+/**
+ * A parameter's type: one data type, or a family.
+ * - any: every type; unknown becomes text
+ * - numeric: any numeric type, passed as it is
+ * - integer: smallint, int or bigint, passed as it is
+ * - json: json or jsonb
+ * - array: any array
+ * - element: the element type of the `array` argument
+ * - same: all arguments of this kind are cast to their common type (GREATEST, COALESCE)
+ */
+export type ParameterType =
+  | DataType
+  | "any"
+  | "numeric"
+  | "integer"
+  | "json"
+  | "array"
+  | "element"
+  | "same";
+
+export type Volatility = "immutable" | "stable" | "volatile";
+
+export interface Overload {
+  readonly parameters: readonly ParameterType[];
+  /** How many of `parameters` may be left out, from the right; default 0. */
+  readonly optionalCount?: number;
+  /** Further arguments of this type may follow. */
+  readonly variadic?: ParameterType;
+  /** A function of the argument types after casting. */
+  readonly result: DataType | ((argumentTypes: readonly DataType[]) => DataType);
+  readonly volatility: Volatility;
+  /** Called also when an argument is NULL; otherwise a NULL argument gives NULL uncalled. */
+  readonly seesNull?: boolean;
+  /** @throws {DatabaseError} VALUE_OUT_OF_RANGE, INVALID_VALUE, … */
+  evaluate(values: readonly Value[], call: CallContext, types: readonly DataType[]): Value;
+}
+
+export interface ScalarFunction {
+  /** Lower case. */
+  readonly name: string;
+  readonly overloads: readonly Overload[];
+}
+
+/** How one operator works on two (or, prefix, one) typed operands. */
+export interface OperatorForm {
+  /** Types to which the operands are cast first. */
+  readonly operands: readonly DataType[];
+  readonly result: DataType;
+  readonly seesNull?: boolean;
+  /** @throws {DatabaseError} DIVISION_BY_ZERO, VALUE_OUT_OF_RANGE, … */
+  evaluate(values: readonly Value[]): Value;
+}

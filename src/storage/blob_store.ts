@@ -1,0 +1,45 @@
+/**
+ * Uploaded files: bytes beside the rows that refer to them.
+ *
+ * A blob is staged under tmp/, made durable, and then moved to its stored name before the row that
+ * names it commits; a blob without a row is swept later, a row without a blob cannot be.
+ *
+ *     files/<table id>/<owner>/<sub>/<stored name>
+ */
+import type { Disk } from "../base/disk.ts";
+
+/** Where a blob lies. Numbers and names that the server made: nothing here comes from a client. */
+export interface BlobPath {
+  readonly tableId: number;
+  readonly owner: number;
+  /** f0001, f0002, … */
+  readonly sub: string;
+  readonly storedName: string;
+}
+
+export interface StagedBlob {
+  readonly size: number;
+  /** Lower-case hex. */
+  readonly sha256: string;
+  /** Moves the bytes to their place and makes the name durable. */
+  publish(path: BlobPath): void;
+  /** Removes the staged bytes, or the published ones when the row did not commit. */
+  discard(): void;
+}
+
+export interface BlobStore {
+  /** Writes bytes under tmp/ and syncs them. @throws {DiskError} */
+  stage(bytes: Uint8Array): Promise<StagedBlob>;
+  /** File system path of a published blob, for streaming; undefined when it is missing. */
+  locate(path: BlobPath): string | undefined;
+  remove(path: BlobPath): void;
+  /** Removes every blob of a table. */
+  removeTable(tableId: number): void;
+}
+
+/** The type of the constructor function in `local_blob_store.ts`. */
+export interface BlobStoreOptions {
+  readonly disk: Disk;
+  readonly dataPath: string;
+  readonly random: { bytes(count: number): Uint8Array };
+}

@@ -1,0 +1,56 @@
+/**
+ * The manifest: which segments and deletion vectors are live. Storage owns this interface; the
+ * catalog implements it in its database, so that publishing is one transaction.
+ */
+import type { Seq } from "../base/seq.ts";
+
+/** One live segment file. */
+export interface SegmentEntry {
+  readonly segmentId: number;
+  readonly tableId: number;
+  readonly minSeq: Seq;
+  readonly maxSeq: Seq;
+  /** Versions in the file, tombstones included. */
+  readonly rowCount: number;
+  /** File length, checked before the file is mapped. */
+  readonly bytes: number;
+  /** Generation of its deletion vector file; 0 for none. */
+  readonly deletionGeneration: number;
+  readonly createdAtMs: number;
+  readonly quarantined: boolean;
+}
+
+/** What storage remembers about a table beside its segments. */
+export interface TableState {
+  readonly tableId: number;
+  /** Every version at or below this is in a segment; recovery skips it in the log. */
+  readonly flushedSeq: Seq;
+  /** Exact replay is possible from this position on. */
+  readonly lowWaterSeq: Seq;
+  readonly lastFlushedAtMs: number;
+}
+
+export interface ManifestState {
+  readonly segments: readonly SegmentEntry[];
+  readonly tables: readonly TableState[];
+}
+
+/** Applied whole or not at all. */
+export interface ManifestChange {
+  readonly addSegments?: readonly SegmentEntry[];
+  /** Replaces entries with the same id, e.g. a new deletion generation. */
+  readonly changeSegments?: readonly SegmentEntry[];
+  readonly removeSegmentIds?: readonly number[];
+  readonly tables?: readonly TableState[];
+  readonly removeTableIds?: readonly number[];
+}
+
+export interface Manifest {
+  load(): ManifestState;
+  /** One durable transaction: when this returns, a crash does not undo it. */
+  publish(change: ManifestChange): void;
+  /** A segment id that was never used before, also not before a crash. */
+  nextSegmentId(): number;
+  /** Highest seq that the manifest or the catalog knows; no id at or below it is issued again. */
+  highestSeq(): Seq;
+}

@@ -1,0 +1,254 @@
+/**
+ * The store, as the layers above see it: an ordered stream of row versions, read with a bound.
+ *
+ * - A row version is one state of one row under one seq; it never changes. It names the version
+ *   that it replaces (`prev`, 0 for none) and the last seq of the commit that wrote it.
+ * - A tombstone is the version that says deleted; it keeps the last values.
+ * - A version is current at S if its seq is at most S and it was not replaced at or before S.
+ * - `apply` is the only place that assigns a seq. It runs without an await, so commit order, seq
+ *   order and file order are one order.
+ * - Nobody above storage sees a version above `visibleSeq`, but for a DML statement, which reads
+ *   and writes at `appliedSeq` within one turn of the event loop.
+ *
+ * `local_store.ts` implements this over a {@linkcode Disk}.
+ */
+import type { Seq } from "../base/seq.ts";
+import type { DataType, Row, Value, Vector } from "../types/mod.ts";
+
+/** The owner of every row of a SHARED table. */
+export const SHARED_OWNER = 0;
+
+/** Column id under which scans yield the seq of a version, as f64. */
+export const SEQ_COLUMN_ID = -1;
+
+/** Column id under which scans yield whether a version is a tombstone, as bool. */
+export const DELETED_COLUMN_ID = -2;
+
+export interface StoredColumn {
+  /** Never reused within a table; survives a rename. 1 or more. */
+  readonly columnId: number;
+  readonly name: string;
+  readonly type: DataType;
+  /** What versions written before the column was added read. */
+  readonly missing: Value;
+}
+
+/** What the store must know about a table. Replaced as a whole by ALTER TABLE. */
+export interface TableDefinition {
+  readonly tableId: number;
+  /** "namespace.table", for messages. */
+  readonly name: string;
+  /** Declared columns in order; the order of `Row` in {@linkcode TableWrite}. */
+  readonly columns: readonly StoredColumn[];
+  readonly keyColumnIds: readonly number[];
+  readonly flush: FlushPolicy;
+  /** How long replaced versions and tombstones stay readable, in milliseconds. */
+  readonly historyMs: number;
+}
+
+export interface FlushPolicy {
+  /** Flush when this many row versions of the table are buffered. */
+  readonly rowsMax: number;
+  /** Flush when the oldest buffered row version is this old. */
+  readonly ageMsMax: number;
+}
+
+/** Rows of one owner written alike. */
+export interface TableWrite {
+  readonly tableId: number;
+  /** Account number, or SHARED_OWNER. */
+  readonly owner: number;
+  /**
+   * - insert: the key must have no live row.
+   * - update: the key has a live row, which these values replace.
+   * - delete: the key has a live row; the values are its last ones.
+   */
+  readonly operation: "insert" | "update" | "delete";
+  /** Values in the order of the definition's columns, coerced and checked. Taken over. */
+  readonly rows: readonly Row[];
+}
+
+/** What one commit writes; applied whole or not at all. Seqs ascend in the order given. */
+export interface WriteBatch {
+  readonly writes: readonly TableWrite[];
+  /**
+   * For a transaction: the snapshot it read. A key with a version above it fails the batch.
+   * Absent for a statement that read at `appliedSeq` in this very turn.
+   */
+  readonly snapshotSeq?: Seq;
+}
+
+export interface Commit {
+  /** Lowest and highest seq assigned. */
+  readonly firstSeq: Seq;
+  readonly lastSeq: Seq;
+}
+
+/** Inclusive numeric bounds of a column; lets a scan skip row groups by their zone maps. */
+export interface ColumnRange {
+  readonly columnId: number;
+  /** -Infinity for none. */
+  readonly min: number;
+  /** Infinity for none. */
+  readonly max: number;
+}
+
+export interface ScanOptions {
+  readonly owner: number;
+  /** Inclusive: rows current at this seq. */
+  readonly upTo: Seq;
+  /** Exclusive lower bound on the seq of a row, for `WHERE _seq > n`; default 0. */
+  readonly after?: Seq;
+  /** What each batch holds, in this order; may name SEQ_COLUMN_ID and DELETED_COLUMN_ID. */
+  readonly columnIds: readonly number[];
+  /** Row groups that cannot hold a row within all of these may be skipped. */
+  readonly ranges?: readonly ColumnRange[];
+  /** Also yields the newest tombstone of each key without a live row. Default false. */
+  readonly withTombstones?: boolean;
+  /** Largest number of rows in one batch, 1 to ROW_GROUP_ROWS_MAX; default BATCH_ROWS_MAX. */
+  readonly batchRows?: number;
+}
+
+export interface ScanBatch {
+  readonly rowCount: number;
+  /** As `columnIds`; valid until the next call of `next` or `close`. */
+  readonly columns: readonly Vector[];
+}
+
+/** Ends by `close`, which must be called, and which lets the files it pinned go. */
+export interface Scan {
+  /** Rows in ascending seq, 1 or more, or undefined once and for ever at the end. */
+  next(): ScanBatch | undefined;
+  close(): void;
+  /** Row groups read and skipped so far, for EXPLAIN ANALYZE. */
+  readonly groupsRead: number;
+  readonly groupsPruned: number;
+}
+
+export interface ChangesOptions {
+  readonly owner: number;
+  /** Exclusive: the last seq already seen. */
+  readonly after: Seq;
+  /** Inclusive, at most `visibleSeq`. */
+  readonly upTo: Seq;
+  readonly columnIds: readonly number[];
+  /** Largest number of versions in one batch; default BATCH_ROWS_MAX. */
+  readonly batchRows?: number;
+}
+
+/** Versions in ascending seq, each beside the version that it replaced. */
+export interface ChangeBatch {
+  readonly rowCount: number;
+  readonly seqs: Float64Array;
+  /** Last seq of the commit that wrote the version. */
+  readonly commitSeqs: Float64Array;
+  /** Seq of the replaced version (tombstones count), 0 for none. */
+  readonly prevs: Float64Array;
+  /** 1 for a tombstone. */
+  readonly deleted: Uint8Array;
+  /** 1 where the replaced version is there and is not a tombstone: `oldColumns` is then valid. */
+  readonly hasOld: Uint8Array;
+  readonly columns: readonly Vector[];
+  /** The replaced versions' values; NULL where `hasOld` is 0. */
+  readonly oldColumns: readonly Vector[];
+}
+
+export interface ChangeScan {
+  next(): ChangeBatch | undefined;
+  close(): void;
+}
+
+export interface LookupOptions {
+  readonly owner: number;
+  /** Key values in the order of `keyColumnIds`, none NULL. */
+  readonly key: Row;
+  readonly upTo: Seq;
+  readonly columnIds: readonly number[];
+}
+
+/** One partition that a commit changed. */
+export interface ChangedPartition {
+  readonly tableId: number;
+  readonly owner: number;
+}
+
+/** Called in the turn in which `visibleSeq` moved, before waiting writers are answered. */
+export type OnVisible = (changed: readonly ChangedPartition[], visibleSeq: Seq) => void;
+
+export interface FlushResult {
+  /** Row versions written; 0 when there was nothing to flush. */
+  readonly versions: number;
+  readonly bytes: number;
+}
+
+export interface TableStats {
+  /** Live rows of all owners, or of one. */
+  readonly liveRows: number;
+  readonly unflushedVersions: number;
+  readonly segments: number;
+  readonly bytes: number;
+  readonly memoryBytes: number;
+  readonly minSeq: number;
+  readonly maxSeq: number;
+  readonly lastFlushedAtMs: number | undefined;
+}
+
+export interface SegmentInfo {
+  readonly segmentId: number;
+  readonly tableId: number;
+  readonly minSeq: number;
+  readonly maxSeq: number;
+  readonly rowCount: number;
+  readonly bytes: number;
+  readonly createdAtMs: number;
+  readonly status: "live" | "quarantined";
+}
+
+export interface Store {
+  /** Highest durable seq. */
+  readonly visibleSeq: Seq;
+  /** Highest seq applied in memory, durable or not. */
+  readonly appliedSeq: Seq;
+  /** Set once, before the first commit. */
+  onVisible: OnVisible;
+
+  /** Makes a table known, or changes its definition. Its data, if it has any, is already here. */
+  defineTable(definition: TableDefinition): void;
+  /** Forgets a table; its files go once no reader pins them. */
+  dropTable(tableId: number): void;
+
+  /**
+   * Checks keys, assigns seqs, appends to memory and to the log. All or nothing, in this turn.
+   *
+   * @throws {DatabaseError} DUPLICATE_KEY, SERIALIZATION_FAILURE, DISK_FULL (read-only mode),
+   * ROW_TOO_LARGE.
+   */
+  apply(batch: WriteBatch): Commit;
+  /**
+   * Resolves when everything up to `seq` is durable and visible.
+   * Rejects with COMMIT_UNKNOWN, or DISK_FULL when the group was taken back.
+   */
+  durable(seq: Seq): Promise<void>;
+
+  scan(tableId: number, options: ScanOptions): Scan;
+  changes(tableId: number, options: ChangesOptions): ChangeScan;
+  /** The live row of a key at a seq, or undefined. */
+  lookup(tableId: number, options: LookupOptions): Row | undefined;
+  /** A resume from a position below this cannot be answered exactly; 0 while nothing was lost. */
+  earliestSeq(tableId: number, owner: number): Seq;
+  /** Live rows at `visibleSeq`; of one owner, or of all when `owner` is undefined. */
+  liveRowCount(tableId: number, owner: number | undefined): number;
+
+  /** Writes the unflushed versions of a table to a segment now. */
+  flush(tableId: number): Promise<FlushResult>;
+  stats(tableId: number): TableStats;
+  segments(): readonly SegmentInfo[];
+
+  /** Assigns a seq to a definition (CREATE, ALTER, DROP), in commit order with the rows. */
+  issueSeq(): Seq;
+  /** An id with the layout of a seq from a generator of its own: ascending, never repeated. */
+  snowflakeId(): number;
+
+  /** Flushes nothing, syncs the log, and lets go of all files. */
+  close(): Promise<void>;
+}

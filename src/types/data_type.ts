@@ -1,0 +1,123 @@
+/**
+ * The data types of SQL: a closed union, with what every layer must know about each.
+ *
+ * A parameter that changes which values fit (precision, scale, length, dimensions) is part of the
+ * type. `interval`, `array` and `unknown` are types of expressions only; no column has them.
+ * `unknown` is the type of an untyped literal, of NULL and of a parameter before its context is
+ * known.
+ */
+
+export type DataType =
+  | { readonly kind: "boolean" }
+  | { readonly kind: "smallint" }
+  | { readonly kind: "int" }
+  | { readonly kind: "bigint" }
+  | { readonly kind: "float" }
+  | { readonly kind: "double" }
+  | { readonly kind: "decimal"; readonly precision: number; readonly scale: number }
+  /** `lengthMax` counts code points; absent for TEXT. */
+  | { readonly kind: "text"; readonly lengthMax?: number }
+  /** JSON keeps its text; `binary` is JSONB, whose text is canonical. */
+  | { readonly kind: "json"; readonly binary: boolean }
+  | { readonly kind: "timestamp"; readonly digits?: number }
+  | { readonly kind: "datetime"; readonly digits?: number }
+  | { readonly kind: "date" }
+  | { readonly kind: "time"; readonly digits?: number }
+  | { readonly kind: "uuid" }
+  | { readonly kind: "bytes" }
+  | { readonly kind: "embedding"; readonly dimensions: number }
+  | { readonly kind: "file" }
+  | { readonly kind: "interval" }
+  | { readonly kind: "array"; readonly element: DataType }
+  | { readonly kind: "unknown" };
+
+export type TypeKind = DataType["kind"];
+
+export const BOOLEAN: DataType = { kind: "boolean" };
+export const SMALLINT: DataType = { kind: "smallint" };
+export const INT: DataType = { kind: "int" };
+export const BIGINT: DataType = { kind: "bigint" };
+export const FLOAT: DataType = { kind: "float" };
+export const DOUBLE: DataType = { kind: "double" };
+export const TEXT: DataType = { kind: "text" };
+export const JSON_TEXT: DataType = { kind: "json", binary: false };
+export const JSONB: DataType = { kind: "json", binary: true };
+export const TIMESTAMP: DataType = { kind: "timestamp" };
+export const DATETIME: DataType = { kind: "datetime" };
+export const DATE: DataType = { kind: "date" };
+export const TIME: DataType = { kind: "time" };
+export const UUID: DataType = { kind: "uuid" };
+export const BYTES: DataType = { kind: "bytes" };
+export const FILE: DataType = { kind: "file" };
+export const INTERVAL: DataType = { kind: "interval" };
+export const UNKNOWN: DataType = { kind: "unknown" };
+
+/** Largest precision of DECIMAL. */
+export const DECIMAL_PRECISION_MAX = 38;
+
+export function decimalType(precision: number, scale: number): DataType {
+  return { kind: "decimal", precision, scale };
+}
+
+/** Whether two types are the same, parameters included. */
+export function sameType(left: DataType, right: DataType): boolean {
+  if (left.kind !== right.kind) return false;
+  switch (left.kind) {
+    case "decimal":
+      return (
+        right.kind === "decimal" && left.precision === right.precision && left.scale === right.scale
+      );
+    case "text":
+      return right.kind === "text" && left.lengthMax === right.lengthMax;
+    case "json":
+      return right.kind === "json" && left.binary === right.binary;
+    case "embedding":
+      return right.kind === "embedding" && left.dimensions === right.dimensions;
+    case "array":
+      return right.kind === "array" && sameType(left.element, right.element);
+    default:
+      return true;
+  }
+}
+
+export function isInteger(type: DataType): boolean {
+  return type.kind === "smallint" || type.kind === "int" || type.kind === "bigint";
+}
+
+export function isNumeric(type: DataType): boolean {
+  return (
+    isInteger(type) || type.kind === "decimal" || type.kind === "float" || type.kind === "double"
+  );
+}
+
+/** The name that `PG_TYPEOF`, messages and information_schema use: PostgreSQL's where it has one. */
+export function typeName(type: DataType): string {
+  switch (type.kind) {
+    case "int":
+      return "integer";
+    case "float":
+      return "real";
+    case "double":
+      return "double precision";
+    case "decimal":
+      return `numeric(${type.precision},${type.scale})`;
+    case "text":
+      return type.lengthMax === undefined ? "text" : `character varying(${type.lengthMax})`;
+    case "json":
+      return type.binary ? "jsonb" : "json";
+    case "timestamp":
+      return "timestamp without time zone";
+    case "datetime":
+      return "timestamp with time zone";
+    case "time":
+      return "time without time zone";
+    case "bytes":
+      return "bytea";
+    case "embedding":
+      return `embedding(${type.dimensions})`;
+    case "array":
+      return `${typeName(type.element)}[]`;
+    default:
+      return type.kind;
+  }
+}

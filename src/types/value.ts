@@ -1,0 +1,59 @@
+/**
+ * One SQL value in memory. The static {@linkcode DataType} says how to read it:
+ *
+ *     boolean                      boolean
+ *     smallint, int                number, an integer
+ *     bigint                       number while its magnitude is at most 2^53-1, else bigint
+ *     float                        number already rounded to 32 bits (Math.fround)
+ *     double                       number; never NaN, never infinite, never -0
+ *     decimal(p,s)                 the unscaled integer, as bigint type does: 12.30 at scale 2 is 1230
+ *     text                         string without NUL
+ *     json                         string: the text (JSON) or the canonical text (JSONB)
+ *     timestamp, datetime          microseconds since 1970-01-01 (datetime: UTC), as bigint type does
+ *     date                         number, days since 1970-01-01
+ *     time                         number, microseconds since midnight
+ *     uuid                         string, lower case, hyphenated
+ *     bytes                        Uint8Array
+ *     embedding(n)                 Float32Array of n finite numbers
+ *     file                         string: the file reference as JSON text
+ *     interval                     Interval
+ *     array                        array of values of the element type
+ *     NULL of any type             null
+ *
+ * A whole number has exactly one form ({@linkcode wholeFromBigint}), so `===` compares numbers and
+ * bigints apart from each other and hot loops meet bigint only where a value needs it.
+ */
+
+export interface Interval {
+  readonly months: number;
+  readonly days: number;
+  readonly micros: number;
+}
+
+/** A whole number: bigint only beyond ±(2^53−1). */
+export type Whole = number | bigint;
+
+export type Value =
+  | null
+  | boolean
+  | number
+  | bigint
+  | string
+  | Uint8Array
+  | Float32Array
+  | Interval
+  | readonly Value[];
+
+/** The values of one row, in the order of some column list. */
+export type Row = readonly Value[];
+
+const SAFE_MAX = BigInt(Number.MAX_SAFE_INTEGER);
+
+/** The one form of a whole number. */
+export function wholeFromBigint(value: bigint): Whole {
+  return value <= SAFE_MAX && value >= -SAFE_MAX ? Number(value) : value;
+}
+
+export function isInterval(value: Value): value is Interval {
+  return typeof value === "object" && value !== null && "months" in value;
+}

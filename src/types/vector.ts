@@ -1,0 +1,291 @@
+/**
+ * A column of values in memory: what scans produce and operators pass on.
+ *
+ * The kind is chosen by the producer and says only how values are held, not which SQL type they
+ * have; a consumer either has a loop for a kind or asks {@linkcode valueAt}. The kinds that each
+ * type may come in:
+ *
+ *     boolean                                          bool
+ *     smallint, int, date                              i32
+ *     bigint, timestamp, datetime, time, decimal       f64, or any when a value needs bigint
+ *     float, double                                    f64
+ *     text, json, uuid, file                           utf8, dict or any
+ *     every type                                       const, any
+ *
+ * `nulls` holds one byte a row, 1 where the value is NULL; undefined means there is none. What
+ * `values` holds at a NULL row is unspecified for the typed kinds, null for `any`.
+ * Vectors are immutable once handed on, and may alias a mapped file: a scan's vectors are valid
+ * until its next call.
+ */
+import { assert } from "../base/assert.ts";
+import type { DataType } from "./data_type.ts";
+import type { Value } from "./value.ts";
+
+export interface BoolVector {
+  readonly kind: "bool";
+  readonly length: number;
+  /** 0 or 1 a row. */
+  readonly values: Uint8Array;
+  readonly nulls: Uint8Array | undefined;
+}
+
+export interface Int32Vector {
+  readonly kind: "i32";
+  readonly length: number;
+  readonly values: Int32Array;
+  readonly nulls: Uint8Array | undefined;
+}
+
+export interface Float64Vector {
+  readonly kind: "f64";
+  readonly length: number;
+  readonly values: Float64Array;
+  readonly nulls: Uint8Array | undefined;
+}
+
+export type Codes = Uint8Array | Uint16Array | Uint32Array;
+
+/** Few distinct values: `values[codes[row]]`. */
+export interface DictionaryVector {
+  readonly kind: "dict";
+  readonly length: number;
+  readonly codes: Codes;
+  readonly values: readonly Value[];
+  readonly nulls: Uint8Array | undefined;
+}
+
+/** Text that has not been decoded: row i is bytes offsets[i] to offsets[i + 1]. */
+export interface Utf8Vector {
+  readonly kind: "utf8";
+  readonly length: number;
+  readonly bytes: Uint8Array;
+  /** `length` + 1 ascending offsets. */
+  readonly offsets: Uint32Array;
+  readonly nulls: Uint8Array | undefined;
+}
+
+export interface AnyVector {
+  readonly kind: "any";
+  readonly length: number;
+  readonly values: readonly Value[];
+}
+
+export interface ConstVector {
+  readonly kind: "const";
+  readonly length: number;
+  readonly value: Value;
+}
+
+export type Vector =
+  | BoolVector
+  | Int32Vector
+  | Float64Vector
+  | DictionaryVector
+  | Utf8Vector
+  | AnyVector
+  | ConstVector;
+
+/** Rows of several columns; every column has `rowCount` rows. */
+export interface Batch {
+  readonly rowCount: number;
+  readonly columns: readonly Vector[];
+}
+
+/** Which rows of a batch are kept: the first `count` entries, ascending row indexes. */
+export interface Selection {
+  readonly rows: Uint32Array;
+  readonly count: number;
+}
+
+/** How values of a type are held in memory when they are all present and small enough. */
+export function physicalKind(type: DataType): "bool" | "i32" | "f64" | "any" {
+  switch (type.kind) {
+    case "boolean":
+      return "bool";
+    case "smallint":
+    case "int":
+    case "date":
+      return "i32";
+    case "bigint":
+    case "timestamp":
+    case "datetime":
+    case "time":
+    case "decimal":
+    case "float":
+    case "double":
+      return "f64";
+    default:
+      return "any";
+  }
+}
+
+export function isNullAt(vector: Vector, row: number): boolean {
+  if (vector.kind === "any") return vector.values[row] === null;
+  if (vector.kind === "const") return vector.value === null;
+  return vector.nulls !== undefined && vector.nulls[row] === 1;
+}
+
+/** The value of one row, in the form that `value.ts` fixes. */
+export function valueAt(vector: Vector, row: number): Value {
+  switch (vector.kind) {
+    case "any":
+      return vector.values[row] ?? null;
+    case "const":
+      return vector.value;
+    default:
+      if (vector.nulls !== undefined && vector.nulls[row] === 1) return null;
+  }
+  switch (vector.kind) {
+    case "bool":
+      return vector.values[row] === 1;
+    case "i32":
+    case "f64":
+      return vector.values[row] ?? null;
+    case "dict":
+      return vector.values[vector.codes[row] ?? 0] ?? null;
+    case "utf8":
+      return textAt(vector, row);
+  }
+}
+
+function textAt(vector: Utf8Vector, row: number): string {
+  const bytes = vector.bytes;
+  const start = vector.offsets[row] ?? 0;
+  const end = vector.offsets[row + 1] ?? start;
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8", start, end);
+}
+
+/** All values of a vector, as an array of its own. */
+export function valuesOf(vector: Vector): Value[] {
+  const values: Value[] = Array.from({ length: vector.length });
+  for (let row = 0; row < vector.length; row += 1) values[row] = valueAt(vector, row);
+  return values;
+}
+
+/** Holds values in the tightest kind for their type. The array is taken over, not copied. */
+export function vectorFromValues(type: DataType, values: readonly Value[]): Vector {
+  const kind = physicalKind(type);
+  if (kind === "any") return { kind: "any", length: values.length, values };
+  const length = values.length;
+  let nulls: Uint8Array | undefined;
+  const into =
+    kind === "bool"
+      ? new Uint8Array(length)
+      : kind === "i32"
+        ? new Int32Array(length)
+        : new Float64Array(length);
+  for (let row = 0; row < length; row += 1) {
+    const value = values[row];
+    if (value === null || value === undefined) {
+      nulls ??= new Uint8Array(length);
+      nulls[row] = 1;
+    } else if (typeof value === "number") {
+      into[row] = value;
+    } else if (typeof value === "boolean") {
+      into[row] = value ? 1 : 0;
+    } else {
+      // A whole number beyond 2^53: only this vector pays for it.
+      assert(typeof value === "bigint", "a numeric column holds numbers");
+      return { kind: "any", length, values };
+    }
+  }
+  if (into instanceof Uint8Array) return { kind: "bool", length, values: into, nulls };
+  if (into instanceof Int32Array) return { kind: "i32", length, values: into, nulls };
+  return { kind: "f64", length, values: into, nulls };
+}
+
+/** One value repeated. */
+export function constVector(value: Value, length: number): Vector {
+  return { kind: "const", length, value };
+}
+
+/** The chosen rows, in the order of the selection, as a vector of its own. */
+export function take(vector: Vector, { rows, count }: Selection): Vector {
+  switch (vector.kind) {
+    case "const":
+      return { kind: "const", length: count, value: vector.value };
+    case "any": {
+      const values: Value[] = Array.from({ length: count });
+      for (let i = 0; i < count; i += 1) values[i] = vector.values[rows[i] ?? 0] ?? null;
+      return { kind: "any", length: count, values };
+    }
+    case "utf8": {
+      const values: Value[] = Array.from({ length: count });
+      for (let i = 0; i < count; i += 1) values[i] = valueAt(vector, rows[i] ?? 0);
+      return { kind: "any", length: count, values };
+    }
+    case "bool": {
+      const values = gather(vector.values, new Uint8Array(count), rows);
+      return { kind: "bool", length: count, values, nulls: takeNulls(vector.nulls, rows, count) };
+    }
+    case "i32": {
+      const values = gather(vector.values, new Int32Array(count), rows);
+      return { kind: "i32", length: count, values, nulls: takeNulls(vector.nulls, rows, count) };
+    }
+    case "f64": {
+      const values = gather(vector.values, new Float64Array(count), rows);
+      return { kind: "f64", length: count, values, nulls: takeNulls(vector.nulls, rows, count) };
+    }
+    case "dict": {
+      const codes = takeCodes(vector.codes, rows, count);
+      const nulls = takeNulls(vector.nulls, rows, count);
+      return { kind: "dict", length: count, codes, values: vector.values, nulls };
+    }
+  }
+}
+
+function takeCodes(codes: Codes, rows: Uint32Array, count: number): Codes {
+  if (codes instanceof Uint8Array) return gather(codes, new Uint8Array(count), rows);
+  if (codes instanceof Uint16Array) return gather(codes, new Uint16Array(count), rows);
+  return gather(codes, new Uint32Array(count), rows);
+}
+
+function takeNulls(
+  nulls: Uint8Array | undefined,
+  rows: Uint32Array,
+  count: number,
+): Uint8Array | undefined {
+  return nulls === undefined ? undefined : gather(nulls, new Uint8Array(count), rows);
+}
+
+function gather<T extends Uint8Array | Uint16Array | Uint32Array | Int32Array | Float64Array>(
+  from: T,
+  into: T,
+  rows: Uint32Array,
+): T {
+  for (let i = 0; i < into.length; i += 1) into[i] = from[rows[i] ?? 0] ?? 0;
+  return into;
+}
+
+/** Rows `start` (inclusive) to `end` (exclusive); aliases the vector where it can. */
+export function slice(vector: Vector, start: number, end: number): Vector {
+  const length = end - start;
+  switch (vector.kind) {
+    case "const":
+      return { kind: "const", length, value: vector.value };
+    case "any":
+      return { kind: "any", length, values: vector.values.slice(start, end) };
+    case "utf8": {
+      const offsets = vector.offsets.subarray(start, end + 1);
+      const nulls = vector.nulls?.subarray(start, end);
+      return { kind: "utf8", length, bytes: vector.bytes, offsets, nulls };
+    }
+    case "bool": {
+      const nulls = vector.nulls?.subarray(start, end);
+      return { kind: "bool", length, values: vector.values.subarray(start, end), nulls };
+    }
+    case "i32": {
+      const nulls = vector.nulls?.subarray(start, end);
+      return { kind: "i32", length, values: vector.values.subarray(start, end), nulls };
+    }
+    case "f64": {
+      const nulls = vector.nulls?.subarray(start, end);
+      return { kind: "f64", length, values: vector.values.subarray(start, end), nulls };
+    }
+    case "dict": {
+      const nulls = vector.nulls?.subarray(start, end);
+      const codes = vector.codes.subarray(start, end);
+      return { kind: "dict", length, codes, values: vector.values, nulls };
+    }
+  }
+}
