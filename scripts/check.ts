@@ -1,0 +1,60 @@
+/**
+ * Runs every check and prints one line for each: what to run before a commit.
+ *
+ *     bun scripts/check.ts [--no-tests]
+ *
+ * The checks of the text run side by side; the tests run after them, alone, because some of them
+ * measure time. Exits with 1 when any fails, after all have run.
+ */
+import { existsSync } from "node:fs";
+
+interface Check {
+  readonly name: string;
+  readonly command: readonly string[];
+}
+
+/** This Bun, so that a machine without a global one runs the same. */
+const BUN = process.execPath;
+const PATHS = ["src", "tests", "scripts"];
+
+const TEXT_CHECKS: readonly Check[] = [
+  { name: "types", command: ["tsc", "-p", "."] },
+  ...(existsSync("ui/tsconfig.json") ? [{ name: "ui types", command: ["tsc", "-p", "ui"] }] : []),
+  {
+    name: "format",
+    command: ["biome", "check", "--config-path=scripts/check/format.json", ...PATHS],
+  },
+  {
+    name: "lint",
+    command: ["oxlint", "-c", "scripts/check/oxlintrc.json", "--type-aware", ...PATHS],
+  },
+  { name: "layers", command: [BUN, "scripts/check/layers.ts"] },
+  { name: "tidy", command: [BUN, "scripts/check/tidy.ts"] },
+  { name: "unused", command: ["knip-bun", "--config", "scripts/check/knip.json"] },
+];
+
+const TESTS: Check = { name: "tests", command: [BUN, "test"] };
+
+/** Runs one check, prints its line, and its output when it fails. */
+async function passes({ name, command }: Check): Promise<boolean> {
+  const startNs = Bun.nanoseconds();
+  const child = Bun.spawn([...command], {
+    env: { ...process.env, PATH: `node_modules/.bin:${process.env["PATH"] ?? ""}` },
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const [output, errors, code] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ]);
+  const seconds = ((Bun.nanoseconds() - startNs) / 1e9).toFixed(1);
+  process.stdout.write(`${code === 0 ? "ok    " : "FAILED"}  ${name} (${seconds} s)\n`);
+  if (code !== 0) process.stdout.write(`${output}${errors}\n`);
+  return code === 0;
+}
+
+const outcomes = await Promise.all(TEXT_CHECKS.map((check) => passes(check)));
+if (!process.argv.includes("--no-tests")) outcomes.push(await passes(TESTS));
+process.exitCode = outcomes.every((passed) => passed) ? 0 : 1;

@@ -1,0 +1,97 @@
+/**
+ * Checks that imports under `src` point down, as the drawing in ARCHITECTURE.md has it.
+ *
+ * Imports are read as text: type imports count too, since they tie the reader just as much, and
+ * there is no compiler interface to break with the next TypeScript. The formatter puts the module
+ * name of an import on the line of its `from`.
+ */
+import { posix } from "node:path";
+import { Glob } from "bun";
+
+/** What each folder of `src` may import besides itself. Everybody may import `base`. */
+const BELOW: Readonly<Record<string, readonly string[]>> = {
+  base: [],
+  types: ["base"],
+  protocol: ["base"],
+  storage: ["base", "types"],
+  catalog: ["base", "types"],
+  auth: ["base", "types", "protocol", "catalog", "storage"],
+  sql: ["base", "types", "protocol", "catalog", "storage", "auth"],
+  live: ["base", "types", "protocol", "catalog", "storage", "auth", "sql"],
+  server: ["base", "types", "protocol", "catalog", "storage", "auth", "sql", "live"],
+  client: ["protocol"],
+  cli: ["client", "protocol"],
+};
+
+/** Packages and runtime modules that have one home, by the beginning of the path of their users. */
+const HOMES: Readonly<Record<string, string>> = {
+  "bun:sqlite": "src/catalog/",
+  jose: "src/auth/",
+  "node:fs": "src/base/",
+  "node:fs/promises": "src/base/",
+  msgpackr: "src/server/",
+  "pgsql-ast-parser": "src/sql/parse/",
+  "smol-toml": "src/config.ts",
+};
+
+/** These run in browsers and other runtimes too, so they use nothing of Bun or Node. */
+const PORTABLE: ReadonlySet<string> = new Set(["protocol", "client"]);
+
+const IMPORTED = /\bfrom\s+"([^"]+)"|^import\s+"([^"]+)"|\bimport\(\s*"([^"]+)"/gm;
+
+/** Lists what one file imports against the rules, as "<module>: <rule>". */
+export function layerFaultsIn(path: string, source: string): string[] {
+  const faults: string[] = [];
+  for (const [, named, bare, dynamic] of source.matchAll(IMPORTED)) {
+    const module = named ?? bare ?? dynamic ?? "";
+    const fault = module.startsWith(".")
+      ? faultOfFile(path, posix.join(posix.dirname(path), module))
+      : faultOfPackage(path, module);
+    if (fault !== undefined) faults.push(`"${module}" ${fault}`);
+  }
+  return faults;
+}
+
+function faultOfPackage(path: string, module: string): string | undefined {
+  const home = HOMES[module];
+  if (home !== undefined) return path.startsWith(home) ? undefined : `is used in ${home} only`;
+  if (!/^(?:bun$|bun:|node:)/.test(module)) return "is not an agreed package";
+  const folder = folderOf(path);
+  const isPortable = folder !== undefined && PORTABLE.has(folder);
+  return isPortable ? `ties ${folder} to one runtime` : undefined;
+}
+
+function faultOfFile(path: string, target: string): string | undefined {
+  if (!target.startsWith("src/")) return "is outside src";
+  const from = folderOf(path);
+  const to = folderOf(target);
+  // A file directly in src wires the layers: it may enter each of them, by its door.
+  if (to === undefined) return from === undefined ? undefined : "is above every folder";
+  if (from === to) return isDoor(target) ? "is the folder's own door" : undefined;
+  if (from !== undefined && BELOW[from]?.includes(to) !== true) return `is not below ${from}`;
+  return to === "base" || isDoor(target) ? undefined : `passes by src/${to}/mod.ts`;
+}
+
+/** The folder of `src` that a file is in, at whatever depth; undefined directly in `src`. */
+function folderOf(path: string): string | undefined {
+  const [, folder, inside] = path.split("/");
+  return inside === undefined ? undefined : folder;
+}
+
+/** A `mod.ts` further down is an ordinary file: a folder has one door. */
+function isDoor(path: string): boolean {
+  return /^src\/[^/]+\/mod\.ts$/.test(path);
+}
+
+if (import.meta.main) {
+  let fileCount = 0;
+  for await (const path of new Glob("src/**/*.ts").scan()) {
+    fileCount += 1;
+    for (const fault of layerFaultsIn(path, await Bun.file(path).text())) {
+      process.stdout.write(`${path}: ${fault}\n`);
+      process.exitCode = 1;
+    }
+  }
+  // A checker that finds nothing to check must not pass.
+  if (fileCount === 0) throw new Error("Cannot check layers: no file under src");
+}

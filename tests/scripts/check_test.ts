@@ -1,0 +1,79 @@
+/**
+ * The checks are trusted because they find what is planted for them.
+ */
+import { describe, expect, test } from "bun:test";
+import { layerFaultsIn } from "../../scripts/check/layers.ts";
+import { untidyIn } from "../../scripts/check/tidy.ts";
+
+describe("layerFaultsIn", () => {
+  const forbidden: readonly (readonly [path: string, source: string])[] = [
+    ["src/storage/scan.ts", 'import { bind } from "../sql/mod.ts";'],
+    ["src/storage/scan.ts", 'import type {\n  Bound,\n  Plan,\n} from "../sql/mod.ts";'],
+    ["src/storage/scan.ts", 'export { Catalog } from "../catalog/mod.ts";'],
+    ["src/storage/segment/reader.ts", 'import { x } from "../../types/vector.ts";'],
+    ["src/storage/segment/reader.ts", 'import { x } from "../mod.ts";'],
+    ["src/storage/scan.ts", 'import { x } from "../types/codec/mod.ts";'],
+    ["src/storage/scan.ts", 'import { x } from "../database.ts";'],
+    ["src/storage/scan.ts", 'import { x } from "../../tests/support/random.ts";'],
+    ["src/storage/scan.ts", 'import { Database } from "bun:sqlite";'],
+    ["src/storage/scan.ts", 'import { readFileSync } from "node:fs";'],
+    ["src/storage/scan.ts", 'import { readFile } from "node:fs/promises";'],
+    ["src/sql/execute/scan.ts", 'import { parse } from "pgsql-ast-parser";'],
+    ["src/sql/session.ts", 'import { jwtVerify } from "jose";'],
+    ["src/sql/session.ts", 'import "left-pad";'],
+    ["src/sql/session.ts", 'const lib = await import("left-pad");'],
+    ["src/base/clock.ts", 'import { x } from "../types/mod.ts";'],
+    ["src/protocol/messages.ts", 'import { serve } from "bun";'],
+    ["src/client/client.ts", 'import { join } from "node:path";'],
+    ["src/client/client.ts", 'import { assert } from "../base/assert.ts";'],
+    ["src/cli/main.ts", 'import { Store } from "../storage/mod.ts";'],
+    ["src/server/server.ts", 'import { createClient } from "../client/mod.ts";'],
+    ["src/server/server.ts", 'import { Live } from "../live/live.ts";'],
+    ["src/main.ts", 'import { Store } from "./storage/store.ts";'],
+    ["src/strange/new.ts", 'import { Store } from "../storage/mod.ts";'],
+  ];
+
+  test.each(forbidden)("finds the fault in %s: %s", (path, source) => {
+    expect(layerFaultsIn(path, source)).toHaveLength(1);
+  });
+
+  const allowed: readonly (readonly [path: string, source: string])[] = [
+    ["src/storage/segment/reader.ts", 'import { x } from "../scan.ts";'],
+    ["src/storage/segment/reader.ts", 'import { assert } from "../../base/assert.ts";'],
+    ["src/storage/scan.ts", 'import type { Vector } from "../types/mod.ts";'],
+    ["src/sql/parse/oracle.ts", 'import { parse } from "pgsql-ast-parser";'],
+    ["src/server/server.ts", 'import { deflateSync } from "node:zlib";'],
+    ["src/database.ts", 'import { Store } from "./storage/mod.ts";'],
+    ["src/main.ts", 'import { open } from "./database.ts";'],
+    ["src/main.ts", 'import { systemClock } from "./base/clock.ts";'],
+  ];
+
+  test.each(allowed)("lets %s pass: %s", (path, source) => {
+    expect(layerFaultsIn(path, source)).toEqual([]);
+  });
+});
+
+/** A file with one untidy line, whose parts are apart here so that this file stays tidy itself. */
+function planted(line: string): string {
+  return `/** Why. */\n${line.replace("|", "")}\n`;
+}
+
+describe("untidyIn", () => {
+  test.each([
+    ["no header", "const a = 1;\n"],
+    ["an open end", planted("// TO|DO later")],
+    ["a confession", planted("// FIX|ME")],
+    ["a lonely test", planted('test.on|ly("x", () => {});')],
+    ["a template in assert", planted("ass|ert(a, `no`);")],
+    ["a silenced compiler", planted("// @ts-ign|ore")],
+    ["a banner", planted("// --|-- helpers")],
+    ["a long file", `/** Why. */\n${"const a = 1;\n".repeat(2000)}`],
+  ])("finds %s", (_name, source) => {
+    expect(untidyIn(source)).toHaveLength(1);
+  });
+
+  test("lets a tidy file pass, also one with an issue number or a first line for the shell", () => {
+    expect(untidyIn(planted("const a = 1; // TODO(#12) widen"))).toEqual([]);
+    expect(untidyIn("#!/usr/bin/env bun\n/** Why. */\n")).toEqual([]);
+  });
+});
