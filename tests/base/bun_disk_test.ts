@@ -1,0 +1,124 @@
+/**
+ * The real disk, on a directory of its own.
+ */
+import { afterAll, expect, test } from "bun:test";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { bunDisk, lockByName } from "../../src/base/bun_disk.ts";
+import { DiskError } from "../../src/base/errors.ts";
+
+const directory = mkdtempSync(join(tmpdir(), "tidemark-disk-"));
+afterAll(() => rmSync(directory, { recursive: true }));
+
+function codeOf(action: () => unknown): string {
+  try {
+    action();
+  } catch (error) {
+    if (error instanceof DiskError) return error.code;
+    throw error;
+  }
+  return "none";
+}
+
+test("open makes a file only when asked, and exclusive refuses one that is there", () => {
+  const path = join(directory, "open");
+  expect(codeOf(() => bunDisk.open(path, {}))).toBe("ENOENT");
+  bunDisk.open(path, { create: true }).close();
+  bunDisk.open(path, {}).close();
+  expect(codeOf(() => bunDisk.open(path, { create: true, exclusive: true }))).toBe("EEXIST");
+});
+
+test("write puts bytes at an offset, and read returns how many there were", async () => {
+  const path = join(directory, "write");
+  const file = bunDisk.open(path, { create: true });
+  file.write(new Uint8Array([1, 2, 3, 4]), 2);
+  file.write(new Uint8Array([9]), 3);
+  await file.sync();
+  file.syncNow();
+  const into = new Uint8Array(10);
+  expect(file.read(into, 1)).toBe(5);
+  expect([...into.subarray(0, 5)]).toEqual([0, 1, 9, 3, 4]);
+  expect(file.size()).toBe(6);
+  file.truncate(3);
+  expect(file.size()).toBe(3);
+  file.close();
+  file.close();
+  expect([...readFileSync(path)]).toEqual([0, 0, 1]);
+  expect([...bunDisk.readFile(path)]).toEqual([0, 0, 1]);
+});
+
+test("create opens a file that is there without cutting it", () => {
+  const path = join(directory, "kept");
+  writeFileSync(path, "kept");
+  const file = bunDisk.open(path, { create: true });
+  expect(file.size()).toBe(4);
+  file.close();
+});
+
+test("map shows the bytes, keeps stores to itself, and shows none once released", () => {
+  const path = join(directory, "map");
+  writeFileSync(path, "tide");
+  const mapped = bunDisk.map(path);
+  const view = mapped.bytes.subarray(1, 3);
+  expect(Buffer.from(mapped.bytes).toString()).toBe("tide");
+  mapped.bytes[0] = 0;
+  expect(readFileSync(path, "utf8")).toBe("tide");
+  mapped.release();
+  mapped.release();
+  expect(view.length).toBe(0);
+  expect(mapped.bytes.length).toBe(0);
+});
+
+test("map of an empty file is empty, and of none is ENOENT", () => {
+  const path = join(directory, "empty");
+  writeFileSync(path, "");
+  expect(bunDisk.map(path).bytes.length).toBe(0);
+  expect(codeOf(() => bunDisk.map(join(directory, "none")))).toBe("ENOENT");
+});
+
+test("directories are made with their parents, listed, moved within and removed", () => {
+  const deep = join(directory, "a", "b");
+  bunDisk.makeDirectory(deep);
+  bunDisk.makeDirectory(deep);
+  writeFileSync(join(deep, "x"), "1");
+  bunDisk.rename(join(deep, "x"), join(directory, "a", "y"));
+  bunDisk.syncDirectory(join(directory, "a"));
+  const entries = bunDisk.list(join(directory, "a"));
+  expect(entries.toSorted((left, right) => (left.name < right.name ? -1 : 1))).toEqual([
+    { name: "b", isDirectory: true },
+    { name: "y", isDirectory: false },
+  ]);
+  expect(codeOf(() => bunDisk.removeDirectory(join(directory, "a")))).toBe("ENOTEMPTY");
+  bunDisk.removeDirectory(deep);
+  expect(bunDisk.sizeOf(join(directory, "a", "y"))).toBe(1);
+  bunDisk.remove(join(directory, "a", "y"));
+  expect(bunDisk.exists(join(directory, "a", "y"))).toBe(false);
+  expect(bunDisk.sizeOf(join(directory, "a", "y"))).toBeUndefined();
+  expect(codeOf(() => bunDisk.remove(join(directory, "a", "y")))).toBe("ENOENT");
+  expect(bunDisk.freeBytes(directory)).toBeGreaterThan(0);
+});
+
+test("lock is held by one at a time and can be taken again once released", () => {
+  const path = join(directory, "LOCK");
+  const release = bunDisk.lock(path);
+  expect(release).toBeDefined();
+  expect(bunDisk.lock(path)).toBeUndefined();
+  release?.();
+  const again = bunDisk.lock(path);
+  expect(again).toBeDefined();
+  again?.();
+});
+
+test("lockByName respects a process that runs and takes over from one that is gone", () => {
+  const path = join(directory, "NAME");
+  const release = lockByName(path);
+  expect(release).toBeDefined();
+  expect(lockByName(path)).toBeUndefined();
+  release?.();
+  // Above every process id that Linux gives out.
+  writeFileSync(`${path}.pid`, "4194999\n");
+  const again = lockByName(path);
+  expect(again).toBeDefined();
+  again?.();
+});

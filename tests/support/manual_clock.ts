@@ -1,0 +1,76 @@
+/**
+ * A clock that moves only when a test moves it.
+ */
+import { assert } from "../../src/base/assert.ts";
+import type { CancelTimer, Clock } from "../../src/base/clock.ts";
+import { SEQ_EPOCH_MS } from "../../src/base/seq.ts";
+
+interface Timer {
+  readonly atMs: number;
+  readonly order: number;
+  readonly callback: () => void;
+}
+
+/** Starts an hour after the epoch of seqs, so that seqs are small but not zero. */
+export class ManualClock implements Clock {
+  #nowMs: number;
+  #monotonicMs = 0;
+  #timers: Timer[] = [];
+  #order = 0;
+
+  constructor(nowMs: number = SEQ_EPOCH_MS + 3_600_000) {
+    this.#nowMs = nowMs;
+  }
+
+  nowMs(): number {
+    return this.#nowMs;
+  }
+
+  monotonicMs(): number {
+    return this.#monotonicMs;
+  }
+
+  after(delayMs: number, callback: () => void): CancelTimer {
+    const timer = { atMs: this.#monotonicMs + Math.max(0, delayMs), order: this.#order, callback };
+    this.#order += 1;
+    this.#timers.push(timer);
+    return () => {
+      this.#timers = this.#timers.filter((other) => other !== timer);
+    };
+  }
+
+  yield(): Promise<void> {
+    return new Promise((resolve) => setImmediate(resolve));
+  }
+
+  /** Timers that have not fired. */
+  get timerCount(): number {
+    return this.#timers.length;
+  }
+
+  /** Moves both clocks on and fires what becomes due, in order of time, at its time. */
+  advance(ms: number): void {
+    assert(ms >= 0, "time goes on");
+    const untilMs = this.#monotonicMs + ms;
+    for (;;) {
+      const timer = this.#timers
+        .filter(({ atMs }) => atMs <= untilMs)
+        .toSorted((left, right) => left.atMs - right.atMs || left.order - right.order)[0];
+      if (timer === undefined) break;
+      this.#timers = this.#timers.filter((other) => other !== timer);
+      this.#move(timer.atMs - this.#monotonicMs);
+      timer.callback();
+    }
+    this.#move(untilMs - this.#monotonicMs);
+  }
+
+  /** Sets the wall clock alone, as an operator or a time server does; either way. */
+  setWall(nowMs: number): void {
+    this.#nowMs = nowMs;
+  }
+
+  #move(ms: number): void {
+    this.#nowMs += ms;
+    this.#monotonicMs += ms;
+  }
+}

@@ -1,0 +1,181 @@
+/**
+ * Writes down everything that is done to a disk, in order, together with a test's own marks: to
+ * prove that something was written, then synced, and only then told to somebody.
+ */
+import type { Disk, DiskEntry, DiskFile, MappedFile } from "../../src/base/disk.ts";
+
+export interface DiskEvent {
+  readonly kind:
+    | "open"
+    | "map"
+    | "release"
+    | "read"
+    | "write"
+    | "truncate"
+    | "syncBegin"
+    | "syncEnd"
+    | "syncFailed"
+    | "close"
+    | "makeDirectory"
+    | "rename"
+    | "remove"
+    | "removeDirectory"
+    | "syncDirectory"
+    | "mark";
+  /** The file; the label of a mark. */
+  readonly path: string;
+  /** The new name, for a rename. */
+  readonly to?: string;
+  readonly offset?: number;
+  readonly byteCount?: number;
+}
+
+export class RecordingDisk implements Disk {
+  readonly events: DiskEvent[] = [];
+  readonly #disk: Disk;
+
+  constructor(disk: Disk) {
+    this.#disk = disk;
+  }
+
+  /** Notes that something happened now. */
+  mark(label: string): void {
+    this.events.push({ kind: "mark", path: label });
+  }
+
+  /** Index of the first event of a kind on a path that ends so, at or after `from`; else -1. */
+  indexOf(kind: DiskEvent["kind"], pathEnd: string, from = 0): number {
+    return this.events.findIndex(
+      (event, index) => index >= from && event.kind === kind && event.path.endsWith(pathEnd),
+    );
+  }
+
+  /** The events as lines like "write wal/1.wal", for a failed expectation. */
+  describe(): string[] {
+    return this.events.map(
+      ({ kind, path, to }) => `${kind} ${path}${to === undefined ? "" : ` ${to}`}`,
+    );
+  }
+
+  open(path: string, options: { create?: boolean; exclusive?: boolean }): DiskFile {
+    const file = this.#disk.open(path, options);
+    this.events.push({ kind: "open", path });
+    return new RecordingFile(file, this.events);
+  }
+
+  map(path: string): MappedFile {
+    const mapped = this.#disk.map(path);
+    this.events.push({ kind: "map", path });
+    return {
+      bytes: mapped.bytes,
+      release: () => {
+        mapped.release();
+        this.events.push({ kind: "release", path });
+      },
+    };
+  }
+
+  readFile(path: string): Uint8Array {
+    this.events.push({ kind: "read", path });
+    return this.#disk.readFile(path);
+  }
+
+  exists(path: string): boolean {
+    return this.#disk.exists(path);
+  }
+
+  sizeOf(path: string): number | undefined {
+    return this.#disk.sizeOf(path);
+  }
+
+  list(path: string): DiskEntry[] {
+    return this.#disk.list(path);
+  }
+
+  makeDirectory(path: string): void {
+    this.#disk.makeDirectory(path);
+    this.events.push({ kind: "makeDirectory", path });
+  }
+
+  rename(from: string, to: string): void {
+    this.#disk.rename(from, to);
+    this.events.push({ kind: "rename", path: from, to });
+  }
+
+  remove(path: string): void {
+    this.#disk.remove(path);
+    this.events.push({ kind: "remove", path });
+  }
+
+  removeDirectory(path: string): void {
+    this.#disk.removeDirectory(path);
+    this.events.push({ kind: "removeDirectory", path });
+  }
+
+  syncDirectory(path: string): void {
+    this.#disk.syncDirectory(path);
+    this.events.push({ kind: "syncDirectory", path });
+  }
+
+  freeBytes(path: string): number {
+    return this.#disk.freeBytes(path);
+  }
+
+  lock(path: string): (() => void) | undefined {
+    return this.#disk.lock(path);
+  }
+}
+
+class RecordingFile implements DiskFile {
+  readonly path: string;
+  readonly #file: DiskFile;
+  readonly #events: DiskEvent[];
+
+  constructor(file: DiskFile, events: DiskEvent[]) {
+    this.path = file.path;
+    this.#file = file;
+    this.#events = events;
+  }
+
+  size(): number {
+    return this.#file.size();
+  }
+
+  read(into: Uint8Array, offset: number): number {
+    const byteCount = this.#file.read(into, offset);
+    this.#events.push({ kind: "read", path: this.path, offset, byteCount });
+    return byteCount;
+  }
+
+  write(bytes: Uint8Array, offset: number): void {
+    this.#file.write(bytes, offset);
+    this.#events.push({ kind: "write", path: this.path, offset, byteCount: bytes.length });
+  }
+
+  truncate(length: number): void {
+    this.#file.truncate(length);
+    this.#events.push({ kind: "truncate", path: this.path, byteCount: length });
+  }
+
+  async sync(): Promise<void> {
+    this.#events.push({ kind: "syncBegin", path: this.path });
+    try {
+      await this.#file.sync();
+    } catch (error) {
+      this.#events.push({ kind: "syncFailed", path: this.path });
+      throw error;
+    }
+    this.#events.push({ kind: "syncEnd", path: this.path });
+  }
+
+  syncNow(): void {
+    this.#events.push({ kind: "syncBegin", path: this.path });
+    this.#file.syncNow();
+    this.#events.push({ kind: "syncEnd", path: this.path });
+  }
+
+  close(): void {
+    this.#file.close();
+    this.#events.push({ kind: "close", path: this.path });
+  }
+}

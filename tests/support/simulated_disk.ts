@@ -1,0 +1,338 @@
+/**
+ * A disk in memory that can lose power.
+ *
+ * For every file it keeps the bytes that are durable and, in order, what was done since; for every
+ * directory likewise the names. `crash` makes a new disk as it may be found after power returns:
+ *
+ * - A sector of 512 bytes is whole, but each sector independently holds what the last sync left,
+ *   or any later state: writes are lost, torn and reordered. The file length likewise.
+ * - A name that was made, moved or removed without `syncDirectory` is there or not, each by itself.
+ *   A move is one event, but once its target directory is synced the old name may come back.
+ * - A sync that failed makes nothing durable, and the next one that succeeds does not help the
+ *   writes before it (as Linux behaves): only a crash shows what became of them.
+ *
+ * The disk that crashed goes on unharmed, so one run can be crashed at every step.
+ */
+import { assert, defined } from "../../src/base/assert.ts";
+import type { Disk, DiskEntry, DiskFile, MappedFile } from "../../src/base/disk.ts";
+import { DiskError } from "../../src/base/errors.ts";
+import {
+  type CrashOptions,
+  copyDirectory,
+  SimulatedDirectory,
+  SimulatedInode,
+} from "./simulated_nodes.ts";
+
+/** Capacity that is never counted against. */
+const UNLIMITED_BYTES: number = 2 ** 40;
+
+export type DiskOperation =
+  | "open"
+  | "map"
+  | "read"
+  | "write"
+  | "truncate"
+  | "sync"
+  | "list"
+  | "makeDirectory"
+  | "rename"
+  | "remove"
+  | "syncDirectory";
+
+/** What goes wrong with one operation. */
+export interface Fault {
+  readonly code: "EIO" | "ENOSPC" | "EMFILE";
+  /** For a write: how many bytes still reach the file. Default 0. */
+  readonly bytesWritten?: number;
+}
+
+export type FaultPlan = (operation: DiskOperation, path: string) => Fault | undefined;
+
+/** A plan that fails the n-th (from 1) operation of one kind, once. */
+export function failNth(operation: DiskOperation, nth: number, fault: Fault): FaultPlan {
+  let count = 0;
+  return (each) => {
+    if (each !== operation) return undefined;
+    count += 1;
+    return count === nth ? fault : undefined;
+  };
+}
+
+/** A volume of unlimited size unless `capacityBytes` says otherwise. */
+export class SimulatedDisk implements Disk {
+  /** Asked before each operation; undefined lets it pass. */
+  faultPlan: FaultPlan | undefined;
+  /** Bytes of all files together; above it, writes fail with ENOSPC. */
+  capacityBytes: number = UNLIMITED_BYTES;
+  /** While true, syncs of files wait for {@linkcode releaseSyncs}. */
+  holdsSyncs = false;
+  /** Syncs of files that have been asked for. */
+  syncCount = 0;
+  /** All operations so far. */
+  operationCount = 0;
+  readonly #root: SimulatedDirectory;
+  readonly #locks = new Set<string>();
+  #heldSyncs: (() => void)[] = [];
+
+  constructor(root: SimulatedDirectory = new SimulatedDirectory()) {
+    this.#root = root;
+  }
+
+  open(path: string, options: { create?: boolean; exclusive?: boolean }): DiskFile {
+    this.#begin("open", path);
+    const { parent, name } = this.#parentOf(path, "open");
+    const found = parent.get(name);
+    if (found instanceof SimulatedDirectory) throw new DiskError("EISDIR", path, "open");
+    if (found !== undefined) {
+      if (options.exclusive === true) throw new DiskError("EEXIST", path, "open");
+      return new SimulatedFile(this, path, found);
+    }
+    if (options.create !== true && options.exclusive !== true) {
+      throw new DiskError("ENOENT", path, "open");
+    }
+    const inode = new SimulatedInode();
+    parent.link(name, inode);
+    return new SimulatedFile(this, path, inode);
+  }
+
+  map(path: string): MappedFile {
+    this.#begin("map", path);
+    const bytes = this.#inodeAt(path, "map").copy();
+    return {
+      bytes,
+      release() {
+        if (bytes.byteLength > 0) bytes.buffer.transfer(0);
+      },
+    };
+  }
+
+  readFile(path: string): Uint8Array {
+    this.#begin("read", path);
+    return this.#inodeAt(path, "read").copy();
+  }
+
+  exists(path: string): boolean {
+    return this.#nodeAt(path) !== undefined;
+  }
+
+  sizeOf(path: string): number | undefined {
+    const node = this.#nodeAt(path);
+    return node instanceof SimulatedInode ? node.size : undefined;
+  }
+
+  list(path: string): DiskEntry[] {
+    this.#begin("list", path);
+    return this.#directoryAt(path, "list").entries();
+  }
+
+  makeDirectory(path: string): void {
+    this.#begin("makeDirectory", path);
+    let directory = this.#root;
+    for (const name of partsOf(path)) {
+      const found = directory.get(name);
+      if (found instanceof SimulatedInode) throw new DiskError("ENOTDIR", path, "make");
+      const next = found ?? new SimulatedDirectory();
+      if (found === undefined) directory.link(name, next);
+      directory = next;
+    }
+  }
+
+  rename(from: string, to: string): void {
+    this.#begin("rename", from);
+    const source = this.#parentOf(from, "rename");
+    const target = this.#parentOf(to, "rename");
+    if (source.parent.get(source.name) === undefined) {
+      throw new DiskError("ENOENT", from, "rename");
+    }
+    target.parent.receive(target.name, { from: source.parent, name: source.name });
+  }
+
+  remove(path: string): void {
+    this.#begin("remove", path);
+    this.#inodeAt(path, "remove");
+    const { parent, name } = this.#parentOf(path, "remove");
+    parent.unlink(name);
+  }
+
+  removeDirectory(path: string): void {
+    this.#begin("remove", path);
+    if (this.#directoryAt(path, "remove").entries().length > 0) {
+      throw new DiskError("ENOTEMPTY", path, "remove");
+    }
+    const { parent, name } = this.#parentOf(path, "remove");
+    parent.unlink(name);
+  }
+
+  syncDirectory(path: string): void {
+    this.#begin("syncDirectory", path);
+    this.#directoryAt(path, "sync").sync();
+  }
+
+  freeBytes(_path: string): number {
+    if (this.capacityBytes === UNLIMITED_BYTES) return UNLIMITED_BYTES;
+    return Math.max(0, this.capacityBytes - this.#root.byteCount());
+  }
+
+  lock(path: string): (() => void) | undefined {
+    if (this.#locks.has(path)) return undefined;
+    this.open(path, { create: true }).close();
+    this.#locks.add(path);
+    return () => {
+      this.#locks.delete(path);
+    };
+  }
+
+  /** The disk as it may be found after power loss now. This one is not changed. */
+  crash(options: CrashOptions): SimulatedDisk {
+    return new SimulatedDisk(copyDirectory(this.#root, options));
+  }
+
+  /** The disk as a process finds it whose forerunner was killed: everything is there. */
+  restart(): SimulatedDisk {
+    return new SimulatedDisk(copyDirectory(this.#root, { keep: "all" }));
+  }
+
+  /** Lets the syncs that wait finish, in order. */
+  releaseSyncs(): void {
+    const held = this.#heldSyncs;
+    this.#heldSyncs = [];
+    for (const release of held) release();
+  }
+
+  /** Damages a stored byte; also in what is durable. */
+  damage(path: string, offset: number, mask = 0xff): void {
+    this.#inodeAt(path, "damage").damage(offset, mask);
+  }
+
+  /** For files only: counts an operation and lets the plan fail it. */
+  begin(operation: DiskOperation, path: string): Fault | undefined {
+    this.operationCount += 1;
+    return this.faultPlan?.(operation, path);
+  }
+
+  /** For files only: resolves once a sync may take effect. */
+  syncTurn(): Promise<void> {
+    this.syncCount += 1;
+    if (!this.holdsSyncs) return Promise.resolve();
+    return new Promise((resolve) => this.#heldSyncs.push(resolve));
+  }
+
+  #begin(operation: DiskOperation, path: string): void {
+    const fault = this.begin(operation, path);
+    if (fault !== undefined) throw new DiskError(fault.code, path, operation);
+  }
+
+  #nodeAt(path: string): SimulatedInode | SimulatedDirectory | undefined {
+    let node: SimulatedInode | SimulatedDirectory | undefined = this.#root;
+    for (const name of partsOf(path)) {
+      if (!(node instanceof SimulatedDirectory)) return undefined;
+      node = node.get(name);
+    }
+    return node;
+  }
+
+  #inodeAt(path: string, operation: string): SimulatedInode {
+    const node = this.#nodeAt(path);
+    if (node === undefined) throw new DiskError("ENOENT", path, operation);
+    if (node instanceof SimulatedDirectory) throw new DiskError("EISDIR", path, operation);
+    return node;
+  }
+
+  #directoryAt(path: string, operation: string): SimulatedDirectory {
+    const node = this.#nodeAt(path);
+    if (node === undefined) throw new DiskError("ENOENT", path, operation);
+    if (node instanceof SimulatedInode) throw new DiskError("ENOTDIR", path, operation);
+    return node;
+  }
+
+  #parentOf(path: string, operation: string): { parent: SimulatedDirectory; name: string } {
+    const parts = partsOf(path);
+    const name = defined(parts.pop(), "the root has no parent");
+    return { parent: this.#directoryAt(parts.join("/"), operation), name };
+  }
+}
+
+class SimulatedFile implements DiskFile {
+  readonly path: string;
+  readonly #disk: SimulatedDisk;
+  readonly #inode: SimulatedInode;
+  #isOpen = true;
+
+  constructor(disk: SimulatedDisk, path: string, inode: SimulatedInode) {
+    this.#disk = disk;
+    this.path = path;
+    this.#inode = inode;
+  }
+
+  size(): number {
+    return this.#inode.size;
+  }
+
+  read(into: Uint8Array, offset: number): number {
+    this.#begin("read");
+    return this.#inode.read(into, offset);
+  }
+
+  write(bytes: Uint8Array, offset: number): void {
+    assert(this.#isOpen, "only an open file is written");
+    const room = this.#disk.freeBytes(this.path) + Math.max(0, this.#inode.size - offset);
+    const full: Fault | undefined =
+      bytes.length > room ? { code: "ENOSPC", bytesWritten: room } : undefined;
+    const fault = this.#disk.begin("write", this.path) ?? full;
+    if (fault === undefined) {
+      this.#inode.write(bytes, offset);
+      return;
+    }
+    const written = Math.min(fault.bytesWritten ?? 0, bytes.length);
+    if (written > 0) this.#inode.write(bytes.subarray(0, written), offset);
+    throw new DiskError(fault.code, this.path, "write");
+  }
+
+  truncate(length: number): void {
+    this.#begin("truncate");
+    if (length - this.#inode.size > this.#disk.freeBytes(this.path)) {
+      throw new DiskError("ENOSPC", this.path, "truncate");
+    }
+    this.#inode.truncate(length);
+  }
+
+  async sync(): Promise<void> {
+    assert(this.#isOpen, "only an open file is synced");
+    const fault = this.#disk.begin("sync", this.path);
+    const covered = this.#inode.changeCount;
+    await this.#disk.syncTurn();
+    this.#settle(fault, covered);
+  }
+
+  syncNow(): void {
+    const fault = this.#disk.begin("sync", this.path);
+    this.#disk.syncCount += 1;
+    this.#settle(fault, this.#inode.changeCount);
+  }
+
+  close(): void {
+    this.#isOpen = false;
+  }
+
+  #settle(fault: Fault | undefined, covered: number): void {
+    this.#inode.sync(covered, fault === undefined);
+    if (fault !== undefined) throw new DiskError(fault.code, this.path, "sync");
+  }
+
+  #begin(operation: DiskOperation): void {
+    assert(this.#isOpen, "only an open file is used");
+    const fault = this.#disk.begin(operation, this.path);
+    if (fault !== undefined) throw new DiskError(fault.code, this.path, operation);
+  }
+}
+
+function partsOf(path: string): string[] {
+  const parts: string[] = [];
+  for (const part of path.split("/")) {
+    if (part === "..") parts.pop();
+    else if (part !== "" && part !== ".") parts.push(part);
+  }
+  return parts;
+}
+
+export type { CrashOptions } from "./simulated_nodes.ts";
