@@ -1,0 +1,382 @@
+/**
+ * The syntax tree of expressions. See `ast.ts` for the rules of all nodes.
+ */
+import type {
+  AstNode,
+  DataTypeDef,
+  Name,
+  OrderByStatement,
+  QName,
+  SelectStatement,
+} from "./ast.ts";
+
+/** Any expression. A query is one too: `(SELECT …)` as a value is the query's own node. */
+export type Expr =
+  | ExprRef
+  | ExprLiteral
+  | ExprSlot
+  | ExprParameter
+  | ExprDefault
+  | ExprValueKeyword
+  | ExprList
+  | ExprArraySelect
+  | ExprArrayIndex
+  | ExprArraySlice
+  | ExprBinary
+  | ExprUnary
+  | ExprTernary
+  | ExprCast
+  | ExprCollate
+  | ExprCase
+  | ExprCall
+  | ExprExtract
+  | ExprSubstring
+  | ExprOverlay
+  | ExprTrim
+  | SelectStatement;
+
+/** A constant. Typed literals (`DATE '…'`) are an {@linkcode ExprCast} of a string. */
+export type ExprLiteral = ExprInteger | ExprNumeric | ExprString | ExprBytes | ExprBool | ExprNull;
+
+/** Digits without point or exponent, of any length: INT, else BIGINT, else DECIMAL. */
+export interface ExprInteger extends AstNode {
+  readonly type: "integer";
+  /** Inexact beyond 2^53. */
+  readonly value: number;
+  /** Decimal digits without `_`, with `-` when a minus stood directly before (`-5`). */
+  readonly text: string;
+}
+
+/** A number with a point or an exponent; `text` as written without `_`: `4.20`, `.5`, `1e3`. */
+export interface ExprNumeric extends AstNode {
+  readonly type: "numeric";
+  readonly value: number;
+  readonly text: string;
+}
+
+/** `'…'`, `E'…'`, `$$…$$`, adjacent strings joined; escapes are resolved. Untyped. */
+export interface ExprString extends AstNode {
+  readonly type: "string";
+  readonly value: string;
+}
+
+/** Own: `X'0aff'`; `hex` in lower case, of even length. */
+export interface ExprBytes extends AstNode {
+  readonly type: "bytes";
+  readonly hex: string;
+}
+
+export interface ExprBool extends AstNode {
+  readonly type: "boolean";
+  readonly value: boolean;
+}
+
+export interface ExprNull extends AstNode {
+  readonly type: "null";
+}
+
+/**
+ * Own: a literal lifted out of the text by `normalizeStatement`; its value is
+ * `literals[index]` of that result. The kind decides the type: integer is INT, bigint is BIGINT,
+ * numeric is DECIMAL(precision, scale), string is untyped as a quoted literal is.
+ */
+export interface ExprSlot extends AstNode {
+  readonly type: "literal slot";
+  readonly index: number;
+  readonly kind: LiteralKind;
+  /** Of kind numeric only. */
+  readonly precision?: number | undefined;
+  readonly scale?: number | undefined;
+}
+
+export type LiteralKind = "integer" | "bigint" | "numeric" | "string";
+
+/** `$1`: name "$1", index 1. */
+export interface ExprParameter extends AstNode {
+  readonly type: "parameter";
+  readonly name: string;
+  /** Own: 1-based. */
+  readonly index: number;
+}
+
+/** DEFAULT as a value; the binder refuses it outside of VALUES of INSERT and SET. */
+export interface ExprDefault extends AstNode {
+  readonly type: "default";
+}
+
+/** A column: `c`, `t.c`, `ns.t.c`; or all of them: `*`, `t.*`, also in `count(*)`. */
+export interface ExprRef extends AstNode {
+  readonly type: "ref";
+  readonly table?: QName | undefined;
+  /** "*" with {@linkcode star}, or the column. */
+  readonly name: string;
+  /** Own: true for an asterisk, so that a column that is called "*" differs. */
+  readonly star?: true | undefined;
+}
+
+/** A value that is written without parentheses. `CURRENT_USER()` and `CURRENT_ROLE()` too. */
+export interface ExprValueKeyword extends AstNode {
+  readonly type: "keyword";
+  readonly keyword: ValueKeyword;
+}
+
+/** `CURRENT_TIMESTAMP(3)` and its kin are calls of that name instead. */
+export type ValueKeyword =
+  | "current_catalog"
+  | "current_date"
+  | "current_role"
+  | "current_schema"
+  | "current_time"
+  | "current_timestamp"
+  | "current_user"
+  | "localtime"
+  | "localtimestamp"
+  | "session_user"
+  | "user";
+
+/**
+ * `list`: a row `(a, b)` or `ROW(a, b)`, or the right side of IN, which is always a list here
+ * (the library unwraps a list of one). `array`: `ARRAY[a, b]`.
+ */
+export interface ExprList extends AstNode {
+  readonly type: "list" | "array";
+  readonly expressions: readonly Expr[];
+}
+
+/** `ARRAY(SELECT …)`. */
+export interface ExprArraySelect extends AstNode {
+  readonly type: "array select";
+  readonly select: SelectStatement;
+}
+
+/** `a[i]`. */
+export interface ExprArrayIndex extends AstNode {
+  readonly type: "arrayIndex";
+  readonly array: Expr;
+  readonly index: Expr;
+}
+
+/** Own: `a[i:j]`; a missing bound is undefined. */
+export interface ExprArraySlice extends AstNode {
+  readonly type: "arraySlice";
+  readonly array: Expr;
+  readonly from?: Expr | undefined;
+  readonly to?: Expr | undefined;
+}
+
+/**
+ * Two operands. `<>` is "!=". The right side of IN is a `list` or a query. `= ANY (…)` has as its
+ * right side a `call` named any, some or all with one argument: a query or an array.
+ */
+export interface ExprBinary extends AstNode {
+  readonly type: "binary";
+  readonly op: BinaryOperator;
+  readonly left: Expr;
+  readonly right: Expr;
+  /** Own: LIKE, ILIKE and SIMILAR TO … ESCAPE. */
+  readonly escape?: Expr | undefined;
+}
+
+export type BinaryOperator =
+  | "OR"
+  | "AND"
+  | "IN"
+  | "NOT IN"
+  | "LIKE"
+  | "NOT LIKE"
+  | "ILIKE"
+  | "NOT ILIKE"
+  | "SIMILAR TO"
+  | "NOT SIMILAR TO"
+  | "IS DISTINCT FROM"
+  | "IS NOT DISTINCT FROM"
+  | "OVERLAPS"
+  | "AT TIME ZONE"
+  | "="
+  | "!="
+  | "<"
+  | "<="
+  | ">"
+  | ">="
+  | "+"
+  | "-"
+  | "*"
+  | "/"
+  | "%"
+  | "^"
+  | SymbolOperator;
+
+/** "Every other operator" of the precedence table. JSON `->` with a constant is binary too. */
+export type SymbolOperator =
+  | "||"
+  | "->"
+  | "->>"
+  | "#>"
+  | "#>>"
+  | "#-"
+  | "@>"
+  | "<@"
+  | "?"
+  | "?|"
+  | "?&"
+  | "&&"
+  | "@@"
+  | "~"
+  | "~*"
+  | "!~"
+  | "!~*"
+  | "^@"
+  | "&"
+  | "|"
+  | "#"
+  | "<<"
+  | ">>"
+  | "<=>"
+  | "<->"
+  | "<#>";
+
+/** One operand. `ISNULL` is "IS NULL". A minus before a number is part of the literal. */
+export interface ExprUnary extends AstNode {
+  readonly type: "unary";
+  readonly op: UnaryOperator;
+  readonly operand: Expr;
+}
+
+export type UnaryOperator =
+  | "+"
+  | "-"
+  | "NOT"
+  | "IS NULL"
+  | "IS NOT NULL"
+  | "IS TRUE"
+  | "IS NOT TRUE"
+  | "IS FALSE"
+  | "IS NOT FALSE"
+  | "IS UNKNOWN"
+  | "IS NOT UNKNOWN"
+  | "~"
+  | "@"
+  | "|/"
+  | "||/";
+
+/** `value [NOT] BETWEEN [SYMMETRIC] lo AND hi`. */
+export interface ExprTernary extends AstNode {
+  readonly type: "ternary";
+  readonly op: "BETWEEN" | "NOT BETWEEN";
+  readonly value: Expr;
+  readonly lo: Expr;
+  readonly hi: Expr;
+  /** Own. */
+  readonly symmetric?: true | undefined;
+}
+
+/** `CAST(x AS t)`, `x::t`, `t 'text'`: all the explicit cast. */
+export interface ExprCast extends AstNode {
+  readonly type: "cast";
+  readonly to: DataTypeDef;
+  readonly operand: Expr;
+}
+
+/** Own: `x COLLATE "C"`. */
+export interface ExprCollate extends AstNode {
+  readonly type: "collate";
+  readonly operand: Expr;
+  readonly collation: QName;
+}
+
+/** With `value` the simple form, without it the searched one. */
+export interface ExprCase extends AstNode {
+  readonly type: "case";
+  readonly value?: Expr | undefined;
+  readonly whens: readonly ExprWhen[];
+  readonly else?: Expr | undefined;
+}
+
+export interface ExprWhen extends AstNode {
+  readonly when: Expr;
+  readonly value: Expr;
+}
+
+/**
+ * A function, aggregate or window function. Also here, by the name of `function`: `exists` (one
+ * argument, a query), `any`/`some`/`all` (see {@linkcode ExprBinary}), `coalesce`, `nullif`,
+ * `greatest`, `least`, `grouping`, `file` (one string: FILE('part')), `position` (own order:
+ * needle, haystack), `normalize` (the form is a string), `current_timestamp(3)`, `trim(x)`.
+ */
+export interface ExprCall extends AstNode {
+  readonly type: "call";
+  readonly function: QName;
+  readonly args: readonly Expr[];
+  /** Own: for `f(a => 1)`, the name of each argument, undefined where it has none. */
+  readonly argNames?: readonly (string | undefined)[] | undefined;
+  readonly distinct?: "all" | "distinct" | undefined;
+  readonly orderBy?: readonly OrderByStatement[] | undefined;
+  readonly filter?: Expr | undefined;
+  readonly withinGroup?: OrderByStatement | undefined;
+  readonly over?: CallOver | undefined;
+}
+
+/** A window: `OVER (…)`, `OVER w` or the body of `WINDOW w AS (…)`. */
+export interface CallOver extends AstNode {
+  /** Own: `OVER w`, with nothing else here. */
+  readonly name?: Name | undefined;
+  /** Own: `OVER (w …)`: extends the named window. */
+  readonly base?: Name | undefined;
+  readonly partitionBy?: readonly Expr[] | undefined;
+  readonly orderBy?: readonly OrderByStatement[] | undefined;
+  /** Own. Absent: RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW. */
+  readonly frame?: WindowFrame | undefined;
+}
+
+/** Own: `ROWS BETWEEN 1 PRECEDING AND CURRENT ROW EXCLUDE TIES`. */
+export interface WindowFrame extends AstNode {
+  readonly mode: "rows" | "range" | "groups";
+  readonly start: FrameBound;
+  /** Always filled: current row when the text has no BETWEEN. */
+  readonly end: FrameBound;
+  readonly exclude?: "current row" | "group" | "ties" | undefined;
+}
+
+/** Own. Order of the first five types is their order in a partition. */
+export interface FrameBound extends AstNode {
+  readonly type:
+    | "unbounded preceding"
+    | "preceding"
+    | "current row"
+    | "following"
+    | "unbounded following";
+  /** Of preceding and following only. */
+  readonly offset?: Expr | undefined;
+}
+
+/** `EXTRACT(field FROM x)`; the field may be quoted. */
+export interface ExprExtract extends AstNode {
+  readonly type: "extract";
+  readonly field: Name;
+  readonly from: Expr;
+}
+
+/** `SUBSTRING(x FROM a FOR n)`; with commas it is a call. */
+export interface ExprSubstring extends AstNode {
+  readonly type: "substring";
+  readonly value: Expr;
+  readonly from?: Expr | undefined;
+  readonly for?: Expr | undefined;
+}
+
+/** `OVERLAY(x PLACING y FROM a FOR n)`. */
+export interface ExprOverlay extends AstNode {
+  readonly type: "overlay";
+  readonly value: Expr;
+  readonly placing: Expr;
+  readonly from: Expr;
+  readonly for?: Expr | undefined;
+}
+
+/** Own: `TRIM([side] [characters] FROM value)`; `trim(a)` and `trim(a, b)` are calls. */
+export interface ExprTrim extends AstNode {
+  readonly type: "trim";
+  readonly side: "both" | "leading" | "trailing";
+  readonly characters?: Expr | undefined;
+  readonly value: Expr;
+}
