@@ -15,7 +15,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { constants } from "node:os";
-import { delimiter, dirname, join } from "node:path";
+import { delimiter, dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -41,7 +41,8 @@ function demandsChecksum() {
 function installedBun(checksum) {
   if (!existsSync(STAMP)) return undefined;
   const [stamped, bun = ""] = readFileSync(STAMP, "utf8").split("\n");
-  return stamped === checksum && existsSync(bun) ? bun : undefined;
+  const path = join(MODULES, bun);
+  return stamped === checksum && existsSync(path) ? path : undefined;
 }
 
 function install(checksum) {
@@ -56,7 +57,7 @@ function install(checksum) {
   if (bun === undefined) {
     fail(`Cannot start Bun: none under ${MODULES} runs on this machine`);
   }
-  writeFileSync(STAMP, `${checksum}\n${bun}\n`);
+  writeFileSync(STAMP, `${checksum}\n${relative(MODULES, bun)}\n`);
   return bun;
 }
 
