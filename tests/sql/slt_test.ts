@@ -1,0 +1,113 @@
+/**
+ * The corpus of SQL cases in `slt/`, on the real server. A case may wait only for a subquery, which
+ * is refused as not available yet; every other case passes.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { readdirSync } from "node:fs";
+import { basename, join } from "node:path";
+import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
+import { parseSlt, runSlt, type SltAnswer } from "../support/slt.ts";
+import { runSltOn } from "../support/slt_server.ts";
+import { tableTranslator } from "../support/slt_tables.ts";
+
+const DIRECTORY = process.env["SLT_DIR"] ?? join(import.meta.dir, "slt");
+
+describe("slt", () => {
+  let server: ServerProcess;
+  beforeAll(async () => {
+    server = await startReadyServer();
+  });
+  afterAll(async () => {
+    await server.stop();
+  });
+
+  for (const file of readdirSync(DIRECTORY).filter((name) => name.endsWith(".test"))) {
+    test(file, async () => {
+      const text = await Bun.file(join(DIRECTORY, file)).text();
+      const report = await runSltOn(server, `slt_${basename(file, ".test")}`, text);
+      expect(report.failures.slice(0, 10)).toEqual([]);
+      expect(report.waiting.filter(({ sql }) => !/\(\s*SELECT\b/i.test(sql))).toEqual([]);
+      expect(report.passedCount).toBeGreaterThan(0);
+    }, 60_000);
+  }
+});
+
+describe("runSlt", () => {
+  test("compares values as the corpus prints them, in the order that the case asks for", async () => {
+    const rows = rowsOf([10, "b", 1.5], [9, "", null], [true, "é", 2]);
+    const query = "query ITR rowsort\nSELECT\n----\n";
+    const values = ["1", "@", "2.000", "10", "b", "1.500", "9", "(empty)", "NULL"];
+    expect(await reasonOf(query + values.join("\n"), rows)).toBeUndefined();
+    expect(
+      await reasonOf(query.replace("rowsort", "nosort") + values.join("\n"), rows),
+    ).toBeDefined();
+    expect(await reasonOf(query + values.with(4, "c").join("\n"), rows)).toContain("wanted");
+  });
+
+  test("compares hashes and counts", async () => {
+    const hash = new Bun.CryptoHasher("md5").update("1\n2\n").digest("hex");
+    const query = `query I nosort\nSELECT\n----\n2 values hashing to ${hash}`;
+    expect(await reasonOf(query, rowsOf([1], [2]))).toBeUndefined();
+    expect(await reasonOf(query, rowsOf([2], [1]))).toContain("other values");
+    expect(await reasonOf(query, rowsOf([1]))).toContain("should be 2");
+  });
+
+  test("tells an expected error from an unexpected one, and what waits from both", async () => {
+    const refused: SltAnswer = { ok: false, isUnsupported: false, message: "no" };
+    expect(await reasonOf("statement ok\nX", refused)).toBe("no");
+    expect(await reasonOf("statement error\nX", refused)).toBeUndefined();
+    expect(await reasonOf("statement error\nX", rowsOf())).toBeDefined();
+    const waiting: SltAnswer = { ...refused, isUnsupported: true };
+    const report = await runSlt("statement ok\nX", { execute: () => Promise.resolve(waiting) });
+    expect(report).toMatchObject({
+      passedCount: 0,
+      failures: [],
+      waiting: [{ line: 1, sql: "X" }],
+    });
+  });
+
+  test("queries of one label give the same values", async () => {
+    const text = "query I nosort l1\nSELECT\n----\n1\n\nquery I nosort l1\nSELECT\n----\n2\n";
+    let value = 0;
+    const execute = (): Promise<SltAnswer> => Promise.resolve(rowsOf([(value += 1)]));
+    const report = await runSlt(text, { execute });
+    expect(report.failures).toMatchObject([{ line: 6 }]);
+  });
+});
+
+test("parseSlt keeps the cases of its engine and refuses what it does not know", () => {
+  const text = [
+    "hash-threshold 8",
+    "skipif postgresql # why\nstatement ok\nA",
+    "onlyif mysql\nskipif sqlite\nstatement ok\nB",
+    "onlyif postgresql\nstatement ok\nC",
+    "skipif mysql\nquery I nosort\nD\n----\n1",
+    "halt",
+    "statement ok\nE",
+  ].join("\n\n");
+  expect(parseSlt(text, "postgresql").map(({ sql }) => sql)).toEqual(["C", "D"]);
+  expect(() => parseSlt("quarry I nosort\nD\n----\n1", "postgresql")).toThrow("line 1");
+});
+
+test("tableTranslator adds a key, names the columns of an INSERT, and expands a star", () => {
+  const translate = tableTranslator();
+  expect(translate("CREATE TABLE t(a INT, b DECIMAL(5,2))")).toBe(
+    "CREATE TABLE t (a INT, b DECIMAL(5,2), hidden_key BIGINT PRIMARY KEY DEFAULT SNOWFLAKE_ID())",
+  );
+  expect(translate("INSERT INTO t VALUES (1, 2)")).toBe("INSERT INTO t (a, b) VALUES (1, 2)");
+  expect(translate("INSERT INTO t(b,a) VALUES (1, 2)")).toBe("INSERT INTO t(b,a) VALUES (1, 2)");
+  expect(translate("SELECT DISTINCT * FROM t AS x, t y CROSS JOIN t WHERE x.a > 1")).toBe(
+    "SELECT DISTINCT x.a, x.b, y.a, y.b, t.a, t.b FROM t AS x, t y CROSS JOIN t WHERE x.a > 1",
+  );
+  expect(translate("SELECT COUNT(*) FROM t")).toBe("SELECT COUNT(*) FROM t");
+});
+
+function rowsOf(...rows: unknown[][]): SltAnswer {
+  return { ok: true, names: [], rows };
+}
+
+/** Why the first case fails when everything is answered alike. */
+async function reasonOf(text: string, answer: SltAnswer): Promise<string | undefined> {
+  const report = await runSlt(text, { execute: () => Promise.resolve(answer) });
+  return report.failures[0]?.reason;
+}

@@ -1,0 +1,326 @@
+/**
+ * The real server as its users run it: `bun src/main.ts <config.toml>` in a process of its own,
+ * on a free port, with its data in a temporary directory. Tests of behaviour on the wire, and the
+ * scripts that torture and measure, all start it here.
+ *
+ * The process sees nothing of the caller's environment but what it needs to run, and does not
+ * outlive the caller.
+ */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { SchemaField } from "../../src/protocol/mod.ts";
+
+const ROOT: string = join(import.meta.dir, "../..");
+
+/** A server that has printed no address by then has failed, whatever it does later. */
+const START_MS_MAX = 20_000;
+
+export type ConfigValue = string | number | boolean | readonly string[];
+
+/** Section name, dotted when nested, to its keys. */
+export type ConfigSections = Readonly<Record<string, Readonly<Record<string, ConfigValue>>>>;
+
+export interface ServerOptions {
+  /** Merged over what a test needs: a free local port and paths in the temporary directory. */
+  config?: ConfigSections;
+  env?: Readonly<Record<string, string>>;
+  /** Put before the command, as in `["strace", "-f", …]`. The process is then the wrapper's. */
+  wrapper?: readonly string[];
+  /** What to run instead of `src/main.ts`: a compiled binary, for one. */
+  command?: readonly string[];
+}
+
+/** One entry of `results`. */
+export interface SqlEntry {
+  readonly schema?: readonly SchemaField[];
+  readonly rows?: readonly (readonly unknown[])[];
+  readonly row_count: number;
+  readonly message?: string;
+  readonly as_user: string;
+  readonly last_seq?: number | null;
+}
+
+export interface SqlError {
+  readonly code: string;
+  readonly message: string;
+  readonly reason?: string;
+  readonly position?: number;
+  readonly hint?: string;
+  readonly statement?: number;
+  readonly retry_after_seconds?: number;
+}
+
+export interface SqlBody {
+  readonly status: "success" | "error";
+  readonly results: readonly SqlEntry[];
+  readonly took: number;
+  readonly error?: SqlError;
+}
+
+export interface SqlAnswer {
+  readonly status: number;
+  readonly body: SqlBody;
+  readonly headers: Headers;
+}
+
+export interface SqlOptions {
+  params?: readonly unknown[];
+  namespace?: string;
+  /** Whose request it is; without it the administrator's that `setup()` made. */
+  token?: string;
+  /** Further fields of the request body. */
+  fields?: Readonly<Record<string, unknown>>;
+}
+
+export interface Login {
+  readonly access_token: string;
+  readonly refresh_token: string;
+  readonly expires_at: string;
+  readonly refresh_expires_at: string;
+  readonly admin_ui_access: boolean;
+  readonly user: { readonly id: string; readonly role: string; readonly email: string | null };
+}
+
+/** The administrator that `setup()` makes, and the password of every user a test makes. */
+export const ADMIN = "ada";
+export const PASSWORD = "correct horse 9";
+
+const running = new Set<ServerProcess>();
+process.on("exit", () => {
+  for (const server of running) server.kill("SIGKILL");
+});
+
+/** Starts a server on a new data directory and waits until it listens. */
+export async function startServer(options: ServerOptions = {}): Promise<ServerProcess> {
+  const directory = mkdtempSync(join(tmpdir(), "tidemark-"));
+  const server = new ServerProcess(directory, options);
+  try {
+    await server.start();
+  } catch (error) {
+    rmSync(directory, { recursive: true, force: true });
+    throw error;
+  }
+  return server;
+}
+
+/** Starts a server, sets it up, and logs its administrator in. */
+export async function startReadyServer(options: ServerOptions = {}): Promise<ServerProcess> {
+  const server = await startServer(options);
+  try {
+    await server.setup();
+  } catch (error) {
+    await server.stop();
+    throw error;
+  }
+  return server;
+}
+
+export class ServerProcess {
+  /** Holds the configuration, the data and the logs; removed by `stop()`. */
+  readonly directory: string;
+  readonly configPath: string;
+  /** The administrator's, once there is one. */
+  token = "";
+  readonly #options: ServerOptions;
+  #child: Bun.Subprocess<"ignore", "pipe", "pipe"> | undefined;
+  #output = "";
+  #url = "";
+
+  constructor(directory: string, options: ServerOptions) {
+    this.directory = directory;
+    this.configPath = join(directory, "config.toml");
+    this.#options = options;
+    mkdirSync(this.directory, { recursive: true });
+    writeFileSync(this.configPath, tomlFromSections(this.#sections()));
+  }
+
+  /** Base address, without a slash at the end. A restart may change it. */
+  get url(): string {
+    return this.#url;
+  }
+
+  get webSocketUrl(): string {
+    return `${this.#url.replace(/^http/, "ws")}/v1/ws`;
+  }
+
+  get dataPath(): string {
+    return join(this.directory, "data");
+  }
+
+  get pid(): number {
+    return this.#started().pid;
+  }
+
+  /** Everything the current process has written to stdout and stderr, in order of arrival. */
+  get output(): string {
+    return this.#output;
+  }
+
+  /** Starts the process. @throws If it ends, or prints no address, before it listens. */
+  async start(): Promise<void> {
+    const { wrapper = [], command = [process.execPath, "src/main.ts"], env = {} } = this.#options;
+    this.#output = "";
+    this.#child = Bun.spawn([...wrapper, ...command, this.configPath], {
+      cwd: ROOT,
+      env: { ...inheritedEnvironment(), ...env },
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    running.add(this);
+    const address = Promise.withResolvers<string>();
+    void this.#read(this.#child.stdout, address.resolve);
+    void this.#read(this.#child.stderr, address.resolve);
+    const timer = setTimeout(() => this.kill("SIGKILL"), START_MS_MAX);
+    const ended = this.#child.exited.then((code) => {
+      throw new Error(`Cannot start the server: it ended with ${code}\n${this.#output}`);
+    });
+    try {
+      this.#url = await Promise.race([address.promise, ended]);
+    } catch (error) {
+      running.delete(this);
+      throw error;
+    } finally {
+      clearTimeout(timer);
+      // The race may be won by the address; the end of the process is then no failure of a start.
+      ended.catch(() => undefined);
+    }
+  }
+
+  /** Makes the first administrator and logs in as it. */
+  async setup(): Promise<Login> {
+    const answer = await this.post("/v1/api/auth/setup", {
+      user: ADMIN,
+      password: PASSWORD,
+      root_password: "battery staple 7",
+    });
+    if (!answer.ok) throw new Error(`Cannot set up: ${answer.status} ${await answer.text()}`);
+    const login = await this.login(ADMIN);
+    this.token = login.access_token;
+    return login;
+  }
+
+  async login(user: string, password: string = PASSWORD): Promise<Login> {
+    const answer = await this.post("/v1/api/auth/login", { user, password });
+    if (!answer.ok) throw new Error(`Cannot log ${user} in: ${await answer.text()}`);
+    return (await answer.json()) as Login;
+  }
+
+  /** Makes a user and logs it in; returns its access token. */
+  async createUser(user: string, role = "user"): Promise<string> {
+    await this.rows(`CREATE USER '${user}' WITH PASSWORD '${PASSWORD}' ROLE ${role}`);
+    return (await this.login(user)).access_token;
+  }
+
+  post(path: string, body: unknown, headers: Record<string, string> = {}): Promise<Response> {
+    return fetch(`${this.#url}${path}`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json", ...headers },
+      body: JSON.stringify(body),
+    });
+  }
+
+  get(path: string, headers: Record<string, string> = {}): Promise<Response> {
+    return fetch(`${this.#url}${path}`, { headers, redirect: "manual" });
+  }
+
+  /** Runs statements; a refusal is an answer like any other. */
+  async sql(text: string, options: SqlOptions = {}): Promise<SqlAnswer> {
+    const { params, namespace, token = this.token, fields = {} } = options;
+    const body: Record<string, unknown> = { sql: text, ...fields };
+    if (params !== undefined) body["params"] = params;
+    if (namespace !== undefined) body["namespace_id"] = namespace;
+    const answer = await this.post("/v1/api/sql", body, { Authorization: `Bearer ${token}` });
+    return {
+      status: answer.status,
+      headers: answer.headers,
+      body: (await answer.json()) as SqlBody,
+    };
+  }
+
+  /** Runs statements that must succeed; returns the rows of the last. */
+  async rows(text: string, options: SqlOptions = {}): Promise<readonly (readonly unknown[])[]> {
+    const { body } = await this.sql(text, options);
+    if (body.status !== "success") {
+      throw new Error(`Cannot run ${text.slice(0, 200)}: ${JSON.stringify(body.error)}`);
+    }
+    return body.results.at(-1)?.rows ?? [];
+  }
+
+  /** Sends a signal, if the process is there to take it. */
+  kill(signal: NodeJS.Signals): void {
+    this.#child?.kill(signal);
+  }
+
+  /** Waits for the end of the process. @returns Its exit code, 128 + n after signal n. */
+  async exited(): Promise<number> {
+    const code = await this.#started().exited;
+    running.delete(this);
+    return code;
+  }
+
+  /** Ends the process, politely unless told otherwise, and starts it again on the same data. */
+  async restart(signal: NodeJS.Signals = "SIGTERM"): Promise<void> {
+    this.kill(signal);
+    await this.exited();
+    await this.start();
+  }
+
+  /** Ends the process and removes its directory. */
+  async stop(): Promise<void> {
+    this.kill("SIGKILL");
+    await this.exited();
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+
+  #started(): Bun.Subprocess<"ignore", "pipe", "pipe"> {
+    if (this.#child === undefined) throw new Error("Cannot use the server: it was not started");
+    return this.#child;
+  }
+
+  async #read(stream: ReadableStream<Uint8Array>, onAddress: (url: string) => void): Promise<void> {
+    const decoder = new TextDecoder();
+    for await (const chunk of stream) {
+      this.#output += decoder.decode(chunk, { stream: true });
+      const url = /https?:\/\/[^\s"']+?:\d+(?=[\s/"'])/.exec(this.#output)?.[0];
+      if (url !== undefined) onAddress(url);
+    }
+  }
+
+  #sections(): ConfigSections {
+    const given = this.#options.config ?? {};
+    const needed: ConfigSections = {
+      server: { host: "127.0.0.1", port: 0, ui_enabled: false },
+      storage: { data_path: this.dataPath },
+      logging: { logs_path: join(this.directory, "logs") },
+    };
+    const names = new Set([...Object.keys(needed), ...Object.keys(given)]);
+    return Object.fromEntries([...names].map((n) => [n, { ...needed[n], ...given[n] }]));
+  }
+}
+
+/** What a program needs to run at all, and nothing that could configure the server. */
+function inheritedEnvironment(): Record<string, string> {
+  const names = ["PATH", "HOME", "TMPDIR", "LANG", "TZ"];
+  return Object.fromEntries(
+    names.flatMap((name) => {
+      const value = process.env[name];
+      return value === undefined ? [] : [[name, value]];
+    }),
+  );
+}
+
+/** Writes sections as TOML. JSON's strings, numbers, booleans and lists are TOML's too. */
+export function tomlFromSections(sections: ConfigSections): string {
+  return Object.entries(sections)
+    .map(([section, keys]) => {
+      const lines = Object.entries(keys).map(([key, value]) => `${key} = ${JSON.stringify(value)}`);
+      return [`[${section}]`, ...lines, ""].join("\n");
+    })
+    .join("\n");
+}

@@ -1,0 +1,58 @@
+/**
+ * Makes the corpus's tables possible where every table has a PRIMARY KEY: CREATE TABLE gets a
+ * key column that fills itself, INSERT without a column list gets one, and `*` becomes the columns
+ * that the case declared.
+ */
+
+/** What the added column is called; no case of the corpus has such a name. */
+export const HIDDEN_KEY = "hidden_key";
+
+/** Columns of a result that no case knows of. */
+export const HIDDEN_COLUMNS: ReadonlySet<string> = new Set([HIDDEN_KEY, "_seq", "_deleted"]);
+
+/** Returns a function to put each statement of one file through, in order. */
+export function tableTranslator(): (sql: string) => string {
+  const columnsByTable = new Map<string, readonly string[]>();
+  return (sql) => {
+    const [, created, body] = /^\s*CREATE\s+TABLE\s+(\w+)\s*\((.*)\)\s*$/is.exec(sql) ?? [];
+    if (created !== undefined && body !== undefined) {
+      const elements = splitAtCommas(body);
+      columnsByTable.set(created.toLowerCase(), elements.map(firstWord));
+      if (/\bPRIMARY\s+KEY\b/i.test(body)) return sql;
+      const key = `${HIDDEN_KEY} BIGINT PRIMARY KEY DEFAULT SNOWFLAKE_ID()`;
+      return `CREATE TABLE ${created} (${body}, ${key})`;
+    }
+    const [, table, values] = /^\s*INSERT\s+INTO\s+(\w+)\s+(VALUES\b.*)$/is.exec(sql) ?? [];
+    const columns = columnsByTable.get(table?.toLowerCase() ?? "");
+    if (values !== undefined && columns !== undefined) {
+      return `INSERT INTO ${table} (${columns.join(", ")}) ${values}`;
+    }
+    return expandStar(sql, columnsByTable);
+  };
+}
+
+/** Replaces the `*` of a select list when every item of its FROM is a known table. */
+function expandStar(sql: string, columnsByTable: ReadonlyMap<string, readonly string[]>): string {
+  const form =
+    /^(\s*SELECT\s+(?:ALL\s+|DISTINCT\s+)?)\*(\s+FROM\s+)(.*?)(\s+(?:WHERE|GROUP|HAVING|ORDER|LIMIT)\b.*)?$/is;
+  const [, select, from, tables, rest = ""] = form.exec(sql) ?? [];
+  if (select === undefined || tables === undefined) return sql;
+  const list: string[] = [];
+  for (const item of tables.split(/,|\bCROSS\s+JOIN\b/i)) {
+    const [table = "", ...alias] = item.replace(/[()]/g, " ").trim().split(/\s+/);
+    const columns = columnsByTable.get(table.toLowerCase());
+    if (columns === undefined) return sql;
+    const name = alias.at(-1) ?? table;
+    list.push(...columns.map((column) => `${name}.${column}`));
+  }
+  return `${select}${list.join(", ")}${from}${tables}${rest}`;
+}
+
+function splitAtCommas(text: string): string[] {
+  // A comma inside parentheses belongs to a type such as DECIMAL(10,2).
+  return text.split(/,(?![^(]*\))/).map((part) => part.trim());
+}
+
+function firstWord(text: string): string {
+  return /^\w+/.exec(text)?.[0] ?? "";
+}
