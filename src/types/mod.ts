@@ -2,6 +2,28 @@
  * What a value is: data types, values, vectors, batches, and what can be done with one value.
  */
 export {
+  type Caster,
+  type CastMode,
+  type CastOptions,
+  canCast,
+  casterFor,
+  castValue,
+} from "./cast.ts";
+export {
+  codePointLength,
+  compareCodePoints,
+  hasSurrogates,
+  sliceCodePoints,
+} from "./code_points.ts";
+export {
+  type Comparator,
+  comparatorFor,
+  compareValues,
+  type GroupKey,
+  groupKeyMakerFor,
+  groupKeyOf,
+} from "./compare.ts";
+export {
   BIGINT,
   BOOLEAN,
   BYTES,
@@ -29,6 +51,109 @@ export {
   UNKNOWN,
   UUID,
 } from "./data_type.ts";
+export {
+  type CivilDate,
+  checkDate,
+  checkTimestamp,
+  civilFromDays,
+  dateFromCivil,
+  dayOfWeek,
+  daysFromCivil,
+  daysInMonth,
+  joinTimestamp,
+  roundMicros,
+  roundTimestamp,
+  type SplitTimestamp,
+  splitTimestamp,
+} from "./datetime.ts";
+export {
+  addWhole,
+  compareWhole,
+  type DecimalDigits,
+  decimalFromText,
+  decimalShape,
+  digitsFromText,
+  divideDecimal,
+  divideWhole,
+  doubleFromDecimal,
+  fitDecimal,
+  fitsPrecision,
+  multiplyWhole,
+  negateWhole,
+  powerOfTen,
+  remainderWhole,
+  rescale,
+  roundedQuotient,
+  subtractWhole,
+  textFromDecimal,
+  truncateScale,
+} from "./decimal.ts";
+export { excerpt } from "./excerpt.ts";
+export { finiteDouble, finiteFloat, shortestFloat } from "./float_text.ts";
+export {
+  fitInteger,
+  fitsInteger,
+  type IntegerKind,
+  integerFromDouble,
+  roundHalfEven,
+} from "./integer.ts";
+export {
+  addIntervals,
+  intervalSpan,
+  MICROS_PER_DAY,
+  MICROS_PER_SECOND,
+  makeInterval,
+  negateInterval,
+  pad2,
+  scaleInterval,
+} from "./interval.ts";
+export {
+  cellFromValue,
+  cellMakerFor,
+  type DataTypeWord,
+  dataTypeWord,
+  isCellIdentity,
+  type TypedValue,
+  valueFromParameter,
+  type WireParameter,
+} from "./json_cell.ts";
+export {
+  checkJson,
+  type JsonKind,
+  type JsonMember,
+  type JsonSlice,
+  jsonElement,
+  jsonElements,
+  jsonKindAt,
+  jsonMember,
+  jsonMembers,
+  jsonPath,
+  jsonRoot,
+  jsonScalarText,
+  jsonString,
+} from "./json_text.ts";
+export {
+  canonicalJson,
+  compareJson,
+  isJsonArray,
+  isJsonObject,
+  type JsonNode,
+  type JsonNumber,
+  type JsonObject,
+  jsonObject,
+  jsonTree,
+  textFromJson,
+} from "./json_tree.ts";
+export { valueFromNumberText } from "./number_literal.ts";
+export {
+  checkDimensions,
+  checkedText,
+  embeddingFromText,
+  textFromValue,
+  valueFromText,
+} from "./text_form.ts";
+export { offsetSecondsAt, offsetSecondsAtLocal, type Zone, zoneFromText } from "./time_zone.ts";
+export { commonNumeric, commonType, type DecimalType, decimalOf } from "./unify.ts";
 export {
   type Interval,
   isInterval,

@@ -1,0 +1,242 @@
+/**
+ * Casts between types, in the three contexts of SQL:
+ *
+ *     implicit     where an operator or function needs it; never between text and numbers
+ *     assignment   also where a value is written to a column: narrowing, any type to text
+ *     explicit     also where the statement says so: CAST, `::`
+ *
+ * A cast is a function of the two types, chosen once, and applied to values that are not NULL.
+ */
+import { assert } from "../base/assert.ts";
+import { DatabaseError } from "../base/errors.ts";
+import { scalarFromJson } from "./cast_json.ts";
+import { castNumber } from "./cast_number.ts";
+import { castTime } from "./cast_time.ts";
+import { codePointLength, sliceCodePoints } from "./code_points.ts";
+import { type DataType, isInteger, isNumeric, typeName } from "./data_type.ts";
+import { shortestFloat } from "./float_text.ts";
+import { canonicalJson } from "./json_tree.ts";
+import { checkDimensions, limitedText, textFromValue, valueFromText } from "./text_form.ts";
+import { typeClass } from "./type_class.ts";
+import type { Value } from "./value.ts";
+
+export type CastMode = "implicit" | "assignment" | "explicit";
+
+/** Casts one value that is not NULL. JSON null becomes NULL in a cast to a scalar. */
+export type Caster = (value: Value) => Value;
+
+export interface CastOptions {
+  readonly from: DataType;
+  readonly to: DataType;
+  readonly mode: CastMode;
+  /** The time of the statement, for `now` and kin in date and time literals. */
+  readonly nowMicros?: number;
+}
+
+/**
+ * Casts one value that is not NULL.
+ *
+ * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE, VALUE_TOO_LONG, DIMENSION_MISMATCH;
+ * TYPE_MISMATCH if {@linkcode canCast} is false.
+ */
+export function castValue(value: Value, { from, to, mode, nowMicros }: CastOptions): Value {
+  const caster = casterFor(from, to, mode, nowMicros);
+  return caster === undefined ? value : caster(value);
+}
+
+/** The cast for hot loops; undefined if values stay as they are. @throws as {@linkcode castValue} */
+export function casterFor(
+  from: DataType,
+  to: DataType,
+  mode: CastMode,
+  nowMicros?: number,
+): Caster | undefined {
+  const cast = findCast({ from, to, mode, nowMicros });
+  if (cast === "same") return undefined;
+  if (cast !== undefined) return cast;
+  throw new DatabaseError(
+    "TYPE_MISMATCH",
+    `Cannot cast ${typeName(from)} to ${typeName(to)}: there is no ${mode} cast between them`,
+  );
+}
+
+export function canCast(from: DataType, to: DataType, mode: CastMode): boolean {
+  return findCast({ from, to, mode, nowMicros: undefined }) !== undefined;
+}
+
+interface Wanted {
+  readonly from: DataType;
+  readonly to: DataType;
+  readonly mode: CastMode;
+  readonly nowMicros: number | undefined;
+}
+
+export type FoundCast = Caster | "same" | undefined;
+
+function findCast(wanted: Wanted): FoundCast {
+  const { from, to, mode } = wanted;
+  if (from.kind === "unknown") return castUntyped(wanted);
+  if (to.kind === "unknown") return "same";
+  if (from.kind === "array" || to.kind === "array") return castArray(wanted);
+  if (from.kind === "embedding" || to.kind === "embedding") {
+    const cast = castEmbedding(wanted);
+    if (cast !== undefined) return cast;
+  }
+  if (to.kind === "text") return castToText(from, to.lengthMax, mode);
+  if (from.kind === "text") return castFromText(wanted);
+  if (isNumeric(from) && isNumeric(to)) return castNumber(from, to, mode);
+  if (typeClass(from) === "json") return castFromJson(from, to, mode);
+  const time = castTime(from, to, mode);
+  if (time !== undefined) return time;
+  if (from.kind === "boolean" && isInteger(to) && mode === "explicit") {
+    return (value) => (value === true ? 1 : 0);
+  }
+  if (isInteger(from) && to.kind === "boolean" && mode === "explicit") {
+    return (value) => value !== 0;
+  }
+  return from.kind === to.kind ? "same" : undefined;
+}
+
+function castUntyped({ to, mode, nowMicros }: Wanted): FoundCast {
+  if (to.kind === "unknown") return "same";
+  if (to.kind === "text") {
+    const { lengthMax } = to;
+    if (lengthMax === undefined) return "same";
+    return mode === "explicit" ? cutTo(lengthMax) : limitTo(lengthMax);
+  }
+  return (value) => valueFromText(to, value as string, nowMicros);
+}
+
+function cutTo(lengthMax: number): Caster {
+  return (value) => {
+    const text = value as string;
+    return text.length <= lengthMax || codePointLength(text) <= lengthMax
+      ? text
+      : sliceCodePoints(text, 0, lengthMax);
+  };
+}
+
+function limitTo(lengthMax: number): Caster {
+  return (value) => limitedText(lengthMax, value as string);
+}
+
+function castToText(from: DataType, lengthMax: number | undefined, mode: CastMode): FoundCast {
+  if (from.kind !== "text" && mode === "implicit") return undefined;
+  const limit =
+    lengthMax === undefined
+      ? undefined
+      : mode === "explicit"
+        ? cutTo(lengthMax)
+        : limitTo(lengthMax);
+  if (from.kind === "text") {
+    const fits =
+      lengthMax === undefined || (from.lengthMax !== undefined && from.lengthMax <= lengthMax);
+    return fits ? "same" : limit;
+  }
+  const toText: Caster =
+    from.kind === "json" && mode === "explicit"
+      ? (value) => scalarFromJson(value as string, "text")
+      : (value) => textFromValue(from, value);
+  if (limit === undefined) return toText;
+  return (value) => limit(toText(value));
+}
+
+/** What text may become when it is written to a column, without a cast. */
+const WRITTEN_FROM_TEXT: ReadonlySet<string> = new Set([
+  "json",
+  "uuid",
+  "embedding",
+  "date",
+  "time",
+  "timestamp",
+  "datetime",
+]);
+
+function castFromText({ to, mode, nowMicros }: Wanted): FoundCast {
+  if (to.kind === "file") return undefined;
+  const allowed = mode === "explicit" || (mode === "assignment" && WRITTEN_FROM_TEXT.has(to.kind));
+  return allowed ? (value) => valueFromText(to, value as string, nowMicros) : undefined;
+}
+
+function castFromJson(from: DataType, to: DataType, mode: CastMode): FoundCast {
+  if (to.kind === "file") return from.kind === "file" ? "same" : undefined;
+  if (to.kind === "json") {
+    const isCanonical = from.kind === "json" && from.binary;
+    return to.binary && !isCanonical ? (value) => canonicalJson(value as string) : "same";
+  }
+  if (mode !== "explicit" || from.kind === "file") return undefined;
+  if (to.kind === "boolean") return (value) => scalarFromJson(value as string, "boolean");
+  if (!isNumeric(to)) return undefined;
+  return (value) => {
+    const text = scalarFromJson(value as string, "number");
+    return text === null ? null : numberFromJsonText(text as string, to);
+  };
+}
+
+/** JSON numbers are exact: they go through 38 digits, as a decimal would. */
+function numberFromJsonText(text: string, to: DataType): Value {
+  if (!isInteger(to)) return valueFromText(to, text);
+  return valueFromText(
+    to,
+    String(valueFromText({ kind: "decimal", precision: 38, scale: 0 }, text)),
+  );
+}
+
+function castArray(wanted: Wanted): FoundCast {
+  const { from, to, mode, nowMicros } = wanted;
+  if (from.kind === "array" && to.kind === "array") {
+    const cast = findCast({ from: from.element, to: to.element, mode, nowMicros });
+    if (cast === "same" || cast === undefined) return cast;
+    return (value) =>
+      (value as readonly Value[]).map((item) => (item === null ? null : cast(item)));
+  }
+  if (from.kind === "array") {
+    if (to.kind === "embedding") return castEmbedding(wanted);
+    return to.kind === "text" ? castToText(from, to.lengthMax, mode) : undefined;
+  }
+  if (from.kind === "embedding") return castEmbedding(wanted);
+  if (from.kind !== "text" || mode !== "explicit") return undefined;
+  return (value) => valueFromText(to, value as string, nowMicros);
+}
+
+function castEmbedding({ from, to, mode, nowMicros }: Wanted): FoundCast {
+  if (from.kind === "embedding" && to.kind === "embedding") {
+    if (from.dimensions === to.dimensions) return "same";
+    // Never succeeds, but says how many numbers were expected.
+    return (value) => {
+      checkDimensions(to.dimensions, (value as Float32Array).length);
+      return value;
+    };
+  }
+  if (mode === "implicit") return undefined;
+  if (from.kind === "array" && to.kind === "embedding") {
+    if (!isNumeric(from.element)) return undefined;
+    const cast = findCast({ from: from.element, to: { kind: "float" }, mode, nowMicros });
+    assert(cast !== undefined, "every number casts to real");
+    return (value) => embeddingFromArray(value as readonly Value[], to.dimensions, cast);
+  }
+  if (from.kind === "embedding" && to.kind === "array" && mode === "explicit") {
+    const shortest: DataType = { kind: "double" };
+    const cast = findCast({ from: shortest, to: to.element, mode, nowMicros });
+    if (cast === undefined) return undefined;
+    return (value) => {
+      const numbers = Array.from(value as Float32Array, shortestFloat);
+      return cast === "same" ? numbers : numbers.map(cast);
+    };
+  }
+  return undefined;
+}
+
+function embeddingFromArray(
+  values: readonly Value[],
+  dimensions: number,
+  cast: Caster | "same",
+): Float32Array {
+  checkDimensions(dimensions, values.length);
+  return Float32Array.from(values, (value) => {
+    if (value === null) {
+      throw new DatabaseError("INVALID_VALUE", "Cannot make an embedding: a number of it is NULL");
+    }
+    return (cast === "same" ? value : cast(value)) as number;
+  });
+}

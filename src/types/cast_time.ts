@@ -1,0 +1,89 @@
+/**
+ * Casts among dates, times and intervals, and of integers written to them in cell units.
+ */
+import { DatabaseError } from "../base/errors.ts";
+import type { CastMode, FoundCast } from "./cast.ts";
+import { type DataType, isInteger } from "./data_type.ts";
+import {
+  checkDate,
+  checkTimestamp,
+  joinTimestamp,
+  roundMicros,
+  roundTimestamp,
+  splitTimestamp,
+} from "./datetime.ts";
+import { MICROS_PER_DAY } from "./interval.ts";
+import type { Interval, Value, Whole } from "./value.ts";
+
+/** Undefined when either type has nothing to do with time, or the context does not allow it. */
+export function castTime(from: DataType, to: DataType, mode: CastMode): FoundCast {
+  switch (to.kind) {
+    case "timestamp":
+    case "datetime":
+      return toTimestamp(from, { kind: to.kind, digits: to.digits ?? 6 }, mode);
+    case "date":
+      return toDate(from, mode);
+    case "time":
+      return toTime(from, to.digits ?? 6, mode);
+    case "interval":
+      if (from.kind !== "time") return undefined;
+      return (value) => ({ months: 0, days: 0, micros: value as number });
+    default:
+      return undefined;
+  }
+}
+
+function toTimestamp(
+  from: DataType,
+  to: { kind: "timestamp" | "datetime"; digits: number },
+  mode: CastMode,
+): FoundCast {
+  if (from.kind === "date") return (value) => joinTimestamp(value as number, 0);
+  if (from.kind === "timestamp" || from.kind === "datetime") {
+    // Dropping the zone loses something, so it is not implicit.
+    if (from.kind === "datetime" && to.kind === "timestamp" && mode === "implicit") {
+      return undefined;
+    }
+    if (to.digits >= (from.digits ?? 6)) return "same";
+    return (value) => roundTimestamp(value as Whole, to.digits);
+  }
+  if (!isInteger(from) || mode !== "assignment") return undefined;
+  return (value) => roundTimestamp(checkTimestamp(value as Whole), to.digits);
+}
+
+function toDate(from: DataType, mode: CastMode): FoundCast {
+  if (from.kind === "date") return "same";
+  if (mode === "implicit") return undefined;
+  if (from.kind === "timestamp" || from.kind === "datetime") {
+    return (value) => splitTimestamp(value as Whole).days;
+  }
+  if (!isInteger(from) || mode !== "assignment") return undefined;
+  return (value) => checkDate(Number(value));
+}
+
+function toTime(from: DataType, digits: number, mode: CastMode): FoundCast {
+  if (from.kind === "time") {
+    if (digits >= (from.digits ?? 6)) return "same";
+    return (value) => roundMicros(value as number, digits);
+  }
+  if (mode === "implicit") return undefined;
+  if (from.kind === "timestamp" || from.kind === "datetime") {
+    return (value) => roundMicros(splitTimestamp(value as Whole).micros, digits);
+  }
+  if (from.kind === "interval") return (value) => roundMicros(timeOfInterval(value), digits);
+  if (!isInteger(from) || mode !== "assignment") return undefined;
+  return (value) => roundMicros(checkTime(Number(value)), digits);
+}
+
+function timeOfInterval(value: Value): number {
+  const rest = (value as Interval).micros % MICROS_PER_DAY;
+  return rest < 0 ? rest + MICROS_PER_DAY : rest + 0;
+}
+
+function checkTime(micros: number): number {
+  if (micros >= 0 && micros <= MICROS_PER_DAY) return micros;
+  throw new DatabaseError(
+    "VALUE_OUT_OF_RANGE",
+    `Cannot hold ${micros} as a time of day: it must be 0 to ${MICROS_PER_DAY} microseconds`,
+  );
+}

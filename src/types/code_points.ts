@@ -1,0 +1,43 @@
+/**
+ * Text by code point: its order (`COLLATE "C"`), its length, and cutting it.
+ *
+ * JavaScript compares UTF-16 units, which differs from code points only where surrogates meet
+ * U+E000 to U+FFFF; most text has neither, and pays a comparison only.
+ */
+
+/** Orders as the UTF-8 bytes would. */
+export function compareCodePoints(left: string, right: string): number {
+  if (left === right) return 0;
+  const length = Math.min(left.length, right.length);
+  for (let at = 0; at < length; at += 1) {
+    const a = left.charCodeAt(at);
+    const b = right.charCodeAt(at);
+    if (a !== b) return rank(a) - rank(b);
+  }
+  return left.length - right.length;
+}
+
+/** Lifts surrogates above the rest of the basic plane, where their code points are. */
+function rank(unit: number): number {
+  if (unit < 0xd800) return unit;
+  return unit <= 0xdfff ? unit + 0x2000 : unit - 0x800;
+}
+
+export function hasSurrogates(text: string): boolean {
+  return /[\ud800-\udfff]/.test(text);
+}
+
+export function codePointLength(text: string): number {
+  let length = text.length;
+  for (let at = 0; at < text.length; at += 1) {
+    // The second half of a pair adds no character.
+    if ((text.charCodeAt(at) & 0xfc00) === 0xdc00) length -= 1;
+  }
+  return length;
+}
+
+/** Code points `start` (inclusive) to `end` (exclusive), both counted from 0. */
+export function sliceCodePoints(text: string, start: number, end: number): string {
+  if (!hasSurrogates(text)) return text.slice(Math.max(start, 0), Math.max(end, 0));
+  return [...text].slice(Math.max(start, 0), Math.max(end, 0)).join("");
+}

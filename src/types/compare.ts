@@ -1,0 +1,144 @@
+/**
+ * The order and equality of values of one type, and keys for hashing them.
+ *
+ * NULL is the caller's business: these functions see values only.
+ */
+import { compareCodePoints } from "./code_points.ts";
+import type { DataType } from "./data_type.ts";
+import { compareWhole } from "./decimal.ts";
+import { intervalSpan } from "./interval.ts";
+import { compareJson, jsonGroupKey, jsonTree } from "./json_tree.ts";
+import type { Interval, Value, Whole } from "./value.ts";
+
+export type Comparator = (left: Value, right: Value) => number;
+
+/** Negative, 0 or positive as `left` sorts before, with or after `right`. */
+export function compareValues(type: DataType, left: Value, right: Value): number {
+  return comparatorFor(type)(left, right);
+}
+
+/** {@linkcode compareValues} for hot loops: the branch on the type is taken once. */
+export function comparatorFor(type: DataType): Comparator {
+  switch (type.kind) {
+    case "text":
+    case "unknown":
+      return compareText;
+    case "json":
+    case "file":
+      return compareJsonText;
+    case "bytes":
+      return compareBytes;
+    case "embedding":
+      return compareEmbeddings;
+    case "interval":
+      return compareIntervals;
+    case "array":
+      return compareArrays(comparatorFor(type.element));
+    case "boolean":
+    case "uuid":
+      return compareNatural;
+    default:
+      return compareNumbers;
+  }
+}
+
+function compareText(left: Value, right: Value): number {
+  return compareCodePoints(left as string, right as string);
+}
+
+function compareNumbers(left: Value, right: Value): number {
+  return compareWhole(left as Whole, right as Whole);
+}
+
+/** false < true; texts of ASCII characters. */
+function compareNatural(left: Value, right: Value): number {
+  const a = left as string;
+  const b = right as string;
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+function compareBytes(left: Value, right: Value): number {
+  return Buffer.compare(left as Uint8Array, right as Uint8Array);
+}
+
+function compareIntervals(left: Value, right: Value): number {
+  return compareWhole(intervalSpan(left as Interval), intervalSpan(right as Interval));
+}
+
+function compareJsonText(left: Value, right: Value): number {
+  if (left === right) return 0;
+  return compareJson(jsonTree(left as string), jsonTree(right as string));
+}
+
+function compareEmbeddings(left: Value, right: Value): number {
+  const a = left as Float32Array;
+  const b = right as Float32Array;
+  const length = Math.min(a.length, b.length);
+  for (let at = 0; at < length; at += 1) {
+    const order = (a[at] ?? 0) - (b[at] ?? 0);
+    if (order !== 0) return order;
+  }
+  return a.length - b.length;
+}
+
+/** By elements, then by length; a NULL element is above every value and equal to NULL. */
+function compareArrays(compareElements: Comparator): Comparator {
+  return (left, right) => {
+    const a = left as readonly Value[];
+    const b = right as readonly Value[];
+    const length = Math.min(a.length, b.length);
+    for (let at = 0; at < length; at += 1) {
+      const x = a[at] ?? null;
+      const y = b[at] ?? null;
+      const order =
+        x === null || y === null ? Number(x === null) - Number(y === null) : compareElements(x, y);
+      if (order !== 0) return order;
+    }
+    return a.length - b.length;
+  };
+}
+
+export type GroupKey = string | number | bigint | boolean;
+
+/** A primitive that is equal (`===`) for exactly the values that SQL's `=` calls equal. */
+export function groupKeyOf(type: DataType, value: Value): GroupKey {
+  switch (type.kind) {
+    case "json":
+    case "file":
+      return jsonGroupKey(value as string);
+    case "bytes":
+      return Buffer.from(value as Uint8Array).toString("latin1");
+    case "embedding":
+      return (value as Float32Array).join(",");
+    case "interval":
+      return intervalSpan(value as Interval);
+    case "array": {
+      const { element } = type;
+      return (value as readonly Value[]).map((item) => elementKey(element, item)).join("");
+    }
+    default:
+      return value as GroupKey;
+  }
+}
+
+/** Lengths before the elements keep ['a,b'] apart from ['a', 'b']. */
+function elementKey(type: DataType, value: Value): string {
+  if (value === null) return "N";
+  const key = String(groupKeyOf(type, value));
+  return `${key.length}:${key}`;
+}
+
+/** {@linkcode groupKeyOf} for hot loops; undefined where the value is its own key. */
+export function groupKeyMakerFor(type: DataType): ((value: Value) => GroupKey) | undefined {
+  switch (type.kind) {
+    case "json":
+    case "file":
+    case "bytes":
+    case "embedding":
+    case "interval":
+    case "array":
+      return (value) => groupKeyOf(type, value);
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,235 @@
+/**
+ * Exact decimal numbers: a whole number beside a scale that the type fixes (12.30 at scale 2 is
+ * 1230), and arithmetic on whole numbers that leaves `number` only where a result needs it.
+ *
+ * Rounding is half away from zero throughout, as SQL's NUMERIC does.
+ */
+import { assert } from "../base/assert.ts";
+import { DatabaseError } from "../base/errors.ts";
+import { DECIMAL_PRECISION_MAX } from "./data_type.ts";
+import { type Whole, wholeFromBigint } from "./value.ts";
+
+/** Twice the largest scale and some: what a division may shift by. */
+const POWERS: readonly bigint[] = Array.from({ length: 96 }, (_, power) => 10n ** BigInt(power));
+
+/** Powers of ten whose every multiple below 2^53 a double holds exactly. */
+const SMALL_POWERS: readonly number[] = Array.from({ length: 16 }, (_, power) => 10 ** power);
+
+/** Exponents and digit counts beyond this are refused before BigInt, whose cost grows faster. */
+const EXPONENT_MAX = 10_000;
+
+export function powerOfTen(power: number): bigint {
+  assert(power >= 0, "a power of ten is not negative");
+  return POWERS[power] ?? 10n ** BigInt(power);
+}
+
+export function addWhole(left: Whole, right: Whole): Whole {
+  if (typeof left === "number" && typeof right === "number") {
+    const sum = left + right;
+    if (Number.isSafeInteger(sum)) return sum;
+  }
+  return wholeFromBigint(BigInt(left) + BigInt(right));
+}
+
+export function subtractWhole(left: Whole, right: Whole): Whole {
+  if (typeof left === "number" && typeof right === "number") {
+    const difference = left - right;
+    if (Number.isSafeInteger(difference)) return difference;
+  }
+  return wholeFromBigint(BigInt(left) - BigInt(right));
+}
+
+export function multiplyWhole(left: Whole, right: Whole): Whole {
+  if (typeof left === "number" && typeof right === "number") {
+    const product = left * right;
+    // Adding 0 turns -0, which no value may be, into 0.
+    if (Number.isSafeInteger(product)) return product + 0;
+  }
+  return wholeFromBigint(BigInt(left) * BigInt(right));
+}
+
+/** The quotient toward zero. The divisor is not 0. */
+export function divideWhole(left: Whole, right: Whole): Whole {
+  if (typeof left === "number" && typeof right === "number") {
+    // The remainder is exact, so the division that is left has no rounding.
+    return (left - (left % right)) / right + 0;
+  }
+  return wholeFromBigint(BigInt(left) / BigInt(right));
+}
+
+/** The remainder with the dividend's sign. The divisor is not 0. */
+export function remainderWhole(left: Whole, right: Whole): Whole {
+  if (typeof left === "number" && typeof right === "number") return (left % right) + 0;
+  return wholeFromBigint(BigInt(left) % BigInt(right));
+}
+
+export function negateWhole(value: Whole): Whole {
+  return typeof value === "number" ? 0 - value : wholeFromBigint(-value);
+}
+
+export function compareWhole(left: Whole, right: Whole): number {
+  return left < right ? -1 : left > right ? 1 : 0;
+}
+
+/** The quotient rounded half away from zero. The divisor is not 0. */
+export function roundedQuotient(left: Whole, right: Whole): Whole {
+  if (typeof left === "number" && typeof right === "number") {
+    const remainder = left % right;
+    const quotient = (left - remainder) / right;
+    if (Math.abs(remainder) * 2 < Math.abs(right)) return quotient + 0;
+    return quotient + (left < 0 === right < 0 ? 1 : -1);
+  }
+  const dividend = BigInt(left);
+  const divisor = BigInt(right);
+  const quotient = dividend / divisor;
+  const remainder = dividend % divisor;
+  const twice = remainder < 0n ? -2n * remainder : 2n * remainder;
+  if (twice < (divisor < 0n ? -divisor : divisor)) return wholeFromBigint(quotient);
+  return wholeFromBigint(quotient + (dividend < 0n === divisor < 0n ? 1n : -1n));
+}
+
+/** Moves an unscaled number from one scale to another, rounding where digits are lost. */
+export function rescale(value: Whole, from: number, to: number): Whole {
+  if (from === to) return value;
+  const shift = Math.abs(to - from);
+  const small = SMALL_POWERS[shift];
+  const power = small ?? powerOfTen(shift);
+  return to > from ? multiplyWhole(value, power) : roundedQuotient(value, power);
+}
+
+/** Cuts digits beyond a scale instead of rounding them. */
+export function truncateScale(value: Whole, from: number, to: number): Whole {
+  if (to >= from) return rescale(value, from, to);
+  return divideWhole(value, SMALL_POWERS[from - to] ?? powerOfTen(from - to));
+}
+
+/** Divides decimals to a given scale of the quotient. The divisor is not 0. */
+export function divideDecimal(
+  left: { value: Whole; scale: number },
+  right: { value: Whole; scale: number },
+  scale: number,
+): Whole {
+  const shift = scale - left.scale + right.scale;
+  if (shift >= 0) return roundedQuotient(rescale(left.value, 0, shift), right.value);
+  return roundedQuotient(left.value, rescale(right.value, 0, -shift));
+}
+
+/**
+ * Checks that an unscaled number has at most `precision` digits.
+ *
+ * @throws {DatabaseError} VALUE_OUT_OF_RANGE
+ */
+export function fitDecimal(value: Whole, precision: number, scale: number): Whole {
+  if (fitsPrecision(value, precision)) return value;
+  throw new DatabaseError(
+    "VALUE_OUT_OF_RANGE",
+    `Cannot hold ${shortened(textFromDecimal(value, scale))} as numeric(${precision},${scale}): ` +
+      `the value must be less than 10^${precision - scale} in magnitude`,
+  );
+}
+
+export function fitsPrecision(value: Whole, precision: number): boolean {
+  if (typeof value === "number") {
+    const bound = SMALL_POWERS[precision];
+    return bound === undefined || (value < bound && value > -bound);
+  }
+  const bound = powerOfTen(precision);
+  return value < bound && value > -bound;
+}
+
+/** Always exactly `scale` fraction digits, sign kept: "-0.05". */
+export function textFromDecimal(value: Whole, scale: number): string {
+  if (scale === 0) return value.toString();
+  const negative = value < 0;
+  const digits = (negative ? value.toString().slice(1) : value.toString()).padStart(scale + 1, "0");
+  const point = digits.length - scale;
+  return `${negative ? "-" : ""}${digits.slice(0, point)}.${digits.slice(point)}`;
+}
+
+/** The exact digits of a number's text: the number is `unscaled` / 10^`scale`. */
+export interface DecimalDigits {
+  readonly unscaled: bigint;
+  /** Fraction digits as written, after the exponent; never negative. */
+  readonly scale: number;
+}
+
+/**
+ * Reads `[+-]digits[.digits][e[+-]digits]`, with underscores between digits.
+ *
+ * @returns undefined if the text is no such number.
+ * @throws {DatabaseError} VALUE_OUT_OF_RANGE if the exponent is beyond every range.
+ */
+export function digitsFromText(text: string): DecimalDigits | undefined {
+  const match =
+    /^([+-]?)(\d+(?:_\d+)*)?(?:\.((?:\d+(?:_\d+)*)?))?(?:[eE]([+-]?\d+(?:_\d+)*))?$/.exec(text);
+  if (match === null) return undefined;
+  const whole = (match[2] ?? "").replaceAll("_", "");
+  const fraction = (match[3] ?? "").replaceAll("_", "");
+  if (whole === "" && fraction === "") return undefined;
+  const exponent = Number((match[4] ?? "0").replaceAll("_", ""));
+  if (Math.abs(exponent) > EXPONENT_MAX || whole.length + fraction.length > EXPONENT_MAX) {
+    throw new DatabaseError(
+      "VALUE_OUT_OF_RANGE",
+      `Cannot read ${shortened(text)} as a number: it must have at most ${EXPONENT_MAX} digits`,
+    );
+  }
+  const magnitude = BigInt(whole + fraction);
+  const unscaled = match[1] === "-" ? -magnitude : magnitude;
+  const scale = fraction.length - exponent;
+  if (scale >= 0) return { unscaled, scale };
+  return { unscaled: unscaled * powerOfTen(-scale), scale: 0 };
+}
+
+/**
+ * Reads a decimal's text and rounds it to the scale.
+ *
+ * @returns undefined if the text is no number.
+ * @throws {DatabaseError} VALUE_OUT_OF_RANGE
+ */
+export function decimalFromText(text: string, precision: number, scale: number): Whole | undefined {
+  const digits = digitsFromText(text);
+  if (digits === undefined) return undefined;
+  const value = rescale(wholeFromBigint(digits.unscaled), digits.scale, scale);
+  return fitDecimal(value, precision, scale);
+}
+
+/** Smallest precision and scale that hold the digits, or undefined beyond 38 digits. */
+export function decimalShape(
+  digits: DecimalDigits,
+): { precision: number; scale: number } | undefined {
+  const { unscaled, scale } = digits;
+  const length = (unscaled < 0n ? -unscaled : unscaled).toString().length;
+  const precision = Math.max(unscaled === 0n ? 1 : length, scale, 1);
+  return precision > DECIMAL_PRECISION_MAX ? undefined : { precision, scale };
+}
+
+export function doubleFromDecimal(value: Whole, scale: number): number {
+  if (typeof value === "number") {
+    const power = SMALL_POWERS[scale];
+    // Both are exact doubles, so the division rounds once.
+    if (power !== undefined) return value / power;
+  }
+  return Number(textFromDecimal(value, scale));
+}
+
+/**
+ * A finite double as a decimal: the 15 digits that a double surely has, as PostgreSQL does.
+ *
+ * @throws {DatabaseError} VALUE_OUT_OF_RANGE
+ */
+export function decimalFromDouble(
+  value: number,
+  type: { precision: number; scale: number },
+  significantDigits: number,
+): Whole {
+  if (Number.isSafeInteger(value) && Math.abs(value) < 10 ** significantDigits) {
+    return fitDecimal(rescale(value + 0, 0, type.scale), type.precision, type.scale);
+  }
+  const read = decimalFromText(value.toPrecision(significantDigits), type.precision, type.scale);
+  assert(read !== undefined, "toPrecision writes a number");
+  return read;
+}
+
+function shortened(text: string): string {
+  return text.length <= 48 ? text : `${text.slice(0, 45)}...`;
+}

@@ -1,0 +1,84 @@
+/**
+ * Floating-point numbers and their text: the shortest digits that give the value back in its
+ * width, in PostgreSQL's notation, and the bounds of both widths.
+ */
+import { DatabaseError } from "../base/errors.ts";
+import { excerpt } from "./excerpt.ts";
+
+const FLOAT_NORMAL_MIN = 1.1754943508222875e-38;
+
+/** The double whose shortest text is also the shortest that gives back the 32-bit value. */
+export function shortestFloat(value: number): number {
+  if (Number.isInteger(value) && Math.abs(value) < 16_777_216) return value;
+  // Six digits always survive 32 bits, except below the normal numbers.
+  const from = Math.abs(value) < FLOAT_NORMAL_MIN ? 1 : 6;
+  for (let precision = from; precision < 9; precision += 1) {
+    const candidate = Number(value.toPrecision(precision));
+    if (Math.fround(candidate) === value) return candidate;
+  }
+  return Number(value.toPrecision(9));
+}
+
+export function textFromFloat(value: number): string {
+  return notation(shortestFloat(value), 6);
+}
+
+export function textFromDouble(value: number): string {
+  return notation(value, 15);
+}
+
+/** Exponents below -4, or at least the digits that the type surely has, are written out. */
+function notation(value: number, digitCount: number): string {
+  if (value === 0) return "0";
+  const [mantissa, exponentText] = value.toExponential().split("e");
+  const exponent = Number(exponentText);
+  const isPlain = exponent >= -4 && exponent < digitCount;
+  if (isPlain) {
+    const plain = value.toString();
+    // JavaScript writes small numbers plainly down to 1e-6, so this is always plain.
+    return plain;
+  }
+  const size = Math.abs(exponent);
+  return `${mantissa}e${exponent < 0 ? "-" : "+"}${size < 10 ? "0" : ""}${size}`;
+}
+
+/**
+ * Checks the result of arithmetic in DOUBLE and turns -0 into 0.
+ *
+ * @throws {DatabaseError} VALUE_OUT_OF_RANGE
+ */
+export function finiteDouble(value: number): number {
+  if (Number.isFinite(value)) return value + 0;
+  throw new DatabaseError(
+    "VALUE_OUT_OF_RANGE",
+    "Cannot hold the result as double precision: it must be a finite number",
+  );
+}
+
+/** Rounds to 32 bits. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+export function finiteFloat(value: number): number {
+  const rounded = Math.fround(value);
+  if (Number.isFinite(rounded) && (rounded !== 0 || value === 0)) return rounded + 0;
+  throw new DatabaseError(
+    "VALUE_OUT_OF_RANGE",
+    "Cannot hold the value as real: it must be between 1e-45 and 3.4e38 in magnitude, or 0",
+  );
+}
+
+/** @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE */
+export function doubleFromText(text: string, typeWord: string): number {
+  const trimmed = text.trim();
+  if (!/^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i.test(trimmed)) {
+    throw new DatabaseError(
+      "INVALID_VALUE",
+      `Cannot read ${excerpt(text)} as ${typeWord}: expected a finite number`,
+    );
+  }
+  const value = Number(trimmed);
+  const isLost = value === 0 && /[1-9]/.test(trimmed.split(/e/i, 1)[0] ?? "");
+  if (Number.isFinite(value) && !isLost) return value + 0;
+  throw new DatabaseError(
+    "VALUE_OUT_OF_RANGE",
+    `Cannot read ${excerpt(text)} as ${typeWord}: it is beyond the range of the type`,
+  );
+}

@@ -1,0 +1,248 @@
+/**
+ * Intervals: months, days and microseconds kept apart, with PostgreSQL's text form.
+ *
+ * Fractions of a unit spill into the next smaller one (0.5 months are 15 days), as in PostgreSQL.
+ */
+import { DatabaseError } from "../base/errors.ts";
+import { excerpt } from "./excerpt.ts";
+import type { Interval, Whole } from "./value.ts";
+import { wholeFromBigint } from "./value.ts";
+
+export const MICROS_PER_SECOND = 1_000_000;
+export const MICROS_PER_DAY = 86_400_000_000;
+const MICROS_PER_HOUR = 3_600_000_000;
+const MICROS_PER_MINUTE = 60_000_000;
+const DAYS_PER_MONTH = 30;
+const INT_MAX = 2_147_483_647;
+
+/** What one unit is: months, days or microseconds. */
+interface Unit {
+  readonly part: "months" | "days" | "micros";
+  readonly count: number;
+}
+
+const UNITS: readonly (readonly [readonly string[], Unit])[] = [
+  [["microsecond", "microseconds", "us", "usec", "usecs"], { part: "micros", count: 1 }],
+  [["millisecond", "milliseconds", "ms", "msec", "msecs"], { part: "micros", count: 1000 }],
+  [["second", "seconds", "s", "sec", "secs"], { part: "micros", count: MICROS_PER_SECOND }],
+  [["minute", "minutes", "m", "min", "mins"], { part: "micros", count: MICROS_PER_MINUTE }],
+  [["hour", "hours", "h", "hr", "hrs"], { part: "micros", count: MICROS_PER_HOUR }],
+  [["day", "days", "d"], { part: "days", count: 1 }],
+  [["week", "weeks", "w"], { part: "days", count: 7 }],
+  [["month", "months", "mon", "mons"], { part: "months", count: 1 }],
+  [["year", "years", "y", "yr", "yrs"], { part: "months", count: 12 }],
+  [["decade", "decades", "dec", "decs"], { part: "months", count: 120 }],
+  [["century", "centuries", "c", "cent"], { part: "months", count: 1200 }],
+  [["millennium", "millennia", "mil", "mils"], { part: "months", count: 12_000 }],
+];
+
+const UNIT_BY_WORD: ReadonlyMap<string, Unit> = new Map(
+  UNITS.flatMap(([words, unit]) => words.map((word) => [word, unit] as const)),
+);
+
+/** Adds parts that may be fractions, then rounds once to microseconds. */
+class Sum {
+  #months = 0;
+  #days = 0;
+  #micros = 0;
+
+  add({ part, count }: Unit, amount: number): void {
+    const total = amount * count;
+    if (part === "micros") {
+      this.#micros += total;
+    } else if (part === "days") {
+      const days = Math.trunc(total);
+      this.#days += days;
+      this.#micros += (total - days) * MICROS_PER_DAY;
+    } else if (count > 1) {
+      // A fraction of a year counts in whole months.
+      this.#months += Math.round(total);
+    } else {
+      const months = Math.trunc(total);
+      this.#months += months;
+      // Rounding absorbs what binary fractions lose: 0.1 months are 3 days.
+      const days = Math.round((total - months) * DAYS_PER_MONTH * 1e6) / 1e6;
+      this.#days += Math.trunc(days);
+      this.#micros += (days - Math.trunc(days)) * MICROS_PER_DAY;
+    }
+  }
+
+  negate(): void {
+    this.#months = -this.#months;
+    this.#days = -this.#days;
+    this.#micros = -this.#micros;
+  }
+
+  interval(): Interval {
+    return makeInterval(this.#months, this.#days, Math.round(this.#micros));
+  }
+}
+
+/** @throws {DatabaseError} VALUE_OUT_OF_RANGE if a part is beyond its range. */
+export function makeInterval(months: number, days: number, micros: number): Interval {
+  const fits =
+    Math.abs(months) <= INT_MAX && Math.abs(days) <= INT_MAX && Number.isSafeInteger(micros);
+  if (fits) return { months: months + 0, days: days + 0, micros: micros + 0 };
+  throw new DatabaseError(
+    "VALUE_OUT_OF_RANGE",
+    "Cannot make an interval: months and days must fit 32 bits, and microseconds 53 bits",
+  );
+}
+
+/**
+ * Reads PostgreSQL's verbose form, `hh:mm[:ss]`, `y-m` and ISO 8601 durations.
+ *
+ * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE
+ */
+export function intervalFromText(text: string): Interval {
+  const trimmed = text.trim();
+  const read = /^-?P/i.test(trimmed) ? readIso(trimmed) : readVerbose(trimmed);
+  if (read !== undefined) return read;
+  throw new DatabaseError(
+    "INVALID_VALUE",
+    `Cannot read ${excerpt(text)} as an interval: expected for example '1 day 02:30:00'`,
+  );
+}
+
+const TOKEN =
+  /\s*(?:([+-]?)(\d+):(\d{1,2})(?::(\d{1,2})(\.\d*)?)?|([+-]?)(\d+)-(\d{1,2})(?![\d.])|([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*([a-z]*)|(ago)|@)(?=$|[\s+-]|\d)\s*/iy;
+
+function readVerbose(text: string): Interval | undefined {
+  const sum = new Sum();
+  if (text === "") return undefined;
+  let at = 0;
+  let bare: number | undefined;
+  while (at < text.length) {
+    TOKEN.lastIndex = at;
+    const match = TOKEN.exec(text);
+    if (match === null || match[0] === "") return undefined;
+    at = TOKEN.lastIndex;
+    if (match[2] !== undefined) {
+      // A bare number before a clock time counts days: '1 02:03'.
+      if (bare !== undefined) sum.add({ part: "days", count: 1 }, bare);
+      bare = undefined;
+      if (!addClock(sum, match)) return undefined;
+    } else if (match[7] !== undefined) {
+      const sign = match[6] === "-" ? -1 : 1;
+      const months = Number(match[7]) * 12 + Number(match[8]);
+      sum.add({ part: "months", count: 1 }, sign * months);
+    } else if (match[9] !== undefined) {
+      if (bare !== undefined) return undefined;
+      const word = (match[10] ?? "").toLowerCase();
+      const unit = UNIT_BY_WORD.get(word);
+      if (word !== "" && unit === undefined) return undefined;
+      if (unit === undefined) bare = Number(match[9]);
+      else sum.add(unit, Number(match[9]));
+    } else if (match[11] !== undefined) {
+      if (at < text.length) return undefined;
+      sum.negate();
+    }
+  }
+  if (bare !== undefined) sum.add({ part: "micros", count: MICROS_PER_SECOND }, bare);
+  return sum.interval();
+}
+
+function addClock(sum: Sum, match: RegExpExecArray): boolean {
+  const minutes = Number(match[3]);
+  const seconds = Number((match[4] ?? "0") + (match[5] ?? ""));
+  if (minutes > 59 || seconds >= 60) return false;
+  const sign = match[1] === "-" ? -1 : 1;
+  const whole = Number(match[2]) * MICROS_PER_HOUR + minutes * MICROS_PER_MINUTE;
+  sum.add({ part: "micros", count: 1 }, sign * (whole + seconds * MICROS_PER_SECOND));
+  return true;
+}
+
+const ISO_PART = /([+-]?(?:\d+\.?\d*|\.\d+))([A-Z])/y;
+
+function readIso(text: string): Interval | undefined {
+  const upper = text.toUpperCase();
+  const negative = upper.startsWith("-");
+  const sum = new Sum();
+  let at = negative ? 2 : 1;
+  let afterT = false;
+  let count = 0;
+  while (at < upper.length) {
+    if (upper[at] === "T" && !afterT) {
+      afterT = true;
+      at += 1;
+      continue;
+    }
+    ISO_PART.lastIndex = at;
+    const match = ISO_PART.exec(upper);
+    const word = match?.[2] ?? "";
+    const units: Readonly<Record<string, string>> = afterT
+      ? { H: "hour", M: "minute", S: "second" }
+      : { Y: "year", M: "month", W: "week", D: "day" };
+    const unit = UNIT_BY_WORD.get(units[word] ?? "");
+    if (match === null || unit === undefined) return undefined;
+    sum.add(unit, Number(match[1]));
+    at = ISO_PART.lastIndex;
+    count += 1;
+  }
+  if (count === 0) return undefined;
+  if (negative) sum.negate();
+  return sum.interval();
+}
+
+/** PostgreSQL's form: `1 year 2 mons -3 days +04:05:06.5`. */
+export function textFromInterval({ months, days, micros }: Interval): string {
+  const parts: string[] = [];
+  let isBefore = false;
+  const add = (value: number, unit: string): void => {
+    if (value === 0) return;
+    const sign = isBefore && value > 0 ? "+" : "";
+    parts.push(`${sign}${value} ${unit}${value === 1 ? "" : "s"}`);
+    isBefore = value < 0;
+  };
+  add(Math.trunc(months / 12), "year");
+  add(months % 12, "mon");
+  add(days, "day");
+  if (micros !== 0 || parts.length === 0) {
+    const sign = micros < 0 ? "-" : isBefore ? "+" : "";
+    parts.push(sign + textFromClock(Math.abs(micros)));
+  }
+  return parts.join(" ");
+}
+
+/** Microseconds as `hh:mm:ss[.ffffff]`, the fraction without trailing zeros. */
+export function textFromClock(micros: number): string {
+  const fraction = micros % MICROS_PER_SECOND;
+  const seconds = (micros - fraction) / MICROS_PER_SECOND;
+  const hours = Math.floor(seconds / 3600);
+  const text = `${pad2(hours)}:${pad2(Math.floor(seconds / 60) % 60)}:${pad2(seconds % 60)}`;
+  if (fraction === 0) return text;
+  return `${text}.${fraction.toString().padStart(6, "0").replace(/0+$/, "")}`;
+}
+
+export function pad2(value: number): string {
+  return value < 10 ? `0${value}` : value.toString();
+}
+
+/** The length for comparison, 30 days a month and 24 hours a day, in microseconds. */
+export function intervalSpan({ months, days, micros }: Interval): Whole {
+  const wholeDays = months * DAYS_PER_MONTH + days;
+  const span = wholeDays * MICROS_PER_DAY + micros;
+  if (Math.abs(wholeDays) < 100_000 && Number.isSafeInteger(span)) return span;
+  return wholeFromBigint(BigInt(wholeDays) * BigInt(MICROS_PER_DAY) + BigInt(micros));
+}
+
+export function addIntervals(left: Interval, right: Interval): Interval {
+  return makeInterval(
+    left.months + right.months,
+    left.days + right.days,
+    left.micros + right.micros,
+  );
+}
+
+export function negateInterval({ months, days, micros }: Interval): Interval {
+  return makeInterval(-months, -days, -micros);
+}
+
+/** Multiplies by a finite factor; fractions of months spill into days, those of days into time. */
+export function scaleInterval(interval: Interval, factor: number): Interval {
+  const sum = new Sum();
+  sum.add({ part: "months", count: 1 }, interval.months * factor);
+  sum.add({ part: "days", count: 1 }, interval.days * factor);
+  sum.add({ part: "micros", count: 1 }, interval.micros * factor);
+  return sum.interval();
+}

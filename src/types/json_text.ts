@@ -1,0 +1,317 @@
+/**
+ * JSON as text: validation, and looking into a document without building it.
+ *
+ * JSON keeps its text and JSONB is canonical text, so both are searched the same way: members and
+ * elements are slices of the document. Functions that look into a document expect valid text,
+ * which is checked once, when the value enters ({@linkcode checkJson}).
+ */
+import { DatabaseError } from "../base/errors.ts";
+import { NESTING_MAX } from "../base/limits.ts";
+import { excerpt } from "./excerpt.ts";
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COMMA = 0x2c;
+const COLON = 0x3a;
+const MINUS = 0x2d;
+const OBJECT_OPEN = 0x7b;
+const OBJECT_CLOSE = 0x7d;
+const ARRAY_OPEN = 0x5b;
+const ARRAY_CLOSE = 0x5d;
+
+export type JsonKind = "object" | "array" | "string" | "number" | "boolean" | "null";
+
+/** A part of a document: characters `start` (inclusive) to `end` (exclusive). */
+export interface JsonSlice {
+  readonly start: number;
+  readonly end: number;
+}
+
+export interface JsonMember {
+  readonly key: string;
+  readonly value: JsonSlice;
+}
+
+/** @throws {DatabaseError} INVALID_VALUE if the text is not one JSON value. */
+export function checkJson(text: string): void {
+  const end = skipSpace(text, checkValue(text, skipSpace(text, 0), 0));
+  if (end < text.length) throw malformed(text, end);
+}
+
+export function skipSpace(text: string, at: number): number {
+  let index = at;
+  for (;;) {
+    const code = text.charCodeAt(index);
+    if (code !== 0x20 && code !== 0x0a && code !== 0x0d && code !== 0x09) return index;
+    index += 1;
+  }
+}
+
+export function malformed(text: string, at: number): DatabaseError {
+  const found = at >= text.length ? "it ends too early" : `unexpected character at ${at}`;
+  return new DatabaseError("INVALID_VALUE", `Cannot read ${excerpt(text)} as JSON: ${found}`);
+}
+
+export function tooDeep(): DatabaseError {
+  return new DatabaseError(
+    "INVALID_VALUE",
+    `Cannot read JSON: it must not nest deeper than ${NESTING_MAX} levels`,
+  );
+}
+
+/** Returns the end of the value that begins at `at`. */
+function checkValue(text: string, at: number, depth: number): number {
+  const code = text.charCodeAt(at);
+  switch (code) {
+    case QUOTE:
+      return checkString(text, at);
+    case OBJECT_OPEN:
+      return checkObject(text, at, depth + 1);
+    case ARRAY_OPEN:
+      return checkArray(text, at, depth + 1);
+    case 0x74:
+      return checkWord(text, at, "true");
+    case 0x66:
+      return checkWord(text, at, "false");
+    case 0x6e:
+      return checkWord(text, at, "null");
+    default:
+      return checkNumber(text, at);
+  }
+}
+
+function checkObject(text: string, open: number, depth: number): number {
+  if (depth > NESTING_MAX) throw tooDeep();
+  let at = skipSpace(text, open + 1);
+  if (text.charCodeAt(at) === OBJECT_CLOSE) return at + 1;
+  for (;;) {
+    if (text.charCodeAt(at) !== QUOTE) throw malformed(text, at);
+    at = skipSpace(text, checkString(text, at));
+    if (text.charCodeAt(at) !== COLON) throw malformed(text, at);
+    at = skipSpace(text, checkValue(text, skipSpace(text, at + 1), depth));
+    const code = text.charCodeAt(at);
+    if (code === OBJECT_CLOSE) return at + 1;
+    if (code !== COMMA) throw malformed(text, at);
+    at = skipSpace(text, at + 1);
+  }
+}
+
+function checkArray(text: string, open: number, depth: number): number {
+  if (depth > NESTING_MAX) throw tooDeep();
+  let at = skipSpace(text, open + 1);
+  if (text.charCodeAt(at) === ARRAY_CLOSE) return at + 1;
+  for (;;) {
+    at = skipSpace(text, checkValue(text, at, depth));
+    const code = text.charCodeAt(at);
+    if (code === ARRAY_CLOSE) return at + 1;
+    if (code !== COMMA) throw malformed(text, at);
+    at = skipSpace(text, at + 1);
+  }
+}
+
+function checkWord(text: string, at: number, word: string): number {
+  if (!text.startsWith(word, at)) throw malformed(text, at);
+  return at + word.length;
+}
+
+function isDigit(code: number): boolean {
+  return code >= 0x30 && code <= 0x39;
+}
+
+function skipDigits(text: string, at: number): number {
+  let index = at;
+  while (isDigit(text.charCodeAt(index))) index += 1;
+  if (index === at) throw malformed(text, at);
+  return index;
+}
+
+function checkNumber(text: string, start: number): number {
+  let at = start;
+  if (text.charCodeAt(at) === MINUS) at += 1;
+  at = text.charCodeAt(at) === 0x30 ? at + 1 : skipDigits(text, at);
+  if (text.charCodeAt(at) === 0x2e) at = skipDigits(text, at + 1);
+  const exponent = text.charCodeAt(at) | 0x20;
+  if (exponent === 0x65) {
+    const sign = text.charCodeAt(at + 1);
+    at = skipDigits(text, sign === 0x2b || sign === MINUS ? at + 2 : at + 1);
+  }
+  return at;
+}
+
+function checkString(text: string, open: number): number {
+  let at = open + 1;
+  for (;;) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) return at + 1;
+    if (code === BACKSLASH) {
+      const escaped = text[at + 1] ?? "";
+      if (escaped === "u") {
+        if (!/^[0-9a-fA-F]{4}$/.test(text.slice(at + 2, at + 6))) throw malformed(text, at);
+        at += 6;
+      } else if (escaped !== "" && '"\\/bfnrt'.includes(escaped)) {
+        at += 2;
+      } else {
+        throw malformed(text, at);
+      }
+    } else if (code >= 0x20) {
+      at += 1;
+    } else {
+      // A control character, or NaN past the end of the text.
+      throw malformed(text, at);
+    }
+  }
+}
+
+/** The kind of the valid value that begins at `at`. */
+export function jsonKindAt(text: string, at: number): JsonKind {
+  switch (text.charCodeAt(at)) {
+    case QUOTE:
+      return "string";
+    case OBJECT_OPEN:
+      return "object";
+    case ARRAY_OPEN:
+      return "array";
+    case 0x74:
+    case 0x66:
+      return "boolean";
+    case 0x6e:
+      return "null";
+    default:
+      return "number";
+  }
+}
+
+/** The whole document without the space around it. */
+export function jsonRoot(text: string): JsonSlice {
+  const start = skipSpace(text, 0);
+  return { start, end: skipValue(text, start) };
+}
+
+/** Returns the end of the valid value that begins at `start`. */
+export function skipValue(text: string, start: number): number {
+  let depth = 0;
+  let at = start;
+  for (;;) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) {
+      at = skipString(text, at);
+    } else if (code === OBJECT_OPEN || code === ARRAY_OPEN) {
+      depth += 1;
+      at += 1;
+    } else if (code === OBJECT_CLOSE || code === ARRAY_CLOSE) {
+      depth -= 1;
+      at += 1;
+    } else if (code === COMMA || code === COLON || code <= 0x20) {
+      at += 1;
+      continue;
+    } else {
+      at = skipScalar(text, at);
+    }
+    if (depth === 0) return at;
+  }
+}
+
+function skipScalar(text: string, start: number): number {
+  let at = start;
+  while (at < text.length) {
+    const code = text.charCodeAt(at);
+    if (code <= 0x20 || code === COMMA || code === OBJECT_CLOSE || code === ARRAY_CLOSE) break;
+    at += 1;
+  }
+  return at;
+}
+
+function skipString(text: string, open: number): number {
+  let at = open + 1;
+  for (;;) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) return at + 1;
+    at += code === BACKSLASH ? 2 : 1;
+  }
+}
+
+/** The characters that a string value stands for. */
+export function jsonString(text: string, { start, end }: JsonSlice): string {
+  const raw = text.slice(start + 1, end - 1);
+  return raw.includes("\\") ? (JSON.parse(`"${raw}"`) as string) : raw;
+}
+
+/** Members in document order; keys may repeat in JSON, never in JSONB. */
+export function jsonMembers(text: string, { start }: JsonSlice): JsonMember[] {
+  const members: JsonMember[] = [];
+  let at = skipSpace(text, start + 1);
+  while (text.charCodeAt(at) !== OBJECT_CLOSE) {
+    const keyEnd = skipString(text, at);
+    const key = jsonString(text, { start: at, end: keyEnd });
+    const valueStart = skipSpace(text, skipSpace(text, keyEnd) + 1);
+    const valueEnd = skipValue(text, valueStart);
+    members.push({ key, value: { start: valueStart, end: valueEnd } });
+    at = skipSpace(text, valueEnd);
+    if (text.charCodeAt(at) === COMMA) at = skipSpace(text, at + 1);
+  }
+  return members;
+}
+
+export function jsonElements(text: string, { start }: JsonSlice): JsonSlice[] {
+  const elements: JsonSlice[] = [];
+  let at = skipSpace(text, start + 1);
+  while (text.charCodeAt(at) !== ARRAY_CLOSE) {
+    const end = skipValue(text, at);
+    elements.push({ start: at, end });
+    at = skipSpace(text, end);
+    if (text.charCodeAt(at) === COMMA) at = skipSpace(text, at + 1);
+  }
+  return elements;
+}
+
+/** The value of a key, the last one if it repeats; undefined if absent or not an object. */
+export function jsonMember(text: string, slice: JsonSlice, key: string): JsonSlice | undefined {
+  if (text.charCodeAt(slice.start) !== OBJECT_OPEN) return undefined;
+  let found: JsonSlice | undefined;
+  let at = skipSpace(text, slice.start + 1);
+  while (text.charCodeAt(at) !== OBJECT_CLOSE) {
+    const keyEnd = skipString(text, at);
+    const start = skipSpace(text, skipSpace(text, keyEnd) + 1);
+    const end = skipValue(text, start);
+    if (isKey(text, { start: at, end: keyEnd }, key)) found = { start, end };
+    at = skipSpace(text, end);
+    if (text.charCodeAt(at) === COMMA) at = skipSpace(text, at + 1);
+  }
+  return found;
+}
+
+function isKey(text: string, slice: JsonSlice, key: string): boolean {
+  if (slice.end - slice.start - 2 === key.length && text.startsWith(key, slice.start + 1)) {
+    // The same characters without an escape are the same key.
+    if (!key.includes("\\")) return true;
+  }
+  return text.slice(slice.start, slice.end).includes("\\") && jsonString(text, slice) === key;
+}
+
+/** The element at an index, from the end if negative; undefined if absent or not an array. */
+export function jsonElement(text: string, slice: JsonSlice, index: number): JsonSlice | undefined {
+  if (text.charCodeAt(slice.start) !== ARRAY_OPEN) return undefined;
+  const elements = jsonElements(text, slice);
+  return elements[index < 0 ? elements.length + index : index];
+}
+
+/** Follows keys and, inside arrays, integer indexes; undefined where the path leads nowhere. */
+export function jsonPath(text: string, path: readonly string[]): JsonSlice | undefined {
+  let slice: JsonSlice | undefined = jsonRoot(text);
+  for (const step of path) {
+    if (slice === undefined) return undefined;
+    if (text.charCodeAt(slice.start) === ARRAY_OPEN) {
+      slice = /^[+-]?\d+$/.test(step) ? jsonElement(text, slice, Number(step)) : undefined;
+    } else {
+      slice = jsonMember(text, slice, step);
+    }
+  }
+  return slice;
+}
+
+/** What `->>` gives: the content of a string, the text of anything else, undefined for null. */
+export function jsonScalarText(text: string, slice: JsonSlice): string | undefined {
+  const kind = jsonKindAt(text, slice.start);
+  if (kind === "null") return undefined;
+  return kind === "string" ? jsonString(text, slice) : text.slice(slice.start, slice.end);
+}

@@ -1,0 +1,216 @@
+/**
+ * Every type's text: what a literal or a text cast is read from, and what a value is written as.
+ *
+ * The forms are PostgreSQL's, with `textFromValue` the inverse of `valueFromText` for every type
+ * but FILE, which only an upload makes.
+ */
+import { DatabaseError } from "../base/errors.ts";
+import { arrayFromText, textFromArray } from "./array_text.ts";
+import { codePointLength } from "./code_points.ts";
+import type { DataType } from "./data_type.ts";
+import { typeName } from "./data_type.ts";
+import {
+  dateFromText,
+  datetimeFromText,
+  roundMicros,
+  roundTimestamp,
+  textFromDate,
+  textFromDatetime,
+  textFromTimestamp,
+  timeFromText,
+  timestampFromText,
+} from "./datetime.ts";
+import { decimalFromText, textFromDecimal } from "./decimal.ts";
+import { excerpt } from "./excerpt.ts";
+import {
+  doubleFromText,
+  finiteFloat,
+  shortestFloat,
+  textFromDouble,
+  textFromFloat,
+} from "./float_text.ts";
+import { integerFromText } from "./integer.ts";
+import { intervalFromText, textFromClock, textFromInterval } from "./interval.ts";
+import { checkJson } from "./json_text.ts";
+import { canonicalJson } from "./json_tree.ts";
+import type { Interval, Value, Whole } from "./value.ts";
+
+/**
+ * Reads a value from its text.
+ *
+ * @param nowMicros The time of the statement, for `now`, `today`, `tomorrow` and `yesterday`;
+ * without it these words are refused.
+ * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE, VALUE_TOO_LONG, DIMENSION_MISMATCH
+ */
+export function valueFromText(type: DataType, text: string, nowMicros?: number): Value {
+  const now = { nowMicros };
+  switch (type.kind) {
+    case "boolean":
+      return booleanFromText(text);
+    case "smallint":
+    case "int":
+    case "bigint":
+      return integerFromText(type.kind, text);
+    case "float":
+      return finiteFloat(doubleFromText(text, typeName(type)));
+    case "double":
+      return doubleFromText(text, typeName(type));
+    case "decimal":
+      return decimalFromText(text.trim(), type.precision, type.scale) ?? refuse(type, text);
+    case "text":
+      return limitedText(type.lengthMax, text);
+    case "unknown":
+      return checkedText(text);
+    case "json":
+      return type.binary ? canonicalJson(text) : jsonFromText(text);
+    case "timestamp":
+      return roundTimestamp(timestampFromText(text, now), type.digits ?? 6);
+    case "datetime":
+      return roundTimestamp(datetimeFromText(text, now), type.digits ?? 6);
+    case "date":
+      return dateFromText(text, now);
+    case "time":
+      return roundMicros(timeFromText(text, now), type.digits ?? 6);
+    case "uuid":
+      return uuidFromText(text);
+    case "bytes":
+      return bytesFromText(text);
+    case "embedding":
+      return embeddingFromText(type.dimensions, text);
+    case "interval":
+      return intervalFromText(text);
+    case "array":
+      return arrayFromText(text, (element) => valueFromText(type.element, element, nowMicros));
+    case "file":
+      throw new DatabaseError(
+        "INVALID_VALUE",
+        "Cannot read text as a file reference: only FILE('part') makes one",
+      );
+  }
+}
+
+/** The text of a value that is not NULL. */
+export function textFromValue(type: DataType, value: Value): string {
+  switch (type.kind) {
+    case "boolean":
+      return value === true ? "true" : "false";
+    case "float":
+      return textFromFloat(value as number);
+    case "double":
+      return textFromDouble(value as number);
+    case "decimal":
+      return textFromDecimal(value as Whole, type.scale);
+    case "timestamp":
+      return textFromTimestamp(value as Whole);
+    case "datetime":
+      return textFromDatetime(value as Whole);
+    case "date":
+      return textFromDate(value as number);
+    case "time":
+      return textFromClock(value as number);
+    case "bytes":
+      return `\\x${Buffer.from(value as Uint8Array).toString("hex")}`;
+    case "embedding":
+      return `[${Array.from(value as Float32Array, shortestFloat).join(",")}]`;
+    case "interval":
+      return textFromInterval(value as Interval);
+    case "array": {
+      const { element } = type;
+      return textFromArray(value as readonly Value[], (item) => textFromValue(element, item));
+    }
+    default:
+      // Numbers without fraction, and the types whose value is their text.
+      return String(value as string | Whole);
+  }
+}
+
+const BOOLEAN_WORDS: ReadonlyMap<string, boolean> = new Map([
+  ...["t", "tr", "tru", "true", "y", "ye", "yes", "on", "1"].map((word) => [word, true] as const),
+  ...["f", "fa", "fal", "fals", "false", "n", "no", "of", "off", "0"].map(
+    (word) => [word, false] as const,
+  ),
+]);
+
+function booleanFromText(text: string): boolean {
+  return BOOLEAN_WORDS.get(text.trim().toLowerCase()) ?? refuse({ kind: "boolean" }, text);
+}
+
+function refuse(type: DataType, text: string): never {
+  throw new DatabaseError(
+    "INVALID_VALUE",
+    `Cannot read ${excerpt(text)} as ${typeName(type)}: it is not the text of such a value`,
+  );
+}
+
+/** @throws {DatabaseError} INVALID_VALUE if the text cannot be stored as UTF-8 without NUL. */
+export function checkedText(text: string): string {
+  if (!text.includes("\u0000") && text.isWellFormed()) return text;
+  throw new DatabaseError(
+    "INVALID_VALUE",
+    "Cannot hold the text: it must not have the character NUL or half a surrogate pair",
+  );
+}
+
+/** @throws {DatabaseError} VALUE_TOO_LONG */
+export function limitedText(lengthMax: number | undefined, text: string): string {
+  checkedText(text);
+  if (lengthMax === undefined || text.length <= lengthMax) return text;
+  const length = codePointLength(text);
+  if (length <= lengthMax) return text;
+  throw new DatabaseError(
+    "VALUE_TOO_LONG",
+    `Cannot hold ${excerpt(text)} as character varying(${lengthMax}): it has ${length} characters`,
+  );
+}
+
+function jsonFromText(text: string): string {
+  checkJson(text);
+  return checkedText(text);
+}
+
+function uuidFromText(text: string): string {
+  const trimmed = text.trim();
+  const bare = trimmed.startsWith("{") && trimmed.endsWith("}") ? trimmed.slice(1, -1) : trimmed;
+  if (!/^[0-9a-f]{4}(?:-?[0-9a-f]{4}){7}$/i.test(bare)) refuse({ kind: "uuid" }, text);
+  const hex = bare.replaceAll("-", "").toLowerCase();
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+}
+
+/** Hex (`\x00ff`) or escape form (`a\\b\001`). */
+function bytesFromText(text: string): Uint8Array {
+  if (text.startsWith("\\x")) {
+    const hex = text.slice(2).replaceAll(/\s/g, "");
+    if (hex.length % 2 !== 0 || !/^[0-9a-f]*$/i.test(hex)) refuse({ kind: "bytes" }, text);
+    return new Uint8Array(Buffer.from(hex, "hex"));
+  }
+  if (!text.includes("\\")) return new Uint8Array(Buffer.from(text, "utf8"));
+  const parts: Buffer[] = [];
+  for (const [part] of text.matchAll(/\\\\|\\[0-3][0-7]{2}|[^\\]+|\\/g)) {
+    if (part === "\\") refuse({ kind: "bytes" }, text);
+    if (part === "\\\\") parts.push(Buffer.from("\\"));
+    else if (part.startsWith("\\")) parts.push(Buffer.from([Number.parseInt(part.slice(1), 8)]));
+    else parts.push(Buffer.from(part, "utf8"));
+  }
+  return new Uint8Array(Buffer.concat(parts));
+}
+
+/** `[1,2.5,-3e-2]`: exactly as many finite numbers as the type has dimensions. */
+export function embeddingFromText(dimensions: number, text: string): Float32Array {
+  const trimmed = text.trim();
+  if (!trimmed.startsWith("[") || !trimmed.endsWith("]")) {
+    refuse({ kind: "embedding", dimensions }, text);
+  }
+  const inner = trimmed.slice(1, -1).trim();
+  const items = inner === "" ? [] : inner.split(",");
+  checkDimensions(dimensions, items.length);
+  return Float32Array.from(items, (item) => finiteFloat(doubleFromText(item, "real")));
+}
+
+/** @throws {DatabaseError} DIMENSION_MISMATCH */
+export function checkDimensions(expected: number, found: number): void {
+  if (expected === found) return;
+  throw new DatabaseError(
+    "DIMENSION_MISMATCH",
+    `Cannot hold ${found} numbers as embedding(${expected}): expected exactly ${expected}`,
+  );
+}

@@ -1,0 +1,100 @@
+/**
+ * The one type of several expressions: CASE, COALESCE, UNION, VALUES, ARRAY[…], IN.
+ */
+import { type DataType, DECIMAL_PRECISION_MAX, isNumeric, sameType, TEXT } from "./data_type.ts";
+import { typeClass } from "./type_class.ts";
+
+/**
+ * The type to which all are cast implicitly; untyped literals yield to the others, and are text
+ * among themselves.
+ *
+ * @returns undefined if there is none.
+ */
+export function commonType(types: readonly DataType[]): DataType | undefined {
+  let common: DataType | undefined;
+  for (const type of types) {
+    if (type.kind === "unknown") continue;
+    common = common === undefined ? type : commonOfTwo(common, type);
+    if (common === undefined) return undefined;
+  }
+  return common ?? TEXT;
+}
+
+const NUMERIC_ORDER = ["smallint", "int", "bigint", "decimal", "float", "double"] as const;
+
+function commonOfTwo(left: DataType, right: DataType): DataType | undefined {
+  if (isNumeric(left) && isNumeric(right)) return commonNumeric(left, right);
+  if (typeClass(left) !== typeClass(right)) return undefined;
+  if (left.kind === "array" && right.kind === "array") {
+    const element = commonOfTwo(left.element, right.element);
+    return element === undefined ? undefined : { kind: "array", element };
+  }
+  if (left.kind === "text") return sameType(left, right) ? left : TEXT;
+  if (left.kind === "embedding") return sameType(left, right) ? left : undefined;
+  if (left.kind === right.kind) {
+    if (left.kind === "json" && right.kind === "json") return left.binary ? left : right;
+    return sameDigits(left, right) ? left : withoutDigits(left);
+  }
+  return commonAcrossKinds(left, right);
+}
+
+function commonAcrossKinds(left: DataType, right: DataType): DataType | undefined {
+  const kinds = [left.kind, right.kind];
+  // FILE reads as JSON; dates widen to the timestamp beside them.
+  if (kinds.includes("file")) return left.kind === "file" ? right : left;
+  if (kinds.includes("time")) return undefined;
+  if (kinds.includes("datetime")) return withoutDigits(left.kind === "datetime" ? left : right);
+  return withoutDigits(left.kind === "timestamp" ? left : right);
+}
+
+function sameDigits(left: DataType, right: DataType): boolean {
+  const leftDigits = "digits" in left ? left.digits : undefined;
+  return leftDigits === ("digits" in right ? right.digits : undefined);
+}
+
+function withoutDigits(type: DataType): DataType {
+  if (type.kind === "timestamp" || type.kind === "datetime" || type.kind === "time") {
+    return { kind: type.kind };
+  }
+  return type;
+}
+
+/** The wider of two numeric types, as implicit casts go. */
+export function commonNumeric(left: DataType, right: DataType): DataType {
+  const rank = (type: DataType): number => NUMERIC_ORDER.findIndex((kind) => kind === type.kind);
+  const [narrow, wide] = rank(left) <= rank(right) ? [left, right] : [right, left];
+  // Exact digits beside 32-bit ones keep most of both in 64 bits.
+  if (wide.kind === "float" && narrow.kind === "decimal") return { kind: "double" };
+  if (wide.kind !== "decimal") return wide;
+  return widestDecimal(decimalOf(narrow), wide);
+}
+
+export interface DecimalType {
+  readonly kind: "decimal";
+  readonly precision: number;
+  readonly scale: number;
+}
+
+/** An exact numeric type as the decimal type that holds all its values. */
+export function decimalOf(type: DataType): DecimalType {
+  switch (type.kind) {
+    case "decimal":
+      return type;
+    case "smallint":
+      return { kind: "decimal", precision: 5, scale: 0 };
+    case "int":
+      return { kind: "decimal", precision: 10, scale: 0 };
+    default:
+      return { kind: "decimal", precision: 19, scale: 0 };
+  }
+}
+
+function widestDecimal(left: DecimalType, right: DecimalType): DataType {
+  const scale = Math.max(left.scale, right.scale);
+  const whole = Math.max(left.precision - left.scale, right.precision - right.scale);
+  return {
+    kind: "decimal",
+    precision: Math.min(DECIMAL_PRECISION_MAX, Math.max(whole + scale, 1)),
+    scale,
+  };
+}
