@@ -13,7 +13,14 @@ import { scalarFromJson } from "./cast_json.ts";
 import { castNumber } from "./cast_number.ts";
 import { castTime } from "./cast_time.ts";
 import { codePointLength, sliceCodePoints } from "./code_points.ts";
-import { type DataType, isInteger, isNumeric, typeName } from "./data_type.ts";
+import {
+  type DataType,
+  DECIMAL_PRECISION_MAX,
+  isInteger,
+  isNumeric,
+  typeName,
+} from "./data_type.ts";
+import { decimalFromText } from "./decimal.ts";
 import { shortestFloat } from "./float_text.ts";
 import { canonicalJson } from "./json_tree.ts";
 import { checkDimensions, limitedText, textFromValue, valueFromText } from "./text_form.ts";
@@ -88,13 +95,14 @@ function findCast(wanted: Wanted): FoundCast {
   if (typeClass(from) === "json") return castFromJson(from, to, mode);
   const time = castTime(from, to, mode);
   if (time !== undefined) return time;
-  if (from.kind === "boolean" && isInteger(to) && mode === "explicit") {
-    return (value) => (value === true ? 1 : 0);
-  }
-  if (isInteger(from) && to.kind === "boolean" && mode === "explicit") {
-    return (value) => value !== 0;
-  }
-  return from.kind === to.kind ? "same" : undefined;
+  if (from.kind === to.kind) return "same";
+  return mode === "explicit" ? castBoolean(from, to) : undefined;
+}
+
+function castBoolean(from: DataType, to: DataType): FoundCast {
+  if (from.kind === "boolean" && isInteger(to)) return (value) => (value === true ? 1 : 0);
+  if (isInteger(from) && to.kind === "boolean") return (value) => value !== 0;
+  return undefined;
 }
 
 function castUntyped({ to, mode, nowMicros }: Wanted): FoundCast {
@@ -176,10 +184,9 @@ function castFromJson(from: DataType, to: DataType, mode: CastMode): FoundCast {
 /** JSON numbers are exact: they go through 38 digits, as a decimal would. */
 function numberFromJsonText(text: string, to: DataType): Value {
   if (!isInteger(to)) return valueFromText(to, text);
-  return valueFromText(
-    to,
-    String(valueFromText({ kind: "decimal", precision: 38, scale: 0 }, text)),
-  );
+  const whole = decimalFromText(text, DECIMAL_PRECISION_MAX, 0);
+  assert(whole !== undefined, "a JSON number reads as a decimal");
+  return valueFromText(to, whole.toString());
 }
 
 function castArray(wanted: Wanted): FoundCast {

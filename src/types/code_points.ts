@@ -39,5 +39,5 @@ export function codePointLength(text: string): number {
 /** Code points `start` (inclusive) to `end` (exclusive), both counted from 0. */
 export function sliceCodePoints(text: string, start: number, end: number): string {
   if (!hasSurrogates(text)) return text.slice(Math.max(start, 0), Math.max(end, 0));
-  return [...text].slice(Math.max(start, 0), Math.max(end, 0)).join("");
+  return Array.from(text).slice(Math.max(start, 0), Math.max(end, 0)).join("");
 }

@@ -5,7 +5,7 @@
  * decimals as strings, bytes and embeddings as arrays, types without a wire word as their text.
  */
 import { DatabaseError } from "../base/errors.ts";
-import type { DataType } from "./data_type.ts";
+import type { DataType, TypeKind } from "./data_type.ts";
 import { BIGINT, BOOLEAN, DOUBLE, typeName, UNKNOWN } from "./data_type.ts";
 import { textFromDecimal } from "./decimal.ts";
 import { excerpt } from "./excerpt.ts";
@@ -20,47 +20,33 @@ export type DataTypeWord =
   | { readonly Decimal: { readonly precision: number; readonly scale: number } }
   | { readonly Embedding: number };
 
+const WORDS: Readonly<Record<Exclude<TypeKind, "decimal" | "embedding">, string>> = {
+  boolean: "Boolean",
+  smallint: "SmallInt",
+  int: "Int",
+  bigint: "BigInt",
+  float: "Float",
+  double: "Double",
+  text: "Text",
+  json: "Json",
+  timestamp: "Timestamp",
+  datetime: "DateTime",
+  date: "Date",
+  time: "Time",
+  uuid: "Uuid",
+  bytes: "Bytes",
+  file: "File",
+  interval: "Text",
+  array: "Text",
+  unknown: "Text",
+};
+
 /** Types without a word of their own are sent as Text. */
 export function dataTypeWord(type: DataType): DataTypeWord {
-  switch (type.kind) {
-    case "boolean":
-      return "Boolean";
-    case "smallint":
-      return "SmallInt";
-    case "int":
-      return "Int";
-    case "bigint":
-      return "BigInt";
-    case "float":
-      return "Float";
-    case "double":
-      return "Double";
-    case "decimal":
-      return { Decimal: { precision: type.precision, scale: type.scale } };
-    case "json":
-      return "Json";
-    case "timestamp":
-      return "Timestamp";
-    case "datetime":
-      return "DateTime";
-    case "date":
-      return "Date";
-    case "time":
-      return "Time";
-    case "uuid":
-      return "Uuid";
-    case "bytes":
-      return "Bytes";
-    case "embedding":
-      return { Embedding: type.dimensions };
-    case "file":
-      return "File";
-    case "text":
-    case "interval":
-    case "array":
-    case "unknown":
-      return "Text";
+  if (type.kind === "decimal") {
+    return { Decimal: { precision: type.precision, scale: type.scale } };
   }
+  return type.kind === "embedding" ? { Embedding: type.dimensions } : WORDS[type.kind];
 }
 
 /** The cell of a value, NULL included. */

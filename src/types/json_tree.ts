@@ -122,7 +122,7 @@ export function compareJson(left: JsonNode, right: JsonNode): number {
   const rank = rankOf(left) - rankOf(right);
   if (rank !== 0) return rank;
   if (left === null || right === null) return 0;
-  if (typeof left === "string") return compareCodePoints(left, String(right));
+  if (typeof left === "string") return compareCodePoints(left, right as string);
   if (typeof left === "boolean") return Number(left) - Number(right);
   if (isJsonArray(left)) return compareArrays(left, right as readonly JsonNode[]);
   if (isJsonObject(left)) return compareObjects(left, right as JsonObject);

@@ -43,7 +43,6 @@ import type { Interval, Value, Whole } from "./value.ts";
  * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE, VALUE_TOO_LONG, DIMENSION_MISMATCH
  */
 export function valueFromText(type: DataType, text: string, nowMicros?: number): Value {
-  const now = { nowMicros };
   switch (type.kind) {
     case "boolean":
       return booleanFromText(text);
@@ -52,11 +51,9 @@ export function valueFromText(type: DataType, text: string, nowMicros?: number):
     case "bigint":
       return integerFromText(type.kind, text);
     case "float":
-      return finiteFloat(doubleFromText(text, typeName(type)));
     case "double":
-      return doubleFromText(text, typeName(type));
     case "decimal":
-      return decimalFromText(text.trim(), type.precision, type.scale) ?? refuse(type, text);
+      return fractionFromText(type, text);
     case "text":
       return limitedText(type.lengthMax, text);
     case "unknown":
@@ -64,13 +61,10 @@ export function valueFromText(type: DataType, text: string, nowMicros?: number):
     case "json":
       return type.binary ? canonicalJson(text) : jsonFromText(text);
     case "timestamp":
-      return roundTimestamp(timestampFromText(text, now), type.digits ?? 6);
     case "datetime":
-      return roundTimestamp(datetimeFromText(text, now), type.digits ?? 6);
     case "date":
-      return dateFromText(text, now);
     case "time":
-      return roundMicros(timeFromText(text, now), type.digits ?? 6);
+      return momentFromText(type, text, nowMicros);
     case "uuid":
       return uuidFromText(text);
     case "bytes":
@@ -86,6 +80,35 @@ export function valueFromText(type: DataType, text: string, nowMicros?: number):
         "INVALID_VALUE",
         "Cannot read text as a file reference: only FILE('part') makes one",
       );
+  }
+}
+
+function fractionFromText(
+  type: DataType & { kind: "float" | "double" | "decimal" },
+  text: string,
+): Value {
+  if (type.kind === "decimal") {
+    return decimalFromText(text.trim(), type.precision, type.scale) ?? refuse(type, text);
+  }
+  const value = doubleFromText(text, typeName(type));
+  return type.kind === "float" ? finiteFloat(value) : value;
+}
+
+function momentFromText(
+  type: DataType & { kind: "timestamp" | "datetime" | "date" | "time" },
+  text: string,
+  nowMicros: number | undefined,
+): Value {
+  const now = { nowMicros };
+  switch (type.kind) {
+    case "date":
+      return dateFromText(text, now);
+    case "time":
+      return roundMicros(timeFromText(text, now), type.digits ?? 6);
+    case "timestamp":
+      return roundTimestamp(timestampFromText(text, now), type.digits ?? 6);
+    case "datetime":
+      return roundTimestamp(datetimeFromText(text, now), type.digits ?? 6);
   }
 }
 
@@ -120,7 +143,7 @@ export function textFromValue(type: DataType, value: Value): string {
     }
     default:
       // Numbers without fraction, and the types whose value is their text.
-      return String(value as string | Whole);
+      return typeof value === "string" ? value : (value as Whole).toString();
   }
 }
 

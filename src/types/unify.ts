@@ -39,11 +39,11 @@ function commonOfTwo(left: DataType, right: DataType): DataType | undefined {
 }
 
 function commonAcrossKinds(left: DataType, right: DataType): DataType | undefined {
-  const kinds = [left.kind, right.kind];
+  const kinds = new Set([left.kind, right.kind]);
   // FILE reads as JSON; dates widen to the timestamp beside them.
-  if (kinds.includes("file")) return left.kind === "file" ? right : left;
-  if (kinds.includes("time")) return undefined;
-  if (kinds.includes("datetime")) return withoutDigits(left.kind === "datetime" ? left : right);
+  if (kinds.has("file")) return left.kind === "file" ? right : left;
+  if (kinds.has("time")) return undefined;
+  if (kinds.has("datetime")) return withoutDigits(left.kind === "datetime" ? left : right);
   return withoutDigits(left.kind === "timestamp" ? left : right);
 }
 
@@ -61,12 +61,15 @@ function withoutDigits(type: DataType): DataType {
 
 /** The wider of two numeric types, as implicit casts go. */
 export function commonNumeric(left: DataType, right: DataType): DataType {
-  const rank = (type: DataType): number => NUMERIC_ORDER.findIndex((kind) => kind === type.kind);
-  const [narrow, wide] = rank(left) <= rank(right) ? [left, right] : [right, left];
+  const [narrow, wide] = rankOf(left) <= rankOf(right) ? [left, right] : [right, left];
   // Exact digits beside 32-bit ones keep most of both in 64 bits.
   if (wide.kind === "float" && narrow.kind === "decimal") return { kind: "double" };
   if (wide.kind !== "decimal") return wide;
   return widestDecimal(decimalOf(narrow), wide);
+}
+
+function rankOf(type: DataType): number {
+  return NUMERIC_ORDER.findIndex((kind) => kind === type.kind);
 }
 
 export interface DecimalType {
