@@ -1,0 +1,32 @@
+/**
+ * Chance that repeats from a seed, for scripts that must be able to say how to do it again.
+ */
+
+export interface Chance {
+  /** A whole number from 0 up to, but not including, `bound`. */
+  below(bound: number): number;
+  /** One of the items. */
+  pick<T>(items: readonly T[]): T;
+  /** Text of lower-case letters and digits. */
+  text(length: number): string;
+}
+
+/** Mulberry32 (Tommy Ettinger): 32 bits of state, enough to choose operations by. */
+export function chanceFromSeed(seed: number): Chance {
+  let state = seed >>> 0;
+  function below(bound: number): number {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return Math.floor((((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296) * bound);
+  }
+  return {
+    below,
+    pick(items) {
+      const item = items[below(items.length)];
+      if (item === undefined) throw new Error("Cannot pick: there are no items");
+      return item;
+    },
+    text: (length) => Array.from({ length }, () => below(36).toString(36)).join(""),
+  };
+}

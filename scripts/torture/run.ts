@@ -1,0 +1,248 @@
+/**
+ * One run of the torture: load, kill, start, compare, and again.
+ */
+import { type ServerProcess, startServer } from "../../tests/support/server_process.ts";
+import { type Chance, chanceFromSeed } from "../support/chance.ts";
+import { Ledger, type ObservedRow, SeqWatch } from "./ledger.ts";
+import { Definer, type Scope, type Tally, Writer } from "./load.ts";
+
+/** Faults that a run can make in what it reads back, to show that it would find them. */
+export const PLANTS = ["lost", "invented", "altered", "reused"] as const;
+
+export type Plant = (typeof PLANTS)[number];
+
+export function isPlant(word: string): word is Plant {
+  return PLANTS.some((plant) => plant === word);
+}
+
+export interface TortureOptions {
+  killCount: number;
+  seed: number;
+  plant: Plant | undefined;
+  onMinute: (state: TortureReport) => void;
+}
+
+export interface TortureReport {
+  kills: number;
+  acknowledged: number;
+  refused: number;
+  rowsRead: number;
+  lost: number;
+  invented: number;
+  torn: number;
+  reused: number;
+  /** Tables or columns that are not as acknowledged. */
+  defined: number;
+  startMsMedian: number;
+  startMsMax: number;
+  findings: string[];
+  /** Of the server; removed when nothing was found. */
+  directory: string;
+}
+
+/** How long a server lives under load: often too short for a flush, sometimes for several. */
+const LIFE_MS_MIN = 30;
+const LIFE_MS_MAX = 1500;
+
+/** A key looked up by itself must give what the scan gave. */
+const LOOKUPS_PER_SCOPE = 10;
+
+const MINUTE_MS = 60_000;
+
+export async function torture(options: TortureOptions): Promise<TortureReport> {
+  const chance = chanceFromSeed(options.seed);
+  const server = await startServer({
+    config: {
+      // Small files, so that the log is recycled and flushed many times in one run.
+      storage: { wal_segment_bytes: 1_048_576, wal_max_bytes: 8_388_608 },
+      performance: { request_timeout: 60 },
+    },
+  });
+  await server.setup();
+  const run = new Run(server, await makeScopes(server), { ...options, chance });
+  const report = await run.toTheEnd();
+  const isClean = report.findings.length === 0;
+  server.kill("SIGKILL");
+  await server.exited();
+  if (isClean || options.plant !== undefined) await server.stop();
+  return report;
+}
+
+/** Two writers share a SHARED table, two have rows of their own, under the same keys. */
+async function makeScopes(server: ServerProcess): Promise<Scope[]> {
+  const policy = "FLUSH_POLICY = 'rows:400,interval:2'";
+  await server.rows(
+    "CREATE NAMESPACE torture; " +
+      `CREATE TABLE torture.pool (id BIGINT PRIMARY KEY, v TEXT) WITH (${policy}); ` +
+      `CREATE USER TABLE torture.own (id BIGINT PRIMARY KEY, v TEXT) WITH (${policy})`,
+  );
+  const tokens = { ann: await server.createUser("ann"), ben: await server.createUser("ben") };
+  return [
+    { table: "torture.pool", user: "the administrator", token: server.token },
+    { table: "torture.own", user: "ann", token: tokens.ann },
+    { table: "torture.own", user: "ben", token: tokens.ben },
+  ].map((scope) => ({ ...scope, ledger: new Ledger(), seqs: new SeqWatch() }));
+}
+
+class Run {
+  readonly #server: ServerProcess;
+  readonly #scopes: readonly Scope[];
+  readonly #options: TortureOptions & { chance: Chance };
+  readonly #tally: Tally = { acknowledged: 0, refused: 0, lastRefusal: "" };
+  readonly #writers: readonly Writer[];
+  readonly #definer: Definer;
+  readonly #startMs: number[] = [];
+  readonly #report: TortureReport;
+
+  constructor(
+    server: ServerProcess,
+    scopes: readonly Scope[],
+    options: TortureOptions & { chance: Chance },
+  ) {
+    this.#server = server;
+    this.#scopes = scopes;
+    this.#options = options;
+    const { chance } = options;
+    const tally = this.#tally;
+    const [pool] = scopes;
+    if (pool === undefined) throw new Error("Cannot run: there are no scopes");
+    this.#writers = [pool, ...scopes].map(
+      (scope, index) =>
+        new Writer({
+          server,
+          scope,
+          // The two owners use the same keys: what belongs to one must not show with the other.
+          writer: index < 2 ? index : 2,
+          chance: chanceFromSeed(chance.below(2 ** 31)),
+          tally,
+        }),
+    );
+    const tables = [...new Set(scopes.map((scope) => scope.table))];
+    this.#definer = new Definer({
+      server,
+      tables,
+      tally,
+      chance: chanceFromSeed(chance.below(2 ** 31)),
+    });
+    this.#report = {
+      kills: 0,
+      acknowledged: 0,
+      refused: 0,
+      rowsRead: 0,
+      lost: 0,
+      invented: 0,
+      torn: 0,
+      reused: 0,
+      defined: 0,
+      startMsMedian: 0,
+      startMsMax: 0,
+      findings: [],
+      directory: server.directory,
+    };
+  }
+
+  async toTheEnd(): Promise<TortureReport> {
+    const { killCount, onMinute } = this.#options;
+    let minuteEndsMs = Date.now() + MINUTE_MS;
+    while (this.#report.kills < killCount) {
+      await this.#liveAndDie();
+      await this.#restart();
+      await this.#compare();
+      if (Date.now() >= minuteEndsMs && this.#report.kills < killCount) {
+        minuteEndsMs += MINUTE_MS;
+        onMinute(this.#report);
+      }
+    }
+    if (this.#tally.refused > 0) this.#find(`refused: ${this.#tally.lastRefusal}`);
+    return this.#report;
+  }
+
+  async #liveAndDie(): Promise<void> {
+    const { chance } = this.#options;
+    const load = [...this.#writers.map((writer) => writer.run()), this.#definer.run()];
+    const lifeMs = LIFE_MS_MIN + chance.below(LIFE_MS_MAX - LIFE_MS_MIN);
+    await Promise.race([Bun.sleep(lifeMs), Promise.all(load)]);
+    this.#server.kill("SIGKILL");
+    await Promise.all([this.#server.exited(), ...load]);
+    this.#report.kills += 1;
+  }
+
+  async #restart(): Promise<void> {
+    const startedMs = Date.now();
+    await this.#server.start();
+    this.#startMs.push(Date.now() - startedMs);
+    const sorted = this.#startMs.toSorted((a, b) => a - b);
+    this.#report.startMsMedian = sorted[sorted.length >> 1] ?? 0;
+    this.#report.startMsMax = sorted.at(-1) ?? 0;
+  }
+
+  async #compare(): Promise<void> {
+    const report = this.#report;
+    for (const scope of this.#scopes) {
+      const observed = await this.#read(scope);
+      this.#plant(observed);
+      for (const [key, { text, seq }] of observed) {
+        scope.seqs.seen(seq, `${key}: ${text}`);
+      }
+      const verdict = scope.ledger.judge(observed);
+      report.lost += verdict.lost;
+      report.invented += verdict.invented;
+      report.torn += verdict.torn;
+      report.rowsRead += observed.size;
+      for (const finding of verdict.findings)
+        this.#find(`${scope.table} of ${scope.user}: ${finding}`);
+      await this.#lookUp(scope, observed);
+      scope.seqs.raiseFloor();
+    }
+    for (const fault of await this.#definer.faults()) {
+      report.defined += 1;
+      this.#find(fault);
+    }
+    report.reused = this.#scopes.reduce((sum, scope) => sum + scope.seqs.reusedCount, 0);
+    report.acknowledged = this.#tally.acknowledged;
+    report.refused = this.#tally.refused;
+  }
+
+  async #read({ table, token }: Scope): Promise<Map<number, ObservedRow>> {
+    const rows = await this.#server.rows(`SELECT id, v, _seq FROM ${table}`, { token });
+    const observed = new Map<number, ObservedRow>();
+    for (const [id, text, seq] of rows) {
+      if (observed.has(Number(id))) {
+        this.#report.invented += 1;
+        this.#find(`${table}: key ${String(id)} is there twice`);
+      }
+      observed.set(Number(id), { text: String(text), seq: Number(seq) });
+    }
+    return observed;
+  }
+
+  /** The way by the key must lead to the same rows as the scan. */
+  async #lookUp(scope: Scope, observed: ReadonlyMap<number, ObservedRow>): Promise<void> {
+    const keys = [...observed.keys()];
+    for (let count = 0; count < LOOKUPS_PER_SCOPE && keys.length > 0; count += 1) {
+      const key = this.#options.chance.pick(keys);
+      const sql = `SELECT v FROM ${scope.table} WHERE id = $1`;
+      const [row] = await this.#server.rows(sql, { token: scope.token, params: [key] });
+      if (this.#options.plant === undefined && row?.[0] !== observed.get(key)?.text) {
+        this.#report.lost += 1;
+        this.#find(`${scope.table}: key ${key} looked up gives ${JSON.stringify(row)}`);
+      }
+    }
+  }
+
+  /** Damages what was read, when the run is there to show that it would notice. */
+  #plant(observed: Map<number, ObservedRow>): void {
+    const { plant } = this.#options;
+    const [first, second] = observed;
+    if (plant === undefined || first === undefined || second === undefined) return;
+    const [key, row] = first;
+    if (plant === "lost") observed.delete(key);
+    else if (plant === "invented") observed.set(-1, { text: "from nowhere", seq: row.seq + 0.5 });
+    else if (plant === "reused") observed.set(key, { ...row, seq: second[1].seq });
+    else observed.set(key, { ...row, text: row.text.slice(0, -1) });
+  }
+
+  #find(finding: string): void {
+    this.#report.findings.push(`kill ${this.#report.kills}: ${finding}`);
+  }
+}
