@@ -1,4 +1,53 @@
 /**
  * Who calls, and what they may do.
  */
+export type {
+  Caller,
+  MeAnswer,
+  SessionAnswer,
+  SetupAnswer,
+  StatusAnswer,
+  UserAnswer,
+} from "./answers.ts";
+export { Auth, type AuthOptions, type AuthSettings } from "./auth.ts";
+export { type AuthCode, AuthError } from "./auth_error.ts";
+export type { OnRevoked, Revocation } from "./connections.ts";
+export { type PasswordPolicy, passwordFault } from "./password.ts";
+export {
+  isAtLeast,
+  mayAlter,
+  mayCreateTable,
+  mayDrop,
+  mayExecuteAs,
+  mayManageUser,
+  mayRead,
+  mayReadSystemTable,
+  mayRun,
+  maySetPassword,
+  mayWrite,
+  ownsNamespace,
+  requireAlter,
+  requireCreateTable,
+  requireDrop,
+  requireRead,
+  requireRole,
+  requireRun,
+  requireWrite,
+  type StatementClass,
+  type TableRight,
+} from "./permissions.ts";
 export type { Principal } from "./principal.ts";
+export {
+  isLoopbackHost,
+  keptSecret,
+  SECRET_BYTES_MIN,
+  SECRET_HINT,
+  type SecretFault,
+  secretFault,
+} from "./secret.ts";
+export {
+  type AlterUserRequest,
+  type CreateUserRequest,
+  type NewCredentials,
+  roleFromWord,
+} from "./user_admin.ts";

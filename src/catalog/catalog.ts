@@ -60,6 +60,8 @@ export interface Catalog {
   user(userId: string): UserEntry | undefined;
   /** Dropped ones included, ordered by id. */
   users(): readonly UserEntry[];
+  /** Whether the newest account of this name was dropped, so that the name is nobody. */
+  wasDropped(userId: string): boolean;
   /** @throws {DatabaseError} ALREADY_EXISTS */
   createUser(user: NewUser): UserEntry;
   /** @throws {DatabaseError} USER_NOT_FOUND */
@@ -77,6 +79,8 @@ export interface Catalog {
 
   /** Whether a token id or session id was revoked. */
   isRevoked(id: string): boolean;
+  /** When an id was first revoked, in Unix milliseconds; undefined when it was not. */
+  revokedAtMs(id: string): number | undefined;
   /** Remembers a revoked token or session id until `expiresAtMs`. */
   revoke(id: string, expiresAtMs: number): void;
 

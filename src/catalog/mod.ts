@@ -1,7 +1,9 @@
 /**
  * Names and rules: namespaces, tables, users, files, and the manifest of the store.
  */
+export { ROOT_USER_ID } from "./accounts.ts";
 export type { Catalog, NewUser, SetupUsers, UserChange } from "./catalog.ts";
+export { CatalogDatabase, type CatalogDatabaseOptions } from "./catalog_database.ts";
 export type {
   AccessLevel,
   CheckEntry,
@@ -14,3 +16,28 @@ export type {
   TableOptions,
   UserEntry,
 } from "./entries.ts";
+export {
+  ManifestDatabase,
+  type ManifestSegment,
+  type ManifestTable,
+  type ManifestUpdate,
+} from "./manifest.ts";
+export {
+  checkColumnName,
+  checkObjectName,
+  checkUserId,
+  DEFAULT_NAMESPACE,
+  isReservedNamespace,
+  isUserId,
+  NAME_LENGTH_MAX,
+  type ObjectKind,
+  USER_ID_BYTES_MAX,
+} from "./names.ts";
+export {
+  changedTableOptions,
+  type FlushPolicyOption,
+  flushPolicyFrom,
+  type OptionSetting,
+  resetTableOptions,
+  tableOptionsFrom,
+} from "./table_options.ts";

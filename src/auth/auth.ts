@@ -1,0 +1,346 @@
+/**
+ * Everything about identity that the server and SQL ask for, in one place.
+ *
+ * Credentials come in, a {@linkcode Principal} goes out; rights are `permissions.ts`. Sessions end
+ * the moment the catalog says so: nothing about a user is remembered between two uses of a token.
+ */
+import { assert } from "../base/assert.ts";
+import type { Clock } from "../base/clock.ts";
+import { DatabaseError } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import type { Random } from "../base/random.ts";
+import { type Catalog, checkUserId, type UserEntry } from "../catalog/mod.ts";
+import {
+  answerFromUser,
+  bodyFields,
+  type Caller,
+  hasAdminUi,
+  type MeAnswer,
+  type SessionAnswer,
+  type SetupAnswer,
+  type StatusAnswer,
+  textField,
+} from "./answers.ts";
+import { AuthError, invalidCredentials } from "./auth_error.ts";
+import { Connections, type OnRevoked } from "./connections.ts";
+import { AuthBucket, LoginGuard } from "./login_guard.ts";
+import { PasswordHasher, type PasswordPolicy } from "./password.ts";
+import { mayExecuteAs } from "./permissions.ts";
+import type { Principal } from "./principal.ts";
+import { Sessions, unauthorized } from "./sessions.ts";
+import { Setup } from "./setup.ts";
+import { type TokenClaims, Tokens } from "./token.ts";
+import { type AlterUserRequest, type CreateUserRequest, UserAdmin } from "./user_admin.ts";
+
+export interface AuthSettings {
+  /** Key of every token; see `secret.ts`. */
+  readonly jwtSecret: Uint8Array;
+  readonly accessLifetimeSeconds: number;
+  readonly refreshLifetimeSeconds: number;
+  readonly allowRemoteSetup: boolean;
+  /** auth.root_password. */
+  readonly rootPassword: string | undefined;
+  readonly passwordPolicy: PasswordPolicy;
+  /** Of one address; 0 for no limit. */
+  readonly attemptsPerSecond: number;
+  /** 0 for no lock-out. */
+  readonly loginFailuresMax: number;
+  readonly lockoutSeconds: number;
+}
+
+export interface AuthOptions {
+  catalog: Catalog;
+  clock: Clock;
+  random: Random;
+  log: Log;
+  settings: AuthSettings;
+}
+
+const USER_LENGTH_MAX = 128;
+const PASSWORD_LENGTH_MAX = 4096;
+
+/** Of a 2-core machine, one core at most is kept busy by logins that nobody waits for. */
+const HASHES_RUNNING_MAX = 2;
+
+export class Auth {
+  readonly #catalog: Catalog;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #settings: AuthSettings;
+  readonly #hasher = new PasswordHasher({ runningMax: HASHES_RUNNING_MAX });
+  readonly #connections = new Connections();
+  readonly #tokens: Tokens;
+  readonly #sessions: Sessions;
+  readonly #setup: Setup;
+  readonly #users: UserAdmin;
+  readonly #guard: LoginGuard;
+  readonly #bucket: AuthBucket;
+  /** Principals made from tokens; each is as good as the user entry that it was made from. */
+  readonly #principals = new WeakMap<TokenClaims, { user: UserEntry; principal: Principal }>();
+
+  constructor({ catalog, clock, random, log, settings }: AuthOptions) {
+    this.#catalog = catalog;
+    this.#clock = clock;
+    this.#log = log;
+    this.#settings = settings;
+    this.#tokens = new Tokens({ secret: settings.jwtSecret, clock });
+    this.#sessions = new Sessions({
+      catalog,
+      clock,
+      random,
+      log,
+      tokens: this.#tokens,
+      connections: this.#connections,
+      accessLifetimeSeconds: settings.accessLifetimeSeconds,
+      refreshLifetimeSeconds: settings.refreshLifetimeSeconds,
+    });
+    const policy = settings.passwordPolicy;
+    this.#setup = new Setup({
+      catalog,
+      log,
+      hasher: this.#hasher,
+      policy,
+      isRemoteAllowed: settings.allowRemoteSetup,
+      takeAttempt: (caller) => this.#takeAttempt(caller),
+    });
+    this.#users = new UserAdmin({
+      catalog,
+      log,
+      hasher: this.#hasher,
+      policy,
+      connections: this.#connections,
+      isRootManaged: settings.rootPassword !== undefined,
+    });
+    this.#guard = new LoginGuard({
+      clock,
+      failuresMax: settings.loginFailuresMax,
+      lockMs: settings.lockoutSeconds * 1000,
+    });
+    this.#bucket = new AuthBucket({ clock, perSecond: settings.attemptsPerSecond });
+  }
+
+  /**
+   * Gives root its configured password; to be awaited before the server listens.
+   *
+   * @throws {DatabaseError} WEAK_PASSWORD
+   */
+  async start(): Promise<void> {
+    const { rootPassword } = this.#settings;
+    if (rootPassword !== undefined) await this.#setup.applyRootPassword(rootPassword);
+  }
+
+  status(): StatusAnswer {
+    return this.#setup.status();
+  }
+
+  /** @param body The JSON value of the body, undefined when it was not JSON. @throws {AuthError} */
+  setup(body: unknown, caller: Caller): Promise<SetupAnswer> {
+    return this.#setup.setUp(body, caller);
+  }
+
+  /** @param body The JSON value of the body, undefined when it was not JSON. @throws {AuthError} */
+  async login(body: unknown, caller: Caller): Promise<SessionAnswer> {
+    this.#takeAttempt(caller);
+    const fields = bodyFields(body);
+    const name = textField(fields, ["user", "username"], USER_LENGTH_MAX);
+    const password = textField(fields, ["password"], PASSWORD_LENGTH_MAX);
+    if (this.#setup.isNeeded()) {
+      throw new AuthError("setup_required", "The server needs first-time setup before a login");
+    }
+    this.#refuseLocked(name, caller);
+    const delayMs = this.#guard.delayMs(name);
+    if (delayMs > 0) {
+      await new Promise<void>((resolve) => this.#clock.after(delayMs, resolve));
+    }
+    const hash = this.#catalog.user(name)?.passwordHash;
+    const isRight = await this.#hasher.matches(password, hash);
+    // Guesses that ran beside the one that locked the name learn nothing, right or wrong.
+    this.#refuseLocked(name, caller);
+    const user = this.#catalog.user(name);
+    if (!isRight || user === undefined || user.passwordHash !== hash) {
+      if (this.#guard.failed(name, caller.address)) {
+        this.#log.warn("login locked after repeated failures", { address: caller.address });
+      }
+      throw new AuthError("unauthorized", "User or password is wrong");
+    }
+    this.#guard.succeeded(name, caller.address);
+    return await this.#sessions.begin(user);
+  }
+
+  /** @throws {AuthError} unauthorized, rate_limited */
+  async refresh(token: string | undefined, caller: Caller): Promise<SessionAnswer> {
+    this.#takeAttempt(caller);
+    if (token === undefined) throw unauthorized();
+    return await this.#sessions.refresh(token);
+  }
+
+  /** Ends the session of a token, or all sessions of its user. Never fails on a bad token. */
+  logout(token: string | undefined, { all = false }: { all?: boolean } = {}): void {
+    if (token !== undefined) this.#sessions.logout(token, { isAll: all });
+  }
+
+  /** @throws {AuthError} unauthorized */
+  me(token: string | undefined): MeAnswer {
+    const claims = token === undefined ? undefined : this.#tokens.verify(token);
+    const user = claims?.tokenType === "access" ? this.#liveUser(claims) : undefined;
+    if (user === undefined) throw unauthorized();
+    return { user: answerFromUser(user), admin_ui_access: hasAdminUi(user.role) };
+  }
+
+  /**
+   * Who sends a request with this `Authorization` header.
+   *
+   * @throws {AuthError} MISSING_AUTHORIZATION and what {@linkcode authenticate} throws.
+   */
+  authenticateHeader(header: string | null | undefined, caller: Caller): Principal {
+    if (header === null || header === undefined || header === "") {
+      throw new AuthError("MISSING_AUTHORIZATION", "The request should carry a bearer token");
+    }
+    const [, token] = /^bearer +(\S+)$/i.exec(header) ?? [];
+    if (token === undefined) throw this.#failedToken(invalidCredentials(), caller);
+    return this.authenticate(token, caller);
+  }
+
+  /**
+   * Who holds an access token.
+   *
+   * @throws {AuthError} TOKEN_EXPIRED, INVALID_CREDENTIALS, RATE_LIMIT_EXCEEDED
+   */
+  authenticate(bearerToken: string, caller: Caller): Principal {
+    const claims = this.#tokens.verify(bearerToken);
+    if (claims === undefined || claims.tokenType !== "access") {
+      throw this.#failedToken(invalidCredentials(), caller);
+    }
+    const age = this.#tokens.age(claims);
+    const user = age === "early" ? undefined : this.#liveUserBehind(claims);
+    if (user === undefined) throw this.#failedToken(invalidCredentials(), caller);
+    if (age === "expired") {
+      const expired = new AuthError("TOKEN_EXPIRED", "The token has expired");
+      throw this.#failedToken(expired, caller);
+    }
+    const known = this.#principals.get(claims);
+    if (known !== undefined && known.user === user) return known.principal;
+    const principal = this.#principal(user, claims.sessionId);
+    this.#principals.set(claims, { user, principal });
+    return principal;
+  }
+
+  /**
+   * A principal without a login, for what the server does for a user by itself.
+   *
+   * @throws {DatabaseError} USER_NOT_FOUND
+   */
+  principalFor(userId: string): Principal {
+    const user = this.#catalog.user(userId);
+    if (user === undefined) throw userNotFound(userId);
+    return this.#principal(user, "");
+  }
+
+  /**
+   * The principal of the statement inside EXECUTE AS.
+   *
+   * @throws {DatabaseError} PERMISSION_DENIED, USER_NOT_FOUND, INVALID_NAME
+   */
+  executeAs(principal: Principal, targetUserId: string): Principal {
+    checkUserId(targetUserId);
+    const actor = { userId: principal.actorId, role: principal.actorRole };
+    const target = this.#catalog.user(targetUserId);
+    const isAllowed =
+      !principal.isImpersonated &&
+      mayExecuteAs(actor, { userId: targetUserId, role: target?.role });
+    if (!isAllowed) {
+      this.#log.warn("execute as refused", { actor: actor.userId, target: targetUserId });
+      throw new DatabaseError(
+        "PERMISSION_DENIED",
+        `Cannot execute as user ${targetUserId}: role ${actor.role} may not act for it`,
+      );
+    }
+    if (this.#catalog.wasDropped(targetUserId)) throw userNotFound(targetUserId);
+    this.#log.debug("execute as", { actor: actor.userId, target: targetUserId });
+    return {
+      userId: targetUserId,
+      role: "user",
+      owner: this.#catalog.ownerNumber(targetUserId),
+      actorId: actor.userId,
+      actorRole: actor.role,
+      isImpersonated: true,
+      sessionId: principal.sessionId,
+    };
+  }
+
+  /** @throws {DatabaseError} PERMISSION_DENIED, INVALID_NAME, ALREADY_EXISTS, WEAK_PASSWORD, INVALID_VALUE */
+  createUser(principal: Principal, request: CreateUserRequest): Promise<UserEntry> {
+    return this.#users.create(principal, request);
+  }
+
+  /** @throws {DatabaseError} PERMISSION_DENIED, USER_NOT_FOUND, WEAK_PASSWORD, INVALID_VALUE, INVALID_OPERATION, MANAGED_BY_CONFIG */
+  alterUser(principal: Principal, request: AlterUserRequest): Promise<UserEntry> {
+    return this.#users.alter(principal, request);
+  }
+
+  /** @throws {DatabaseError} PERMISSION_DENIED, USER_NOT_FOUND, INVALID_OPERATION */
+  dropUser(principal: Principal, userId: string): void {
+    this.#users.drop(principal, userId);
+  }
+
+  /** Calls `end` when the session of an open connection is revoked. Returns how to stop that. */
+  trackConnection(principal: Principal, end: () => void): () => void {
+    assert(!principal.isImpersonated, "a connection belongs to who logged in");
+    return this.#connections.track(principal, end);
+  }
+
+  /** Tells of every revoked session, in the turn in which it is. Returns how to stop that. */
+  onRevoked(listener: OnRevoked): () => void {
+    return this.#connections.onRevoked(listener);
+  }
+
+  #principal(user: UserEntry, sessionId: string): Principal {
+    return {
+      userId: user.userId,
+      role: user.role,
+      owner: this.#catalog.ownerNumber(user.userId),
+      actorId: user.userId,
+      actorRole: user.role,
+      isImpersonated: false,
+      sessionId,
+    };
+  }
+
+  #liveUser(claims: TokenClaims): UserEntry | undefined {
+    return this.#tokens.age(claims) === "valid" ? this.#liveUserBehind(claims) : undefined;
+  }
+
+  #liveUserBehind(claims: TokenClaims): UserEntry | undefined {
+    return this.#catalog.isRevoked(claims.tokenId) ? undefined : this.#sessions.userBehind(claims);
+  }
+
+  #refuseLocked(name: string, caller: Caller): void {
+    const retryAfterSeconds = this.#guard.lockedForSeconds(name, caller.address);
+    if (retryAfterSeconds === undefined) return;
+    throw new AuthError("account_locked", "Too many failed logins; try again later", {
+      retryAfterSeconds,
+    });
+  }
+
+  #takeAttempt(caller: Caller): void {
+    if (caller.isLocal) return;
+    const retryAfterSeconds = this.#bucket.take(caller.address);
+    if (retryAfterSeconds === undefined) return;
+    throw new AuthError("rate_limited", "Too many attempts from this address", {
+      retryAfterSeconds,
+    });
+  }
+
+  /** What a bad token is answered with: itself, until its sender has sent too many. */
+  #failedToken(error: AuthError, caller: Caller): AuthError {
+    const retryAfterSeconds = caller.isLocal ? undefined : this.#bucket.take(caller.address);
+    if (retryAfterSeconds === undefined) return error;
+    return new AuthError("RATE_LIMIT_EXCEEDED", "Too many failed tokens from this address", {
+      retryAfterSeconds,
+    });
+  }
+}
+
+function userNotFound(userId: string): DatabaseError {
+  return new DatabaseError("USER_NOT_FOUND", `Cannot act as user ${userId}: it does not exist`);
+}

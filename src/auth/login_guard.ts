@@ -1,0 +1,133 @@
+/**
+ * Guessing is slow: what stands between a password and whoever tries many.
+ *
+ * - A pair of (login name, address) is locked after a number of consecutive failures. The name may
+ *   exist or not. Another address can still log in, so nobody can lock another user out.
+ * - A name that fails from many addresses gets slower for everybody, but stays open.
+ * - An address has a bucket of attempts: logins, setups, refreshes and failed tokens.
+ *
+ * Nothing here outlives the process. Memory is bounded: above the bound the oldest entry goes.
+ */
+import type { Clock } from "../base/clock.ts";
+
+export interface LoginGuardOptions {
+  clock: Clock;
+  /** Consecutive failures that lock a pair; 0 for never. */
+  failuresMax: number;
+  lockMs: number;
+}
+
+/** Failures of one name within the window after which each login of the name waits. */
+const SLOW_AFTER_FAILURES = 20;
+const SLOW_WINDOW_MS = 15 * 60_000;
+const SLOW_BY_MS = 1000;
+
+/** Entries of each kind that are remembered: some 20 MB at most. */
+const ENTRIES_MAX = 100_000;
+
+interface Failures {
+  count: number;
+  /** 0 while not locked. */
+  lockedUntilMs: number;
+}
+
+export class LoginGuard {
+  readonly #clock: Clock;
+  readonly #failuresMax: number;
+  readonly #lockMs: number;
+  readonly #pairs = new Map<string, Failures>();
+  /** When a name failed, newest last; at most as many as make it slow. */
+  readonly #names = new Map<string, number[]>();
+
+  constructor({ clock, failuresMax, lockMs }: LoginGuardOptions) {
+    this.#clock = clock;
+    this.#failuresMax = failuresMax;
+    this.#lockMs = lockMs;
+  }
+
+  /** Seconds until the pair may try again, at least 1; undefined when it may now. */
+  lockedForSeconds(name: string, address: string): number | undefined {
+    const key = pairKey(name, address);
+    const failures = this.#pairs.get(key);
+    if (failures === undefined || failures.lockedUntilMs === 0) return undefined;
+    const leftMs = failures.lockedUntilMs - this.#clock.monotonicMs();
+    if (leftMs > 0) return Math.ceil(leftMs / 1000);
+    this.#pairs.delete(key);
+    return undefined;
+  }
+
+  /** How long a login of this name waits before it is looked at. */
+  delayMs(name: string): number {
+    const times = this.#names.get(name);
+    if (times === undefined || times.length < SLOW_AFTER_FAILURES) return 0;
+    const oldest = times[0] ?? 0;
+    return this.#clock.monotonicMs() - oldest <= SLOW_WINDOW_MS ? SLOW_BY_MS : 0;
+  }
+
+  /** Returns whether this failure locked the pair. */
+  failed(name: string, address: string): boolean {
+    const nowMs = this.#clock.monotonicMs();
+    const times = this.#names.get(name) ?? [];
+    times.push(nowMs);
+    if (times.length > SLOW_AFTER_FAILURES) times.shift();
+    putNewest(this.#names, name, times);
+    if (this.#failuresMax === 0) return false;
+    const key = pairKey(name, address);
+    const failures = this.#pairs.get(key) ?? { count: 0, lockedUntilMs: 0 };
+    failures.count += 1;
+    const isLocked = failures.count === this.#failuresMax;
+    if (isLocked) failures.lockedUntilMs = nowMs + this.#lockMs;
+    putNewest(this.#pairs, key, failures);
+    return isLocked;
+  }
+
+  succeeded(name: string, address: string): void {
+    this.#pairs.delete(pairKey(name, address));
+  }
+}
+
+/** Attempts of each address: refilled at a rate, holding five seconds' worth. */
+export class AuthBucket {
+  readonly #clock: Clock;
+  readonly #perSecond: number;
+  readonly #buckets = new Map<string, { tokens: number; atMs: number }>();
+
+  /** `perSecond` 0 means no limit. */
+  constructor({ clock, perSecond }: { clock: Clock; perSecond: number }) {
+    this.#clock = clock;
+    this.#perSecond = perSecond;
+  }
+
+  /** Takes one attempt. Returns undefined, or seconds to wait when there is none left. */
+  take(address: string): number | undefined {
+    if (this.#perSecond === 0) return undefined;
+    const nowMs = this.#clock.monotonicMs();
+    const full = this.#perSecond * BUCKET_SECONDS;
+    const bucket = this.#buckets.get(address) ?? { tokens: full, atMs: nowMs };
+    const refill = ((nowMs - bucket.atMs) / 1000) * this.#perSecond;
+    bucket.tokens = Math.min(full, bucket.tokens + refill);
+    bucket.atMs = nowMs;
+    putNewest(this.#buckets, address, bucket);
+    if (bucket.tokens < 1) return Math.ceil((1 - bucket.tokens) / this.#perSecond);
+    bucket.tokens -= 1;
+    return undefined;
+  }
+}
+
+const BUCKET_SECONDS = 5;
+
+/** Moves an entry to the end of the map; the first one goes when there are too many. */
+function putNewest<T>(map: Map<string, T>, key: string, value: T): void {
+  map.delete(key);
+  map.set(key, value);
+  if (map.size <= ENTRIES_MAX) return;
+  for (const oldest of map.keys()) {
+    map.delete(oldest);
+    return;
+  }
+}
+
+function pairKey(name: string, address: string): string {
+  // An address has no line break, so two pairs never share a key.
+  return `${address}\n${name}`;
+}

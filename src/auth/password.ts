@@ -1,0 +1,113 @@
+/**
+ * Passwords: what is accepted, how it is stored, and how it is compared without telling whether a
+ * user exists.
+ *
+ * Stored as argon2id (m = 19456 KiB, t = 2, p = 1), about 30 ms of one core off the event loop. So
+ * few at a time run, and a bounded number wait: a flood of logins costs latency of logins, not the
+ * machine.
+ */
+import { assert } from "../base/assert.ts";
+import { AuthError } from "./auth_error.ts";
+import { isCommonPassword } from "./common_passwords.ts";
+
+export interface PasswordPolicy {
+  /** In code points, as the next one. */
+  readonly lengthMin: number;
+  readonly lengthMax: number;
+  /** Asks for an upper case letter, a lower case letter, a digit and another character. */
+  readonly isComplex: boolean;
+}
+
+/** A longer password is refused before anything is computed from it. */
+export const PASSWORD_BYTES_MAX = 1024;
+
+/**
+ * Why a password may not be set, as the end of a sentence, or undefined when it may.
+ *
+ * @param userId Whose password it is to be.
+ */
+export function passwordFault(
+  password: string,
+  { userId, policy }: { userId: string; policy: PasswordPolicy },
+): string | undefined {
+  if (!password.isWellFormed()) return "it should be well-formed text";
+  if (Buffer.byteLength(password) > PASSWORD_BYTES_MAX) {
+    return `it should have at most ${PASSWORD_BYTES_MAX} bytes`;
+  }
+  const length = Array.from(password).length;
+  if (length < policy.lengthMin) return `it should have at least ${policy.lengthMin} characters`;
+  if (length > policy.lengthMax) return `it should have at most ${policy.lengthMax} characters`;
+  if (isCommonPassword(password)) return "it is one of the most common passwords";
+  if (password.toLowerCase() === userId.toLowerCase()) return "it should differ from the user id";
+  if (policy.isComplex && !COMPLEX.every((part) => part.test(password))) {
+    return "it should have an upper case letter, a lower case letter, a digit and another character";
+  }
+  return undefined;
+}
+
+export class PasswordHasher {
+  readonly #runningMax: number;
+  readonly #waiting: (() => void)[] = [];
+  #running = 0;
+
+  constructor({ runningMax }: { runningMax: number }) {
+    assert(runningMax > 0, "a hash can run");
+    this.#runningMax = runningMax;
+  }
+
+  /** @throws {AuthError} rate_limited when too many wait already. */
+  hash(password: string): Promise<string> {
+    assert(Buffer.byteLength(password) <= PASSWORD_BYTES_MAX, "the policy bounds a password");
+    return this.#inTurn(() =>
+      Bun.password.hash(password, { algorithm: "argon2id", memoryCost: 19456, timeCost: 2 }),
+    );
+  }
+
+  /**
+   * Compares a password with what is stored. Costs the same when there is nothing to compare with.
+   *
+   * @param hash Undefined for a user who does not exist or has no password.
+   * @throws {AuthError} rate_limited when too many wait already.
+   */
+  async matches(password: string, hash: string | undefined): Promise<boolean> {
+    const isTooLong = Buffer.byteLength(password) > PASSWORD_BYTES_MAX;
+    const isPossible = hash !== undefined && !isTooLong;
+    const isSame = await this.#inTurn(() =>
+      Bun.password.verify(
+        isTooLong || password === "" ? "x" : password,
+        isPossible ? hash : DUMMY_HASH,
+      ),
+    );
+    return isSame && isPossible && password !== "";
+  }
+
+  async #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#running < this.#runningMax) {
+      this.#running += 1;
+    } else {
+      if (this.#waiting.length >= WAITING_MAX) {
+        throw new AuthError("rate_limited", "Too many logins at once; try again soon", {
+          retryAfterSeconds: 5,
+        });
+      }
+      // Whoever finishes hands its place over, so the count stays.
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    }
+    try {
+      return await work();
+    } finally {
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#running -= 1;
+      else next();
+    }
+  }
+}
+
+/** Some six seconds of work for two cores: a longer wait is no service. */
+const WAITING_MAX = 400;
+
+/** Of a random password that nobody kept; same cost as a real one. */
+const DUMMY_HASH =
+  "$argon2id$v=19$m=19456,t=2,p=1$BENXesyrkMxrbkVw8yvxR43EzDk11nSSPeDixLqg+t0$OZLZWMHw+qKr1jyEMOIoi3vsGp5TIqOhC/MNSRTZo5I";
+
+const COMPLEX: readonly RegExp[] = [/\p{Lu}/u, /\p{Ll}/u, /\p{Nd}/u, /[^\p{L}\p{Nd}]/u];

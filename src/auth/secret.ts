@@ -1,0 +1,185 @@
+/**
+ * The secret that signs tokens: which ones are good enough, and where one comes from that nobody
+ * configured.
+ *
+ * On a loopback address a missing secret is made once and kept in the data directory. On any other
+ * address the operator must give one, of 32 bytes or more and not from an example.
+ */
+
+import type { Disk } from "../base/disk.ts";
+import { CorruptionError } from "../base/errors.ts";
+import type { Random } from "../base/random.ts";
+
+/** Bytes of a good secret: as many as the hash has. */
+export const SECRET_BYTES_MIN = 32;
+
+/** What is wrong with a secret on some bind address. */
+export interface SecretFault {
+  /** Whether the server must not start. */
+  readonly isFatal: boolean;
+  readonly message: string;
+}
+
+/** Whether a bind address can be reached from this machine only. */
+export function isLoopbackHost(host: string): boolean {
+  const bare = host.toLowerCase().replace(/^\[(.*)\]$/, "$1");
+  if (bare === "localhost" || bare === "::1" || bare === "0:0:0:0:0:0:0:1") return true;
+  return /^(?:::ffff:)?127(?:\.\d{1,3}){3}$/.test(bare);
+}
+
+/** Checks the configured secret, if there is one, for a bind address. */
+export function secretFault(secret: string | undefined, host: string): SecretFault | undefined {
+  const isFatal = !isLoopbackHost(host);
+  if (secret === undefined) {
+    if (!isFatal) return undefined;
+    return {
+      isFatal,
+      message: `auth.jwt_secret is missing, and ${host} is not a loopback address`,
+    };
+  }
+  if (isKnownSecret(secret)) return { isFatal, message: "auth.jwt_secret is a well-known one" };
+  const bytes = Buffer.byteLength(secret);
+  if (bytes < SECRET_BYTES_MIN) {
+    return {
+      isFatal,
+      message: `auth.jwt_secret has ${bytes} bytes, and should have ${SECRET_BYTES_MIN} or more`,
+    };
+  }
+  return undefined;
+}
+
+/** How to make a good one, for messages. */
+export const SECRET_HINT = "make one with: openssl rand -base64 48";
+
+/**
+ * The secret in `{data_path}/jwt_secret`, made when there is none yet. The directory must exist.
+ *
+ * @throws {CorruptionError} If the file does not hold one.
+ * @throws {DiskError}
+ */
+export function keptSecret({
+  disk,
+  dataPath,
+  random,
+}: {
+  disk: Disk;
+  dataPath: string;
+  random: Random;
+}): Uint8Array {
+  const path = `${dataPath}/jwt_secret`;
+  if (!disk.exists(path)) writeSecret(disk, { dataPath, path, secret: random.bytes(32) });
+  const secret = disk.readFile(path);
+  if (secret.length !== SECRET_BYTES_MIN) {
+    throw new CorruptionError(
+      path,
+      0,
+      `it has ${secret.length} bytes, and a secret has ${SECRET_BYTES_MIN}; remove it to get a new one, which ends all tokens`,
+    );
+  }
+  return secret;
+}
+
+/** Writes the file whole or not at all, for its owner's eyes only. */
+function writeSecret(
+  disk: Disk,
+  { dataPath, path, secret }: { dataPath: string; path: string; secret: Uint8Array },
+): void {
+  const temporary = `${path}.tmp`;
+  if (disk.exists(temporary)) disk.remove(temporary);
+  // Disk has no word for file modes; the mask of the process does it, and nothing else runs here.
+  const before = process.umask(0o077);
+  try {
+    const file = disk.open(temporary, { create: true, exclusive: true });
+    try {
+      file.write(secret, 0);
+      file.syncNow();
+    } finally {
+      file.close();
+    }
+  } finally {
+    process.umask(before);
+  }
+  disk.rename(temporary, path);
+  disk.syncDirectory(dataPath);
+}
+
+/** Whether everybody knows a secret: a sample, a placeholder, or one repeated character. */
+function isKnownSecret(secret: string): boolean {
+  const folded = secret.trim().toLowerCase();
+  if (new Set(folded).size <= 1) return true;
+  const letters = folded.replaceAll(/[^a-z0-9]/g, "");
+  if (KNOWN_SECRETS.has(letters)) return true;
+  return PLACEHOLDERS.some((word) => letters.includes(word));
+}
+
+const KNOWN_SECRETS: ReadonlySet<string> = new Set([
+  "secret",
+  "password",
+  "passw0rd",
+  "jwtsecret",
+  "jwtsecretkey",
+  "mysecret",
+  "mysecretkey",
+  "mysupersecretkey",
+  "supersecret",
+  "supersecretkey",
+  "secretkey",
+  "secretsecret",
+  "topsecret",
+  "tokensecret",
+  "yoursecret",
+  "yoursecretkey",
+  "your256bitsecret",
+  "your384bitsecret",
+  "your512bitsecret",
+  "shhhhh",
+  "shhhhhhhhhh",
+  "keyboardcat",
+  "tidemark",
+  "tidemarksecret",
+  "test",
+  "testsecret",
+  "dev",
+  "devsecret",
+  "developmentsecret",
+  "example",
+  "default",
+  "defaultsecret",
+  "admin",
+  "root",
+  "qwerty",
+  "qwertyuiopasdfghjklzxcvbnm123456",
+  "abcdefghijklmnopqrstuvwxyz",
+  "abcdefghijklmnopqrstuvwxyz012345",
+  "abcdefghijklmnopqrstuvwxyz123456",
+  "abcdefghijklmnopqrstuvwxyz0123456789",
+  "0123456789abcdef0123456789abcdef",
+  "0123456789abcdefghijklmnopqrstuv",
+  "0123456789",
+  "01234567890123456789012345678901",
+  "12345678901234567890123456789012",
+  "1234567890123456789012345678901234567890",
+  "1234567890abcdef1234567890abcdef",
+  "asecretkeythatisatleast32byteslong",
+  "averylongsecretkeythatnobodyknows",
+]);
+
+const PLACEHOLDERS: readonly string[] = [
+  "replaceby",
+  "replacewith",
+  "replaceme",
+  "replacethis",
+  "changeme",
+  "changethis",
+  "changeit",
+  "changeinproduction",
+  "placeholder",
+  "insecure",
+  "notsecure",
+  "donotuse",
+  "yoursecret",
+  "yourjwtsecret",
+  "yoursupersecret",
+  "mysupersecret",
+  "atleast32",
+];

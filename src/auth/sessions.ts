@@ -1,0 +1,158 @@
+/**
+ * Login sessions: what a login begins, a refresh continues and a logout ends.
+ *
+ *     login ──► session sid ──refresh──► same sid, new tokens, the used one retired
+ *                   │                      │
+ *                   │                      └─ retired token, 30 s later ──► stolen: sid revoked
+ *                   └──logout──► sid revoked      logout all ──► token version raised
+ *
+ * A session is no row of its own: it is the `sid` that its tokens share. What ends it is a
+ * revocation in the catalog, so it stays ended after a restart.
+ */
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { Random } from "../base/random.ts";
+import type { Catalog, UserEntry } from "../catalog/mod.ts";
+import { answerFromUser, hasAdminUi, rfc3339, type SessionAnswer } from "./answers.ts";
+import { AuthError } from "./auth_error.ts";
+import type { Connections } from "./connections.ts";
+import type { TokenClaims, Tokens, TokenType } from "./token.ts";
+
+export interface SessionsOptions {
+  catalog: Catalog;
+  clock: Clock;
+  random: Random;
+  log: Log;
+  tokens: Tokens;
+  connections: Connections;
+  accessLifetimeSeconds: number;
+  refreshLifetimeSeconds: number;
+}
+
+/** How long a used refresh token still works, for browser tabs that refresh at once. */
+const RETIRED_GRACE_MS = 30_000;
+
+/** Tokens are still taken this long after their end; a revocation outlives that. */
+const REVOCATION_MARGIN_MS = 5 * 60_000;
+
+export class Sessions {
+  readonly #options: SessionsOptions;
+
+  constructor(options: SessionsOptions) {
+    this.#options = options;
+  }
+
+  /** Begins a session for a user who has shown a password. */
+  async begin(user: UserEntry): Promise<SessionAnswer> {
+    const { catalog, clock } = this.#options;
+    const changed = catalog.changeUser(user.userId, { lastLoginAtMs: clock.nowMs() });
+    return await this.#answer(changed, this.#newId());
+  }
+
+  /**
+   * Trades a refresh token for new tokens of the same session.
+   *
+   * @throws {AuthError} unauthorized
+   */
+  async refresh(token: string): Promise<SessionAnswer> {
+    const { catalog, clock, log } = this.#options;
+    const claims = this.#options.tokens.verify(token);
+    if (claims === undefined || claims.tokenType !== "refresh") throw unauthorized();
+    const user = this.userOf(claims);
+    if (user === undefined) throw unauthorized();
+    const retiredAtMs = catalog.revokedAtMs(claims.tokenId);
+    if (retiredAtMs === undefined) {
+      catalog.revoke(claims.tokenId, claims.expiresAt * 1000 + REVOCATION_MARGIN_MS);
+    } else if (clock.nowMs() - retiredAtMs > RETIRED_GRACE_MS) {
+      log.warn("a retired refresh token was used: the session is revoked as stolen", {
+        user: claims.userId,
+        session: claims.sessionId,
+      });
+      this.#endSession(claims);
+      throw unauthorized();
+    }
+    return await this.#answer(user, claims.sessionId);
+  }
+
+  /**
+   * Ends the session of a token, or with `isAll` every session of its user. A token that is not
+   * one of ours ends nothing, and says nothing.
+   */
+  logout(token: string, { isAll }: { isAll: boolean }): void {
+    const { catalog, connections, tokens } = this.#options;
+    const claims = tokens.verify(token);
+    if (claims === undefined) return;
+    // Read before the session ends, after which the token names nobody.
+    const user = this.userOf(claims);
+    this.#endSession(claims);
+    if (!isAll || user === undefined) return;
+    catalog.changeUser(user.userId, { tokenVersion: user.tokenVersion + 1 });
+    connections.endUser(user.userId);
+  }
+
+  /**
+   * The user for whom a token of either type speaks now: alive, unchanged since, and in a session
+   * that was not ended. Says nothing about retired refresh tokens.
+   */
+  userOf(claims: TokenClaims): UserEntry | undefined {
+    return this.#options.tokens.age(claims) === "valid" ? this.userBehind(claims) : undefined;
+  }
+
+  /** The same, whatever the time. */
+  userBehind(claims: TokenClaims): UserEntry | undefined {
+    const { catalog } = this.#options;
+    const user = catalog.user(claims.userId);
+    if (user === undefined) return undefined;
+    if (user.tokenVersion !== claims.tokenVersion || user.role !== claims.role) return undefined;
+    return catalog.isRevoked(claims.sessionId) ? undefined : user;
+  }
+
+  #endSession(claims: TokenClaims): void {
+    const { catalog, clock, connections, refreshLifetimeSeconds } = this.#options;
+    const newestEndMs = clock.nowMs() + refreshLifetimeSeconds * 1000;
+    const endMs = Math.max(newestEndMs, claims.expiresAt * 1000);
+    catalog.revoke(claims.sessionId, endMs + REVOCATION_MARGIN_MS);
+    connections.endSession(claims.userId, claims.sessionId);
+  }
+
+  async #answer(user: UserEntry, sessionId: string): Promise<SessionAnswer> {
+    const { accessLifetimeSeconds, refreshLifetimeSeconds } = this.#options;
+    const access = this.#claims(user, { sessionId, tokenType: "access" }, accessLifetimeSeconds);
+    const refresh = this.#claims(user, { sessionId, tokenType: "refresh" }, refreshLifetimeSeconds);
+    return {
+      access_token: await this.#options.tokens.sign(access),
+      expires_at: rfc3339(access.expiresAt * 1000),
+      refresh_token: await this.#options.tokens.sign(refresh),
+      refresh_expires_at: rfc3339(refresh.expiresAt * 1000),
+      admin_ui_access: hasAdminUi(user.role),
+      user: answerFromUser(user),
+    };
+  }
+
+  #claims(
+    user: UserEntry,
+    kind: { sessionId: string; tokenType: TokenType },
+    lifetimeSeconds: number,
+  ): TokenClaims {
+    const issuedAt = Math.floor(this.#options.clock.nowMs() / 1000);
+    return {
+      ...kind,
+      userId: user.userId,
+      issuedAt,
+      expiresAt: issuedAt + lifetimeSeconds,
+      notBefore: undefined,
+      tokenId: this.#newId(),
+      tokenVersion: user.tokenVersion,
+      role: user.role,
+      email: user.email ?? null,
+    };
+  }
+
+  #newId(): string {
+    return this.#options.random.bytes(16).toBase64({ alphabet: "base64url", omitPadding: true });
+  }
+}
+
+export function unauthorized(): AuthError {
+  return new AuthError("unauthorized", "The token is missing, invalid or no longer accepted");
+}

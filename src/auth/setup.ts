@@ -1,0 +1,172 @@
+/**
+ * First-time setup: root gets a password and the first DBA is made, once.
+ *
+ *     no root password ──setup or auth.root_password──► configured, for ever
+ *
+ * Calls run one after the other, so that of many at once one wins and the others find it done.
+ */
+import { assert } from "../base/assert.ts";
+import { DatabaseError } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import { type Catalog, isUserId, ROOT_USER_ID } from "../catalog/mod.ts";
+import {
+  answerFromUser,
+  bodyFields,
+  type Caller,
+  type SetupAnswer,
+  type StatusAnswer,
+  textField,
+} from "./answers.ts";
+import { AuthError } from "./auth_error.ts";
+import { type PasswordHasher, type PasswordPolicy, passwordFault } from "./password.ts";
+
+export interface SetupOptions {
+  catalog: Catalog;
+  log: Log;
+  hasher: PasswordHasher;
+  policy: PasswordPolicy;
+  isRemoteAllowed: boolean;
+  /** Takes one attempt from the caller's bucket. @throws {AuthError} rate_limited */
+  takeAttempt: (caller: Caller) => void;
+}
+
+interface SetupRequest {
+  readonly userId: string;
+  readonly password: string;
+  readonly rootPassword: string;
+  readonly email: string | undefined;
+}
+
+const FIELD_LENGTH_MAX = 4096;
+export const EMAIL_LENGTH_MAX = 320;
+
+export class Setup {
+  readonly #options: SetupOptions;
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(options: SetupOptions) {
+    this.#options = options;
+  }
+
+  isNeeded(): boolean {
+    return this.#options.catalog.user(ROOT_USER_ID)?.passwordHash === undefined;
+  }
+
+  status(): StatusAnswer {
+    const isNeeded = this.isNeeded();
+    return {
+      needs_setup: isNeeded,
+      message: isNeeded ? "Server needs first-time setup" : "Server is configured",
+      oidc_providers: [],
+    };
+  }
+
+  /** @throws {AuthError} By the order of tests that the wire contract gives. */
+  async setUp(body: unknown, caller: Caller): Promise<SetupAnswer> {
+    this.#refuseConfigured();
+    this.#options.takeAttempt(caller);
+    this.#refuseRemote(caller);
+    const request = this.#read(body);
+    const turn = this.#last.then(() => this.#run(request));
+    // The next caller waits for this one, however it ends; the failure is this caller's.
+    this.#last = turn.catch(() => undefined);
+    return await turn;
+  }
+
+  /**
+   * Makes the configured password root's, at start.
+   *
+   * @throws {DatabaseError} WEAK_PASSWORD: the server must not start.
+   */
+  async applyRootPassword(password: string): Promise<void> {
+    const { catalog, hasher, log, policy } = this.#options;
+    const fault = passwordFault(password, { userId: ROOT_USER_ID, policy });
+    if (fault !== undefined) {
+      throw new DatabaseError("WEAK_PASSWORD", `Cannot use auth.root_password: ${fault}`);
+    }
+    const root = catalog.user(ROOT_USER_ID);
+    assert(root !== undefined, "root always exists");
+    if (await hasher.matches(password, root.passwordHash)) return;
+    catalog.changeUser(ROOT_USER_ID, { passwordHash: await hasher.hash(password) });
+    log.info("root has the configured password; its earlier tokens are revoked");
+  }
+
+  async #run(request: SetupRequest): Promise<SetupAnswer> {
+    const { catalog, hasher, log } = this.#options;
+    this.#refuseConfigured();
+    const [rootPasswordHash, passwordHash] = await Promise.all([
+      hasher.hash(request.rootPassword),
+      hasher.hash(request.password),
+    ]);
+    this.#refuseConfigured();
+    this.#refuseTaken(request.userId);
+    const user = catalog.setUp({
+      rootPasswordHash,
+      dba: {
+        userId: request.userId,
+        role: "dba",
+        authType: "password",
+        passwordHash,
+        ...(request.email === undefined ? {} : { email: request.email }),
+      },
+    });
+    log.info("first-time setup complete", { user: user.userId });
+    return {
+      user: answerFromUser(user),
+      message: `Setup complete; log in as ${user.userId}`,
+    };
+  }
+
+  #read(body: unknown): SetupRequest {
+    const fields = bodyFields(body);
+    const userId = textField(fields, ["user", "username"], FIELD_LENGTH_MAX);
+    const password = textField(fields, ["password"], FIELD_LENGTH_MAX);
+    const rootPassword = textField(fields, ["root_password"], FIELD_LENGTH_MAX);
+    const email = fields["email"] ?? undefined;
+    if (email !== undefined && (typeof email !== "string" || email.length > EMAIL_LENGTH_MAX)) {
+      throw new AuthError(
+        "invalid_request",
+        `"email" should be a string of at most ${EMAIL_LENGTH_MAX} characters`,
+      );
+    }
+    if (!isUserId(userId) || userId === ROOT_USER_ID) {
+      throw new AuthError(
+        "invalid_user",
+        `The user should be 1 to 128 bytes without control characters, "/", "\\" and "..", and not "${ROOT_USER_ID}"`,
+      );
+    }
+    this.#refuseWeak(password, "password", userId);
+    this.#refuseWeak(rootPassword, "root_password", ROOT_USER_ID);
+    this.#refuseTaken(userId);
+    return { userId, password, rootPassword, email };
+  }
+
+  #refuseConfigured(): void {
+    if (this.isNeeded()) return;
+    throw new AuthError("already_configured", "The server is already configured");
+  }
+
+  #refuseRemote(caller: Caller): void {
+    if (this.#options.isRemoteAllowed) return;
+    if (!caller.isLocal) {
+      throw new AuthError(
+        "forbidden",
+        "Setup is open to callers on this machine only; auth.allow_remote_setup opens it",
+      );
+    }
+    if (caller.isHostAllowed === false) {
+      throw new AuthError("host_not_allowed", "The Host of the request is not this server");
+    }
+  }
+
+  #refuseWeak(password: string, field: string, userId: string): void {
+    const fault = passwordFault(password, { userId, policy: this.#options.policy });
+    if (fault === undefined) return;
+    throw new AuthError("weak_password", `Cannot use "${field}": ${fault}`, { field });
+  }
+
+  #refuseTaken(userId: string): void {
+    if (this.#options.catalog.user(userId) === undefined) return;
+    throw new AuthError("user_exists", `User ${userId} exists already`);
+  }
+}

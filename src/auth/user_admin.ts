@@ -1,0 +1,235 @@
+/**
+ * CREATE, ALTER and DROP USER: rights, password policy, and the end of the tokens and sockets that
+ * a change makes worthless.
+ *
+ * Hashing takes a while, so rights and the user are looked at again behind it.
+ */
+import { DatabaseError } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import {
+  type Catalog,
+  checkUserId,
+  type NewUser,
+  ROOT_USER_ID,
+  type Role,
+  type UserEntry,
+} from "../catalog/mod.ts";
+import { AuthError } from "./auth_error.ts";
+import type { Connections } from "./connections.ts";
+import { type PasswordHasher, type PasswordPolicy, passwordFault } from "./password.ts";
+import { isAtLeast, mayManageUser, maySetPassword } from "./permissions.ts";
+import type { Principal } from "./principal.ts";
+import { EMAIL_LENGTH_MAX } from "./setup.ts";
+
+/** How a new user proves who it is. */
+export type NewCredentials =
+  | { readonly kind: "password"; readonly password: string }
+  /** JSON text with string members `provider` and `subject`. */
+  | { readonly kind: "oauth"; readonly link: string }
+  /** Cannot log in. */
+  | { readonly kind: "internal" };
+
+export interface CreateUserRequest {
+  readonly userId: string;
+  readonly credentials: NewCredentials;
+  /** Default `user`. */
+  readonly role?: Role;
+  readonly email?: string;
+}
+
+/** Exactly one is set, as in one ALTER USER; several are applied together. */
+export interface AlterUserRequest {
+  readonly userId: string;
+  readonly password?: string;
+  readonly role?: Role;
+  readonly email?: string;
+}
+
+export interface UserAdminOptions {
+  catalog: Catalog;
+  log: Log;
+  hasher: PasswordHasher;
+  policy: PasswordPolicy;
+  connections: Connections;
+  /** auth.root_password is set, so ALTER USER may not change it. */
+  isRootManaged: boolean;
+}
+
+/** The role that a word of a statement names; `root` reads as `system`. Case does not matter. */
+export function roleFromWord(word: string): Role | undefined {
+  const folded = word.toLowerCase();
+  if (folded === "root") return "system";
+  return ROLES.find((role) => role === folded);
+}
+
+export class UserAdmin {
+  readonly #options: UserAdminOptions;
+
+  constructor(options: UserAdminOptions) {
+    this.#options = options;
+  }
+
+  /** @throws {DatabaseError} PERMISSION_DENIED, INVALID_NAME, ALREADY_EXISTS, WEAK_PASSWORD, INVALID_VALUE */
+  async create(principal: Principal, request: CreateUserRequest): Promise<UserEntry> {
+    const { catalog, log } = this.#options;
+    const { userId, role = "user", email, credentials } = request;
+    const authorise = (): void => {
+      if (mayManageUser(principal, { userId, role })) return;
+      throw denied(`create user ${userId}${role === "system" ? " with role system" : ""}`);
+    };
+    authorise();
+    checkUserId(userId);
+    if (catalog.user(userId) !== undefined) {
+      throw new DatabaseError("ALREADY_EXISTS", `Cannot create user ${userId}: it already exists`);
+    }
+    this.#checkEmail(email);
+    const entry: NewUser = {
+      userId,
+      role,
+      authType: credentials.kind,
+      ...(email === undefined ? {} : { email }),
+      ...(await this.#stored(userId, credentials)),
+    };
+    authorise();
+    const user = catalog.createUser(entry);
+    log.info("user created", { user: userId, role, by: principal.actorId });
+    return user;
+  }
+
+  /** @throws {DatabaseError} PERMISSION_DENIED, USER_NOT_FOUND, WEAK_PASSWORD, INVALID_VALUE, INVALID_OPERATION, MANAGED_BY_CONFIG */
+  async alter(principal: Principal, request: AlterUserRequest): Promise<UserEntry> {
+    const { catalog, connections, log } = this.#options;
+    const { userId, password, role, email } = request;
+    const before = this.#authoriseAlter(principal, request);
+    if (role !== undefined && role !== before.role && userId === ROOT_USER_ID) {
+      throw new DatabaseError(
+        "INVALID_OPERATION",
+        `Cannot change the role of ${ROOT_USER_ID}: it is always system`,
+      );
+    }
+    this.#checkEmail(email);
+    const passwordHash = password === undefined ? undefined : await this.#hash(userId, password);
+    this.#authoriseAlter(principal, request);
+    const after = catalog.changeUser(userId, {
+      ...(passwordHash === undefined ? {} : { passwordHash }),
+      ...(role === undefined ? {} : { role }),
+      ...(email === undefined ? {} : { email }),
+    });
+    if (after.tokenVersion !== before.tokenVersion) connections.endUser(userId);
+    log.info("user changed", { user: userId, by: principal.actorId });
+    return after;
+  }
+
+  /** @throws {DatabaseError} PERMISSION_DENIED, USER_NOT_FOUND, INVALID_OPERATION */
+  drop(principal: Principal, userId: string): void {
+    const { catalog, connections, log } = this.#options;
+    const user = catalog.user(userId);
+    if (!isAtLeast(principal.role, "dba")) throw denied(`drop user ${userId}`);
+    if (user === undefined) throw notFound("drop", userId);
+    if (!mayManageUser(principal, user)) throw denied(`drop user ${userId}`);
+    if (userId === principal.actorId || userId === principal.userId) {
+      throw new DatabaseError(
+        "INVALID_OPERATION",
+        `Cannot drop user ${userId}: nobody can drop themselves`,
+      );
+    }
+    if (userId === ROOT_USER_ID) {
+      throw new DatabaseError(
+        "INVALID_OPERATION",
+        `Cannot drop user ${userId}: it is the local superuser`,
+      );
+    }
+    catalog.dropUser(userId);
+    connections.endUser(userId);
+    log.info("user dropped", { user: userId, by: principal.actorId });
+  }
+
+  #authoriseAlter(principal: Principal, request: AlterUserRequest): UserEntry {
+    const { userId, password, role, email } = request;
+    const user = this.#options.catalog.user(userId);
+    const isOwnPassword = userId === principal.userId && role === undefined && email === undefined;
+    if (!isOwnPassword && !isAtLeast(principal.role, "dba")) throw denied(`alter user ${userId}`);
+    if (user === undefined) throw notFound("alter", userId);
+    const target = { ...user, ...(role === undefined ? {} : { newRole: role }) };
+    const isAllowed = isOwnPassword
+      ? maySetPassword(principal, target)
+      : mayManageUser(principal, target);
+    if (!isAllowed) throw denied(`alter user ${userId}`);
+    if (password !== undefined && userId === ROOT_USER_ID && this.#options.isRootManaged) {
+      throw new DatabaseError(
+        "MANAGED_BY_CONFIG",
+        `Cannot set the password of ${ROOT_USER_ID}: auth.root_password sets it at each start`,
+      );
+    }
+    return user;
+  }
+
+  async #stored(
+    userId: string,
+    credentials: NewCredentials,
+  ): Promise<{ passwordHash?: string; authData?: string }> {
+    switch (credentials.kind) {
+      case "password":
+        return { passwordHash: await this.#hash(userId, credentials.password) };
+      case "oauth":
+        return { authData: oauthLink(userId, credentials.link) };
+      case "internal":
+        return {};
+    }
+  }
+
+  async #hash(userId: string, password: string): Promise<string> {
+    const fault = passwordFault(password, { userId, policy: this.#options.policy });
+    if (fault !== undefined) {
+      throw new DatabaseError(
+        "WEAK_PASSWORD",
+        `Cannot set the password of user ${userId}: ${fault}`,
+      );
+    }
+    try {
+      return await this.#options.hasher.hash(password);
+    } catch (error) {
+      if (!(error instanceof AuthError)) throw error;
+      throw new DatabaseError("LIMIT_EXCEEDED", error.message, { cause: error });
+    }
+  }
+
+  #checkEmail(email: string | undefined): void {
+    if (email === undefined || email.length <= EMAIL_LENGTH_MAX) return;
+    throw new DatabaseError(
+      "INVALID_VALUE",
+      `Cannot use the email: it should have at most ${EMAIL_LENGTH_MAX} characters`,
+    );
+  }
+}
+
+const ROLES: readonly Role[] = ["user", "service", "dba", "system"];
+
+/** The link in one spelling. */
+function oauthLink(userId: string, text: string): string {
+  const refused = new DatabaseError(
+    "INVALID_VALUE",
+    `Cannot create user ${userId}: OAUTH should be JSON text with strings "provider" and "subject"`,
+  );
+  let link: unknown;
+  try {
+    link = JSON.parse(text);
+  } catch {
+    throw refused;
+  }
+  if (typeof link !== "object" || link === null) throw refused;
+  const { provider, subject } = link as Record<string, unknown>;
+  if (typeof provider !== "string" || typeof subject !== "string") throw refused;
+  return JSON.stringify({ provider, subject });
+}
+
+function denied(action: string): DatabaseError {
+  return new DatabaseError(
+    "PERMISSION_DENIED",
+    `Cannot ${action}: it takes role dba, and role system for users of role system`,
+  );
+}
+
+function notFound(action: string, userId: string): DatabaseError {
+  return new DatabaseError("USER_NOT_FOUND", `Cannot ${action} user ${userId}: it does not exist`);
+}

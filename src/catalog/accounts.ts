@@ -1,0 +1,231 @@
+/**
+ * Users, and the numbers that own their rows.
+ *
+ * Invariants:
+ * - A login name belongs to at most one undropped account.
+ * - An owner number belongs to one account for ever. A name used again after DROP USER gets another
+ *   number, so the rows of the dropped account never show up under the new one.
+ * - A token version is never used twice for a name, so a token of a dropped account does not fit
+ *   the next one.
+ * - `root` always exists.
+ */
+import { assert, defined } from "../base/assert.ts";
+import type { Clock } from "../base/clock.ts";
+import { DatabaseError } from "../base/errors.ts";
+import type { NewUser, SetupUsers, UserChange } from "./catalog.ts";
+import type { Counters } from "./counters.ts";
+import type { UserEntry } from "./entries.ts";
+import { allSealed, putSealed } from "./records.ts";
+import type { SqliteFile } from "./sqlite_file.ts";
+
+/** The local superuser. */
+export const ROOT_USER_ID = "root";
+
+/** One account as stored: absent fields are left out of the JSON. */
+interface AccountRecord extends UserEntry {
+  readonly accountId: number;
+  /** JSON text of the OAuth link. */
+  readonly authData?: string;
+}
+
+interface OwnerRecord {
+  readonly owner: number;
+  readonly userId: string;
+  /** The account of that name was dropped; the number stays taken. */
+  readonly isRetired: boolean;
+}
+
+export class Accounts {
+  readonly #file: SqliteFile;
+  readonly #counters: Counters;
+  readonly #clock: Clock;
+  readonly #all = new Map<number, AccountRecord>();
+  readonly #active = new Map<string, AccountRecord>();
+  /** Token version of the newest dropped account of a name. */
+  readonly #droppedVersions = new Map<string, number>();
+  readonly #owners = new Map<number, OwnerRecord>();
+  readonly #ownerByUser = new Map<string, number>();
+  #sorted: readonly UserEntry[] | undefined;
+
+  constructor({ file, counters, clock }: { file: SqliteFile; counters: Counters; clock: Clock }) {
+    this.#file = file;
+    this.#counters = counters;
+    this.#clock = clock;
+    for (const record of allSealed<AccountRecord>(file, "accounts")) this.#remember(record);
+    for (const record of allSealed<OwnerRecord>(file, "owners")) this.#rememberOwner(record);
+    if (!this.#active.has(ROOT_USER_ID)) {
+      this.create({ userId: ROOT_USER_ID, role: "system", authType: "password" });
+    }
+  }
+
+  user(userId: string): UserEntry | undefined {
+    return this.#active.get(userId);
+  }
+
+  users(): readonly UserEntry[] {
+    this.#sorted ??= [...this.#all.values()].toSorted((left, right) => {
+      if (left.userId !== right.userId) return left.userId < right.userId ? -1 : 1;
+      return left.accountId - right.accountId;
+    });
+    return this.#sorted;
+  }
+
+  wasDropped(userId: string): boolean {
+    return this.#droppedVersions.has(userId) && !this.#active.has(userId);
+  }
+
+  create(user: NewUser): UserEntry {
+    this.#refuseTaken(user.userId);
+    const record = this.#newRecord(user, this.#counters.get("next_account_id"));
+    this.#change([record]);
+    return record;
+  }
+
+  change(userId: string, change: UserChange): UserEntry {
+    const record = this.#changed(userId, change);
+    this.#change([record]);
+    return record;
+  }
+
+  setUp({ rootPasswordHash, dba }: SetupUsers): UserEntry {
+    this.#refuseTaken(dba.userId);
+    const root = this.#changed(ROOT_USER_ID, { passwordHash: rootPasswordHash });
+    const record = this.#newRecord(dba, this.#counters.get("next_account_id"));
+    this.#change([root, record]);
+    return record;
+  }
+
+  drop(userId: string): void {
+    const before = this.#activeOrThrow(userId, "drop");
+    assert(userId !== ROOT_USER_ID, "root always exists");
+    const nowMs = this.#clock.nowMs();
+    const record: AccountRecord = {
+      ...before,
+      passwordHash: undefined,
+      tokenVersion: before.tokenVersion + 1,
+      updatedAtMs: nowMs,
+      deletedAtMs: nowMs,
+    };
+    const owner = this.#ownerByUser.get(userId);
+    const retired = owner === undefined ? undefined : { owner, userId, isRetired: true };
+    this.#file.transaction(() => {
+      this.#put(record);
+      if (retired !== undefined) this.#putOwner(retired);
+    });
+    this.#active.delete(userId);
+    this.#remember(record);
+    if (retired !== undefined) this.#rememberOwner(retired);
+  }
+
+  ownerNumber(userId: string, { create = false }: { create?: boolean } = {}): number | undefined {
+    const known = this.#ownerByUser.get(userId);
+    if (known !== undefined || !create) return known;
+    const record = { owner: this.#counters.get("next_owner"), userId, isRetired: false };
+    this.#file.transaction(() => this.#putOwner(record));
+    this.#rememberOwner(record);
+    return record.owner;
+  }
+
+  ownerName(owner: number): string | undefined {
+    return this.#owners.get(owner)?.userId;
+  }
+
+  /** Writes accounts, giving those that have none the number that owns their rows. */
+  #change(records: readonly AccountRecord[]): void {
+    let nextOwner = this.#counters.get("next_owner");
+    const owners: OwnerRecord[] = [];
+    for (const { userId } of records) {
+      if (this.#ownerByUser.has(userId)) continue;
+      owners.push({ owner: nextOwner, userId, isRetired: false });
+      nextOwner += 1;
+    }
+    this.#file.transaction(() => {
+      for (const record of records) this.#put(record);
+      for (const owner of owners) this.#putOwner(owner);
+    });
+    for (const record of records) this.#remember(record);
+    for (const owner of owners) this.#rememberOwner(owner);
+  }
+
+  #newRecord(user: NewUser, accountId: number): AccountRecord {
+    const nowMs = this.#clock.nowMs();
+    return {
+      accountId,
+      userId: user.userId,
+      role: user.role,
+      email: user.email,
+      authType: user.authType,
+      passwordHash: user.passwordHash,
+      tokenVersion: (this.#droppedVersions.get(user.userId) ?? 0) + 1,
+      lastLoginAtMs: undefined,
+      createdAtMs: nowMs,
+      updatedAtMs: nowMs,
+      deletedAtMs: undefined,
+      ...(user.authData === undefined ? {} : { authData: user.authData }),
+    };
+  }
+
+  #changed(userId: string, change: UserChange): AccountRecord {
+    const before = this.#activeOrThrow(userId, "change");
+    const endsTokens =
+      change.passwordHash !== undefined ||
+      (change.role !== undefined && change.role !== before.role);
+    const isLoginOnly = Object.keys(change).every((key) => key === "lastLoginAtMs");
+    return {
+      ...before,
+      role: change.role ?? before.role,
+      email: change.email ?? before.email,
+      passwordHash: change.passwordHash ?? before.passwordHash,
+      tokenVersion: Math.max(change.tokenVersion ?? 0, before.tokenVersion + (endsTokens ? 1 : 0)),
+      lastLoginAtMs: change.lastLoginAtMs ?? before.lastLoginAtMs,
+      updatedAtMs: isLoginOnly ? before.updatedAtMs : this.#clock.nowMs(),
+    };
+  }
+
+  #put(record: AccountRecord): void {
+    this.#counters.store("next_account_id", record.accountId + 1);
+    putSealed(this.#file, "accounts", { key: record.accountId, value: record });
+  }
+
+  #putOwner(record: OwnerRecord): void {
+    this.#counters.store("next_owner", record.owner + 1);
+    putSealed(this.#file, "owners", { key: record.owner, value: record });
+  }
+
+  #remember(record: AccountRecord): void {
+    this.#counters.raise("next_account_id", record.accountId + 1);
+    this.#all.set(record.accountId, record);
+    this.#sorted = undefined;
+    if (record.deletedAtMs === undefined) {
+      this.#active.set(record.userId, record);
+    } else {
+      // Accounts of one name come in the order of their ids, so the newest stays.
+      this.#droppedVersions.set(record.userId, record.tokenVersion);
+    }
+  }
+
+  #rememberOwner(record: OwnerRecord): void {
+    this.#counters.raise("next_owner", record.owner + 1);
+    this.#owners.set(record.owner, record);
+    if (!record.isRetired) this.#ownerByUser.set(record.userId, record.owner);
+    else if (this.#ownerByUser.get(record.userId) === record.owner) {
+      this.#ownerByUser.delete(record.userId);
+    }
+  }
+
+  #refuseTaken(userId: string): void {
+    if (!this.#active.has(userId)) return;
+    throw new DatabaseError("ALREADY_EXISTS", `Cannot create user ${userId}: it already exists`);
+  }
+
+  #activeOrThrow(userId: string, action: "change" | "drop"): AccountRecord {
+    const record = this.#active.get(userId);
+    if (record === undefined) {
+      throw new DatabaseError(
+        "USER_NOT_FOUND",
+        `Cannot ${action} user ${userId}: it does not exist`,
+      );
+    }
+    return defined(this.#all.get(record.accountId), "an active account is among all");
+  }
+}

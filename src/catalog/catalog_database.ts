@@ -1,0 +1,220 @@
+/**
+ * The catalog in one SQLite database: {@linkcode Catalog}, and the manifest of the store.
+ *
+ * Everything but the file list is held in memory from the start. A write is one transaction that
+ * is durable when the call returns; memory, and `version`, follow it. Metadata only: never a row
+ * of a user.
+ */
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { Seq } from "../base/seq.ts";
+import { Accounts } from "./accounts.ts";
+import type { Catalog, NewUser, SetupUsers, UserChange } from "./catalog.ts";
+import { Counters } from "./counters.ts";
+import { Definitions } from "./definitions.ts";
+import type { FileEntry, NamespaceEntry, TableEntry, UserEntry } from "./entries.ts";
+import { ManifestDatabase } from "./manifest.ts";
+import { DEFAULT_NAMESPACE } from "./names.ts";
+import { allSealed, putSealed, removeSealed, type SealedRow, unseal } from "./records.ts";
+import { Revocations } from "./revocations.ts";
+import { SqliteFile } from "./sqlite_file.ts";
+
+export interface CatalogDatabaseOptions {
+  /** The SQLite file; its directory must exist. */
+  path: string;
+  clock: Clock;
+  log: Log;
+}
+
+export class CatalogDatabase implements Catalog {
+  /** What the store keeps here. */
+  readonly manifest: ManifestDatabase;
+  readonly #file: SqliteFile;
+  readonly #definitions: Definitions;
+  readonly #accounts: Accounts;
+  readonly #revocations: Revocations;
+  readonly #settings = new Map<string, string>();
+
+  private constructor(file: SqliteFile, clock: Clock) {
+    this.#file = file;
+    const counters = new Counters(file);
+    this.manifest = new ManifestDatabase(file, counters);
+    this.#definitions = new Definitions(file, counters);
+    this.#accounts = new Accounts({ file, counters, clock });
+    this.#revocations = new Revocations(file, clock);
+    for (const { name, value } of allSealed<{ name: string; value: string }>(file, "settings")) {
+      this.#settings.set(name, value);
+    }
+    if (this.#definitions.namespace(DEFAULT_NAMESPACE) === undefined) {
+      this.#definitions.createNamespace({
+        name: DEFAULT_NAMESPACE,
+        owner: undefined,
+        options: {},
+        createdAtMs: clock.nowMs(),
+      });
+    }
+  }
+
+  /**
+   * Opens or makes the catalog.
+   *
+   * @throws {CorruptionError} If the file is damaged or is no catalog.
+   * @throws {DatabaseError} STORAGE_UNAVAILABLE if it is of a newer format, or cannot be opened.
+   */
+  static open({ path, clock, log }: CatalogDatabaseOptions): CatalogDatabase {
+    const file = SqliteFile.open(path, log);
+    try {
+      return new CatalogDatabase(file, clock);
+    } catch (error) {
+      file.close();
+      throw error;
+    }
+  }
+
+  get version(): number {
+    return this.#definitions.version;
+  }
+
+  namespace(name: string): NamespaceEntry | undefined {
+    return this.#definitions.namespace(name);
+  }
+
+  namespaces(): readonly NamespaceEntry[] {
+    return this.#definitions.namespaces();
+  }
+
+  createNamespace(entry: NamespaceEntry): void {
+    this.#definitions.createNamespace(entry);
+  }
+
+  dropNamespace(name: string): void {
+    this.#definitions.dropNamespace(name);
+  }
+
+  changeNamespace(entry: NamespaceEntry): void {
+    this.#definitions.changeNamespace(entry);
+  }
+
+  table(namespace: string, name: string): TableEntry | undefined {
+    return this.#definitions.table(namespace, name);
+  }
+
+  tableById(tableId: number): TableEntry | undefined {
+    return this.#definitions.tableById(tableId);
+  }
+
+  tables(): readonly TableEntry[] {
+    return this.#definitions.tables();
+  }
+
+  nextTableId(): number {
+    return this.#definitions.nextTableId();
+  }
+
+  createTable(entry: TableEntry, seq: Seq): void {
+    this.#definitions.createTable(entry, seq);
+  }
+
+  changeTable(entry: TableEntry, seq: Seq): void {
+    this.#definitions.changeTable(entry, seq);
+  }
+
+  dropTable(tableId: number, seq: Seq): void {
+    this.#definitions.dropTable(tableId, seq);
+  }
+
+  tableVersions(tableId: number): readonly TableEntry[] {
+    return this.#definitions.tableVersions(tableId);
+  }
+
+  user(userId: string): UserEntry | undefined {
+    return this.#accounts.user(userId);
+  }
+
+  users(): readonly UserEntry[] {
+    return this.#accounts.users();
+  }
+
+  wasDropped(userId: string): boolean {
+    return this.#accounts.wasDropped(userId);
+  }
+
+  createUser(user: NewUser): UserEntry {
+    return this.#accounts.create(user);
+  }
+
+  changeUser(userId: string, change: UserChange): UserEntry {
+    return this.#accounts.change(userId, change);
+  }
+
+  dropUser(userId: string): void {
+    this.#accounts.drop(userId);
+  }
+
+  setUp(users: SetupUsers): UserEntry {
+    return this.#accounts.setUp(users);
+  }
+
+  ownerNumber(userId: string, options?: { create?: boolean }): number | undefined {
+    return this.#accounts.ownerNumber(userId, options);
+  }
+
+  ownerName(owner: number): string | undefined {
+    return this.#accounts.ownerName(owner);
+  }
+
+  isRevoked(id: string): boolean {
+    return this.#revocations.revokedAtMs(id) !== undefined;
+  }
+
+  revokedAtMs(id: string): number | undefined {
+    return this.#revocations.revokedAtMs(id);
+  }
+
+  revoke(id: string, expiresAtMs: number): void {
+    this.#revocations.revoke(id, expiresAtMs);
+  }
+
+  file(fileId: string): FileEntry | undefined {
+    const [row] = this.#file.rows<SealedRow>(
+      "SELECT body, checksum FROM files WHERE file_id = ?1",
+      fileId,
+    );
+    if (row === undefined) return undefined;
+    return unseal("files", row, this.#file.path) as FileEntry;
+  }
+
+  files(): readonly FileEntry[] {
+    return allSealed<FileEntry>(this.#file, "files");
+  }
+
+  addFiles(entries: readonly FileEntry[]): void {
+    this.#file.transaction(() => {
+      for (const entry of entries) {
+        putSealed(this.#file, "files", { key: entry.fileId, value: entry });
+      }
+    });
+  }
+
+  removeFiles(fileIds: readonly string[]): void {
+    this.#file.transaction(() => {
+      for (const fileId of fileIds) removeSealed(this.#file, "files", fileId);
+    });
+  }
+
+  /** What an earlier run of this database left for the next, by name. */
+  setting(name: string): string | undefined {
+    return this.#settings.get(name);
+  }
+
+  changeSetting(name: string, value: string): void {
+    this.#file.transaction(() =>
+      putSealed(this.#file, "settings", { key: name, value: { name, value } }),
+    );
+    this.#settings.set(name, value);
+  }
+
+  close(): void {
+    this.#file.close();
+  }
+}

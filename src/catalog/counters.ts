@@ -1,0 +1,56 @@
+/**
+ * Numbers that only grow, and outlive everything that used them.
+ *
+ * A value is raised in the same transaction as the change that used it up, so an id that the disk
+ * knows is never given out again. Memory follows after the transaction.
+ */
+import { allSealed, putSealed } from "./records.ts";
+import type { SqliteFile } from "./sqlite_file.ts";
+
+export type CounterName =
+  | "catalog_version"
+  | "next_table_id"
+  | "next_segment_id"
+  | "next_owner"
+  | "next_account_id"
+  | "highest_seq";
+
+export class Counters {
+  readonly #file: SqliteFile;
+  readonly #values = new Map<CounterName, number>();
+
+  constructor(file: SqliteFile) {
+    this.#file = file;
+    for (const { name, value } of allSealed<{ name: CounterName; value: number }>(
+      file,
+      "counters",
+    )) {
+      this.#values.set(name, value);
+    }
+  }
+
+  get(name: CounterName): number {
+    return this.#values.get(name) ?? FIRST_VALUES[name];
+  }
+
+  /** Writes a value within the running transaction, if it is higher than what is there. */
+  store(name: CounterName, value: number): void {
+    if (value <= this.get(name)) return;
+    putSealed(this.#file, "counters", { key: name, value: { name, value } });
+  }
+
+  /** Follows in memory once the transaction is durable. */
+  raise(name: CounterName, value: number): void {
+    if (value > this.get(name)) this.#values.set(name, value);
+  }
+}
+
+const FIRST_VALUES: Readonly<Record<CounterName, number>> = {
+  catalog_version: 0,
+  next_table_id: 1,
+  next_segment_id: 1,
+  // 0 owns the rows of SHARED tables.
+  next_owner: 1,
+  next_account_id: 1,
+  highest_seq: 0,
+};

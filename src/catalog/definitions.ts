@@ -1,0 +1,261 @@
+/**
+ * Namespaces and tables: what is defined, in memory for reading and in SQLite for ever.
+ *
+ * Invariants:
+ * - `default` always exists.
+ * - Every definition that a table ever had stays in `table_definitions` with the seqs between which
+ *   it held, so that a restore to a seq can see the schema of that seq.
+ * - Memory changes only after the transaction is durable.
+ */
+import { assert, defined } from "../base/assert.ts";
+import { DatabaseError } from "../base/errors.ts";
+import type { Seq } from "../base/seq.ts";
+import type { Counters } from "./counters.ts";
+import type { NamespaceEntry, TableEntry } from "./entries.ts";
+import { DEFAULT_NAMESPACE } from "./names.ts";
+import {
+  allSealed,
+  jsonFromValue,
+  putSealed,
+  removeSealed,
+  type SealedRow,
+  seal,
+  unseal,
+  type ValueJson,
+  valueFromJson,
+} from "./records.ts";
+import type { SqliteFile } from "./sqlite_file.ts";
+
+export class Definitions {
+  readonly #file: SqliteFile;
+  readonly #counters: Counters;
+  readonly #namespaces = new Map<string, NamespaceEntry>();
+  readonly #byId = new Map<number, TableEntry>();
+  /** By namespace, then by name. */
+  readonly #byName = new Map<string, Map<string, TableEntry>>();
+  /** One entry for each schema version, ascending; of tables that exist. */
+  readonly #versions = new Map<number, TableEntry[]>();
+  #sorted: readonly TableEntry[] | undefined;
+  #sortedNamespaces: readonly NamespaceEntry[] | undefined;
+  #nextTableId: number;
+
+  constructor(file: SqliteFile, counters: Counters) {
+    this.#file = file;
+    this.#counters = counters;
+    this.#nextTableId = counters.get("next_table_id");
+    for (const entry of allSealed<NamespaceEntry>(file, "namespaces")) {
+      this.#namespaces.set(entry.name, entry);
+    }
+    const rows = file.rows<SealedRow>(
+      `SELECT body, checksum FROM table_definitions WHERE table_id IN
+         (SELECT table_id FROM table_definitions WHERE to_seq IS NULL)
+       ORDER BY definition_id`,
+    );
+    for (const row of rows) {
+      this.#remember(tableFromJson(unseal("table_definitions", row, file.path) as TableJson));
+    }
+  }
+
+  get version(): number {
+    return this.#counters.get("catalog_version");
+  }
+
+  namespace(name: string): NamespaceEntry | undefined {
+    return this.#namespaces.get(name);
+  }
+
+  namespaces(): readonly NamespaceEntry[] {
+    this.#sortedNamespaces ??= [...this.#namespaces.values()].toSorted((left, right) =>
+      left.name < right.name ? -1 : 1,
+    );
+    return this.#sortedNamespaces;
+  }
+
+  createNamespace(entry: NamespaceEntry): void {
+    if (this.#namespaces.has(entry.name)) {
+      throw new DatabaseError(
+        "ALREADY_EXISTS",
+        `Cannot create namespace ${entry.name}: it already exists`,
+      );
+    }
+    this.#putNamespace(entry);
+  }
+
+  changeNamespace(entry: NamespaceEntry): void {
+    this.#namespaceOrThrow(entry.name, "change");
+    this.#putNamespace(entry);
+  }
+
+  dropNamespace(name: string): void {
+    this.#namespaceOrThrow(name, "drop");
+    assert(name !== DEFAULT_NAMESPACE, "the default namespace always exists");
+    const tableCount = this.#byName.get(name)?.size ?? 0;
+    if (tableCount > 0) {
+      throw new DatabaseError(
+        "DEPENDENT_OBJECTS",
+        `Cannot drop namespace ${name}: it holds ${tableCount} table${tableCount === 1 ? "" : "s"}`,
+        { hint: "use CASCADE to drop them too" },
+      );
+    }
+    this.#change(() => removeSealed(this.#file, "namespaces", name));
+    this.#namespaces.delete(name);
+    this.#sortedNamespaces = undefined;
+  }
+
+  table(namespace: string, name: string): TableEntry | undefined {
+    return this.#byName.get(namespace)?.get(name);
+  }
+
+  tableById(tableId: number): TableEntry | undefined {
+    return this.#byId.get(tableId);
+  }
+
+  tables(): readonly TableEntry[] {
+    this.#sorted ??= [...this.#byId.values()].toSorted(compareTables);
+    return this.#sorted;
+  }
+
+  tableVersions(tableId: number): readonly TableEntry[] {
+    return this.#versions.get(tableId) ?? [];
+  }
+
+  /** An id that no row on disk can name: it becomes durable with the table that takes it. */
+  nextTableId(): number {
+    const tableId = this.#nextTableId;
+    this.#nextTableId += 1;
+    return tableId;
+  }
+
+  createTable(entry: TableEntry, seq: Seq): void {
+    assert(!this.#byId.has(entry.tableId), "a table id is used once");
+    this.#namespaceOrThrow(entry.namespace, `create table ${entry.name} in`);
+    this.#refuseTaken(entry, "create");
+    this.#change(() => {
+      this.#counters.store("next_table_id", entry.tableId + 1);
+      this.#insertDefinition(entry, seq);
+    }, seq);
+    this.#counters.raise("next_table_id", entry.tableId + 1);
+    this.#nextTableId = Math.max(this.#nextTableId, entry.tableId + 1);
+    this.#remember(entry);
+  }
+
+  changeTable(entry: TableEntry, seq: Seq): void {
+    const before = defined(this.#byId.get(entry.tableId), "a table that changes exists");
+    assert(entry.schemaVersion >= before.schemaVersion, "schema versions ascend");
+    if (before.name !== entry.name || before.namespace !== entry.namespace) {
+      this.#refuseTaken(entry, "rename");
+    }
+    this.#change(() => {
+      this.#endDefinition(entry.tableId, seq);
+      this.#insertDefinition(entry, seq);
+    }, seq);
+    this.#byName.get(before.namespace)?.delete(before.name);
+    this.#remember(entry);
+  }
+
+  dropTable(tableId: number, seq: Seq): void {
+    const entry = defined(this.#byId.get(tableId), "a table that is dropped exists");
+    this.#change(() => this.#endDefinition(tableId, seq), seq);
+    this.#byId.delete(tableId);
+    this.#versions.delete(tableId);
+    this.#byName.get(entry.namespace)?.delete(entry.name);
+    this.#sorted = undefined;
+  }
+
+  #putNamespace(entry: NamespaceEntry): void {
+    this.#change(() => putSealed(this.#file, "namespaces", { key: entry.name, value: entry }));
+    this.#namespaces.set(entry.name, entry);
+    this.#sortedNamespaces = undefined;
+  }
+
+  /** One durable transaction that moves the catalog version. */
+  #change(work: () => void, seq = 0): void {
+    const version = this.version + 1;
+    this.#file.transaction(() => {
+      work();
+      this.#counters.store("catalog_version", version);
+      this.#counters.store("highest_seq", seq);
+    });
+    this.#counters.raise("catalog_version", version);
+    this.#counters.raise("highest_seq", seq);
+  }
+
+  #insertDefinition(entry: TableEntry, seq: Seq): void {
+    const { body, checksum } = seal("table_definitions", jsonFromTable(entry));
+    this.#file.run(
+      `INSERT INTO table_definitions (table_id, from_seq, body, checksum) VALUES (?1, ?2, ?3, ?4)`,
+      entry.tableId,
+      seq,
+      body,
+      checksum,
+    );
+  }
+
+  #endDefinition(tableId: number, seq: Seq): void {
+    this.#file.run(
+      "UPDATE table_definitions SET to_seq = ?2 WHERE table_id = ?1 AND to_seq IS NULL",
+      tableId,
+      seq,
+    );
+  }
+
+  /** Takes the newest definition of a table into memory. */
+  #remember(entry: TableEntry): void {
+    const before = this.#byId.get(entry.tableId);
+    if (before !== undefined) this.#byName.get(before.namespace)?.delete(before.name);
+    this.#byId.set(entry.tableId, entry);
+    const names = this.#byName.get(entry.namespace) ?? new Map<string, TableEntry>();
+    names.set(entry.name, entry);
+    this.#byName.set(entry.namespace, names);
+    const versions = this.#versions.get(entry.tableId) ?? [];
+    // A change of options keeps the schema version: the newest definition stands for it.
+    if (versions.at(-1)?.schemaVersion === entry.schemaVersion) versions.pop();
+    this.#versions.set(entry.tableId, [...versions, entry]);
+    this.#sorted = undefined;
+  }
+
+  #refuseTaken(entry: TableEntry, action: "create" | "rename"): void {
+    const taken = this.table(entry.namespace, entry.name);
+    if (taken === undefined) return;
+    throw new DatabaseError(
+      "ALREADY_EXISTS",
+      `Cannot ${action} table ${entry.namespace}.${entry.name}: it already exists`,
+    );
+  }
+
+  #namespaceOrThrow(name: string, action: string): void {
+    if (this.#namespaces.has(name)) return;
+    throw new DatabaseError(
+      "NAMESPACE_NOT_FOUND",
+      `Cannot ${action} namespace ${name}: it does not exist`,
+    );
+  }
+}
+
+interface TableJson extends Omit<TableEntry, "columns"> {
+  readonly columns: readonly (Omit<TableEntry["columns"][number], "missing"> & {
+    readonly missing: ValueJson;
+  })[];
+}
+
+function jsonFromTable(entry: TableEntry): TableJson {
+  return {
+    ...entry,
+    columns: entry.columns.map((column) => ({
+      ...column,
+      missing: jsonFromValue(column.missing),
+    })),
+  };
+}
+
+function tableFromJson(json: TableJson): TableEntry {
+  return {
+    ...json,
+    columns: json.columns.map((column) => ({ ...column, missing: valueFromJson(column.missing) })),
+  };
+}
+
+function compareTables(left: TableEntry, right: TableEntry): number {
+  if (left.namespace !== right.namespace) return left.namespace < right.namespace ? -1 : 1;
+  return left.name < right.name ? -1 : 1;
+}

@@ -1,0 +1,133 @@
+/**
+ * The manifest of the store, kept in the catalog database: publishing a segment is one SQLite
+ * transaction, and there is no manifest file to get wrong.
+ *
+ * Storage owns the interface (`storage/manifest.ts`) and is a sibling that is not imported; the
+ * same shapes are declared here, and `database.ts`, which sees both, hands one to the other.
+ */
+import { assert } from "../base/assert.ts";
+import { type Seq, seqFromNumber } from "../base/seq.ts";
+import type { Counters } from "./counters.ts";
+import { allSealed, putSealed, removeSealed } from "./records.ts";
+import type { SqliteFile } from "./sqlite_file.ts";
+
+/** One live segment file. */
+export interface ManifestSegment {
+  readonly segmentId: number;
+  readonly tableId: number;
+  readonly minSeq: Seq;
+  readonly maxSeq: Seq;
+  readonly rowCount: number;
+  readonly bytes: number;
+  readonly deletionGeneration: number;
+  readonly createdAtMs: number;
+  readonly quarantined: boolean;
+}
+
+/** How far a table is flushed. */
+export interface ManifestTable {
+  readonly tableId: number;
+  readonly flushedSeq: Seq;
+  readonly lowWaterSeq: Seq;
+  readonly lastFlushedAtMs: number;
+}
+
+/** Applied whole or not at all. */
+export interface ManifestUpdate {
+  readonly addSegments?: readonly ManifestSegment[];
+  readonly changeSegments?: readonly ManifestSegment[];
+  readonly removeSegmentIds?: readonly number[];
+  readonly tables?: readonly ManifestTable[];
+  readonly removeTableIds?: readonly number[];
+}
+
+/** Ids are reserved on disk in blocks, so that most segments cost no transaction of their own. */
+const SEGMENT_ID_BLOCK = 64;
+
+export class ManifestDatabase {
+  readonly #file: SqliteFile;
+  readonly #counters: Counters;
+  readonly #segments = new Map<number, ManifestSegment>();
+  readonly #tables = new Map<number, ManifestTable>();
+  #nextSegmentId: number;
+
+  constructor(file: SqliteFile, counters: Counters) {
+    this.#file = file;
+    this.#counters = counters;
+    this.#nextSegmentId = counters.get("next_segment_id");
+    for (const entry of allSealed<ManifestSegment>(file, "segments")) {
+      this.#segments.set(entry.segmentId, entry);
+    }
+    for (const entry of allSealed<ManifestTable>(file, "table_states")) {
+      this.#tables.set(entry.tableId, entry);
+    }
+  }
+
+  /** Every live segment, ascending by id, and every table's state. */
+  load(): { segments: readonly ManifestSegment[]; tables: readonly ManifestTable[] } {
+    const segments = [...this.#segments.values()];
+    return {
+      segments: segments.toSorted((left, right) => left.segmentId - right.segmentId),
+      tables: [...this.#tables.values()],
+    };
+  }
+
+  /** One durable transaction: when this returns, a crash does not undo it. */
+  publish(change: ManifestUpdate): void {
+    const { addSegments = [], changeSegments = [], removeSegmentIds = [] } = change;
+    const { tables = [], removeTableIds = [] } = change;
+    for (const { segmentId } of addSegments) {
+      assert(!this.#segments.has(segmentId), "a segment is added once");
+      assert(segmentId < this.#counters.get("next_segment_id"), "a segment id was reserved");
+    }
+    for (const { segmentId } of changeSegments) {
+      assert(this.#segments.has(segmentId), "a segment that changes is live");
+    }
+    const highest = highestOf(change);
+    this.#file.transaction(() => {
+      for (const id of removeSegmentIds) removeSealed(this.#file, "segments", id);
+      for (const entry of [...addSegments, ...changeSegments]) {
+        putSealed(this.#file, "segments", { key: entry.segmentId, value: entry });
+      }
+      for (const id of removeTableIds) removeSealed(this.#file, "table_states", id);
+      for (const entry of tables) {
+        putSealed(this.#file, "table_states", { key: entry.tableId, value: entry });
+      }
+      this.#counters.store("highest_seq", highest);
+    });
+    for (const id of removeSegmentIds) this.#segments.delete(id);
+    for (const entry of [...addSegments, ...changeSegments]) {
+      this.#segments.set(entry.segmentId, entry);
+    }
+    for (const id of removeTableIds) this.#tables.delete(id);
+    for (const entry of tables) this.#tables.set(entry.tableId, entry);
+    this.#counters.raise("highest_seq", highest);
+  }
+
+  /** A segment id that was never used before, also not before a crash. */
+  nextSegmentId(): number {
+    const segmentId = this.#nextSegmentId;
+    if (segmentId >= this.#counters.get("next_segment_id")) {
+      const reserved = segmentId + SEGMENT_ID_BLOCK;
+      this.#file.transaction(() => this.#counters.store("next_segment_id", reserved));
+      this.#counters.raise("next_segment_id", reserved);
+    }
+    this.#nextSegmentId = segmentId + 1;
+    return segmentId;
+  }
+
+  /** Highest seq that a segment, a table's state or a definition ever named. */
+  highestSeq(): Seq {
+    const seq = seqFromNumber(this.#counters.get("highest_seq"));
+    assert(seq !== undefined, "the highest seq is a seq");
+    return seq;
+  }
+}
+
+function highestOf({ addSegments = [], changeSegments = [], tables = [] }: ManifestUpdate): number {
+  let highest = 0;
+  for (const { maxSeq } of addSegments) highest = Math.max(highest, maxSeq);
+  for (const { maxSeq } of changeSegments) highest = Math.max(highest, maxSeq);
+  for (const { flushedSeq } of tables) highest = Math.max(highest, flushedSeq);
+  return highest;
+}

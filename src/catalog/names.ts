@@ -1,0 +1,120 @@
+/**
+ * Which names objects may have.
+ *
+ * Namespaces, tables, views, topics, storages and constraints share one form; columns may be freer
+ * when quoted; user ids are their own kind, since they come from outside.
+ */
+import { DatabaseError, type ErrorDetails } from "../base/errors.ts";
+
+/** Always exists and holds ordinary tables. */
+export const DEFAULT_NAMESPACE = "default";
+
+/** Characters of an object or column name. */
+export const NAME_LENGTH_MAX = 64;
+
+/** Bytes of a user id in UTF-8. */
+export const USER_ID_BYTES_MAX = 128;
+
+export type ObjectKind = "namespace" | "table" | "view" | "topic" | "storage" | "constraint";
+
+/** Whether a namespace may not be created, dropped or altered. Case does not matter. */
+export function isReservedNamespace(name: string): boolean {
+  const folded = name.toLowerCase();
+  return RESERVED_NAMESPACES.has(folded) || folded.startsWith("pg_");
+}
+
+/** @throws {DatabaseError} INVALID_NAME, and for a namespace RESERVED_NAME. */
+export function checkObjectName(kind: ObjectKind, name: string, details: ErrorDetails = {}): void {
+  if (!OBJECT_NAME.test(name)) {
+    throw new DatabaseError(
+      "INVALID_NAME",
+      `Cannot use ${quoted(name)} as a ${kind} name: it should be 1 to ${NAME_LENGTH_MAX} letters, digits or "_", beginning with a letter`,
+      details,
+    );
+  }
+  if (kind === "namespace" && isReservedNamespace(name)) {
+    throw new DatabaseError(
+      "RESERVED_NAME",
+      `Cannot use ${quoted(name)} as a namespace name: it is reserved`,
+      details,
+    );
+  }
+}
+
+/**
+ * Checks the name of a column.
+ *
+ * @param isQuoted Whether it was written in double quotes, which widens the set of characters.
+ * @throws {DatabaseError} INVALID_NAME, RESERVED_NAME
+ */
+export function checkColumnName(
+  name: string,
+  { isQuoted = false, ...details }: ErrorDetails & { isQuoted?: boolean } = {},
+): void {
+  if (name.startsWith("_")) {
+    throw new DatabaseError(
+      "RESERVED_NAME",
+      `Cannot use ${quoted(name)} as a column name: names that begin with "_" are reserved for system columns`,
+      details,
+    );
+  }
+  const fits = isQuoted ? QUOTED_COLUMN_NAME.test(name) : OBJECT_NAME.test(name);
+  if (!fits) {
+    throw new DatabaseError(
+      "INVALID_NAME",
+      `Cannot use ${quoted(name)} as a column name: it should be 1 to ${NAME_LENGTH_MAX} ${
+        isQuoted
+          ? "printable characters"
+          : 'letters, digits or "_", beginning with a letter, or be quoted'
+      }`,
+      details,
+    );
+  }
+}
+
+/** Whether text can be a user id: the test that login and setup share with SQL. */
+export function isUserId(userId: string): boolean {
+  return (
+    userId !== "" &&
+    userId.isWellFormed() &&
+    Buffer.byteLength(userId) <= USER_ID_BYTES_MAX &&
+    !FORBIDDEN_IN_USER_ID.test(userId)
+  );
+}
+
+/** @throws {DatabaseError} INVALID_NAME */
+export function checkUserId(userId: string, details: ErrorDetails = {}): void {
+  if (isUserId(userId)) return;
+  throw new DatabaseError(
+    "INVALID_NAME",
+    `Cannot use ${quoted(userId)} as a user id: it should be 1 to ${USER_ID_BYTES_MAX} bytes without control characters, "/", "\\" and ".."`,
+    details,
+  );
+}
+
+const RESERVED_NAMESPACES: ReadonlySet<string> = new Set([
+  DEFAULT_NAMESPACE,
+  "system",
+  "information_schema",
+  "sys",
+  "root",
+  "main",
+  "sql",
+  "admin",
+  "internal",
+  "tidemark",
+]);
+
+const OBJECT_NAME = /^[A-Za-z][A-Za-z0-9_]{0,63}$/;
+
+// Printable: no control, unassigned or private character, no line break, and of the format
+// characters only the joiners, without which some scripts cannot be written.
+const QUOTED_COLUMN_NAME = /^(?:[^\p{C}\p{Zl}\p{Zp}]|\u200C|\u200D){1,64}$/u;
+
+const FORBIDDEN_IN_USER_ID = /[\p{Cc}/\\]|\.\./u;
+
+/** A name in a message: cut, so that a message cannot be flooded, and without control characters. */
+function quoted(name: string): string {
+  const shown = name.length > NAME_LENGTH_MAX ? `${name.slice(0, NAME_LENGTH_MAX)}…` : name;
+  return JSON.stringify(shown);
+}

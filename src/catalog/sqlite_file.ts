@@ -1,0 +1,198 @@
+/**
+ * One SQLite database, opened the way the catalog needs it: every transaction durable when it
+ * returns, nobody else inside, damage and newer formats refused.
+ *
+ * Invariants:
+ * - A file of a newer format is not changed by a byte: its version is read from the first page
+ *   through an immutable connection, which makes no log and no shared-memory file.
+ * - After an I/O error nothing is written any more: what the disk holds is then unknown, and only
+ *   a restart, which reads it again, may go on.
+ */
+import { constants, Database, SQLiteError, type Statement } from "bun:sqlite";
+import { assert } from "../base/assert.ts";
+import { CorruptionError, DatabaseError } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import { APPLICATION_ID, FORMAT_VERSION, MIGRATIONS } from "./migrations.ts";
+
+/** A value that SQLite takes or gives here. */
+export type Cell = string | number | null;
+
+export class SqliteFile {
+  readonly path: string;
+  readonly #database: Database;
+  #isInTransaction = false;
+  #failure: DatabaseError | undefined;
+
+  private constructor(path: string, database: Database) {
+    this.path = path;
+    this.#database = database;
+  }
+
+  /**
+   * Opens or makes the database at `path`, whose directory must exist.
+   *
+   * @throws {CorruptionError} If it is damaged or not a catalog.
+   * @throws {DatabaseError} STORAGE_UNAVAILABLE if it has a newer format, or cannot be opened.
+   */
+  static open(path: string, log: Log): SqliteFile {
+    try {
+      refuseForeign(path);
+      const database = new Database(path, { create: true, readwrite: true, strict: true });
+      try {
+        database.run("PRAGMA locking_mode = EXCLUSIVE");
+        database.run("PRAGMA foreign_keys = ON");
+        migrate(database, { path, log });
+        database.run("PRAGMA journal_mode = WAL");
+        database.run("PRAGMA synchronous = FULL");
+        quickCheck(database, path);
+      } catch (error) {
+        database.close();
+        throw error;
+      }
+      return new SqliteFile(path, database);
+    } catch (error) {
+      throw asStorageError(error, path);
+    }
+  }
+
+  /** Runs a query. @throws {CorruptionError} @throws {DatabaseError} STORAGE_UNAVAILABLE */
+  rows<Row>(sql: string, ...parameters: Cell[]): Row[] {
+    try {
+      // The statement names the columns of Row; SQLite's STRICT tables keep their types.
+      return this.#statement(sql).all(...parameters) as Row[];
+    } catch (error) {
+      throw asStorageError(error, this.path);
+    }
+  }
+
+  /** Runs a statement that changes rows, inside {@linkcode transaction} only. */
+  run(sql: string, ...parameters: Cell[]): void {
+    assert(this.#isInTransaction, "the catalog changes in transactions only");
+    this.#statement(sql).run(...parameters);
+  }
+
+  /**
+   * Runs `work` as one transaction. When this returns, a crash does not undo it; when it throws,
+   * nothing happened.
+   *
+   * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE; what `work` throws.
+   */
+  transaction<T>(work: () => T): T {
+    assert(!this.#isInTransaction, "catalog transactions do not nest");
+    if (this.#failure !== undefined) throw this.#failure;
+    try {
+      this.#database.run("BEGIN IMMEDIATE");
+      this.#isInTransaction = true;
+      const result = work();
+      this.#database.run("COMMIT");
+      return result;
+    } catch (error) {
+      const mapped = asStorageError(error, this.path);
+      if (isIoError(error)) {
+        this.#failure = new DatabaseError(
+          "STORAGE_UNAVAILABLE",
+          `Cannot change the catalog ${this.path}: an earlier write failed; restart the server`,
+        );
+      } else if (this.#database.inTransaction) {
+        this.#database.run("ROLLBACK");
+      }
+      throw mapped;
+    } finally {
+      this.#isInTransaction = false;
+    }
+  }
+
+  close(): void {
+    this.#database.close();
+  }
+
+  #statement(sql: string): Statement {
+    // Cached by text inside Database.query.
+    return this.#database.query(sql);
+  }
+}
+
+/** Looks at the first page only, without taking a lock or leaving a trace. */
+function refuseForeign(path: string): void {
+  const uri = `${Bun.pathToFileURL(path).href}?immutable=1`;
+  let database: Database;
+  try {
+    database = new Database(uri, constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI);
+  } catch (error) {
+    // There is none yet, or the directory is not there: opening for writing will tell.
+    if (error instanceof SQLiteError && error.code === "SQLITE_CANTOPEN") return;
+    throw error;
+  }
+  try {
+    const version = pragma(database, "user_version");
+    const application = pragma(database, "application_id");
+    // A catalog is born in one transaction, so an unborn one is an empty file.
+    const isEmpty = version === 0 && application === 0 && pragma(database, "page_count") === 0;
+    if (!isEmpty && application !== APPLICATION_ID) {
+      throw new CorruptionError(path, 68, "it is not a Tidemark catalog");
+    }
+    if (version > FORMAT_VERSION) {
+      throw new DatabaseError(
+        "STORAGE_UNAVAILABLE",
+        `Cannot open the catalog ${path}: its format is version ${version}, and this server reads versions up to ${FORMAT_VERSION}`,
+        { hint: "start the newer Tidemark that wrote it" },
+      );
+    }
+  } finally {
+    database.close();
+  }
+}
+
+function migrate(database: Database, { path, log }: { path: string; log: Log }): void {
+  const found = pragma(database, "user_version");
+  if (found === FORMAT_VERSION) return;
+  database.run("PRAGMA journal_mode = DELETE");
+  database.run("PRAGMA synchronous = FULL");
+  for (let version = found; version < FORMAT_VERSION; version += 1) {
+    const step = MIGRATIONS[version];
+    assert(step !== undefined, "every version below the newest has a step");
+    database.transaction(() => {
+      database.run(step);
+      database.run(`PRAGMA application_id = ${APPLICATION_ID}`);
+      database.run(`PRAGMA user_version = ${version + 1}`);
+    })();
+    log.info("catalog format", { path, version: version + 1 });
+  }
+}
+
+function quickCheck(database: Database, path: string): void {
+  const found = database.query("PRAGMA quick_check(1)").get() as { quick_check: string } | null;
+  if (found?.quick_check === "ok") return;
+  throw new CorruptionError(path, 0, found?.quick_check ?? "quick_check gives no answer");
+}
+
+function pragma(
+  database: Database,
+  name: "user_version" | "application_id" | "page_count",
+): number {
+  const row = database.query(`PRAGMA ${name}`).get() as Record<string, number> | null;
+  return row?.[name] ?? 0;
+}
+
+function isIoError(error: unknown): boolean {
+  return error instanceof SQLiteError && (error.code ?? "").startsWith("SQLITE_IOERR");
+}
+
+/** What SQLite raises, in the words of this project; anything else unchanged. */
+function asStorageError(error: unknown, path: string): unknown {
+  if (!(error instanceof SQLiteError)) return error;
+  const code = error.code ?? "";
+  if (code.startsWith("SQLITE_CORRUPT") || code === "SQLITE_NOTADB") {
+    return new CorruptionError(path, 0, error.message);
+  }
+  if (code === "SQLITE_FULL") {
+    return new DatabaseError("DISK_FULL", `Cannot change the catalog ${path}: the disk is full`, {
+      cause: error,
+    });
+  }
+  return new DatabaseError(
+    "STORAGE_UNAVAILABLE",
+    `Cannot use the catalog ${path}: ${error.message}`,
+    { cause: error },
+  );
+}

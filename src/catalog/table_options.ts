@@ -1,0 +1,267 @@
+/**
+ * The options of a table: `WITH (…)`, `SET (…)`, `RESET (…)`, and the text of FLUSH_POLICY.
+ *
+ * Nothing is ignored: an unknown option, a value outside its range and an option on a kind of
+ * table that does not have it are refused.
+ */
+import { DatabaseError, type ErrorDetails } from "../base/errors.ts";
+import type { AccessLevel, TableKind, TableOptions } from "./entries.ts";
+
+/** One `name = value` as the parser read it. */
+export interface OptionSetting {
+  /** In any case. */
+  readonly name: string;
+  readonly value: string | number | boolean;
+  /** Offset in the text of the request. */
+  readonly position?: number;
+}
+
+/** When a table's buffered row versions go to a segment; absent parts take the server's default. */
+export interface FlushPolicyOption {
+  readonly rows?: number;
+  readonly intervalSeconds?: number;
+}
+
+/**
+ * What kind of table a statement makes, and with which options.
+ *
+ * @param prefix The word before TABLE, if any.
+ * @throws {DatabaseError} INVALID_OPTION, OBJECT_NOT_FOUND (storage)
+ */
+export function tableOptionsFrom(
+  prefix: TableKind | undefined,
+  settings: readonly OptionSetting[],
+): { kind: TableKind; options: TableOptions } {
+  refuseTwice(settings);
+  const typeSetting = settings.find(({ name }) => name.toUpperCase() === "TYPE");
+  const type = typeSetting === undefined ? undefined : kindFrom(typeSetting);
+  if (type !== undefined && prefix !== undefined && type !== prefix) {
+    throw new DatabaseError(
+      "INVALID_OPTION",
+      `Cannot create a ${prefix.toUpperCase()} table with TYPE = '${type.toUpperCase()}': both should name the same kind`,
+      at(typeSetting),
+    );
+  }
+  const kind = type ?? prefix ?? "shared";
+  const options = apply(
+    kind,
+    {},
+    settings.filter((setting) => setting !== typeSetting),
+  );
+  if (kind === "stream" && options.ttlSeconds === undefined) {
+    throw new DatabaseError(
+      "INVALID_OPTION",
+      "Cannot create a STREAM table: it should have TTL_SECONDS",
+      { hint: "add WITH (TTL_SECONDS = 3600)" },
+    );
+  }
+  return { kind, options };
+}
+
+/** The options after `SET (…)`. @throws {DatabaseError} As {@linkcode tableOptionsFrom}. */
+export function changedTableOptions(
+  kind: TableKind,
+  current: TableOptions,
+  settings: readonly OptionSetting[],
+): TableOptions {
+  refuseTwice(settings);
+  return apply(kind, current, settings);
+}
+
+/** The options after `RESET (…)`. @throws {DatabaseError} INVALID_OPTION */
+export function resetTableOptions(
+  kind: TableKind,
+  current: TableOptions,
+  names: readonly Omit<OptionSetting, "value">[],
+): TableOptions {
+  const reset = new Set<string>();
+  for (const setting of names) {
+    const { key } = ruleFor(kind, setting);
+    if (key === "ttlSeconds") {
+      throw new DatabaseError(
+        "INVALID_OPTION",
+        "Cannot reset TTL_SECONDS: a STREAM table should have one",
+        at(setting),
+      );
+    }
+    reset.add(key);
+  }
+  return Object.fromEntries(Object.entries(current).filter(([key]) => !reset.has(key)));
+}
+
+/**
+ * Reads `rows:N`, `interval:S`, or both in any order.
+ *
+ * @throws {DatabaseError} INVALID_OPTION
+ */
+export function flushPolicyFrom(text: string, details: ErrorDetails = {}): FlushPolicyOption {
+  let rows: number | undefined;
+  let intervalSeconds: number | undefined;
+  for (const part of text.split(",")) {
+    const [, word, digits] = /^\s*(rows|interval)\s*:\s*(\d{1,9})\s*$/i.exec(part) ?? [];
+    const count = Number(digits);
+    const isRows = word?.toLowerCase() === "rows";
+    const max = isRows ? FLUSH_ROWS_MAX : FLUSH_INTERVAL_SECONDS_MAX;
+    const isTwice = (isRows ? rows : intervalSeconds) !== undefined;
+    if (word === undefined || isTwice || count < 1 || count > max) {
+      throw new DatabaseError(
+        "INVALID_OPTION",
+        `Cannot read FLUSH_POLICY ${JSON.stringify(text)}: it should be 'rows:<1 to ${FLUSH_ROWS_MAX}>', 'interval:<1 to ${FLUSH_INTERVAL_SECONDS_MAX} seconds>', or both`,
+        details,
+      );
+    }
+    if (isRows) rows = count;
+    else intervalSeconds = count;
+  }
+  return {
+    ...(rows === undefined ? {} : { rows }),
+    ...(intervalSeconds === undefined ? {} : { intervalSeconds }),
+  };
+}
+
+const FLUSH_ROWS_MAX = 999_999;
+const FLUSH_INTERVAL_SECONDS_MAX = 86_399;
+const TTL_SECONDS_MAX = 31_536_000;
+const RETENTION_HOURS_MAX = 8760;
+
+/** The storage that every server has. */
+const LOCAL_STORAGE = "local";
+
+interface OptionRule {
+  readonly key: keyof TableOptions;
+  readonly kinds: readonly TableKind[];
+  /** The part of the options that a value becomes. */
+  readonly read: (setting: OptionSetting) => TableOptions;
+}
+
+const NOT_STREAM: readonly TableKind[] = ["user", "shared"];
+
+const RULES: ReadonlyMap<string, OptionRule> = new Map<string, OptionRule>([
+  ["FLUSH_POLICY", { key: "flushPolicy", kinds: NOT_STREAM, read: readFlushPolicy }],
+  ["STORAGE_ID", { key: "storageId", kinds: NOT_STREAM, read: readStorage }],
+  [
+    "TTL_SECONDS",
+    {
+      key: "ttlSeconds",
+      kinds: ["stream"],
+      read: (setting) => ({ ttlSeconds: wholeFrom(setting, TTL_SECONDS_MAX) }),
+    },
+  ],
+  [
+    "ACCESS_LEVEL",
+    {
+      key: "accessLevel",
+      kinds: ["shared"],
+      read: (setting) => ({ accessLevel: wordFrom(setting, ACCESS_LEVELS) }),
+    },
+  ],
+  [
+    "DELETED_RETENTION_HOURS",
+    {
+      key: "deletedRetentionHours",
+      kinds: NOT_STREAM,
+      read: (setting) => ({ deletedRetentionHours: wholeFrom(setting, RETENTION_HOURS_MAX) }),
+    },
+  ],
+  [
+    "COMPRESSION",
+    {
+      key: "compression",
+      kinds: NOT_STREAM,
+      read: (setting) => ({ compression: wordFrom(setting, COMPRESSIONS) }),
+    },
+  ],
+]);
+
+const ACCESS_LEVELS: readonly AccessLevel[] = ["PUBLIC", "PRIVATE", "RESTRICTED", "DBA"];
+const COMPRESSIONS: readonly ("auto" | "none" | "zstd")[] = ["auto", "none", "zstd"];
+const KINDS: readonly TableKind[] = ["user", "shared", "stream"];
+
+function apply(
+  kind: TableKind,
+  current: TableOptions,
+  settings: readonly OptionSetting[],
+): TableOptions {
+  const parts = settings.map((setting) => ruleFor(kind, setting).read(setting));
+  return Object.assign({}, current, ...parts) as TableOptions;
+}
+
+function ruleFor(kind: TableKind, setting: Omit<OptionSetting, "value">): OptionRule {
+  const name = setting.name.toUpperCase();
+  const rule = RULES.get(name);
+  if (rule === undefined) {
+    throw new DatabaseError(
+      "INVALID_OPTION",
+      name === "TYPE"
+        ? "Cannot change TYPE: the kind of a table is fixed when it is created"
+        : `Cannot set option ${JSON.stringify(setting.name)}: it should be one of ${[...RULES.keys()].join(", ")}`,
+      at(setting),
+    );
+  }
+  if (!rule.kinds.includes(kind)) {
+    throw new DatabaseError(
+      "INVALID_OPTION",
+      `Cannot set ${name} on a ${kind.toUpperCase()} table: it belongs to ${rule.kinds.map((word) => word.toUpperCase()).join(" and ")} tables`,
+      at(setting),
+    );
+  }
+  return rule;
+}
+
+function refuseTwice(settings: readonly OptionSetting[]): void {
+  const seen = new Set<string>();
+  for (const setting of settings) {
+    const name = setting.name.toUpperCase();
+    if (seen.has(name)) {
+      throw new DatabaseError("INVALID_OPTION", `Cannot set ${name} twice`, at(setting));
+    }
+    seen.add(name);
+  }
+}
+
+function kindFrom(setting: OptionSetting): TableKind {
+  return wordFrom(setting, KINDS);
+}
+
+function readFlushPolicy(setting: OptionSetting): TableOptions {
+  const text = String(setting.value);
+  flushPolicyFrom(text, at(setting));
+  return { flushPolicy: text };
+}
+
+function readStorage(setting: OptionSetting): TableOptions {
+  if (setting.value === LOCAL_STORAGE) return { storageId: LOCAL_STORAGE };
+  throw new DatabaseError(
+    "OBJECT_NOT_FOUND",
+    `Cannot use storage ${JSON.stringify(setting.value)}: it does not exist`,
+    { ...at(setting), hint: `the storage of this server is '${LOCAL_STORAGE}'` },
+  );
+}
+
+/** One of a few words, in any case. */
+function wordFrom<Word extends string>(setting: OptionSetting, words: readonly Word[]): Word {
+  const given = String(setting.value).toLowerCase();
+  const word = words.find((candidate) => candidate.toLowerCase() === given);
+  if (word !== undefined) return word;
+  throw new DatabaseError(
+    "INVALID_OPTION",
+    `Cannot set ${setting.name.toUpperCase()} to ${JSON.stringify(setting.value)}: it should be one of ${words.map((candidate) => `'${candidate}'`).join(", ")}`,
+    at(setting),
+  );
+}
+
+/** A whole number from 1, also as text. */
+function wholeFrom(setting: OptionSetting, max: number): number {
+  const text = String(setting.value);
+  const value = /^\d{1,15}$/.test(text) ? Number(text) : 0;
+  if (value >= 1 && value <= max) return value;
+  throw new DatabaseError(
+    "INVALID_OPTION",
+    `Cannot set ${setting.name.toUpperCase()} to ${JSON.stringify(setting.value)}: it should be a whole number from 1 to ${max}`,
+    at(setting),
+  );
+}
+
+function at(setting: { position?: number } | undefined): ErrorDetails {
+  return setting?.position === undefined ? {} : { position: setting.position };
+}
