@@ -9,3 +9,4 @@ export {
   type SharedMessage,
   SubscriptionError,
 } from "./live.ts";
+export { type LiveLimits, LocalLiveEngine, type LocalLiveEngineOptions } from "./live_engine.ts";

@@ -1,0 +1,33 @@
+/**
+ * How much one turn may do, counted and not timed, so that a simulation repeats.
+ *
+ * One unit is about a microsecond: a version evaluated and made into a message, or a message sent.
+ */
+
+/** Versions that a filter looks at for one unit. */
+const SCANNED_PER_UNIT = 16;
+
+export class Budget {
+  #left: number;
+
+  constructor(units: number) {
+    this.#left = units;
+  }
+
+  /** Below 0 when the last thing done cost more than was left. */
+  get left(): number {
+    return this.#left;
+  }
+
+  get isSpent(): boolean {
+    return this.#left <= 0;
+  }
+
+  spend(units: number): void {
+    this.#left -= units;
+  }
+
+  spendScanned(rowCount: number): void {
+    this.#left -= 1 + rowCount / SCANNED_PER_UNIT;
+  }
+}

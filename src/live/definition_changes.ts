@@ -1,0 +1,103 @@
+/**
+ * What a changed definition does to a group: each of its subscribers is planned anew, as if it
+ * subscribed now. Who may no longer read, whose table is gone, or whose rows would look different,
+ * is told so; the others go on and notice nothing.
+ */
+import type { Principal } from "../auth/mod.ts";
+import type { ErrorMessage, SubscriptionSpec } from "../protocol/mod.ts";
+import type { LivePlan } from "../sql/mod.ts";
+import type { Group } from "./groups.ts";
+import { SubscriptionError } from "./live.ts";
+import { type EndCode, ending } from "./live_errors.ts";
+import type { Subscription } from "./subscription.ts";
+
+/** @throws {SubscriptionError} */
+type Planner = (principal: Principal, spec: SubscriptionSpec) => LivePlan;
+
+interface Outcomes {
+  readonly ended: readonly (readonly [Subscription, ErrorMessage])[];
+  /** The group's new plan; undefined when nobody is left. */
+  readonly plan: LivePlan | undefined;
+}
+
+export function definitionOutcomes(group: Group<Subscription>, planner: Planner): Outcomes {
+  const before = group.query.plan;
+  const ended: [Subscription, ErrorMessage][] = [];
+  const byPrincipal = new Map<string, LivePlan | SubscriptionError>();
+  let plan: LivePlan | undefined;
+  for (const subscription of group.members) {
+    const { principal, spec } = subscription;
+    // Members of a group ask the same, so the answer depends on who asks only.
+    const key = JSON.stringify([principal.userId, principal.role]);
+    let outcome = byPrincipal.get(key);
+    if (outcome === undefined) {
+      outcome = planned(planner, principal, spec);
+      byPrincipal.set(key, outcome);
+    }
+    const verdict =
+      outcome instanceof SubscriptionError
+        ? codeAfterRefusal(outcome.response.code)
+        : codeAfterPlanning(before, outcome);
+    if (verdict !== undefined) ended.push([subscription, told(subscription.id, verdict, before)]);
+    else if (!(outcome instanceof SubscriptionError)) plan = outcome;
+  }
+  return { ended, plan };
+}
+
+function planned(
+  planner: Planner,
+  principal: Principal,
+  spec: SubscriptionSpec,
+): LivePlan | SubscriptionError {
+  try {
+    return planner(principal, spec);
+  } catch (error) {
+    // A refusal is an answer here: it says how the subscription ends.
+    if (error instanceof SubscriptionError) return error;
+    throw error;
+  }
+}
+
+/** A query that was valid and is not any more names something that has changed. */
+function codeAfterRefusal(code: string): EndCode {
+  if (code === "NOT_FOUND" || code === "UNAUTHORIZED") return code;
+  return code === "SUBSCRIPTION_FAILED" ? code : "SCHEMA_CHANGED";
+}
+
+function codeAfterPlanning(before: LivePlan, after: LivePlan): EndCode | undefined {
+  if (after.tableId !== before.tableId) return "NOT_FOUND";
+  if (!after.mayRead()) return "UNAUTHORIZED";
+  if (after.owner !== before.owner) return "SCHEMA_CHANGED";
+  const isSame = hasSameFields(before, after) && hasSameNames(before, after);
+  return isSame ? undefined : "SCHEMA_CHANGED";
+}
+
+/** Whether rows look the same. Flags may differ: NOT NULL changes no row. */
+function hasSameFields(before: LivePlan, after: LivePlan): boolean {
+  if (before.fields.length !== after.fields.length) return false;
+  return before.fields.every((field, index) => {
+    const other = after.fields[index];
+    const isSameType = JSON.stringify(field.data_type) === JSON.stringify(other?.data_type);
+    return field.name === other?.name && isSameType;
+  });
+}
+
+/** A column dropped and added again has another id, and other values. */
+function hasSameNames(before: LivePlan, after: LivePlan): boolean {
+  const named = new Set(before.namedColumnIds);
+  return (
+    named.size === new Set(after.namedColumnIds).size &&
+    after.namedColumnIds.every((columnId) => named.has(columnId))
+  );
+}
+
+function told(subscriptionId: string, code: EndCode, { tableName }: LivePlan): ErrorMessage {
+  return ending(subscriptionId, code, WHY[code]?.(tableName) ?? `${tableName} was changed`);
+}
+
+const WHY: Partial<Record<EndCode, (tableName: string) => string>> = {
+  NOT_FOUND: (tableName) => `Table ${tableName} was dropped`,
+  UNAUTHORIZED: (tableName) => `Table ${tableName} may no longer be read`,
+  SCHEMA_CHANGED: (tableName) => `Table ${tableName} was altered; subscribe again`,
+  SUBSCRIPTION_FAILED: () => "The subscription failed on the server",
+};

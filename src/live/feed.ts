@@ -1,0 +1,263 @@
+/**
+ * The changes of one partition (the rows of one table that belong to one owner), read once for all
+ * groups that follow it.
+ *
+ * Invariants:
+ * - Every follower has been sent everything up to `position` and nothing above it.
+ * - While the feed is not marked, nothing of its partition lies between `position` and the visible
+ *   seq, so `position` may be moved there.
+ * - The batch columns are the union of what the following groups read.
+ */
+import { assert } from "../base/assert.ts";
+import type { Seq } from "../base/seq.ts";
+import type { LivePlan } from "../sql/mod.ts";
+import type { ChangeBatch, Store } from "../storage/mod.ts";
+import type { Budget } from "./budget.ts";
+import { type Follower, Group } from "./groups.ts";
+import { LiveQuery, takeChanges } from "./live_query.ts";
+import { PredicateIndex } from "./predicate_index.ts";
+
+/** Versions of one batch at most, and how many messages a batch should make. */
+const BATCH_ROWS_MAX = 512;
+const BATCH_MESSAGES_WANTED = 2048;
+
+export interface FeedOptions {
+  readonly store: Store;
+  readonly tableId: number;
+  readonly owner: number;
+  readonly frameBytesMax: number;
+}
+
+export class Feed<Member extends Follower> {
+  readonly tableId: number;
+  readonly owner: number;
+  readonly #store: Store;
+  readonly #frameBytesMax: number;
+  readonly #byFingerprint = new Map<string, Group<Member>>();
+  readonly #groups = new Set<Group<Member>>();
+  readonly #index = new PredicateIndex<Group<Member>>();
+  #columnIds: number[] = [];
+  /** How many following groups read each column. */
+  readonly #columnUses = new Map<number, number>();
+  #position: Seq;
+  #isMarked = false;
+  /** A batch is being delivered: its columns must stay where they are. */
+  #isReading = false;
+  #followerCount = 0;
+  /** Members that are ahead of the feed and wait until it has come as far. */
+  #ahead = new Set<Member>();
+  /** Messages that one version has made of late. */
+  #messagesPerVersion = 1;
+
+  constructor({ store, tableId, owner, frameBytesMax }: FeedOptions) {
+    this.tableId = tableId;
+    this.owner = owner;
+    this.#store = store;
+    this.#frameBytesMax = frameBytesMax;
+    this.#position = store.visibleSeq;
+  }
+
+  get position(): Seq {
+    if (!this.#isMarked) this.#position = this.#store.visibleSeq;
+    return this.#position;
+  }
+
+  get isEmpty(): boolean {
+    return this.#groups.size === 0;
+  }
+
+  get groups(): ReadonlySet<Group<Member>> {
+    return this.#groups;
+  }
+
+  /** The partition has changed. Returns whether there is anyone to tell. */
+  mark(): boolean {
+    if (this.#followerCount === 0) return false;
+    this.#isMarked = true;
+    return true;
+  }
+
+  /** Finds or makes the group of a plan. */
+  groupFor(plan: LivePlan): Group<Member> {
+    assert(plan.tableId === this.tableId, "a group is of the feed's table");
+    assert(plan.owner === this.owner, "a group is of the feed's owner");
+    let group = this.#byFingerprint.get(plan.fingerprint);
+    if (group === undefined) {
+      group = new Group(new LiveQuery(plan));
+      this.#byFingerprint.set(plan.fingerprint, group);
+      this.#groups.add(group);
+    }
+    return group;
+  }
+
+  /** Gives a group a new plan that makes the same rows. */
+  replan(group: Group<Member>, plan: LivePlan): void {
+    const isFollowing = group.followerCount > 0;
+    if (isFollowing) this.#stopReading(group);
+    this.#forgetFingerprint(group);
+    group.query = new LiveQuery(plan);
+    if (!this.#byFingerprint.has(plan.fingerprint)) {
+      this.#byFingerprint.set(plan.fingerprint, group);
+    }
+    if (isFollowing) this.#startReading(group);
+  }
+
+  /** A subscription that has everything up to `position` takes each change from now on. */
+  follow(group: Group<Member>, member: Member): void {
+    assert(!this.#isReading, "nobody joins in the middle of a batch");
+    if (group.followerCount === 0) this.#startReading(group);
+    group.follow(member);
+    this.#followerCount += 1;
+  }
+
+  unfollow(group: Group<Member>, member: Member): void {
+    group.unfollow(member);
+    this.#followerCount -= 1;
+    if (group.followerCount === 0) {
+      this.#stopReading(group);
+      this.#compactColumns();
+    }
+    if (this.#followerCount === 0) this.#isMarked = false;
+  }
+
+  /** A subscription is gone, and with the last one its group. */
+  leave(group: Group<Member>, member: Member): void {
+    this.#ahead.delete(member);
+    group.members.delete(member);
+    if (group.members.size > 0) return;
+    this.#groups.delete(group);
+    this.#forgetFingerprint(group);
+  }
+
+  /** Remembers a subscription that is ahead of the feed. */
+  waitFor(member: Member): void {
+    this.#ahead.add(member);
+  }
+
+  /** Those that waited, once the feed has come as far as anyone can be. */
+  takeWaiting(): ReadonlySet<Member> {
+    const waiting = this.#ahead;
+    if (waiting.size > 0) this.#ahead = new Set();
+    return waiting;
+  }
+
+  /**
+   * Reads on and delivers. Returns whether the feed has come to the visible seq; otherwise the
+   * budget was used up first.
+   */
+  advance(budget: Budget): boolean {
+    const upTo = this.#store.visibleSeq;
+    if (this.#followerCount > 0 && this.#position < upTo) {
+      try {
+        if (!this.#read(upTo, budget)) return false;
+      } catch (error) {
+        // Nobody who follows can be told what could not be read; the writer goes on.
+        for (const group of this.#followedGroups()) failAll(group, error);
+      }
+    }
+    this.#position = upTo;
+    this.#isMarked = false;
+    return true;
+  }
+
+  #read(upTo: Seq, budget: Budget): boolean {
+    const scan = this.#store.changes(this.tableId, {
+      owner: this.owner,
+      after: this.#position,
+      upTo,
+      columnIds: this.#columnIds,
+      batchRows: this.#batchRows(),
+    });
+    this.#isReading = true;
+    try {
+      for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
+        const sentCount = this.#deliver(batch);
+        const perVersion = sentCount / batch.rowCount;
+        this.#messagesPerVersion += (perVersion - this.#messagesPerVersion) / 4;
+        const lastSeq = (batch.seqs[batch.rowCount - 1] ?? 0) as Seq;
+        assert(lastSeq > this.#position, "changes ascend by seq");
+        assert(lastSeq <= upTo, "nothing above the visible seq is delivered");
+        this.#position = lastSeq;
+        budget.spend(batch.rowCount + sentCount);
+        if (budget.isSpent && lastSeq < upTo) return false;
+      }
+      return true;
+    } finally {
+      this.#isReading = false;
+      scan.close();
+    }
+  }
+
+  /** A batch makes about as many messages as a turn may send. */
+  #batchRows(): number {
+    const wanted = Math.floor(BATCH_MESSAGES_WANTED / Math.max(1, this.#messagesPerVersion));
+    return Math.min(BATCH_ROWS_MAX, Math.max(1, wanted));
+  }
+
+  #deliver(batch: ChangeBatch): number {
+    let sentCount = 0;
+    for (const group of this.#index.always) {
+      sentCount += this.#deliverTo(group, batch, undefined);
+    }
+    for (const [group, rows] of this.#index.candidates(batch, this.#columnIds)) {
+      sentCount += this.#deliverTo(group, batch, rows);
+    }
+    return sentCount;
+  }
+
+  /** Delivers the given rows of a batch, or all. What fails ends this group and no other. */
+  #deliverTo(group: Group<Member>, batch: ChangeBatch, rows: number[] | undefined): number {
+    try {
+      const isWhole = rows === undefined || rows.length === batch.rowCount;
+      const part = isWhole
+        ? batch
+        : takeChanges(batch, { rows: Uint32Array.from(rows), count: rows.length });
+      const changes = group.query.changesOf(part, group.sources);
+      return changes.length === 0 ? 0 : group.deliver(changes, this.#position, this.#frameBytesMax);
+    } catch (error) {
+      failAll(group, error);
+      return 0;
+    }
+  }
+
+  #startReading(group: Group<Member>): void {
+    for (const columnId of group.query.storedColumnIds) {
+      const uses = this.#columnUses.get(columnId) ?? 0;
+      this.#columnUses.set(columnId, uses + 1);
+      if (uses === 0 && !this.#columnIds.includes(columnId)) this.#columnIds.push(columnId);
+    }
+    group.sources = group.query.sourcesIn(this.#columnIds);
+    this.#index.add(group);
+  }
+
+  #stopReading(group: Group<Member>): void {
+    this.#index.remove(group);
+    for (const columnId of group.query.storedColumnIds) {
+      const uses = this.#columnUses.get(columnId) ?? 0;
+      assert(uses > 0, "a column that is let go was read");
+      if (uses > 1) this.#columnUses.set(columnId, uses - 1);
+      else this.#columnUses.delete(columnId);
+    }
+  }
+
+  /** Moving columns means finding them again in every group, so it waits until it pays. */
+  #compactColumns(): void {
+    if (this.#isReading || this.#columnIds.length <= 2 * this.#columnUses.size) return;
+    this.#columnIds = [...this.#columnUses.keys()];
+    for (const group of this.#followedGroups())
+      group.sources = group.query.sourcesIn(this.#columnIds);
+  }
+
+  #followedGroups(): Group<Member>[] {
+    return [...this.#groups].filter((group) => group.followerCount > 0);
+  }
+
+  #forgetFingerprint(group: Group<Member>): void {
+    const { fingerprint } = group.query.plan;
+    if (this.#byFingerprint.get(fingerprint) === group) this.#byFingerprint.delete(fingerprint);
+  }
+}
+
+function failAll<Member extends Follower>(group: Group<Member>, error: unknown): void {
+  for (const follower of group.followers()) follower.fail(error);
+}

@@ -1,0 +1,299 @@
+/**
+ * The live engine: opens, counts and ends subscriptions, and wakes them when the store moves.
+ *
+ *     LocalLiveEngine ── Feed (one a partition) ── Group (one a query) ── Subscription
+ *                    └── Pump (when)
+ *
+ * Invariants: a feed exists while it has groups, a group while it has members; every open
+ * subscription is counted once for its user, once for its outlet, and is in one group.
+ */
+
+import type { Principal } from "../auth/mod.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { Random } from "../base/random.ts";
+import type { Seq } from "../base/seq.ts";
+import type { SubscriptionSpec } from "../protocol/mod.ts";
+import type { LivePlan, SqlEngine } from "../sql/mod.ts";
+import type { ChangedPartition, Store } from "../storage/mod.ts";
+import { definitionOutcomes } from "./definition_changes.ts";
+import { Feed } from "./feed.ts";
+import {
+  type LiveEngine,
+  type LiveInfo,
+  type LiveSink,
+  type LiveSubscription,
+  SubscriptionError,
+} from "./live.ts";
+import { ending, endingFor, resumeExpired } from "./live_errors.ts";
+import type { Loader } from "./loader.ts";
+import { Outlet } from "./outlet.ts";
+import { Pump } from "./pump.ts";
+import { ReplayReader } from "./replay_reader.ts";
+import { SnapshotReader } from "./snapshot_reader.ts";
+import {
+  checkSubscriptionId,
+  invalidResume,
+  parametersFromSpec,
+  type Start,
+  type Wanted,
+  wantedFromSpec,
+} from "./subscribe_options.ts";
+import { Subscription, type SubscriptionHost } from "./subscription.ts";
+
+/** Bounds of the live engine: the keys of `limits` and `websocket` that concern it. */
+export interface LiveLimits {
+  /** 0 for no bound. */
+  readonly subscriptionsPerUser: number;
+  readonly subscriptionsPerConnection: number;
+  readonly batchSizeDefault: number;
+  readonly batchSizeMax: number;
+  readonly frameBytesMax: number;
+  /** How long a loading subscription may ask for nothing. */
+  readonly loadingTimeoutMs: number;
+  /** `change` messages after which a replay closes its loading phase. */
+  readonly replayChangesMax: number;
+}
+
+export interface LocalLiveEngineOptions {
+  /** Its `onVisible` is taken. */
+  readonly store: Store;
+  readonly sql: Pick<SqlEngine, "planLive">;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  readonly limits: LiveLimits;
+}
+
+type LocalFeed = Feed<Subscription>;
+
+export class LocalLiveEngine implements LiveEngine {
+  readonly #store: Store;
+  readonly #sql: Pick<SqlEngine, "planLive">;
+  readonly #random: Random;
+  readonly #limits: LiveLimits;
+  readonly #pump: Pump<Subscription>;
+  readonly #host: SubscriptionHost;
+  readonly #feeds = new Map<number, Map<number, LocalFeed>>();
+  readonly #subscriptions = new Map<string, Subscription>();
+  readonly #countByUser = new Map<string, number>();
+  readonly #outlets = new Map<LiveSink, Outlet<Subscription>>();
+  #isShutDown = false;
+
+  constructor({ store, sql, clock, random, log, limits }: LocalLiveEngineOptions) {
+    this.#store = store;
+    this.#sql = sql;
+    this.#random = random;
+    this.#limits = limits;
+    this.#pump = new Pump(clock);
+    this.#host = {
+      store,
+      clock,
+      log,
+      frameBytesMax: limits.frameBytesMax,
+      loadingTimeoutMs: limits.loadingTimeoutMs,
+      run: (subscription) => this.#pump.run(subscription),
+      enqueue: (subscription) => this.#pump.enqueue(subscription),
+      forget: (subscription) => this.#forget(subscription),
+    };
+    store.onVisible = (changed) => this.#wake(changed);
+  }
+
+  subscribe(options: {
+    principal: Principal;
+    spec: SubscriptionSpec;
+    sink: LiveSink;
+    connectionId: string;
+  }): LiveSubscription {
+    const { principal, spec, sink, connectionId } = options;
+    checkSubscriptionId(spec.id);
+    if (this.#isShutDown) throw refusal(spec.id, "SHUTTING_DOWN", "The server is shutting down");
+    const wanted = wantedFromSpec(spec, this.#limits);
+    const outlet = this.#outlets.get(sink) ?? new Outlet<Subscription>(sink, connectionId);
+    this.#checkLimits(spec.id, principal.userId, outlet);
+    const plan = this.#plan(principal, spec);
+    const start = this.#effectiveStart(wanted.start, plan, spec.id);
+    const boundary = this.#store.visibleSeq;
+    const feed = this.#feedFor(plan);
+    const subscription = new Subscription({
+      host: this.#host,
+      liveId: this.#newLiveId(),
+      spec,
+      principal,
+      outlet,
+      feed,
+      group: feed.groupFor(plan),
+      position: firstPosition(start, boundary),
+    });
+    this.#remember(subscription);
+    subscription.start(this.#loaderFor(start, { wanted, boundary, subscription }));
+    return subscription;
+  }
+
+  countOfUser(userId: string): number {
+    return this.#countByUser.get(userId) ?? 0;
+  }
+
+  subscriptions(): readonly LiveInfo[] {
+    return [...this.#subscriptions.values()].map((subscription) => subscription.info());
+  }
+
+  kill(liveId: string): boolean {
+    const subscription = this.#subscriptions.get(liveId);
+    if (subscription === undefined) return false;
+    const message = "The subscription was ended by KILL LIVE QUERY";
+    subscription.end(ending(subscription.id, "KILLED", message));
+    return true;
+  }
+
+  shutdown(): void {
+    this.#isShutDown = true;
+    for (const subscription of this.#subscriptions.values()) {
+      subscription.end(ending(subscription.id, "SHUTTING_DOWN", "The server is shutting down"));
+    }
+  }
+
+  /**
+   * A table was altered or dropped, or who may read it changed: ends the subscriptions that do not
+   * survive it, and plans the others anew. Call it after the catalog and the store have changed.
+   */
+  tableChanged(tableId: number): void {
+    for (const feed of this.#feeds.get(tableId)?.values() ?? []) {
+      for (const group of feed.groups) {
+        const { ended, plan } = definitionOutcomes(group, (principal, spec) =>
+          this.#plan(principal, spec),
+        );
+        for (const [subscription, message] of ended) subscription.end(message);
+        if (plan !== undefined) feed.replan(group, plan);
+      }
+    }
+  }
+
+  #wake(changed: readonly ChangedPartition[]): void {
+    if (this.#feeds.size === 0) return;
+    for (const { tableId, owner } of changed) {
+      const feed = this.#feeds.get(tableId)?.get(owner);
+      if (feed?.mark() === true) this.#pump.mark(feed);
+    }
+  }
+
+  #checkLimits(id: string, userId: string, outlet: Outlet<Subscription>): void {
+    const { subscriptionsPerUser, subscriptionsPerConnection } = this.#limits;
+    const code = "SUBSCRIPTION_LIMIT_EXCEEDED";
+    if (subscriptionsPerUser > 0 && this.countOfUser(userId) >= subscriptionsPerUser) {
+      const what = `a user may have ${subscriptionsPerUser} subscriptions`;
+      throw refusal(id, code, `Cannot subscribe "${id}": ${what}`);
+    }
+    if (outlet.subscriptionCount >= subscriptionsPerConnection) {
+      const what = `a connection may have ${subscriptionsPerConnection} subscriptions`;
+      throw refusal(id, code, `Cannot subscribe "${id}": ${what}`);
+    }
+  }
+
+  /** @throws {SubscriptionError} */
+  #plan(principal: Principal, spec: SubscriptionSpec): LivePlan {
+    try {
+      return this.#sql.planLive(principal, {
+        sql: spec.sql,
+        params: parametersFromSpec(spec.params),
+        ...(spec.namespace_id === undefined ? {} : { namespace: spec.namespace_id }),
+      });
+    } catch (error) {
+      throw new SubscriptionError(endingFor(spec.id, error, "planning"));
+    }
+  }
+
+  /** Checks a position against history; a client that holds nothing may get a snapshot instead. */
+  #effectiveStart(start: Start, { tableId, owner }: LivePlan, id: string): Start {
+    if (start.kind !== "resume") return start;
+    const earliestSeq = this.#store.earliestSeq(tableId, owner);
+    if (start.position === 0) {
+      return earliestSeq === 0 ? start : { kind: "snapshot", lastRows: undefined };
+    }
+    if (start.position > this.#store.visibleSeq) throw invalidResume(id);
+    if (start.position < earliestSeq) {
+      throw new SubscriptionError(endingFor(id, resumeExpired(earliestSeq), "planning"));
+    }
+    return start;
+  }
+
+  #loaderFor(
+    start: Start,
+    options: { wanted: Wanted; boundary: Seq; subscription: Subscription },
+  ): Loader | undefined {
+    const { wanted, boundary, subscription } = options;
+    const reading = {
+      store: this.#store,
+      query: () => subscription.group.query,
+      boundary,
+      batchSize: wanted.batchSize,
+      frameBytesMax: this.#limits.frameBytesMax,
+    };
+    switch (start.kind) {
+      case "live":
+        return undefined;
+      case "snapshot":
+        return new SnapshotReader({ ...reading, lastRows: start.lastRows });
+      case "resume":
+        return new ReplayReader({
+          ...reading,
+          mode: start.mode,
+          position: start.position,
+          changesMax: this.#limits.replayChangesMax,
+        });
+    }
+  }
+
+  #feedFor({ tableId, owner }: LivePlan): LocalFeed {
+    let byOwner = this.#feeds.get(tableId);
+    if (byOwner === undefined) this.#feeds.set(tableId, (byOwner = new Map()));
+    let feed = byOwner.get(owner);
+    if (feed === undefined) {
+      const { frameBytesMax } = this.#limits;
+      feed = new Feed({ store: this.#store, tableId, owner, frameBytesMax });
+      byOwner.set(owner, feed);
+    }
+    return feed;
+  }
+
+  #remember(subscription: Subscription): void {
+    const { liveId, outlet, principal } = subscription;
+    this.#subscriptions.set(liveId, subscription);
+    this.#countByUser.set(principal.userId, this.countOfUser(principal.userId) + 1);
+    outlet.subscriptionCount += 1;
+    this.#outlets.set(outlet.sink, outlet);
+  }
+
+  #forget(subscription: Subscription): void {
+    const { liveId, outlet, principal, feed } = subscription;
+    this.#pump.forget(subscription);
+    this.#subscriptions.delete(liveId);
+    const count = this.countOfUser(principal.userId) - 1;
+    if (count > 0) this.#countByUser.set(principal.userId, count);
+    else this.#countByUser.delete(principal.userId);
+    outlet.subscriptionCount -= 1;
+    if (outlet.subscriptionCount === 0) this.#outlets.delete(outlet.sink);
+    if (!feed.isEmpty) return;
+    const byOwner = this.#feeds.get(feed.tableId);
+    if (byOwner?.get(feed.owner) === feed) byOwner.delete(feed.owner);
+    if (byOwner?.size === 0) this.#feeds.delete(feed.tableId);
+  }
+
+  #newLiveId(): string {
+    return Buffer.from(this.#random.bytes(8)).toString("hex");
+  }
+}
+
+/** What a subscription may be told to hold before anything was sent. */
+function firstPosition(start: Start, boundary: Seq): Seq | undefined {
+  if (start.kind === "live") return boundary;
+  return start.kind === "resume" ? start.position : undefined;
+}
+
+function refusal(
+  id: string,
+  code: "SHUTTING_DOWN" | "SUBSCRIPTION_LIMIT_EXCEEDED",
+  message: string,
+): SubscriptionError {
+  return new SubscriptionError(ending(id, code, message));
+}

@@ -1,0 +1,140 @@
+/**
+ * How a subscription is refused or ended: from what went wrong to the code of wire.md 9.11.
+ *
+ * The table is total, so a new condition forces a decision here.
+ */
+import { AssertionError } from "../base/assert.ts";
+import { type Condition, CorruptionError, DatabaseError } from "../base/errors.ts";
+import type { ErrorMessage } from "../protocol/mod.ts";
+import { SubscriptionError } from "./live.ts";
+
+export type EndCode =
+  | "SUBSCRIPTION_LIMIT_EXCEEDED"
+  | "INVALID_OPTIONS"
+  | "INVALID_SQL"
+  | "UNSUPPORTED"
+  | "INVALID_PARAMETER"
+  | "NOT_FOUND"
+  | "UNAUTHORIZED"
+  | "INVALID_RESUME"
+  | "RESUME_EXPIRED"
+  | "SCHEMA_CHANGED"
+  | "KILLED"
+  | "SUBSCRIPTION_FAILED"
+  | "CONVERSION_ERROR"
+  | "SHUTTING_DOWN";
+
+type Stage = "planning" | "reading";
+
+/** What each condition means while a query is planned. */
+const PLANNING_CODES: Record<Condition, EndCode> = {
+  EMPTY_SQL: "INVALID_SQL",
+  BATCH_PARSE_ERROR: "INVALID_SQL",
+  INVALID_SQL: "INVALID_SQL",
+  INVALID_INPUT: "INVALID_SQL",
+  UNSUPPORTED_FEATURE: "UNSUPPORTED",
+  INVALID_PARAMETER: "INVALID_PARAMETER",
+  PARAMS_WITH_BATCH: "INVALID_PARAMETER",
+  INVALID_NAME: "INVALID_SQL",
+  RESERVED_NAME: "INVALID_SQL",
+  INVALID_DEFINITION: "INVALID_SQL",
+  INVALID_OPTION: "INVALID_SQL",
+  INVALID_QUERY: "INVALID_SQL",
+  AMBIGUOUS_COLUMN: "INVALID_SQL",
+  NAMESPACE_NOT_FOUND: "NOT_FOUND",
+  TABLE_NOT_FOUND: "NOT_FOUND",
+  COLUMN_NOT_FOUND: "INVALID_SQL",
+  FUNCTION_NOT_FOUND: "INVALID_SQL",
+  USER_NOT_FOUND: "INVALID_SQL",
+  OBJECT_NOT_FOUND: "NOT_FOUND",
+  ALREADY_EXISTS: "INVALID_SQL",
+  DEPENDENT_OBJECTS: "INVALID_SQL",
+  TYPE_MISMATCH: "INVALID_SQL",
+  UNSUPPORTED_TYPE: "INVALID_SQL",
+  INVALID_VALUE: "INVALID_SQL",
+  VALUE_TOO_LONG: "INVALID_SQL",
+  ROW_TOO_LARGE: "INVALID_SQL",
+  VALUE_OUT_OF_RANGE: "INVALID_SQL",
+  DIVISION_BY_ZERO: "INVALID_SQL",
+  DIMENSION_MISMATCH: "INVALID_SQL",
+  NOT_NULL_VIOLATION: "INVALID_SQL",
+  CHECK_VIOLATION: "INVALID_SQL",
+  DUPLICATE_KEY: "INVALID_SQL",
+  CARDINALITY_VIOLATION: "INVALID_SQL",
+  INVALID_OPERATION: "INVALID_SQL",
+  READ_ONLY_OBJECT: "INVALID_SQL",
+  SYSTEM_COLUMN: "INVALID_SQL",
+  SHARED_IMPERSONATION: "UNAUTHORIZED",
+  MANAGED_BY_CONFIG: "INVALID_SQL",
+  WHERE_REQUIRED: "INVALID_SQL",
+  PERMISSION_DENIED: "UNAUTHORIZED",
+  WEAK_PASSWORD: "INVALID_SQL",
+  TRANSACTION_OPEN: "INVALID_SQL",
+  TRANSACTION_REQUIRED: "INVALID_SQL",
+  INVALID_TRANSACTION_STATE: "INVALID_SQL",
+  TRANSACTION_LIMIT: "INVALID_SQL",
+  SERIALIZATION_FAILURE: "SUBSCRIPTION_FAILED",
+  LIMIT_EXCEEDED: "INVALID_SQL",
+  MEMORY_EXCEEDED: "SUBSCRIPTION_FAILED",
+  RESULT_TOO_LARGE: "SUBSCRIPTION_FAILED",
+  STATEMENT_TIMEOUT: "SUBSCRIPTION_FAILED",
+  CANCELLED: "SUBSCRIPTION_FAILED",
+  MISSING_FILE: "INVALID_SQL",
+  EXTRA_FILE: "INVALID_SQL",
+  FILE_TOO_LARGE: "INVALID_SQL",
+  TOO_MANY_FILES: "INVALID_SQL",
+  INVALID_MIME_TYPE: "INVALID_SQL",
+  FILE_NOT_FOUND: "INVALID_SQL",
+  RESUME_EXPIRED: "RESUME_EXPIRED",
+  INVALID_RESUME: "INVALID_RESUME",
+  DISK_FULL: "SUBSCRIPTION_FAILED",
+  STORAGE_UNAVAILABLE: "SUBSCRIPTION_FAILED",
+  DATA_DAMAGED: "SUBSCRIPTION_FAILED",
+  COMMIT_UNKNOWN: "SUBSCRIPTION_FAILED",
+  INTERNAL_ERROR: "SUBSCRIPTION_FAILED",
+};
+
+/** The same while rows are read: what an expression raises on a row is a conversion error. */
+function readingCode(condition: Condition): EndCode {
+  if (condition === "TABLE_NOT_FOUND" || condition === "NAMESPACE_NOT_FOUND") return "NOT_FOUND";
+  const code = PLANNING_CODES[condition];
+  return code === "INVALID_SQL" || code === "UNSUPPORTED" ? "CONVERSION_ERROR" : code;
+}
+
+/** The message that ends a subscription. */
+export function ending(
+  subscriptionId: string,
+  code: EndCode,
+  message: string,
+): ErrorMessage & { ended: true } {
+  return { type: "error", subscription_id: subscriptionId, code, message, ended: true };
+}
+
+/** What a failure means to a subscription. @throws {AssertionError} A bug is not answered. */
+export function endingFor(subscriptionId: string, error: unknown, stage: Stage): ErrorMessage {
+  if (error instanceof AssertionError) throw error;
+  if (error instanceof SubscriptionError) return error.response;
+  if (error instanceof CorruptionError) {
+    return ending(subscriptionId, "SUBSCRIPTION_FAILED", "Stored data of this table is damaged");
+  }
+  if (!(error instanceof DatabaseError)) {
+    return ending(subscriptionId, "SUBSCRIPTION_FAILED", "The subscription failed on the server");
+  }
+  const { condition, message, position, hint, earliestSeq } = error;
+  const code = stage === "planning" ? PLANNING_CODES[condition] : readingCode(condition);
+  return {
+    ...ending(subscriptionId, code, message),
+    ...(position === undefined ? {} : { position }),
+    ...(hint === undefined ? {} : { hint }),
+    ...(earliestSeq === undefined ? {} : { earliest_seq: earliestSeq }),
+  };
+}
+
+/** The failure of a position that history no longer covers. */
+export function resumeExpired(earliestSeq: number): DatabaseError {
+  return new DatabaseError(
+    "RESUME_EXPIRED",
+    `History up to ${earliestSeq} is gone; subscribe without from_seq_id`,
+    { earliestSeq },
+  );
+}

@@ -1,0 +1,367 @@
+/**
+ * A planned live query at work: which versions match, and what their rows look like on the wire.
+ *
+ * Snapshot, replay and live deliveries all end here, so a row is in the result by one filter and
+ * looks one way. A projection is evaluated on rows that match only: `WHERE b <> 0` protects
+ * `10 / b`. Invariant: a filter never sees a row that is not there, so it cannot raise on one.
+ */
+import { assert, defined } from "../base/assert.ts";
+import type { Seq } from "../base/seq.ts";
+import type { Cell, CellObject } from "../protocol/mod.ts";
+import type { LivePlan } from "../sql/mod.ts";
+import { type ChangeBatch, DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../storage/mod.ts";
+import {
+  type Batch,
+  cellMakerFor,
+  constVector,
+  type DataType,
+  type Selection,
+  take,
+  type Value,
+  type Vector,
+  valueAt,
+} from "../types/mod.ts";
+
+export type ChangeType = "insert" | "update" | "delete";
+
+/** One version that changes the result, as the change matrix says. */
+export interface LiveChange {
+  readonly type: ChangeType;
+  readonly seq: Seq;
+  readonly commitSeq: number;
+  /** Seq of the replaced version, 0 for none. */
+  readonly prev: number;
+  /** The full row; undefined for a delete. */
+  readonly row: CellObject | undefined;
+  /** What travels as the old values; undefined for an insert. */
+  readonly old: CellObject | undefined;
+}
+
+/**
+ * Where each column of a plan is found in a change batch: an index into its columns, or
+ * SEQ_SOURCE or DELETED_SOURCE.
+ */
+export type Sources = Int32Array;
+
+const SEQ_SOURCE = -1;
+const DELETED_SOURCE = -2;
+
+/** Types whose values are cells as they are, but for whole numbers beyond 2^53. */
+const PLAIN_KINDS: ReadonlySet<DataType["kind"]> = new Set([
+  "boolean",
+  "smallint",
+  "int",
+  "bigint",
+  "double",
+  "text",
+  "timestamp",
+  "datetime",
+  "date",
+  "time",
+  "uuid",
+]);
+
+interface FieldWriter {
+  readonly name: string;
+  /** Values of numbers, texts and booleans are their own cells. */
+  readonly isPlain: boolean;
+  readonly toCell: (value: Value) => unknown;
+}
+
+type MutableRow = Record<string, Cell>;
+
+export class LiveQuery {
+  readonly plan: LivePlan;
+  /** The plan's columns that are stored, each once: what to ask the store for. */
+  readonly storedColumnIds: readonly number[];
+  /** Sources in a batch that holds exactly `storedColumnIds`. */
+  readonly ownSources: Sources;
+  readonly #fields: readonly FieldWriter[];
+  readonly #seqName: string;
+
+  constructor(plan: LivePlan) {
+    assert(plan.fields.length === plan.projections.length, "every field has a projection");
+    this.plan = plan;
+    this.storedColumnIds = [...new Set(plan.columnIds.filter((columnId) => columnId > 0))];
+    this.ownSources = this.sourcesIn(this.storedColumnIds);
+    this.#fields = plan.fields.map((field, index) => {
+      const type = defined(plan.fieldTypes[index], "every field has a type");
+      return { name: field.name, isPlain: PLAIN_KINDS.has(type.kind), toCell: cellMakerFor(type) };
+    });
+    this.#seqName = defined(this.#fields[plan.seqFieldIndex], "_seq is a field").name;
+  }
+
+  /** Finds the plan's columns in batches that hold `columnIds`. */
+  sourcesIn(columnIds: readonly number[]): Sources {
+    return Int32Array.from(this.plan.columnIds, (columnId) => {
+      if (columnId === SEQ_COLUMN_ID) return SEQ_SOURCE;
+      if (columnId === DELETED_COLUMN_ID) return DELETED_SOURCE;
+      const index = columnIds.indexOf(columnId);
+      assert(index >= 0, "a batch holds the columns that the plan reads");
+      return index;
+    });
+  }
+
+  /** The new versions of a change batch as the plan reads them. Aliases the batch. */
+  newSide(batch: ChangeBatch, sources: Sources): Batch {
+    const columns: Vector[] = [];
+    for (const source of sources) {
+      if (source >= 0) columns.push(columnAt(batch.columns, source));
+      else if (source === SEQ_SOURCE) columns.push(seqVector(batch.seqs, batch.rowCount));
+      else columns.push(deletedVector(batch));
+    }
+    return { rowCount: batch.rowCount, columns };
+  }
+
+  /** The replaced versions of a change batch; rows without `hasOld` must not be looked at. */
+  oldSide(batch: ChangeBatch, sources: Sources): Batch {
+    const columns: Vector[] = [];
+    for (const source of sources) {
+      if (source >= 0) columns.push(columnAt(batch.oldColumns, source));
+      else if (source === SEQ_SOURCE) columns.push(seqVector(batch.prevs, batch.rowCount));
+      else columns.push(constVector(false, batch.rowCount));
+    }
+    return { rowCount: batch.rowCount, columns };
+  }
+
+  /**
+   * Marks the rows that the filter keeps.
+   *
+   * @param eligible 1 for the rows that may be looked at; undefined for all of them.
+   * @returns 1 a kept row, of its own.
+   */
+  matches(batch: Batch, eligible: Uint8Array | undefined): Uint8Array {
+    const filter = this.plan.filter;
+    const flags = new Uint8Array(batch.rowCount);
+    const chosen = eligible === undefined ? undefined : selectionOf(eligible, batch.rowCount);
+    if (chosen === undefined || chosen.count === batch.rowCount) {
+      if (filter === undefined) return flags.fill(1);
+      markTrue(filter.evaluate(batch), flags, undefined);
+    } else if (chosen.count > 0) {
+      if (filter === undefined) for (let i = 0; i < chosen.count; i += 1) flags[at(chosen, i)] = 1;
+      else markTrue(filter.evaluate(takeBatch(batch, chosen)), flags, chosen);
+    }
+    return flags;
+  }
+
+  /** Makes the wire rows of the chosen rows, in their order; undefined chooses all. */
+  project(batch: Batch, chosen: Selection | undefined): MutableRow[] {
+    const isWhole = chosen === undefined || chosen.count === batch.rowCount;
+    const source = isWhole ? batch : takeBatch(batch, chosen);
+    const rows: MutableRow[] = [];
+    if (source.rowCount === 0) return rows;
+    for (let i = 0; i < source.rowCount; i += 1) rows.push({});
+    const projections = this.plan.projections;
+    for (let index = 0; index < projections.length; index += 1) {
+      const projection = projections[index];
+      const field = this.#fields[index];
+      assert(projection !== undefined, "every field has a projection");
+      assert(field !== undefined, "every projection has a field");
+      fillField(rows, field, projection.evaluate(source));
+    }
+    return rows;
+  }
+
+  /** What a change batch does to the result, in its order; versions that do nothing are left out. */
+  changesOf(batch: ChangeBatch, sources: Sources): LiveChange[] {
+    const { rowCount } = batch;
+    if (rowCount === 1) return this.#changesOfOne(batch, sources);
+    const newSide = this.newSide(batch, sources);
+    const oldSide = this.oldSide(batch, sources);
+    const isNew = this.matches(newSide, inverted(batch.deleted, rowCount));
+    const isOld = this.matches(oldSide, batch.hasOld);
+    const newChosen = selectionOf(isNew, rowCount);
+    const oldChosen = selectionOf(isOld, rowCount);
+    if (newChosen.count === 0 && oldChosen.count === 0) return [];
+    const newRows = this.project(newSide, newChosen);
+    const oldRows = this.project(oldSide, oldChosen);
+    const changes: LiveChange[] = [];
+    let newIndex = 0;
+    let oldIndex = 0;
+    for (let row = 0; row < rowCount; row += 1) {
+      const newRow = isNew[row] === 1 ? newRows[newIndex++] : undefined;
+      const oldRow = isOld[row] === 1 ? oldRows[oldIndex++] : undefined;
+      if (newRow !== undefined || oldRow !== undefined) {
+        changes.push(this.changeAt(batch, row, { newRow, oldRow }));
+      }
+    }
+    return changes;
+  }
+
+  /** The same for a batch of one version, which most wakes are: no flags, no selections. */
+  #changesOfOne(batch: ChangeBatch, sources: Sources): LiveChange[] {
+    const newSide = batch.deleted[0] === 1 ? undefined : this.newSide(batch, sources);
+    const oldSide = batch.hasOld[0] === 1 ? this.oldSide(batch, sources) : undefined;
+    const isNew = newSide !== undefined && this.#isKept(newSide);
+    const isOld = oldSide !== undefined && this.#isKept(oldSide);
+    if (!isNew && !isOld) return [];
+    const newRow = isNew ? this.project(newSide, undefined)[0] : undefined;
+    const oldRow = isOld ? this.project(oldSide, undefined)[0] : undefined;
+    return [this.changeAt(batch, 0, { newRow, oldRow })];
+  }
+
+  /** Whether the filter keeps the only row of a batch. */
+  #isKept(batch: Batch): boolean {
+    const filter = this.plan.filter;
+    return filter === undefined || valueAt(filter.evaluate(batch), 0) === true;
+  }
+
+  /** Puts one change together from the rows before and after; at least one is there. Owns both. */
+  changeAt(
+    batch: ChangeBatch,
+    row: number,
+    { newRow, oldRow }: { newRow: MutableRow | undefined; oldRow: MutableRow | undefined },
+  ): LiveChange {
+    const seq = (batch.seqs[row] ?? 0) as Seq;
+    const commitSeq = batch.commitSeqs[row] ?? 0;
+    const prev = batch.prevs[row] ?? 0;
+    assert(commitSeq >= seq, "a commit ends at or after its versions");
+    if (newRow === undefined) {
+      assert(oldRow !== undefined, "a change has a row before or after");
+      oldRow[this.#seqName] = seq;
+      oldRow["_deleted"] = true;
+      return { type: "delete", seq, commitSeq, prev, row: undefined, old: oldRow };
+    }
+    if (oldRow === undefined) {
+      return { type: "insert", seq, commitSeq, prev, row: newRow, old: undefined };
+    }
+    const old = this.#changedCells(oldRow, newRow);
+    return { type: "update", seq, commitSeq, prev, row: newRow, old };
+  }
+
+  /** The old values of an update: primary key, `_seq`, and what differs. */
+  #changedCells(oldRow: CellObject, newRow: CellObject): CellObject {
+    const changed: MutableRow = {};
+    const { keyFieldIndexes, seqFieldIndex } = this.plan;
+    for (let index = 0; index < this.#fields.length; index += 1) {
+      const { name } = defined(this.#fields[index], "every index has a field");
+      const cell = oldRow[name] ?? null;
+      const isWanted = index === seqFieldIndex || keyFieldIndexes.includes(index);
+      if (isWanted || !isSameCell(cell, newRow[name] ?? null)) setCell(changed, name, cell);
+    }
+    return changed;
+  }
+}
+
+/** The chosen rows of every column. */
+function takeBatch(batch: Batch, chosen: Selection): Batch {
+  return { rowCount: chosen.count, columns: batch.columns.map((column) => take(column, chosen)) };
+}
+
+/** The rows whose flag is 1. */
+export function selectionOf(flags: Uint8Array, rowCount: number): Selection {
+  let count = 0;
+  for (let row = 0; row < rowCount; row += 1) count += flags[row] ?? 0;
+  const rows = new Uint32Array(count);
+  let next = 0;
+  for (let row = 0; next < count; row += 1) if (flags[row] === 1) rows[next++] = row;
+  return { rows, count };
+}
+
+/** Some rows of a change batch, with all their columns. */
+export function takeChanges(batch: ChangeBatch, chosen: Selection): ChangeBatch {
+  const { rows, count } = chosen;
+  const seqs = new Float64Array(count);
+  const commitSeqs = new Float64Array(count);
+  const prevs = new Float64Array(count);
+  const deleted = new Uint8Array(count);
+  const hasOld = new Uint8Array(count);
+  for (let i = 0; i < count; i += 1) {
+    const row = rows[i] ?? 0;
+    seqs[i] = batch.seqs[row] ?? 0;
+    commitSeqs[i] = batch.commitSeqs[row] ?? 0;
+    prevs[i] = batch.prevs[row] ?? 0;
+    deleted[i] = batch.deleted[row] ?? 0;
+    hasOld[i] = batch.hasOld[row] ?? 0;
+  }
+  const columns = batch.columns.map((column) => take(column, chosen));
+  const oldColumns = batch.oldColumns.map((column) => take(column, chosen));
+  return { rowCount: count, seqs, commitSeqs, prevs, deleted, hasOld, columns, oldColumns };
+}
+
+function at({ rows }: Selection, index: number): number {
+  return rows[index] ?? 0;
+}
+
+function columnAt(columns: readonly Vector[], index: number): Vector {
+  const column = columns[index];
+  assert(column !== undefined, "a batch holds the columns asked for");
+  return column;
+}
+
+function seqVector(seqs: Float64Array, length: number): Vector {
+  const values = seqs.length === length ? seqs : seqs.subarray(0, length);
+  return { kind: "f64", length, values, nulls: undefined };
+}
+
+function deletedVector({ deleted, rowCount }: ChangeBatch): Vector {
+  const values = deleted.length === rowCount ? deleted : deleted.subarray(0, rowCount);
+  return { kind: "bool", length: rowCount, values, nulls: undefined };
+}
+
+function inverted(flags: Uint8Array, length: number): Uint8Array {
+  const result = new Uint8Array(length);
+  for (let row = 0; row < length; row += 1) result[row] = flags[row] === 1 ? 0 : 1;
+  return result;
+}
+
+/** Sets the flag of each row where a filter is true; `chosen` says which row each value is of. */
+function markTrue(verdict: Vector, flags: Uint8Array, chosen: Selection | undefined): void {
+  const count = chosen === undefined ? flags.length : chosen.count;
+  assert(verdict.length === count, "a filter gives one value a row");
+  if (verdict.kind === "bool") {
+    const { values, nulls } = verdict;
+    for (let i = 0; i < count; i += 1) {
+      const isTrue = values[i] === 1 && (nulls === undefined || nulls[i] !== 1);
+      if (isTrue) flags[chosen === undefined ? i : at(chosen, i)] = 1;
+    }
+  } else {
+    for (let i = 0; i < count; i += 1) {
+      if (valueAt(verdict, i) === true) flags[chosen === undefined ? i : at(chosen, i)] = 1;
+    }
+  }
+}
+
+/** Gives every row its cell of one field. */
+function fillField(rows: MutableRow[], field: FieldWriter, values: Vector): void {
+  assert(values.length === rows.length, "a projection gives one value a row");
+  const { name, isPlain } = field;
+  // The prototype setter would take the value; defining it first makes it a property like others.
+  if (name === "__proto__") for (const row of rows) setCell(row, name, null);
+  if (values.kind === "const") {
+    const cell = cellOf(field, values.value);
+    for (const row of rows) row[name] = cell;
+  } else if (isPlain && (values.kind === "f64" || values.kind === "i32")) {
+    const { values: numbers, nulls } = values;
+    for (let i = 0; i < rows.length; i += 1) {
+      const row = rows[i];
+      const isNull = nulls !== undefined && nulls[i] === 1;
+      if (row !== undefined) row[name] = isNull ? null : (numbers[i] ?? null);
+    }
+  } else {
+    for (let i = 0; i < rows.length; i += 1) {
+      const row = rows[i];
+      if (row !== undefined) row[name] = cellOf(field, valueAt(values, i));
+    }
+  }
+}
+
+function cellOf({ isPlain, toCell }: FieldWriter, value: Value): Cell {
+  if (value === null) return null;
+  if (isPlain && typeof value !== "object" && typeof value !== "bigint") return value;
+  return toCell(value) as Cell;
+}
+
+function setCell(row: MutableRow, name: string, cell: Cell): void {
+  if (name !== "__proto__") row[name] = cell;
+  else {
+    const attributes = { writable: true, enumerable: true, configurable: true };
+    Object.defineProperty(row, name, { value: cell, ...attributes });
+  }
+}
+
+function isSameCell(left: Cell, right: Cell): boolean {
+  if (left === right) return true;
+  if (!Array.isArray(left) || !Array.isArray(right)) return false;
+  return left.length === right.length && left.every((item, index) => item === right[index]);
+}

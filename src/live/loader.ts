@@ -1,0 +1,32 @@
+/**
+ * What a loading subscription reads from: a snapshot or a replay, one step at a time.
+ */
+import type { Seq } from "../base/seq.ts";
+import type { CellObject } from "../protocol/mod.ts";
+import type { Budget } from "./budget.ts";
+import type { ChangeDraft } from "./messages.ts";
+
+export type LoadStep =
+  | {
+      readonly kind: "batch";
+      readonly rows: readonly CellObject[];
+      /** Everything up to here has been sent once this batch has. */
+      readonly lastSeq: Seq;
+      /** Loading is over; what follows are the changes above `lastSeq`. */
+      readonly isLast: boolean;
+      /** The client must ask before the next step. */
+      readonly endsRequest: boolean;
+    }
+  | { readonly kind: "change"; readonly draft: ChangeDraft };
+
+export interface Loader {
+  /**
+   * Reads on.
+   *
+   * @returns undefined when the budget was used up first: call again in a later turn.
+   * @throws {DatabaseError} RESUME_EXPIRED, or what an expression raises on a row.
+   */
+  next(budget: Budget): LoadStep | undefined;
+  /** Lets go of what was read ahead; it is read again when needed. */
+  release(): void;
+}

@@ -1,0 +1,198 @@
+/**
+ * From rows and changes to messages: what may share a message, and how much one may hold.
+ *
+ * Invariants: a message never holds changes of two commits or of two kinds; messages keep the
+ * order of the changes, so a resume from the highest `_seq` of any message skips nothing; only a
+ * message of one single row may exceed the frame size.
+ */
+import { assert } from "../base/assert.ts";
+import { type Seq, unixMsFromSeq } from "../base/seq.ts";
+import type {
+  BatchControl,
+  Cell,
+  CellObject,
+  Change,
+  InitialDataBatch,
+  SubscriptionAck,
+} from "../protocol/mod.ts";
+import type { SharedMessage } from "./live.ts";
+import type { LiveChange } from "./live_query.ts";
+
+/** Rows in one `change`: wire.md 9.9. */
+const CHANGE_ROWS_MAX = 1000;
+
+/** Bytes of a message around its rows: the longest id with every character escaped, and the rest. */
+const ENVELOPE_BYTES_MAX = 2048;
+
+/** JSON of a number: sign, 17 digits, point, exponent; also more than any MessagePack number. */
+const NUMBER_BYTES_MAX = 25;
+
+/** A `change` before it is addressed to a subscription. */
+export interface ChangeDraft {
+  readonly type: LiveChange["type"];
+  readonly rows: readonly CellObject[];
+  /** One a row changed, for updates and deletes. */
+  readonly oldValues: readonly CellObject[];
+  readonly commitSeq: number;
+  /** Seq of the last change in it. */
+  readonly lastSeq: Seq;
+  /** How many changes it holds. */
+  readonly count: number;
+}
+
+/**
+ * Takes the longest run of changes that may share a message.
+ *
+ * @param start Index of the first change.
+ * @param countMax Largest number of changes to take, 1 or more.
+ */
+export function draftFrom(
+  changes: readonly LiveChange[],
+  start: number,
+  { countMax, frameBytesMax }: { countMax: number; frameBytesMax: number },
+): ChangeDraft {
+  const first = changes[start];
+  assert(first !== undefined, "a message has a change");
+  const { type, commitSeq } = first;
+  const limit = Math.min(changes.length, start + Math.min(countMax, CHANGE_ROWS_MAX));
+  let end = start + 1;
+  while (end < limit && changes[end]?.type === type && changes[end]?.commitSeq === commitSeq) {
+    end += 1;
+  }
+  if (end > start + 1) end = start + fittingCount(changes.slice(start, end), frameBytesMax);
+  const rows: CellObject[] = [];
+  const oldValues: CellObject[] = [];
+  let lastSeq = first.seq;
+  for (let index = start; index < end; index += 1) {
+    const change = changes[index];
+    assert(change !== undefined, "a run of changes has no hole");
+    if (change.row !== undefined) rows.push(change.row);
+    if (change.old !== undefined) oldValues.push(change.old);
+    lastSeq = change.seq;
+  }
+  return { type, rows, oldValues, commitSeq, lastSeq, count: end - start };
+}
+
+/** Addresses a draft to one subscription id. */
+export function changeMessage(draft: ChangeDraft, subscriptionId: string): Change {
+  const { type, rows, oldValues, commitSeq } = draft;
+  const ts = unixMsFromSeq(commitSeq);
+  if (type === "insert") {
+    return {
+      type: "change",
+      subscription_id: subscriptionId,
+      change_type: type,
+      rows,
+      ts,
+      commit_seq: commitSeq,
+    };
+  }
+  return {
+    type: "change",
+    subscription_id: subscriptionId,
+    change_type: type,
+    rows,
+    old_values: oldValues,
+    ts,
+    commit_seq: commitSeq,
+  };
+}
+
+export function ackMessage(options: {
+  subscriptionId: string;
+  control: BatchControl;
+  schema: SubscriptionAck["schema"];
+}): SubscriptionAck {
+  return {
+    type: "subscription_ack",
+    subscription_id: options.subscriptionId,
+    total_rows: 0,
+    batch_control: options.control,
+    schema: options.schema,
+  };
+}
+
+export function batchMessage(options: {
+  subscriptionId: string;
+  rows: readonly CellObject[];
+  control: BatchControl;
+}): InitialDataBatch {
+  return {
+    type: "initial_data_batch",
+    subscription_id: options.subscriptionId,
+    rows: options.rows,
+    batch_control: options.control,
+  };
+}
+
+export function shared(message: SharedMessage["message"]): SharedMessage {
+  return { message, encoded: new Map() };
+}
+
+/** Counts the bytes of the rows of one frame, so that a message is cut before it grows too large. */
+export class FrameBudget {
+  readonly #bytesMax: number;
+  #bytes = 0;
+
+  constructor(frameBytesMax: number) {
+    this.#bytesMax = frameBytesMax - ENVELOPE_BYTES_MAX;
+  }
+
+  clear(): void {
+    this.#bytes = 0;
+  }
+
+  /** Adds a row if it fits, or if it is the first. */
+  admits(row: CellObject): boolean {
+    const rough = rowBytes(row, roughTextBytes);
+    let bytes = rough;
+    // The exact length costs an encoding, so it is asked for only where the rough one is too much.
+    if (this.#bytes + rough > this.#bytesMax) bytes = rowBytes(row, exactTextBytes);
+    if (this.#bytes > 0 && this.#bytes + bytes > this.#bytesMax) return false;
+    this.#bytes += bytes;
+    return true;
+  }
+}
+
+/** How many leading changes fit one frame; at least one. */
+function fittingCount(changes: readonly LiveChange[], frameBytesMax: number): number {
+  if (roughBytes(changes) <= frameBytesMax - ENVELOPE_BYTES_MAX) return changes.length;
+  let bytes = 0;
+  for (const [index, { row, old }] of changes.entries()) {
+    if (row !== undefined) bytes += rowBytes(row, exactTextBytes);
+    if (old !== undefined) bytes += rowBytes(old, exactTextBytes);
+    if (bytes > frameBytesMax - ENVELOPE_BYTES_MAX) return Math.max(1, index);
+  }
+  return changes.length;
+}
+
+function roughBytes(changes: readonly LiveChange[]): number {
+  let bytes = 0;
+  for (const { row, old } of changes) {
+    if (row !== undefined) bytes += rowBytes(row, roughTextBytes);
+    if (old !== undefined) bytes += rowBytes(old, roughTextBytes);
+  }
+  return bytes;
+}
+
+/** An upper bound for the bytes of a row, as JSON and as MessagePack. */
+function rowBytes(row: CellObject, textBytes: (text: string) => number): number {
+  let bytes = 3;
+  for (const name in row) {
+    const cell: Cell | undefined = row[name];
+    bytes += textBytes(name) + 2;
+    if (typeof cell === "string") bytes += textBytes(cell);
+    else if (typeof cell === "object" && cell !== null) bytes += 8 + cell.length * NUMBER_BYTES_MAX;
+    else bytes += NUMBER_BYTES_MAX;
+  }
+  return bytes;
+}
+
+/** Six bytes a character is a JSON escape; MessagePack needs five before a text. */
+function roughTextBytes(text: string): number {
+  return 6 * text.length + 5;
+}
+
+function exactTextBytes(text: string): number {
+  return Math.max(Buffer.byteLength(JSON.stringify(text)), Buffer.byteLength(text) + 5);
+}

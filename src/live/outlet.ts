@@ -1,0 +1,45 @@
+/**
+ * The socket of one connection, as its subscriptions share it: when one of them fills its queue,
+ * the others wait as well.
+ */
+import type { LiveSink, SharedMessage } from "./live.ts";
+
+export class Outlet<Waiting> {
+  readonly sink: LiveSink;
+  readonly connectionId: string;
+  /** How many subscriptions it has. */
+  subscriptionCount = 0;
+  #isFull = false;
+  #waiting = new Set<Waiting>();
+
+  constructor(sink: LiveSink, connectionId: string) {
+    this.sink = sink;
+    this.connectionId = connectionId;
+  }
+
+  /** Nothing more is to be sent until `drained`. */
+  get isFull(): boolean {
+    return this.#isFull;
+  }
+
+  send(message: SharedMessage): void {
+    if (!this.sink.send(message)) this.#isFull = true;
+  }
+
+  /** Remembers who has more to send once there is room. */
+  waitFor(subscription: Waiting): void {
+    this.#waiting.add(subscription);
+  }
+
+  forget(subscription: Waiting): void {
+    this.#waiting.delete(subscription);
+  }
+
+  /** There is room again. Returns who waited. */
+  drained(): ReadonlySet<Waiting> {
+    this.#isFull = false;
+    const waiting = this.#waiting;
+    this.#waiting = new Set();
+    return waiting;
+  }
+}

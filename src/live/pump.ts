@@ -1,0 +1,98 @@
+/**
+ * Decides when feeds and subscriptions go on: soon after the visible seq moves, within a budget for
+ * each turn of the event loop, the rest in later turns. Nothing is done in the writer's own call.
+ */
+import type { Clock } from "../base/clock.ts";
+import { Budget } from "./budget.ts";
+
+/** What one turn may do for feeds, and for subscriptions that read by themselves. */
+const TURN_UNITS = 4096;
+
+/** What one subscription may do before the next has its turn. */
+const SLICE_UNITS = 512;
+
+/** What a subscription may do in the very turn of its request: the first batch has to fit. */
+const REQUEST_UNITS = 16_384;
+
+interface Advancing {
+  /** Returns whether there is nothing left to do. */
+  advance(budget: Budget): boolean;
+}
+
+export interface PumpedFeed<Task> extends Advancing {
+  takeWaiting(): ReadonlySet<Task>;
+}
+
+export class Pump<Task extends Advancing> {
+  readonly #clock: Clock;
+  readonly #feeds = new Set<PumpedFeed<Task>>();
+  readonly #tasks = new Set<Task>();
+  #isScheduled = false;
+  readonly #turn = (): void => {
+    this.#isScheduled = false;
+    this.#advanceFeeds();
+    this.#advanceTasks();
+    if (this.#feeds.size > 0 || this.#tasks.size > 0) this.#scheduleLater();
+  };
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** A feed has something new. */
+  mark(feed: PumpedFeed<Task>): void {
+    this.#feeds.add(feed);
+    this.#scheduleSoon();
+  }
+
+  /** A task may go on. */
+  enqueue(task: Task): void {
+    this.#tasks.add(task);
+    this.#scheduleSoon();
+  }
+
+  /** Advances a task now, and later as long as it has more to do. */
+  run(task: Task): void {
+    if (this.#tasks.has(task)) return;
+    if (!task.advance(new Budget(REQUEST_UNITS))) this.enqueue(task);
+  }
+
+  forget(task: Task): void {
+    this.#tasks.delete(task);
+  }
+
+  #advanceFeeds(): void {
+    const budget = new Budget(TURN_UNITS);
+    for (const feed of this.#feeds) {
+      // Deleted first, so that a feed with more to do goes behind the others.
+      this.#feeds.delete(feed);
+      if (feed.advance(budget)) {
+        for (const task of feed.takeWaiting()) this.#tasks.add(task);
+      } else this.#feeds.add(feed);
+      if (budget.isSpent) return;
+    }
+  }
+
+  #advanceTasks(): void {
+    let left = TURN_UNITS;
+    for (const task of this.#tasks) {
+      this.#tasks.delete(task);
+      const budget = new Budget(SLICE_UNITS);
+      if (!task.advance(budget)) this.#tasks.add(task);
+      left -= SLICE_UNITS - budget.left;
+      if (left <= 0) return;
+    }
+  }
+
+  #scheduleSoon(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    queueMicrotask(this.#turn);
+  }
+
+  #scheduleLater(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    void this.#clock.yield().then(this.#turn);
+  }
+}

@@ -1,0 +1,185 @@
+/**
+ * What happened to the result of a live query since a position, for a client that resumes.
+ *
+ *     all      every version above the position, in order. One whose predecessor the client may
+ *              hold (or that has none) is a row of a batch; one that follows another of this very
+ *              replay, and each that takes a row away, is a change in its place.
+ *     latest   of each key only its newest version: a row, or one delete if the client may hold it.
+ *
+ * No set of keys is remembered: `prev` says whether a predecessor was part of the replay, and what
+ * a key was at the position is found by walking back along `prev`.
+ * Invariants: what is handed out ascends by seq; everything up to `#deliveredSeq` was handed out.
+ */
+import { assert } from "../base/assert.ts";
+import type { Seq } from "../base/seq.ts";
+import type { CellObject } from "../protocol/mod.ts";
+import type { Store } from "../storage/mod.ts";
+import type { Budget } from "./budget.ts";
+import { latestChanges } from "./latest_changes.ts";
+import { resumeExpired } from "./live_errors.ts";
+import type { LiveChange, LiveQuery } from "./live_query.ts";
+import type { Loader, LoadStep } from "./loader.ts";
+import { draftFrom, FrameBudget } from "./messages.ts";
+import type { ReplayMode } from "./subscribe_options.ts";
+
+/** Versions read at once. */
+const READ_ROWS_MAX = 256;
+
+export interface ReplayOptions {
+  readonly store: Store;
+  readonly query: () => LiveQuery;
+  readonly mode: ReplayMode;
+  /** Exclusive: what the client has seen. */
+  readonly position: Seq;
+  /** Inclusive: where the replay ends. */
+  readonly boundary: Seq;
+  readonly batchSize: number;
+  readonly frameBytesMax: number;
+  /** `change` messages after which the loading phase closes; the rest follows as changes. */
+  readonly changesMax: number;
+}
+
+export class ReplayReader implements Loader {
+  readonly #options: ReplayOptions;
+  readonly #frame: FrameBudget;
+  /** Everything up to here has been read. */
+  #readSeq: Seq;
+  #deliveredSeq: Seq;
+  /** Read and not yet handed out: those from `#ahead[#aheadStart]` on. */
+  #ahead: readonly LiveChange[] = [];
+  #aheadStart = 0;
+  #rows: CellObject[] = [];
+  /** Versions that the open request still pays for. */
+  #credit: number;
+  #changesSent = 0;
+
+  constructor(options: ReplayOptions) {
+    assert(options.position <= options.boundary, "a replay ends at or after its position");
+    this.#options = options;
+    this.#frame = new FrameBudget(options.frameBytesMax);
+    this.#readSeq = options.position;
+    this.#deliveredSeq = options.position;
+    this.#credit = options.batchSize;
+  }
+
+  next(budget: Budget): LoadStep | undefined {
+    for (;;) {
+      const change = this.#ahead[this.#aheadStart];
+      if (change === undefined) {
+        if (this.#readSeq === this.#options.boundary) return this.#close(this.#options.boundary);
+        if (budget.isSpent) return undefined;
+        this.#read(budget);
+      } else if (this.#isRow(change)) {
+        const { row } = change;
+        assert(row !== undefined, "a batch row is a row");
+        if (this.#credit === 0 || !this.#frame.admits(row)) return this.#cut(true);
+        this.#rows.push(row);
+        this.#advance(change.seq, 1);
+      } else if (this.#isLongReplay()) {
+        return this.#close(this.#deliveredSeq);
+      } else if (this.#credit === 0) {
+        return this.#cut(true);
+      } else if (this.#rows.length > 0) {
+        return this.#cut(false);
+      } else {
+        return this.#change();
+      }
+    }
+  }
+
+  release(): void {
+    assert(this.#rows.length === 0, "a replay rests between messages");
+    this.#ahead = [];
+    this.#aheadStart = 0;
+    this.#readSeq = this.#deliveredSeq;
+  }
+
+  #isRow(change: LiveChange): boolean {
+    if (change.type === "delete") return false;
+    return this.#options.mode === "latest" || change.prev <= this.#options.position;
+  }
+
+  /** Net effects cannot go on as changes: what they skipped may have been between two matches. */
+  #isLongReplay(): boolean {
+    return this.#options.mode === "all" && this.#changesSent >= this.#options.changesMax;
+  }
+
+  #change(): LoadStep {
+    const draft = draftFrom(this.#ahead, this.#aheadStart, {
+      countMax: this.#runOfChanges(),
+      frameBytesMax: this.#options.frameBytesMax,
+    });
+    this.#changesSent += 1;
+    this.#advance(draft.lastSeq, draft.count);
+    return { kind: "change", draft };
+  }
+
+  /** How many of the next versions travel as changes and are paid for. */
+  #runOfChanges(): number {
+    let count = 0;
+    for (let index = this.#aheadStart; count < this.#credit; index += 1) {
+      const change = this.#ahead[index];
+      if (change === undefined || this.#isRow(change)) break;
+      count += 1;
+    }
+    assert(count > 0, "a change is due");
+    return count;
+  }
+
+  #advance(seq: Seq, count: number): void {
+    assert(seq > this.#deliveredSeq, "a replay ascends by seq");
+    this.#deliveredSeq = seq;
+    this.#aheadStart += count;
+    this.#credit -= count;
+  }
+
+  #cut(endsRequest: boolean): LoadStep {
+    if (endsRequest) this.#credit = this.#options.batchSize;
+    return this.#batch(this.#deliveredSeq, { isLast: false, endsRequest });
+  }
+
+  #close(lastSeq: Seq): LoadStep {
+    return this.#batch(lastSeq, { isLast: true, endsRequest: true });
+  }
+
+  #batch(lastSeq: Seq, ends: { isLast: boolean; endsRequest: boolean }): LoadStep {
+    const rows = this.#rows;
+    this.#rows = [];
+    this.#frame.clear();
+    return { kind: "batch", rows, lastSeq, ...ends };
+  }
+
+  #read(budget: Budget): void {
+    const { store, query, boundary, mode, position } = this.#options;
+    const { tableId, owner } = query().plan;
+    const earliestSeq = store.earliestSeq(tableId, owner);
+    if (this.#readSeq < earliestSeq) throw resumeExpired(earliestSeq);
+    const scan = store.changes(tableId, {
+      owner,
+      after: this.#readSeq,
+      upTo: boundary,
+      columnIds: query().storedColumnIds,
+      batchRows: READ_ROWS_MAX,
+    });
+    try {
+      const batch = scan.next();
+      this.#aheadStart = 0;
+      if (batch === undefined) {
+        this.#ahead = [];
+        this.#readSeq = boundary;
+      } else {
+        budget.spend(batch.rowCount);
+        const reader = { store, query: query(), position, budget };
+        this.#ahead =
+          mode === "all"
+            ? query().changesOf(batch, query().ownSources)
+            : latestChanges(batch, { ...reader, after: this.#readSeq, boundary });
+        const lastSeq = (batch.seqs[batch.rowCount - 1] ?? 0) as Seq;
+        assert(lastSeq > this.#readSeq, "changes ascend by seq");
+        this.#readSeq = lastSeq;
+      }
+    } finally {
+      scan.close();
+    }
+  }
+}

@@ -1,0 +1,242 @@
+/**
+ * The rows of a live query as of its boundary, in ascending `_seq`, batch by batch.
+ *
+ * Each step is a scan of its own from the cursor, so a client that asks slowly pins no file: the
+ * store yields what was current at the boundary, however much has been replaced since.
+ * Invariant: every row up to the cursor has been handed out or waits in `#rows`.
+ */
+import { assert } from "../base/assert.ts";
+import { SEQ_ZERO, type Seq } from "../base/seq.ts";
+import type { CellObject } from "../protocol/mod.ts";
+import { type Scan, type ScanBatch, SEQ_COLUMN_ID, type Store } from "../storage/mod.ts";
+import type { Batch, Selection, Vector } from "../types/mod.ts";
+import { valueAt } from "../types/mod.ts";
+import type { Budget } from "./budget.ts";
+import { resumeExpired } from "./live_errors.ts";
+import { type LiveQuery, selectionOf } from "./live_query.ts";
+import type { Loader, LoadStep } from "./loader.ts";
+import { FrameBudget } from "./messages.ts";
+
+/** Versions of one scan batch: large enough for vectors, small enough for a turn. */
+const SCAN_ROWS_MAX = 1024;
+
+/** Rows made at once: with rows of the largest size this is what memory must hold beyond a frame. */
+const PROJECT_ROWS_MAX = 64;
+
+/** The span of the first look back for the last rows: one minute of sequence ids. */
+const WINDOW_SPAN_FIRST = 60_000 * 4096;
+
+/** How much further each following look goes back. */
+const WINDOW_GROWTH = 16;
+
+export interface SnapshotOptions {
+  readonly store: Store;
+  readonly query: () => LiveQuery;
+  /** Inclusive: rows current at this seq. */
+  readonly boundary: Seq;
+  readonly batchSize: number;
+  readonly frameBytesMax: number;
+  /** Only the newest so many rows; undefined for all. */
+  readonly lastRows: number | undefined;
+}
+
+export class SnapshotReader implements Loader {
+  readonly #options: SnapshotOptions;
+  readonly #frame: FrameBudget;
+  #finder: LastRowsFinder | undefined;
+  /** Everything up to here has been looked at. */
+  #cursor: Seq = SEQ_ZERO;
+  #rows: CellObject[] = [];
+  /** Seq of the last row taken. */
+  #takenSeq: Seq = SEQ_ZERO;
+
+  constructor(options: SnapshotOptions) {
+    this.#options = options;
+    this.#frame = new FrameBudget(options.frameBytesMax);
+    const { lastRows } = options;
+    if (lastRows !== undefined) this.#finder = new LastRowsFinder(options, lastRows);
+  }
+
+  next(budget: Budget): LoadStep | undefined {
+    checkHistory(this.#options);
+    if (this.#finder !== undefined) {
+      const start = this.#finder.next(budget);
+      if (start === undefined) return undefined;
+      this.#finder = undefined;
+      this.#cursor = start;
+    }
+    const { store, query, boundary, batchSize } = this.#options;
+    const { plan } = query();
+    const isUnfiltered = plan.filter === undefined;
+    const wantedCount = batchSize + 1 - this.#rows.length;
+    const scan = openScan(store, query(), {
+      after: this.#cursor,
+      upTo: boundary,
+      batchRows: isUnfiltered ? Math.min(SCAN_ROWS_MAX, wantedCount) : SCAN_ROWS_MAX,
+    });
+    try {
+      for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
+        const step = this.#takeFrom(batch, budget);
+        if (step !== undefined) return step;
+        if (budget.isSpent) return undefined;
+      }
+    } finally {
+      scan.close();
+    }
+    return this.#cut(boundary, true);
+  }
+
+  release(): void {
+    if (this.#rows.length === 0) return;
+    this.#rows = [];
+    this.#frame.clear();
+    this.#cursor = this.#takenSeq;
+  }
+
+  /** Takes the matching rows of a scan batch until a message is full. */
+  #takeFrom(batch: ScanBatch, budget: Budget): LoadStep | undefined {
+    const query = this.#options.query();
+    const rows = planBatch(query, batch);
+    const seqs = seqsOf(query, batch);
+    const flags = query.matches(rows, undefined);
+    const chosen = selectionOf(flags, batch.rowCount);
+    budget.spendScanned(batch.rowCount);
+    for (let start = 0; start < chosen.count; ) {
+      const room = this.#options.batchSize - this.#rows.length;
+      if (room === 0) return this.#cut(this.#takenSeq, false);
+      const slice = subselection(chosen, start, start + Math.min(room, PROJECT_ROWS_MAX));
+      budget.spend(slice.count);
+      for (const [index, row] of query.project(rows, slice).entries()) {
+        if (!this.#frame.admits(row)) return this.#cut(this.#takenSeq, false);
+        const seq = seqAt(seqs, slice.rows[index] ?? 0);
+        assert(seq > this.#takenSeq, "snapshot rows ascend by seq");
+        assert(seq <= this.#options.boundary, "no snapshot row lies above the boundary");
+        this.#rows.push(row);
+        this.#takenSeq = seq;
+      }
+      start += slice.count;
+    }
+    this.#cursor = seqAt(seqs, batch.rowCount - 1);
+    return undefined;
+  }
+
+  #cut(lastSeq: Seq, isLast: boolean): LoadStep {
+    const rows = this.#rows;
+    this.#rows = [];
+    this.#frame.clear();
+    this.#cursor = lastSeq;
+    return { kind: "batch", rows, lastSeq, isLast, endsRequest: true };
+  }
+}
+
+/**
+ * Finds where the newest n matching rows begin, by looking back over ever longer spans: a scan
+ * only goes forward, and a chat that wants its last fifty messages must not read a year.
+ */
+class LastRowsFinder {
+  readonly #options: SnapshotOptions;
+  readonly #count: number;
+  #span = WINDOW_SPAN_FIRST;
+  /** Exclusive start of the span that is being looked at. */
+  #after: Seq;
+  #cursor: Seq;
+  /** Seqs of the newest matching rows of the span; a ring once `#count` were found. */
+  #ring: number[] = [];
+  #ringStart = 0;
+
+  constructor(options: SnapshotOptions, count: number) {
+    this.#options = options;
+    this.#count = count;
+    this.#after = Math.max(0, options.boundary - this.#span) as Seq;
+    this.#cursor = this.#after;
+  }
+
+  /** Returns the seq above which the rows lie, or undefined when the budget was used up. */
+  next(budget: Budget): Seq | undefined {
+    const { store, query, boundary } = this.#options;
+    if (this.#count === 0) return boundary;
+    for (;;) {
+      const bounds = { after: this.#cursor, upTo: boundary, batchRows: SCAN_ROWS_MAX };
+      const scan = openScan(store, query(), bounds);
+      try {
+        for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
+          this.#look(batch);
+          budget.spendScanned(batch.rowCount);
+          if (budget.isSpent) return undefined;
+        }
+      } finally {
+        scan.close();
+      }
+      if (this.#ring.length === this.#count) {
+        return ((this.#ring[this.#ringStart] ?? 0) - 1) as Seq;
+      }
+      if (this.#after === 0) return SEQ_ZERO;
+      this.#lookFurther();
+    }
+  }
+
+  #lookFurther(): void {
+    this.#span *= WINDOW_GROWTH;
+    this.#after = Math.max(0, this.#options.boundary - this.#span) as Seq;
+    this.#cursor = this.#after;
+    this.#ring = [];
+    this.#ringStart = 0;
+  }
+
+  #look(batch: ScanBatch): void {
+    const query = this.#options.query();
+    const seqs = seqsOf(query, batch);
+    const flags = query.matches(planBatch(query, batch), undefined);
+    for (let row = 0; row < batch.rowCount; row += 1) {
+      if (flags[row] !== 1) continue;
+      if (this.#ring.length < this.#count) this.#ring.push(seqAt(seqs, row));
+      else {
+        this.#ring[this.#ringStart] = seqAt(seqs, row);
+        this.#ringStart = (this.#ringStart + 1) % this.#count;
+      }
+    }
+    this.#cursor = seqAt(seqs, batch.rowCount - 1);
+  }
+}
+
+/** Refuses to read a snapshot of which versions have been discarded. */
+function checkHistory({ store, query, boundary }: SnapshotOptions): void {
+  const { tableId, owner } = query().plan;
+  const earliestSeq = store.earliestSeq(tableId, owner);
+  if (boundary < earliestSeq) throw resumeExpired(earliestSeq);
+}
+
+/** Opens a scan over the plan's columns, and `_seq` after them where the plan does not read it. */
+function openScan(
+  store: Store,
+  { plan }: LiveQuery,
+  bounds: { after: Seq; upTo: Seq; batchRows: number },
+): Scan {
+  const hasSeq = plan.columnIds.includes(SEQ_COLUMN_ID);
+  const columnIds = hasSeq ? plan.columnIds : [...plan.columnIds, SEQ_COLUMN_ID];
+  return store.scan(plan.tableId, { owner: plan.owner, columnIds, ...bounds });
+}
+
+function planBatch({ plan }: LiveQuery, batch: ScanBatch): Batch {
+  if (batch.columns.length === plan.columnIds.length) return batch;
+  return { rowCount: batch.rowCount, columns: batch.columns.slice(0, plan.columnIds.length) };
+}
+
+function seqsOf({ plan }: LiveQuery, batch: ScanBatch): Vector {
+  const index = plan.columnIds.indexOf(SEQ_COLUMN_ID);
+  const seqs = batch.columns[index < 0 ? plan.columnIds.length : index];
+  assert(seqs !== undefined, "a scan yields the columns asked for");
+  return seqs;
+}
+
+function seqAt(seqs: Vector, row: number): Seq {
+  if (seqs.kind === "f64") return (seqs.values[row] ?? 0) as Seq;
+  const seq = valueAt(seqs, row);
+  assert(typeof seq === "number", "a seq is a number");
+  return seq as Seq;
+}
+
+function subselection({ rows, count }: Selection, start: number, end: number): Selection {
+  const part = rows.subarray(start, Math.min(end, count));
+  return { rows: part, count: part.length };
+}

@@ -1,0 +1,345 @@
+/**
+ * One live query: a cursor over `_seq` that first catches up and then follows.
+ *
+ *     (none) ──start──► loading ──last batch──► behind ──nothing left──► following
+ *         │              ▲   │                   ▲  ▲                        │
+ *         │              └───┘ nextBatch         │  └──── outlet full ───────┘
+ *         └─────────────── live only ────────────┘
+ *
+ *     any ──unsubscribe, kill, failure──► ended
+ *
+ * "behind" and "following" are both `ready` to the outside. Behind, it reads the changes above its
+ * own cursor; following, its feed reads for the whole group. There is no buffer for changes that
+ * arrive while the snapshot is read or while the socket is full: the snapshot is the part of the
+ * versions up to the boundary and the changes are the part after it, so none can be missed or sent
+ * twice, and a slow client costs a cursor, not a queue.
+ */
+
+import type { Principal } from "../auth/mod.ts";
+import { assert } from "../base/assert.ts";
+import type { CancelTimer, Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { Seq } from "../base/seq.ts";
+import type { BatchControl, ErrorMessage, SubscriptionSpec } from "../protocol/mod.ts";
+import type { Store } from "../storage/mod.ts";
+import type { Budget } from "./budget.ts";
+import type { Feed } from "./feed.ts";
+import type { Follower, Group } from "./groups.ts";
+import type { LiveInfo, LiveSubscription, SharedMessage } from "./live.ts";
+import { ending, endingFor, resumeExpired } from "./live_errors.ts";
+import type { Loader, LoadStep } from "./loader.ts";
+import { ackMessage, batchMessage, changeMessage, draftFrom, shared } from "./messages.ts";
+import type { Outlet } from "./outlet.ts";
+
+/** Requests for batches that stay open; more are not counted. */
+const REQUESTS_MAX = 16;
+
+/** Versions read at once while behind. */
+const READ_ROWS_MAX = 256;
+
+/** What a subscription needs of the engine. */
+export interface SubscriptionHost {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly frameBytesMax: number;
+  readonly loadingTimeoutMs: number;
+  /** Calls `advance` in this turn, and again in later ones as long as it asks for it. */
+  run(subscription: Subscription): void;
+  /** Calls `advance` soon. */
+  enqueue(subscription: Subscription): void;
+  /** It is over. */
+  forget(subscription: Subscription): void;
+}
+
+export interface SubscriptionOptions {
+  readonly host: SubscriptionHost;
+  readonly liveId: string;
+  readonly spec: SubscriptionSpec;
+  readonly principal: Principal;
+  readonly outlet: Outlet<Subscription>;
+  readonly feed: Feed<Subscription>;
+  readonly group: Group<Subscription>;
+  /** What it may be told at once: the resume position, or the boundary when live only. */
+  readonly position: Seq | undefined;
+}
+
+export class Subscription implements LiveSubscription, Follower {
+  readonly liveId: string;
+  readonly spec: SubscriptionSpec;
+  readonly principal: Principal;
+  readonly outlet: Outlet<Subscription>;
+  readonly feed: Feed<Subscription>;
+  readonly group: Group<Subscription>;
+  readonly #host: SubscriptionHost;
+  readonly #createdAtMs: number;
+  #phase: "loading" | "behind" | "following" | "ended" = "loading";
+  #loader: Loader | undefined;
+  #batchCount = 0;
+  #requestCount = 0;
+  #cancelTimeout: CancelTimer | undefined;
+  /** Everything up to here has been sent; while following, the feed's position says it. */
+  #cursor: Seq | undefined;
+  #changeCount = 0;
+  #lastSeq: Seq | undefined;
+  #lastUpdateMs: number | undefined;
+
+  constructor(options: SubscriptionOptions) {
+    this.liveId = options.liveId;
+    this.spec = options.spec;
+    this.principal = options.principal;
+    this.outlet = options.outlet;
+    this.feed = options.feed;
+    this.group = options.group;
+    this.#host = options.host;
+    this.#createdAtMs = options.host.clock.nowMs();
+    this.#cursor = options.position;
+    this.group.members.add(this);
+  }
+
+  get id(): string {
+    return this.spec.id;
+  }
+
+  get state(): "loading" | "ready" | "ended" {
+    return this.#phase === "behind" || this.#phase === "following" ? "ready" : this.#phase;
+  }
+
+  get position(): Seq | undefined {
+    return this.#phase === "following" ? this.feed.position : this.#cursor;
+  }
+
+  /** Sends the ack, and the first batch unless it is live only. */
+  start(loader: Loader | undefined): void {
+    assert(this.#phase === "loading", "a subscription starts once");
+    this.#loader = loader;
+    const control: BatchControl = {
+      batch_num: 0,
+      has_more: loader !== undefined,
+      status: loader === undefined ? "ready" : "loading",
+      last_seq_id: this.#cursor ?? null,
+    };
+    const schema = this.group.query.plan.fields;
+    this.outlet.send(shared(ackMessage({ subscriptionId: this.id, control, schema })));
+    if (loader === undefined) {
+      assert(this.#cursor !== undefined, "a live only subscription begins at the boundary");
+      this.#phase = "behind";
+    } else {
+      this.#requestCount = 1;
+      this.#armTimeout();
+    }
+    this.#host.run(this);
+  }
+
+  nextBatch(): void {
+    if (this.#phase !== "loading") return;
+    this.#requestCount = Math.min(REQUESTS_MAX, this.#requestCount + 1);
+    this.#armTimeout();
+    this.#host.run(this);
+  }
+
+  resume(): void {
+    for (const subscription of this.outlet.drained()) this.#host.enqueue(subscription);
+  }
+
+  close(): void {
+    if (this.#phase === "ended") return;
+    if (this.#phase === "following") this.feed.unfollow(this.group, this);
+    this.#phase = "ended";
+    this.#loader = undefined;
+    this.#cancelTimeout?.();
+    this.outlet.forget(this);
+    this.feed.leave(this.group, this);
+    this.#host.forget(this);
+  }
+
+  /** Ends it with a message. */
+  end(message: ErrorMessage): void {
+    if (this.#phase === "ended") return;
+    this.close();
+    this.outlet.sink.end(message);
+  }
+
+  fail(error: unknown): void {
+    const message = endingFor(this.id, error, "reading");
+    if (message.code === "SUBSCRIPTION_FAILED") {
+      const cause = error instanceof Error ? error.message : String(error);
+      this.#host.log.error("a subscription failed", { live_id: this.liveId, cause });
+    }
+    this.end(message);
+  }
+
+  take(message: SharedMessage, reach: { lastSeq: Seq; before: Seq; count: number }): void {
+    assert(this.#phase === "following", "a follower takes what its feed reads");
+    if (this.outlet.isFull) {
+      this.#fallBehind(reach.before);
+      return;
+    }
+    try {
+      this.#sendChanges(message, reach.lastSeq, reach.count);
+    } catch (error) {
+      this.fail(error);
+      return;
+    }
+    if (this.outlet.isFull) this.#fallBehind(reach.lastSeq);
+  }
+
+  /**
+   * Sends what is due, within a budget.
+   *
+   * @returns Whether nothing is left to do now; otherwise the budget was used up first.
+   */
+  advance(budget: Budget): boolean {
+    try {
+      if (this.#phase === "loading" && this.#load(budget)) return false;
+      return this.#phase !== "behind" || !this.#catchUp(budget);
+    } catch (error) {
+      this.fail(error);
+      return true;
+    }
+  }
+
+  info(): LiveInfo {
+    return {
+      liveId: this.liveId,
+      subscriptionId: this.id,
+      userId: this.principal.userId,
+      tableId: this.feed.tableId,
+      query: this.spec.sql,
+      status: this.#phase === "following" ? "ready" : this.#phase,
+      changes: this.#changeCount,
+      lastSeq: this.#lastSeq,
+      createdAtMs: this.#createdAtMs,
+      lastUpdateMs: this.#lastUpdateMs,
+      connectionId: this.outlet.connectionId,
+    };
+  }
+
+  /** Serves the open requests. Returns whether the budget stopped it. */
+  #load(budget: Budget): boolean {
+    while (this.#phase === "loading" && this.#requestCount > 0) {
+      assert(this.#loader !== undefined, "a loading subscription has a loader");
+      if (this.outlet.isFull) {
+        this.#loader.release();
+        this.outlet.waitFor(this);
+        return false;
+      }
+      const step = this.#loader.next(budget);
+      if (step === undefined) return true;
+      if (step.kind === "batch") this.#sendBatch(step);
+      else {
+        const { draft } = step;
+        this.#sendChanges(shared(changeMessage(draft, this.id)), draft.lastSeq, draft.count);
+        this.#cursor = draft.lastSeq;
+      }
+    }
+    if (this.#phase === "loading") this.#loader?.release();
+    return false;
+  }
+
+  #sendBatch({ rows, lastSeq, isLast, endsRequest }: LoadStep & { kind: "batch" }): void {
+    const control: BatchControl = {
+      batch_num: this.#batchCount,
+      has_more: !isLast,
+      status: isLast ? "ready" : "loading",
+      last_seq_id: lastSeq,
+    };
+    this.#batchCount += 1;
+    this.#cursor = lastSeq;
+    if (endsRequest) {
+      this.#requestCount -= 1;
+      this.#armTimeout();
+    }
+    if (isLast) {
+      this.#phase = "behind";
+      this.#loader = undefined;
+      this.#cancelTimeout?.();
+    }
+    this.outlet.send(shared(batchMessage({ subscriptionId: this.id, rows, control })));
+  }
+
+  /** Sends the changes above the cursor, then follows. Returns whether the budget stopped it. */
+  #catchUp(budget: Budget): boolean {
+    assert(this.#cursor !== undefined, "a ready subscription has a position");
+    if (this.outlet.isFull) {
+      this.outlet.waitFor(this);
+      return false;
+    }
+    const upTo = this.feed.position;
+    if (this.#cursor > upTo) {
+      this.feed.waitFor(this);
+      return false;
+    }
+    if (this.#cursor < upTo) {
+      const isThere = this.#readChanges(upTo, budget);
+      if (!isThere) return !this.outlet.isFull;
+    }
+    this.#phase = "following";
+    this.feed.follow(this.group, this);
+    return false;
+  }
+
+  /** Returns whether everything up to `upTo` has been sent. */
+  #readChanges(upTo: Seq, budget: Budget): boolean {
+    const { store, frameBytesMax } = this.#host;
+    const { query } = this.group;
+    const { tableId, owner } = query.plan;
+    const after = this.#cursor;
+    assert(after !== undefined, "a ready subscription has a position");
+    const earliestSeq = store.earliestSeq(tableId, owner);
+    if (after < earliestSeq) throw resumeExpired(earliestSeq);
+    const columnIds = query.storedColumnIds;
+    const scan = store.changes(tableId, {
+      owner,
+      after,
+      upTo,
+      columnIds,
+      batchRows: READ_ROWS_MAX,
+    });
+    try {
+      for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
+        budget.spend(batch.rowCount);
+        const changes = query.changesOf(batch, query.ownSources);
+        for (let start = 0; start < changes.length; ) {
+          const draft = draftFrom(changes, start, { countMax: changes.length, frameBytesMax });
+          this.#sendChanges(shared(changeMessage(draft, this.id)), draft.lastSeq, draft.count);
+          this.#cursor = draft.lastSeq;
+          start += draft.count;
+          if (this.outlet.isFull) {
+            this.outlet.waitFor(this);
+            return false;
+          }
+        }
+        this.#cursor = (batch.seqs[batch.rowCount - 1] ?? 0) as Seq;
+        if (budget.isSpent) return false;
+      }
+    } finally {
+      scan.close();
+    }
+    this.#cursor = upTo;
+    return true;
+  }
+
+  #sendChanges(message: SharedMessage, lastSeq: Seq, count: number): void {
+    if (this.#lastSeq !== undefined) assert(lastSeq > this.#lastSeq, "changes ascend by seq");
+    this.#lastSeq = lastSeq;
+    this.#changeCount += count;
+    this.#lastUpdateMs = this.#host.clock.nowMs();
+    this.outlet.send(message);
+  }
+
+  #fallBehind(cursor: Seq): void {
+    this.feed.unfollow(this.group, this);
+    this.#phase = "behind";
+    this.#cursor = cursor;
+    this.outlet.waitFor(this);
+  }
+
+  #armTimeout(): void {
+    this.#cancelTimeout?.();
+    this.#cancelTimeout = this.#host.clock.after(this.#host.loadingTimeoutMs, () => {
+      const what = "the client asked for no batch in time";
+      this.end(ending(this.id, "SUBSCRIPTION_FAILED", `The subscription ended: ${what}`));
+    });
+  }
+}
