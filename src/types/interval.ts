@@ -239,10 +239,19 @@ export function negateInterval({ months, days, micros }: Interval): Interval {
 }
 
 /** Multiplies by a finite factor; fractions of months spill into days, those of days into time. */
-export function scaleInterval(interval: Interval, factor: number): Interval {
+export function scaleInterval({ months, days, micros }: Interval, factor: number): Interval {
+  return intervalOfFractions(months * factor, days * factor, micros * factor);
+}
+
+/** Divides by a finite number that is not 0; fractions spill as in {@linkcode scaleInterval}. */
+export function divideInterval({ months, days, micros }: Interval, divisor: number): Interval {
+  return intervalOfFractions(months / divisor, days / divisor, micros / divisor);
+}
+
+function intervalOfFractions(months: number, days: number, micros: number): Interval {
   const sum = new Sum();
-  sum.add({ part: "months", count: 1 }, interval.months * factor);
-  sum.add({ part: "days", count: 1 }, interval.days * factor);
-  sum.add({ part: "micros", count: 1 }, interval.micros * factor);
+  sum.add({ part: "months", count: 1 }, months);
+  sum.add({ part: "days", count: 1 }, days);
+  sum.add({ part: "micros", count: 1 }, micros);
   return sum.interval();
 }

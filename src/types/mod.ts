@@ -99,6 +99,7 @@ export {
 } from "./integer.ts";
 export {
   addIntervals,
+  divideInterval,
   intervalSpan,
   MICROS_PER_DAY,
   MICROS_PER_SECOND,

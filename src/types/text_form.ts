@@ -29,7 +29,7 @@ import {
   textFromDouble,
   textFromFloat,
 } from "./float_text.ts";
-import { integerFromText } from "./integer.ts";
+import { type IntegerKind, integerFromText } from "./integer.ts";
 import { intervalFromText, textFromClock, textFromInterval } from "./interval.ts";
 import { checkJson } from "./json_text.ts";
 import { canonicalJson } from "./json_tree.ts";
@@ -46,14 +46,6 @@ export function valueFromText(type: DataType, text: string, nowMicros?: number):
   switch (type.kind) {
     case "boolean":
       return booleanFromText(text);
-    case "smallint":
-    case "int":
-    case "bigint":
-      return integerFromText(type.kind, text);
-    case "float":
-    case "double":
-    case "decimal":
-      return fractionFromText(type, text);
     case "text":
       return limitedText(type.lengthMax, text);
     case "unknown":
@@ -80,18 +72,25 @@ export function valueFromText(type: DataType, text: string, nowMicros?: number):
         "INVALID_VALUE",
         "Cannot read text as a file reference: only FILE('part') makes one",
       );
+    default:
+      return numberFromText(type, text);
   }
 }
 
-function fractionFromText(
-  type: DataType & { kind: "float" | "double" | "decimal" },
+function numberFromText(
+  type: DataType & { kind: IntegerKind | "float" | "double" | "decimal" },
   text: string,
 ): Value {
-  if (type.kind === "decimal") {
-    return decimalFromText(text.trim(), type.precision, type.scale) ?? refuse(type, text);
+  switch (type.kind) {
+    case "decimal":
+      return decimalFromText(text.trim(), type.precision, type.scale) ?? refuse(type, text);
+    case "float":
+      return finiteFloat(doubleFromText(text, typeName(type)));
+    case "double":
+      return doubleFromText(text, typeName(type));
+    default:
+      return integerFromText(type.kind, text);
   }
-  const value = doubleFromText(text, typeName(type));
-  return type.kind === "float" ? finiteFloat(value) : value;
 }
 
 function momentFromText(

@@ -1,0 +1,141 @@
+/**
+ * What JSON operators and functions do with documents as trees.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import {
+  compareJson,
+  isJsonArray,
+  isJsonObject,
+  type JsonNode,
+  jsonObject,
+} from "../../types/mod.ts";
+
+/** Whether `outer` holds all of `inner`, as `@>` means it. */
+export function jsonContains(outer: JsonNode, inner: JsonNode): boolean {
+  if (isJsonObject(inner)) {
+    if (!isJsonObject(outer)) return false;
+    for (const [key, value] of inner) {
+      const held = outer.get(key);
+      if (held === undefined || !jsonContains(held, value)) return false;
+    }
+    return true;
+  }
+  if (isJsonArray(inner)) {
+    if (!isJsonArray(outer)) return false;
+    return inner.every((item) => outer.some((held) => jsonContains(held, item)));
+  }
+  return !isJsonArray(outer) && !isJsonObject(outer) && compareJson(outer, inner) === 0;
+}
+
+/** `@>` also lets an array contain a scalar, at the top only. */
+export function jsonContainsAtTop(outer: JsonNode, inner: JsonNode): boolean {
+  if (isJsonArray(outer) && !isJsonArray(inner) && !isJsonObject(inner)) {
+    return outer.some((item) => jsonContains(item, inner));
+  }
+  return jsonContains(outer, inner);
+}
+
+/** Whether a text is a key, an element that is this string, or the string itself. */
+export function jsonHasKey(node: JsonNode, key: string): boolean {
+  if (isJsonObject(node)) return node.has(key);
+  if (isJsonArray(node)) return node.includes(key);
+  return node === key;
+}
+
+/** `||`: objects merge, anything else is joined as arrays. */
+export function jsonConcat(left: JsonNode, right: JsonNode): JsonNode {
+  if (isJsonObject(left) && isJsonObject(right)) return jsonObject([...left, ...right]);
+  const a = isJsonArray(left) ? left : [left];
+  const b = isJsonArray(right) ? right : [right];
+  return [...a, ...b];
+}
+
+/** `- text`: without a key, or without the elements that are this string. */
+export function jsonWithoutKeys(node: JsonNode, keys: readonly string[]): JsonNode {
+  if (isJsonObject(node)) {
+    return jsonObject([...node].filter(([key]) => !keys.includes(key)));
+  }
+  if (isJsonArray(node)) {
+    return node.filter((item) => typeof item !== "string" || !keys.includes(item));
+  }
+  throw cannotDelete("a scalar");
+}
+
+/** `- integer`: without the element at an index, from the end if negative. */
+export function jsonWithoutIndex(node: JsonNode, index: number): JsonNode {
+  if (!isJsonArray(node))
+    throw cannotDelete(isJsonObject(node) ? "an object by index" : "a scalar");
+  const at = index < 0 ? node.length + index : index;
+  return node.filter((_, position) => position !== at);
+}
+
+function cannotDelete(what: string): DatabaseError {
+  return new DatabaseError(
+    "INVALID_VALUE",
+    `Cannot delete from ${what}: expected an array or object`,
+  );
+}
+
+export interface PathEdit {
+  readonly path: readonly string[];
+  /** Whether a last step that leads nowhere makes a new member or element. */
+  readonly creates: boolean;
+  /** The new node for the one that is there, undefined where there is none; undefined removes it. */
+  readonly replace: (node: JsonNode | undefined) => JsonNode | undefined;
+  /** In an array: put the new node before or after the one that is there. */
+  readonly insert?: "before" | "after";
+}
+
+/** Changes what a path leads to; a path that leads nowhere changes nothing. */
+export function jsonEdit(node: JsonNode, edit: PathEdit, depth = 0): JsonNode {
+  const step = edit.path[depth];
+  if (step === undefined) return node;
+  if (isJsonObject(node)) return editMember(node, edit, depth);
+  return isJsonArray(node) ? editElement(node, edit, depth) : node;
+}
+
+function editMember(node: ReadonlyMap<string, JsonNode>, edit: PathEdit, depth: number): JsonNode {
+  const key = edit.path[depth] ?? "";
+  const held = node.get(key);
+  const isLast = depth === edit.path.length - 1;
+  if (!isLast) {
+    if (held === undefined) return node;
+    return jsonObject([...node, [key, jsonEdit(held, edit, depth + 1)]]);
+  }
+  if (held === undefined && !edit.creates) return node;
+  if (held !== undefined && edit.insert !== undefined) {
+    throw new DatabaseError(
+      "INVALID_VALUE",
+      `Cannot insert the key "${key}": it is there already, use jsonb_set to replace it`,
+    );
+  }
+  const made = edit.replace(held);
+  if (made !== undefined) return jsonObject([...node, [key, made]]);
+  return jsonObject([...node].filter(([other]) => other !== key));
+}
+
+function editElement(node: readonly JsonNode[], edit: PathEdit, depth: number): JsonNode {
+  const step = edit.path[depth] ?? "";
+  const index = Number(step);
+  if (!/^[+-]?\d+$/.test(step) || !Number.isSafeInteger(index)) {
+    throw new DatabaseError(
+      "INVALID_VALUE",
+      `Cannot follow the JSON path: "${step}" at position ${depth + 1} must be an integer`,
+    );
+  }
+  const at = index < 0 ? node.length + index : index;
+  const held = node[at];
+  if (depth < edit.path.length - 1) {
+    return held === undefined ? node : node.with(at, jsonEdit(held, edit, depth + 1));
+  }
+  if (held === undefined) {
+    const made = edit.creates ? edit.replace(undefined) : undefined;
+    if (made === undefined) return node;
+    return at < 0 ? [made, ...node] : [...node, made];
+  }
+  const made = edit.replace(held);
+  if (edit.insert !== undefined && made !== undefined) {
+    return node.toSpliced(edit.insert === "before" ? at : at + 1, 0, made);
+  }
+  return made === undefined ? node.toSpliced(at, 1) : node.with(at, made);
+}

@@ -1,0 +1,127 @@
+/**
+ * Sets of characters for regular expressions: sorted, disjoint ranges of code points.
+ */
+
+/** `[first, last, first, last, …]`, both inclusive, ascending, not touching. */
+export type CharacterSet = readonly number[];
+
+export const CODE_POINT_MAX = 0x10ffff;
+const NEWLINE = 0x0a;
+
+/** Case variants are looked for up to here; beyond, scripts have no case that SQL text meets. */
+const CASED_MAX = 0x1ffff;
+
+export function setOfRanges(ranges: readonly (readonly [number, number])[]): CharacterSet {
+  const sorted = ranges.toSorted((left, right) => left[0] - right[0]);
+  const set: number[] = [];
+  for (const [first, last] of sorted) {
+    const end = set.at(-1);
+    if (end !== undefined && first <= end + 1) set[set.length - 1] = Math.max(end, last);
+    else set.push(first, last);
+  }
+  return set;
+}
+
+export function unionOfSets(sets: readonly CharacterSet[]): CharacterSet {
+  return setOfRanges(sets.flatMap(rangesOf));
+}
+
+export function rangesOf(set: CharacterSet): [number, number][] {
+  const ranges: [number, number][] = [];
+  for (let i = 0; i < set.length; i += 2) ranges.push([set[i] ?? 0, set[i + 1] ?? 0]);
+  return ranges;
+}
+
+export function invertedSet(set: CharacterSet): CharacterSet {
+  const ranges: [number, number][] = [];
+  let next = 0;
+  for (const [first, last] of rangesOf(set)) {
+    if (first > next) ranges.push([next, first - 1]);
+    next = last + 1;
+  }
+  if (next <= CODE_POINT_MAX) ranges.push([next, CODE_POINT_MAX]);
+  return setOfRanges(ranges);
+}
+
+export function hasCharacter(set: CharacterSet, code: number): boolean {
+  let low = 0;
+  let high = set.length / 2 - 1;
+  while (low <= high) {
+    const middle = (low + high) >> 1;
+    if (code < (set[2 * middle] ?? 0)) high = middle - 1;
+    else if (code > (set[2 * middle + 1] ?? 0)) low = middle + 1;
+    else return true;
+  }
+  return false;
+}
+
+export function setOfCharacter(code: number): CharacterSet {
+  return [code, code];
+}
+
+/** Adds the other case of every character. */
+export function withBothCases(set: CharacterSet): CharacterSet {
+  const ranges = rangesOf(set);
+  for (const [first, last] of rangesOf(set)) {
+    for (let code = first; code <= Math.min(last, CASED_MAX); code += 1) {
+      const character = String.fromCodePoint(code);
+      for (const variant of [character.toLowerCase(), character.toUpperCase()]) {
+        const other = variant.codePointAt(0) ?? code;
+        // Variants of several characters are not the same one character.
+        if (other !== code && variant.length === String.fromCodePoint(other).length) {
+          ranges.push([other, other]);
+        }
+      }
+    }
+  }
+  return setOfRanges(ranges);
+}
+
+const known = new Map<string, CharacterSet>();
+
+/** Scans the planes that have letters, once for each property asked for. */
+function setOfProperty(property: string): CharacterSet {
+  const found = known.get(property);
+  if (found !== undefined) return found;
+  const test = new RegExp(String.raw`^[${property}]$`, "u");
+  const ranges: [number, number][] = [];
+  for (let code = 0; code <= CASED_MAX; code += 1) {
+    if (test.test(String.fromCodePoint(code))) ranges.push([code, code]);
+  }
+  const set = setOfRanges(ranges);
+  known.set(property, set);
+  return set;
+}
+
+const PROPERTIES: Readonly<Record<string, string>> = {
+  alpha: String.raw`\p{L}`,
+  digit: "0-9",
+  alnum: String.raw`\p{L}\p{Nd}`,
+  upper: String.raw`\p{Lu}`,
+  lower: String.raw`\p{Ll}`,
+  space: String.raw`\t-\r\u0020\u0085\u2028\u2029\u3000`,
+  blank: String.raw`\t `,
+  punct: String.raw`!-\/:-@\[-\x60\{-~`,
+  cntrl: String.raw`\x00-\x1f\x7f`,
+  print: String.raw`\p{L}\p{M}\p{N}\p{P}\p{S}\p{Zs}`,
+  graph: String.raw`\p{L}\p{M}\p{N}\p{P}\p{S}`,
+  xdigit: "0-9A-Fa-f",
+  word: String.raw`\p{L}\p{Nd}_`,
+};
+
+/** The set of a POSIX class name, or of `word`; undefined if there is no such class. */
+export function setOfClass(name: string): CharacterSet | undefined {
+  const property = PROPERTIES[name];
+  return property === undefined ? undefined : setOfProperty(property);
+}
+
+export const NEWLINE_SET: CharacterSet = [NEWLINE, NEWLINE];
+export const EVERY_CHARACTER: CharacterSet = [0, CODE_POINT_MAX];
+
+export function isWordCharacter(code: number): boolean {
+  if (code < 128) {
+    const letter = code | 0x20;
+    return (letter >= 0x61 && letter <= 0x7a) || (code >= 0x30 && code <= 0x39) || code === 0x5f;
+  }
+  return hasCharacter(setOfClass("word") ?? [], code);
+}
