@@ -32,6 +32,10 @@ function sectors(disk: Disk, path: string): string {
   return text;
 }
 
+function placesOfMoved(disk: SimulatedDisk): string {
+  return `${disk.exists("/a/f")} ${disk.exists("/b/g")}`;
+}
+
 /** A disk with one durable file of three sectors of zeros. */
 async function diskWithFile(): Promise<SimulatedDisk> {
   const disk = new SimulatedDisk();
@@ -119,13 +123,12 @@ test("a move is there or not, and leaves the file under one of its names", async
   disk.syncDirectory("/");
   disk.syncDirectory("/a");
   disk.rename("/a/f", "/b/g");
-  const look = (after: SimulatedDisk) => `${after.exists("/a/f")} ${after.exists("/b/g")}`;
-  expect(outcomes(disk, look)).toEqual(new Set(["true false", "false true"]));
+  expect(outcomes(disk, placesOfMoved)).toEqual(new Set(["true false", "false true"]));
 
   disk.syncDirectory("/b");
-  expect(outcomes(disk, look)).toEqual(new Set(["true true", "false true"]));
+  expect(outcomes(disk, placesOfMoved)).toEqual(new Set(["true true", "false true"]));
   disk.syncDirectory("/a");
-  expect(outcomes(disk, look)).toEqual(new Set(["false true"]));
+  expect(outcomes(disk, placesOfMoved)).toEqual(new Set(["false true"]));
 });
 
 test("a directory that was made unsynced takes its files with it when it is lost", () => {
@@ -154,7 +157,7 @@ test("a failed sync keeps nothing, and the next does not help what was written b
   const file = disk.open("/f", {});
   file.write(filled(1), 0);
   disk.faultPlan = failNth("sync", 1, { code: "EIO" });
-  await expect(file.sync()).rejects.toThrow("Cannot sync /f: EIO");
+  expect(await file.sync().catch(String)).toContain("Cannot sync /f: EIO");
   file.write(filled(2), 512);
   await file.sync();
   expect(outcomes(disk, (after) => sectors(after, "/f"))).toEqual(new Set(["020", "120"]));

@@ -1,0 +1,265 @@
+/**
+ * Turns the vector of one column in one row group into a chunk: chooses the smallest encoding that
+ * a scan reads at full speed (see `encodings.ts`).
+ */
+import { assert } from "../../base/assert.ts";
+import { type DataType, type Value, type Vector, valueAt } from "../../types/mod.ts";
+import {
+  BITS,
+  CONSTANT,
+  F32,
+  F64,
+  I32,
+  NONE,
+  OFFSET_8,
+  OFFSET_16,
+  OFFSET_32,
+  packBits,
+  WIDE,
+} from "./encodings.ts";
+import { type ChunkHeader, layoutOf, padded } from "./format.ts";
+import { encodeBlocks, encodeText } from "./text_encoder.ts";
+
+export interface EncodedChunk {
+  readonly header: ChunkHeader;
+  /** Length a multiple of 8; empty when the header says it all. */
+  readonly bytes: Uint8Array;
+}
+
+/** What an encoding adds to null bits. */
+export interface EncodedValues {
+  readonly encoding: number;
+  readonly parts: readonly Uint8Array[];
+  readonly auxiliary?: number;
+  readonly base?: number;
+  readonly min?: number;
+  readonly max?: number;
+}
+
+const SPAN_8 = 255;
+const SPAN_16 = 65535;
+const SPAN_32 = 4294967295;
+
+export function encodeChunk(type: DataType, vector: Vector): EncodedChunk {
+  assert(vector.length > 0, "a chunk has a row");
+  const nulls = nullsOf(vector);
+  let nullCount = 0;
+  if (nulls !== undefined) for (const flag of nulls) nullCount += flag;
+  if (nullCount === vector.length) {
+    return assemble({ encoding: NONE, parts: [] }, { nulls: undefined, nullCount });
+  }
+  const values = encodeValues(type, vector, nulls);
+  return assemble(values, { nulls: nullCount === 0 ? undefined : nulls, nullCount });
+}
+
+/** The same for whole numbers without NULLs that have no type: the system columns. */
+export function encodeNumbers(values: Float64Array, nulls?: Uint8Array): EncodedChunk {
+  const vector: Vector = { kind: "f64", length: values.length, values, nulls };
+  return encodeChunk({ kind: "bigint" }, vector);
+}
+
+function encodeValues(
+  type: DataType,
+  vector: Vector,
+  nulls: Uint8Array | undefined,
+): EncodedValues {
+  const layout = layoutOf(type);
+  switch (layout) {
+    case "bool":
+      return encodeBooleans(gatherBooleans(vector), nulls);
+    case "i32":
+    case "f64": {
+      const numbers = gatherNumbers(vector);
+      if (numbers === undefined) return encodeWide(vector);
+      if (layout === "i32") return encodeI32(numbers, nulls);
+      return type.kind === "float" ? encodeF32(numbers, nulls) : encodeF64(numbers, nulls);
+    }
+    case "text":
+      return encodeText(vector);
+    case "bytes":
+    case "embedding":
+      return encodeBlocks(vector);
+  }
+}
+
+/** One byte a row, or undefined when there can be no NULL. */
+function nullsOf(vector: Vector): Uint8Array | undefined {
+  if (vector.kind === "const") {
+    return vector.value === null ? new Uint8Array(vector.length).fill(1) : undefined;
+  }
+  if (vector.kind !== "any") return vector.nulls;
+  const flags = new Uint8Array(vector.length);
+  for (let row = 0; row < flags.length; row += 1) flags[row] = vector.values[row] === null ? 1 : 0;
+  return flags;
+}
+
+function assemble(
+  values: EncodedValues,
+  { nulls, nullCount }: { nulls: Uint8Array | undefined; nullCount: number },
+): EncodedChunk {
+  const parts = nulls === undefined ? values.parts : [packBits(nulls), ...values.parts];
+  let byteCount = 0;
+  for (const part of parts) byteCount += padded(part.byteLength);
+  assert(byteCount < 2 ** 32, "a chunk is shorter than 4 GiB");
+  const bytes = new Uint8Array(byteCount);
+  let at = 0;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += padded(part.byteLength);
+  }
+  const header: ChunkHeader = {
+    encoding: values.encoding,
+    hasNulls: nulls !== undefined,
+    nullCount,
+    auxiliary: values.auxiliary ?? 0,
+    min: values.min ?? Infinity,
+    max: values.max ?? -Infinity,
+    base: values.base ?? 0,
+  };
+  return { header, bytes };
+}
+
+function gatherBooleans(vector: Vector): Uint8Array {
+  if (vector.kind === "bool") return vector.values;
+  const flags = new Uint8Array(vector.length);
+  for (let row = 0; row < flags.length; row += 1)
+    flags[row] = valueAt(vector, row) === true ? 1 : 0;
+  return flags;
+}
+
+function encodeBooleans(flags: Uint8Array, nulls: Uint8Array | undefined): EncodedValues {
+  let trueCount = 0;
+  let count = 0;
+  for (let row = 0; row < flags.length; row += 1) {
+    if (nulls !== undefined && nulls[row] === 1) continue;
+    count += 1;
+    trueCount += flags[row] ?? 0;
+  }
+  if (trueCount === 0 || trueCount === count) {
+    return { encoding: CONSTANT, parts: [], base: trueCount === 0 ? 0 : 1 };
+  }
+  return { encoding: BITS, parts: [packBits(flags)] };
+}
+
+/** Numbers of every row, 0 where NULL; undefined when one is beyond 2^53. */
+function gatherNumbers(vector: Vector): Int32Array | Float64Array | undefined {
+  if (vector.kind === "i32" || vector.kind === "f64") return vector.values;
+  const numbers = new Float64Array(vector.length);
+  for (let row = 0; row < numbers.length; row += 1) {
+    const value = valueAt(vector, row);
+    if (typeof value === "bigint") return undefined;
+    if (value === null) continue;
+    assert(typeof value === "number", "a numeric column holds numbers");
+    numbers[row] = value;
+  }
+  return numbers;
+}
+
+interface NumberRange {
+  readonly min: number;
+  readonly max: number;
+  readonly areWhole: boolean;
+}
+
+function rangeOf(numbers: Int32Array | Float64Array, nulls: Uint8Array | undefined): NumberRange {
+  let min = Infinity;
+  let max = -Infinity;
+  let areWhole = true;
+  for (let row = 0; row < numbers.length; row += 1) {
+    if (nulls !== undefined && nulls[row] === 1) continue;
+    const value = numbers[row] ?? 0;
+    if (value < min) min = value;
+    if (value > max) max = value;
+    if (areWhole && Math.floor(value) !== value) areWhole = false;
+  }
+  assert(min <= max, "numbers compare: there is no NaN");
+  assert(max - min < Infinity || (min > -Infinity && max < Infinity), "numbers are finite");
+  return { min, max, areWhole };
+}
+
+function encodeI32(
+  numbers: Int32Array | Float64Array,
+  nulls: Uint8Array | undefined,
+): EncodedValues {
+  const range = rangeOf(numbers, nulls);
+  const { min, max } = range;
+  if (min === max) return { encoding: CONSTANT, parts: [], base: min, min, max };
+  // Four bytes a row alias the file, so offsets of four bytes would gain nothing.
+  if (max - min <= SPAN_16) return encodeOffsets(numbers, nulls, range);
+  const values = numbers instanceof Int32Array ? numbers : Int32Array.from(numbers);
+  return { encoding: I32, parts: [bytesOf(values)], min, max };
+}
+
+function encodeF64(
+  numbers: Int32Array | Float64Array,
+  nulls: Uint8Array | undefined,
+): EncodedValues {
+  const range = rangeOf(numbers, nulls);
+  const { min, max } = range;
+  if (min === max) return { encoding: CONSTANT, parts: [], base: min, min, max };
+  const areSafe = Math.max(Math.abs(min), Math.abs(max)) <= Number.MAX_SAFE_INTEGER;
+  if (range.areWhole && areSafe && max - min <= SPAN_32) {
+    return encodeOffsets(numbers, nulls, range);
+  }
+  const values = numbers instanceof Float64Array ? numbers : Float64Array.from(numbers);
+  return { encoding: F64, parts: [bytesOf(values)], min, max };
+}
+
+function encodeF32(
+  numbers: Int32Array | Float64Array,
+  nulls: Uint8Array | undefined,
+): EncodedValues {
+  const range = rangeOf(numbers, nulls);
+  const { min, max } = range;
+  if (min === max) return { encoding: CONSTANT, parts: [], base: min, min, max };
+  if (range.areWhole && max - min <= SPAN_16) return encodeOffsets(numbers, nulls, range);
+  return { encoding: F32, parts: [bytesOf(Float32Array.from(numbers))], min, max };
+}
+
+function encodeOffsets(
+  numbers: Int32Array | Float64Array,
+  nulls: Uint8Array | undefined,
+  { min, max }: NumberRange,
+): EncodedValues {
+  const span = max - min;
+  const count = numbers.length;
+  const narrow = span <= SPAN_8 ? new Uint8Array(count) : new Uint16Array(count);
+  const offsets = span <= SPAN_16 ? narrow : new Uint32Array(count);
+  for (let row = 0; row < count; row += 1) {
+    // What stands at a NULL may be out of range.
+    if (nulls === undefined || nulls[row] === 0) offsets[row] = (numbers[row] ?? 0) - min;
+  }
+  const encoding = span <= SPAN_8 ? OFFSET_8 : span <= SPAN_16 ? OFFSET_16 : OFFSET_32;
+  return { encoding, parts: [bytesOf(offsets)], base: min, min, max };
+}
+
+/** Numbers of which one is beyond 2^53. There is no zone map: its bounds are doubles. */
+function encodeWide(vector: Vector): EncodedValues {
+  let areShort = true;
+  for (let row = 0; row < vector.length; row += 1) {
+    const value = valueAt(vector, row);
+    if (typeof value === "bigint" && BigInt.asIntN(64, value) !== value) areShort = false;
+  }
+  const wordCount = areShort ? 2 : 4;
+  const words = Array.from({ length: wordCount }, () => new Uint32Array(vector.length));
+  for (let row = 0; row < vector.length; row += 1) {
+    let rest = bigintOf(valueAt(vector, row));
+    for (const word of words) {
+      word[row] = Number(rest & 0xffffffffn);
+      rest >>= 32n;
+    }
+    assert(rest === 0n || rest === -1n, "a whole number fits 128 bits");
+  }
+  return { encoding: WIDE, parts: words.map(bytesOf), auxiliary: wordCount };
+}
+
+function bigintOf(value: Value): bigint {
+  if (value === null) return 0n;
+  if (typeof value === "bigint") return value;
+  assert(typeof value === "number", "a numeric column holds numbers");
+  return BigInt(value);
+}
+
+function bytesOf(array: Exclude<NodeJS.TypedArray, BigInt64Array | BigUint64Array>): Uint8Array {
+  return new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
+}

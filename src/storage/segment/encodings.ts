@@ -1,0 +1,105 @@
+/**
+ * Chunk encodings: how the values of one column in one row group lie in the file.
+ *
+ * A chunk is null bits, when it has any, and then the parts of its encoding; each part begins
+ * 8-aligned and ends with zeros to 8. `n` is the rows of the group. Null bits are n bits, low bit
+ * first, 1 where the value is NULL; the parts then hold some value there, which nobody reads.
+ *
+ *     ENCODING     PARTS                                  AUXILIARY   BASE
+ *     none                                                                     every row is NULL
+ *     constant                                                        value    number or 0/1
+ *     f64          f64 × n
+ *     f32          f32 × n
+ *     i32          i32 × n
+ *     offset8      u8  × n                                            added    whole numbers
+ *     offset16     u16 × n                                            added    whole numbers
+ *     offset32     u32 × n                                            added    whole numbers
+ *     dictionary   codes × n │ u32 × (values+1) │ UTF-8   values               text
+ *     text         u32 × (n+1) │ UTF-8                                         text
+ *     bits         n bits, low bit first                                       booleans
+ *     wide         u32 × n for each word, lowest first    words                beyond 2^53
+ *     blocks       u32 × (n+1) │ bytes                                         bytes, embeddings
+ *
+ * Codes are u8 up to 256 values, u16 above, and absent for a single value. `wide` numbers are two's
+ * complement with 2 or 4 words. Embeddings are blocks of f32.
+ *
+ * f64, i32, text and dictionary codes lie as vectors hold them, so those alias the mapped file. The
+ * offsets cost one addition a row and halve (or better) what a scan reads.
+ */
+import { assert } from "../../base/assert.ts";
+
+export const NONE = 0;
+export const CONSTANT = 1;
+export const F64 = 2;
+export const F32 = 3;
+export const I32 = 4;
+export const OFFSET_8 = 5;
+export const OFFSET_16 = 6;
+export const OFFSET_32 = 7;
+export const DICTIONARY = 8;
+export const TEXT = 9;
+export const BITS = 10;
+export const WIDE = 11;
+export const BLOCKS = 12;
+
+/** Names for people, by number. */
+export const ENCODING_NAMES: readonly string[] = [
+  "none",
+  "constant",
+  "f64",
+  "f32",
+  "i32",
+  "offset8",
+  "offset16",
+  "offset32",
+  "dictionary",
+  "text",
+  "bits",
+  "wide",
+  "blocks",
+];
+
+/** Largest number of values in a dictionary: what a reader decodes at once and keeps. */
+export const DICTIONARY_VALUES_MAX = 4096;
+
+/** Bytes of one code. */
+export function codeBytes(valueCount: number): 0 | 1 | 2 {
+  return valueCount <= 1 ? 0 : valueCount <= 256 ? 1 : 2;
+}
+
+/** One bit a row from one byte a row. */
+export function packBits(flags: Uint8Array): Uint8Array {
+  const bits = new Uint8Array(Math.ceil(flags.length / 8));
+  for (let row = 0; row < flags.length; row += 1) {
+    bits[row >> 3] = (bits[row >> 3] ?? 0) | ((flags[row] ?? 0) << (row & 7));
+  }
+  return bits;
+}
+
+/** One byte a row from one bit a row: rows `start` to `end`. */
+export function unpackBits(bits: Uint8Array, start: number, end: number): Uint8Array {
+  const flags = new Uint8Array(end - start);
+  let row = start;
+  let at = 0;
+  for (; row < end && (row & 7) !== 0; row += 1, at += 1) flags[at] = bitAt(bits, row);
+  for (; row + 8 <= end; row += 8, at += 8) {
+    const byte = bits[row >> 3] ?? 0;
+    if (byte === 0) continue;
+    flags[at] = byte & 1;
+    flags[at + 1] = (byte >> 1) & 1;
+    flags[at + 2] = (byte >> 2) & 1;
+    flags[at + 3] = (byte >> 3) & 1;
+    flags[at + 4] = (byte >> 4) & 1;
+    flags[at + 5] = (byte >> 5) & 1;
+    flags[at + 6] = (byte >> 6) & 1;
+    flags[at + 7] = byte >> 7;
+  }
+  for (; row < end; row += 1, at += 1) flags[at] = bitAt(bits, row);
+  return flags;
+}
+
+export function bitAt(bits: Uint8Array, row: number): number {
+  return ((bits[row >> 3] ?? 0) >> (row & 7)) & 1;
+}
+
+assert(DICTIONARY_VALUES_MAX <= 65536, "a code fits two bytes");

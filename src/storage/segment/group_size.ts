@@ -1,0 +1,44 @@
+/**
+ * Where a row group ends: after ROW_GROUP_ROWS_MAX rows, or before it holds too many bytes.
+ */
+import { assert } from "../../base/assert.ts";
+import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
+import type { Value, Vector } from "../../types/mod.ts";
+
+/** Text and bytes of one row group; a single row may have more. Bounds what a chunk needs at once. */
+const GROUP_BYTES_MAX: number = 64 * 1024 * 1024;
+
+/** The end (exclusive) of the group that begins at `start`. */
+export function groupEnd(vectors: readonly Vector[], start: number, rowCount: number): number {
+  assert(start < rowCount, "a row group has a row");
+  let end = Math.min(rowCount, start + ROW_GROUP_ROWS_MAX);
+  while (end - start > 1 && bytesWithin(vectors, start, end) > GROUP_BYTES_MAX) {
+    end = start + Math.ceil((end - start) / 2);
+  }
+  return end;
+}
+
+/** At most how many bytes the values have that are not numbers. */
+function bytesWithin(vectors: readonly Vector[], start: number, end: number): number {
+  let byteCount = 0;
+  for (const vector of vectors) {
+    if (vector.kind === "utf8") {
+      byteCount += (vector.offsets[end] ?? 0) - (vector.offsets[start] ?? 0);
+    } else if (vector.kind === "any") {
+      for (let row = start; row < end; row += 1) byteCount += bytesOf(vector.values[row] ?? null);
+    } else if (vector.kind === "dict") {
+      for (let row = start; row < end; row += 1) {
+        byteCount += bytesOf(vector.values[vector.codes[row] ?? 0] ?? null);
+      }
+    } else if (vector.kind === "const") {
+      byteCount += bytesOf(vector.value) * (end - start);
+    }
+  }
+  return byteCount;
+}
+
+function bytesOf(value: Value): number {
+  if (typeof value === "string") return value.length * 3;
+  if (value instanceof Uint8Array || value instanceof Float32Array) return value.byteLength;
+  return 0;
+}

@@ -1,0 +1,99 @@
+/**
+ * The hash of (owner, primary key) that the key index of a segment is sorted by.
+ *
+ * 32 bits, mixed as MurmurHash3 does (Austin Appleby, public domain); text and bytes enter as their
+ * xxHash32. Equal keys hash equally whatever vector they came in; different keys may collide, so
+ * a reader compares the values too.
+ */
+import { assert } from "../../base/assert.ts";
+import { type Row, type Value, type Vector, valueAt } from "../../types/mod.ts";
+
+/** The two words of one number. */
+const words: Uint32Array = new Uint32Array(2);
+const number: Float64Array = new Float64Array(words.buffer);
+
+/** Hashes of rows, begun with their owners and continued key column by key column. */
+export class KeyHasher {
+  readonly #hashes: Uint32Array;
+
+  constructor(owners: Float64Array) {
+    this.#hashes = new Uint32Array(owners.length);
+    this.#mixNumbers(owners);
+  }
+
+  /** Adds the next key column. */
+  add(vector: Vector): void {
+    assert(vector.length === this.#hashes.length, "a key column has the rows of its group");
+    if (vector.kind === "i32" || vector.kind === "f64") {
+      this.#mixNumbers(vector.values);
+      return;
+    }
+    const hashes = this.#hashes;
+    for (let row = 0; row < hashes.length; row += 1) {
+      hashes[row] = mixValue(hashes[row] ?? 0, valueAt(vector, row));
+    }
+  }
+
+  finish(): Uint32Array {
+    const hashes = this.#hashes;
+    for (let row = 0; row < hashes.length; row += 1) hashes[row] = finishHash(hashes[row] ?? 0);
+    return hashes;
+  }
+
+  #mixNumbers(values: Int32Array | Float64Array): void {
+    const hashes = this.#hashes;
+    for (let row = 0; row < hashes.length; row += 1) {
+      hashes[row] = mixNumber(hashes[row] ?? 0, values[row] ?? 0);
+    }
+  }
+}
+
+/** The hash of one key, as {@linkcode KeyHasher} makes it. */
+export function hashOfKey(owner: number, key: Row): number {
+  let hash = mixNumber(0, owner);
+  for (const value of key) hash = mixValue(hash, value);
+  return finishHash(hash);
+}
+
+function mixValue(hash: number, value: Value): number {
+  switch (typeof value) {
+    case "number":
+      return mixNumber(hash, value);
+    case "boolean":
+      return mixNumber(hash, value ? 1 : 0);
+    case "string":
+      return mix(mix(hash, Bun.hash.xxHash32(value)), value.length);
+    case "bigint":
+      return mixWide(hash, value);
+    default:
+      assert(value instanceof Uint8Array, "a key is a scalar and not NULL");
+      return mix(mix(hash, Bun.hash.xxHash32(value)), value.length);
+  }
+}
+
+function mixNumber(hash: number, value: number): number {
+  number[0] = value;
+  return mix(mix(hash, words[0] ?? 0), words[1] ?? 0);
+}
+
+function mixWide(hash: number, value: bigint): number {
+  let mixed = hash;
+  for (let shift = 0n; shift < 128n; shift += 32n) {
+    mixed = mix(mixed, Number((value >> shift) & 0xffffffffn));
+  }
+  return mixed;
+}
+
+function mix(hash: number, word: number): number {
+  let mixed = Math.imul(word, 0xcc9e2d51);
+  mixed = (mixed << 15) | (mixed >>> 17);
+  mixed = hash ^ Math.imul(mixed, 0x1b873593);
+  mixed = (mixed << 13) | (mixed >>> 19);
+  return (Math.imul(mixed, 5) + 0xe6546b64) | 0;
+}
+
+function finishHash(hash: number): number {
+  let mixed = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);
+  return (mixed ^ (mixed >>> 16)) >>> 0;
+}

@@ -1,0 +1,433 @@
+/**
+ * Reads a segment file through a map (see `format.ts`).
+ *
+ * - Opening checks the header, the trailer and the directory, and keeps next to nothing on the
+ *   heap. Chunks and pages are checked when they are first touched.
+ * - What damaged bytes can cause is CorruptionError, thrown before anything is believed; what the
+ *   writer guarantees is asserted after a checksum held.
+ * - Vectors and arrays may alias the map: they are read only, and valid until `close`, after which
+ *   they have length 0. Who shares a reader counts the references.
+ */
+import { assert, defined } from "../../base/assert.ts";
+import type { Disk } from "../../base/disk.ts";
+import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
+import type { DataType, Row, Value, Vector } from "../../types/mod.ts";
+import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../store.ts";
+import { ChunkCache } from "./chunk_cache.ts";
+import {
+  type Chunk,
+  decodeFlags,
+  decodeNumber,
+  decodeNumbers,
+  decodeRows,
+  decodeValue,
+} from "./chunk_decoder.ts";
+import { type Directory, readDirectory } from "./directory.ts";
+import { NONE } from "./encodings.ts";
+import {
+  CHUNK_ENTRY_BYTES,
+  type ChunkEntry,
+  COMMIT_COLUMN_ID,
+  chunkSeed,
+  PREV_COLUMN_ID,
+  readChunkEntry,
+} from "./format.ts";
+import { hashOfKey } from "./key_hash.ts";
+import { filterHas, filterOffset, findHash } from "./key_index.ts";
+import { SegmentFile } from "./segment_file.ts";
+
+/** Rows start (inclusive) to end (exclusive). */
+export interface RowSpan {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Bounds of the values of a chunk of numbers; `min` is above `max` when all are NULL. */
+export interface Zone {
+  readonly min: number;
+  readonly max: number;
+  readonly nullCount: number;
+}
+
+const sharedCache: ChunkCache = new ChunkCache();
+
+export class SegmentReader {
+  readonly path: string;
+  readonly segmentId: number;
+  readonly tableId: number;
+  readonly rowCount: number;
+  readonly groupCount: number;
+  readonly minSeq: number;
+  readonly maxSeq: number;
+  readonly #file: SegmentFile;
+  readonly #directory: Directory;
+  readonly #cache: ChunkCache;
+  readonly #cacheKey: number;
+  /** One byte a chunk: 1 once its checksum held. */
+  readonly #isChecked: Uint8Array;
+  #isOpen = true;
+
+  private constructor(file: SegmentFile, cache: ChunkCache) {
+    const directory = readDirectory(file);
+    this.path = file.path;
+    this.segmentId = directory.segmentId;
+    this.tableId = directory.tableId;
+    this.rowCount = directory.rowCount;
+    this.groupCount = directory.groupCount;
+    this.minSeq = directory.minSeq;
+    this.maxSeq = directory.maxSeq;
+    this.#file = file;
+    this.#directory = directory;
+    this.#cache = cache;
+    this.#cacheKey = cache.addReader();
+    this.#isChecked = new Uint8Array(directory.groupCount * directory.columnIds.length);
+  }
+
+  /**
+   * Opens a published segment.
+   *
+   * @param expectedBytes File length by the manifest, checked before anything is mapped.
+   * @throws {CorruptionError} If length, header, trailer or directory are not what was written.
+   * @throws {DiskError} If the file is missing or cannot be read.
+   */
+  static open(
+    disk: Disk,
+    path: string,
+    expectedBytes: number,
+    cache: ChunkCache = sharedCache,
+  ): SegmentReader {
+    const file = new SegmentFile(disk, path, expectedBytes);
+    try {
+      return new SegmentReader(file, cache);
+    } catch (error) {
+      file.close();
+      throw error;
+    }
+  }
+
+  /** Owners that have rows here. */
+  get ownerCount(): number {
+    return this.#directory.ownerCount;
+  }
+
+  /** Ids of the table's columns in the file. */
+  get columnIds(): readonly number[] {
+    return this.#directory.types.keys().toArray();
+  }
+
+  get keyColumnIds(): readonly number[] {
+    return this.#directory.keyColumnIds;
+  }
+
+  /** Type under which a column was written, or undefined when the file lacks it. */
+  columnType(columnId: number): DataType | undefined {
+    return this.#directory.types.get(columnId);
+  }
+
+  /** First row of a group. */
+  groupStart(groupIndex: number): number {
+    assert(groupIndex <= this.groupCount, "a group is within its segment");
+    return this.#directory.groupStarts[groupIndex] as number;
+  }
+
+  groupRows(groupIndex: number): number {
+    return this.groupStart(groupIndex + 1) - this.groupStart(groupIndex);
+  }
+
+  /** The group that holds a row. */
+  groupOf(row: number): number {
+    assert(row >= 0 && row < this.rowCount, "a row is within its segment");
+    const starts = this.#directory.groupStarts;
+    // Exact while groups are full, and too low after one that its bytes cut short.
+    let low = Math.min(Math.floor(row / ROW_GROUP_ROWS_MAX), this.groupCount - 1);
+    if ((starts[low + 1] as number) > row) return low;
+    let high = this.groupCount;
+    while (high - low > 1) {
+      const middle = (low + high) >>> 1;
+      if ((starts[middle] as number) <= row) low = middle;
+      else high = middle;
+    }
+    return low;
+  }
+
+  /** The rows of an owner, which ascend by seq; undefined when there are none. */
+  ownerRange(owner: number): RowSpan | undefined {
+    const { ownerCount, sections, owners, ownerStarts } = this.#directory;
+    let low = 0;
+    let high = ownerCount;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      sections.owners.touch(middle * 8);
+      if ((owners[middle] as number) < owner) low = middle + 1;
+      else high = middle;
+    }
+    if (low === ownerCount) return undefined;
+    sections.owners.touch(low * 8);
+    if (owners[low] !== owner) return undefined;
+    return this.#rowsOfOwner(low, ownerStarts);
+  }
+
+  /** Owner and rows at an index of the partition directory, 0 to `ownerCount` - 1, ascending. */
+  ownerAt(index: number): RowSpan & { readonly owner: number } {
+    assert(index >= 0 && index < this.ownerCount, "an owner is within its segment");
+    const { sections, owners, ownerStarts } = this.#directory;
+    sections.owners.touch(index * 8);
+    return { owner: owners[index] as number, ...this.#rowsOfOwner(index, ownerStarts) };
+  }
+
+  /**
+   * A column of a whole row group, SEQ_COLUMN_ID and DELETED_COLUMN_ID included; undefined when the
+   * file lacks the column.
+   *
+   * @throws {CorruptionError} If the checksum of the chunk does not match.
+   */
+  column(columnId: number, groupIndex: number): Vector | undefined {
+    if (columnId < 0) return this.#system(columnId, groupIndex);
+    const chunkIndex = this.#chunkIndex(columnId, groupIndex);
+    if (chunkIndex === undefined) return undefined;
+    return this.#wholeChunk(chunkIndex, (chunk) => decodeRows(chunk, 0, chunk.rowCount));
+  }
+
+  /** Rows of one group, counted from its start: as `column`, without decoding the others. */
+  columnRows(columnId: number, groupIndex: number, { start, end }: RowSpan): Vector | undefined {
+    const chunkIndex = this.#chunkIndex(columnId, groupIndex);
+    return chunkIndex === undefined ? undefined : decodeRows(this.#chunk(chunkIndex), start, end);
+  }
+
+  seqs(groupIndex: number): Float64Array {
+    return numbersOf(this.#system(SEQ_COLUMN_ID, groupIndex));
+  }
+
+  /** Seqs of the replaced versions, 0 for none. */
+  prevs(groupIndex: number): Float64Array {
+    return numbersOf(this.#system(PREV_COLUMN_ID, groupIndex));
+  }
+
+  /** Last seq of the commit of each version. */
+  commitSeqs(groupIndex: number): Float64Array {
+    const chunkIndex = this.#systemChunkIndex(COMMIT_COLUMN_ID, groupIndex);
+    const { base, max } = this.#chunk(chunkIndex).entry;
+    // Mostly every row is a commit of its own.
+    if (base === 0 && max === 0) return this.seqs(groupIndex);
+    return numbersOf(this.#system(COMMIT_COLUMN_ID, groupIndex));
+  }
+
+  /** 1 for a tombstone. */
+  deleted(groupIndex: number): Uint8Array {
+    const vector = this.#system(DELETED_COLUMN_ID, groupIndex);
+    assert(vector.kind === "bool", "tombstone flags are booleans");
+    return vector.values;
+  }
+
+  /** Whether any row of a group is a tombstone, without reading the rows. */
+  hasTombstones(groupIndex: number): boolean {
+    const entry = this.#entry(this.#systemChunkIndex(DELETED_COLUMN_ID, groupIndex));
+    return entry.byteCount > 0 || entry.base === 1;
+  }
+
+  /**
+   * Bounds of a column of numbers, or of SEQ_COLUMN_ID, without reading the chunk. Undefined when
+   * the file lacks the column, it is not of numbers, or its numbers are beyond 2^53.
+   */
+  zone(columnId: number, groupIndex: number): Zone | undefined {
+    const chunkIndex = this.#chunkIndex(columnId, groupIndex);
+    if (chunkIndex === undefined) return undefined;
+    const layout = this.#directory.layoutOf(columnId);
+    if (layout !== "i32" && layout !== "f64") return undefined;
+    const { min, max, nullCount, encoding } = this.#entry(chunkIndex);
+    if (min > max && encoding !== NONE) return undefined;
+    return { min, max, nullCount };
+  }
+
+  /**
+   * Row of the newest version here with a key, tombstones included; -1 when there is none.
+   *
+   * @param key Values in the order of the key columns.
+   */
+  findKey(owner: number, key: Row): number {
+    const { keyCount, sections, keyHashes, keyRows, keyFilter, keyColumnIds } = this.#directory;
+    if (keyCount === 0) return -1;
+    assert(key.length === keyColumnIds.length, "a key has a value for each key column");
+    const hash = hashOfKey(owner, key);
+    sections.keyFilter.touch(filterOffset(hash, keyFilter.byteLength));
+    if (!filterHas(keyFilter, hash)) return -1;
+    const first = findHash(keyHashes, hash, (index) => sections.keyHashes.touch(index * 4));
+    if (first === -1) return -1;
+    const range = this.ownerRange(owner);
+    if (range === undefined) return -1;
+    for (let index = first; index < keyCount; index += 1) {
+      sections.keyHashes.touch(index * 4);
+      if (keyHashes[index] !== hash) break;
+      sections.keyRows.touch(index * 4);
+      const row = keyRows[index] as number;
+      if (row >= range.start && row < range.end && this.#hasKey(row, key)) return row;
+    }
+    return -1;
+  }
+
+  /** Row of a version, -1 when it is not here. */
+  rowOfSeq(owner: number, seq: number): number {
+    if (seq < this.minSeq || seq > this.maxSeq) return -1;
+    const range = this.ownerRange(owner);
+    if (range === undefined) return -1;
+    const row = this.firstRowAtOrAbove(range, seq);
+    return row < range.end && this.seqAt(row) === seq ? row : -1;
+  }
+
+  /** First row of a span of one owner's rows whose seq is at least `seq`; its end when there is none. */
+  firstRowAtOrAbove({ start, end }: RowSpan, seq: number): number {
+    let low = start;
+    let high = end;
+    while (low < high) {
+      const middle = Math.floor((low + high) / 2);
+      if (this.seqAt(middle) < seq) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  seqAt(row: number): number {
+    return this.#numberAt(SEQ_COLUMN_ID, row);
+  }
+
+  /** Seq of the version that a row replaced, 0 for none. */
+  prevAt(row: number): number {
+    const groupIndex = this.groupOf(row);
+    const chunk = this.#chunk(this.#systemChunkIndex(PREV_COLUMN_ID, groupIndex));
+    const value = decodeValue(chunk, row - this.groupStart(groupIndex));
+    return typeof value === "number" ? value : 0;
+  }
+
+  commitSeqAt(row: number): number {
+    return this.seqAt(row) + this.#numberAt(COMMIT_COLUMN_ID, row);
+  }
+
+  isTombstone(row: number): boolean {
+    const groupIndex = this.groupOf(row);
+    const chunk = this.#chunk(this.#systemChunkIndex(DELETED_COLUMN_ID, groupIndex));
+    return decodeValue(chunk, row - this.groupStart(groupIndex)) === true;
+  }
+
+  /** One value, copied; undefined when the file lacks the column. */
+  valueAt(columnId: number, row: number): Value | undefined {
+    const groupIndex = this.groupOf(row);
+    const chunkIndex = this.#chunkIndex(columnId, groupIndex);
+    if (chunkIndex === undefined) return undefined;
+    return decodeValue(this.#chunk(chunkIndex), row - this.groupStart(groupIndex));
+  }
+
+  /** What is known of a chunk without reading it, for tools; undefined when the file lacks it. */
+  chunkEntry(columnId: number, groupIndex: number): ChunkEntry | undefined {
+    const chunkIndex = this.#chunkIndex(columnId, groupIndex);
+    return chunkIndex === undefined ? undefined : this.#entry(chunkIndex);
+  }
+
+  /** Checks every byte of the file that was not checked yet. @throws {CorruptionError} */
+  verify(): void {
+    for (let index = 0; index < this.#isChecked.length; index += 1) this.#chunk(index);
+    for (const section of Object.values(this.#directory.sections)) section.touchAll();
+  }
+
+  /** Unmaps the file. Views that are still held have length 0 from now on. */
+  close(): void {
+    assert(this.#isOpen, "a segment is closed once");
+    this.#isOpen = false;
+    this.#cache.removeReader(this.#cacheKey, this.#isChecked.length);
+    this.#file.close();
+  }
+
+  #rowsOfOwner(index: number, ownerStarts: Uint32Array): RowSpan {
+    const { sections } = this.#directory;
+    sections.ownerStarts.touch(index * 4);
+    sections.ownerStarts.touch(index * 4 + 4);
+    const start = ownerStarts[index] as number;
+    const end = ownerStarts[index + 1] as number;
+    assert(start < end, "an owner in the directory has a row");
+    return { start, end };
+  }
+
+  #chunkIndex(columnId: number, groupIndex: number): number | undefined {
+    assert(groupIndex >= 0 && groupIndex < this.groupCount, "a group is within its segment");
+    const { columnIds, columnIndexes } = this.#directory;
+    const columnIndex = columnIndexes.get(columnId);
+    return columnIndex === undefined ? undefined : groupIndex * columnIds.length + columnIndex;
+  }
+
+  #systemChunkIndex(columnId: number, groupIndex: number): number {
+    return defined(this.#chunkIndex(columnId, groupIndex), "every segment has the system columns");
+  }
+
+  #entry(chunkIndex: number): ChunkEntry {
+    assert(this.#isOpen, "a closed segment is not read");
+    return readChunkEntry(this.#directory.chunkEntries, chunkIndex * CHUNK_ENTRY_BYTES);
+  }
+
+  /** A chunk whose checksum held. */
+  #chunk(chunkIndex: number): Chunk {
+    const { columnIds } = this.#directory;
+    const entry = this.#entry(chunkIndex);
+    const groupIndex = Math.floor(chunkIndex / columnIds.length);
+    const columnId = columnIds[chunkIndex - groupIndex * columnIds.length] as number;
+    if (this.#isChecked[chunkIndex] !== 1) {
+      const { segmentId } = this;
+      this.#file.check({
+        offset: entry.offset,
+        byteCount: entry.byteCount,
+        seed: chunkSeed({ segmentId, columnId, groupIndex }),
+        hash: entry.hash,
+        what: `the checksum of column ${columnId} in row group ${groupIndex}`,
+      });
+      this.#isChecked[chunkIndex] = 1;
+    }
+    const layout = this.#directory.layoutOf(columnId);
+    return { entry, layout, rowCount: this.groupRows(groupIndex), file: this.#file.bytes };
+  }
+
+  #wholeChunk(chunkIndex: number, decode: (chunk: Chunk) => Vector): Vector {
+    const cached = this.#cache.get(this.#cacheKey, chunkIndex);
+    if (cached !== undefined) return cached;
+    const vector = decode(this.#chunk(chunkIndex));
+    this.#cache.put(this.#cacheKey, chunkIndex, vector);
+    return vector;
+  }
+
+  /** A system column in the one form that it is handed out in. */
+  #system(columnId: number, groupIndex: number): Vector {
+    const chunkIndex = this.#systemChunkIndex(columnId, groupIndex);
+    return this.#wholeChunk(chunkIndex, (chunk) => {
+      const length = chunk.rowCount;
+      if (columnId === DELETED_COLUMN_ID) {
+        return { kind: "bool", length, values: decodeFlags(chunk), nulls: undefined };
+      }
+      const values = decodeNumbers(chunk);
+      if (columnId !== COMMIT_COLUMN_ID) return { kind: "f64", length, values, nulls: undefined };
+      const seqs = this.seqs(groupIndex);
+      const commits = values.map((gap, row) => gap + (seqs[row] as number));
+      return { kind: "f64", length, values: commits, nulls: undefined };
+    });
+  }
+
+  #numberAt(columnId: number, row: number): number {
+    const groupIndex = this.groupOf(row);
+    const chunk = this.#chunk(this.#systemChunkIndex(columnId, groupIndex));
+    return decodeNumber(chunk, row - this.groupStart(groupIndex));
+  }
+
+  #hasKey(row: number, key: Row): boolean {
+    return this.#directory.keyColumnIds.every((columnId, index) =>
+      isSame(this.valueAt(columnId, row), key[index]),
+    );
+  }
+}
+
+function numbersOf(vector: Vector): Float64Array {
+  assert(vector.kind === "f64", "system columns are numbers");
+  return vector.values;
+}
+
+function isSame(left: Value | undefined, right: Value | undefined): boolean {
+  if (left instanceof Uint8Array && right instanceof Uint8Array) {
+    return left.length === right.length && Buffer.compare(left, right) === 0;
+  }
+  return left === right;
+}

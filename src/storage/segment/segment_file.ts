@@ -1,0 +1,78 @@
+/**
+ * A segment file that is open: mapped for reading, and read once more to check it.
+ *
+ * Bytes are checked through `read`, so that a failing disk is an error and not a dead process, and
+ * only then looked at in the map. The file stays open for that as long as the map lives, since its
+ * name may be gone before.
+ */
+
+import type { Hash64 } from "../../base/checksum.ts";
+import type { Disk, DiskFile, MappedFile } from "../../base/disk.ts";
+import { CorruptionError } from "../../base/errors.ts";
+import { HASH_BYTES_MAX, PlaceHash } from "./format.ts";
+
+let scratch: Uint8Array | undefined;
+
+/** Some bytes of the file and what must be true of them. */
+export interface CheckedRange {
+  readonly offset: number;
+  readonly byteCount: number;
+  readonly seed: number;
+  readonly hash: Hash64;
+  /** For the message, e.g. "checksum of the directory". */
+  readonly what: string;
+}
+
+export class SegmentFile {
+  readonly path: string;
+  readonly #file: DiskFile;
+  readonly #map: MappedFile;
+
+  constructor(disk: Disk, path: string, expectedBytes: number) {
+    this.path = path;
+    this.#file = disk.open(path, {});
+    const size = this.#file.size();
+    if (size !== expectedBytes) {
+      this.#file.close();
+      const what = `the file has ${size} bytes and should have ${expectedBytes}`;
+      throw new CorruptionError(path, Math.min(size, expectedBytes), what);
+    }
+    this.#map = disk.map(path);
+  }
+
+  /** The mapped file. Length 0 once closed. */
+  get bytes(): Uint8Array {
+    return this.#map.bytes;
+  }
+
+  /** Reads bytes past the map, into an array of their own. */
+  read(offset: number, byteCount: number): Uint8Array {
+    const bytes = new Uint8Array(byteCount);
+    this.#fill(bytes, offset);
+    return bytes;
+  }
+
+  /** @throws {CorruptionError} If the checksum does not match. */
+  check({ offset, byteCount, seed, hash, what }: CheckedRange): void {
+    scratch ??= new Uint8Array(HASH_BYTES_MAX);
+    const found = new PlaceHash(seed);
+    for (let done = 0; done < byteCount; done += HASH_BYTES_MAX) {
+      const piece = scratch.subarray(0, Math.min(HASH_BYTES_MAX, byteCount - done));
+      this.#fill(piece, offset + done);
+      found.add(piece);
+    }
+    if (found.hash.low === hash.low && found.hash.high === hash.high) return;
+    throw new CorruptionError(this.path, offset, `${what} does not match`);
+  }
+
+  close(): void {
+    this.#map.release();
+    this.#file.close();
+  }
+
+  #fill(into: Uint8Array, offset: number): void {
+    const count = this.#file.read(into, offset);
+    if (count === into.length) return;
+    throw new CorruptionError(this.path, offset + count, "the file ends too early");
+  }
+}

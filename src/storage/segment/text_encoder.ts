@@ -1,0 +1,105 @@
+/**
+ * Encodes text as a dictionary or plainly, and byte values as blocks (see `encodings.ts`).
+ */
+import { assert } from "../../base/assert.ts";
+import { ByteWriter } from "../../base/bytes.ts";
+import { type Utf8Vector, type Value, type Vector, valueAt, valuesOf } from "../../types/mod.ts";
+import type { EncodedValues } from "./chunk_encoder.ts";
+import { BLOCKS, codeBytes, DICTIONARY, DICTIONARY_VALUES_MAX, TEXT } from "./encodings.ts";
+
+/** Rows that are looked at before a dictionary is built for all of them. */
+const SAMPLE_ROWS = 1024;
+
+export function encodeText(vector: Vector): EncodedValues {
+  // A sample decides: decoding UTF-8 that stays plain would cost more than writing it.
+  if (vector.kind === "utf8" && !hasFewValues(vector, SAMPLE_ROWS)) return encodeUtf8(vector);
+  const values = valuesOf(vector);
+  return encodeDictionary(values) ?? encodeStrings(values);
+}
+
+function hasFewValues(vector: Vector, rowsMax: number): boolean {
+  const sampled = Math.min(vector.length, rowsMax);
+  const distinct = new Set<Value>();
+  for (let row = 0; row < sampled; row += 1) distinct.add(valueAt(vector, row));
+  return distinct.size * 2 <= sampled || vector.length === 1;
+}
+
+/** Undefined when there are too many different values for a dictionary to pay. */
+function encodeDictionary(values: readonly Value[]): EncodedValues | undefined {
+  const codeByText = new Map<string, number>();
+  const codes = new Uint16Array(values.length);
+  for (let row = 0; row < values.length; row += 1) {
+    const text = values[row];
+    if (text === null) continue;
+    assert(typeof text === "string", "a text column holds strings");
+    let code = codeByText.get(text);
+    if (code === undefined) {
+      code = codeByText.size;
+      // Half as many values as rows, or more, would be decoded for nothing.
+      if (code >= DICTIONARY_VALUES_MAX) return undefined;
+      if (code >= SAMPLE_ROWS && code * 2 > row) return undefined;
+      codeByText.set(text, code);
+    }
+    codes[row] = code;
+  }
+  const valueCount = codeByText.size;
+  if (valueCount > 1 && valueCount * 2 > values.length) return undefined;
+  const { offsets, bytes } = packStrings([...codeByText.keys()]);
+  const width = codeBytes(valueCount);
+  const codesPart = width === 0 ? [] : [width === 1 ? Uint8Array.from(codes) : bytesOf(codes)];
+  return {
+    encoding: DICTIONARY,
+    parts: [...codesPart, bytesOf(offsets), bytes],
+    auxiliary: valueCount,
+  };
+}
+
+function encodeStrings(values: readonly Value[]): EncodedValues {
+  const { offsets, bytes } = packStrings(values);
+  return { encoding: TEXT, parts: [bytesOf(offsets), bytes] };
+}
+
+function encodeUtf8({ length, bytes, offsets }: Utf8Vector): EncodedValues {
+  const start = offsets[0] ?? 0;
+  const end = offsets[length] ?? start;
+  const rebased = new Uint32Array(length + 1);
+  for (let row = 0; row <= length; row += 1) rebased[row] = (offsets[row] ?? 0) - start;
+  return { encoding: TEXT, parts: [bytesOf(rebased), bytes.subarray(start, end)] };
+}
+
+/** UTF-8 of texts one after the other; NULL has no bytes. */
+function packStrings(values: readonly Value[]): { offsets: Uint32Array; bytes: Uint8Array } {
+  const offsets = new Uint32Array(values.length + 1);
+  const writer = new ByteWriter(values.length * 16);
+  for (let index = 0; index < values.length; index += 1) {
+    const text = values[index];
+    if (text !== null) {
+      assert(typeof text === "string", "a text column holds strings");
+      writer.rawText(text);
+    }
+    offsets[index + 1] = writer.length;
+  }
+  assert(writer.length < 2 ** 32, "the text of a chunk is shorter than 4 GiB");
+  return { offsets, bytes: writer.view() };
+}
+
+/** Bytes and embeddings, one after the other. */
+export function encodeBlocks(vector: Vector): EncodedValues {
+  const offsets = new Uint32Array(vector.length + 1);
+  const writer = new ByteWriter(vector.length * 32);
+  for (let row = 0; row < vector.length; row += 1) {
+    const value = valueAt(vector, row);
+    if (value !== null) {
+      const isBytes = value instanceof Uint8Array || value instanceof Float32Array;
+      assert(isBytes, "a column of bytes holds byte arrays");
+      writer.raw(new Uint8Array(value.buffer, value.byteOffset, value.byteLength));
+    }
+    offsets[row + 1] = writer.length;
+  }
+  assert(writer.length < 2 ** 32, "the bytes of a chunk are shorter than 4 GiB");
+  return { encoding: BLOCKS, parts: [bytesOf(offsets), writer.view()] };
+}
+
+function bytesOf(array: Uint16Array | Uint32Array): Uint8Array {
+  return new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
+}

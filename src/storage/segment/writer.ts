@@ -1,0 +1,376 @@
+/**
+ * Writes a segment file, group by group (see `format.ts`).
+ *
+ * The bytes come in file order, so that the caller writes them as they come and can let other work
+ * run between any two pieces. What is kept until the end is small: for each row the hash of its
+ * key, for each owner its first row, for each chunk its entry.
+ */
+import { assert } from "../../base/assert.ts";
+import { ByteWriter } from "../../base/bytes.ts";
+import type { DiskFile } from "../../base/disk.ts";
+import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
+import { type DataType, slice, type Vector } from "../../types/mod.ts";
+import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../store.ts";
+import { type EncodedChunk, encodeChunk, encodeNumbers } from "./chunk_encoder.ts";
+import {
+  type ChunkEntry,
+  COMMIT_COLUMN_ID,
+  chunkSeed,
+  DIRECTORY_FIXED_BYTES,
+  directorySeed,
+  encodeHeader,
+  encodeTrailer,
+  hashAt,
+  PAGE_BYTES,
+  PREV_COLUMN_ID,
+  padded,
+  pageSeed,
+  SECTION_NAMES,
+  type SectionName,
+  SYSTEM_COLUMN_IDS,
+  writeChunkEntry,
+} from "./format.ts";
+import { groupEnd } from "./group_size.ts";
+import { KeyHasher } from "./key_hash.ts";
+import { buildFilter, sortKeys } from "./key_index.ts";
+
+/** Bytes that are gathered before they are written. */
+const WRITE_BYTES: number = 1 << 20;
+
+const NO_BYTES: Uint8Array = new Uint8Array(0);
+
+export interface SegmentColumn {
+  readonly columnId: number;
+  readonly type: DataType;
+}
+
+export interface SegmentInfoInput {
+  readonly segmentId: number;
+  readonly tableId: number;
+  readonly keyColumnIds: readonly number[];
+  readonly columns: readonly SegmentColumn[];
+}
+
+/** Rows in ascending (owner, seq). */
+export interface SegmentRows {
+  /** As the columns of the segment. */
+  readonly vectors: readonly Vector[];
+  readonly owners: Float64Array;
+  readonly seqs: Float64Array;
+  readonly prevs: Float64Array;
+  readonly commitSeqs: Float64Array;
+  /** 1 for a tombstone. */
+  readonly deleted: Uint8Array;
+}
+
+/** A whole segment in memory: all rows, in ascending (owner, seq). */
+export interface SegmentInput extends Omit<SegmentRows, "vectors"> {
+  readonly segmentId: number;
+  readonly tableId: number;
+  readonly keyColumnIds: readonly number[];
+  readonly columns: readonly (SegmentColumn & { readonly vector: Vector })[];
+}
+
+export interface SegmentSummary {
+  readonly bytes: number;
+  readonly rowCount: number;
+  readonly minSeq: number;
+  readonly maxSeq: number;
+}
+
+/** The bytes of a segment file, in memory. */
+export function encodeSegment(input: SegmentInput): Uint8Array<ArrayBuffer> {
+  const writer = new ByteWriter(65536);
+  for (const piece of segmentChunks(input)) writer.raw(piece);
+  return writer.copy();
+}
+
+/**
+ * Writes a segment file from its beginning; yields between steps of a few milliseconds. The caller
+ * syncs.
+ *
+ * @throws {DiskError} As the file does.
+ */
+export function* writeSegment(
+  file: DiskFile,
+  pieces: Generator<Uint8Array, SegmentSummary>,
+): Generator<void, SegmentSummary> {
+  const gathered = new ByteWriter(WRITE_BYTES);
+  let offset = 0;
+  for (;;) {
+    const step = pieces.next();
+    if (step.done !== true) gathered.raw(step.value);
+    if (step.done === true || gathered.length >= WRITE_BYTES) {
+      file.write(gathered.view(), offset);
+      offset += gathered.length;
+      gathered.reset();
+    }
+    if (step.done === true) return step.value;
+    yield;
+  }
+}
+
+/** The bytes of a segment file in order; some pieces are empty, to let other work run. */
+export function* segmentChunks(input: SegmentInput): Generator<Uint8Array, SegmentSummary> {
+  const vectors = input.columns.map(({ vector }) => vector);
+  const rowCount = input.seqs.length;
+  const writer = new SegmentWriter(input);
+  let start = 0;
+  while (start < rowCount) {
+    const end = groupEnd(vectors, start, rowCount);
+    const groupStart = start;
+    yield* writer.group({
+      vectors: vectors.map((vector) => slice(vector, groupStart, end)),
+      owners: input.owners.subarray(start, end),
+      seqs: input.seqs.subarray(start, end),
+      prevs: input.prevs.subarray(start, end),
+      commitSeqs: input.commitSeqs.subarray(start, end),
+      deleted: input.deleted.subarray(start, end),
+    });
+    start = end;
+  }
+  return yield* writer.finish();
+}
+
+/** Writes one segment from groups of rows that come one after the other. */
+export class SegmentWriter {
+  readonly #info: SegmentInfoInput;
+  readonly #columnIds: readonly number[];
+  readonly #entries: ChunkEntry[] = [];
+  readonly #groupStarts: number[] = [];
+  readonly #owners: number[] = [];
+  readonly #ownerStarts: number[] = [];
+  readonly #keyHashes: Uint32Array[] = [];
+  readonly #sections: { name: SectionName; offset: number; bytes: Uint8Array }[] = [];
+  #rowCount = 0;
+  #offset = 0;
+  #minSeq = Infinity;
+  #maxSeq = -Infinity;
+  #lastOwner = -1;
+  #lastSeq = -1;
+
+  constructor(info: SegmentInfoInput) {
+    const ids = info.columns.map(({ columnId }) => columnId);
+    assert(new Set(ids).size === ids.length, "column ids differ");
+    for (const id of ids) assert(id > 0, "column ids are above 0");
+    for (const id of info.keyColumnIds) assert(ids.includes(id), "key columns are columns");
+    this.#info = info;
+    this.#columnIds = [...SYSTEM_COLUMN_IDS, ...ids];
+  }
+
+  /** Rows written so far. */
+  get rowCount(): number {
+    return this.#rowCount;
+  }
+
+  /** Adds one row group: the next rows, 1 to ROW_GROUP_ROWS_MAX. Nothing of them is kept. */
+  *group(rows: SegmentRows): Generator<Uint8Array, void> {
+    const count = rows.seqs.length;
+    assert(count > 0, "a row group has a row");
+    assert(count <= ROW_GROUP_ROWS_MAX, "a row group fits its bound");
+    assert(rows.vectors.length === this.#info.columns.length, "every column has a vector");
+    if (this.#offset === 0)
+      yield this.#emit(encodeHeader(this.#info.segmentId, this.#info.tableId));
+    this.#addOrder(rows);
+    const groupIndex = this.#groupStarts.length;
+    this.#groupStarts.push(this.#rowCount);
+    yield this.#chunk(groupIndex, encodeNumbers(rows.seqs));
+    yield this.#chunk(groupIndex, encodeFlags(rows.deleted));
+    yield this.#chunk(groupIndex, encodePrevs(rows.prevs));
+    yield this.#chunk(groupIndex, encodeNumbers(commitGaps(rows)));
+    for (const [index, { type }] of this.#info.columns.entries()) {
+      const vector = rows.vectors[index];
+      assert(vector !== undefined && vector.length === count, "vectors have the rows of the group");
+      yield this.#chunk(groupIndex, encodeChunk(type, vector));
+    }
+    yield* this.#hashKeys(rows);
+    this.#rowCount += count;
+  }
+
+  /** Ends the file. */
+  *finish(): Generator<Uint8Array, SegmentSummary> {
+    assert(this.#rowCount > 0, "a segment has a row");
+    yield* this.#section("owners", bytesOf(Float64Array.from(this.#owners)));
+    const starts = Uint32Array.from([...this.#ownerStarts, this.#rowCount]);
+    yield* this.#section("ownerStarts", bytesOf(starts));
+    const keyCount = this.#info.keyColumnIds.length === 0 ? 0 : this.#rowCount;
+    if (keyCount > 0) yield* this.#keySections();
+    const directory = this.#directory(keyCount);
+    const directoryOffset = this.#offset;
+    yield this.#emit(directory);
+    const { segmentId } = this.#info;
+    const directoryHash = hashAt(directorySeed(segmentId), directory);
+    const directoryBytes = directory.length;
+    yield this.#emit(encodeTrailer({ segmentId, directoryOffset, directoryBytes, directoryHash }));
+    return {
+      bytes: this.#offset,
+      rowCount: this.#rowCount,
+      minSeq: this.#minSeq,
+      maxSeq: this.#maxSeq,
+    };
+  }
+
+  /** Checks the order of rows, and notes the owners that begin. */
+  #addOrder({ owners, seqs }: SegmentRows): void {
+    for (let row = 0; row < seqs.length; row += 1) {
+      const owner = owners[row] as number;
+      const seq = seqs[row] as number;
+      if (owner !== this.#lastOwner) {
+        assert(owner > this.#lastOwner, "rows ascend by owner");
+        this.#owners.push(owner);
+        this.#ownerStarts.push(this.#rowCount + row);
+        this.#lastOwner = owner;
+        this.#lastSeq = -1;
+      }
+      assert(seq > this.#lastSeq, "rows of an owner ascend by seq");
+      this.#lastSeq = seq;
+      if (seq < this.#minSeq) this.#minSeq = seq;
+      if (seq > this.#maxSeq) this.#maxSeq = seq;
+    }
+  }
+
+  #emit(bytes: Uint8Array): Uint8Array {
+    assert(bytes.length % 8 === 0, "parts of the file are 8-aligned");
+    this.#offset += bytes.length;
+    return bytes;
+  }
+
+  #chunk(groupIndex: number, { header, bytes }: EncodedChunk): Uint8Array {
+    const columnCount = this.#columnIds.length;
+    const columnId = this.#columnIds[this.#entries.length - groupIndex * columnCount];
+    assert(columnId !== undefined, "a group has one chunk for each column");
+    const seed = chunkSeed({ segmentId: this.#info.segmentId, columnId, groupIndex });
+    const place = { offset: this.#offset, byteCount: bytes.length, hash: hashAt(seed, bytes) };
+    this.#entries.push({ ...header, ...place });
+    return this.#emit(bytes);
+  }
+
+  *#hashKeys({ owners, vectors }: SegmentRows): Generator<Uint8Array, void> {
+    if (this.#info.keyColumnIds.length === 0) return;
+    const hasher = new KeyHasher(owners);
+    for (const keyColumnId of this.#info.keyColumnIds) {
+      const index = this.#info.columns.findIndex(({ columnId }) => columnId === keyColumnId);
+      const vector = vectors[index];
+      assert(vector !== undefined, "key columns have vectors");
+      hasher.add(vector);
+      yield NO_BYTES;
+    }
+    this.#keyHashes.push(hasher.finish());
+  }
+
+  *#keySections(): Generator<Uint8Array, void> {
+    const hashes = new Uint32Array(this.#rowCount);
+    let at = 0;
+    for (const part of this.#keyHashes) {
+      hashes.set(part, at);
+      at += part.length;
+    }
+    const sorting = sortKeys(hashes);
+    let step = sorting.next();
+    while (step.done !== true) {
+      yield NO_BYTES;
+      step = sorting.next();
+    }
+    const sorted = step.value;
+    const filter = buildFilter(sorted.hashes);
+    yield* this.#section("keyHashes", bytesOf(sorted.hashes));
+    yield* this.#section("keyRows", bytesOf(sorted.rows));
+    yield* this.#section("keyFilter", filter);
+  }
+
+  *#section(name: SectionName, bytes: Uint8Array): Generator<Uint8Array, void> {
+    const whole = new Uint8Array(padded(bytes.length));
+    whole.set(bytes);
+    this.#sections.push({ name, offset: this.#offset, bytes: whole });
+    for (let start = 0; start < whole.length; start += WRITE_BYTES) {
+      yield this.#emit(whole.subarray(start, start + WRITE_BYTES));
+    }
+  }
+
+  #directory(keyCount: number): Uint8Array {
+    const columnTable = this.#columnTable();
+    const writer = new ByteWriter(DIRECTORY_FIXED_BYTES + columnTable.length);
+    writer.u32(this.#rowCount);
+    writer.u32(this.#groupStarts.length);
+    writer.u32(this.#columnIds.length);
+    writer.u32(this.#owners.length);
+    writer.u32(keyCount);
+    writer.u32(columnTable.length);
+    writer.f64(this.#minSeq);
+    writer.f64(this.#maxSeq);
+    const sections = SECTION_NAMES.map((wanted) =>
+      this.#sections.find(({ name }) => name === wanted),
+    );
+    for (const section of sections) {
+      writer.u53(section?.offset ?? this.#offset);
+      writer.u53(section?.bytes.length ?? 0);
+    }
+    assert(writer.length === DIRECTORY_FIXED_BYTES, "the fixed part has its length");
+    writer.raw(columnTable);
+    for (const start of this.#groupStarts) writer.u32(start);
+    writer.u32(this.#rowCount);
+    writer.align(8);
+    for (const entry of this.#entries) writeChunkEntry(writer, entry);
+    for (const section of sections) if (section !== undefined) this.#pageHashes(writer, section);
+    return writer.copy();
+  }
+
+  #columnTable(): Uint8Array {
+    const writer = new ByteWriter();
+    writer.varint(this.#info.keyColumnIds.length);
+    for (const keyColumnId of this.#info.keyColumnIds) writer.i32(keyColumnId);
+    for (const { columnId, type } of this.#info.columns) {
+      writer.i32(columnId);
+      writer.text(JSON.stringify(type));
+    }
+    writer.align(8);
+    return writer.copy();
+  }
+
+  #pageHashes(
+    writer: ByteWriter,
+    { name, bytes }: { readonly name: SectionName; readonly bytes: Uint8Array },
+  ): void {
+    for (let start = 0; start < bytes.length; start += PAGE_BYTES) {
+      const place = {
+        segmentId: this.#info.segmentId,
+        section: name,
+        pageIndex: start / PAGE_BYTES,
+      };
+      const hash = hashAt(pageSeed(place), bytes.subarray(start, start + PAGE_BYTES));
+      writer.u32(hash.low);
+      writer.u32(hash.high);
+    }
+  }
+}
+
+function encodeFlags(flags: Uint8Array): EncodedChunk {
+  const vector: Vector = { kind: "bool", length: flags.length, values: flags, nulls: undefined };
+  return encodeChunk({ kind: "boolean" }, vector);
+}
+
+/** 0 means none and is rare or common, so it is left out of the range of the others. */
+function encodePrevs(prevs: Float64Array): EncodedChunk {
+  const nulls = new Uint8Array(prevs.length);
+  for (let row = 0; row < prevs.length; row += 1) nulls[row] = prevs[row] === 0 ? 1 : 0;
+  return encodeNumbers(prevs, nulls);
+}
+
+function commitGaps({ seqs, commitSeqs }: SegmentRows): Float64Array {
+  const gaps = new Float64Array(seqs.length);
+  for (let row = 0; row < gaps.length; row += 1) {
+    gaps[row] = (commitSeqs[row] as number) - (seqs[row] as number);
+    assert((gaps[row] as number) >= 0, "a commit ends at or after each of its rows");
+  }
+  return gaps;
+}
+
+function bytesOf(array: Uint32Array | Float64Array): Uint8Array {
+  return new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
+}
+
+// The system chunks are written in the order of their ids.
+assert(SYSTEM_COLUMN_IDS[0] === SEQ_COLUMN_ID, "seqs come first");
+assert(SYSTEM_COLUMN_IDS[1] === DELETED_COLUMN_ID, "tombstone flags come second");
+assert(SYSTEM_COLUMN_IDS[2] === PREV_COLUMN_ID, "prevs come third");
+assert(SYSTEM_COLUMN_IDS[3] === COMMIT_COLUMN_ID, "commits come fourth");

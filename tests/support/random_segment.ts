@@ -1,0 +1,214 @@
+/**
+ * Segments with random contents, beside the plain arrays that they were made from.
+ */
+
+import type { SegmentInput } from "../../src/storage/segment/writer.ts";
+import {
+  BIGINT,
+  BOOLEAN,
+  BYTES,
+  constVector,
+  DATE,
+  DATETIME,
+  type DataType,
+  DOUBLE,
+  decimalType,
+  FILE,
+  FLOAT,
+  INT,
+  JSONB,
+  SMALLINT,
+  TEXT,
+  TIME,
+  TIMESTAMP,
+  UUID,
+  type Value,
+  type Vector,
+  vectorFromValues,
+  wholeFromBigint,
+} from "../../src/types/mod.ts";
+import type { SeededRandom } from "./seeded_random.ts";
+
+/** How the values of a column look: what decides about its encoding. */
+export type Shape = "one" | "few" | "near" | "any";
+export type NullShape = "none" | "some" | "most" | "all";
+
+export const SHAPES: readonly Shape[] = ["one", "few", "near", "any"];
+export const NULL_SHAPES: readonly NullShape[] = ["none", "some", "most", "all"];
+
+export const COLUMN_TYPES: readonly DataType[] = [
+  BOOLEAN,
+  SMALLINT,
+  INT,
+  BIGINT,
+  FLOAT,
+  DOUBLE,
+  decimalType(12, 2),
+  decimalType(38, 0),
+  TEXT,
+  JSONB,
+  TIMESTAMP,
+  DATETIME,
+  DATE,
+  TIME,
+  UUID,
+  BYTES,
+  { kind: "embedding", dimensions: 3 },
+  FILE,
+];
+
+const TEXTS = ["", "a", "tide", "Ebbe", "naïve", "日本語", "\u{1f30a}\u{1f41a}", "x".repeat(300)];
+
+const NULL_CHANCE: Readonly<Record<NullShape, number>> = { none: 0, some: 0.2, most: 0.9, all: 1 };
+
+/** One value of a type, never NULL. `index` makes it one of few. */
+export function randomValue(random: SeededRandom, type: DataType, shape: Shape): Value {
+  const index = shape === "one" ? 0 : shape === "few" ? random.below(5) : random.below(100_000);
+  switch (type.kind) {
+    case "boolean":
+      return shape === "one" || random.chance(0.5);
+    case "smallint":
+      return shape === "near" ? -20_000 + (index % 250) : (index % 65_536) - 32_768;
+    case "int":
+    case "date":
+      if (shape === "near") return -2_147_483_648 + (index % 60_000);
+      return shape === "any" ? random.u32() | 0 : index;
+    case "float":
+      return Math.fround(shape === "near" ? 1e6 + index : random.unit() * 10 ** (index % 30));
+    case "double":
+      if (shape !== "any") return shape === "near" ? index * 40_000 : index / 4;
+      return (random.unit() - 0.5) * 10 ** random.between(-300, 300);
+    case "bigint":
+    case "timestamp":
+    case "datetime":
+    case "time":
+      if (shape === "near") return 1_767_225_600_000_000 + index * 1000;
+      if (shape !== "any" || random.chance(0.9)) return index * 1_000_003 - 7;
+      return wholeFromBigint(BigInt.asIntN(64, randomBigint(random, 2)));
+    case "decimal":
+      if (type.precision < 17 || shape !== "any") return index - 50_000;
+      return wholeFromBigint(BigInt.asIntN(128, randomBigint(random, 4)));
+    case "bytes":
+      return new Uint8Array(random.bytes(shape === "one" ? 0 : index % 20));
+    case "embedding":
+      return Float32Array.from({ length: type.dimensions }, () => random.unit() - 0.5);
+    default:
+      if (shape === "one") return "one";
+      return shape === "few" ? (TEXTS[index] ?? "") : `${random.pick(TEXTS)}${index}`;
+  }
+}
+
+function randomBigint(random: SeededRandom, words: number): bigint {
+  let value = 0n;
+  for (let word = 0; word < words; word += 1) value = (value << 32n) | BigInt(random.u32());
+  return value;
+}
+
+/** Values of one column, with NULLs. */
+export function randomValues(
+  random: SeededRandom,
+  type: DataType,
+  { shape, nulls, count }: { shape: Shape; nulls: NullShape; count: number },
+): Value[] {
+  const one = randomValue(random, type, shape);
+  return Array.from({ length: count }, () => {
+    if (random.chance(NULL_CHANCE[nulls])) return null;
+    return shape === "one" ? one : randomValue(random, type, shape);
+  });
+}
+
+/** The same values in one of the kinds of vector that their type may come in. */
+export function randomVector(random: SeededRandom, type: DataType, values: Value[]): Vector {
+  const [first = null] = values;
+  const isOne = values.every((value) => value === first);
+  if (isOne && random.chance(0.5)) return constVector(first, values.length);
+  if (random.chance(0.3)) return { kind: "any", length: values.length, values };
+  const isText = values.every((value) => value === null || typeof value === "string");
+  if (!isText || first === null) return vectorFromValues(type, values);
+  return random.chance(0.5) ? utf8Vector(values) : dictionaryVector(values);
+}
+
+function utf8Vector(values: readonly Value[]): Vector {
+  // Bytes before the first and after the last, as a slice of a larger vector has them.
+  const texts = [
+    "before",
+    ...values.map((value) => (typeof value === "string" ? value : "?")),
+    "!",
+  ];
+  const encoded = texts.map((text) => Buffer.from(text));
+  const ends = new Uint32Array(texts.length + 1);
+  for (const [index, text] of encoded.entries()) ends[index + 1] = (ends[index] ?? 0) + text.length;
+  return {
+    kind: "utf8",
+    length: values.length,
+    bytes: Buffer.concat(encoded),
+    offsets: ends.subarray(1, values.length + 2),
+    nulls: nullsOf(values),
+  };
+}
+
+function dictionaryVector(values: readonly Value[]): Vector {
+  const distinct = [...new Set(values.filter((value) => value !== null))];
+  const codeOf = new Map(distinct.map((value, code) => [value, code]));
+  return {
+    kind: "dict",
+    length: values.length,
+    codes: Uint32Array.from(values, (value) => codeOf.get(value ?? "") ?? 0),
+    values: distinct,
+    nulls: nullsOf(values),
+  };
+}
+
+function nullsOf(values: readonly Value[]): Uint8Array | undefined {
+  if (!values.includes(null)) return undefined;
+  return Uint8Array.from(values, (value) => (value === null ? 1 : 0));
+}
+
+export interface SegmentModel {
+  readonly input: SegmentInput;
+  /** Values of each column, by its id. */
+  readonly values: ReadonlyMap<number, readonly Value[]>;
+}
+
+/** Key columns come first: ids 1 …; then one column for each type. */
+export function randomSegment(
+  random: SeededRandom,
+  options: { rowCount: number; ownerCount: number; keyTypes: readonly DataType[] },
+): SegmentModel {
+  const { rowCount, ownerCount, keyTypes } = options;
+  const owners = Float64Array.from(
+    { length: rowCount },
+    () => random.below(ownerCount) * 3,
+  ).toSorted();
+  const seqs = new Float64Array(rowCount);
+  const startSeq = random.below(2 ** 30) * 2 ** 20;
+  let seq = startSeq;
+  for (let row = 0; row < rowCount; row += 1) {
+    if (row > 0 && owners[row] !== owners[row - 1]) seq = startSeq + random.below(100);
+    seq += 1 + random.below(random.chance(0.01) ? 2 ** 33 : 5000);
+    seqs[row] = seq;
+  }
+  const values = new Map<number, readonly Value[]>();
+  const columns = [...keyTypes, ...COLUMN_TYPES].map((type, index) => {
+    const isKey = index < keyTypes.length;
+    const shape = isKey ? random.pick(["few", "near"] as const) : random.pick(SHAPES);
+    const nulls = isKey ? "none" : random.pick(NULL_SHAPES);
+    const columnId = index + 1;
+    const columnValues = randomValues(random, type, { shape, nulls, count: rowCount });
+    values.set(columnId, columnValues);
+    return { columnId, type, vector: randomVector(random, type, columnValues) };
+  });
+  const gap = random.below(3);
+  const input: SegmentInput = {
+    segmentId: 1 + random.below(1000),
+    tableId: 7,
+    keyColumnIds: keyTypes.map((_, index) => index + 1),
+    columns,
+    owners,
+    seqs,
+    prevs: seqs.map((each) => (random.chance(0.6) ? 0 : each - 1 - random.below(1000))),
+    commitSeqs: seqs.map((each) => each + (gap === 0 ? 0 : random.below(gap * 10))),
+    deleted: Uint8Array.from({ length: rowCount }, () => (random.chance(0.05) ? 1 : 0)),
+  };
+  return { input, values };
+}
