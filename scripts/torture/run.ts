@@ -81,7 +81,7 @@ async function makeScopes(server: ServerProcess): Promise<Scope[]> {
     { table: "torture.pool", user: "the administrator", token: server.token },
     { table: "torture.own", user: "ann", token: tokens.ann },
     { table: "torture.own", user: "ben", token: tokens.ben },
-  ].map((scope) => ({ ...scope, ledger: new Ledger(), seqs: new SeqWatch() }));
+  ].map((scope) => Object.assign({ ledger: new Ledger(), seqs: new SeqWatch() }, scope));
 }
 
 class Run {

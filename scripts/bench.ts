@@ -1,0 +1,83 @@
+/**
+ * Measures Tidemark beside PostgreSQL, SQLite and DuckDB, which it starts itself, on the same
+ * machine in the same run, and prints a table.
+ *
+ *     bun scripts/bench.ts [--only insert,point,bulk,snapshot,fanout,scan,idle] [--quick]
+ *                          [--rounds 3] [--rows 1000000]
+ *
+ * The load comes from a second process. PostgreSQL and SQLite stand behind a thin front that
+ * checks the same bearer token; both sync before they answer. A figure is the median of its rounds.
+ */
+
+import { startServer } from "../tests/support/server_process.ts";
+import {
+  bulkLines,
+  fanOutLines,
+  insertLines,
+  type JobOptions,
+  type Line,
+  pointLines,
+  SUBSCRIBER_COUNT,
+  snapshotLines,
+} from "./bench/jobs.ts";
+import { startPlaces } from "./bench/places.ts";
+import { tableOf } from "./bench/report.ts";
+import { scanLines } from "./bench/scans.ts";
+import { readOptions } from "./support/arguments.ts";
+
+const JOBS = ["idle", "insert", "bulk", "point", "snapshot", "fanout", "scan"];
+
+const options = readOptions(["only", "rounds", "rows"], ["quick"]);
+const wanted = options.text("only")?.split(",") ?? JOBS;
+const unknown = wanted.filter((job) => !JOBS.includes(job));
+if (unknown.length > 0)
+  throw new Error(`Cannot measure ${unknown.join()}: there are ${JOBS.join()}`);
+const isQuick = options.has("quick");
+const roundCount = options.count("rounds", isQuick ? 1 : 3);
+
+// Peers hear of the end of this process, so it must end in an orderly way on a signal too.
+process.on("SIGINT", () => process.exit(130));
+process.on("SIGTERM", () => process.exit(143));
+
+const lines: Line[] = [];
+if (wanted.includes("idle")) lines.push(await idleLine());
+await using places = await startPlaces(wanted.includes("fanout") ? SUBSCRIBER_COUNT : 0);
+const jobOptions: JobOptions = { places, roundCount, seconds: isQuick ? 1 : 3 };
+
+if (wanted.includes("insert")) lines.push(...(await noted("insert", insertLines)));
+// Reads by key and snapshots read what the bulk job leaves behind.
+if (["bulk", "point", "snapshot"].some((job) => wanted.includes(job))) {
+  const bulk = await noted("bulk", bulkLines);
+  if (wanted.includes("bulk")) lines.push(...bulk);
+}
+if (wanted.includes("point")) lines.push(...(await noted("point", pointLines)));
+if (wanted.includes("snapshot")) lines.push(...(await noted("snapshot", snapshotLines)));
+if (wanted.includes("fanout")) lines.push(...(await noted("fanout", fanOutLines)));
+if (wanted.includes("scan")) {
+  const rowCount = options.count("rows", isQuick ? 100_000 : 1_000_000);
+  lines.push(
+    ...(await noted("scan", ({ roundCount: rounds }) =>
+      scanLines({ places, roundCount: rounds + 2, rowCount }),
+    )),
+  );
+}
+process.stdout.write(`\n${tableOf(lines)}\n`);
+
+/** Says on stderr what is being measured, since a whole run takes minutes. */
+async function noted(name: string, job: (options: JobOptions) => Promise<Line[]>): Promise<Line[]> {
+  const startMs = performance.now();
+  const measured = await job(jobOptions);
+  const seconds = Math.round((performance.now() - startMs) / 1000);
+  process.stderr.write(`${name}: ${seconds} s\n${tableOf(measured)}\n`);
+  return measured;
+}
+
+/** Memory of a server that has nothing to do and nothing to hold. */
+async function idleLine(): Promise<Line> {
+  await using server = await startServer();
+  await Bun.sleep(1000);
+  const status = await Bun.file(`/proc/${server.pid}/status`).text();
+  const kilobytes = Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]);
+  const values = { Tidemark: kilobytes / 1024 };
+  return { job: "memory of an idle server", unit: "MiB", isRate: false, values };
+}

@@ -1,0 +1,196 @@
+/**
+ * The jobs over the network: what is measured at each place, round by round, and the figures that
+ * come of it.
+ */
+import { join } from "node:path";
+import type { LoadJob, LoadResult } from "./load.ts";
+import type { Place } from "./place.ts";
+import type { Places } from "./places.ts";
+import { median } from "./statistics.ts";
+
+export interface JobOptions {
+  places: Places;
+  roundCount: number;
+  seconds: number;
+}
+
+/** One line of the report. */
+export interface Line {
+  readonly job: string;
+  readonly unit: string;
+  /** Larger is better for a rate, smaller for a time. */
+  readonly isRate: boolean;
+  /** Median by place. */
+  readonly values: Readonly<Record<string, number>>;
+  readonly target?: Target;
+}
+
+export interface Target {
+  readonly peer: string;
+  /** How many times better than the peer. */
+  readonly factor: number;
+}
+
+export const SUBSCRIBER_COUNT = 1000;
+
+const LOAD_MS_MAX = 120_000;
+const ITEM_COUNT = 100_000;
+
+/** Ids never repeat within a run, whatever was measured before. */
+let nextId = 1_000_000_000;
+
+function takeIds(count: number): number {
+  nextId += count;
+  return nextId - count;
+}
+
+export async function insertLines(options: JobOptions): Promise<Line[]> {
+  const lines: Line[] = [];
+  for (const clientCount of [1, 16, 64]) {
+    const results = await measure(options, (place) => ({
+      kind: "insert",
+      place,
+      clientCount,
+      seconds: options.seconds,
+      id: takeIds(10_000_000),
+    }));
+    const job = `durable single-row INSERT, ${clientCount} client${clientCount === 1 ? "" : "s"}`;
+    lines.push({
+      ...lineOf(results, { job, unit: "rows/s", isRate: true, figure: "rate" }),
+      ...(clientCount === 64 ? { target: { peer: "PostgreSQL", factor: 2 } } : {}),
+    });
+    lines.push(lineOf(results, { job: `${job}: p99`, unit: "ms", isRate: false, figure: "p99" }));
+  }
+  return lines;
+}
+
+/** Also fills the tables that are read by key and as a snapshot. */
+export async function bulkLines(options: JobOptions): Promise<Line[]> {
+  const results = await measure(options, async (place) => {
+    await empty(options.places, place);
+    return { kind: "bulk", place, id: 1, rowCount: ITEM_COUNT, batchRows: 1000 };
+  });
+  const job = "bulk INSERT of 100,000 rows, 1,000 a statement";
+  return [lineOf(results, { job, unit: "rows/s", isRate: true, figure: "rate" })];
+}
+
+export async function pointLines(options: JobOptions): Promise<Line[]> {
+  const results = await measure(options, (place) => ({
+    kind: "point",
+    place,
+    clientCount: 64,
+    seconds: options.seconds,
+    id: ITEM_COUNT,
+  }));
+  const line = { job: "SELECT by key, 64 clients", unit: "reads/s", isRate: true, figure: "rate" };
+  return [{ ...lineOf(results, line), target: { peer: "PostgreSQL", factor: 1.5 } }];
+}
+
+export async function snapshotLines(options: JobOptions): Promise<Line[]> {
+  const results = await measure(options, (place) => ({
+    kind: "snapshot",
+    place,
+    rowCount: ITEM_COUNT,
+  }));
+  const job = "snapshot of 100,000 rows over WebSocket";
+  return [
+    lineOf(results, { job, unit: "rows/s", isRate: true, figure: "rate" }),
+    lineOf(results, { job: `${job}: bytes`, unit: "MB/s", isRate: true, figure: "megabytes" }),
+  ];
+}
+
+export async function fanOutLines(options: JobOptions): Promise<Line[]> {
+  const lines: Line[] = [];
+  for (const topic of ["same", "own"] as const) {
+    const who = topic === "same" ? "1,000 of one query" : "1,000 users of their own rows";
+    const job = (kind: "latency" | "capacity", rate: number) => (place: Place) =>
+      ({
+        kind,
+        place,
+        topic,
+        rate,
+        subscriberCount: SUBSCRIBER_COUNT,
+        seconds: options.seconds,
+        id: takeIds(10_000_000),
+      }) as const;
+    const capacity = await measure(options, job("capacity", topic === "same" ? 4 : 64));
+    const latency = await measure(options, job("latency", topic === "same" ? 10 : 200));
+    const name = `fan-out to ${who}`;
+    lines.push({
+      ...lineOf(capacity, { job: name, unit: "changes/s", isRate: true, figure: "delivered" }),
+      ...(topic === "own" ? { target: { peer: "PostgreSQL", factor: 2 } } : {}),
+    });
+    for (const figure of ["p50", "p99"]) {
+      const what = `${name}: write → delivered ${figure}`;
+      lines.push(lineOf(latency, { job: what, unit: "ms", isRate: false, figure }));
+    }
+    lines.push(
+      lineOf([...capacity, ...latency], {
+        job: `${name}: lost`,
+        unit: "changes",
+        isRate: false,
+        figure: "lost",
+      }),
+    );
+  }
+  return lines;
+}
+
+interface Measurement {
+  readonly name: string;
+  readonly result: LoadResult;
+}
+
+/** Goes round the places, so that a slow minute of the machine meets all of them. */
+async function measure(
+  { places, roundCount }: JobOptions,
+  jobFor: (place: Place) => LoadJob | Promise<LoadJob>,
+): Promise<Measurement[]> {
+  const measurements: Measurement[] = [];
+  for (let round = 0; round < roundCount; round += 1) {
+    for (const place of [places.tidemark, ...places.peers]) {
+      const job = await jobFor(place);
+      measurements.push({ name: place.name, result: await runLoad(job) });
+    }
+  }
+  return measurements;
+}
+
+function lineOf(
+  measurements: readonly Measurement[],
+  { figure, ...line }: Omit<Line, "values"> & { figure: string },
+): Line {
+  const names = [...new Set(measurements.map(({ name }) => name))];
+  const values = names.map((name) => {
+    const own = measurements.filter((measurement) => measurement.name === name);
+    const figures = own.map(({ result }) => result[figure] ?? Number.NaN);
+    // One lost change is a lost change, however many rounds had none.
+    return [name, figure === "lost" ? Math.max(...figures) : median(figures)];
+  });
+  return { ...line, values: Object.fromEntries(values) };
+}
+
+/** Runs the generator in its own process, for a bounded time. */
+async function runLoad(job: LoadJob): Promise<LoadResult> {
+  const child = Bun.spawn(
+    [process.execPath, join(import.meta.dir, "load.ts"), JSON.stringify(job)],
+    { stdin: "ignore", stdout: "pipe", stderr: "inherit" },
+  );
+  const timer = setTimeout(() => child.kill("SIGKILL"), LOAD_MS_MAX);
+  const [text, code] = await Promise.all([new Response(child.stdout).text(), child.exited]);
+  clearTimeout(timer);
+  if (code !== 0) throw new Error(`Cannot measure ${job.kind} at ${job.place.name}: ended ${code}`);
+  return JSON.parse(text) as LoadResult;
+}
+
+async function empty({ server }: Places, place: Place): Promise<void> {
+  if (place.isTidemark) {
+    await server.rows(
+      "DROP TABLE bench.items; CREATE TABLE bench.items " +
+        "(id BIGINT PRIMARY KEY, usr TEXT, body TEXT, ts BIGINT)",
+    );
+    return;
+  }
+  const headers = { Authorization: `Bearer ${place.token}` };
+  await fetch(`${place.url}/empty`, { method: "POST", headers });
+}

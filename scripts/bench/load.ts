@@ -1,0 +1,63 @@
+/**
+ * The load generator, a process of its own so that it takes no time from what it measures. Does
+ * one job, given as JSON, and prints what it saw as JSON.
+ *
+ *     bun scripts/bench/load.ts '{"kind":"insert","place":{…},"clientCount":64,…}'
+ */
+import { fanOutCapacity, fanOutLatency } from "./load_fan_out.ts";
+import { runBulk, runRequests } from "./load_requests.ts";
+import { runSnapshot } from "./load_snapshot.ts";
+import type { Place } from "./place.ts";
+
+export type LoadJob =
+  | {
+      readonly kind: "insert" | "point";
+      readonly place: Place;
+      readonly clientCount: number;
+      readonly seconds: number;
+      /** Inserts go up from here, point reads take any id below it. */
+      readonly id: number;
+    }
+  | {
+      readonly kind: "bulk";
+      readonly place: Place;
+      readonly id: number;
+      readonly rowCount: number;
+      readonly batchRows: number;
+    }
+  | { readonly kind: "snapshot"; readonly place: Place; readonly rowCount: number }
+  | {
+      readonly kind: "latency" | "capacity";
+      readonly place: Place;
+      readonly topic: "same" | "own";
+      readonly subscriberCount: number;
+      /** For latency: offered writes per second. For capacity: writes under way at once. */
+      readonly rate: number;
+      readonly seconds: number;
+      readonly id: number;
+    };
+
+/** Numbers by name; which ones depends on the job. */
+export type LoadResult = Readonly<Record<string, number>>;
+
+if (import.meta.main) {
+  const job = JSON.parse(process.argv[2] ?? "") as LoadJob;
+  process.stdout.write(`${JSON.stringify(await run(job))}\n`);
+  process.exit(0);
+}
+
+function run(job: LoadJob): Promise<LoadResult> {
+  switch (job.kind) {
+    case "insert":
+    case "point":
+      return runRequests(job);
+    case "bulk":
+      return runBulk(job);
+    case "snapshot":
+      return runSnapshot(job);
+    case "latency":
+      return fanOutLatency(job);
+    case "capacity":
+      return fanOutCapacity(job);
+  }
+}

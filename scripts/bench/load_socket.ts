@@ -1,0 +1,62 @@
+/**
+ * A WebSocket that follows rows, with the same handling for every place: what arrives before the
+ * subscription stands is not counted.
+ */
+import { followMessage, type Place, socketUrl } from "./place.ts";
+
+const OPEN_MS_MAX = 30_000;
+
+/** How many sockets are being opened at once; more only wait in the kernel's queue. */
+const OPENING_MAX = 50;
+
+export interface FollowerOptions {
+  place: Place;
+  topic: "same" | "own";
+  token: string;
+  onMessage: (text: string) => void;
+}
+
+/** Opens a socket and subscribes; resolves once changes will arrive. */
+export function openFollower(options: FollowerOptions): Promise<WebSocket> {
+  const { place, topic, token, onMessage } = options;
+  const opened = Promise.withResolvers<WebSocket>();
+  const socket = openSocket(place, token);
+  const timer = setTimeout(() => {
+    opened.reject(new Error(`Cannot follow ${place.name}: no answer to the subscription`));
+  }, OPEN_MS_MAX);
+  let isFollowing = false;
+  socket.addEventListener("open", () => socket.send(followMessage(place, topic)));
+  socket.addEventListener("close", ({ code }) => {
+    opened.reject(new Error(`Cannot follow ${place.name}: closed with ${code}`));
+  });
+  socket.addEventListener("message", ({ data }: MessageEvent<string>) => {
+    if (isFollowing) {
+      onMessage(data);
+    } else if (/^\{"type":"(?:subscription_ack|ready)"/.test(data)) {
+      isFollowing = true;
+      clearTimeout(timer);
+      opened.resolve(socket);
+    } else if (/^\{"type":"(?:error|auth_error)"/.test(data)) {
+      opened.reject(new Error(`Cannot follow ${place.name}: ${data}`));
+    }
+  });
+  return opened.promise;
+}
+
+/** Opens many followers, a few at a time. @param optionsOf What the n-th follows. */
+export async function openFollowers(
+  count: number,
+  optionsOf: (index: number) => FollowerOptions,
+): Promise<WebSocket[]> {
+  const sockets: WebSocket[] = [];
+  for (let first = 0; first < count; first += OPENING_MAX) {
+    const length = Math.min(OPENING_MAX, count - first);
+    const some = Array.from({ length }, (_, place) => openFollower(optionsOf(first + place)));
+    sockets.push(...(await Promise.all(some)));
+  }
+  return sockets;
+}
+
+export function openSocket(place: Place, token: string): WebSocket {
+  return new WebSocket(socketUrl(place), { headers: { Authorization: `Bearer ${token}` } });
+}

@@ -1,0 +1,108 @@
+/**
+ * Starts what a run measures: Tidemark, and the peers behind their fronts. Everything ends with
+ * the script, however it ends.
+ */
+import { rmSync } from "node:fs";
+import { mkdtemp } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { startPostgres } from "../../tests/support/postgres.ts";
+import { type ServerProcess, startReadyServer } from "../../tests/support/server_process.ts";
+import { claimsOf, signToken } from "./bearer.ts";
+import { type Place, TIDEMARK_DEFINITIONS } from "./place.ts";
+
+/** Signs the tokens that Tidemark gives out and the fronts check. */
+const SECRET = "a secret for the bench alone, 32 bytes or more";
+
+const PORT_MS_MAX = 20_000;
+
+/** CREATE USER statements in one request. */
+const USERS_PER_REQUEST = 250;
+
+export interface Places extends AsyncDisposable {
+  readonly tidemark: Place;
+  readonly peers: readonly Place[];
+  /** The process behind `tidemark`, to look at and to restart. */
+  readonly server: ServerProcess;
+  readonly postgresUrl: string;
+  /** A place for further files. */
+  readonly directory: string;
+}
+
+export async function startPlaces(userCount: number): Promise<Places> {
+  const directory = await mkdtemp(join(tmpdir(), "tidemark-bench-"));
+  process.on("exit", () => rmSync(directory, { recursive: true, force: true }));
+  const server = await startReadyServer({
+    config: {
+      auth: { jwt_secret: SECRET },
+      limits: { subscriptions_per_user: 100_000 },
+    },
+  });
+  await server.rows(TIDEMARK_DEFINITIONS);
+  const userTokens = await makeUsers(server, userCount);
+  const shared = { token: server.token, userTokens };
+  const postgres = await startPostgres();
+  const fronts = [
+    await startFront("PostgreSQL", ["postgres", postgres.url, SECRET]),
+    await startFront("SQLite", ["sqlite", join(directory, "sqlite.db"), SECRET]),
+  ];
+  return {
+    tidemark: { name: "Tidemark", isTidemark: true, url: server.url, ...shared },
+    peers: fronts.map(({ name, url }) => ({ name, isTidemark: false, url, ...shared })),
+    server,
+    postgresUrl: postgres.url,
+    directory,
+    async [Symbol.asyncDispose]() {
+      for (const { stop } of fronts) await stop();
+      await postgres.stop();
+      await server.stop();
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/**
+ * Makes users without passwords, since hashing a thousand of them would take a minute, and signs
+ * the tokens that a log-in would have given them.
+ */
+async function makeUsers(server: ServerProcess, count: number): Promise<string[]> {
+  const names = Array.from({ length: count }, (_, index) => `u${index}`);
+  for (let first = 0; first < count; first += USERS_PER_REQUEST) {
+    const some = names.slice(first, first + USERS_PER_REQUEST);
+    await server.rows(some.map((name) => `CREATE USER '${name}' INTERNAL`).join("; "));
+  }
+  const pattern = claimsOf(await server.createUser("pattern"));
+  return names.map((name) => {
+    const id = Bun.randomUUIDv7();
+    return signToken({ ...pattern, sub: name, jti: id, sid: id }, SECRET);
+  });
+}
+
+interface Front {
+  readonly name: string;
+  readonly url: string;
+  readonly stop: () => Promise<void>;
+}
+
+async function startFront(name: string, args: readonly string[]): Promise<Front> {
+  // It ends when this pipe does: at `stop`, and when this process is gone.
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, "front.ts"), ...args], {
+    stdin: "pipe",
+    stdout: "pipe",
+    stderr: "inherit",
+  });
+  const reader = child.stdout.getReader();
+  const timer = setTimeout(() => child.kill(), PORT_MS_MAX);
+  const { value } = await reader.read();
+  clearTimeout(timer);
+  reader.releaseLock();
+  if (value === undefined) throw new Error(`Cannot start the front of ${name}`);
+  return {
+    name,
+    url: `http://127.0.0.1:${new TextDecoder().decode(value).trim()}`,
+    async stop() {
+      await child.stdin.end();
+      await child.exited;
+    },
+  };
+}
