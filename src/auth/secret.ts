@@ -31,7 +31,12 @@ export function isLoopbackHost(host: string): boolean {
 export function secretFault(secret: string | undefined, host: string): SecretFault | undefined {
   const isFatal = !isLoopbackHost(host);
   if (secret === undefined) {
-    if (!isFatal) return undefined;
+    if (!isFatal) {
+      return {
+        isFatal,
+        message: "auth.jwt_secret is missing: one is made and kept beside the data",
+      };
+    }
     return {
       isFatal,
       message: `auth.jwt_secret is missing, and ${host} is not a loopback address`,

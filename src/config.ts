@@ -1,0 +1,338 @@
+/**
+ * The configuration: a TOML file, then the environment, checked as a whole and frozen.
+ *
+ * Nothing is guessed and nothing is ignored: an unknown key, a wrong type and a value out of its
+ * range are refused, all at once, each with its place. The keys are in `config_keys.ts`.
+ *
+ *     file ────parse──check──┐
+ *                            ├──► rules between keys ──► Config and warnings
+ *     environment ────check──┘         any fault: ConfigError with all of them
+ */
+import { parse, TomlError } from "smol-toml";
+import {
+  type AuthSettings,
+  type PasswordPolicy,
+  passwordFault,
+  SECRET_HINT,
+  secretFault,
+} from "./auth/mod.ts";
+import { type Environment, environmentValues, type ReadFile } from "./config_environment.ts";
+import {
+  isToCome,
+  KEY_SYNONYMS,
+  KEYS,
+  KEYS_WITHOUT_EFFECT,
+  SECTION_SYNONYMS,
+  SECTIONS,
+} from "./config_keys.ts";
+import { nearestName } from "./config_names.ts";
+import { keyPositions, type Position, pathOf } from "./config_positions.ts";
+import type { Config } from "./config_shape.ts";
+import { checkedFromToml } from "./config_values.ts";
+
+export type { Config } from "./config_shape.ts";
+
+/** All that is wrong with a configuration, one line each. */
+export class ConfigError extends Error {
+  readonly faults: readonly string[];
+
+  constructor(faults: readonly string[]) {
+    super(faults.join("\n"));
+    this.name = "ConfigError";
+    this.faults = faults;
+  }
+}
+
+/** A configuration that holds, and what its author should know. */
+export interface ParsedConfig {
+  readonly config: Config;
+  readonly warnings: readonly string[];
+}
+
+/** One row of `system.settings`. */
+export interface Setting {
+  readonly name: string;
+  readonly value: string;
+  readonly defaultValue: string;
+  readonly source: "default" | "file" | "environment";
+  readonly category: string;
+  readonly description: string;
+}
+
+/**
+ * Reads a configuration.
+ *
+ * @param fileName For messages.
+ * @param readFile Reads what a `…_FILE` variable names.
+ * @throws {ConfigError}
+ */
+export function parseConfig(
+  text: string,
+  fileName: string,
+  env: Environment,
+  readFile: ReadFile = refuseFile,
+): ParsedConfig {
+  const file = new FileReader(text, fileName);
+  const environment = environmentValues(env, readFile);
+  const places = new Map<string, string>();
+  const sources = new Map<string, "file" | "environment">();
+  const values = new Map<string, unknown>();
+  for (const [path, { value, place }] of file.values) {
+    values.set(path, value);
+    places.set(path, place);
+    sources.set(path, "file");
+  }
+  for (const [path, { value, variable }] of environment.values) {
+    values.set(path, value);
+    places.set(path, `environment: ${variable}`);
+    sources.set(path, "environment");
+  }
+  const config = configFrom(values, sources);
+  const between = faultsBetween(config, (path) => places.get(path) ?? `${fileName}: ${path}`);
+  const faults = [...file.faults, ...environment.faults, ...between.faults];
+  if (faults.length > 0) throw new ConfigError(faults);
+  return { config, warnings: [...file.warnings, ...environment.warnings, ...between.warnings] };
+}
+
+/** Every key with its value, for `system.settings`. Secrets are hidden. */
+export function settingsOf(config: Config): readonly Setting[] {
+  return [...KEYS.values()].map(({ path, section, name, rule }) => {
+    const value = sectionOf(config, section)[name];
+    const isHidden = rule.isSecret === true && value !== undefined;
+    return {
+      name: path,
+      value: isHidden ? "***" : settingText(value),
+      defaultValue: settingText(rule.initial),
+      source: config.sources.get(path) ?? "default",
+      category: section,
+      description: rule.description,
+    };
+  });
+}
+
+/** What auth is built from. `jwtSecret` is the configured secret, or the one that was kept. */
+export function authSettingsFrom({ auth, limits }: Config, jwtSecret: Uint8Array): AuthSettings {
+  return {
+    jwtSecret,
+    accessLifetimeSeconds: Math.round(auth.jwt_expiry_hours * 3600),
+    refreshLifetimeSeconds: Math.round(auth.refresh_expiry_hours * 3600),
+    allowRemoteSetup: auth.allow_remote_setup,
+    rootPassword: auth.root_password,
+    passwordPolicy: passwordPolicyFrom(auth),
+    attemptsPerSecond: limits.auth_requests_per_sec_per_ip,
+    loginFailuresMax: limits.login_max_failures,
+    lockoutSeconds: limits.lockout_secs,
+  };
+}
+
+/** Reads the file part: values by path of their key, and what is wrong. */
+class FileReader {
+  readonly values = new Map<string, { value: unknown; place: string }>();
+  readonly faults: string[] = [];
+  readonly warnings: string[] = [];
+  readonly #fileName: string;
+  readonly #positions: ReadonlyMap<string, Position>;
+
+  constructor(text: string, fileName: string) {
+    this.#fileName = fileName;
+    let table: Record<string, unknown>;
+    try {
+      table = parse(text, { unsafeKeyBehaviour: "throw" });
+    } catch (error) {
+      if (!(error instanceof TomlError)) throw error;
+      const [reason = ""] = error.message.replace("Invalid TOML document: ", "").split("\n");
+      throw new ConfigError([`${fileName}:${error.line}:${error.column}: ${reason}`]);
+    }
+    this.#positions = keyPositions(text);
+    for (const [name, value] of Object.entries(table)) this.#readSection([name], value);
+    this.faults.sort((left, right) => lineOf(left) - lineOf(right));
+  }
+
+  #readSection(written: readonly string[], table: unknown): void {
+    const name = pathOf(written);
+    const section = SECTION_SYNONYMS.get(name) ?? name;
+    if (!SECTIONS.includes(section)) {
+      this.#fault(written, isTable(table) ? unknownSection(section) : unknownTopKey(section));
+    } else if (isTable(table)) {
+      for (const [key, value] of Object.entries(table)) {
+        const isSection = SECTIONS.includes(`${section}.${key}`);
+        if (isSection) this.#readSection([...written, key], value);
+        else this.#readKey([...written, key], section, value);
+      }
+    } else {
+      this.#fault(written, `[${section}] is not a section, and should be one`);
+    }
+  }
+
+  #readKey(written: readonly string[], section: string, value: unknown): void {
+    const name = written.at(-1) ?? "";
+    const given = `${section}.${name}`;
+    const path = KEY_SYNONYMS.get(given) ?? given;
+    const key = KEYS.get(path);
+    if (key === undefined) {
+      if (KEYS_WITHOUT_EFFECT.has(path)) {
+        this.warnings.push(`${this.#place(written)}: ${path} has no effect`);
+      } else {
+        this.#fault(written, isToCome(path) ? `${path} is not available yet` : unknownKey(given));
+      }
+      return;
+    }
+    const checked = checkedFromToml(key.rule, value);
+    if ("fault" in checked) this.#fault(written, `${given} ${checked.fault}`);
+    else if (this.values.has(path)) this.#fault(written, `${given} sets ${path} a second time`);
+    else this.values.set(path, { value: checked.value, place: this.#place(written) });
+  }
+
+  #fault(written: readonly string[], message: string): void {
+    this.faults.push(`${this.#place(written)}: ${message}`);
+  }
+
+  #place(written: readonly string[]): string {
+    const position = this.#positions.get(pathOf(written));
+    if (position === undefined) return this.#fileName;
+    return `${this.#fileName}:${position.line}:${position.column}`;
+  }
+}
+
+/** Puts values into the shape of Config; what has none gets its default. */
+function configFrom(
+  values: ReadonlyMap<string, unknown>,
+  sources: ReadonlyMap<string, "file" | "environment">,
+): Config {
+  const sections = new Map<string, Record<string, unknown>>(SECTIONS.map((name) => [name, {}]));
+  for (const { path, section, name, rule } of KEYS.values()) {
+    const target = sections.get(section) ?? {};
+    target[name] = values.has(path) ? values.get(path) : rule.initial;
+  }
+  const config: Record<string, unknown> = { sources };
+  for (const [name, section] of sections) {
+    const [outer = "", inner] = name.split(".");
+    Object.freeze(section);
+    if (inner === undefined) config[name] = section;
+    else config[outer] = Object.freeze({ ...sections.get(outer), [inner]: section });
+  }
+  // Every key of every section is there, with a value that its rule has checked.
+  return Object.freeze(config) as unknown as Config;
+}
+
+interface Findings {
+  readonly faults: readonly string[];
+  readonly warnings: readonly string[];
+}
+
+/** The rules that tie one key to another. */
+function faultsBetween(config: Config, placeOf: (path: string) => string): Findings {
+  const faults: string[] = [];
+  const warnings: string[] = [];
+  const { server, storage, auth, websocket, files, cluster } = config;
+  const { cors } = config.security;
+  const demand = (isMet: boolean, path: string, message: string): void => {
+    if (!isMet) faults.push(`${placeOf(path)}: ${path} ${message}`);
+  };
+  demand(
+    auth.refresh_expiry_hours >= auth.jwt_expiry_hours,
+    "auth.refresh_expiry_hours",
+    `is ${auth.refresh_expiry_hours}, and should not be below auth.jwt_expiry_hours, ${auth.jwt_expiry_hours}`,
+  );
+  demand(
+    websocket.idle_timeout_secs > websocket.ping_interval_secs,
+    "websocket.idle_timeout_secs",
+    `is ${websocket.idle_timeout_secs}, and should be above websocket.ping_interval_secs, ${websocket.ping_interval_secs}`,
+  );
+  demand(
+    files.max_request_bytes >= files.max_size_bytes,
+    "files.max_request_bytes",
+    `is ${files.max_request_bytes}, and should not be below files.max_size_bytes, ${files.max_size_bytes}`,
+  );
+  demand(
+    storage.wal_max_bytes >= 4 * storage.wal_segment_bytes,
+    "storage.wal_max_bytes",
+    `is ${storage.wal_max_bytes}, and should be at least 4 times storage.wal_segment_bytes, ${storage.wal_segment_bytes}`,
+  );
+  demand(
+    !cors.allow_credentials || !cors.allowed_origins.includes("*"),
+    "security.cors.allow_credentials",
+    'is true, and should be false while security.cors.allowed_origins has "*"',
+  );
+  demand(
+    cluster.node_id < 2 ** cluster.node_bits,
+    "cluster.node_id",
+    `is ${cluster.node_id}, and should be below 2 to the power of cluster.node_bits, ${2 ** cluster.node_bits}`,
+  );
+  const policy = passwordPolicyFrom(auth);
+  const weak =
+    auth.root_password === undefined
+      ? undefined
+      : passwordFault(auth.root_password, { userId: "root", policy });
+  demand(weak === undefined, "auth.root_password", `is not good enough: ${weak}`);
+  const secret = secretFault(auth.jwt_secret, server.host);
+  if (secret !== undefined) {
+    const message = `${placeOf("auth.jwt_secret")}: ${secret.message}; ${SECRET_HINT}`;
+    (secret.isFatal ? faults : warnings).push(message);
+  }
+  if (storage.durability === "relaxed") {
+    warnings.push(
+      `${placeOf("storage.durability")}: storage.durability is relaxed: a crash may lose writes that were answered`,
+    );
+  }
+  return { faults, warnings };
+}
+
+function passwordPolicyFrom(auth: Config["auth"]): PasswordPolicy {
+  return {
+    lengthMin: auth.min_password_length,
+    lengthMax: auth.max_password_length,
+    isComplex: auth.enforce_password_complexity,
+  };
+}
+
+function unknownSection(name: string): string {
+  const nearest = nearestName(name, [...SECTIONS, ...SECTION_SYNONYMS.keys()]);
+  return `unknown section [${name}]${nearest === undefined ? "" : `; did you mean [${nearest}]?`}`;
+}
+
+function unknownTopKey(name: string): string {
+  const key = [...KEYS.values()].find((candidate) => candidate.name === name);
+  const hint = key === undefined ? "" : `; did you mean "${name}" in [${key.section}]?`;
+  return `unknown key "${name}" outside of a section${hint}`;
+}
+
+function unknownKey(path: string): string {
+  const section = path.slice(0, path.lastIndexOf("."));
+  const name = path.slice(section.length + 1);
+  const keys = [...KEYS.values()];
+  const nearest = nearestName(
+    name,
+    keys.filter((key) => key.section === section).map((key) => key.name),
+  );
+  const elsewhere = keys.find((key) => key.name === name);
+  if (nearest === undefined && elsewhere !== undefined) {
+    return `unknown key "${name}" in [${section}]; did you mean "${name}" in [${elsewhere.section}]?`;
+  }
+  const hint = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
+  return `unknown key "${name}" in [${section}]${hint}`;
+}
+
+function isTable(value: unknown): value is Record<string, unknown> {
+  return (
+    typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Date)
+  );
+}
+
+function sectionOf(config: Config, name: string): Readonly<Record<string, unknown>> {
+  const section = name === "security.cors" ? config.security.cors : config[name as "server"];
+  return section;
+}
+
+function settingText(value: unknown): string {
+  if (value === undefined) return "";
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+function lineOf(fault: string): number {
+  return Number(/:(\d+):\d+: /.exec(fault)?.[1] ?? 0);
+}
+
+function refuseFile(path: string): string {
+  throw new Error(`${path}: files are not read here`);
+}

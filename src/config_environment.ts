@@ -1,0 +1,112 @@
+/**
+ * What the environment says: `TIDEMARK_<SECTION>_<KEY>`, the short names, and either with `_FILE`
+ * behind it, which names a file that holds the value.
+ *
+ * Short names win over long ones. An empty variable counts as unset. A variable that no key has is
+ * a warning, since it may be meant for somebody else.
+ */
+import {
+  isToCome,
+  KEY_SYNONYMS,
+  KEYS,
+  KEYS_WITHOUT_EFFECT,
+  SECTION_SYNONYMS,
+} from "./config_keys.ts";
+import { nearestName } from "./config_names.ts";
+import { checkedFromText } from "./config_values.ts";
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Reads the text of a file. @throws {Error} If it cannot. */
+export type ReadFile = (path: string) => string;
+
+export interface EnvironmentValues {
+  /** By the path of the key. */
+  readonly values: ReadonlyMap<string, { readonly value: unknown; readonly variable: string }>;
+  readonly faults: readonly string[];
+  readonly warnings: readonly string[];
+}
+
+const PREFIX = "TIDEMARK_";
+
+export function environmentValues(env: Environment, readFile: ReadFile): EnvironmentValues {
+  const values = new Map<string, { value: unknown; variable: string; isShort: boolean }>();
+  const faults: string[] = [];
+  const warnings: string[] = [];
+  for (const variable of Object.keys(env).toSorted()) {
+    if (!variable.startsWith(PREFIX) || env[variable] === "") continue;
+    const named = VARIABLES.get(variable) ?? VARIABLES.get(variable.replace(/_FILE$/, ""));
+    if (named === undefined) {
+      const unknown = unknownVariable(variable);
+      (unknown.isFault ? faults : warnings).push(unknown.message);
+      continue;
+    }
+    const key = KEYS.get(named.path);
+    if (key === undefined) {
+      warnings.push(`environment: ${variable} has no effect`);
+      continue;
+    }
+    const text = textOf(env, { variable, isFile: !VARIABLES.has(variable), readFile });
+    if (typeof text === "object") faults.push(text.fault);
+    if (typeof text !== "string" || text === "") continue;
+    const checked = checkedFromText(key.rule, text);
+    if ("fault" in checked) faults.push(`environment: ${variable} ${checked.fault}`);
+    else if (named.isShort || values.get(key.path)?.isShort !== true) {
+      values.set(key.path, { value: checked.value, variable, isShort: named.isShort });
+    }
+  }
+  return { values, faults, warnings };
+}
+
+/** Every variable that means something, to the path of its key. */
+const VARIABLES: ReadonlyMap<string, { readonly path: string; readonly isShort: boolean }> =
+  (() => {
+    const variables = new Map<string, { path: string; isShort: boolean }>();
+    const addLong = (spelling: string, path: string): void => {
+      const words = spelling.replaceAll(".", "_").toUpperCase();
+      variables.set(`${PREFIX}${words}`, { path, isShort: false });
+    };
+    for (const path of KEYS_WITHOUT_EFFECT) addLong(path, path);
+    for (const [synonym, path] of KEY_SYNONYMS) addLong(synonym, path);
+    for (const { path, section, name, rule } of KEYS.values()) {
+      addLong(path, path);
+      for (const [synonym, of] of SECTION_SYNONYMS) {
+        if (of === section) addLong(`${synonym}.${name}`, path);
+      }
+      if (rule.environment !== undefined) variables.set(rule.environment, { path, isShort: true });
+    }
+    return variables;
+  })();
+
+function textOf(
+  env: Environment,
+  { variable, isFile, readFile }: { variable: string; isFile: boolean; readFile: ReadFile },
+): string | undefined | { fault: string } {
+  const text = env[variable];
+  if (!isFile || text === undefined) return text;
+  const plain = variable.replace(/_FILE$/, "");
+  if ((env[plain] ?? "") !== "") {
+    return { fault: `environment: ${variable} and ${plain} are both set, and one should be` };
+  }
+  try {
+    // Editors and `echo` end a file with a line break that is no part of the value.
+    return readFile(text).replace(/\r?\n$/, "");
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return { fault: `environment: ${variable} names a file that cannot be read: ${reason}` };
+  }
+}
+
+function unknownVariable(variable: string): { isFault: boolean; message: string } {
+  const path = variable
+    .slice(PREFIX.length)
+    .toLowerCase()
+    .replace(/^oidc_providers_/, "oidc.providers.")
+    .replace(/^cluster_/, "cluster.");
+  if (isToCome(path)) {
+    return { isFault: true, message: `environment: ${variable} is not available yet` };
+  }
+  const nearest = nearestName(variable, VARIABLES.keys());
+  const hint = nearest === undefined ? "" : `; did you mean ${nearest}?`;
+  return { isFault: false, message: `environment: unknown variable ${variable}${hint}` };
+}

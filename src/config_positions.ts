@@ -1,0 +1,133 @@
+/**
+ * Where each key of a TOML text stands, since the parser does not tell.
+ *
+ * Reads only as much TOML as it takes to find keys: the text was parsed before, so it is valid.
+ */
+
+/** 1-based. */
+export interface Position {
+  readonly line: number;
+  readonly column: number;
+}
+
+/** Position of every section and key by its dotted path; of a repeated section the first. */
+export function keyPositions(toml: string): ReadonlyMap<string, Position> {
+  const scanner = new Scanner(toml);
+  scanner.readDocument();
+  return scanner.positions;
+}
+
+/** A dotted path of names, unambiguous also when a name holds a dot. */
+export function pathOf(names: readonly string[]): string {
+  return names.join(".");
+}
+
+class Scanner {
+  readonly positions = new Map<string, Position>();
+  readonly #text: string;
+  #offset = 0;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  readDocument(): void {
+    let section: readonly string[] = [];
+    for (;;) {
+      this.#skip(BETWEEN_LINES);
+      if (this.#offset >= this.#text.length) return;
+      if (this.#peek() === "[") {
+        this.#skip(/\[+[ \t]*/y);
+        section = this.#readKey([]);
+        this.#skip(/[ \t]*\]+/y);
+      } else {
+        this.#readPair(section);
+      }
+    }
+  }
+
+  #readPair(prefix: readonly string[]): void {
+    const path = this.#readKey(prefix);
+    this.#skip(/[ \t]*=[ \t]*/y);
+    this.#readValue(path);
+  }
+
+  /** Reads a dotted key and notes where each of its names begins. */
+  #readKey(prefix: readonly string[]): readonly string[] {
+    const path = [...prefix];
+    do {
+      this.#skip(/[ \t.]*/y);
+      const start = this.#offset;
+      const name = this.#take(/"(?:[^"\\]|\\.)*"|'[^']*'|[A-Za-z0-9_-]+/y);
+      path.push(nameFrom(name));
+      const key = pathOf(path);
+      if (!this.positions.has(key)) this.positions.set(key, this.#positionOf(start));
+      // A text that is not TOML after all ends the scan here instead of looping.
+      if (name === "") this.#offset = this.#text.length;
+    } while (/^[ \t]*\./.test(this.#text.slice(this.#offset, this.#offset + 64)));
+    return path;
+  }
+
+  #readValue(path: readonly string[]): void {
+    switch (this.#peek()) {
+      case "[":
+        this.#readItems("]", () => this.#readValue(path));
+        return;
+      case "{":
+        this.#readItems("}", () => this.#readPair(path));
+        return;
+      default:
+        if (this.#take(STRING) === "") this.#take(/[^,\]}\r\n#]*/y);
+    }
+  }
+
+  #readItems(close: string, readItem: () => void): void {
+    this.#offset += 1;
+    for (;;) {
+      this.#skip(BETWEEN_ITEMS);
+      if (this.#offset >= this.#text.length) return;
+      if (this.#peek() === close) {
+        this.#offset += 1;
+        return;
+      }
+      readItem();
+    }
+  }
+
+  #peek(): string | undefined {
+    return this.#text[this.#offset];
+  }
+
+  #skip(pattern: RegExp): void {
+    this.#take(pattern);
+  }
+
+  /** Takes what a sticky pattern matches here; empty when it does not. */
+  #take(pattern: RegExp): string {
+    pattern.lastIndex = this.#offset;
+    const [match = ""] = pattern.exec(this.#text) ?? [];
+    this.#offset += match.length;
+    return match;
+  }
+
+  #positionOf(offset: number): Position {
+    const before = this.#text.slice(0, offset).split("\n");
+    return { line: before.length, column: (before.at(-1) ?? "").length + 1 };
+  }
+}
+
+const BETWEEN_LINES = /(?:[ \t\r\n\uFEFF]|#[^\n]*)*/y;
+const BETWEEN_ITEMS = /(?:[ \t\r\n,]|#[^\n]*)*/y;
+const STRING = /"""(?:[^\\]|\\[^])*?"""+|'''[^]*?'''+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'/y;
+
+function nameFrom(written: string): string {
+  if (written.startsWith('"')) {
+    try {
+      return String(JSON.parse(written));
+    } catch {
+      // An escape that TOML has and JSON has not: the name is unknown here in any spelling.
+      return written;
+    }
+  }
+  return written.startsWith("'") ? written.slice(1, -1) : written;
+}
