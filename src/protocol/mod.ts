@@ -1,6 +1,25 @@
 /**
  * The shape of every request, response and frame, for server, client, CLI and UI alike.
  */
+export {
+  endsSubscription,
+  type SubscriptionCode,
+  type WireCode,
+  type WireError,
+  wireErrorOf,
+} from "./error_codes.ts";
+export type {
+  AuthStatusBody,
+  ErrorBody,
+  HealthBody,
+  LoginBody,
+  MeBody,
+  PlainErrorBody,
+  SqlRequestBody,
+  SqlResponseBody,
+  StatementEntry,
+  UserBody,
+} from "./http.ts";
 export type {
   BatchControl,
   Cell,

@@ -1,0 +1,192 @@
+/**
+ * What a condition becomes outside: one total table, so that a new condition cannot be added
+ * without deciding its code, status and SQLSTATE.
+ *
+ * HTTP errors are the code and, for SQL_EXECUTION_ERROR, a finer reason. Subscriptions have their
+ * own closed set of codes; which condition becomes which depends on where it happens, so `live`
+ * decides that.
+ */
+import type { Condition } from "../base/errors.ts";
+
+/** `error.code` of the SQL and file endpoints, as far as a condition leads to it. */
+export type WireCode =
+  | "INVALID_INPUT"
+  | "EMPTY_SQL"
+  | "BATCH_PARSE_ERROR"
+  | "INVALID_SQL"
+  | "INVALID_PARAMETER"
+  | "PARAMS_WITH_BATCH"
+  | "TABLE_NOT_FOUND"
+  | "NAMESPACE_NOT_FOUND"
+  | "SQL_EXECUTION_ERROR"
+  | "RESULT_TOO_LARGE"
+  | "QUERY_TIMEOUT"
+  | "MISSING_FILE"
+  | "EXTRA_FILE"
+  | "FILE_TOO_LARGE"
+  | "TOO_MANY_FILES"
+  | "INVALID_MIME_TYPE"
+  | "FILE_NOT_FOUND"
+  | "PERMISSION_DENIED"
+  | "RESUME_EXPIRED"
+  | "INVALID_RESUME"
+  | "INTERNAL_ERROR"
+  | "DATA_DAMAGED"
+  | "COMMIT_UNKNOWN"
+  | "STORAGE_FULL";
+
+export interface WireError {
+  readonly code: WireCode;
+  /** Set exactly when the code is SQL_EXECUTION_ERROR. */
+  readonly reason?: string;
+  /** HTTP status. */
+  readonly status: number;
+  /** For clients that speak SQL standards; not part of the JSON body. */
+  readonly sqlstate?: string;
+}
+
+/** Codes of the WebSocket message `error`. */
+export type SubscriptionCode =
+  | "AUTH_REQUIRED"
+  | "INVALID_SUBSCRIPTION_ID"
+  | "SUBSCRIPTION_LIMIT_EXCEEDED"
+  | "INVALID_OPTIONS"
+  | "INVALID_SQL"
+  | "UNSUPPORTED"
+  | "INVALID_PARAMETER"
+  | "NOT_FOUND"
+  | "UNAUTHORIZED"
+  | "INVALID_RESUME"
+  | "RESUME_EXPIRED"
+  | "SCHEMA_CHANGED"
+  | "KILLED"
+  | "SUBSCRIPTION_FAILED"
+  | "CONVERSION_ERROR"
+  | "TOKEN_REVOKED"
+  | "SHUTTING_DOWN"
+  | "BATCH_FETCH_FAILED"
+  | "AMBIGUOUS_SUBSCRIPTION"
+  | "INVALID_MESSAGE"
+  | "UNSUPPORTED_DATA"
+  | "MESSAGE_TOO_LARGE"
+  | "RATE_LIMIT_EXCEEDED";
+
+/** Whether no subscription of the named id exists after this error. */
+const ENDED_BY_CODE: Record<SubscriptionCode, boolean> = {
+  AUTH_REQUIRED: false,
+  INVALID_SUBSCRIPTION_ID: false,
+  SUBSCRIPTION_LIMIT_EXCEEDED: true,
+  INVALID_OPTIONS: true,
+  INVALID_SQL: true,
+  UNSUPPORTED: true,
+  INVALID_PARAMETER: true,
+  NOT_FOUND: true,
+  UNAUTHORIZED: true,
+  INVALID_RESUME: true,
+  RESUME_EXPIRED: true,
+  SCHEMA_CHANGED: true,
+  KILLED: true,
+  SUBSCRIPTION_FAILED: true,
+  CONVERSION_ERROR: true,
+  TOKEN_REVOKED: true,
+  SHUTTING_DOWN: true,
+  BATCH_FETCH_FAILED: false,
+  AMBIGUOUS_SUBSCRIPTION: false,
+  INVALID_MESSAGE: false,
+  UNSUPPORTED_DATA: false,
+  MESSAGE_TOO_LARGE: false,
+  RATE_LIMIT_EXCEEDED: false,
+};
+
+function plain(code: WireCode, sqlstate: string, status = 400): WireError {
+  return { code, status, sqlstate };
+}
+
+function execution(reason: string, sqlstate: string): WireError {
+  return { code: "SQL_EXECUTION_ERROR", reason, status: 400, sqlstate };
+}
+
+const WIRE_ERRORS: Record<Condition, WireError> = {
+  EMPTY_SQL: plain("EMPTY_SQL", "42601"),
+  BATCH_PARSE_ERROR: plain("BATCH_PARSE_ERROR", "42601"),
+  INVALID_SQL: plain("INVALID_SQL", "42601"),
+  INVALID_INPUT: plain("INVALID_INPUT", "42601"),
+  UNSUPPORTED_FEATURE: execution("not_implemented", "0A000"),
+  INVALID_PARAMETER: plain("INVALID_PARAMETER", "22023"),
+  PARAMS_WITH_BATCH: plain("PARAMS_WITH_BATCH", "22023"),
+
+  INVALID_NAME: execution("invalid_name", "42602"),
+  RESERVED_NAME: execution("reserved_name", "42939"),
+  INVALID_DEFINITION: execution("invalid_definition", "42P16"),
+  INVALID_OPTION: execution("invalid_option", "22023"),
+  INVALID_QUERY: plain("INVALID_SQL", "42803"),
+  AMBIGUOUS_COLUMN: plain("INVALID_SQL", "42702"),
+  NAMESPACE_NOT_FOUND: plain("NAMESPACE_NOT_FOUND", "3F000"),
+  TABLE_NOT_FOUND: plain("TABLE_NOT_FOUND", "42P01"),
+  COLUMN_NOT_FOUND: plain("INVALID_SQL", "42703"),
+  FUNCTION_NOT_FOUND: plain("INVALID_SQL", "42883"),
+  USER_NOT_FOUND: execution("user_not_found", "42704"),
+  OBJECT_NOT_FOUND: execution("object_not_found", "42704"),
+  ALREADY_EXISTS: execution("already_exists", "42P07"),
+  DEPENDENT_OBJECTS: execution("dependent_objects", "2BP01"),
+
+  TYPE_MISMATCH: execution("type", "42804"),
+  UNSUPPORTED_TYPE: execution("type", "42704"),
+  INVALID_VALUE: execution("type", "22P02"),
+  VALUE_TOO_LONG: execution("type", "22001"),
+  ROW_TOO_LARGE: execution("row_too_large", "22001"),
+  VALUE_OUT_OF_RANGE: execution("numeric_range", "22003"),
+  DIVISION_BY_ZERO: execution("division_by_zero", "22012"),
+  DIMENSION_MISMATCH: execution("type", "22000"),
+
+  NOT_NULL_VIOLATION: execution("not_null", "23502"),
+  CHECK_VIOLATION: execution("check", "23514"),
+  DUPLICATE_KEY: execution("duplicate_key", "23505"),
+  CARDINALITY_VIOLATION: execution("other", "21000"),
+
+  INVALID_OPERATION: execution("invalid_operation", "42809"),
+  READ_ONLY_OBJECT: execution("read_only", "42809"),
+  SYSTEM_COLUMN: execution("system_column", "42809"),
+  SHARED_IMPERSONATION: execution("shared_impersonation", "42809"),
+  MANAGED_BY_CONFIG: execution("managed_by_config", "55000"),
+  WHERE_REQUIRED: execution("invalid_operation", "55000"),
+  PERMISSION_DENIED: plain("PERMISSION_DENIED", "42501", 403),
+  WEAK_PASSWORD: execution("weak_password", "22023"),
+
+  TRANSACTION_OPEN: execution("transaction_open", "25000"),
+  TRANSACTION_REQUIRED: execution("transaction_required", "25000"),
+  INVALID_TRANSACTION_STATE: execution("invalid_transaction_state", "25000"),
+  TRANSACTION_LIMIT: execution("transaction_limit", "54000"),
+  SERIALIZATION_FAILURE: execution("conflict", "40001"),
+  LIMIT_EXCEEDED: execution("other", "54000"),
+  MEMORY_EXCEEDED: execution("memory", "54000"),
+  RESULT_TOO_LARGE: plain("RESULT_TOO_LARGE", "54000"),
+  STATEMENT_TIMEOUT: plain("QUERY_TIMEOUT", "57014"),
+  CANCELLED: execution("cancelled", "57014"),
+
+  MISSING_FILE: plain("MISSING_FILE", "22023"),
+  EXTRA_FILE: plain("EXTRA_FILE", "22023"),
+  FILE_TOO_LARGE: plain("FILE_TOO_LARGE", "54000"),
+  TOO_MANY_FILES: plain("TOO_MANY_FILES", "54000"),
+  INVALID_MIME_TYPE: plain("INVALID_MIME_TYPE", "22023"),
+  FILE_NOT_FOUND: plain("FILE_NOT_FOUND", "42704", 404),
+
+  RESUME_EXPIRED: plain("RESUME_EXPIRED", "72000", 410),
+  INVALID_RESUME: plain("INVALID_RESUME", "22023"),
+
+  DISK_FULL: plain("STORAGE_FULL", "53100", 507),
+  STORAGE_UNAVAILABLE: execution("other", "58030"),
+  DATA_DAMAGED: plain("DATA_DAMAGED", "XX001", 500),
+  COMMIT_UNKNOWN: plain("COMMIT_UNKNOWN", "08007", 500),
+  INTERNAL_ERROR: plain("INTERNAL_ERROR", "XX000", 500),
+};
+
+/** The code, reason and status of a condition on the HTTP endpoints. */
+export function wireErrorOf(condition: Condition): WireError {
+  return WIRE_ERRORS[condition];
+}
+
+/** The `ended` field that belongs to a code. */
+export function endsSubscription(code: SubscriptionCode): boolean {
+  return ENDED_BY_CODE[code];
+}

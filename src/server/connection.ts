@@ -1,0 +1,461 @@
+/**
+ * One WebSocket connection, from upgrade to close.
+ *
+ *                      authenticate                    idle, revoked, shutdown,
+ *                      or header                       tenth invalid message, flood
+ *     unauthenticated ───────────► authenticated ─────────────────────────► closing ──► (closed)
+ *            │                                                                 ▲
+ *            └─ wrong token, no token in time ─────────────────────────────────┘
+ *
+ *     event \ state    unauthenticated            authenticated             closing
+ *     authenticate     one attempt, or closing    auth_success again        ignored
+ *     ping             pong                       pong                      ignored
+ *     subscribe …      AUTH_REQUIRED              served                    ignored
+ *     drain            waiting messages           waiting messages, then    closes when empty
+ *                                                 subscriptions go on
+ *
+ * Nothing is dropped silently: while the socket holds more than `websocket.send_queue_bytes`,
+ * subscriptions keep only their cursor and client messages wait in a bounded queue, so what one
+ * connection can hold in memory is the budget, one message of each subscription, and that queue.
+ */
+import { type Auth, AuthError, type Caller, type Principal } from "../auth/mod.ts";
+import { assert } from "../base/assert.ts";
+import type { CancelTimer, Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import {
+  type LiveEngine,
+  type LiveSink,
+  type SharedMessage,
+  SubscriptionError,
+} from "../live/mod.ts";
+import type { ControlMessage, ErrorMessage, SubscriptionCode } from "../protocol/mod.ts";
+import {
+  type Decoded,
+  errorMessage,
+  messageTypeOf,
+  PROTOCOL_WORD,
+  readAuthenticate,
+  readNextBatch,
+  readPing,
+  readSpec,
+  readSubscriptionId,
+  readUnsubscribe,
+  refusal,
+} from "./client_message.ts";
+import { decodeFrame } from "./frames/decode.ts";
+import { type FrameFormat, frameOf } from "./frames/encode.ts";
+import { jsonFromMessage } from "./frames/json.ts";
+import type { ServerConfig } from "./options.ts";
+import { RateLimiter } from "./rate_limit.ts";
+import { Subscriptions } from "./subscriptions.ts";
+
+/** What a connection needs of a socket; the runtime's own has it, and so has a simulated one. */
+export interface Socket {
+  /** Bytes sent, -1 when queued, 0 when dropped. */
+  send(frame: string | Uint8Array): number;
+  getBufferedAmount(): number;
+  ping(): number;
+  close(code: number, reason: string): void;
+  terminate(): void;
+}
+
+/** What the upgrade request asked for. */
+export interface ConnectionRequest {
+  readonly caller: Caller;
+  /** The Authorization header of the upgrade, if it had one. */
+  readonly bearer: string | undefined;
+  readonly format: FrameFormat;
+  /** `compress=false`: no message of the client turns gzip on again. */
+  readonly isGzipForbidden: boolean;
+}
+
+export interface ConnectionOptions {
+  readonly connectionId: string;
+  readonly socket: Socket;
+  readonly request: ConnectionRequest;
+  readonly config: Pick<ServerConfig, "limits" | "websocket">;
+  readonly auth: Auth;
+  readonly live: LiveEngine;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Close codes of the wire. */
+const CLOSE_NORMAL = 1000;
+const CLOSE_GOING_AWAY = 1001;
+const CLOSE_POLICY = 1008;
+const CLOSE_INTERNAL = 1011;
+
+/** Longest access token. */
+const TOKEN_BYTES_MAX = 16384;
+
+/** This many invalid messages within the window close the connection. */
+const INVALID_MESSAGES_MAX = 10;
+const INVALID_WINDOW_MS = 60_000;
+
+/** Client messages that wait for the socket to drain. */
+const WAITING_COUNT_MAX = 1024;
+
+type State = "unauthenticated" | "authenticated" | "closing";
+
+export class Connection implements LiveSink {
+  readonly id: string;
+  readonly #socket: Socket;
+  readonly #options: ConnectionOptions;
+  readonly #clock: Clock;
+  readonly #rate: RateLimiter;
+  readonly #subscriptions = new Subscriptions();
+  #waiting: (string | Uint8Array)[] = [];
+  #waitingBytes = 0;
+  readonly #invalidAtMs: number[] = [];
+  #state: State = "unauthenticated";
+  #format: FrameFormat;
+  #principal: Principal | undefined;
+  #cancelAuthTimeout: CancelTimer | undefined;
+  #lastFrameMs: number;
+  #lastPingMs: number;
+  /** How to close once the queue is empty. */
+  #closeWhenFlushed: { code: number; reason: string } | undefined;
+  #isShuttingDown = false;
+
+  constructor(options: ConnectionOptions) {
+    this.id = options.connectionId;
+    this.#options = options;
+    this.#socket = options.socket;
+    this.#clock = options.clock;
+    this.#format = options.request.format;
+    this.#rate = new RateLimiter({
+      clock: options.clock,
+      perSecond: options.config.limits.messages_per_sec,
+    });
+    this.#lastFrameMs = this.#clock.monotonicMs();
+    this.#lastPingMs = this.#lastFrameMs;
+  }
+
+  get state(): State {
+    return this.#state;
+  }
+
+  /** Who is connected; undefined before authentication. */
+  get principal(): Principal | undefined {
+    return this.#principal;
+  }
+
+  get address(): string {
+    return this.#options.request.caller.address;
+  }
+
+  /** The socket is open: authenticates by header, or starts to wait for a message. */
+  open(): void {
+    const { bearer } = this.#options.request;
+    if (bearer !== undefined) {
+      this.#authenticate(bearer);
+      return;
+    }
+    const timeoutMs = this.#options.config.websocket.auth_timeout_secs * 1000;
+    this.#cancelAuthTimeout = this.#clock.after(timeoutMs, () => {
+      if (this.#state === "unauthenticated") this.#refuseAuthentication("AUTH_TIMEOUT");
+    });
+  }
+
+  /** A data frame of the client. */
+  receive(frame: string | Uint8Array): void {
+    this.touch();
+    if (this.#state === "closing") return;
+    if (this.#waiting.length > 0 || this.#isOverBudget()) {
+      this.#wait(frame);
+      return;
+    }
+    this.#serve(frame);
+  }
+
+  /** A control frame of the client. */
+  touch(): void {
+    this.#lastFrameMs = this.#clock.monotonicMs();
+  }
+
+  /** The socket has taken some of its queue. */
+  drained(): void {
+    if (this.#closeWhenFlushed !== undefined) {
+      this.#closeIfFlushed();
+      return;
+    }
+    while (this.#waiting.length > 0 && !this.#isOverBudget()) {
+      const frame = this.#waiting.shift();
+      assert(frame !== undefined, "a frame waits");
+      this.#waitingBytes -= frame.length;
+      this.#serve(frame);
+    }
+    this.#subscriptions.resume(() => this.#state !== "closing" && !this.#isOverBudget());
+  }
+
+  /** Called about once a second: keep-alive and idle timeout. */
+  tick(): void {
+    if (this.#state === "closing") return;
+    const nowMs = this.#clock.monotonicMs();
+    const { idle_timeout_secs, ping_interval_secs } = this.#options.config.websocket;
+    if (nowMs - this.#lastFrameMs >= idle_timeout_secs * 1000) {
+      this.#close(CLOSE_NORMAL, "idle timeout");
+    } else if (nowMs - this.#lastPingMs >= ping_interval_secs * 1000) {
+      this.#lastPingMs = nowMs;
+      this.#socket.ping();
+    }
+  }
+
+  /** The tokens of this connection are worth nothing any more. */
+  revoke(): void {
+    if (this.#state === "closing") return;
+    this.#endAll("TOKEN_REVOKED", "The session was ended; log in again");
+    this.#close(CLOSE_POLICY, "tokens revoked");
+  }
+
+  /**
+   * The server stops; subscriptions have been ended by the live engine. Closes once what is queued
+   * has been sent.
+   */
+  shutDown(): void {
+    if (this.#state === "closing") return;
+    this.#isShuttingDown = true;
+    this.#dropWaiting();
+    this.#subscriptions.closeAll();
+    this.#closeWhenFlushed = { code: CLOSE_GOING_AWAY, reason: "server shutdown" };
+    this.#closeIfFlushed();
+  }
+
+  /** Closes without waiting any longer for the queue. */
+  closeNow(): void {
+    if (this.#state !== "closing") this.#close(CLOSE_GOING_AWAY, "server shutdown");
+    this.#socket.terminate();
+  }
+
+  /** The socket is gone. */
+  closed(): void {
+    this.#leave();
+  }
+
+  send(message: SharedMessage): boolean {
+    if (this.#state === "closing") return true;
+    const hasRoom = this.#sendFrame(frameOf(message, this.#format));
+    if (!hasRoom) this.#subscriptions.pause();
+    return hasRoom;
+  }
+
+  end(message: ErrorMessage): void {
+    this.#subscriptions.forget(message.subscription_id);
+    this.#sendControl(message);
+  }
+
+  #wait(frame: string | Uint8Array): void {
+    this.#waiting.push(frame);
+    this.#waitingBytes += frame.length;
+    const bytesMax = 4 * this.#options.config.limits.max_message_size;
+    if (this.#waiting.length > WAITING_COUNT_MAX || this.#waitingBytes > bytesMax) {
+      this.#close(CLOSE_POLICY, "sends without reading");
+    }
+  }
+
+  /** Answers one frame: the one place where refusals become error messages. */
+  #serve(frame: string | Uint8Array): void {
+    const retryAfterMs = this.#rate.take("");
+    if (retryAfterMs > 0) {
+      const message = `Over ${this.#options.config.limits.messages_per_sec} messages a second`;
+      this.#sendControl({
+        ...errorMessage("RATE_LIMIT_EXCEEDED", "rate_limit", message),
+        retry_after_ms: retryAfterMs,
+      });
+      return;
+    }
+    try {
+      this.#dispatch(this.#decode(frame));
+    } catch (error) {
+      if (!(error instanceof SubscriptionError)) throw error;
+      this.#sendControl(error.response);
+      if (error.response.code === "INVALID_MESSAGE") this.#countInvalid();
+    }
+  }
+
+  #decode(frame: string | Uint8Array): Decoded {
+    return decodeFrame(frame, {
+      serialization: this.#format.serialization,
+      bytesMax: this.#options.config.limits.max_message_size,
+    });
+  }
+
+  #dispatch(decoded: Decoded): void {
+    const type = messageTypeOf(decoded);
+    switch (type) {
+      case "ping":
+        this.#pong(readPing(decoded));
+        return;
+      case "authenticate":
+        if (this.#state === "authenticated") this.#sendIdentity();
+        else this.#authenticateByMessage(decoded);
+        return;
+      case "subscribe":
+        this.#requireAuthentication(type);
+        this.#subscribe(decoded);
+        return;
+      case "next_batch":
+        this.#requireAuthentication(PROTOCOL_WORD);
+        this.#subscriptions.nextBatch(readNextBatch(decoded));
+        return;
+      case "unsubscribe":
+        this.#requireAuthentication(PROTOCOL_WORD);
+        this.#subscriptions.close(readUnsubscribe(decoded));
+        return;
+    }
+  }
+
+  #requireAuthentication(subscriptionId: string): void {
+    if (this.#state === "authenticated") return;
+    throw refusal("AUTH_REQUIRED", subscriptionId, "Authenticate first");
+  }
+
+  #authenticateByMessage(decoded: Decoded): void {
+    const fields = readAuthenticate(decoded);
+    const isReadable = fields.method === "jwt" && fields.token.length <= TOKEN_BYTES_MAX;
+    const { serialization = this.#format.serialization, compression } = fields;
+    const mayGzip =
+      this.#options.config.websocket.compression && !this.#options.request.isGzipForbidden;
+    const wantsGzip = compression === undefined ? this.#format.isGzipOn : compression === "gzip";
+    this.#format = { serialization, isGzipOn: mayGzip && wantsGzip };
+    if (isReadable) this.#authenticate(`Bearer ${fields.token}`);
+    else this.#refuseAuthentication("INVALID_CREDENTIALS");
+  }
+
+  #authenticate(bearer: string): void {
+    assert(this.#state === "unauthenticated", "a connection authenticates once");
+    this.#cancelAuthTimeout?.();
+    try {
+      this.#principal = this.#options.auth.authenticateHeader(bearer, this.#options.request.caller);
+    } catch (error) {
+      if (!(error instanceof AuthError)) throw error;
+      this.#refuseAuthentication(error.code);
+      return;
+    }
+    this.#state = "authenticated";
+    this.#sendIdentity();
+  }
+
+  #refuseAuthentication(code: string): void {
+    const word = AUTH_ERROR_CODES.has(code) ? code : "INVALID_CREDENTIALS";
+    const message = word === "AUTH_TIMEOUT" ? "Authentication timed out" : "Authentication failed";
+    this.#sendControl({ type: "auth_error", message, code: word });
+    this.#close(CLOSE_POLICY, message);
+  }
+
+  #sendIdentity(): void {
+    const principal = this.#principal;
+    assert(principal !== undefined, "an authenticated connection has a principal");
+    const { serialization, isGzipOn } = this.#format;
+    const protocol = { serialization, compression: isGzipOn ? "gzip" : "none" };
+    const { userId: user, role } = principal;
+    this.#sendControl({ type: "auth_success", user, role, protocol });
+  }
+
+  #subscribe(decoded: Decoded): void {
+    const principal = this.#principal;
+    assert(principal !== undefined, "an authenticated connection has a principal");
+    const id = readSubscriptionId(decoded);
+    // The old one ends first, whether or not the new one is accepted.
+    this.#subscriptions.close(id);
+    const { limits } = this.#options.config;
+    const spec = readSpec(decoded, id, limits);
+    if (this.#isShuttingDown) throw refusal("SHUTTING_DOWN", id, "The server is shutting down");
+    if (this.#subscriptions.count >= limits.subscriptions_per_connection) {
+      throw limitExceeded(id, limits.subscriptions_per_connection, "connection");
+    }
+    const perUser = limits.subscriptions_per_user;
+    if (perUser > 0 && this.#options.live.countOfUser(principal.userId) >= perUser) {
+      throw limitExceeded(id, perUser, "user");
+    }
+    const { live } = this.#options;
+    const subscription = live.subscribe({ principal, spec, sink: this, connectionId: this.id });
+    // The first batch may have ended the subscription, or the connection.
+    if (subscription.state === "ended") return;
+    if (this.state === "closing") {
+      subscription.close();
+      return;
+    }
+    this.#subscriptions.add(id, subscription);
+    if (this.#isOverBudget()) this.#subscriptions.pause();
+  }
+
+  #pong(id: string | undefined): void {
+    if (id === undefined) return;
+    this.#sendControl({ type: "pong", id, positions: this.#subscriptions.positions() });
+  }
+
+  #countInvalid(): void {
+    const nowMs = this.#clock.monotonicMs();
+    this.#invalidAtMs.push(nowMs);
+    if (this.#invalidAtMs.length < INVALID_MESSAGES_MAX) return;
+    const oldest = this.#invalidAtMs.shift() ?? nowMs;
+    if (nowMs - oldest < INVALID_WINDOW_MS) this.#close(CLOSE_POLICY, "invalid messages");
+  }
+
+  #sendControl(message: ControlMessage): void {
+    if (this.#state !== "closing") this.#sendFrame(jsonFromMessage(message));
+  }
+
+  /** Returns whether the socket has room for more. */
+  #sendFrame(frame: string | Uint8Array): boolean {
+    const sent = this.#socket.send(frame);
+    if (sent > 0) return true;
+    if (sent === 0 && frame.length > 0) {
+      // The socket took nothing: the client would miss a message, so it must not go on.
+      this.#options.log.warn("websocket dropped a message; closing", { connection: this.id });
+      this.#close(CLOSE_INTERNAL, "send failed");
+      return false;
+    }
+    return !this.#isOverBudget();
+  }
+
+  #isOverBudget(): boolean {
+    return this.#socket.getBufferedAmount() > this.#options.config.websocket.send_queue_bytes;
+  }
+
+  #endAll(code: SubscriptionCode, message: string): void {
+    const ids = this.#subscriptions.ids();
+    this.#subscriptions.closeAll();
+    if (ids.length === 0) this.#sendControl(errorMessage(code, PROTOCOL_WORD, message));
+    for (const id of ids) this.#sendControl(errorMessage(code, id, message));
+  }
+
+  #closeIfFlushed(): void {
+    const wanted = this.#closeWhenFlushed;
+    if (wanted === undefined || this.#socket.getBufferedAmount() > 0) return;
+    this.#close(wanted.code, wanted.reason);
+  }
+
+  #close(code: number, reason: string): void {
+    if (this.#state === "closing") return;
+    this.#leave();
+    this.#socket.close(code, reason);
+  }
+
+  #leave(): void {
+    this.#state = "closing";
+    this.#cancelAuthTimeout?.();
+    this.#dropWaiting();
+    this.#subscriptions.closeAll();
+  }
+
+  #dropWaiting(): void {
+    this.#waiting = [];
+    this.#waitingBytes = 0;
+  }
+}
+
+/** The codes of `auth_error`; every other failure looks like a wrong token. */
+const AUTH_ERROR_CODES: ReadonlySet<string> = new Set([
+  "INVALID_CREDENTIALS",
+  "TOKEN_EXPIRED",
+  "AUTH_TIMEOUT",
+  "RATE_LIMIT_EXCEEDED",
+]);
+
+function limitExceeded(id: string, maximum: number, of: string): SubscriptionError {
+  const message = `Cannot subscribe: there may be at most ${maximum} subscriptions per ${of}`;
+  return refusal("SUBSCRIPTION_LIMIT_EXCEEDED", id, message);
+}

@@ -1,0 +1,73 @@
+/**
+ * All open WebSocket connections: counted for the limits, ticked for keep-alive, ended together
+ * when a session is revoked or the server stops.
+ */
+import type { Revocation } from "../auth/mod.ts";
+import type { CancelTimer, Clock } from "../base/clock.ts";
+import type { Connection } from "./connection.ts";
+
+const TICK_MS = 1000;
+
+/** How long a connection may take to send what its queue holds at shutdown. */
+const FLUSH_MS_MAX = 5000;
+
+/** How often a waiting shutdown looks whether all connections are gone. */
+const FLUSH_POLL_MS = 20;
+
+export class Connections {
+  readonly #clock: Clock;
+  readonly #open = new Set<Connection>();
+  readonly #countByAddress = new Map<string, number>();
+  #cancelTick: CancelTimer | undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  get count(): number {
+    return this.#open.size;
+  }
+
+  countOf(address: string): number {
+    return this.#countByAddress.get(address) ?? 0;
+  }
+
+  add(connection: Connection): void {
+    this.#open.add(connection);
+    this.#countByAddress.set(connection.address, this.countOf(connection.address) + 1);
+    this.#cancelTick ??= this.#clock.after(TICK_MS, () => this.#tick());
+  }
+
+  remove(connection: Connection): void {
+    if (!this.#open.delete(connection)) return;
+    const count = this.countOf(connection.address) - 1;
+    if (count === 0) this.#countByAddress.delete(connection.address);
+    else this.#countByAddress.set(connection.address, count);
+  }
+
+  /** Ends the connections of a session, or of all sessions of a user. */
+  revoke({ userId, sessionId }: Revocation): void {
+    for (const connection of this.#open) {
+      const principal = connection.principal;
+      if (principal === undefined || principal.actorId !== userId) continue;
+      if (sessionId === undefined || principal.sessionId === sessionId) connection.revoke();
+    }
+  }
+
+  /** Closes every connection once its queue is sent, at most 5 seconds from now. */
+  async shutDown(): Promise<void> {
+    this.#cancelTick?.();
+    for (const connection of this.#open) connection.shutDown();
+    const deadlineMs = this.#clock.monotonicMs() + FLUSH_MS_MAX;
+    while (this.#open.size > 0 && this.#clock.monotonicMs() < deadlineMs) {
+      await new Promise<void>((resolve) => void this.#clock.after(FLUSH_POLL_MS, resolve));
+    }
+    for (const connection of this.#open) connection.closeNow();
+  }
+
+  #tick(): void {
+    for (const connection of this.#open) connection.tick();
+    this.#cancelTick =
+      this.#open.size === 0 ? undefined : this.#clock.after(TICK_MS, () => this.#tick());
+  }
+}

@@ -1,0 +1,125 @@
+/**
+ * One HTTP request on its way through the server: what routes ask about it, each found at first
+ * use, since the fast path needs few of them.
+ */
+import type { Caller } from "../auth/mod.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Random } from "../base/random.ts";
+import type { IpRange } from "./ip_address.ts";
+import { isHostAllowed, isSecureRequest, type Origin, originOf } from "./local_only.ts";
+
+/** The address of a connection that is already gone. */
+const PEER_UNKNOWN = "unknown";
+
+const REQUEST_ID_FORM = /^[A-Za-z0-9._:-]{1,128}$/;
+
+/** The runtime's server, as far as a request needs it. */
+export interface Peers {
+  requestIP(request: Request): { readonly address: string } | null;
+  timeout(request: Request, seconds: number): void;
+}
+
+/** Whom the server believes, from the configuration. */
+export interface NetworkRules {
+  readonly trustedProxies: readonly IpRange[];
+  /** Host names in lower case. */
+  readonly allowedHosts: ReadonlySet<string>;
+}
+
+export interface ExchangeOptions {
+  readonly request: Request;
+  readonly peers: Peers;
+  readonly network: NetworkRules;
+  readonly requestId: string;
+  readonly startedMs: number;
+}
+
+/** Is the `Caller` that `auth` asks for, so that a good token costs no look at the address. */
+export class Exchange implements Caller {
+  readonly request: Request;
+  /** Percent-encoded, without query. */
+  readonly path: string;
+  /** After the question mark; empty when there is none. */
+  readonly query: string;
+  readonly requestId: string;
+  readonly startedMs: number;
+  readonly #peers: Peers;
+  readonly #network: NetworkRules;
+  #origin: Origin | undefined;
+
+  constructor({ request, peers, network, requestId, startedMs }: ExchangeOptions) {
+    this.request = request;
+    this.requestId = requestId;
+    this.startedMs = startedMs;
+    this.#peers = peers;
+    this.#network = network;
+    const url = request.url;
+    // The runtime gives an absolute URL: the path begins at the first slash after "https://".
+    const pathStart = url.indexOf("/", 8);
+    const queryStart = url.indexOf("?", pathStart);
+    this.path = queryStart < 0 ? url.slice(pathStart) : url.slice(pathStart, queryStart);
+    this.query = queryStart < 0 ? "" : url.slice(queryStart + 1);
+  }
+
+  /** The client behind the request. */
+  get origin(): Origin {
+    this.#origin ??= originOf(this.#peer(), this.request.headers, this.#network.trustedProxies);
+    return this.#origin;
+  }
+
+  get address(): string {
+    return this.origin.address;
+  }
+
+  get isLocal(): boolean {
+    return this.origin.isLocal;
+  }
+
+  /** The value of a query parameter, decoded; undefined when it is absent. */
+  queryValue(name: string): string | undefined {
+    if (this.query === "") return undefined;
+    return new URLSearchParams(this.query).get(name) ?? undefined;
+  }
+
+  get isSecure(): boolean {
+    const { url, headers } = this.request;
+    return isSecureRequest(url, this.#peer(), headers, this.#network.trustedProxies);
+  }
+
+  get isHostAllowed(): boolean {
+    return isHostAllowed(this.request.headers.get("host"), this.#network.allowedHosts);
+  }
+
+  /** Lets this request be silent for longer than the keep-alive timeout. */
+  liftIdleTimeout(): void {
+    this.#peers.timeout(this.request, 0);
+  }
+
+  #peer(): string {
+    return this.#peers.requestIP(this.request)?.address ?? PEER_UNKNOWN;
+  }
+}
+
+/** Names requests that bring no name of their own. */
+export class RequestIds {
+  readonly #prefix: string;
+  #count = 0;
+
+  constructor({ clock, random }: { clock: Clock; random: Random }) {
+    const chance = Buffer.from(random.bytes(5)).toString("hex");
+    this.#prefix = `${clock.nowMs().toString(36)}-${chance}-`;
+  }
+
+  /** The caller's own id when it is well-formed, else a new one. */
+  of(request: Request): string {
+    const given = request.headers.get("x-request-id");
+    if (given !== null && REQUEST_ID_FORM.test(given)) return given;
+    this.#count += 1;
+    return this.#prefix + this.#count.toString(36);
+  }
+}
+
+/** Milliseconds since the request came, rounded to microseconds. */
+export function tookMs(exchange: Exchange, clock: Clock): number {
+  return Math.round((clock.monotonicMs() - exchange.startedMs) * 1000) / 1000;
+}

@@ -1,0 +1,58 @@
+/**
+ * Frames of clients: from bytes to a decoded value, within the size limits.
+ *
+ *     text                   JSON, whatever the connection speaks
+ *     binary, MessagePack    raw, or gzip when it begins 1f 8b; no `authenticate`
+ *     binary, JSON           refused
+ */
+import { type Decoded, PROTOCOL_WORD, refusal } from "../client_message.ts";
+import { objectOf, parseJson } from "../request_body.ts";
+import type { Serialization } from "./encode.ts";
+import { gunzip, isGzip } from "./gzip.ts";
+import { valueFromMsgpack } from "./msgpack.ts";
+
+/** @throws {SubscriptionError} MESSAGE_TOO_LARGE, UNSUPPORTED_DATA, INVALID_MESSAGE */
+export function decodeFrame(
+  frame: string | Uint8Array,
+  { serialization, bytesMax }: { serialization: Serialization; bytesMax: number },
+): Decoded {
+  if (typeof frame === "string") return decodeText(frame, bytesMax);
+  if (frame.length > bytesMax) throw tooLarge(bytesMax);
+  if (serialization === "json") {
+    throw unsupported("Cannot read a binary frame: the connection speaks JSON");
+  }
+  let bytes = frame;
+  if (isGzip(frame)) {
+    const unpacked = gunzip(frame, bytesMax);
+    if (unpacked === "too large") throw tooLarge(bytesMax);
+    if (unpacked === "malformed") throw unsupported("Cannot read the frame: bad gzip");
+    bytes = unpacked;
+  }
+  const decoded = valueFromMsgpack(bytes);
+  if (decoded === undefined) throw unsupported("Cannot read the frame: bad MessagePack");
+  if (objectOf(decoded.value)?.["type"] === "authenticate") {
+    throw unsupported("Cannot read authenticate: it is always a text frame");
+  }
+  return { value: decoded.value, text: undefined };
+}
+
+function decodeText(text: string, bytesMax: number): Decoded {
+  // UTF-8 has one to three bytes for each UTF-16 unit.
+  const isTooLarge =
+    text.length > bytesMax || (text.length * 3 > bytesMax && Buffer.byteLength(text) > bytesMax);
+  if (isTooLarge) throw tooLarge(bytesMax);
+  const { value } = parseJson(text);
+  if (value === undefined) {
+    throw refusal("INVALID_MESSAGE", PROTOCOL_WORD, "Cannot read the message: it is not JSON");
+  }
+  return { value, text };
+}
+
+function tooLarge(bytesMax: number): Error {
+  const message = `Cannot read the message: it may have at most ${bytesMax} bytes`;
+  return refusal("MESSAGE_TOO_LARGE", PROTOCOL_WORD, message);
+}
+
+function unsupported(message: string): Error {
+  return refusal("UNSUPPORTED_DATA", PROTOCOL_WORD, message);
+}

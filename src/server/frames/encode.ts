@@ -1,0 +1,45 @@
+/**
+ * Data messages in the format of a connection, each form made once for all sockets that share the
+ * message.
+ *
+ *     json          text frame
+ *     json+gzip     binary frame of gzip bytes, when that is smaller; else the text
+ *     msgpack       binary frame
+ *     msgpack+gzip  binary frame of gzip bytes, when that is smaller; else the plain one
+ */
+import type { SharedMessage } from "../../live/mod.ts";
+import { GZIP_BYTES_MIN, gzipOf } from "./gzip.ts";
+import { jsonFromMessage } from "./json.ts";
+import { msgpackFromMessage } from "./msgpack.ts";
+
+export type Serialization = "json" | "msgpack";
+
+export interface FrameFormat {
+  readonly serialization: Serialization;
+  readonly isGzipOn: boolean;
+}
+
+/** The frame of a message: a string is sent as text, bytes as binary. */
+export function frameOf(shared: SharedMessage, format: FrameFormat): string | Uint8Array {
+  const { serialization, isGzipOn } = format;
+  const word = isGzipOn ? `${serialization}+gzip` : serialization;
+  const known = shared.encoded.get(word);
+  if (known !== undefined) return known;
+  const frame = isGzipOn ? gzipFrame(shared, serialization) : plainFrame(shared, serialization);
+  shared.encoded.set(word, frame);
+  return frame;
+}
+
+function plainFrame(shared: SharedMessage, serialization: Serialization): string | Uint8Array {
+  return serialization === "json"
+    ? jsonFromMessage(shared.message)
+    : msgpackFromMessage(shared.message);
+}
+
+function gzipFrame(shared: SharedMessage, serialization: Serialization): string | Uint8Array {
+  const plain = frameOf(shared, { serialization, isGzipOn: false });
+  if (typeof plain !== "string") return gzipOf(new Uint8Array(plain)) ?? plain;
+  // UTF-8 has at most three bytes for each UTF-16 unit.
+  if (plain.length * 3 < GZIP_BYTES_MIN) return plain;
+  return gzipOf(new TextEncoder().encode(plain)) ?? plain;
+}

@@ -1,0 +1,160 @@
+/**
+ * Messages as MessagePack, in the subset that the wire allows: nil, bool, int, float64, str, array
+ * and map with str keys. No bin, no ext, no timestamp.
+ *
+ * What a client sends is walked before it is decoded: the walk proves that types, lengths, keys
+ * and nesting are within bounds, so that decoding cannot allocate more than the frame holds.
+ */
+import { isUtf8 } from "node:buffer";
+import { Packr, Unpackr } from "msgpackr";
+import type { ServerMessage } from "../../protocol/mod.ts";
+
+/** Nesting of a client message; the deepest that means anything has four levels. */
+const DEPTH_MAX = 64;
+
+const packr = new Packr({ useRecords: false, variableMapSize: true, encodeUndefinedAsNil: true });
+
+const unpackr = new Unpackr({ useRecords: false, mapsAsObjects: true });
+
+/** The encoder reuses its buffer: this is a copy. */
+export function msgpackFromMessage(message: ServerMessage): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(packr.pack(withWholeNumbers(message)));
+}
+
+/** Decodes one message; undefined when the bytes are not exactly one value of the subset. */
+export function valueFromMsgpack(bytes: Uint8Array): { value: unknown } | undefined {
+  if (!isWellFormed(bytes)) return undefined;
+  const value: unknown = unpackr.unpack(bytes);
+  return { value };
+}
+
+/**
+ * The encoder writes numbers beyond 32 bits as float64 unless they are bigint; `_seq` and every
+ * other whole number must be an integer on the wire.
+ */
+function withWholeNumbers(value: unknown): unknown {
+  if (typeof value === "number") {
+    const isShort = value >= -0x80000000 && value <= 0xffffffff;
+    return isShort || !Number.isSafeInteger(value) ? value : BigInt(value);
+  }
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map(withWholeNumbers);
+  const copy: Record<string, unknown> = {};
+  for (const [key, member] of Object.entries(value)) copy[key] = withWholeNumbers(member);
+  return copy;
+}
+
+/** A run of values still to be read: array elements, or the keys and values of a map. */
+interface Open {
+  remaining: number;
+  isMap: boolean;
+}
+
+function isWellFormed(bytes: Uint8Array): boolean {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const open: Open[] = [{ remaining: 1, isMap: false }];
+  let offset = 0;
+  for (;;) {
+    let top = open.at(-1);
+    while (top !== undefined && top.remaining === 0) {
+      open.pop();
+      top = open.at(-1);
+    }
+    if (top === undefined) return offset === bytes.length;
+    // Of a map the values are read when an odd number of items remains.
+    const isKey = top.isMap && top.remaining % 2 === 0;
+    top.remaining -= 1;
+    const item = itemAt(view, offset);
+    if (item === undefined || (isKey && !item.isText)) return false;
+    const end = offset + item.bytes;
+    if (end > bytes.length) return false;
+    // The decoder would replace malformed text without a word.
+    if (item.isText && !isUtf8(bytes.subarray(offset + item.headBytes, end))) return false;
+    offset = end;
+    if (item.itemCount > bytes.length - offset) return false;
+    if (item.itemCount > 0) {
+      if (open.length > DEPTH_MAX) return false;
+      open.push({ remaining: item.itemCount, isMap: item.isMap });
+    }
+  }
+}
+
+interface Item {
+  /** Bytes of the head and, for scalars, the content. */
+  readonly bytes: number;
+  readonly headBytes: number;
+  readonly isText: boolean;
+  readonly isMap: boolean;
+  /** Values inside: elements, or keys and values. */
+  readonly itemCount: number;
+}
+
+/** Content lengths of the scalars with a fixed one, by their first byte; the head is one byte. */
+const FIXED_LENGTHS: Readonly<Record<number, number>> = {
+  0xc0: 0,
+  0xc2: 0,
+  0xc3: 0,
+  0xca: 4,
+  0xcb: 8,
+  0xcc: 1,
+  0xcd: 2,
+  0xce: 4,
+  0xcf: 8,
+  0xd0: 1,
+  0xd1: 2,
+  0xd2: 4,
+  0xd3: 8,
+};
+
+function itemAt(view: DataView, offset: number): Item | undefined {
+  const room = view.byteLength - offset;
+  if (room < 1) return undefined;
+  const head = view.getUint8(offset);
+  if (head <= 0x7f || head >= 0xe0) return scalar(1);
+  if (head <= 0x8f) return container(1, (head & 0x0f) * 2, true);
+  if (head <= 0x9f) return container(1, head & 0x0f, false);
+  if (head <= 0xbf) return text(1, head & 0x1f);
+  const fixed = FIXED_LENGTHS[head];
+  if (fixed !== undefined) return scalar(1 + fixed);
+  const lengthBytes = lengthBytesOf(head);
+  if (lengthBytes === undefined || room < 1 + lengthBytes) return undefined;
+  const length = uintAt(view, offset + 1, lengthBytes);
+  if (head <= 0xdb) return text(1 + lengthBytes, length);
+  if (head <= 0xdd) return container(1 + lengthBytes, length, false);
+  return container(1 + lengthBytes, length * 2, true);
+}
+
+/** Of str 8/16/32, array 16/32, map 16/32; undefined for bin, ext and the unused byte. */
+function lengthBytesOf(head: number): 1 | 2 | 4 | undefined {
+  switch (head) {
+    case 0xd9:
+      return 1;
+    case 0xda:
+    case 0xdc:
+    case 0xde:
+      return 2;
+    case 0xdb:
+    case 0xdd:
+    case 0xdf:
+      return 4;
+    default:
+      return undefined;
+  }
+}
+
+function uintAt(view: DataView, offset: number, length: 1 | 2 | 4): number {
+  if (length === 1) return view.getUint8(offset);
+  return length === 2 ? view.getUint16(offset) : view.getUint32(offset);
+}
+
+function scalar(bytes: number): Item {
+  return { bytes, headBytes: 1, isText: false, isMap: false, itemCount: 0 };
+}
+
+function text(headBytes: number, length: number): Item {
+  return { bytes: headBytes + length, headBytes, isText: true, isMap: false, itemCount: 0 };
+}
+
+function container(bytes: number, itemCount: number, isMap: boolean): Item {
+  return { bytes, headBytes: bytes, isText: false, isMap, itemCount };
+}

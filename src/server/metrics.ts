@@ -1,0 +1,98 @@
+/**
+ * Counters of the server, in the text format of Prometheus (0.0.4).
+ */
+import type { Clock } from "../base/clock.ts";
+
+/** Upper bounds of the request duration buckets, in seconds. */
+const DURATION_BOUNDS: readonly number[] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10];
+
+/** What is read at the moment of asking. */
+export interface Gauges {
+  readonly connections: () => number;
+  readonly subscriptions: () => number;
+  readonly requestsRunning: () => number;
+}
+
+export interface MetricsOptions {
+  readonly clock: Clock;
+  readonly version: string;
+  readonly gauges: Gauges;
+}
+
+export class Metrics {
+  readonly #options: MetricsOptions;
+  readonly #startedMs: number;
+  readonly #requestsByStatus = new Map<number, number>();
+  readonly #durationCounts: number[] = DURATION_BOUNDS.map(() => 0);
+  #durationSum = 0;
+  #requestCount = 0;
+  #connectionCount = 0;
+
+  constructor(options: MetricsOptions) {
+    this.#options = options;
+    this.#startedMs = options.clock.monotonicMs();
+  }
+
+  get uptimeSeconds(): number {
+    return (this.#options.clock.monotonicMs() - this.#startedMs) / 1000;
+  }
+
+  request(status: number, durationMs: number): void {
+    this.#requestsByStatus.set(status, (this.#requestsByStatus.get(status) ?? 0) + 1);
+    const seconds = durationMs / 1000;
+    this.#durationSum += seconds;
+    this.#requestCount += 1;
+    for (let index = 0; index < DURATION_BOUNDS.length; index += 1) {
+      if (seconds > (DURATION_BOUNDS[index] ?? 0)) continue;
+      this.#durationCounts[index] = (this.#durationCounts[index] ?? 0) + 1;
+      return;
+    }
+  }
+
+  connectionOpened(): void {
+    this.#connectionCount += 1;
+  }
+
+  text(): string {
+    const { version, gauges } = this.#options;
+    const lines: string[] = [];
+    const metric = (name: string, type: string, help: string): void => {
+      lines.push(`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`);
+    };
+    metric("tidemark_build_info", "gauge", "Version of the server.");
+    lines.push(`tidemark_build_info{version="${version}"} 1`);
+    metric("tidemark_uptime_seconds", "gauge", "Seconds since the server started.");
+    lines.push(`tidemark_uptime_seconds ${this.uptimeSeconds.toFixed(3)}`);
+    metric("process_resident_memory_bytes", "gauge", "Resident memory.");
+    lines.push(`process_resident_memory_bytes ${process.memoryUsage.rss()}`);
+    metric("tidemark_http_requests_total", "counter", "HTTP requests answered, by status.");
+    for (const [status, count] of [...this.#requestsByStatus].toSorted(([a], [b]) => a - b)) {
+      lines.push(`tidemark_http_requests_total{status="${status}"} ${count}`);
+    }
+    this.#durationLines(lines);
+    metric("tidemark_http_requests_running", "gauge", "HTTP requests being answered.");
+    lines.push(`tidemark_http_requests_running ${gauges.requestsRunning()}`);
+    metric("tidemark_websocket_connections", "gauge", "Open WebSocket connections.");
+    lines.push(`tidemark_websocket_connections ${gauges.connections()}`);
+    metric("tidemark_websocket_connections_total", "counter", "WebSocket connections opened.");
+    lines.push(`tidemark_websocket_connections_total ${this.#connectionCount}`);
+    metric("tidemark_subscriptions", "gauge", "Open subscriptions.");
+    lines.push(`tidemark_subscriptions ${gauges.subscriptions()}`);
+    return `${lines.join("\n")}\n`;
+  }
+
+  #durationLines(lines: string[]): void {
+    const name = "tidemark_http_request_duration_seconds";
+    lines.push(`# HELP ${name} Time to answer an HTTP request.`, `# TYPE ${name} histogram`);
+    let cumulative = 0;
+    for (const [index, bound] of DURATION_BOUNDS.entries()) {
+      cumulative += this.#durationCounts[index] ?? 0;
+      lines.push(`${name}_bucket{le="${bound}"} ${cumulative}`);
+    }
+    lines.push(`${name}_bucket{le="+Inf"} ${this.#requestCount}`);
+    lines.push(
+      `${name}_sum ${this.#durationSum.toFixed(6)}`,
+      `${name}_count ${this.#requestCount}`,
+    );
+  }
+}

@@ -1,0 +1,5 @@
+/**
+ * HTTP and WebSocket ⇄ typed messages; decides nothing.
+ */
+export type { Readiness, ServerConfig, ServerOptions, UiAsset, UiAssets } from "./options.ts";
+export { type RunningServer, startServer } from "./server.ts";

@@ -1,0 +1,114 @@
+/**
+ * Request bodies: read within their size, decoded strictly, parsed without losing a digit.
+ *
+ * Sizes are refused as soon as they are known: a declared one before a byte is read, an undeclared
+ * one when the count passes the limit.
+ */
+import { DatabaseError } from "../base/errors.ts";
+import { NESTING_MAX } from "../base/limits.ts";
+import { HttpError } from "./http_error.ts";
+
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
+
+/** A JSON media type: `application/json`, `text/json` or anything ending in `+json`. */
+const JSON_TYPE = /^(?:application\/json|text\/json|[\w.+-]+\/[\w.+-]+\+json)$/;
+
+/** @throws {HttpError} 415 unless the type is missing or a JSON media type. */
+export function requireJsonType(request: Request): void {
+  const header = request.headers.get("content-type");
+  if (header === null || header === "application/json") return;
+  if (JSON_TYPE.test(mediaType(header))) return;
+  throw new HttpError(
+    415,
+    "unsupported_media_type",
+    `Cannot read a body of type "${mediaType(header)}": expected application/json`,
+  );
+}
+
+/** A content type without parameters, in lower case. */
+export function mediaType(header: string): string {
+  const semicolon = header.indexOf(";");
+  return (semicolon < 0 ? header : header.slice(0, semicolon)).trim().toLowerCase();
+}
+
+/**
+ * Reads a body of at most `maxBytes`.
+ *
+ * @throws {HttpError} 413 BODY_TOO_LARGE.
+ */
+export async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
+  const declared = request.headers.get("content-length");
+  if (declared !== null) {
+    const sizeBytes = Number(declared);
+    if (sizeBytes > maxBytes) throw tooLarge(maxBytes, sizeBytes);
+    return new Uint8Array(await request.arrayBuffer());
+  }
+  if (request.body === null) return new Uint8Array(0);
+  const pieces: Uint8Array[] = [];
+  let sizeBytes = 0;
+  for await (const piece of request.body) {
+    sizeBytes += piece.length;
+    if (sizeBytes > maxBytes) throw tooLarge(maxBytes, undefined);
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces, sizeBytes);
+}
+
+/** Decodes UTF-8 strictly; undefined when the bytes are none. */
+export function textFromUtf8(bytes: Uint8Array): string | undefined {
+  try {
+    return utf8.decode(bytes);
+  } catch {
+    // The decoder throws for malformed input only, which the caller reports in its own words.
+    return undefined;
+  }
+}
+
+/** Parses JSON of at most `NESTING_MAX` levels; `{ value: undefined }` stands for malformed text. */
+export function parseJson(text: string): { value: unknown } {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    // A SyntaxError says nothing that the caller could use.
+    return { value: undefined };
+  }
+  return isTooDeep(value) ? { value: undefined } : { value };
+}
+
+/** Whether anything lies deeper than `NESTING_MAX` levels. */
+function isTooDeep(value: unknown): boolean {
+  let level: unknown[] = [value];
+  for (let depth = 0; depth <= NESTING_MAX; depth += 1) {
+    const below: unknown[] = [];
+    for (const item of level) {
+      if (typeof item !== "object" || item === null) continue;
+      for (const member of Object.values(item)) {
+        if (typeof member === "object" && member !== null) below.push(member);
+      }
+    }
+    if (below.length === 0) return false;
+    level = below;
+  }
+  return true;
+}
+
+/** The members of a JSON object, or undefined when the value is no object. */
+export function objectOf(value: unknown): Readonly<Record<string, unknown>> | undefined {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
+  return value as Record<string, unknown>;
+}
+
+/** The failure of a body that is not what its endpoint reads. */
+export function invalidInput(message: string): DatabaseError {
+  return new DatabaseError("INVALID_INPUT", message);
+}
+
+function tooLarge(maxBytes: number, sizeBytes: number | undefined): HttpError {
+  return new HttpError(
+    413,
+    "BODY_TOO_LARGE",
+    `Cannot read the body: it may have at most ${maxBytes} bytes`,
+    { maxBytes, ...(sizeBytes === undefined ? {} : { sizeBytes }) },
+  );
+}

@@ -1,0 +1,180 @@
+/**
+ * Responses: the headers that every answer carries, and its compression.
+ *
+ * Headers common to a kind of answer are built once; a response copies them and adds its own.
+ */
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
+import type { Exchange } from "./exchange.ts";
+
+/** Shorter bodies are sent as they are. */
+const COMPRESS_BYTES_MIN = 1024;
+
+/** Up to here compressing in place costs less than handing over to another thread. */
+const COMPRESS_IN_PLACE_BYTES_MAX = 65536;
+
+const COMPRESSION_LEVEL = 1;
+
+const gzipOffLoop = promisify(gzip);
+
+const SECURITY_HEADERS: Readonly<Record<string, string>> = {
+  "X-Content-Type-Options": "nosniff",
+  "Referrer-Policy": "no-referrer",
+};
+
+const JSON_HEADERS: Headers = apiHeaders("application/json; charset=utf-8");
+
+const encoder = new TextEncoder();
+
+/** Headers of an API answer with this content type. */
+export function apiHeaders(contentType: string): Headers {
+  return new Headers({
+    "Content-Type": contentType,
+    "Cache-Control": "no-store",
+    ...SECURITY_HEADERS,
+  });
+}
+
+/** Headers of an answer that may be cached; its Cache-Control is the caller's to add. */
+export function plainHeaders(contentType: string): Headers {
+  return new Headers({ "Content-Type": contentType, ...SECURITY_HEADERS });
+}
+
+/** A JSON answer whose body is already text. */
+export function jsonText(exchange: Exchange, status: number, body: string): Response {
+  const response = new Response(body, { status, headers: JSON_HEADERS });
+  response.headers.set("X-Request-ID", exchange.requestId);
+  return response;
+}
+
+export function json(exchange: Exchange, status: number, body: object): Response {
+  return jsonText(exchange, status, JSON.stringify(body));
+}
+
+/** An answer without body. */
+export function empty(
+  exchange: Exchange,
+  status: number,
+  headers: Readonly<Record<string, string>>,
+): Response {
+  const response = new Response(null, { status, headers: { ...SECURITY_HEADERS, ...headers } });
+  response.headers.set("X-Request-ID", exchange.requestId);
+  return response;
+}
+
+/** Whether `Accept-Encoding` admits gzip. */
+export function acceptsGzip(request: Request): boolean {
+  const header = request.headers.get("accept-encoding");
+  if (header === null) return false;
+  let anyAccepted = false;
+  for (const part of header.split(",")) {
+    const [coding = "", ...parameters] = part.split(";");
+    const name = coding.trim().toLowerCase();
+    const isRefused = parameters.some((parameter) => /^\s*q\s*=\s*0(?:\.0*)?\s*$/i.test(parameter));
+    if (name === "gzip" || name === "x-gzip") return !isRefused;
+    if (name === "*") anyAccepted = !isRefused;
+  }
+  return anyAccepted;
+}
+
+/** Text as the body of a response with `headers`, compressed when that is wanted and worth it. */
+export function textResponse(
+  exchange: Exchange,
+  body: string,
+  options: { status: number; headers: Headers; mayCompress: boolean },
+): Response | Promise<Response> {
+  // Every character is at least one byte and at most three.
+  if (options.mayCompress && body.length * 3 >= COMPRESS_BYTES_MIN) {
+    return compressed(exchange, body, options);
+  }
+  const response = new Response(body, options);
+  response.headers.set("X-Request-ID", exchange.requestId);
+  return response;
+}
+
+/** Bytes as the body of a response, compressed when that is wanted and worth it. */
+export function bytesResponse(
+  exchange: Exchange,
+  bytes: Uint8Array,
+  options: { status: number; headers: Headers; mayCompress: boolean },
+): Response | Promise<Response> {
+  if (options.mayCompress && bytes.length >= COMPRESS_BYTES_MIN) {
+    return compressedBytes(exchange, bytes, options);
+  }
+  const response = new Response(bytes.slice(), options);
+  response.headers.set("X-Request-ID", exchange.requestId);
+  return response;
+}
+
+/** A body that is made piece by piece as the client takes it. */
+export function streamResponse(
+  exchange: Exchange,
+  pieces: Iterator<string>,
+  options: { status: number; headers: Headers; mayCompress: boolean },
+): Response {
+  const plain = new ReadableStream<Uint8Array<ArrayBuffer>>({
+    pull(controller) {
+      const piece = pieces.next();
+      if (piece.done === true) controller.close();
+      else controller.enqueue(encoder.encode(piece.value));
+    },
+  });
+  const isCompressed = options.mayCompress && acceptsGzip(exchange.request);
+  const body = isCompressed ? plain.pipeThrough(new CompressionStream("gzip")) : plain;
+  const response = new Response(body, options);
+  response.headers.set("X-Request-ID", exchange.requestId);
+  if (options.mayCompress) markCompression(response.headers, isCompressed);
+  return response;
+}
+
+function compressed(
+  exchange: Exchange,
+  body: string,
+  options: { status: number; headers: Headers },
+): Response | Promise<Response> {
+  const isLongEnough =
+    body.length >= COMPRESS_BYTES_MIN || Buffer.byteLength(body) >= COMPRESS_BYTES_MIN;
+  if (!isLongEnough || !acceptsGzip(exchange.request)) {
+    const response = new Response(body, options);
+    response.headers.set("X-Request-ID", exchange.requestId);
+    if (isLongEnough) markCompression(response.headers, false);
+    return response;
+  }
+  return compressedBytes(exchange, encoder.encode(body), options);
+}
+
+function compressedBytes(
+  exchange: Exchange,
+  bytes: Uint8Array,
+  options: { status: number; headers: Headers },
+): Response | Promise<Response> {
+  if (!acceptsGzip(exchange.request)) {
+    const response = new Response(bytes.slice(), options);
+    response.headers.set("X-Request-ID", exchange.requestId);
+    markCompression(response.headers, false);
+    return response;
+  }
+  if (bytes.length > COMPRESS_IN_PLACE_BYTES_MAX) {
+    const work = gzipOffLoop(bytes, { level: COMPRESSION_LEVEL });
+    return work.then((packed) => gzipped(exchange, packed.slice(), options));
+  }
+  const packed = Bun.gzipSync(bytes.slice(), { level: COMPRESSION_LEVEL });
+  return gzipped(exchange, packed, options);
+}
+
+function gzipped(
+  exchange: Exchange,
+  packed: Uint8Array<ArrayBuffer>,
+  options: { status: number; headers: Headers },
+): Response {
+  const response = new Response(packed, options);
+  response.headers.set("X-Request-ID", exchange.requestId);
+  markCompression(response.headers, true);
+  return response;
+}
+
+/** Caches must know that the answer depends on Accept-Encoding, also when it was not compressed. */
+function markCompression(headers: Headers, isCompressed: boolean): void {
+  headers.append("Vary", "Accept-Encoding");
+  if (isCompressed) headers.set("Content-Encoding", "gzip");
+}

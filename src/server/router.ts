@@ -1,0 +1,67 @@
+/**
+ * From a path to the route behind it: exact paths by one look-up, then the few prefixes.
+ *
+ *     HEAD is served by GET, without the body; OPTIONS answers 204
+ *     another method: 405 with Allow; an unknown path: 404; both in shape A
+ */
+import type { Exchange } from "./exchange.ts";
+import type { ErrorShape } from "./http_error.ts";
+import { HttpError } from "./http_error.ts";
+import type { Method, Route, RouteHandler } from "./route.ts";
+
+/** A subtree; the handler gets what follows the prefix. */
+export interface PrefixRoute {
+  readonly prefix: string;
+  readonly method: Method;
+  readonly shape: ErrorShape;
+  readonly handle: (exchange: Exchange, rest: string) => Response | Promise<Response>;
+}
+
+/** What serves a path, whatever the method. */
+export interface Found {
+  readonly method: Method;
+  readonly shape: ErrorShape;
+  readonly handle: RouteHandler;
+}
+
+export class Router {
+  readonly #byPath = new Map<string, Found>();
+  readonly #prefixes: readonly PrefixRoute[];
+
+  constructor(routes: readonly Route[], prefixes: readonly PrefixRoute[]) {
+    for (const route of routes) this.#byPath.set(route.path, route);
+    this.#prefixes = prefixes;
+  }
+
+  find(path: string): Found | undefined {
+    return this.#byPath.get(path) ?? this.#findPrefix(path);
+  }
+
+  #findPrefix(path: string): Found | undefined {
+    for (const { prefix, method, shape, handle } of this.#prefixes) {
+      if (!path.startsWith(prefix)) continue;
+      return { method, shape, handle: (exchange) => handle(exchange, path.slice(prefix.length)) };
+    }
+    return undefined;
+  }
+}
+
+/** The value of `Allow` for a route. */
+export function allowedMethods(method: Method): string {
+  return method === "GET" ? "GET, HEAD, OPTIONS" : "POST, OPTIONS";
+}
+
+/** Whether a request method reaches a route. */
+export function isAllowed(requestMethod: string, method: Method): boolean {
+  return requestMethod === method || (requestMethod === "HEAD" && method === "GET");
+}
+
+export function notFound(path: string): HttpError {
+  return new HttpError(404, "not_found", `There is no ${path}`);
+}
+
+export function methodNotAllowed(requestMethod: string, method: Method): HttpError {
+  return new HttpError(405, "method_not_allowed", `${requestMethod} is not allowed here`, {
+    allow: allowedMethods(method),
+  });
+}

@@ -1,0 +1,95 @@
+/**
+ * `/v1/api/auth/…`: set-up, login, refresh, logout, me, status. Who may do what is `auth`'s to say;
+ * here are bodies, cookies and headers.
+ */
+import type { Auth } from "../../auth/mod.ts";
+import { cookieOf, expireSessionCookies, setSessionCookies } from "../cookies.ts";
+import type { Exchange } from "../exchange.ts";
+import { HttpError } from "../http_error.ts";
+import { objectOf, parseJson, readBytes, requireJsonType, textFromUtf8 } from "../request_body.ts";
+import { json } from "../responses.ts";
+import type { Method, Route, RouteHandler } from "../route.ts";
+
+export interface AuthRouteOptions {
+  readonly auth: Auth;
+  /** `limits.max_body_bytes`. */
+  readonly bodyBytesMax: number;
+  /** `auth.cookie_secure`. */
+  readonly areCookiesSecure: boolean;
+}
+
+export function authRoutes(options: AuthRouteOptions): readonly Route[] {
+  const { auth } = options;
+  return [
+    route("GET", "status", (exchange) => json(exchange, 200, auth.status())),
+    route("POST", "setup", (exchange) => setUp(exchange, options)),
+    route("POST", "login", (exchange) => logIn(exchange, options)),
+    route("POST", "refresh", (exchange) => refresh(exchange, options)),
+    route("POST", "logout", (exchange) => logOut(exchange, options)),
+    route("GET", "me", (exchange) => {
+      const token = bearerOf(exchange.request) ?? cookieOf(exchange.request, "tidemark_auth");
+      return json(exchange, 200, auth.me(token));
+    }),
+  ];
+}
+
+function route(method: Method, name: string, handle: RouteHandler): Route {
+  return { path: `/v1/api/auth/${name}`, method, shape: "A", handle };
+}
+
+async function setUp(exchange: Exchange, options: AuthRouteOptions): Promise<Response> {
+  const { auth } = options;
+  // A configured server answers 409 whatever the body is, so its media type does not matter then.
+  const body = auth.status().needs_setup ? await bodyOf(exchange, options) : undefined;
+  return json(exchange, 200, await auth.setup(body, exchange));
+}
+
+async function logIn(exchange: Exchange, options: AuthRouteOptions): Promise<Response> {
+  const login = await options.auth.login(await bodyOf(exchange, options), exchange);
+  const response = json(exchange, 200, login);
+  setSessionCookies(response.headers, login, { isSecure: isSecure(exchange, options) });
+  return response;
+}
+
+async function refresh(exchange: Exchange, options: AuthRouteOptions): Promise<Response> {
+  const fields = objectOf(await bodyOf(exchange, options)) ?? {};
+  const { refresh_token: given } = fields;
+  if (given !== undefined && given !== null && typeof given !== "string") {
+    throw new HttpError(401, "unauthorized", "The refresh token is not valid");
+  }
+  const token =
+    given ?? bearerOf(exchange.request) ?? cookieOf(exchange.request, "tidemark_refresh");
+  const login = await options.auth.refresh(token, exchange);
+  const response = json(exchange, 200, login);
+  setSessionCookies(response.headers, login, { isSecure: isSecure(exchange, options) });
+  return response;
+}
+
+async function logOut(exchange: Exchange, options: AuthRouteOptions): Promise<Response> {
+  const body = await bodyOf(exchange, options);
+  const { request } = exchange;
+  const token =
+    bearerOf(request) ??
+    cookieOf(request, "tidemark_auth") ??
+    cookieOf(request, "tidemark_refresh");
+  options.auth.logout(token, { all: objectOf(body)?.["all"] === true });
+  const response = json(exchange, 200, { message: "Logged out" });
+  expireSessionCookies(response.headers, { isSecure: isSecure(exchange, options) });
+  return response;
+}
+
+/** The JSON value of a body; undefined when it is empty or malformed. */
+async function bodyOf(exchange: Exchange, { bodyBytesMax }: AuthRouteOptions): Promise<unknown> {
+  requireJsonType(exchange.request);
+  const text = textFromUtf8(await readBytes(exchange.request, bodyBytesMax));
+  return text === undefined || text === "" ? undefined : parseJson(text).value;
+}
+
+function bearerOf(request: Request): string | undefined {
+  const header = request.headers.get("authorization") ?? "";
+  return /^bearer +(\S+)$/i.exec(header)?.[1];
+}
+
+function isSecure(exchange: Exchange, { areCookiesSecure }: AuthRouteOptions): boolean {
+  return areCookiesSecure && exchange.isSecure;
+}

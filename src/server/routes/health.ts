@@ -1,0 +1,140 @@
+/**
+ * Probes: whether the process lives, whether it takes requests, and what it has done.
+ */
+import { type Auth, isAtLeast } from "../../auth/mod.ts";
+import type { HealthBody } from "../../protocol/mod.ts";
+import type { Exchange } from "../exchange.ts";
+import { HttpError } from "../http_error.ts";
+import { type IpRange, isInRanges } from "../ip_address.ts";
+import type { Metrics } from "../metrics.ts";
+import type { Readiness } from "../options.ts";
+import { apiHeaders, json, textResponse } from "../responses.ts";
+import type { Route, RouteHandler } from "../route.ts";
+
+export interface HealthRouteOptions {
+  readonly auth: Auth;
+  readonly metrics: Metrics;
+  readonly metricsAllow: readonly IpRange[];
+  readonly version: string;
+  readonly buildDate: string;
+  readonly readiness: () => Readiness;
+  /** Host and port of the API, for the single node of the cluster answer. */
+  readonly apiAddress: () => string;
+  readonly uptimeSeconds: () => number;
+}
+
+const METRICS_HEADERS = apiHeaders("text/plain; version=0.0.4; charset=utf-8");
+
+export function healthRoutes(options: HealthRouteOptions): readonly Route[] {
+  const { version, buildDate } = options;
+  const body: HealthBody = {
+    status: "healthy",
+    api_version: "v1",
+    version,
+    build_date: buildDate,
+  };
+  const healthy = localOnly((exchange) => json(exchange, 200, body));
+  return [
+    route("/health", healthy),
+    route("/v1/api/healthcheck", healthy),
+    route(
+      "/v1/api/cluster/health",
+      localOnly((exchange) => json(exchange, 200, clusterBody(options))),
+    ),
+    route("/health/live", (exchange) => json(exchange, 200, { status: "alive" })),
+    route("/health/ready", (exchange) => {
+      const readiness = options.readiness();
+      return json(exchange, readiness === "ready" ? 200 : 503, { status: readiness });
+    }),
+    // Its bearer failures are those of every bearer endpoint.
+    { path: "/metrics", method: "GET", shape: "B", handle: (it) => metrics(it, options) },
+  ];
+}
+
+function route(path: string, handle: RouteHandler): Route {
+  return { path, method: "GET", shape: "A", handle };
+}
+
+/** Refuses callers from elsewhere, and pages that made this machine's browser call. */
+function localOnly(handle: RouteHandler): RouteHandler {
+  return (exchange) => {
+    if (!exchange.isLocal) {
+      throw new HttpError(403, "forbidden", "This endpoint answers callers on this machine only");
+    }
+    if (!exchange.isHostAllowed) {
+      throw new HttpError(403, "host_not_allowed", "The Host of the request is not this server");
+    }
+    return handle(exchange);
+  };
+}
+
+function metrics(exchange: Exchange, options: HealthRouteOptions): Response | Promise<Response> {
+  if (!isOnAllowList(exchange, options.metricsAllow)) {
+    const header = exchange.request.headers.get("authorization");
+    const { role } = options.auth.authenticateHeader(header, exchange);
+    if (!isAtLeast(role, "dba")) {
+      throw new HttpError(403, "INSUFFICIENT_PERMISSIONS", "Metrics need role dba or system");
+    }
+  }
+  return textResponse(exchange, options.metrics.text(), {
+    status: 200,
+    headers: METRICS_HEADERS,
+    mayCompress: true,
+  });
+}
+
+function isOnAllowList({ origin }: Exchange, allowed: readonly IpRange[]): boolean {
+  if (origin.ip === undefined || origin.isForwardingDoubtful) return false;
+  return isInRanges(origin.ip, allowed);
+}
+
+/** A single node is its own cluster and leads everything. */
+function clusterBody(options: HealthRouteOptions): object {
+  const uptimeSeconds = Math.floor(options.uptimeSeconds());
+  return {
+    status: options.readiness() === "ready" ? "healthy" : "degraded",
+    version: options.version,
+    build_date: options.buildDate,
+    is_cluster_mode: false,
+    cluster_id: "standalone",
+    node_id: 0,
+    is_leader: true,
+    total_groups: 0,
+    groups_leading: 0,
+    current_term: 0,
+    last_applied: null,
+    millis_since_quorum_ack: null,
+    nodes: [
+      {
+        node_id: 0,
+        role: "leader",
+        status: "active",
+        api_addr: options.apiAddress(),
+        is_self: true,
+        is_leader: true,
+        replication_lag: null,
+        catchup_progress_pct: null,
+        hostname: null,
+        memory_usage_mb: Math.round(process.memoryUsage.rss() / 1048576),
+        cpu_usage_percent: null,
+        uptime_seconds: uptimeSeconds,
+        uptime_human: humanDuration(uptimeSeconds),
+      },
+    ],
+  };
+}
+
+function humanDuration(seconds: number): string {
+  const days = Math.floor(seconds / 86400);
+  const hours = Math.floor(seconds / 3600) % 24;
+  const minutes = Math.floor(seconds / 60) % 60;
+  const parts = [
+    [days, "d"],
+    [hours, "h"],
+    [minutes, "m"],
+    [seconds % 60, "s"],
+  ] as const;
+  const first = parts.findIndex(([count]) => count > 0);
+  const shown = first < 0 ? parts.slice(-1) : parts.slice(first, first + 2);
+  return shown.map(([count, unit]) => `${count}${unit}`).join(" ");
+}

@@ -1,0 +1,172 @@
+/**
+ * `POST /v1/api/sql`: bytes to statements, results to bytes.
+ *
+ *     authenticate → rate of the user → body → SqlEngine.execute → results in the wanted format
+ */
+import { type Auth, isAtLeast, type Principal } from "../../auth/mod.ts";
+import type { Clock } from "../../base/clock.ts";
+import { wireErrorOf } from "../../protocol/mod.ts";
+import type { SqlEngine, SqlRequest, SqlResponse } from "../../sql/mod.ts";
+import { type Exchange, tookMs } from "../exchange.ts";
+import { errorBodyOf, HttpError } from "../http_error.ts";
+import { isMultipart } from "../multipart.ts";
+import type { ServerConfig } from "../options.ts";
+import { RateLimiter } from "../rate_limit.ts";
+import { readBytes, requireJsonType } from "../request_body.ts";
+import { apiHeaders, streamResponse, textResponse } from "../responses.ts";
+import {
+  csvPieces,
+  type Ending,
+  formatFromAccept,
+  isLarge,
+  jsonBody,
+  jsonPieces,
+  ndjsonPieces,
+  type ResultFormat,
+} from "../result_format.ts";
+import type { Route } from "../route.ts";
+import { sqlRequestFromForm, sqlRequestFromJson } from "../sql_request.ts";
+
+export interface SqlRouteOptions {
+  readonly auth: Auth;
+  readonly sql: SqlEngine;
+  readonly config: ServerConfig;
+  readonly clock: Clock;
+  /** Scheme, host and port under which this server is reached. */
+  readonly baseUrl: (exchange: Exchange) => string;
+}
+
+const HEADERS: Readonly<Record<ResultFormat, Headers>> = {
+  json: apiHeaders("application/json; charset=utf-8"),
+  ndjson: apiHeaders("application/x-ndjson; charset=utf-8"),
+  csv: apiHeaders("text/csv; charset=utf-8; header=present"),
+};
+
+/** A statement that may run longer than this much less than the keep-alive timeout lifts it. */
+const KEEPALIVE_MARGIN_MS = 5000;
+
+export function sqlRoute(options: SqlRouteOptions): Route {
+  const route = new SqlRoute(options);
+  return {
+    path: "/v1/api/sql",
+    method: "POST",
+    shape: "B",
+    handle: (exchange) => route.handle(exchange),
+  };
+}
+
+class SqlRoute {
+  readonly #options: SqlRouteOptions;
+  readonly #userRate: RateLimiter;
+  readonly #silentMsMax: number;
+  readonly #defaultTimeoutMs: number;
+
+  constructor(options: SqlRouteOptions) {
+    this.#options = options;
+    const { limits, performance } = options.config;
+    const perSecond = limits.queries_per_sec_per_user;
+    this.#userRate = new RateLimiter({ clock: options.clock, perSecond });
+    const keepaliveMs = performance.keepalive_timeout * 1000;
+    this.#silentMsMax = keepaliveMs === 0 ? Infinity : keepaliveMs - KEEPALIVE_MARGIN_MS;
+    const timeoutMs = performance.request_timeout * 1000;
+    this.#defaultTimeoutMs = timeoutMs === 0 ? Infinity : timeoutMs;
+  }
+
+  async handle(exchange: Exchange): Promise<Response> {
+    const { auth, sql } = this.#options;
+    const headers = exchange.request.headers;
+    const principal = auth.authenticateHeader(headers.get("authorization"), exchange);
+    this.#takeFromRate(principal);
+    const request = await this.#read(exchange);
+    if ((request.timeoutMs ?? this.#defaultTimeoutMs) > this.#silentMsMax) {
+      exchange.liftIdleTimeout();
+    }
+    const format = formatFromAccept(headers.get("accept"));
+    if (format !== "json") return await this.#executeAs(format, exchange, { principal, request });
+    const response = await sql.execute(principal, request);
+    return await this.#jsonResponse(exchange, response, principal);
+  }
+
+  #takeFromRate(principal: Principal): void {
+    const waitMs = this.#userRate.take(principal.actorId);
+    if (waitMs === 0) return;
+    throw new HttpError(429, "RATE_LIMIT_EXCEEDED", "Too many requests of this user", {
+      retryAfterSeconds: Math.ceil(waitMs / 1000),
+    });
+  }
+
+  async #read(exchange: Exchange): Promise<SqlRequest> {
+    const { config } = this.#options;
+    const { request } = exchange;
+    const contentType = request.headers.get("content-type");
+    if (isMultipart(contentType)) {
+      const body = await readBytes(request, config.files.max_request_bytes);
+      return this.#withBaseUrl(exchange, sqlRequestFromForm(body, contentType, config));
+    }
+    requireJsonType(request);
+    const body = await readBytes(request, config.limits.max_body_bytes);
+    return this.#withBaseUrl(exchange, sqlRequestFromJson(body, config));
+  }
+
+  /** Only SUBSCRIBE TO answers with an address. */
+  #withBaseUrl(exchange: Exchange, request: SqlRequest): SqlRequest {
+    if (!/subscribe/i.test(request.sql)) return request;
+    return { ...request, baseUrl: this.#options.baseUrl(exchange) };
+  }
+
+  #jsonResponse(
+    exchange: Exchange,
+    { results, error }: SqlResponse,
+    principal: Principal,
+  ): Response | Promise<Response> {
+    const { clock, config } = this.#options;
+    const options = {
+      status: error === undefined ? 200 : wireErrorOf(error.condition).status,
+      headers: HEADERS.json,
+      mayCompress: config.performance.http_compression,
+    };
+    const isAdmin = isAtLeast(principal.role, "dba");
+    const errorBody = error === undefined ? undefined : errorBodyOf(error, { isAdmin });
+    const ending = (): Ending => {
+      const took = tookMs(exchange, clock);
+      return errorBody === undefined ? { tookMs: took } : { tookMs: took, error: errorBody };
+    };
+    return isLarge(results)
+      ? streamResponse(exchange, jsonPieces(results, ending), options)
+      : textResponse(exchange, jsonBody(results, ending()), options);
+  }
+
+  /** NDJSON and CSV hold one result, which must be known before anything runs. */
+  async #executeAs(
+    format: Exclude<ResultFormat, "json">,
+    exchange: Exchange,
+    { principal, request }: { principal: Principal; request: SqlRequest },
+  ): Promise<Response> {
+    const { sql, clock, config } = this.#options;
+    const checked = await sql.execute(principal, { ...request, check: true });
+    const rowResults = checked.results.filter(({ schema }) => schema !== undefined);
+    if (rowResults.length > 1) {
+      throw new HttpError(
+        406,
+        "NOT_ACCEPTABLE",
+        `Cannot answer in this format: ${rowResults.length} statements return rows, and only one may`,
+      );
+    }
+    const mustRun = checked.error === undefined && request.check !== true;
+    const response = mustRun ? await sql.execute(principal, request) : checked;
+    const result = response.results.find(({ schema }) => schema !== undefined);
+    if (response.error !== undefined || result === undefined) {
+      return await this.#jsonResponse(exchange, response, principal);
+    }
+    const pieces =
+      format === "csv" ? csvPieces(result) : ndjsonPieces(result, () => tookMs(exchange, clock));
+    const options = {
+      status: 200,
+      headers: HEADERS[format],
+      mayCompress: config.performance.http_compression,
+    };
+    return isLarge([result])
+      ? streamResponse(exchange, pieces, options)
+      : await textResponse(exchange, [...pieces].join(""), options);
+  }
+}

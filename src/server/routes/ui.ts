@@ -1,0 +1,64 @@
+/**
+ * `/ui`: the admin page and its assets. The page is one document for every path without extension;
+ * its script makes the rest.
+ */
+import type { Random } from "../../base/random.ts";
+import type { Exchange } from "../exchange.ts";
+import { HttpError } from "../http_error.ts";
+import type { UiAssets } from "../options.ts";
+import { bytesResponse, plainHeaders, textResponse } from "../responses.ts";
+
+export interface UiRouteOptions {
+  /** Undefined when the page was not built. */
+  readonly assets: UiAssets | undefined;
+  readonly random: Random;
+  readonly mayCompress: boolean;
+}
+
+const PAGE_NOT_BUILT = `<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><title>Tidemark</title></head>
+<body>
+<h1>Tidemark</h1>
+<p>The server is running. This build does not contain the admin page.</p>
+</body>
+</html>
+`;
+
+/** `path` is what follows `/ui`, with its slash; empty for the bare page. */
+export function handleUi(
+  exchange: Exchange,
+  path: string,
+  options: UiRouteOptions,
+): Response | Promise<Response> {
+  const name = path.slice(1);
+  const lastSegment = name.slice(name.lastIndexOf("/") + 1);
+  if (!lastSegment.includes(".")) return page(exchange, options);
+  const asset = options.assets?.get(name);
+  if (asset === undefined) throw new HttpError(404, "not_found", `There is no /ui/${name}`);
+  const headers = uiHeaders(asset.type, "");
+  const caching = asset.immutable ? "public, max-age=31536000, immutable" : "no-cache";
+  headers.set("Cache-Control", caching);
+  const { mayCompress } = options;
+  return bytesResponse(exchange, asset.bytes, { status: 200, headers, mayCompress });
+}
+
+function page(exchange: Exchange, options: UiRouteOptions): Response | Promise<Response> {
+  const nonce = Buffer.from(options.random.bytes(18)).toString("base64");
+  const headers = uiHeaders("text/html; charset=utf-8", ` 'nonce-${nonce}'`);
+  headers.set("Cache-Control", "no-store");
+  const body = options.assets?.page(nonce) ?? PAGE_NOT_BUILT;
+  return textResponse(exchange, body, { status: 200, headers, mayCompress: options.mayCompress });
+}
+
+function uiHeaders(type: string, styleNonce: string): Headers {
+  const headers = plainHeaders(type);
+  headers.set(
+    "Content-Security-Policy",
+    "default-src 'self'; script-src 'self'; " +
+      `style-src 'self'${styleNonce}; img-src 'self' data: blob:; connect-src 'self'; ` +
+      "object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+  );
+  headers.set("Cross-Origin-Opener-Policy", "same-origin");
+  return headers;
+}

@@ -1,0 +1,416 @@
+/**
+ * The server: one `Bun.serve` for HTTP and WebSocket.
+ *
+ *     request → readiness → limits of the address → route → handler → headers
+ *                  └────────── refused: shape A, or B on paths of shape B ──┘
+ *
+ * A handler throws what it refuses; the one catch is here. What is no expected failure is a bug:
+ * the caller gets 500, and the error goes up by `onBug`.
+ */
+import type { ServerWebSocket } from "bun";
+import { DatabaseError } from "../base/errors.ts";
+import { Connection, type ConnectionRequest } from "./connection.ts";
+import { Connections } from "./connections.ts";
+import { Cors } from "./cors.ts";
+import { Exchange, type NetworkRules, type Peers, RequestIds } from "./exchange.ts";
+import { HttpError, responseFromError } from "./http_error.ts";
+import { type IpRange, rangeFromText } from "./ip_address.ts";
+import { Metrics } from "./metrics.ts";
+import type { Readiness, ServerOptions } from "./options.ts";
+import { RateLimiter } from "./rate_limit.ts";
+import { empty, json } from "./responses.ts";
+import type { Route } from "./route.ts";
+import {
+  allowedMethods,
+  type Found,
+  isAllowed,
+  methodNotAllowed,
+  notFound,
+  type PrefixRoute,
+  Router,
+} from "./router.ts";
+import { authRoutes } from "./routes/auth.ts";
+import { FileRoute } from "./routes/files.ts";
+import { healthRoutes } from "./routes/health.ts";
+import { sqlRoute } from "./routes/sql.ts";
+import { handleUi } from "./routes/ui.ts";
+import { connectionRequestFrom } from "./upgrade.ts";
+
+export interface RunningServer {
+  /** Scheme, host and port, e.g. "http://127.0.0.1:2900". */
+  readonly url: string;
+  readonly port: number;
+  /**
+   * Refuses new work, lets running requests end within `server.shutdown_timeout_secs`, sends what
+   * the queues of the connections hold, and closes. Resolves when the port is free.
+   */
+  stop(): Promise<void>;
+}
+
+/** Of refusals that pass by themselves. */
+const RETRY_SECONDS = 5;
+
+/** How often a stopping server looks whether its requests have ended. */
+const STOP_POLL_MS = 10;
+
+/** Room above the send queue's budget, in frames: reaching it closes the connection. */
+const FRAMES_ABOVE_BUDGET = 8;
+
+/** Probes are answered in every state. */
+const PROBES: ReadonlySet<string> = new Set(["/health/live", "/health/ready"]);
+
+const SOCKET_PATH = "/v1/ws";
+
+interface SocketState {
+  readonly request: ConnectionRequest;
+  connection: Connection | undefined;
+}
+
+type ServerSocket = ServerWebSocket<SocketState>;
+
+/**
+ * Listens and serves.
+ *
+ * @throws {DatabaseError} INVALID_OPTION if an address list cannot be read.
+ * @throws {Error} With the system's `code` (EADDRINUSE …) if the address cannot be bound.
+ */
+export function startServer(options: ServerOptions): RunningServer {
+  return new HttpServer(options);
+}
+
+class HttpServer implements RunningServer {
+  readonly #options: ServerOptions;
+  readonly #cors: Cors;
+  readonly #network: NetworkRules;
+  readonly #connections: Connections;
+  readonly #metrics: Metrics;
+  readonly #requestIds: RequestIds;
+  readonly #addressRate: RateLimiter;
+  readonly #router: Router;
+  readonly #bun: Bun.Server<SocketState>;
+  readonly #stopListening: () => void;
+  #runningCount = 0;
+  #connectionCount = 0;
+  #isStopping = false;
+  #stopped: Promise<void> | undefined;
+
+  constructor(options: ServerOptions) {
+    const { config, clock } = options;
+    this.#options = options;
+    this.#cors = new Cors(config);
+    this.#network = {
+      trustedProxies: rangesFrom("security.trusted_proxies", config.security.trusted_proxies),
+      allowedHosts: new Set(config.security.allowed_hosts.map((host) => host.toLowerCase())),
+    };
+    this.#connections = new Connections(clock);
+    this.#requestIds = new RequestIds(options);
+    this.#addressRate = new RateLimiter({
+      clock,
+      perSecond: config.limits.requests_per_sec_per_ip,
+    });
+    this.#metrics = new Metrics({
+      clock,
+      version: options.version,
+      gauges: {
+        connections: () => this.#connections.count,
+        subscriptions: () => options.live.subscriptions().length,
+        requestsRunning: () => this.#runningCount,
+      },
+    });
+    this.#router = new Router(this.#routes(), this.#prefixes());
+    this.#stopListening = options.auth.onRevoked((it) => this.#connections.revoke(it));
+    this.#bun = this.#listen();
+  }
+
+  get port(): number {
+    return this.#bun.port ?? this.#options.config.server.port;
+  }
+
+  get url(): string {
+    return this.#bun.url.origin;
+  }
+
+  stop(): Promise<void> {
+    this.#stopped ??= this.#stop();
+    return this.#stopped;
+  }
+
+  async #stop(): Promise<void> {
+    const { clock, config, live } = this.#options;
+    this.#isStopping = true;
+    live.shutdown();
+    const connectionsClosed = this.#connections.shutDown();
+    const deadlineMs = clock.monotonicMs() + config.server.shutdown_timeout_secs * 1000;
+    while (this.#runningCount > 0 && clock.monotonicMs() < deadlineMs) {
+      await new Promise<void>((resolve) => void clock.after(STOP_POLL_MS, resolve));
+    }
+    await connectionsClosed;
+    this.#stopListening();
+    await this.#bun.stop(true);
+  }
+
+  #readiness(): Readiness {
+    return this.#isStopping ? "draining" : this.#options.readiness();
+  }
+
+  #listen(): Bun.Server<SocketState> {
+    const { config } = this.#options;
+    const { host, port, tls_cert, tls_key } = config.server;
+    const { websocket, limits } = config;
+    return Bun.serve<SocketState>({
+      hostname: host,
+      port,
+      idleTimeout: config.performance.keepalive_timeout,
+      // Sizes are the routes' to judge, who answer in their own words.
+      maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+      development: false,
+      ...(tls_cert === undefined || tls_key === undefined
+        ? {}
+        : { tls: { cert: Bun.file(tls_cert), key: Bun.file(tls_key) } }),
+      fetch: (request, server) => this.#serve(request, server),
+      error: (error) => {
+        this.#options.onBug(error);
+        return new Response(null, { status: 500 });
+      },
+      websocket: {
+        // Keep-alive is the connection's: it counts every frame, and closes with 1000.
+        idleTimeout: 0,
+        sendPings: false,
+        perMessageDeflate: false,
+        maxPayloadLength: 4 * limits.max_message_size,
+        backpressureLimit:
+          websocket.send_queue_bytes + FRAMES_ABOVE_BUDGET * websocket.max_frame_bytes,
+        closeOnBackpressureLimit: false,
+        open: (socket) => this.#guard(socket, () => this.#opened(socket)),
+        message: (socket, frame) =>
+          this.#guard(socket, () => socket.data.connection?.receive(frame)),
+        drain: (socket) => this.#guard(socket, () => socket.data.connection?.drained()),
+        ping: (socket) => socket.data.connection?.touch(),
+        pong: (socket) => socket.data.connection?.touch(),
+        close: (socket) => this.#guard(socket, () => this.#closed(socket)),
+      },
+    });
+  }
+
+  async #serve(request: Request, server: Bun.Server<SocketState>): Promise<Response | undefined> {
+    const exchange = this.#exchange(request, server);
+    this.#runningCount += 1;
+    try {
+      if (exchange.path === SOCKET_PATH && request.method === "GET") {
+        return this.#upgrade(exchange, server);
+      }
+      const response = await this.#answer(exchange, this.#find(exchange.path));
+      this.#metrics.request(
+        response.status,
+        this.#options.clock.monotonicMs() - exchange.startedMs,
+      );
+      return response;
+    } finally {
+      this.#runningCount -= 1;
+    }
+  }
+
+  #exchange(request: Request, peers: Peers): Exchange {
+    return new Exchange({
+      request,
+      peers,
+      network: this.#network,
+      requestId: this.#requestIds.of(request),
+      startedMs: this.#options.clock.monotonicMs(),
+    });
+  }
+
+  #find(path: string): Found | undefined {
+    if (path === SOCKET_PATH) return { method: "GET", shape: "A", handle: neverReached };
+    return this.#router.find(path);
+  }
+
+  async #answer(exchange: Exchange, found: Found | undefined): Promise<Response> {
+    const { request } = exchange;
+    let response: Response;
+    try {
+      this.#protect(exchange);
+      if (found === undefined) throw notFound(exchange.path);
+      if (isAllowed(request.method, found.method)) {
+        response = await found.handle(exchange);
+      } else if (request.method === "OPTIONS") {
+        response = this.#options204(exchange, found);
+      } else {
+        throw methodNotAllowed(request.method, found.method);
+      }
+    } catch (error) {
+      response = this.#failure(exchange, error, found);
+    }
+    if (this.#cors.isOn) this.#cors.decorate(request, response.headers);
+    return response;
+  }
+
+  /** What is refused before any handler runs. */
+  #protect(exchange: Exchange): void {
+    this.#requireReady(exchange);
+    const { config } = this.#options;
+    if (this.#runningCount + this.#connections.count > config.performance.max_connections) {
+      throw new HttpError(503, "TOO_MANY_CONNECTIONS", "There are too many connections", {
+        retryAfterSeconds: RETRY_SECONDS,
+      });
+    }
+    if (config.limits.requests_per_sec_per_ip === 0 || exchange.isLocal) return;
+    const waitMs = this.#addressRate.take(exchange.address);
+    if (waitMs === 0) return;
+    throw new HttpError(429, "RATE_LIMIT_EXCEEDED", "Too many requests from this address", {
+      retryAfterSeconds: Math.ceil(waitMs / 1000),
+    });
+  }
+
+  #requireReady({ path }: Exchange): void {
+    const readiness = this.#readiness();
+    if (readiness === "ready" || PROBES.has(path)) return;
+    const [code, message] =
+      readiness === "starting"
+        ? ["STARTING", "The server is starting"]
+        : ["SHUTTING_DOWN", "The server is shutting down"];
+    throw new HttpError(503, code, message, { retryAfterSeconds: RETRY_SECONDS });
+  }
+
+  #options204(exchange: Exchange, { method }: Found): Response {
+    const response = empty(exchange, 204, { Allow: allowedMethods(method) });
+    if (this.#cors.isOn) this.#cors.allowPreflight(exchange.request, response.headers);
+    return response;
+  }
+
+  #failure(exchange: Exchange, error: unknown, found: Found | undefined): Response {
+    const shape = found?.shape ?? "A";
+    const { clock, log } = this.#options;
+    const expected = responseFromError(exchange, error, { shape, clock });
+    if (expected !== undefined) {
+      if (expected.status >= 500) {
+        log.error("request failed", { request: exchange.requestId, error: String(error) });
+      }
+      return expected;
+    }
+    this.#options.onBug(error);
+    const message = "Cannot answer: the server failed, see its log";
+    const bug = new HttpError(500, shape === "A" ? "internal_error" : "INTERNAL_ERROR", message);
+    return responseFromError(exchange, bug, { shape, clock }) ?? json(exchange, 500, {});
+  }
+
+  #upgrade(exchange: Exchange, server: Bun.Server<SocketState>): Response | undefined {
+    try {
+      this.#requireReady(exchange);
+      const rules = {
+        config: this.#options.config,
+        cors: this.#cors,
+        connections: this.#connections,
+      };
+      const request = connectionRequestFrom(exchange, rules);
+      const headers = { "X-Request-ID": exchange.requestId };
+      const data: SocketState = { request, connection: undefined };
+      if (server.upgrade(exchange.request, { data, headers })) return undefined;
+      throw new HttpError(426, "upgrade_required", "The WebSocket handshake is malformed");
+    } catch (error) {
+      const response = this.#failure(exchange, error, undefined);
+      if (response.status === 426) response.headers.set("Upgrade", "websocket");
+      return response;
+    }
+  }
+
+  #opened(socket: ServerSocket): void {
+    const { config, auth, live, clock, log } = this.#options;
+    this.#connectionCount += 1;
+    const connection = new Connection({
+      connectionId: `ws-${this.#connectionCount}`,
+      socket,
+      request: socket.data.request,
+      config,
+      auth,
+      live,
+      clock,
+      log,
+    });
+    socket.data.connection = connection;
+    this.#connections.add(connection);
+    this.#metrics.connectionOpened();
+    connection.open();
+    if (this.#isStopping) connection.shutDown();
+  }
+
+  #closed(socket: ServerSocket): void {
+    const { connection } = socket.data;
+    if (connection === undefined) return;
+    this.#connections.remove(connection);
+    connection.closed();
+  }
+
+  /** A bug in one connection ends that connection and goes up. */
+  #guard(socket: ServerSocket, serve: () => void): void {
+    try {
+      serve();
+    } catch (error) {
+      this.#options.onBug(error);
+      socket.close(1011, "internal failure");
+    }
+  }
+
+  #routes(): readonly Route[] {
+    const { config, auth, sql, clock, version, buildDate } = this.#options;
+    const baseUrl = (exchange: Exchange): string =>
+      config.server.public_origin ?? new URL(exchange.request.url).origin;
+    return [
+      sqlRoute({ auth, sql, config, clock, baseUrl }),
+      ...authRoutes({
+        auth,
+        bodyBytesMax: config.limits.max_body_bytes,
+        areCookiesSecure: config.auth.cookie_secure,
+      }),
+      ...healthRoutes({
+        auth,
+        metrics: this.#metrics,
+        metricsAllow: rangesFrom("security.metrics_allow", config.security.metrics_allow),
+        version,
+        buildDate,
+        readiness: () => this.#readiness(),
+        apiAddress: () => this.url,
+        uptimeSeconds: () => this.#metrics.uptimeSeconds,
+      }),
+      { path: "/", method: "GET", shape: "A", handle: (it) => empty(it, 302, { Location: "/ui" }) },
+    ];
+  }
+
+  #prefixes(): readonly PrefixRoute[] {
+    const { config, uiAssets: assets, random } = this.#options;
+    const files = new FileRoute(this.#options);
+    const handleFile: PrefixRoute["handle"] = (exchange, rest) => files.handle(exchange, rest);
+    const prefixes: PrefixRoute[] = [
+      { prefix: "/v1/files/", method: "GET", shape: "B", handle: handleFile },
+      { prefix: "/api/v1/files/", method: "GET", shape: "B", handle: handleFile },
+    ];
+    if (config.server.ui_enabled) {
+      const mayCompress = config.performance.http_compression;
+      prefixes.push({
+        prefix: "/ui",
+        method: "GET",
+        shape: "A",
+        handle(exchange, rest) {
+          if (rest !== "" && !rest.startsWith("/")) throw notFound(exchange.path);
+          return handleUi(exchange, rest, { assets, random, mayCompress });
+        },
+      });
+    }
+    return prefixes;
+  }
+}
+
+function neverReached(exchange: Exchange): Response {
+  throw notFound(exchange.path);
+}
+
+function rangesFrom(key: string, texts: readonly string[]): readonly IpRange[] {
+  return texts.map((text) => {
+    const range = rangeFromText(text);
+    if (range !== undefined) return range;
+    throw new DatabaseError(
+      "INVALID_OPTION",
+      `Cannot read ${key}: "${text}" should be an address or a range like 10.0.0.0/8`,
+    );
+  });
+}

@@ -1,0 +1,140 @@
+/**
+ * The body of `POST /v1/api/sql`, from JSON or a form to an `SqlRequest`: size and shape are
+ * checked here and never again.
+ */
+import { DatabaseError } from "../base/errors.ts";
+import type { Parameter, SqlRequest, UploadedFile } from "../sql/mod.ts";
+import { parseMultipart } from "./multipart.ts";
+import type { ServerConfig } from "./options.ts";
+import { parametersFromJson } from "./parameters.ts";
+import { invalidInput, objectOf, parseJson, textFromUtf8 } from "./request_body.ts";
+
+export type SqlLimits = Pick<ServerConfig, "limits" | "files">;
+
+/** @throws {DatabaseError} INVALID_INPUT, INVALID_PARAMETER, INVALID_SQL, UNSUPPORTED_FEATURE */
+export function sqlRequestFromJson(body: Uint8Array, { limits }: SqlLimits): SqlRequest {
+  const text = textFromUtf8(body);
+  if (text === undefined) throw invalidInput("Cannot read the body: it is not UTF-8");
+  const fields = objectOf(parseJson(text).value);
+  if (fields === undefined) throw invalidInput("Cannot read the body: expected a JSON object");
+  const { sql, params, namespace_id, timeout_ms, check, idempotency_key } = fields;
+  requireSql(sql, limits.max_sql_bytes);
+  if (check !== undefined && check !== null && typeof check !== "boolean") {
+    throw wrongField("check", "true or false");
+  }
+  refuseIdempotency(idempotency_key);
+  const parameters = parametersFromJson(params, text, { pathToParams: ["params"], limits });
+  return requestOf({
+    sql,
+    params: parameters,
+    namespace: namespaceOf(namespace_id),
+    timeoutMs: timeoutOf(timeout_ms, limits.max_timeout_ms),
+    check: check === true,
+  });
+}
+
+/**
+ * @throws {DatabaseError} The same, and FILE_TOO_LARGE, TOO_MANY_FILES, INVALID_MIME_TYPE.
+ */
+export function sqlRequestFromForm(
+  body: Uint8Array,
+  contentType: string,
+  { limits, files }: SqlLimits,
+): SqlRequest {
+  const form = parseMultipart(body, contentType, files);
+  const sql: unknown = form.fields.get("sql");
+  requireSql(sql, limits.max_sql_bytes);
+  refuseIdempotency(form.fields.get("idempotency_key"));
+  const timeoutText = form.fields.get("timeout_ms");
+  if (timeoutText !== undefined && !/^\d{1,12}$/.test(timeoutText)) {
+    throw wrongField("timeout_ms", "a whole number");
+  }
+  const timeout = timeoutText === undefined ? undefined : Number(timeoutText);
+  return requestOf({
+    sql,
+    params: formParameters(form.fields.get("params"), limits),
+    namespace: namespaceOf(form.fields.get("namespace_id")),
+    timeoutMs: timeoutOf(timeout, limits.max_timeout_ms),
+    check: false,
+    files: form.files,
+  });
+}
+
+function formParameters(
+  text: string | undefined,
+  limits: SqlLimits["limits"],
+): readonly Parameter[] {
+  if (text === undefined || text === "") return [];
+  const { value } = parseJson(text);
+  if (value === undefined) throw invalidInput('Cannot read part "params": it is not JSON');
+  return parametersFromJson(value, text, { pathToParams: [], limits });
+}
+
+interface Fields {
+  readonly sql: string;
+  readonly params: readonly Parameter[];
+  readonly namespace: string | undefined;
+  readonly timeoutMs: number | undefined;
+  readonly check: boolean;
+  readonly files?: ReadonlyMap<string, UploadedFile>;
+}
+
+/** Leaves out what is absent, so that absence has one form. */
+function requestOf({ sql, params, namespace, timeoutMs, check, files }: Fields): SqlRequest {
+  return {
+    sql,
+    params,
+    ...(namespace === undefined ? {} : { namespace }),
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    ...(check ? { check } : {}),
+    ...(files === undefined ? {} : { files }),
+  };
+}
+
+function requireSql(sql: unknown, bytesMax: number): asserts sql is string {
+  if (typeof sql !== "string") throw wrongField("sql", "text");
+  // UTF-8 has one to three bytes for each UTF-16 unit.
+  if (sql.length * 3 > bytesMax && Buffer.byteLength(sql) > bytesMax) {
+    throw new DatabaseError(
+      "INVALID_SQL",
+      `Cannot read the statements: they may have at most ${bytesMax} bytes`,
+    );
+  }
+  if (!sql.isWellFormed()) throw wrongField("sql", "text without half a surrogate pair");
+}
+
+function namespaceOf(value: unknown): string | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (typeof value !== "string" || value === "" || !value.isWellFormed()) {
+    throw wrongField("namespace_id", "the name of a namespace");
+  }
+  return value;
+}
+
+function timeoutOf(value: unknown, maximumMs: number): number | undefined {
+  if (value === undefined || value === null) return undefined;
+  // A maximum of 0 is no maximum.
+  const isInRange =
+    typeof value === "number" &&
+    Number.isSafeInteger(value) &&
+    value >= 1 &&
+    (maximumMs === 0 || value <= maximumMs);
+  if (!isInRange) throw wrongField("timeout_ms", `a whole number from 1 to ${maximumMs}`);
+  return value;
+}
+
+function refuseIdempotency(key: unknown): void {
+  if (key === undefined || key === null) return;
+  if (typeof key !== "string" || !/^[\x21-\x7e]{1,128}$/.test(key)) {
+    throw wrongField("idempotency_key", "1 to 128 printable ASCII characters");
+  }
+  throw new DatabaseError(
+    "UNSUPPORTED_FEATURE",
+    "Cannot run the request: idempotency_key is not available yet",
+    { hint: "send the request without it" },
+  );
+}
+
+function wrongField(name: string, expected: string): DatabaseError {
+  return invalidInput(`Cannot read "${name}": expected ${expected}`);
+}
