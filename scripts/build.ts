@@ -1,0 +1,73 @@
+/**
+ * Compiles the server to one file per platform, which needs nothing installed.
+ *
+ *     bun scripts/build.ts [--target linux-x64|linux-arm64|darwin-arm64|windows-x64|all]
+ *                          [--out dist] [--container]
+ *
+ * Without a target it builds for this machine. The runtime of another platform comes from the npm
+ * registry. With `--container` it also lays out `<out>/container`, the root file system of the
+ * image that the Containerfile describes: the program and the libraries it is linked with.
+ */
+import { chmodSync, copyFileSync, existsSync, mkdirSync, rmSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { readOptions } from "./support/arguments.ts";
+
+const TARGETS = ["linux-x64", "linux-arm64", "darwin-arm64", "windows-x64"];
+
+const options = readOptions(["target", "out"], ["container"]);
+const out = options.text("out") ?? "dist";
+const wanted = options.text("target") ?? `${process.platform}-${process.arch}`;
+const targets = wanted === "all" ? TARGETS : [wanted];
+for (const target of targets) {
+  if (!TARGETS.includes(target)) {
+    throw new Error(`Cannot build for "${target}": there are ${TARGETS.join(", ")}, all`);
+  }
+}
+
+mkdirSync(out, { recursive: true });
+for (const target of targets) {
+  const path = compile(target);
+  const megabytes = (Bun.file(path).size / 1e6).toFixed(1);
+  process.stdout.write(`${path}  ${megabytes} MB\n`);
+  if (options.has("container") && target === "linux-x64") layOutContainer(path);
+}
+
+function compile(target: string): string {
+  const path = join(out, `tidemark-${target}${target.startsWith("windows") ? ".exe" : ""}`);
+  // A worker must be named as an entry of its own to be found inside the binary.
+  const entries = ["src/main.ts", "src/worker.ts"].filter((entry) => existsSync(entry));
+  const built = Bun.spawnSync(
+    [
+      process.execPath,
+      "build",
+      "--compile",
+      "--minify",
+      "--bytecode",
+      "--format=esm",
+      // A server reads the configuration it is given, and no file that happens to lie around.
+      "--no-compile-autoload-dotenv",
+      "--no-compile-autoload-bunfig",
+      `--target=bun-${target}`,
+      `--outfile=${path}`,
+      ...entries,
+    ],
+    { stdout: "ignore", stderr: "inherit" },
+  );
+  if (!built.success) throw new Error(`Cannot build for ${target}`);
+  return path;
+}
+
+/** Copies the program and what `ldd` names, so that an image needs no distribution. */
+function layOutContainer(program: string): void {
+  const root = join(out, "container");
+  rmSync(root, { recursive: true, force: true });
+  for (const folder of ["data", "logs", "tmp"]) mkdirSync(join(root, folder), { recursive: true });
+  chmodSync(join(root, "tmp"), 0o1777);
+  copyFileSync(program, join(root, "tidemark"));
+  copyFileSync("config.toml", join(root, "config.toml"));
+  const linked = Bun.spawnSync(["ldd", program]).stdout.toString();
+  for (const [path] of linked.matchAll(/\/\S+\.so\S*/g)) {
+    mkdirSync(join(root, dirname(path)), { recursive: true });
+    copyFileSync(path, join(root, path));
+  }
+}
