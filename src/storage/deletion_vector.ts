@@ -1,0 +1,272 @@
+/**
+ * Which rows of a segment newer versions have replaced, each with the seq of its replacement: a
+ * read at seq S hides a row only if its replacement is at or below S.
+ *
+ * In memory, rows are cut into pages of 4,096. A page without a replacement costs nothing, one with
+ * few keeps them sorted, and one with many has a number for each row. On disk:
+ *
+ *     OFFSET SIZE   little-endian; u53 and hash64 are two u32, low half first
+ *          0    8   magic "TIDEDV01"
+ *          8    8   u53 segment id
+ *         16    4   u32 rows of the segment
+ *         20    4   u32 entries, n
+ *         24   8n   f64 replacing seq of each entry
+ *     24+8n    4n   u32 row of each entry, ascending; zeros to 8
+ *          …    8   hash64 of everything before, seeded with the segment id
+ */
+import { assert } from "../base/assert.ts";
+import { ByteReader, ByteWriter } from "../base/bytes.ts";
+import { placeSeed, xxHash3 } from "../base/checksum.ts";
+import { CorruptionError } from "../base/errors.ts";
+
+const PAGE_BITS = 12;
+const PAGE_ROWS: number = 1 << PAGE_BITS;
+const PAGE_MASK: number = PAGE_ROWS - 1;
+
+/** Above this, a number for each row is faster and not much larger. */
+const SPARSE_ENTRIES_MAX = 256;
+
+const MAGIC: Uint8Array = new TextEncoder().encode("TIDEDV01");
+const HEADER_BYTES = 24;
+const HASH_BYTES = 8;
+
+/** Few replacements: rows within the page, ascending, and their seqs. */
+interface SparsePage {
+  readonly rows: number[];
+  readonly seqs: number[];
+}
+
+/** A number for each row, 0 for none. */
+interface DensePage {
+  readonly seqByRow: Float64Array;
+  count: number;
+}
+
+type Page = SparsePage | DensePage;
+
+export interface DeletionVectorOptions {
+  readonly segmentId: number;
+  /** Rows of the segment. */
+  readonly rowCount: number;
+}
+
+export class DeletionVector {
+  readonly segmentId: number;
+  readonly rowCount: number;
+  readonly #pages: (Page | undefined)[];
+  #count = 0;
+
+  constructor({ segmentId, rowCount }: DeletionVectorOptions) {
+    assert(rowCount < 2 ** 31, "rows are counted in 31 bits");
+    this.segmentId = segmentId;
+    this.rowCount = rowCount;
+    this.#pages = Array.from({ length: Math.ceil(rowCount / PAGE_ROWS) });
+  }
+
+  /**
+   * Reads what `encode` wrote.
+   *
+   * @throws {CorruptionError} If it is not what was written.
+   */
+  static decode(bytes: Uint8Array, path: string): DeletionVector {
+    const reader = new ByteReader(bytes, { path });
+    const magic = reader.raw(MAGIC.length);
+    if (!MAGIC.every((byte, index) => magic[index] === byte)) {
+      throw new CorruptionError(path, 0, "this is no deletion vector");
+    }
+    const segmentId = reader.u53();
+    const rowCount = reader.u32();
+    const count = reader.u32();
+    const hashAt = bytes.length - HASH_BYTES;
+    if (hashAt !== HEADER_BYTES + Math.ceil((count * 12) / 8) * 8) {
+      throw new CorruptionError(path, bytes.length, `the length does not fit ${count} entries`);
+    }
+    const hash = xxHash3(bytes.subarray(0, hashAt), placeSeed(segmentId, 0, 0));
+    reader.position = hashAt;
+    if (reader.u32() !== hash.low || reader.u32() !== hash.high) {
+      throw new CorruptionError(path, hashAt, "the checksum does not match");
+    }
+    // The checksum held, so the entries were written by `encode`.
+    const vector = new DeletionVector({ segmentId, rowCount });
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    for (let index = 0; index < count; index += 1) {
+      const row = view.getUint32(HEADER_BYTES + count * 8 + index * 4, true);
+      vector.replace(row, view.getFloat64(HEADER_BYTES + index * 8, true));
+    }
+    return vector;
+  }
+
+  /** Rows that are replaced. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Seq of the version that replaced a row, 0 for none. */
+  replacedBy(row: number): number {
+    const page = this.#pages[row >>> PAGE_BITS];
+    if (page === undefined) return 0;
+    const inPage = row & PAGE_MASK;
+    if ("seqByRow" in page) return page.seqByRow[inPage] ?? 0;
+    const index = lowerBound(page.rows, inPage);
+    return page.rows[index] === inPage ? (page.seqs[index] ?? 0) : 0;
+  }
+
+  /** Notes that a row, until now the newest of its key, is replaced by a version. */
+  replace(row: number, seq: number): void {
+    assert(row >= 0 && row < this.rowCount, "a row is within its segment");
+    assert(seq > 0, "a replacement has a seq");
+    const pageIndex = row >>> PAGE_BITS;
+    const inPage = row & PAGE_MASK;
+    assert(this.replacedBy(row) === 0, "a row is replaced once");
+    let page = this.#pages[pageIndex] ?? { rows: [], seqs: [] };
+    if ("rows" in page && page.rows.length >= SPARSE_ENTRIES_MAX) page = dense(page);
+    this.#pages[pageIndex] = page;
+    this.#count += 1;
+    if ("seqByRow" in page) {
+      page.seqByRow[inPage] = seq;
+      page.count += 1;
+      return;
+    }
+    const index = lowerBound(page.rows, inPage);
+    page.rows.splice(index, 0, inPage);
+    page.seqs.splice(index, 0, seq);
+  }
+
+  /** Takes a replacement back. */
+  revert(row: number): void {
+    const pageIndex = row >>> PAGE_BITS;
+    const inPage = row & PAGE_MASK;
+    const page = this.#pages[pageIndex];
+    assert(page !== undefined && this.replacedBy(row) !== 0, "what is taken back was replaced");
+    this.#count -= 1;
+    if ("seqByRow" in page) {
+      page.seqByRow[inPage] = 0;
+      page.count -= 1;
+    } else {
+      const index = lowerBound(page.rows, inPage);
+      page.rows.splice(index, 1);
+      page.seqs.splice(index, 1);
+    }
+    if (countOf(page) === 0) this.#pages[pageIndex] = undefined;
+  }
+
+  /** Whether a row from `start` (inclusive) to `end` (exclusive) is replaced at or before a seq. */
+  hasReplaced(start: number, end: number, upTo: number): boolean {
+    let isFound = false;
+    this.#visit(start, end, (_row, seq) => {
+      isFound = seq <= upTo;
+      return isFound;
+    });
+    return isFound;
+  }
+
+  /**
+   * Sets 1 for each row from `start` that is replaced at or before a seq; others stay as they are.
+   *
+   * @param flags One byte a row; `flags[0]` is row `start`.
+   * @returns How many were set.
+   */
+  markReplaced(start: number, upTo: number, flags: Uint8Array): number {
+    let count = 0;
+    this.#visit(start, start + flags.length, (row, seq) => {
+      if (seq <= upTo) {
+        flags[row - start] = 1;
+        count += 1;
+      }
+      return false;
+    });
+    return count;
+  }
+
+  /** Every replaced row in ascending order. */
+  visitAll(visit: (row: number, seq: number) => void): void {
+    this.#visit(0, this.rowCount, (row, seq) => {
+      visit(row, seq);
+      return false;
+    });
+  }
+
+  encode(): Uint8Array<ArrayBuffer> {
+    const writer = new ByteWriter(HEADER_BYTES + this.#count * 12 + 16);
+    writer.raw(MAGIC);
+    writer.u53(this.segmentId);
+    writer.u32(this.rowCount);
+    writer.u32(this.#count);
+    this.visitAll((_row, seq) => writer.f64(seq));
+    this.visitAll((row) => writer.u32(row));
+    writer.align(8);
+    const hash = xxHash3(writer.view(), placeSeed(this.segmentId, 0, 0));
+    writer.u32(hash.low);
+    writer.u32(hash.high);
+    return writer.copy();
+  }
+
+  /** Checks what is true of every page; for tests. */
+  checkInvariants(): void {
+    let count = 0;
+    let lastRow = -1;
+    this.visitAll((row) => {
+      assert(row > lastRow, "rows ascend");
+      lastRow = row;
+      count += 1;
+    });
+    assert(count === this.#count, "the count is the number of entries");
+    for (const page of this.#pages) {
+      if (page !== undefined) assert(countOf(page) > 0, "a page has a replacement");
+    }
+  }
+
+  /** Visits replaced rows in ascending order until a visit returns true. */
+  #visit(start: number, end: number, visit: (row: number, seq: number) => boolean): void {
+    for (let first = start & ~PAGE_MASK; first < end; first += PAGE_ROWS) {
+      const page = this.#pages[first >>> PAGE_BITS];
+      if (page === undefined) continue;
+      const from = Math.max(start - first, 0);
+      const to = Math.min(end - first, PAGE_ROWS);
+      if (visitPage(page, { first, from, to }, visit)) return;
+    }
+  }
+}
+
+/** Rows `from` to `to` of the page that begins at row `first`. Returns whether a visit said stop. */
+function visitPage(
+  page: Page,
+  { first, from, to }: { first: number; from: number; to: number },
+  visit: (row: number, seq: number) => boolean,
+): boolean {
+  if ("seqByRow" in page) {
+    for (let inPage = from; inPage < to; inPage += 1) {
+      const seq = page.seqByRow[inPage] ?? 0;
+      if (seq !== 0 && visit(first + inPage, seq)) return true;
+    }
+    return false;
+  }
+  for (let index = lowerBound(page.rows, from); index < page.rows.length; index += 1) {
+    const inPage = page.rows[index] ?? 0;
+    if (inPage >= to) break;
+    if (visit(first + inPage, page.seqs[index] ?? 0)) return true;
+  }
+  return false;
+}
+
+function dense({ rows, seqs }: SparsePage): DensePage {
+  const seqByRow = new Float64Array(PAGE_ROWS);
+  for (const [index, row] of rows.entries()) seqByRow[row] = seqs[index] ?? 0;
+  return { seqByRow, count: rows.length };
+}
+
+function countOf(page: Page): number {
+  return "seqByRow" in page ? page.count : page.rows.length;
+}
+
+/** Index of the first number that is at least `wanted`. */
+function lowerBound(ascending: readonly number[], wanted: number): number {
+  let low = 0;
+  let high = ascending.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((ascending[middle] ?? 0) < wanted) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

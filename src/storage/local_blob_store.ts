@@ -1,0 +1,132 @@
+/**
+ * Blobs as files of the data directory:
+ *
+ *     tmp/<32 hex>.blob                                   staged
+ *     files/<table id>/<owner>/<sub>/<stored name>        published
+ *
+ * - A published blob was synced under its staged name, moved, and its directory synced, before
+ *   `publish` returns. No name is ever used twice.
+ * - Every part of a path is checked to be a plain name, though the server made it: one slip here
+ *   would be a way out of the data directory.
+ */
+import { assert } from "../base/assert.ts";
+import type { Disk } from "../base/disk.ts";
+import type { BlobPath, BlobStore, BlobStoreOptions, StagedBlob } from "./blob_store.ts";
+
+const SUB = /^f[0-9]{4,9}$/;
+
+/** Starts with a letter or digit, so it is neither hidden nor "." or "..". */
+const STORED_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/;
+
+/** Random bytes of a staged name: nobody meets one twice. */
+const NAME_BYTES = 16;
+
+export class LocalBlobStore implements BlobStore {
+  readonly #disk: Disk;
+  readonly #dataPath: string;
+  readonly #random: BlobStoreOptions["random"];
+
+  constructor({ disk, dataPath, random }: BlobStoreOptions) {
+    this.#disk = disk;
+    this.#dataPath = dataPath;
+    this.#random = random;
+  }
+
+  async stage(bytes: Uint8Array): Promise<StagedBlob> {
+    const disk = this.#disk;
+    const sha256 = new Bun.CryptoHasher("sha256").update(bytes).digest("hex");
+    const directory = `${this.#dataPath}/tmp`;
+    disk.makeDirectory(directory);
+    const path = `${directory}/${Buffer.from(this.#random.bytes(NAME_BYTES)).toString("hex")}.blob`;
+    const file = disk.open(path, { create: true, exclusive: true });
+    try {
+      file.write(bytes, 0);
+      await file.sync();
+    } catch (error) {
+      file.close();
+      disk.remove(path);
+      throw error;
+    }
+    file.close();
+    return this.#staged(path, { size: bytes.length, sha256 });
+  }
+
+  locate(path: BlobPath): string | undefined {
+    const target = this.#pathOf(path);
+    return this.#disk.exists(target) ? target : undefined;
+  }
+
+  remove(path: BlobPath): void {
+    const target = this.#pathOf(path);
+    if (this.#disk.exists(target)) this.#disk.remove(target);
+  }
+
+  removeTable(tableId: number): void {
+    this.#removeTree([this.#dataPath, ...tableParts(tableId)].join("/"));
+  }
+
+  #staged(
+    stagedPath: string,
+    { size, sha256 }: { readonly size: number; readonly sha256: string },
+  ): StagedBlob {
+    const disk = this.#disk;
+    let current: string | undefined = stagedPath;
+    return {
+      size,
+      sha256,
+      publish: (path) => {
+        assert(current === stagedPath, "a blob is published once and not after it was discarded");
+        const directory = this.#makeDirectories(directoryParts(path));
+        const target = this.#pathOf(path);
+        assert(!disk.exists(target), "no stored name is used twice");
+        disk.rename(stagedPath, target);
+        current = target;
+        disk.syncDirectory(directory);
+      },
+      discard: () => {
+        if (current === undefined) return;
+        const path = current;
+        current = undefined;
+        disk.remove(path);
+      },
+    };
+  }
+
+  #pathOf(path: BlobPath): string {
+    assert(STORED_NAME.test(path.storedName), "a stored name is a plain name");
+    return [this.#dataPath, ...directoryParts(path), path.storedName].join("/");
+  }
+
+  /** Makes directories below the data directory; their names are durable when this returns. */
+  #makeDirectories(parts: readonly string[]): string {
+    const path = [this.#dataPath, ...parts].join("/");
+    this.#disk.makeDirectory(path);
+    let parent = this.#dataPath;
+    for (const part of parts) {
+      // Also when it was there: a process that was killed may have made it and not synced it.
+      this.#disk.syncDirectory(parent);
+      parent = `${parent}/${part}`;
+    }
+    return path;
+  }
+
+  #removeTree(path: string): void {
+    if (!this.#disk.exists(path)) return;
+    for (const { name, isDirectory } of this.#disk.list(path)) {
+      if (isDirectory) this.#removeTree(`${path}/${name}`);
+      else this.#disk.remove(`${path}/${name}`);
+    }
+    this.#disk.removeDirectory(path);
+  }
+}
+
+function tableParts(tableId: number): string[] {
+  assert(Number.isSafeInteger(tableId) && tableId > 0, "a table id is a number above 0");
+  return ["files", String(tableId)];
+}
+
+function directoryParts({ tableId, owner, sub }: BlobPath): string[] {
+  assert(Number.isSafeInteger(owner) && owner >= 0, "an owner is a number");
+  assert(SUB.test(sub), "a sub is f and its number");
+  return [...tableParts(tableId), String(owner), sub];
+}
