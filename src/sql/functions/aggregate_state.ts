@@ -1,0 +1,61 @@
+/**
+ * What an aggregate is: a state for dense group numbers, filled row by row or vector by vector.
+ */
+import type { DataType, Value, Vector } from "../../types/mod.ts";
+
+/**
+ * One aggregate under way, for all groups of a query.
+ *
+ * Groups are numbers from 0 without gaps; a group that was never added to finishes as over no rows.
+ */
+export interface AggregateState {
+  /**
+   * Adds one row: the arguments in order, NULL included, already cast to the form's argument
+   * types; none for count(*).
+   */
+  add(group: number, ...values: readonly Value[]): void;
+  /**
+   * Adds `count` rows at once. `groups` has the group of each row; undefined: all are group 0.
+   * `vector` is the one argument, undefined for count(*).
+   *
+   * @returns false, and does nothing, if there is no loop for this kind of vector.
+   */
+  addVector?(groups: Uint32Array | undefined, vector: Vector | undefined, count: number): boolean;
+  /** @throws {DatabaseError} VALUE_OUT_OF_RANGE if the result does not fit its type. */
+  finish(group: number): Value;
+}
+
+/** An aggregate for certain argument types. */
+export interface AggregateForm {
+  readonly name: string;
+  /** Types to which the arguments are cast; empty for count(*). */
+  readonly argumentTypes: readonly DataType[];
+  readonly result: DataType;
+  /**
+   * Rows must be added in the order of WITHIN GROUP, whose expression is the last argument; the
+   * arguments in parentheses come before it.
+   */
+  readonly isOrderedSet?: boolean;
+  /** More of the same argument do not change the result, so DISTINCT can be left out. */
+  readonly ignoresRepeats?: boolean;
+  create(): AggregateState;
+}
+
+/** Grows a typed array so that it has an element for `group`. */
+export function grown(array: Float64Array<ArrayBuffer>, group: number): Float64Array<ArrayBuffer> {
+  if (group < array.length) return array;
+  const larger = new Float64Array(Math.max(16, 2 * array.length, group + 1));
+  larger.set(array);
+  return larger;
+}
+
+/** The highest of the first `count` group numbers; 0 where all rows are one group. */
+export function highestGroup(groups: Uint32Array | undefined, count: number): number {
+  let highest = 0;
+  if (groups === undefined) return highest;
+  for (let row = 0; row < count; row += 1) {
+    const group = groups[row] ?? 0;
+    if (group > highest) highest = group;
+  }
+  return highest;
+}

@@ -1,0 +1,291 @@
+/**
+ * count, sum and avg.
+ *
+ * Whole numbers are summed in doubles while that is exact; when a sum would leave ±(2^53−1), it
+ * moves to a bigint beside it and the double begins anew. So every sum is exact, and only groups
+ * with huge sums meet bigint.
+ */
+import {
+  addIntervals,
+  type DataType,
+  divideInterval,
+  doubleFromDecimal,
+  finiteDouble,
+  finiteFloat,
+  fitDecimal,
+  fitInteger,
+  type Interval,
+  rescale,
+  roundedQuotient,
+  type Value,
+  type Vector,
+  type Whole,
+  wholeFromBigint,
+} from "../../types/mod.ts";
+import { type AggregateState, grown, highestGroup } from "./aggregate_state.ts";
+
+const SAFE_MAX = Number.MAX_SAFE_INTEGER;
+
+/** count(*) and count(x). */
+export class CountState implements AggregateState {
+  #counts = new Float64Array(16);
+
+  add(group: number, ...values: readonly Value[]): void {
+    if (values[0] === null) return;
+    this.#counts = grown(this.#counts, group);
+    this.#counts[group] = (this.#counts[group] ?? 0) + 1;
+  }
+
+  addVector(groups: Uint32Array | undefined, vector: Vector | undefined, count: number): boolean {
+    const nulls = nullsOf(vector);
+    if (nulls === "unknown") return false;
+    if (nulls === "all") return true;
+    this.#counts = grown(this.#counts, highestGroup(groups, count));
+    const counts = this.#counts;
+    if (groups === undefined) {
+      counts[0] = (counts[0] ?? 0) + count - (nulls === undefined ? 0 : nullCount(nulls, count));
+    } else if (nulls === undefined) {
+      for (let row = 0; row < count; row += 1) {
+        const group = groups[row] ?? 0;
+        counts[group] = (counts[group] ?? 0) + 1;
+      }
+    } else {
+      for (let row = 0; row < count; row += 1) {
+        const group = groups[row] ?? 0;
+        counts[group] = (counts[group] ?? 0) + 1 - (nulls[row] ?? 0);
+      }
+    }
+    return true;
+  }
+
+  finish(group: number): Value {
+    return this.#counts[group] ?? 0;
+  }
+}
+
+function nullsOf(vector: Vector | undefined): Uint8Array | undefined | "all" | "unknown" {
+  if (vector === undefined) return undefined;
+  if (vector.kind === "any") return "unknown";
+  if (vector.kind === "const") return vector.value === null ? "all" : undefined;
+  return vector.nulls;
+}
+
+function nullCount(nulls: Uint8Array, count: number): number {
+  let sum = 0;
+  for (let row = 0; row < count; row += 1) sum += nulls[row] ?? 0;
+  return sum;
+}
+
+/** Exact sums of whole numbers, with the number of values, for each group. */
+class WholeSums {
+  #sums = new Float64Array(16);
+  #counts = new Float64Array(16);
+  readonly #carried = new Map<number, bigint>();
+
+  add(group: number, value: Whole): void {
+    this.#grow(group);
+    this.#counts[group] = (this.#counts[group] ?? 0) + 1;
+    if (typeof value === "bigint") this.#carry(group, value);
+    else this.#addNumber(group, value);
+  }
+
+  addNumbers(
+    groups: Uint32Array | undefined,
+    values: Int32Array | Float64Array,
+    { nulls, count }: { nulls: Uint8Array | undefined; count: number },
+  ): void {
+    this.#grow(highestGroup(groups, count));
+    if (groups === undefined) {
+      this.#addToFirst(values, nulls, count);
+      return;
+    }
+    const sums = this.#sums;
+    const counts = this.#counts;
+    for (let row = 0; row < count; row += 1) {
+      if (nulls !== undefined && nulls[row] === 1) continue;
+      const group = groups[row] ?? 0;
+      const value = values[row] ?? 0;
+      const sum = (sums[group] ?? 0) + value;
+      counts[group] = (counts[group] ?? 0) + 1;
+      if (sum <= SAFE_MAX && sum >= -SAFE_MAX) sums[group] = sum;
+      else this.#addNumber(group, value);
+    }
+  }
+
+  #addToFirst(
+    values: Int32Array | Float64Array,
+    nulls: Uint8Array | undefined,
+    count: number,
+  ): void {
+    let sum = this.#sums[0] ?? 0;
+    let added = 0;
+    for (let row = 0; row < count; row += 1) {
+      if (nulls !== undefined && nulls[row] === 1) continue;
+      const value = values[row] ?? 0;
+      const next = sum + value;
+      added += 1;
+      if (next <= SAFE_MAX && next >= -SAFE_MAX) {
+        sum = next;
+      } else {
+        this.#carry(0, BigInt(sum));
+        sum = value;
+      }
+    }
+    this.#sums[0] = sum;
+    this.#counts[0] = (this.#counts[0] ?? 0) + added;
+  }
+
+  count(group: number): number {
+    return this.#counts[group] ?? 0;
+  }
+
+  sum(group: number): Whole {
+    const sum = this.#sums[group] ?? 0;
+    const carried = this.#carried.get(group);
+    return carried === undefined ? sum + 0 : wholeFromBigint(carried + BigInt(sum));
+  }
+
+  #addNumber(group: number, value: number): void {
+    const sum = this.#sums[group] ?? 0;
+    const next = sum + value;
+    if (next <= SAFE_MAX && next >= -SAFE_MAX) {
+      this.#sums[group] = next;
+    } else {
+      this.#carry(group, BigInt(sum));
+      this.#sums[group] = value;
+    }
+  }
+
+  #carry(group: number, value: bigint): void {
+    this.#carried.set(group, (this.#carried.get(group) ?? 0n) + value);
+  }
+
+  #grow(group: number): void {
+    this.#sums = grown(this.#sums, group);
+    this.#counts = grown(this.#counts, group);
+  }
+}
+
+/** Turns a group's sum and count, at least 1, into the result. */
+type WholeFinish = (sum: Whole, count: number) => Value;
+
+class WholeState implements AggregateState {
+  readonly #sums = new WholeSums();
+  readonly #finish: WholeFinish;
+
+  constructor(finish: WholeFinish) {
+    this.#finish = finish;
+  }
+
+  add(group: number, ...values: readonly Value[]): void {
+    const [value = null] = values;
+    if (value !== null) this.#sums.add(group, value as Whole);
+  }
+
+  addVector(groups: Uint32Array | undefined, vector: Vector | undefined, count: number): boolean {
+    if (vector?.kind !== "i32" && vector?.kind !== "f64") return false;
+    this.#sums.addNumbers(groups, vector.values, { nulls: vector.nulls, count });
+    return true;
+  }
+
+  finish(group: number): Value {
+    const count = this.#sums.count(group);
+    return count === 0 ? null : this.#finish(this.#sums.sum(group), count);
+  }
+}
+
+class DoubleState implements AggregateState {
+  #sums = new Float64Array(16);
+  #counts = new Float64Array(16);
+  readonly #finish: (sum: number, count: number) => number;
+
+  constructor(finish: (sum: number, count: number) => number) {
+    this.#finish = finish;
+  }
+
+  add(group: number, ...values: readonly Value[]): void {
+    const [value = null] = values;
+    if (value === null) return;
+    this.#grow(group);
+    this.#sums[group] = (this.#sums[group] ?? 0) + (value as number);
+    this.#counts[group] = (this.#counts[group] ?? 0) + 1;
+  }
+
+  addVector(groups: Uint32Array | undefined, vector: Vector | undefined, count: number): boolean {
+    if (vector?.kind !== "f64") return false;
+    this.#grow(highestGroup(groups, count));
+    const sums = this.#sums;
+    const counts = this.#counts;
+    const { values, nulls } = vector;
+    for (let row = 0; row < count; row += 1) {
+      if (nulls !== undefined && nulls[row] === 1) continue;
+      const group = groups === undefined ? 0 : (groups[row] ?? 0);
+      sums[group] = (sums[group] ?? 0) + (values[row] ?? 0);
+      counts[group] = (counts[group] ?? 0) + 1;
+    }
+    return true;
+  }
+
+  finish(group: number): Value {
+    const count = this.#counts[group] ?? 0;
+    return count === 0 ? null : this.#finish(this.#sums[group] ?? 0, count);
+  }
+
+  #grow(group: number): void {
+    this.#sums = grown(this.#sums, group);
+    this.#counts = grown(this.#counts, group);
+  }
+}
+
+class IntervalState implements AggregateState {
+  readonly #sums: Interval[] = [];
+  readonly #counts: number[] = [];
+  readonly #isAverage: boolean;
+
+  constructor({ isAverage }: { isAverage: boolean }) {
+    this.#isAverage = isAverage;
+  }
+
+  add(group: number, ...values: readonly Value[]): void {
+    const [value = null] = values;
+    if (value === null) return;
+    const sum = this.#sums[group];
+    const added = value as Interval;
+    this.#sums[group] = sum === undefined ? added : addIntervals(sum, added);
+    this.#counts[group] = (this.#counts[group] ?? 0) + 1;
+  }
+
+  finish(group: number): Value {
+    const sum = this.#sums[group];
+    if (sum === undefined) return null;
+    return this.#isAverage ? divideInterval(sum, this.#counts[group] ?? 1) : sum;
+  }
+}
+
+/** The state of sum(x), whose result has the given type. */
+export function sumState(argument: DataType, result: DataType): AggregateState {
+  if (argument.kind === "interval") return new IntervalState({ isAverage: false });
+  if (result.kind === "double") return new DoubleState((sum) => finiteDouble(sum));
+  if (result.kind === "float") return new DoubleState((sum) => finiteFloat(sum));
+  if (result.kind === "decimal") {
+    const { precision, scale } = result;
+    return new WholeState((sum) => fitDecimal(sum, precision, scale));
+  }
+  return new WholeState((sum) => fitInteger("bigint", sum));
+}
+
+/** The state of avg(x), whose result has the given type. */
+export function averageState(argument: DataType, result: DataType): AggregateState {
+  if (argument.kind === "interval") return new IntervalState({ isAverage: true });
+  if (argument.kind === "float" || argument.kind === "double") {
+    return new DoubleState((sum, count) => finiteDouble(sum / count));
+  }
+  if (argument.kind === "decimal" && result.kind === "decimal") {
+    const { precision, scale } = result;
+    const from = argument.scale;
+    return new WholeState((sum, count) =>
+      fitDecimal(roundedQuotient(rescale(sum, from, scale), count), precision, scale),
+    );
+  }
+  return new WholeState((sum, count) => doubleFromDecimal(sum, 0) / count);
+}
