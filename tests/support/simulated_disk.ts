@@ -18,6 +18,7 @@ import type { Disk, DiskEntry, DiskFile, MappedFile } from "../../src/base/disk.
 import { DiskError } from "../../src/base/errors.ts";
 import {
   type CrashOptions,
+  cloneDirectory,
   copyDirectory,
   SimulatedDirectory,
   SimulatedInode,
@@ -184,12 +185,19 @@ export class SimulatedDisk implements Disk {
 
   /** The disk as it may be found after power loss now. This one is not changed. */
   crash(options: CrashOptions): SimulatedDisk {
-    return new SimulatedDisk(copyDirectory(this.#root, options));
+    const disk = new SimulatedDisk(copyDirectory(this.#root, options));
+    disk.capacityBytes = this.capacityBytes;
+    return disk;
   }
 
-  /** The disk as a process finds it whose forerunner was killed: everything is there. */
+  /**
+   * The disk as a process finds it whose forerunner was killed: everything is there, and what was
+   * not synced can still be lost to a crash.
+   */
   restart(): SimulatedDisk {
-    return new SimulatedDisk(copyDirectory(this.#root, { keep: "all" }));
+    const disk = new SimulatedDisk(cloneDirectory(this.#root));
+    disk.capacityBytes = this.capacityBytes;
+    return disk;
   }
 
   /** Lets the syncs that wait finish, in order. */

@@ -142,6 +142,22 @@ test("a directory that was made unsynced takes its files with it when it is lost
   expect(disk.crash({ keep: "none" }).exists("/a/b/f")).toBe(true);
 });
 
+test("restart keeps everything, and what was not synced can still be lost", async () => {
+  const disk = await diskWithFile();
+  disk.open("/f", {}).write(filled(1), 0);
+  disk.makeDirectory("/a");
+  disk.rename("/f", "/a/f");
+  const restarted = disk.restart();
+  expect(sectors(restarted, "/a/f")).toBe("100");
+  expect(sectors(restarted.crash({ keep: "none" }), "/f")).toBe("000");
+  const file = restarted.open("/a/f", {});
+  await file.sync();
+  restarted.syncDirectory("/a");
+  restarted.syncDirectory("/");
+  expect(sectors(restarted.crash({ keep: "none" }), "/a/f")).toBe("100");
+  expect(disk.crash({ keep: "none" }).exists("/a")).toBe(false);
+});
+
 test("failNth fails that operation alone, and a failed write leaves the bytes it names", async () => {
   const disk = await diskWithFile();
   const file = disk.open("/f", {});

@@ -119,6 +119,16 @@ export class SimulatedInode {
     this.#base.flip(offset, mask);
   }
 
+  /** The same file, durable and not, for a disk that goes its own way. */
+  clone(): SimulatedInode {
+    const copy = new SimulatedInode();
+    copy.#live.write(this.#live.copy(), 0);
+    copy.#base.write(this.#base.copy(), 0);
+    copy.#changes = this.#changes.map((change) => ({ ...change }));
+    copy.#foldedCount = this.#foldedCount;
+    return copy;
+  }
+
   /** A file that holds what may be found after a crash, all of it durable. */
   afterCrash(options: CrashOptions): SimulatedInode {
     const copy = new SimulatedInode();
@@ -305,6 +315,18 @@ export class SimulatedDirectory {
     return copy;
   }
 
+  /** The same directory and what is below it, durable and not. */
+  clone(copies: CloneCopies): SimulatedDirectory {
+    const known = copies.nodes.get(this);
+    if (known instanceof SimulatedDirectory) return known;
+    const copy = new SimulatedDirectory();
+    copies.nodes.set(this, copy);
+    for (const [name, node] of this.#live) copy.#live.set(name, cloneNode(node, copies));
+    for (const [name, node] of this.#durable) copy.#durable.set(name, cloneNode(node, copies));
+    copy.#changes = this.#changes.map((change) => cloneChange(change, copies));
+    return copy;
+  }
+
   /** The target is durable; that the old name is gone is not, yet. */
   #leaveSource(move: Move): void {
     this.#changes = this.#changes.map((change) =>
@@ -325,6 +347,37 @@ export class SimulatedDirectory {
 interface CrashCopies {
   readonly nodes: Map<SimulatedNode, SimulatedNode>;
   readonly kept: Map<NameChange | Move, boolean>;
+}
+
+interface CloneCopies {
+  readonly nodes: Map<SimulatedNode, SimulatedNode>;
+  readonly changes: Map<NameChange | Move, NameChange | Move>;
+}
+
+function cloneNode(node: SimulatedNode, copies: CloneCopies): SimulatedNode {
+  if (node instanceof SimulatedDirectory) return node.clone(copies);
+  const copy = copies.nodes.get(node) ?? node.clone();
+  copies.nodes.set(node, copy);
+  return copy;
+}
+
+function cloneChange(change: NameChange | Move, copies: CloneCopies): NameChange | Move {
+  const known = copies.changes.get(change);
+  if (known !== undefined) return known;
+  const node = cloneNode(change.node, copies);
+  const copy =
+    change.kind === "move"
+      ? { ...change, node, from: change.from.clone(copies), to: change.to.clone(copies) }
+      : { ...change, node };
+  // The directories of a move lead back here.
+  const made = copies.changes.get(change) ?? copy;
+  copies.changes.set(change, made);
+  return made;
+}
+
+/** The tree below a directory, with what is not durable yet. */
+export function cloneDirectory(root: SimulatedDirectory): SimulatedDirectory {
+  return root.clone({ nodes: new Map(), changes: new Map() });
 }
 
 /** The tree below a directory as it may be found after a crash. */
