@@ -17,7 +17,7 @@ export interface FollowerOptions {
 }
 
 /** Opens a socket and subscribes; resolves once changes will arrive. */
-export function openFollower(options: FollowerOptions): Promise<WebSocket> {
+function openFollower(options: FollowerOptions): Promise<WebSocket> {
   const { place, topic, token, onMessage } = options;
   const opened = Promise.withResolvers<WebSocket>();
   const socket = openSocket(place, token);

@@ -24,7 +24,7 @@ export function tableOf(lines: readonly Line[]): string {
 }
 
 /** How many times better than a peer: above 1 is better, for rates and times alike. */
-export function ratioTo({ values, isRate }: Line, peer: string): number | undefined {
+function ratioTo({ values, isRate }: Line, peer: string): number | undefined {
   const ours = values[OURS];
   const theirs = values[peer];
   if (ours === undefined || theirs === undefined || ours === 0 || theirs === 0) return undefined;
