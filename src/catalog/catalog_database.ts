@@ -15,7 +15,7 @@ import { Definitions } from "./definitions.ts";
 import type { FileEntry, NamespaceEntry, TableEntry, UserEntry } from "./entries.ts";
 import { ManifestDatabase } from "./manifest.ts";
 import { DEFAULT_NAMESPACE } from "./names.ts";
-import { allSealed, putSealed, removeSealed, type SealedRow, unseal } from "./records.ts";
+import { allSealed, oneSealed, putSealed, removeSealed } from "./records.ts";
 import { Revocations } from "./revocations.ts";
 import { SqliteFile } from "./sqlite_file.ts";
 
@@ -176,12 +176,7 @@ export class CatalogDatabase implements Catalog {
   }
 
   file(fileId: string): FileEntry | undefined {
-    const [row] = this.#file.rows<SealedRow>(
-      "SELECT body, checksum FROM files WHERE file_id = ?1",
-      fileId,
-    );
-    if (row === undefined) return undefined;
-    return unseal("files", row, this.#file.path) as FileEntry;
+    return oneSealed(this.#file, "files", fileId) as FileEntry | undefined;
   }
 
   files(): readonly FileEntry[] {

@@ -10,6 +10,7 @@ import type { SqliteFile } from "./sqlite_file.ts";
 export type CounterName =
   | "catalog_version"
   | "next_table_id"
+  | "next_definition_id"
   | "next_segment_id"
   | "next_owner"
   | "next_account_id"
@@ -48,6 +49,7 @@ export class Counters {
 const FIRST_VALUES: Readonly<Record<CounterName, number>> = {
   catalog_version: 0,
   next_table_id: 1,
+  next_definition_id: 1,
   next_segment_id: 1,
   // 0 owns the rows of SHARED tables.
   next_owner: 1,

@@ -18,9 +18,6 @@ import {
   jsonFromValue,
   putSealed,
   removeSealed,
-  type SealedRow,
-  seal,
-  unseal,
   type ValueJson,
   valueFromJson,
 } from "./records.ts";
@@ -31,10 +28,12 @@ export class Definitions {
   readonly #counters: Counters;
   readonly #namespaces = new Map<string, NamespaceEntry>();
   readonly #byId = new Map<number, TableEntry>();
+  /** The definition in force of each table. */
+  readonly #records = new Map<number, DefinitionRecord>();
   /** By namespace, then by name. */
   readonly #byName = new Map<string, Map<string, TableEntry>>();
   /** One entry for each schema version, ascending; of tables that exist. */
-  readonly #versions = new Map<number, TableEntry[]>();
+  readonly #versions = new Map<number, readonly TableEntry[]>();
   #sorted: readonly TableEntry[] | undefined;
   #sortedNamespaces: readonly NamespaceEntry[] | undefined;
   #nextTableId: number;
@@ -46,13 +45,12 @@ export class Definitions {
     for (const entry of allSealed<NamespaceEntry>(file, "namespaces")) {
       this.#namespaces.set(entry.name, entry);
     }
-    const rows = file.rows<SealedRow>(
-      `SELECT body, checksum FROM table_definitions WHERE table_id IN
-         (SELECT table_id FROM table_definitions WHERE to_seq IS NULL)
-       ORDER BY definition_id`,
+    const records = allSealed<DefinitionRecord>(file, "table_definitions");
+    const current = new Set(
+      records.filter(({ toSeq }) => toSeq === undefined).map(({ table }) => table.tableId),
     );
-    for (const row of rows) {
-      this.#remember(tableFromJson(unseal("table_definitions", row, file.path) as TableJson));
+    for (const record of records) {
+      if (current.has(record.table.tableId)) this.#remember(record);
     }
   }
 
@@ -130,13 +128,14 @@ export class Definitions {
     assert(!this.#byId.has(entry.tableId), "a table id is used once");
     this.#namespaceOrThrow(entry.namespace, `create table ${entry.name} in`);
     this.#refuseTaken(entry, "create");
+    const record = this.#newRecord(entry, seq);
     this.#change(() => {
       this.#counters.store("next_table_id", entry.tableId + 1);
-      this.#insertDefinition(entry, seq);
+      this.#put(record);
     }, seq);
     this.#counters.raise("next_table_id", entry.tableId + 1);
     this.#nextTableId = Math.max(this.#nextTableId, entry.tableId + 1);
-    this.#remember(entry);
+    this.#remember(record);
   }
 
   changeTable(entry: TableEntry, seq: Seq): void {
@@ -145,18 +144,19 @@ export class Definitions {
     if (before.name !== entry.name || before.namespace !== entry.namespace) {
       this.#refuseTaken(entry, "rename");
     }
+    const record = this.#newRecord(entry, seq);
     this.#change(() => {
       this.#endDefinition(entry.tableId, seq);
-      this.#insertDefinition(entry, seq);
+      this.#put(record);
     }, seq);
-    this.#byName.get(before.namespace)?.delete(before.name);
-    this.#remember(entry);
+    this.#remember(record);
   }
 
   dropTable(tableId: number, seq: Seq): void {
     const entry = defined(this.#byId.get(tableId), "a table that is dropped exists");
     this.#change(() => this.#endDefinition(tableId, seq), seq);
     this.#byId.delete(tableId);
+    this.#records.delete(tableId);
     this.#versions.delete(tableId);
     this.#byName.get(entry.namespace)?.delete(entry.name);
     this.#sorted = undefined;
@@ -180,27 +180,26 @@ export class Definitions {
     this.#counters.raise("highest_seq", seq);
   }
 
-  #insertDefinition(entry: TableEntry, seq: Seq): void {
-    const { body, checksum } = seal("table_definitions", jsonFromTable(entry));
-    this.#file.run(
-      `INSERT INTO table_definitions (table_id, from_seq, body, checksum) VALUES (?1, ?2, ?3, ?4)`,
-      entry.tableId,
-      seq,
-      body,
-      checksum,
-    );
+  #newRecord(entry: TableEntry, seq: Seq): DefinitionRecord {
+    const definitionId = this.#counters.get("next_definition_id");
+    return { definitionId, fromSeq: seq, table: jsonFromTable(entry) };
+  }
+
+  #put(record: DefinitionRecord): void {
+    this.#counters.store("next_definition_id", record.definitionId + 1);
+    putSealed(this.#file, "table_definitions", { key: record.definitionId, value: record });
   }
 
   #endDefinition(tableId: number, seq: Seq): void {
-    this.#file.run(
-      "UPDATE table_definitions SET to_seq = ?2 WHERE table_id = ?1 AND to_seq IS NULL",
-      tableId,
-      seq,
-    );
+    const record = defined(this.#records.get(tableId), "a table has a definition in force");
+    this.#put({ ...record, toSeq: seq });
   }
 
-  /** Takes the newest definition of a table into memory. */
-  #remember(entry: TableEntry): void {
+  /** Takes a definition of a table that is newer than all before it into memory. */
+  #remember(record: DefinitionRecord): void {
+    const entry = tableFromJson(record.table);
+    this.#counters.raise("next_definition_id", record.definitionId + 1);
+    this.#records.set(entry.tableId, record);
     const before = this.#byId.get(entry.tableId);
     if (before !== undefined) this.#byName.get(before.namespace)?.delete(before.name);
     this.#byId.set(entry.tableId, entry);
@@ -209,8 +208,9 @@ export class Definitions {
     this.#byName.set(entry.namespace, names);
     const versions = this.#versions.get(entry.tableId) ?? [];
     // A change of options keeps the schema version: the newest definition stands for it.
-    if (versions.at(-1)?.schemaVersion === entry.schemaVersion) versions.pop();
-    this.#versions.set(entry.tableId, [...versions, entry]);
+    const earlier =
+      versions.at(-1)?.schemaVersion === entry.schemaVersion ? versions.slice(0, -1) : versions;
+    this.#versions.set(entry.tableId, [...earlier, entry]);
     this.#sorted = undefined;
   }
 
@@ -230,6 +230,16 @@ export class Definitions {
       `Cannot ${action} namespace ${name}: it does not exist`,
     );
   }
+}
+
+/** One definition of a table, and the seqs between which it held. */
+interface DefinitionRecord {
+  readonly definitionId: number;
+  /** Inclusive. */
+  readonly fromSeq: number;
+  /** Exclusive; absent for the definition in force. */
+  readonly toSeq?: number;
+  readonly table: TableJson;
 }
 
 interface TableJson extends Omit<TableEntry, "columns"> {

@@ -1,8 +1,8 @@
 /**
  * The catalog database's format, version by version.
  *
- * A table is a key and a sealed body (see `records.ts`); SQL columns beside the body exist only
- * where a transaction must find rows by them. A released step never changes again; a change of
+ * Every table is a key and a sealed body (see `records.ts`), and nothing else: what SQLite knows
+ * about a row beside that would be under no checksum. A released step never changes again; a change of
  * format is a further step.
  *
  * Steps run in rollback-journal mode, so that the version in the first page of the file itself is
@@ -21,26 +21,21 @@ export const MIGRATIONS: readonly string[] = [
     STRICT, WITHOUT ROWID;
   CREATE TABLE namespaces (name TEXT PRIMARY KEY, body TEXT NOT NULL, checksum INTEGER NOT NULL)
     STRICT, WITHOUT ROWID;
-  -- One row for each definition a table ever had; to_seq is NULL for the one in force.
-  CREATE TABLE table_definitions (
-    definition_id INTEGER PRIMARY KEY AUTOINCREMENT, table_id INTEGER NOT NULL,
-    from_seq INTEGER NOT NULL, to_seq INTEGER, body TEXT NOT NULL, checksum INTEGER NOT NULL)
+  -- One row for each definition that a table ever had.
+  CREATE TABLE table_definitions (definition_id INTEGER PRIMARY KEY, body TEXT NOT NULL, checksum INTEGER NOT NULL)
     STRICT;
-  CREATE INDEX table_definitions_by_table ON table_definitions (table_id, definition_id);
-  CREATE TABLE accounts (
-    account_id INTEGER PRIMARY KEY, body TEXT NOT NULL, checksum INTEGER NOT NULL) STRICT;
+  CREATE TABLE accounts (account_id INTEGER PRIMARY KEY, body TEXT NOT NULL, checksum INTEGER NOT NULL)
+    STRICT;
   CREATE TABLE owners (owner INTEGER PRIMARY KEY, body TEXT NOT NULL, checksum INTEGER NOT NULL)
     STRICT;
-  CREATE TABLE revocations (
-    id TEXT PRIMARY KEY, revoked_at_ms REAL NOT NULL, expires_at_ms REAL NOT NULL)
+  CREATE TABLE revocations (id TEXT PRIMARY KEY, body TEXT NOT NULL, checksum INTEGER NOT NULL)
     STRICT, WITHOUT ROWID;
-  CREATE INDEX revocations_by_expiry ON revocations (expires_at_ms);
   CREATE TABLE files (file_id TEXT PRIMARY KEY, body TEXT NOT NULL, checksum INTEGER NOT NULL)
     STRICT, WITHOUT ROWID;
-  CREATE TABLE segments (segment_id INTEGER PRIMARY KEY, body TEXT NOT NULL,
-    checksum INTEGER NOT NULL) STRICT;
-  CREATE TABLE table_states (table_id INTEGER PRIMARY KEY, body TEXT NOT NULL,
-    checksum INTEGER NOT NULL) STRICT;
+  CREATE TABLE segments (segment_id INTEGER PRIMARY KEY, body TEXT NOT NULL, checksum INTEGER NOT NULL)
+    STRICT;
+  CREATE TABLE table_states (table_id INTEGER PRIMARY KEY, body TEXT NOT NULL, checksum INTEGER NOT NULL)
+    STRICT;
   `,
 ];
 

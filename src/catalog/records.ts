@@ -1,79 +1,69 @@
 /**
- * How one thing of the catalog lies in a SQLite row: its JSON, and a checksum over table name and
- * JSON.
+ * How one thing of the catalog lies in a SQLite row: its key, its JSON, and a checksum over the
+ * name of the table and both.
  *
  * SQLite has no checksum over its pages. `quick_check` finds broken structure; a flipped byte
  * inside a row is found here, when the row is read at start.
  */
+import { crc32 } from "../base/checksum.ts";
 import { CorruptionError } from "../base/errors.ts";
 import type { Value } from "../types/mod.ts";
 import type { SqliteFile } from "./sqlite_file.ts";
 
-/** Tables whose rows are sealed, with their key column. */
-export type SealedTable =
-  | "counters"
-  | "settings"
-  | "namespaces"
-  | "table_definitions"
-  | "accounts"
-  | "owners"
-  | "files"
-  | "segments"
-  | "table_states";
+/** Tables of sealed rows, each with its key column. */
+const KEY_COLUMNS = {
+  counters: "name",
+  settings: "name",
+  namespaces: "name",
+  table_definitions: "definition_id",
+  accounts: "account_id",
+  owners: "owner",
+  revocations: "id",
+  files: "file_id",
+  segments: "segment_id",
+  table_states: "table_id",
+} as const;
 
-export interface SealedRow {
-  readonly body: string;
-  readonly checksum: number;
-}
+export type SealedTable = keyof typeof KEY_COLUMNS;
 
-/** Makes the two columns of a row. `value` must survive JSON. */
-export function seal(table: SealedTable, value: unknown): SealedRow {
-  const body = JSON.stringify(value);
-  return { body, checksum: checksumOf(table, body) };
-}
-
-/** Reads what {@linkcode seal} made. @throws {CorruptionError} If the row is damaged. */
-export function unseal(table: SealedTable, row: SealedRow, path: string): unknown {
-  if (checksumOf(table, row.body) !== row.checksum) {
-    throw new CorruptionError(path, 0, `a row of ${table} does not match its checksum`);
-  }
-  return JSON.parse(row.body);
-}
-
-/** Inserts or replaces one sealed row by its key. */
+/** Inserts or replaces one row by its key. `value` must survive JSON. */
 export function putSealed(
   file: SqliteFile,
-  table: Exclude<SealedTable, "table_definitions">,
+  table: SealedTable,
   entry: { key: string | number; value: unknown },
 ): void {
-  const { body, checksum } = seal(table, entry.value);
+  const body = JSON.stringify(entry.value);
   file.run(
     `INSERT OR REPLACE INTO ${table} (${KEY_COLUMNS[table]}, body, checksum) VALUES (?1, ?2, ?3)`,
     entry.key,
     body,
-    checksum,
+    checksumOf(table, entry.key, body),
   );
 }
 
-/** Removes one sealed row by its key. */
-export function removeSealed(
-  file: SqliteFile,
-  table: "namespaces" | "files" | "segments" | "table_states",
-  key: string | number,
-): void {
+/** Removes one row by its key. */
+export function removeSealed(file: SqliteFile, table: SealedTable, key: string | number): void {
   file.run(`DELETE FROM ${table} WHERE ${KEY_COLUMNS[table]} = ?1`, key);
 }
 
-/** Every row of a sealed table, in key order. @throws {CorruptionError} */
-export function allSealed<T>(
-  file: SqliteFile,
-  table: Exclude<SealedTable, "table_definitions">,
-): T[] {
+/** Every row of a table, in key order. @throws {CorruptionError} If one is damaged. */
+export function allSealed<T>(file: SqliteFile, table: SealedTable): T[] {
+  const key = KEY_COLUMNS[table];
   const rows = file.rows<SealedRow>(
-    `SELECT body, checksum FROM ${table} ORDER BY ${KEY_COLUMNS[table]}`,
+    `SELECT ${key} AS key, body, checksum FROM ${table} ORDER BY ${key}`,
   );
-  // Where the checksum held, the value is what `seal` was given.
-  return rows.map((row) => unseal(table, row, file.path) as T);
+  // Where the checksum held, the value is what `putSealed` was given.
+  return rows.map((row) => unsealed(table, row, file.path) as T);
+}
+
+/** The row of a key, or undefined. @throws {CorruptionError} If it is damaged. */
+export function oneSealed(file: SqliteFile, table: SealedTable, key: string | number): unknown {
+  const column = KEY_COLUMNS[table];
+  const [row] = file.rows<SealedRow>(
+    `SELECT ${column} AS key, body, checksum FROM ${table} WHERE ${column} = ?1`,
+    key,
+  );
+  return row === undefined ? undefined : unsealed(table, row, file.path);
 }
 
 /** A SQL value as JSON: one tagged object for each form that JSON lacks. */
@@ -107,17 +97,17 @@ export function valueFromJson(json: ValueJson): Value {
   return { months, days, micros };
 }
 
-const KEY_COLUMNS: Readonly<Record<Exclude<SealedTable, "table_definitions">, string>> = {
-  counters: "name",
-  settings: "name",
-  namespaces: "name",
-  accounts: "account_id",
-  owners: "owner",
-  files: "file_id",
-  segments: "segment_id",
-  table_states: "table_id",
-};
+interface SealedRow {
+  readonly key: string | number;
+  readonly body: string;
+  readonly checksum: number;
+}
 
-function checksumOf(table: SealedTable, body: string): number {
-  return Bun.hash.crc32(`${table} ${body}`);
+function unsealed(table: SealedTable, row: SealedRow, path: string): unknown {
+  if (checksumOf(table, row.key, row.body) === row.checksum) return JSON.parse(row.body);
+  throw new CorruptionError(path, 0, `row ${row.key} of ${table} does not match its checksum`);
+}
+
+function checksumOf(table: SealedTable, key: string | number, body: string): number {
+  return crc32(new TextEncoder().encode(`${table} ${JSON.stringify(key)} ${body}`));
 }

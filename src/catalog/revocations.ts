@@ -2,54 +2,63 @@
  * Token and session ids that are no longer good.
  *
  * An entry is kept until nothing that it forbids could still be alive, and a day longer, since the
- * clock that decides may jump.
+ * clock that decides may jump. The old ones go a few at a time, with the new ones that come.
  */
 import type { Clock } from "../base/clock.ts";
+import { allSealed, putSealed, removeSealed } from "./records.ts";
 import type { SqliteFile } from "./sqlite_file.ts";
 
-const PURGE_AFTER_MS = 24 * 3_600_000;
+interface Revocation {
+  readonly id: string;
+  readonly revokedAtMs: number;
+  readonly expiresAtMs: number;
+}
+
+const KEPT_MS = 24 * 3_600_000;
+
+/** Entries looked at with each new one; more than one, so that the old ones cannot pile up. */
+const LOOKED_AT_COUNT = 16;
 
 export class Revocations {
   readonly #file: SqliteFile;
   readonly #clock: Clock;
-  readonly #revokedAtMs = new Map<string, number>();
+  /** The one that was not looked at for longest comes first. */
+  readonly #entries = new Map<string, Revocation>();
 
   constructor(file: SqliteFile, clock: Clock) {
     this.#file = file;
     this.#clock = clock;
-    const rows = file.rows<{ id: string; revoked_at_ms: number }>(
-      "SELECT id, revoked_at_ms FROM revocations WHERE expires_at_ms >= ?1",
-      clock.nowMs() - PURGE_AFTER_MS,
-    );
-    for (const { id, revoked_at_ms } of rows) this.#revokedAtMs.set(id, revoked_at_ms);
+    for (const entry of allSealed<Revocation>(file, "revocations")) {
+      if (!this.#isOver(entry)) this.#entries.set(entry.id, entry);
+    }
   }
 
   /** When an id was first revoked, or undefined when it was not. */
   revokedAtMs(id: string): number | undefined {
-    return this.#revokedAtMs.get(id);
+    return this.#entries.get(id)?.revokedAtMs;
   }
 
   revoke(id: string, expiresAtMs: number): void {
-    const nowMs = this.#clock.nowMs();
-    const expired = this.#file.rows<{ id: string }>(
-      "SELECT id FROM revocations WHERE expires_at_ms < ?1 LIMIT 100",
-      nowMs - PURGE_AFTER_MS,
-    );
+    const before = this.#entries.get(id);
+    const entry = {
+      id,
+      revokedAtMs: before?.revokedAtMs ?? this.#clock.nowMs(),
+      expiresAtMs: Math.max(expiresAtMs, before?.expiresAtMs ?? 0),
+    };
+    const oldest = this.#entries.values().take(LOOKED_AT_COUNT).toArray();
+    const over = oldest.filter((other) => other.id !== id && this.#isOver(other));
     this.#file.transaction(() => {
-      this.#file.run(
-        `INSERT INTO revocations (id, revoked_at_ms, expires_at_ms) VALUES (?1, ?2, ?3)
-         ON CONFLICT (id) DO UPDATE SET expires_at_ms = max(expires_at_ms, excluded.expires_at_ms)`,
-        id,
-        nowMs,
-        expiresAtMs,
-      );
-      for (const entry of expired) {
-        if (entry.id !== id) this.#file.run("DELETE FROM revocations WHERE id = ?1", entry.id);
-      }
+      putSealed(this.#file, "revocations", { key: id, value: entry });
+      for (const other of over) removeSealed(this.#file, "revocations", other.id);
     });
-    for (const entry of expired) {
-      if (entry.id !== id) this.#revokedAtMs.delete(entry.id);
+    for (const other of oldest) this.#entries.delete(other.id);
+    for (const other of oldest) {
+      if (!over.includes(other)) this.#entries.set(other.id, other);
     }
-    if (!this.#revokedAtMs.has(id)) this.#revokedAtMs.set(id, nowMs);
+    this.#entries.set(id, entry);
+  }
+
+  #isOver({ expiresAtMs }: Revocation): boolean {
+    return expiresAtMs < this.#clock.nowMs() - KEPT_MS;
   }
 }

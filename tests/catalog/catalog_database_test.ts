@@ -1,0 +1,327 @@
+/**
+ * Goal: what a catalog call returned from is there for ever, and nothing else is.
+ * Method: real SQLite files; a kill is a copy of the files while the catalog is open.
+ */
+import { expect, test } from "bun:test";
+import { DatabaseError } from "../../src/base/errors.ts";
+import type { FileEntry, TableEntry } from "../../src/catalog/mod.ts";
+import { decimalType, TIMESTAMP } from "../../src/types/mod.ts";
+import { ManualClock } from "../support/manual_clock.ts";
+import { freshPath, killedCopy, openCatalog, seqOf, tableEntry } from "./catalog_fixture.ts";
+
+function conditionOf(action: () => unknown): string | undefined {
+  try {
+    action();
+  } catch (error) {
+    if (error instanceof DatabaseError) return error.condition;
+    throw error;
+  }
+  return undefined;
+}
+
+const FILE: FileEntry = {
+  fileId: "f1",
+  tableId: 1,
+  owner: 2,
+  columnId: 3,
+  keyJson: "[1]",
+  sub: "ab",
+  storedName: "x.png",
+  name: "photo.png",
+  mime: "image/png",
+  size: 12,
+  sha256: "00",
+  createdAtMs: 5,
+};
+
+test("CatalogDatabase begins with root, the default namespace and no tables", () => {
+  const catalog = openCatalog(freshPath());
+
+  expect(catalog.users().map(({ userId, role }) => [userId, role])).toEqual([["root", "system"]]);
+  expect(catalog.user("root")?.passwordHash).toBeUndefined();
+  expect(catalog.namespaces().map(({ name }) => name)).toEqual(["default"]);
+  expect(catalog.tables()).toEqual([]);
+  catalog.close();
+});
+
+test("CatalogDatabase holds after every single change what it held in memory: kill in between", () => {
+  const clock = new ManualClock();
+  const path = freshPath();
+  const catalog = openCatalog(path, clock);
+  const steps: readonly (() => void)[] = [
+    () => catalog.createNamespace({ name: "app", owner: "root", options: {}, createdAtMs: 1 }),
+    () => catalog.createTable(tableEntry({ namespace: "app" }), seqOf(10)),
+    () => catalog.changeTable(tableEntry({ namespace: "app", schemaVersion: 2 }), seqOf(11)),
+    () => catalog.createTable(tableEntry({ tableId: catalog.nextTableId(), name: "b" }), seqOf(12)),
+    () => catalog.createUser({ userId: "ada", role: "dba", authType: "password" }),
+    () => catalog.changeUser("ada", { passwordHash: "h", email: "a@b.c" }),
+    () => expect(catalog.ownerNumber("ext-1", { create: true })).toBeNumber(),
+    () => catalog.revoke("session", clock.nowMs() + 1000),
+    () => catalog.addFiles([FILE, { ...FILE, fileId: "f2" }]),
+    () => catalog.removeFiles(["f1"]),
+    () => catalog.changeNamespace({ name: "app", owner: "ada", options: { a: 1 }, createdAtMs: 1 }),
+    () => catalog.changeSetting("node_bits", "2"),
+    () => catalog.dropTable(1, seqOf(13)),
+    () => catalog.dropNamespace("app"),
+    () => catalog.dropUser("ada"),
+    () =>
+      catalog.setUp({
+        rootPasswordHash: "r",
+        dba: { userId: "eve", role: "dba", authType: "password", passwordHash: "p" },
+      }),
+  ];
+
+  for (const [index, step] of steps.entries()) {
+    step();
+    clock.advance(7);
+    const again = openCatalog(killedCopy(path), clock);
+    for (const view of [again, catalog]) expect(view.user("root")).toBeDefined();
+    expect(again.namespaces(), `step ${index}`).toEqual(catalog.namespaces());
+    expect(again.tables(), `step ${index}`).toEqual(catalog.tables());
+    expect(again.tableVersions(1), `step ${index}`).toEqual(catalog.tableVersions(1));
+    expect(again.users(), `step ${index}`).toEqual(catalog.users());
+    expect(again.files(), `step ${index}`).toEqual(catalog.files());
+    expect(again.version, `step ${index}`).toBe(catalog.version);
+    expect(again.revokedAtMs("session"), `step ${index}`).toBe(catalog.revokedAtMs("session"));
+    expect(again.setting("node_bits"), `step ${index}`).toBe(catalog.setting("node_bits"));
+    for (const userId of ["root", "ada", "ext-1", "eve"]) {
+      expect(again.ownerNumber(userId), `step ${index}`).toBe(catalog.ownerNumber(userId));
+      expect(again.wasDropped(userId), `step ${index}`).toBe(catalog.wasDropped(userId));
+    }
+    expect(again.manifest.highestSeq(), `step ${index}`).toBe(catalog.manifest.highestSeq());
+    again.close();
+  }
+  catalog.close();
+});
+
+test("CatalogDatabase.version rises with every change of a definition and with nothing else", () => {
+  const catalog = openCatalog(freshPath());
+  const versions = [catalog.version];
+  const note = (action: () => unknown): void => {
+    action();
+    versions.push(catalog.version);
+  };
+
+  note(() => catalog.createNamespace({ name: "n", owner: undefined, options: {}, createdAtMs: 1 }));
+  note(() => catalog.createTable(tableEntry(), seqOf(1)));
+  note(() => catalog.changeTable(tableEntry({ options: { flushPolicy: "rows:5" } }), seqOf(2)));
+  note(() => catalog.dropTable(1, seqOf(3)));
+  note(() => catalog.dropNamespace("n"));
+  const first = versions[0] ?? 0;
+  expect(versions).toEqual([0, 1, 2, 3, 4, 5].map((step) => first + step));
+
+  catalog.createUser({ userId: "u", role: "user", authType: "internal" });
+  expect(conditionOf(() => catalog.dropNamespace("none"))).toBe("NAMESPACE_NOT_FOUND");
+  expect(catalog.version).toBe(first + 5);
+  catalog.close();
+});
+
+test("CatalogDatabase keeps every form of a value that a column can be missing", () => {
+  const path = freshPath();
+  const catalog = openCatalog(path);
+  const missing = [
+    null,
+    true,
+    1.5,
+    -7,
+    123_456_789_012_345_678n,
+    "täxt",
+    new Uint8Array([0, 255]),
+    new Float32Array([1.5, -2]),
+    { months: 1, days: -2, micros: 3 },
+    [1, null, "x"],
+  ];
+  const columns = missing.map((value, index) => ({
+    columnId: index + 1,
+    name: `c${index}`,
+    type: index === 0 ? decimalType(10, 2) : TIMESTAMP,
+    notNull: false,
+    generatedAlways: false,
+    missing: value,
+  }));
+  catalog.createTable(tableEntry({ columns }), seqOf(1));
+  const again = openCatalog(killedCopy(path));
+
+  expect(again.tableById(1)?.columns).toEqual(columns);
+  expect(again.tableById(1)?.columns[6]?.missing).toBeInstanceOf(Uint8Array);
+  again.close();
+  catalog.close();
+});
+
+test("CatalogDatabase.tableVersions has one entry for each schema version, options of the newest", () => {
+  const catalog = openCatalog(freshPath());
+  const second: TableEntry = tableEntry({ schemaVersion: 2, name: "renamed" });
+  const third: TableEntry = { ...second, options: { flushPolicy: "rows:9" } };
+
+  catalog.createTable(tableEntry(), seqOf(1));
+  catalog.changeTable(second, seqOf(2));
+  catalog.changeTable(third, seqOf(3));
+
+  expect(catalog.tableVersions(1)).toEqual([tableEntry(), third]);
+  expect(catalog.table("default", "notes")).toBeUndefined();
+  expect(catalog.table("default", "renamed")).toEqual(third);
+  catalog.dropTable(1, seqOf(4));
+  expect(catalog.tableVersions(1)).toEqual([]);
+  expect(catalog.table("default", "renamed")).toBeUndefined();
+  catalog.close();
+});
+
+test("CatalogDatabase.nextTableId never gives an id that a table had, dropped ones included", () => {
+  const path = freshPath();
+  const first = openCatalog(path);
+  const tableId = first.nextTableId();
+  first.createTable(tableEntry({ tableId }), seqOf(1));
+  first.dropTable(tableId, seqOf(2));
+  first.close();
+  const again = openCatalog(path);
+
+  expect(again.nextTableId()).toBeGreaterThan(tableId);
+  again.close();
+});
+
+test("CatalogDatabase refuses what is taken, missing or in use", () => {
+  const catalog = openCatalog(freshPath());
+  const namespace = { name: "app", owner: undefined, options: {}, createdAtMs: 1 };
+  catalog.createNamespace(namespace);
+  catalog.createTable(tableEntry({ namespace: "app" }), seqOf(1));
+  catalog.createTable(tableEntry({ tableId: 2, namespace: "app", name: "other" }), seqOf(2));
+
+  expect(conditionOf(() => catalog.createNamespace(namespace))).toBe("ALREADY_EXISTS");
+  expect(conditionOf(() => catalog.dropNamespace("app"))).toBe("DEPENDENT_OBJECTS");
+  expect(conditionOf(() => catalog.changeNamespace({ ...namespace, name: "x" }))).toBe(
+    "NAMESPACE_NOT_FOUND",
+  );
+  const taken = tableEntry({ tableId: 9, namespace: "app" });
+  expect(conditionOf(() => catalog.createTable(taken, seqOf(3)))).toBe("ALREADY_EXISTS");
+  const renamed = tableEntry({ tableId: 2, namespace: "app", name: "notes" });
+  expect(conditionOf(() => catalog.changeTable(renamed, seqOf(3)))).toBe("ALREADY_EXISTS");
+  const lost = tableEntry({ tableId: 9, namespace: "none" });
+  expect(conditionOf(() => catalog.createTable(lost, seqOf(3)))).toBe("NAMESPACE_NOT_FOUND");
+  expect(conditionOf(() => catalog.changeUser("x", {}))).toBe("USER_NOT_FOUND");
+  expect(conditionOf(() => catalog.dropUser("x"))).toBe("USER_NOT_FOUND");
+  const root = { userId: "root", role: "user", authType: "password" } as const;
+  expect(conditionOf(() => catalog.createUser(root))).toBe("ALREADY_EXISTS");
+  expect(catalog.tables().map(({ name }) => name)).toEqual(["notes", "other"]);
+  catalog.close();
+});
+
+test("CatalogDatabase.ownerNumber: a name used again after DROP USER gets a new number", () => {
+  const path = freshPath();
+  const catalog = openCatalog(path);
+  const user = { userId: "sam", role: "user", authType: "internal" } as const;
+  catalog.createUser(user);
+  const first = catalog.ownerNumber("sam");
+  catalog.dropUser("sam");
+
+  expect(first).toBeNumber();
+  expect(catalog.ownerNumber("sam")).toBeUndefined();
+  expect(catalog.wasDropped("sam")).toBeTrue();
+  catalog.close();
+  const again = openCatalog(path);
+  again.createUser(user);
+  expect(again.ownerNumber("sam")).not.toBe(first ?? 0);
+  expect(again.ownerNumber("sam")).toBeGreaterThan(0);
+  expect(again.ownerName(first ?? 0)).toBe("sam");
+  expect(again.wasDropped("sam")).toBeFalse();
+  again.close();
+});
+
+test("CatalogDatabase.ownerNumber: an id that wrote before it had an account keeps its rows", () => {
+  const catalog = openCatalog(freshPath());
+
+  expect(catalog.ownerNumber("ext")).toBeUndefined();
+  const owner = catalog.ownerNumber("ext", { create: true });
+  catalog.createUser({ userId: "ext", role: "user", authType: "internal" });
+  expect(catalog.ownerNumber("ext")).toBe(owner ?? -1);
+  expect(catalog.ownerNumber("ext", { create: true })).toBe(owner ?? -1);
+  catalog.close();
+});
+
+test("CatalogDatabase.changeUser ends all tokens on a new password or role, and only then", () => {
+  const catalog = openCatalog(freshPath());
+  catalog.createUser({ userId: "u", role: "user", authType: "password", passwordHash: "1" });
+  const first = catalog.user("u")?.tokenVersion ?? 0;
+  const versionAfter = (change: Parameters<typeof catalog.changeUser>[1]): number =>
+    catalog.changeUser("u", change).tokenVersion - first;
+
+  expect(versionAfter({ lastLoginAtMs: 5 })).toBe(0);
+  expect(versionAfter({ email: "x@y.z" })).toBe(0);
+  expect(versionAfter({ role: "user" })).toBe(0);
+  expect(versionAfter({ passwordHash: "2" })).toBe(1);
+  expect(versionAfter({ role: "dba" })).toBe(2);
+  expect(versionAfter({ tokenVersion: first + 3 })).toBe(3);
+  catalog.close();
+});
+
+test("CatalogDatabase.createUser: a token version of a dropped account is not used again", () => {
+  const path = freshPath();
+  const catalog = openCatalog(path);
+  const user = { userId: "u", role: "user", authType: "internal" } as const;
+  const versions: number[] = [];
+  for (let round = 0; round < 3; round += 1) {
+    versions.push(catalog.createUser(user).tokenVersion);
+    versions.push(catalog.changeUser("u", { passwordHash: `${round}` }).tokenVersion);
+    catalog.dropUser("u");
+  }
+  catalog.close();
+  const again = openCatalog(path);
+  versions.push(again.createUser(user).tokenVersion);
+
+  expect(versions).toEqual([...new Set(versions)].toSorted((left, right) => left - right));
+  expect(again.users().filter(({ userId }) => userId === "u")).toHaveLength(4);
+  again.close();
+});
+
+test("CatalogDatabase.setUp changes root and makes the DBA together or not at all", () => {
+  const catalog = openCatalog(freshPath());
+  const users = {
+    rootPasswordHash: "r",
+    dba: { userId: "ada", role: "dba", authType: "password", passwordHash: "p" },
+  } as const;
+  catalog.createUser({ userId: "ada", role: "user", authType: "internal" });
+
+  expect(conditionOf(() => catalog.setUp(users))).toBe("ALREADY_EXISTS");
+  expect(catalog.user("root")?.passwordHash).toBeUndefined();
+  catalog.dropUser("ada");
+  catalog.setUp(users);
+  expect(catalog.user("root")?.passwordHash).toBe("r");
+  expect(catalog.user("ada")?.role).toBe("dba");
+  catalog.close();
+});
+
+test("CatalogDatabase.revoke is remembered for a day beyond its end, then forgotten", () => {
+  const clock = new ManualClock();
+  const path = freshPath();
+  const catalog = openCatalog(path, clock);
+  const dayMs = 24 * 3_600_000;
+  catalog.revoke("a", clock.nowMs() + 1000);
+  clock.advance(1000 + dayMs);
+  catalog.revoke("b", clock.nowMs() + 1000);
+
+  expect(catalog.isRevoked("a")).toBeTrue();
+  clock.advance(1);
+  catalog.revoke("b", clock.nowMs() + 5000);
+  expect(catalog.isRevoked("a")).toBeFalse();
+  expect(catalog.isRevoked("b")).toBeTrue();
+  catalog.close();
+  clock.advance(2 * dayMs);
+  const again = openCatalog(path, clock);
+  expect(again.isRevoked("b")).toBeFalse();
+  again.close();
+});
+
+test("CatalogDatabase.revoke keeps the time of the first call", () => {
+  const clock = new ManualClock();
+  const path = freshPath();
+  const catalog = openCatalog(path, clock);
+  const firstMs = clock.nowMs();
+  catalog.revoke("a", firstMs + 1000);
+  clock.advance(500);
+  catalog.revoke("a", firstMs + 9000);
+
+  expect(catalog.revokedAtMs("a")).toBe(firstMs);
+  catalog.close();
+  const again = openCatalog(path, clock);
+  expect(again.revokedAtMs("a")).toBe(firstMs);
+  again.close();
+});

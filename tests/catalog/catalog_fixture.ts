@@ -1,0 +1,81 @@
+/**
+ * Catalogs in directories of their own, for tests; removed when the test file is done.
+ */
+import { afterAll } from "bun:test";
+import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Clock } from "../../src/base/clock.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { type Seq, seqFromNumber } from "../../src/base/seq.ts";
+import { CatalogDatabase, type TableEntry } from "../../src/catalog/mod.ts";
+import { BIGINT, TEXT } from "../../src/types/mod.ts";
+import { ManualClock } from "../support/manual_clock.ts";
+
+const directories: string[] = [];
+
+afterAll(() => {
+  for (const directory of directories.splice(0)) rmSync(directory, { recursive: true });
+});
+
+/** A path for a catalog that does not exist yet. */
+export function freshPath(): string {
+  const directory = mkdtempSync(join(tmpdir(), "tidemark-catalog-"));
+  directories.push(directory);
+  return join(directory, "catalog.sqlite");
+}
+
+export function openCatalog(path: string, clock: Clock = new ManualClock()): CatalogDatabase {
+  return CatalogDatabase.open({ path, clock, log: silentLog });
+}
+
+/** What the disk holds of an open catalog at this moment: what a killed process leaves behind. */
+export function killedCopy(path: string): string {
+  const copy = freshPath();
+  copyFileSync(path, copy);
+  if (existsSync(`${path}-wal`)) copyFileSync(`${path}-wal`, `${copy}-wal`);
+  return copy;
+}
+
+export function seqOf(value: number): Seq {
+  const seq = seqFromNumber(value);
+  if (seq === undefined) throw new Error(`${value} is no seq`);
+  return seq;
+}
+
+export function tableEntry(change: Partial<TableEntry> = {}): TableEntry {
+  return {
+    tableId: 1,
+    namespace: "default",
+    name: "notes",
+    kind: "shared",
+    columns: [
+      {
+        columnId: 1,
+        name: "id",
+        type: BIGINT,
+        notNull: true,
+        defaultSql: "SNOWFLAKE_ID()",
+        generatedAlways: false,
+        missing: null,
+      },
+      {
+        columnId: 2,
+        name: "body",
+        type: TEXT,
+        notNull: false,
+        generatedAlways: false,
+        missing: null,
+      },
+    ],
+    primaryKey: [1],
+    checks: [],
+    options: {},
+    schemaVersion: 1,
+    nextColumnId: 3,
+    createdBy: "root",
+    createdAtMs: 1,
+    updatedAtMs: 1,
+    ...change,
+  };
+}

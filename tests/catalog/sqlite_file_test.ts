@@ -1,0 +1,147 @@
+/**
+ * Goal: a catalog that is damaged, foreign or newer is refused, by name and without a trace.
+ * Method: damage real files.
+ */
+import { Database } from "bun:sqlite";
+import { expect, test } from "bun:test";
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { CorruptionError, DatabaseError } from "../../src/base/errors.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { allSealed, putSealed } from "../../src/catalog/records.ts";
+import { SqliteFile } from "../../src/catalog/sqlite_file.ts";
+import { freshPath, openCatalog, seqOf, tableEntry } from "./catalog_fixture.ts";
+
+/** Name and bytes of every file beside the catalog. */
+function directoryOf(path: string): Record<string, string> {
+  const directory = dirname(path);
+  return Object.fromEntries(
+    readdirSync(directory).map((name) => [name, readFileSync(join(directory, name)).toBase64()]),
+  );
+}
+
+function errorOf(action: () => unknown): unknown {
+  try {
+    action();
+  } catch (error) {
+    return error;
+  }
+  return undefined;
+}
+
+test("SqliteFile refuses a catalog of a newer format without changing a byte", () => {
+  const path = freshPath();
+  openCatalog(path).close();
+  const newer = new Database(path);
+  newer.run("PRAGMA user_version = 999");
+  newer.run("CREATE TABLE later (x)");
+  newer.close();
+  const before = directoryOf(path);
+  const error = errorOf(() => openCatalog(path));
+
+  expect(error).toBeInstanceOf(DatabaseError);
+  expect(String(error)).toContain("version 999");
+  expect(String(error)).toContain(path);
+  expect(directoryOf(path)).toEqual(before);
+});
+
+test("SqliteFile refuses files that are no catalog, and names them", () => {
+  const garbage = freshPath();
+  writeFileSync(garbage, "not a database at all, but long enough to look at ".repeat(100));
+  const foreign = freshPath();
+  const other = new Database(foreign, { create: true });
+  other.run("CREATE TABLE t (x)");
+  other.close();
+
+  for (const path of [garbage, foreign]) {
+    const before = directoryOf(path);
+    const error = errorOf(() => openCatalog(path));
+    expect(error).toBeInstanceOf(CorruptionError);
+    expect(String(error)).toContain(path);
+    expect(directoryOf(path)).toEqual(before);
+  }
+});
+
+test("SqliteFile says which directory is missing", () => {
+  const path = join(dirname(freshPath()), "none", "catalog.sqlite");
+  const error = errorOf(() => openCatalog(path));
+
+  expect(error).toBeInstanceOf(DatabaseError);
+  expect(String(error)).toContain(path);
+});
+
+test("SqliteFile starts over on an empty file: a process that died before the first transaction", () => {
+  const path = freshPath();
+  writeFileSync(path, "");
+  const catalog = openCatalog(path);
+
+  expect(catalog.user("root")).toBeDefined();
+  catalog.close();
+});
+
+test("SqliteFile lets nobody else in while it is open", () => {
+  const path = freshPath();
+  const catalog = openCatalog(path);
+
+  expect(errorOf(() => openCatalog(path))).toBeInstanceOf(DatabaseError);
+  catalog.close();
+  openCatalog(path).close();
+});
+
+test("SqliteFile.transaction undoes everything when its work throws", () => {
+  const path = freshPath();
+  const file = SqliteFile.open(path, silentLog);
+  const put = (id: string): void => putSealed(file, "revocations", { key: id, value: { id } });
+  expect(() =>
+    file.transaction(() => {
+      put("a");
+      throw new RangeError("no");
+    }),
+  ).toThrow(RangeError);
+  file.transaction(() => put("b"));
+
+  expect(allSealed<{ id: string }>(file, "revocations")).toEqual([{ id: "b" }]);
+  file.close();
+});
+
+// Goal: no damaged byte of a row is served. Method: damage bytes of a filled catalog one at a time;
+// opening and reading must either fail with an error that names the file or give the true answer.
+test("CatalogDatabase notices damage, or gives the true answer, whichever byte is damaged", () => {
+  const path = freshPath();
+  const catalog = openCatalog(path);
+  catalog.createNamespace({ name: "app", owner: "root", options: { k: "v" }, createdAtMs: 1 });
+  catalog.createTable(tableEntry({ namespace: "app" }), seqOf(10));
+  catalog.createUser({ userId: "ada", role: "dba", authType: "password", passwordHash: "hash" });
+  const read = (view: typeof catalog): string =>
+    JSON.stringify([
+      view.users(),
+      view.tables(),
+      view.namespaces(),
+      view.ownerNumber("ada"),
+      view.manifest.highestSeq(),
+    ]);
+  const truth = read(catalog);
+  catalog.close();
+  const good = readFileSync(path);
+  const copy = freshPath();
+  let noticed = 0;
+
+  for (let offset = 100; offset < good.length; offset += 41) {
+    const damaged = Buffer.from(good);
+    damaged[offset] = (damaged[offset] ?? 0) ^ 0x55;
+    writeFileSync(copy, damaged);
+    rmSync(`${copy}-wal`, { force: true });
+    rmSync(`${copy}-shm`, { force: true });
+    try {
+      const view = openCatalog(copy);
+      const seen = read(view);
+      view.close();
+      expect(seen, `byte ${offset}`).toBe(truth);
+    } catch (error) {
+      if (!(error instanceof CorruptionError) && !(error instanceof DatabaseError)) throw error;
+      expect(String(error), `byte ${offset}`).toContain(copy);
+      noticed += 1;
+    }
+  }
+  expect(noticed).toBeGreaterThan(0);
+});
