@@ -3,6 +3,7 @@
  */
 export type { BlobPath, BlobStore, StagedBlob } from "./blob_store.ts";
 export { LocalBlobStore } from "./local_blob_store.ts";
+export { LocalStore, type LocalStoreOptions, type LocalStoreParts } from "./local_store.ts";
 export type {
   Manifest,
   ManifestChange,

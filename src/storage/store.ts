@@ -76,12 +76,16 @@ export interface WriteBatch {
    * Absent for a statement that read at `appliedSeq` in this very turn.
    */
   readonly snapshotSeq?: Seq;
+  /** Asks for {@linkcode Commit.seqs}. */
+  readonly wantsSeqs?: boolean;
 }
 
 export interface Commit {
   /** Lowest and highest seq assigned. */
   readonly firstSeq: Seq;
   readonly lastSeq: Seq;
+  /** The seq of each row, in the order given; only when the batch asked for it. */
+  readonly seqs?: Float64Array;
 }
 
 /** Inclusive numeric bounds of a column; lets a scan skip row groups by their zone maps. */

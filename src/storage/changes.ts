@@ -1,0 +1,207 @@
+/**
+ * Changes: every version of one owner above a position, in ascending seq, each beside the version
+ * that it replaced. This is what a subscription follows and what a resume replays.
+ */
+
+import { DatabaseError } from "../base/errors.ts";
+import { BATCH_ROWS_MAX } from "../base/limits.ts";
+import { constVector, type Value, type Vector, vectorFromValues } from "../types/mod.ts";
+import type { MemPartition, Memtable } from "./memtable.ts";
+import { memtableColumn } from "./memtable_scan.ts";
+import type { OpenSegment } from "./open_segment.ts";
+import { GroupColumns } from "./segment_scan.ts";
+import {
+  type ChangeBatch,
+  type ChangeScan,
+  type ChangesOptions,
+  DELETED_COLUMN_ID,
+  SEQ_COLUMN_ID,
+} from "./store.ts";
+import type { StoredTable } from "./table.ts";
+
+/** Versions of one place, before the versions that they replaced are looked up. */
+type Versions = Omit<ChangeBatch, "hasOld" | "oldColumns">;
+
+interface VersionSource {
+  next(limit: number): Versions | undefined;
+}
+
+export class StoreChangeScan implements ChangeScan {
+  readonly #table: StoredTable;
+  readonly #options: ChangesOptions;
+  readonly #batchRows: number;
+  readonly #pinned: readonly OpenSegment[];
+  readonly #sources: VersionSource[];
+  #index = 0;
+  #isOpen = true;
+
+  constructor(table: StoredTable, options: ChangesOptions) {
+    this.#table = table;
+    this.#options = options;
+    this.#batchRows = options.batchRows ?? BATCH_ROWS_MAX;
+    // All of them: a replaced version may lie in any older segment.
+    this.#pinned = [...table.segments];
+    for (const segment of this.#pinned) segment.pin();
+    const { after, upTo } = options;
+    this.#sources = [
+      ...this.#pinned
+        .filter(({ entry }) => entry.minSeq <= upTo && entry.maxSeq > after)
+        .map((segment) => new SegmentVersions(table, segment, options)),
+      ...table.memtables().map((memtable) => new MemtableVersions(table, memtable, options)),
+    ];
+  }
+
+  next(): ChangeBatch | undefined {
+    if (!this.#isOpen) return undefined;
+    if (this.#table.isDropped) {
+      throw new DatabaseError(
+        "TABLE_NOT_FOUND",
+        `Cannot read changes of ${this.#table.definition.name}: the table was dropped`,
+      );
+    }
+    for (;;) {
+      const source = this.#sources[this.#index];
+      if (source === undefined) return undefined;
+      const versions = source.next(this.#batchRows);
+      if (versions !== undefined) return this.#withOld(versions);
+      this.#index += 1;
+    }
+  }
+
+  close(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    for (const segment of this.#pinned) segment.unpin();
+  }
+
+  #withOld(versions: Versions): ChangeBatch {
+    const { rowCount, prevs } = versions;
+    const { columnIds, owner } = this.#options;
+    const hasOld = new Uint8Array(rowCount);
+    if (!prevs.some((prev) => prev !== 0)) {
+      const oldColumns = columnIds.map(() => constVector(null, rowCount));
+      return { ...versions, hasOld, oldColumns };
+    }
+    const oldValues = columnIds.map((): Value[] => Array.from({ length: rowCount }, () => null));
+    for (let row = 0; row < rowCount; row += 1) {
+      const prev = prevs[row] ?? 0;
+      const old = prev === 0 ? undefined : this.#table.findSeq(owner, prev);
+      if (old === undefined || old.isDeleted) continue;
+      hasOld[row] = 1;
+      for (const [index, columnId] of columnIds.entries()) {
+        const values = oldValues[index];
+        if (values !== undefined) values[row] = this.#table.valueAt(old, columnId);
+      }
+    }
+    const oldColumns = columnIds.map((columnId, index) =>
+      this.#oldColumn(columnId, oldValues[index] ?? []),
+    );
+    return { ...versions, hasOld, oldColumns };
+  }
+
+  #oldColumn(columnId: number, values: readonly Value[]): Vector {
+    if (columnId === SEQ_COLUMN_ID) return vectorFromValues({ kind: "bigint" }, values);
+    if (columnId === DELETED_COLUMN_ID) return vectorFromValues({ kind: "boolean" }, values);
+    return vectorFromValues(this.#table.column(columnId)?.type ?? { kind: "text" }, values);
+  }
+}
+
+class MemtableVersions implements VersionSource {
+  readonly #table: StoredTable;
+  readonly #memtable: Memtable;
+  readonly #partition: MemPartition | undefined;
+  readonly #columnIds: readonly number[];
+  #index = 0;
+  #end = 0;
+
+  constructor(table: StoredTable, memtable: Memtable, options: ChangesOptions) {
+    this.#table = table;
+    this.#memtable = memtable;
+    this.#columnIds = options.columnIds;
+    this.#partition = memtable.partitions.get(options.owner);
+    if (this.#partition !== undefined) {
+      this.#index = memtable.indexAfter(this.#partition, options.after);
+      this.#end = memtable.indexAfter(this.#partition, options.upTo);
+    }
+  }
+
+  next(limit: number): Versions | undefined {
+    const memtable = this.#memtable;
+    if (this.#partition === undefined || this.#index >= this.#end) return undefined;
+    const start = this.#index;
+    this.#index = Math.min(start + limit, this.#end);
+    const rows = this.#partition.rows.subarray(start, this.#index);
+    return {
+      rowCount: rows.length,
+      seqs: gathered(memtable.seqs, new Float64Array(rows.length), rows),
+      commitSeqs: gathered(memtable.commitSeqs, new Float64Array(rows.length), rows),
+      prevs: gathered(memtable.prevs, new Float64Array(rows.length), rows),
+      deleted: gathered(memtable.deleted, new Uint8Array(rows.length), rows),
+      columns: this.#columnIds.map((columnId) =>
+        memtableColumn(this.#table, memtable, { columnId, rows }),
+      ),
+    };
+  }
+}
+
+class SegmentVersions implements VersionSource {
+  readonly #table: StoredTable;
+  readonly #segment: OpenSegment;
+  readonly #options: ChangesOptions;
+  #row = -1;
+  #end = -1;
+  #group = -1;
+  #columns: GroupColumns | undefined;
+
+  constructor(table: StoredTable, segment: OpenSegment, options: ChangesOptions) {
+    this.#table = table;
+    this.#segment = segment;
+    this.#options = options;
+  }
+
+  next(limit: number): Versions | undefined {
+    return this.#segment.guard(() => this.#next(limit));
+  }
+
+  #next(limit: number): Versions | undefined {
+    const { reader } = this.#segment;
+    if (this.#row === -1) this.#start();
+    if (this.#row >= this.#end) return undefined;
+    const group = reader.groupOf(this.#row);
+    const groupStart = reader.groupStart(group);
+    const groupEnd = Math.min(this.#end, groupStart + reader.groupRows(group));
+    if (group !== this.#group || this.#columns === undefined) {
+      this.#group = group;
+      this.#columns = new GroupColumns(this.#table, this.#segment, {
+        group,
+        start: this.#row - groupStart,
+        end: groupEnd - groupStart,
+      });
+    }
+    const columns = this.#columns;
+    const from = this.#row - groupStart;
+    const to = Math.min(this.#row + limit, groupEnd) - groupStart;
+    this.#row = groupStart + to;
+    return {
+      rowCount: to - from,
+      seqs: reader.seqs(group).subarray(from, to),
+      commitSeqs: reader.commitSeqs(group).subarray(from, to),
+      prevs: reader.prevs(group).subarray(from, to),
+      deleted: reader.deleted(group).subarray(from, to),
+      columns: this.#options.columnIds.map((columnId) => columns.rows(columnId, from, to)),
+    };
+  }
+
+  #start(): void {
+    const { reader } = this.#segment;
+    const { owner, after, upTo } = this.#options;
+    const range = reader.ownerRange(owner) ?? { start: 0, end: 0 };
+    this.#row = reader.firstRowAtOrAbove(range, after + 1);
+    this.#end = reader.firstRowAtOrAbove(range, upTo + 1);
+  }
+}
+
+function gathered<T extends Float64Array | Uint8Array>(from: T, into: T, rows: Uint32Array): T {
+  for (const [index, row] of rows.entries()) into[index] = from[row] ?? 0;
+  return into;
+}

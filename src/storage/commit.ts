@@ -1,0 +1,326 @@
+/**
+ * The commit turn: the one place where a row version gets its seq.
+ *
+ * `apply` runs without an await: keys are checked, seqs are issued, rows go into memtables and into
+ * the log's buffer; or nothing of it happens. Later, as the log's groups settle, the visible seq
+ * moves, `onVisible` is called, and only then the writers are answered.
+ *
+ *     applied ──group synced──► visible
+ *        ├─────disk full──────► taken back: rows, keys and replacements are as before
+ *        └─────log failed─────► unknown: never visible in this process
+ *
+ * - `visibleSeq` <= `appliedSeq`, and both only grow, but that `appliedSeq` falls back to
+ *   `visibleSeq` when groups are taken back.
+ * - Seqs of rows that were taken back are never issued again.
+ */
+import { assert } from "../base/assert.ts";
+import { DatabaseError } from "../base/errors.ts";
+import { SEQ_ZERO, type Seq, type SeqGenerator } from "../base/seq.ts";
+import type { CommitLog, CommitLogEvents } from "./commit_log.ts";
+import { requireInsertable, requireInsertOnly, requireReplaceable } from "./conflicts.ts";
+import { keyOfRow } from "./key.ts";
+import type { Memtable } from "./memtable.ts";
+import { diskFull, type SpaceGuard } from "./space.ts";
+import type { ChangedPartition, Commit, OnVisible, TableWrite, WriteBatch } from "./store.ts";
+import type { StoredTable } from "./table.ts";
+
+/** Failed ranges of seqs that are remembered for late callers of `durable`. */
+const FAILURES_MAX = 1024;
+
+const DONE: Promise<void> = Promise.resolve();
+
+/** What commits did to one memtable, so that it can be taken back. */
+interface Touch {
+  readonly table: StoredTable;
+  readonly memtable: Memtable;
+  /** Rows before. */
+  readonly rowCount: number;
+  liveDelta: number;
+}
+
+/** Commits that become durable together. */
+interface CommitGroup {
+  readonly number: number;
+  lastSeq: Seq;
+  readonly touches: Map<Memtable, Touch>;
+  readonly changed: ChangedPartition[];
+  waiting: PromiseWithResolvers<void> | undefined;
+}
+
+interface Failure {
+  readonly after: number;
+  readonly upTo: number;
+  readonly error: DatabaseError;
+}
+
+export interface CommitterOptions {
+  readonly log: CommitLog;
+  readonly tables: ReadonlyMap<number, StoredTable>;
+  readonly seqs: SeqGenerator;
+  readonly space: SpaceGuard;
+  /** Highest durable seq. */
+  readonly visibleSeq: Seq;
+  /** Version of the newest definition. */
+  readonly catalogVersion: number;
+}
+
+/** What the store does beside the commit itself. */
+export interface CommitterEvents {
+  /** A commit added rows to a table's active memtable. */
+  onAppended(table: StoredTable): void;
+  onTakenBack(): void;
+  onFatal(cause: unknown): void;
+  onRolled(): void;
+}
+
+export class Committer implements CommitLogEvents {
+  onVisible: OnVisible = () => {};
+  catalogVersion: number;
+  readonly #log: CommitLog;
+  readonly #tables: ReadonlyMap<number, StoredTable>;
+  readonly #seqs: SeqGenerator;
+  readonly #space: SpaceGuard;
+  readonly #events: CommitterEvents;
+  #visibleSeq: Seq;
+  #appliedSeq: Seq;
+  /** Oldest first. */
+  #groups: CommitGroup[] = [];
+  #failures: Failure[] = [];
+  #fatal: DatabaseError | undefined;
+
+  constructor(options: CommitterOptions, events: CommitterEvents) {
+    this.#log = options.log;
+    this.#tables = options.tables;
+    this.#seqs = options.seqs;
+    this.#space = options.space;
+    this.#events = events;
+    this.#visibleSeq = options.visibleSeq;
+    this.#appliedSeq = options.visibleSeq;
+    this.catalogVersion = options.catalogVersion;
+    this.#log.events = this;
+  }
+
+  get visibleSeq(): Seq {
+    return this.#visibleSeq;
+  }
+
+  get appliedSeq(): Seq {
+    return this.#appliedSeq;
+  }
+
+  apply(batch: WriteBatch): Commit {
+    if (this.#fatal !== undefined) throw this.#fatal;
+    this.#space.admit(batch.writes.every(({ operation }) => operation === "delete"));
+    const log = this.#log;
+    const touches: Touch[] = [];
+    let firstSeq = SEQ_ZERO;
+    log.begin(this.catalogVersion);
+    try {
+      for (const write of batch.writes) {
+        if (write.rows.length === 0) continue;
+        const touch = this.#touch(touches, write.tableId);
+        const seq = this.#applyWrite(touch, write, { batch, firstSeq });
+        if (firstSeq === SEQ_ZERO) firstSeq = seq;
+      }
+    } catch (error) {
+      log.abort();
+      for (const { table, memtable, rowCount } of touches) table.takeBack(memtable, rowCount);
+      throw error;
+    }
+    if (firstSeq === SEQ_ZERO) {
+      log.abort();
+      return { firstSeq: this.#appliedSeq, lastSeq: this.#appliedSeq };
+    }
+    const lastSeq = this.#seqs.last;
+    const group = this.#groupOf(log.end());
+    group.lastSeq = lastSeq;
+    this.#appliedSeq = lastSeq;
+    for (const touch of touches) this.#enlist(group, touch, lastSeq);
+    for (const write of batch.writes) this.#noteChanged(group, write);
+    // Taken before anybody can freeze a memtable.
+    const seqs = batch.wantsSeqs === true ? seqsOf(touches) : undefined;
+    for (const { table } of touches) this.#events.onAppended(table);
+    return seqs === undefined ? { firstSeq, lastSeq } : { firstSeq, lastSeq, seqs };
+  }
+
+  durable(seq: Seq): Promise<void> {
+    const failure = this.#failures.find(({ after, upTo }) => seq > after && seq <= upTo);
+    if (failure !== undefined) return Promise.reject(failure.error);
+    if (seq <= this.#visibleSeq) return DONE;
+    for (const group of this.#groups) {
+      if (seq <= group.lastSeq) {
+        group.waiting ??= Promise.withResolvers();
+        return group.waiting.promise;
+      }
+    }
+    return this.#fatal === undefined ? DONE : Promise.reject(this.#fatal);
+  }
+
+  onSettled(groupNumber: number): void {
+    for (;;) {
+      const group = this.#groups[0];
+      if (group === undefined || group.number > groupNumber) return;
+      this.#groups.shift();
+      assert(group.lastSeq > this.#visibleSeq, "the visible seq ascends");
+      this.#visibleSeq = group.lastSeq;
+      for (const { table, liveDelta } of group.touches.values()) {
+        if (table.liveRows !== undefined) table.liveRows += liveDelta;
+      }
+      this.onVisible(group.changed, this.#visibleSeq);
+      group.waiting?.resolve();
+    }
+  }
+
+  onTakenBack(groupNumber: number, cause: unknown): void {
+    this.#space.noteFull();
+    const error = diskFull(cause);
+    const failed = this.#groups.filter(({ number }) => number >= groupNumber);
+    this.#groups = this.#groups.filter(({ number }) => number < groupNumber);
+    // Newest first: a row's own replacement must be gone before the row is.
+    for (const { touches } of failed.toReversed()) {
+      for (const { table, memtable, rowCount } of [...touches.values()].toReversed()) {
+        table.takeBack(memtable, rowCount);
+      }
+    }
+    this.#noteFailure(error);
+    this.#appliedSeq = this.#groups.at(-1)?.lastSeq ?? this.#visibleSeq;
+    this.#events.onTakenBack();
+    for (const { waiting } of failed) waiting?.reject(error);
+  }
+
+  onFatal(cause: unknown): void {
+    const failed = this.#groups;
+    this.#groups = [];
+    this.#fatal = new DatabaseError(
+      "STORAGE_UNAVAILABLE",
+      "Cannot write: the log failed, and the server must be started again",
+      { cause },
+    );
+    const error = new DatabaseError(
+      "COMMIT_UNKNOWN",
+      "Cannot say whether the commit is durable: the log failed while it was written",
+      { hint: "read the rows again after the server has restarted", cause },
+    );
+    this.#noteFailure(error);
+    this.#events.onFatal(cause);
+    for (const { waiting } of failed) waiting?.reject(error);
+  }
+
+  onRolled(): void {
+    this.#events.onRolled();
+  }
+
+  #applyWrite(
+    touch: Touch,
+    write: TableWrite,
+    { batch, firstSeq }: { batch: WriteBatch; firstSeq: Seq },
+  ): Seq {
+    const { table, memtable } = touch;
+    const { rows, owner, operation } = write;
+    const { keyPositions, definition } = table;
+    const isKeyed = keyPositions.length > 0;
+    const isDeleted = operation === "delete";
+    const partition = memtable.partition(owner);
+    const conflict = { table, write, snapshotSeq: batch.snapshotSeq, firstSeq };
+    memtable.reserve(rows.length);
+    this.#log.beginWrite(write, definition.columns);
+    if (!isKeyed) requireInsertOnly(write, definition.name);
+    let writeFirst = SEQ_ZERO;
+    let pushed = 0;
+    try {
+      for (const row of rows) {
+        const key = isKeyed ? keyOfRow(row, keyPositions) : "";
+        const newest = isKeyed ? table.findNewest(partition, key, row) : undefined;
+        if (operation === "insert") requireInsertable(conflict, newest, row);
+        else requireReplaceable(conflict, newest, row);
+        const seq = this.#seqs.next();
+        const prev = newest?.seq ?? 0;
+        this.#log.addRow(row, seq, prev);
+        newest?.replace(seq);
+        const at = memtable.push(partition, { seq, prev, isDeleted });
+        if (isKeyed) partition.keys.set(key, at);
+        if (pushed === 0) {
+          writeFirst = seq;
+          // Rows of this very commit never conflict with its snapshot.
+          if (conflict.firstSeq === SEQ_ZERO) conflict.firstSeq = seq;
+        }
+        pushed += 1;
+      }
+    } finally {
+      // Also when a row is refused: taking rows back needs their values.
+      memtable.appendValues(rows, pushed);
+    }
+    if (operation !== "update") touch.liveDelta += isDeleted ? -pushed : pushed;
+    return writeFirst;
+  }
+
+  /** The table's active memtable, as it was before this commit. */
+  #touch(touches: Touch[], tableId: number): Touch {
+    for (const touch of touches) if (touch.table.tableId === tableId) return touch;
+    const table = this.#tables.get(tableId);
+    if (table === undefined) {
+      throw new DatabaseError("TABLE_NOT_FOUND", `Cannot write to table ${tableId}: there is none`);
+    }
+    const memtable = table.active;
+    const touch = { table, memtable, rowCount: memtable.rowCount, liveDelta: 0 };
+    touches.push(touch);
+    return touch;
+  }
+
+  #groupOf(number: number): CommitGroup {
+    const last = this.#groups.at(-1);
+    if (last?.number === number) return last;
+    assert(last === undefined || last.number < number, "groups ascend");
+    const group: CommitGroup = {
+      number,
+      lastSeq: SEQ_ZERO,
+      touches: new Map(),
+      changed: [],
+      waiting: undefined,
+    };
+    this.#groups.push(group);
+    return group;
+  }
+
+  /** Makes a commit's rows part of its group. */
+  #enlist(group: CommitGroup, touch: Touch, lastSeq: Seq): void {
+    const { memtable, rowCount, liveDelta } = touch;
+    memtable.setCommitSeq(rowCount, lastSeq);
+    memtable.firstLogFile ??= this.#log.oldestUnwrittenFile;
+    const known = group.touches.get(memtable);
+    if (known === undefined) group.touches.set(memtable, touch);
+    else known.liveDelta += liveDelta;
+  }
+
+  #noteChanged(group: CommitGroup, { tableId, owner, rows }: TableWrite): void {
+    if (rows.length === 0) return;
+    const partition = this.#tables.get(tableId)?.active.partitions.get(owner);
+    if (partition === undefined || partition.changedInGroup === group.number) return;
+    partition.changedInGroup = group.number;
+    group.changed.push({ tableId, owner });
+  }
+
+  #noteFailure(error: DatabaseError): void {
+    const after = this.#groups.at(-1)?.lastSeq ?? this.#visibleSeq;
+    // After a fatal failure nothing becomes durable any more.
+    const upTo = this.#fatal === undefined ? this.#appliedSeq : Infinity;
+    const last = this.#failures.at(-1);
+    if (last?.after === after) this.#failures.pop();
+    this.#failures.push({ after, upTo, error });
+    if (this.#failures.length > FAILURES_MAX) this.#failures.shift();
+  }
+}
+
+/** Seqs of all rows that a commit appended, in the order in which they were given. */
+function seqsOf(touches: readonly Touch[]): Float64Array {
+  let count = 0;
+  for (const { memtable, rowCount } of touches) count += memtable.rowCount - rowCount;
+  const seqs = new Float64Array(count);
+  let at = 0;
+  for (const { memtable, rowCount } of touches) {
+    seqs.set(memtable.seqs.subarray(rowCount, memtable.rowCount), at);
+    at += memtable.rowCount - rowCount;
+  }
+  // Within one table they ascend; those of several tables may interleave.
+  return touches.length === 1 ? seqs : seqs.sort();
+}

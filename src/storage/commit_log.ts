@@ -1,0 +1,46 @@
+/**
+ * The log of commits, as the commit path sees it. `local_wal/` implements it over a Disk; another
+ * implementation may keep it elsewhere.
+ *
+ * A commit is written in one turn: `begin`, then rows, then `end`; `abort` instead of `end` leaves
+ * nothing. Commits become durable in groups, in order. A group is named by a number that ascends.
+ */
+import type { Row } from "../types/mod.ts";
+import type { StoredColumn, TableWrite } from "./store.ts";
+
+/** Called as groups settle; never from within `begin` to `end`. */
+export interface CommitLogEvents {
+  /** Everything up to and including this group may be acknowledged. */
+  onSettled(groupNumber: number): void;
+  /** This group and every later one was taken back whole: there was no room for it. */
+  onTakenBack(groupNumber: number, cause: unknown): void;
+  /** Nobody knows what is durable beyond the settled groups. The log takes nothing more. */
+  onFatal(cause: unknown): void;
+  /** The log began another file. */
+  onRolled(): void;
+}
+
+export interface CommitLog {
+  events: CommitLogEvents;
+  /** No frame that is handed over now, or was and is not yet written, is in a file before this. */
+  readonly oldestUnwrittenFile: number;
+  /** Files that are kept, and their bytes. */
+  readonly bytes: number;
+  readonly oldestFile: number;
+
+  begin(catalogVersion: number): void;
+  /** The rows that follow are of this table and owner, in the order of these columns. */
+  beginWrite(write: TableWrite, columns: readonly StoredColumn[]): void;
+  /** @throws {DatabaseError} ROW_TOO_LARGE; `abort` must follow. */
+  addRow(row: Row, seq: number, prev: number): void;
+  abort(): void;
+  /** Hands the commit over; returns the number of the group whose durability is the commit's. */
+  end(): number;
+
+  /** Notes that ids up to this one may be handed out; durable with the next group. */
+  reserveIds(upTo: number): void;
+  /** Files below this number are not needed to recover any table. */
+  release(belowFileNumber: number): void;
+  /** Waits for what is under way, marks the log as closed in order, and lets go of its files. */
+  close(): Promise<void>;
+}

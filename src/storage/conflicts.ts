@@ -1,0 +1,85 @@
+/**
+ * What a write may meet at its key, and what a caller is told when it may not.
+ */
+import { assert } from "../base/assert.ts";
+import { DatabaseError } from "../base/errors.ts";
+import { SEQ_ZERO, type Seq } from "../base/seq.ts";
+import type { Row } from "../types/mod.ts";
+import type { TableWrite } from "./store.ts";
+import type { StoredTable } from "./table.ts";
+import type { VersionCursor } from "./version_cursor.ts";
+
+/** Longest value that a message repeats. */
+const VALUE_CHARS_MAX = 80;
+
+/** What a row is checked against. */
+export interface ConflictCheck {
+  readonly table: StoredTable;
+  readonly write: TableWrite;
+  /** What a transaction read; absent for a statement that read in this turn. */
+  readonly snapshotSeq: Seq | undefined;
+  /** First seq of the commit itself, SEQ_ZERO before its first row. */
+  readonly firstSeq: Seq;
+}
+
+/** @throws {DatabaseError} UNSUPPORTED_FEATURE unless the write inserts. */
+export function requireInsertOnly({ operation }: TableWrite, tableName: string): void {
+  if (operation === "insert") return;
+  throw new DatabaseError(
+    "UNSUPPORTED_FEATURE",
+    `Cannot ${operation} rows of ${tableName}: a table without a primary key only takes inserts`,
+  );
+}
+
+/** @throws {DatabaseError} DUPLICATE_KEY, SERIALIZATION_FAILURE */
+export function requireInsertable(
+  check: ConflictCheck,
+  newest: VersionCursor | undefined,
+  row: Row,
+): void {
+  if (newest === undefined) return;
+  requireUnchanged(check, newest, row);
+  if (newest.isDeleted) return;
+  throw new DatabaseError(
+    "DUPLICATE_KEY",
+    `Cannot insert into ${check.table.definition.name}: ${describeKey(check.table, row)} is already there`,
+  );
+}
+
+/** @throws {DatabaseError} SERIALIZATION_FAILURE */
+export function requireReplaceable(
+  check: ConflictCheck,
+  newest: VersionCursor | undefined,
+  row: Row,
+): void {
+  assert(newest !== undefined, "an updated or deleted key has a version");
+  requireUnchanged(check, newest, row);
+  assert(!newest.isDeleted, "an updated or deleted key has a live row");
+}
+
+function requireUnchanged(
+  { table, write, snapshotSeq, firstSeq }: ConflictCheck,
+  newest: VersionCursor,
+  row: Row,
+): void {
+  if (snapshotSeq === undefined) return;
+  const { seq } = newest;
+  if (seq <= snapshotSeq || (firstSeq !== SEQ_ZERO && seq >= firstSeq)) return;
+  throw new DatabaseError(
+    "SERIALIZATION_FAILURE",
+    `Cannot ${write.operation} ${describeKey(table, row)} of ${table.definition.name}: another transaction changed it`,
+    { hint: "run the transaction again" },
+  );
+}
+
+/** For instance: key (room, id) = ('a', 7). */
+function describeKey({ definition, keyPositions }: StoredTable, row: Row): string {
+  const names = keyPositions.map((position) => definition.columns[position]?.name ?? "");
+  const values = keyPositions.map((position) => {
+    const value = row[position] ?? null;
+    if (typeof value !== "string") return String(value);
+    const isLong = value.length > VALUE_CHARS_MAX;
+    return `'${isLong ? `${value.slice(0, VALUE_CHARS_MAX)}…` : value}'`;
+  });
+  return `key (${names.join(", ")}) = (${values.join(", ")})`;
+}

@@ -1,0 +1,155 @@
+/**
+ * The data directory: who may use it, and what is swept when it is opened.
+ *
+ * `format.json` names the version of the layout. It is read before anything is written, the lock
+ * included, so that an older program leaves a newer directory exactly as it is. It is made first, so
+ * a directory that has a log but no `format.json` is not one that Tidemark left behind.
+ */
+import type { Disk } from "../base/disk.ts";
+import { DatabaseError } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import {
+  type DataPaths,
+  dataPathsOf,
+  deletionVectorFileName,
+  segmentFileName,
+} from "./file_names.ts";
+import type { SegmentEntry } from "./manifest.ts";
+
+/** Raised whenever an older program could not read what this one writes. */
+export const DIRECTORY_FORMAT = 1;
+
+export interface DataDirectory {
+  readonly paths: DataPaths;
+  /** Gives the lock back. */
+  release(): void;
+}
+
+/** @throws {DatabaseError} STORAGE_UNAVAILABLE if it is of a newer version, or in use. */
+export function openDataDirectory(disk: Disk, root: string): DataDirectory {
+  const paths = dataPathsOf(root);
+  checkFormat(disk, paths);
+  if (!disk.exists(root)) {
+    disk.makeDirectory(root);
+    disk.syncDirectory(parentOf(root));
+  }
+  const release = disk.lock(paths.lock);
+  if (release === undefined) {
+    throw new DatabaseError(
+      "STORAGE_UNAVAILABLE",
+      `Cannot open ${root}: another process is using it`,
+    );
+  }
+  try {
+    if (!disk.exists(paths.format)) writeFormat(disk, paths);
+    for (const path of [paths.wal, paths.segments, paths.tmp]) disk.makeDirectory(path);
+    emptyDirectory(disk, paths.tmp);
+    disk.syncDirectory(root);
+  } catch (error) {
+    release();
+    throw error;
+  }
+  return { paths, release };
+}
+
+/**
+ * Moves files of segments that the manifest does not list to lost+found/: a crash left them, between
+ * making the file and publishing it, or between publishing its successor and removing it.
+ */
+export function sweepSegments(
+  disk: Disk,
+  paths: DataPaths,
+  { entries, log }: { entries: readonly SegmentEntry[]; log: Log },
+): void {
+  const listed = new Set<string>();
+  for (const { tableId, segmentId, deletionGeneration } of entries) {
+    listed.add(`${tableId}/${segmentFileName(segmentId)}`);
+    if (deletionGeneration > 0) {
+      listed.add(`${tableId}/${deletionVectorFileName(segmentId, deletionGeneration)}`);
+    }
+  }
+  for (const directory of disk.list(paths.segments)) {
+    if (!directory.isDirectory) continue;
+    const path = `${paths.segments}/${directory.name}`;
+    let movedCount = 0;
+    for (const { name } of disk.list(path)) {
+      if (listed.has(`${directory.name}/${name}`)) continue;
+      moveToLostAndFound(disk, paths, {
+        from: `${path}/${name}`,
+        name: `${directory.name}-${name}`,
+      });
+      movedCount += 1;
+    }
+    if (movedCount === 0) continue;
+    disk.syncDirectory(path);
+    disk.syncDirectory(paths.lostAndFound);
+    log.warn("moved unlisted segment files to lost+found", { path, count: movedCount });
+  }
+}
+
+function moveToLostAndFound(
+  disk: Disk,
+  { lostAndFound }: DataPaths,
+  { from, name }: { from: string; name: string },
+): void {
+  disk.makeDirectory(lostAndFound);
+  let to = `${lostAndFound}/${name}`;
+  for (let copy = 1; disk.exists(to); copy += 1) to = `${lostAndFound}/${name}.${copy}`;
+  disk.rename(from, to);
+}
+
+function checkFormat(disk: Disk, paths: DataPaths): void {
+  if (!disk.exists(paths.format)) {
+    if (!disk.exists(paths.wal)) return;
+    throw new DatabaseError(
+      "STORAGE_UNAVAILABLE",
+      `Cannot open ${paths.root}: it has a log but no format.json`,
+    );
+  }
+  const format = formatFromText(Buffer.from(disk.readFile(paths.format)).toString("utf8"));
+  if (format === DIRECTORY_FORMAT) return;
+  throw new DatabaseError(
+    "STORAGE_UNAVAILABLE",
+    format === undefined
+      ? `Cannot open ${paths.root}: format.json does not name a format`
+      : `Cannot open ${paths.root}: it has format ${format}, and this version reads ${DIRECTORY_FORMAT}`,
+  );
+}
+
+function formatFromText(text: string): number | undefined {
+  const digits = /^\{"format":(\d{1,9})\}\n$/.exec(text)?.[1];
+  return digits === undefined ? undefined : Number(digits);
+}
+
+function writeFormat(disk: Disk, paths: DataPaths): void {
+  // Made whole under another name first: a crash never leaves half of it.
+  const draft = `${paths.format}.new`;
+  const file = disk.open(draft, { create: true });
+  try {
+    file.truncate(0);
+    file.write(Buffer.from(`{"format":${DIRECTORY_FORMAT}}\n`), 0);
+    file.syncNow();
+  } finally {
+    file.close();
+  }
+  disk.rename(draft, paths.format);
+  disk.syncDirectory(paths.root);
+}
+
+function parentOf(path: string): string {
+  const end = path.lastIndexOf("/");
+  return end === -1 ? "." : path.slice(0, Math.max(end, 1));
+}
+
+/** Removes everything in a directory. */
+function emptyDirectory(disk: Disk, path: string): void {
+  for (const { name, isDirectory } of disk.list(path)) {
+    const inner = `${path}/${name}`;
+    if (isDirectory) {
+      emptyDirectory(disk, inner);
+      disk.removeDirectory(inner);
+    } else {
+      disk.remove(inner);
+    }
+  }
+}

@@ -1,0 +1,55 @@
+/**
+ * Every file and directory name below `data_path` that storage makes or understands.
+ *
+ *     LOCK  format.json  wal/0000000001.wal  wal/HWM
+ *     segments/<table id>/<segment id>.seg  segments/<table id>/<segment id>.<generation>.dv
+ *     tmp/  lost+found/
+ */
+
+/** Where things lie in one data directory. */
+export interface DataPaths {
+  readonly root: string;
+  readonly lock: string;
+  readonly format: string;
+  readonly wal: string;
+  readonly highWater: string;
+  readonly segments: string;
+  readonly tmp: string;
+  readonly lostAndFound: string;
+}
+
+export function dataPathsOf(root: string): DataPaths {
+  return {
+    root,
+    lock: `${root}/LOCK`,
+    format: `${root}/format.json`,
+    wal: `${root}/wal`,
+    highWater: `${root}/wal/HWM`,
+    segments: `${root}/segments`,
+    tmp: `${root}/tmp`,
+    lostAndFound: `${root}/lost+found`,
+  };
+}
+
+export function walFilePath(paths: DataPaths, fileNumber: number): string {
+  return `${paths.wal}/${String(fileNumber).padStart(10, "0")}.wal`;
+}
+
+/** The number in the name of a log file, or undefined when it is not one. */
+export function walFileNumberFromName(name: string): number | undefined {
+  const digits = /^(\d{10})\.wal$/.exec(name)?.[1];
+  return digits === undefined ? undefined : Number(digits);
+}
+
+export function segmentDirectory(paths: DataPaths, tableId: number): string {
+  return `${paths.segments}/${tableId}`;
+}
+
+export function segmentFileName(segmentId: number): string {
+  return `${segmentId}.seg`;
+}
+
+/** `generation` counts from 1: a deletion vector is never rewritten in place. */
+export function deletionVectorFileName(segmentId: number, generation: number): string {
+  return `${segmentId}.${generation}.dv`;
+}

@@ -1,0 +1,200 @@
+/**
+ * Decides when a memtable becomes a segment: by the table's policy, when it holds the log back, or
+ * when somebody asks. One flush a table at a time; what `flush_table.ts` does in it.
+ *
+ * A flush that fails leaves the frozen memtable where it is, readable and in the log; the next
+ * flush of the table begins with it.
+ */
+import type { CancelTimer, Clock } from "../base/clock.ts";
+import { DatabaseError, DiskError } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import type { Seq } from "../base/seq.ts";
+import type { CommitLog } from "./commit_log.ts";
+import { type FlushTools, flushTable } from "./flush_table.ts";
+import type { SpaceGuard } from "./space.ts";
+import type { FlushResult } from "./store.ts";
+import type { StoredTable } from "./table.ts";
+
+/** After a flush failed, the next attempt waits so long. */
+const RETRY_MS = 5000;
+
+const NOTHING: FlushResult = { versions: 0, bytes: 0 };
+
+export interface FlusherOptions extends Omit<FlushTools, "isCancelled"> {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly tables: ReadonlyMap<number, StoredTable>;
+  readonly space: SpaceGuard;
+  readonly commitLog: CommitLog;
+  readonly walMaxBytes: number;
+  durable(seq: Seq): Promise<void>;
+}
+
+export class Flusher {
+  readonly #options: FlusherOptions;
+  readonly #running = new Map<StoredTable, Promise<FlushResult>>();
+  readonly #timers = new Map<StoredTable, CancelTimer>();
+  /** Tables whose last flush failed, until the next attempt is due. */
+  readonly #failed = new Set<StoredTable>();
+  #isClosing = false;
+
+  constructor(options: FlusherOptions) {
+    this.#options = options;
+  }
+
+  /** Begins to watch the tables that recovery has filled. */
+  start(): void {
+    this.#releaseLog();
+    for (const table of this.#options.tables.values()) this.noteAppended(table);
+    this.relieveLog();
+  }
+
+  /** Rows were added to a table, or its policy changed. */
+  noteAppended(table: StoredTable): void {
+    const { rowCount } = table.active;
+    const { rowsMax, ageMsMax } = table.definition.flush;
+    if (rowCount === 0 || this.#isClosing) return;
+    if (rowCount >= rowsMax && !this.#running.has(table) && !this.#failed.has(table)) {
+      this.#request(table);
+    } else if (!this.#timers.has(table)) {
+      const cancel = this.#options.clock.after(ageMsMax, () => {
+        this.#timers.delete(table);
+        this.#request(table);
+      });
+      this.#timers.set(table, cancel);
+    }
+  }
+
+  /** Flushes the tables that hold the oldest log file, when the log has become too long. */
+  relieveLog(): void {
+    const { commitLog, walMaxBytes, tables } = this.#options;
+    if (commitLog.bytes <= walMaxBytes) return;
+    for (const table of tables.values()) {
+      const first = firstLogFileOf(table);
+      if (first !== undefined && first <= commitLog.oldestFile) this.#request(table);
+    }
+  }
+
+  /** Writes everything that the table holds now; resolves when it is published. */
+  async flush(table: StoredTable): Promise<FlushResult> {
+    const running = this.#running.get(table);
+    if (running !== undefined) {
+      const upTo = table.active.lastSeq;
+      const result = await running;
+      if (table.active.rowCount === 0 || table.progress.flushedSeq >= upTo) return result;
+      return sum(result, await this.flush(table));
+    }
+    const flushing = this.#flush(table);
+    this.#running.set(table, flushing);
+    try {
+      return await flushing;
+    } finally {
+      this.#running.delete(table);
+      // What came meanwhile may already be enough for another flush.
+      this.noteAppended(table);
+    }
+  }
+
+  /** The table was dropped. */
+  forget(table: StoredTable): void {
+    this.#cancelTimer(table);
+    this.#releaseLog();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    for (const cancel of this.#timers.values()) cancel();
+    this.#timers.clear();
+    await Promise.allSettled(this.#running.values());
+  }
+
+  /** Flushes a table for nobody in particular. */
+  #request(table: StoredTable): void {
+    if (this.#running.has(table) || this.#isClosing || table.isDropped) return;
+    this.flush(table).catch((error: unknown) => {
+      // Safe: the rows stay readable and in the log, and the flush is tried again.
+      if (!(error instanceof DiskError || error instanceof DatabaseError)) throw error;
+      this.#options.log.error("cannot flush a table", {
+        table: table.definition.name,
+        error: error.message,
+      });
+    });
+  }
+
+  async #flush(table: StoredTable): Promise<FlushResult> {
+    if (this.#isClosing || table.isDropped) return NOTHING;
+    const isNew = table.frozen === undefined;
+    if (isNew && table.active.rowCount === 0) return NOTHING;
+    const memtable = table.frozen ?? table.freeze();
+    if (isNew) this.#cancelTimer(table);
+    await this.#waitUntilDurable(() => memtable.lastSeq as Seq);
+    const isCancelled = (): boolean => this.#isClosing || table.isDropped;
+    try {
+      const result = await flushTable(table, memtable, { ...this.#options, isCancelled });
+      this.#failed.delete(table);
+      this.#releaseLog();
+      return result;
+    } catch (error) {
+      if (error instanceof DiskError) this.#noteFailed(table, error);
+      throw error;
+    }
+  }
+
+  /** Rows that are taken back meanwhile make the wait shorter. */
+  async #waitUntilDurable(lastSeq: () => Seq): Promise<void> {
+    for (;;) {
+      const seq = lastSeq();
+      try {
+        await this.#options.durable(seq);
+        return;
+      } catch (error) {
+        const isTakenBack = error instanceof DatabaseError && error.condition === "DISK_FULL";
+        if (!isTakenBack || lastSeq() === seq) throw error;
+      }
+    }
+  }
+
+  #noteFailed(table: StoredTable, error: DiskError): void {
+    if (error.code === "ENOSPC") this.#options.space.noteFull();
+    this.#failed.add(table);
+    if (this.#isClosing || this.#timers.has(table)) return;
+    const cancel = this.#options.clock.after(RETRY_MS, () => {
+      this.#timers.delete(table);
+      this.#failed.delete(table);
+      this.#request(table);
+    });
+    this.#timers.set(table, cancel);
+  }
+
+  #cancelTimer(table: StoredTable): void {
+    this.#timers.get(table)?.();
+    this.#timers.delete(table);
+  }
+
+  /** Lets log files go that no table needs. */
+  #releaseLog(): void {
+    const { commitLog, tables, log } = this.#options;
+    let needed = commitLog.oldestUnwrittenFile;
+    for (const table of tables.values()) needed = Math.min(needed, firstLogFileOf(table) ?? needed);
+    try {
+      commitLog.release(needed);
+    } catch (error) {
+      if (!(error instanceof DiskError)) throw error;
+      // Safe: a file that is kept too long is skipped by recovery.
+      log.warn("cannot release log files", { code: error.code });
+    }
+  }
+}
+
+function firstLogFileOf(table: StoredTable): number | undefined {
+  const files = table
+    .memtables()
+    .filter(({ rowCount }) => rowCount > 0)
+    .map(({ firstLogFile }) => firstLogFile)
+    .filter((file) => file !== undefined);
+  return files.length === 0 ? undefined : Math.min(...files);
+}
+
+function sum(left: FlushResult, right: FlushResult): FlushResult {
+  return { versions: left.versions + right.versions, bytes: left.bytes + right.bytes };
+}

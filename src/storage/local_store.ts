@@ -1,0 +1,294 @@
+/**
+ * The store over a local disk: wires log, memtables, segments and manifest together.
+ *
+ *     apply ──► commit ──► local_wal (durable) ──► visible
+ *                  └─────► memtable ──flush──► segment + manifest
+ *     scan, changes, lookup ◄── segments + memtables
+ */
+import { assert } from "../base/assert.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Disk } from "../base/disk.ts";
+import { DatabaseError } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import type { Random } from "../base/random.ts";
+import { type Seq, SeqGenerator } from "../base/seq.ts";
+import type { Row } from "../types/mod.ts";
+import { StoreChangeScan } from "./changes.ts";
+import { Committer } from "./commit.ts";
+import type { CommitLog } from "./commit_log.ts";
+import { type DataDirectory, openDataDirectory } from "./data_directory.ts";
+import { Flusher } from "./flush.ts";
+import { LocalWal } from "./local_wal/writer.ts";
+import type { Manifest } from "./manifest.ts";
+import { recover } from "./recovery.ts";
+import { StoreScan } from "./scan.ts";
+import { LocalSegmentFiles } from "./segment_files.ts";
+import { SnowflakeIds } from "./snowflake_ids.ts";
+import { SpaceGuard } from "./space.ts";
+import type {
+  ChangeScan,
+  ChangesOptions,
+  Commit,
+  FlushResult,
+  LookupOptions,
+  OnVisible,
+  Scan,
+  ScanOptions,
+  SegmentInfo,
+  Store,
+  TableDefinition,
+  TableStats,
+  WriteBatch,
+} from "./store.ts";
+import { StoredTable } from "./table.ts";
+import { countLiveRows, tableStats } from "./table_stats.ts";
+
+export interface LocalStoreOptions {
+  /** This server's number in its cluster, and how many bits of a seq hold it. */
+  readonly nodeId: number;
+  readonly nodeBits: number;
+  /** Whether a commit is answered after (`sync`) or before the disk has it. */
+  readonly durability: "sync" | "relaxed";
+  /** Size of each log file. */
+  readonly walSegmentBytes: number;
+  /** Above this, tables that hold the log back are flushed early. */
+  readonly walMaxBytes: number;
+  /** Encoded bytes of one row. */
+  readonly rowBytesMax: number;
+  /** Below this much free space the store is read-only but for deletes. */
+  readonly minFreeBytes: number;
+}
+
+export interface LocalStoreParts {
+  readonly disk: Disk;
+  readonly dataPath: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  readonly manifest: Manifest;
+  /** Every table that the catalog knows. Data of other tables is removed. */
+  readonly definitions: readonly TableDefinition[];
+  readonly options: LocalStoreOptions;
+}
+
+export class LocalStore implements Store {
+  /** Called once when the log failed: the process should stop, and recover by starting again. */
+  onFatal: (cause: unknown) => void = () => {};
+  readonly #directory: DataDirectory;
+  readonly #manifest: Manifest;
+  readonly #tables: Map<number, StoredTable>;
+  readonly #seqs: SeqGenerator;
+  readonly #log: CommitLog;
+  readonly #committer: Committer;
+  readonly #ids: SnowflakeIds;
+  readonly #flusher: Flusher;
+  #isOpen = true;
+
+  /**
+   * Opens a data directory, or makes one, and reads what the last process left.
+   *
+   * @throws {DatabaseError} STORAGE_UNAVAILABLE if it is in use, or of a newer version.
+   * @throws {CorruptionError} If acknowledged commits are damaged or missing.
+   * @throws {DiskError}
+   */
+  static open(parts: LocalStoreParts): Promise<LocalStore> {
+    const directory = openDataDirectory(parts.disk, parts.dataPath);
+    try {
+      return Promise.resolve(new LocalStore(parts, directory));
+    } catch (error) {
+      directory.release();
+      return Promise.reject(error);
+    }
+  }
+
+  private constructor(parts: LocalStoreParts, directory: DataDirectory) {
+    const { disk, clock, log, manifest, definitions, options } = parts;
+    const { paths } = directory;
+    this.#directory = directory;
+    this.#manifest = manifest;
+    const files = new LocalSegmentFiles({ disk, paths, log, manifest });
+    const recovered = recover({ disk, paths, log, manifest, definitions, files });
+    const { tables, end, highWater, visibleSeq, lastSeq } = recovered;
+    this.#tables = tables;
+    const wal = new LocalWal({
+      disk,
+      paths,
+      clock,
+      log,
+      fileBytes: options.walSegmentBytes,
+      highWater,
+      isRelaxed: options.durability === "relaxed",
+      rowBytesMax: options.rowBytesMax,
+      end,
+    });
+    this.#log = wal;
+    const { nodeId, nodeBits, minFreeBytes } = options;
+    this.#seqs = new SeqGenerator({ clock, nodeId, nodeBits, last: lastSeq });
+    const space = new SpaceGuard({ disk, path: paths.root, minFreeBytes, log });
+    this.#ids = new SnowflakeIds({
+      clock,
+      nodeId,
+      nodeBits,
+      log: wal,
+      last: Math.max(lastSeq, end.idsUpTo) as Seq,
+    });
+    this.#committer = new Committer(
+      {
+        log: wal,
+        tables,
+        seqs: this.#seqs,
+        space,
+        visibleSeq,
+        catalogVersion: manifest.highestSeq(),
+      },
+      {
+        onAppended: (table) => this.#flusher.noteAppended(table),
+        onTakenBack: () => this.#ids.forgetReservation(),
+        onFatal: (cause) => this.onFatal(cause),
+        onRolled: () => {
+          space.look();
+          this.#flusher.relieveLog();
+        },
+      },
+    );
+    this.#flusher = new Flusher({
+      disk,
+      paths,
+      clock,
+      log,
+      manifest,
+      files,
+      tables,
+      space,
+      commitLog: wal,
+      walMaxBytes: options.walMaxBytes,
+      durable: (seq) => this.#committer.durable(seq),
+    });
+    this.#flusher.start();
+  }
+
+  get visibleSeq(): Seq {
+    return this.#committer.visibleSeq;
+  }
+
+  get appliedSeq(): Seq {
+    return this.#committer.appliedSeq;
+  }
+
+  get onVisible(): OnVisible {
+    return this.#committer.onVisible;
+  }
+
+  set onVisible(onVisible: OnVisible) {
+    this.#committer.onVisible = onVisible;
+  }
+
+  defineTable(definition: TableDefinition): void {
+    this.#noteDefinition();
+    const table = this.#tables.get(definition.tableId);
+    if (table !== undefined) {
+      table.definition = definition;
+      this.#flusher.noteAppended(table);
+      return;
+    }
+    const progress = { flushedSeq: 0, lowWaterSeq: 0, lastFlushedAtMs: undefined };
+    const created = new StoredTable(definition, { segments: [], progress });
+    this.#tables.set(definition.tableId, created);
+  }
+
+  dropTable(tableId: number): void {
+    const table = this.#table(tableId);
+    this.#noteDefinition();
+    this.#tables.delete(tableId);
+    table.isDropped = true;
+    this.#manifest.publish({
+      removeTableIds: [tableId],
+      removeSegmentIds: table.segments.map(({ entry }) => entry.segmentId),
+    });
+    for (const segment of table.segments) segment.drop();
+    this.#flusher.forget(table);
+  }
+
+  apply(batch: WriteBatch): Commit {
+    assert(this.#isOpen, "a closed store takes no commits");
+    return this.#committer.apply(batch);
+  }
+
+  durable(seq: Seq): Promise<void> {
+    return this.#committer.durable(seq);
+  }
+
+  scan(tableId: number, options: ScanOptions): Scan {
+    return new StoreScan(this.#table(tableId), options);
+  }
+
+  changes(tableId: number, options: ChangesOptions): ChangeScan {
+    assert(options.upTo <= this.visibleSeq, "changes are visible");
+    return new StoreChangeScan(this.#table(tableId), options);
+  }
+
+  lookup(tableId: number, options: LookupOptions): Row | undefined {
+    return this.#table(tableId).lookup(options);
+  }
+
+  earliestSeq(tableId: number, _owner: number): Seq {
+    return this.#table(tableId).progress.lowWaterSeq as Seq;
+  }
+
+  liveRowCount(tableId: number, owner: number | undefined): number {
+    return countLiveRows(this.#table(tableId), { owner, upTo: this.visibleSeq });
+  }
+
+  flush(tableId: number): Promise<FlushResult> {
+    return this.#flusher.flush(this.#table(tableId));
+  }
+
+  stats(tableId: number): TableStats {
+    return tableStats(this.#table(tableId), this.visibleSeq);
+  }
+
+  segments(): readonly SegmentInfo[] {
+    return [...this.#tables.values()].flatMap(({ segments }) =>
+      segments.map(({ entry }): SegmentInfo => {
+        const { segmentId, tableId, minSeq, maxSeq, rowCount, bytes, createdAtMs } = entry;
+        const status = entry.quarantined ? "quarantined" : "live";
+        return { segmentId, tableId, minSeq, maxSeq, rowCount, bytes, createdAtMs, status };
+      }),
+    );
+  }
+
+  issueSeq(): Seq {
+    return this.#seqs.next();
+  }
+
+  snowflakeId(): number {
+    return this.#ids.next();
+  }
+
+  async close(): Promise<void> {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    await this.#flusher.close();
+    await this.#log.close();
+    for (const { segments } of this.#tables.values()) {
+      for (const segment of segments) segment.close();
+    }
+    this.#directory.release();
+  }
+
+  /** Frames from now on say that they were written with the newest definitions. */
+  #noteDefinition(): void {
+    this.#committer.catalogVersion = Math.max(
+      this.#committer.catalogVersion,
+      this.#manifest.highestSeq(),
+    );
+  }
+
+  #table(tableId: number): StoredTable {
+    const table = this.#tables.get(tableId);
+    if (table === undefined) {
+      throw new DatabaseError("TABLE_NOT_FOUND", `Cannot open table ${tableId}: there is none`);
+    }
+    return table;
+  }
+}

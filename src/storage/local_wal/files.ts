@@ -1,0 +1,196 @@
+/**
+ * The files of the log: made ahead and full of zeros, so that a sync never has to write metadata,
+ * and recycled, so that making them is rare.
+ *
+ *     (none) ──make──► spare in tmp/ ──roll──► current ──roll──► kept ──release──► spare or removed
+ *
+ * - A file gets its name in wal/ only when its header is durable, so the two always agree.
+ * - A file is rolled only when everything in it is durable, so all but the last are whole.
+ */
+import { assert, defined } from "../../base/assert.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { Disk, DiskFile } from "../../base/disk.ts";
+import { DiskError } from "../../base/errors.ts";
+import type { Log } from "../../base/log.ts";
+import { type DataPaths, walFilePath } from "../file_names.ts";
+import { encodeWalHeader, type WalHeader } from "./format.ts";
+
+/** Zeros are written in pieces of this size, with other work in between. */
+const PIECE_BYTES_MAX: number = 1024 * 1024;
+
+export interface WalFilesOptions {
+  readonly disk: Disk;
+  readonly paths: DataPaths;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Size of each file. */
+  readonly fileBytes: number;
+}
+
+interface KeptFile {
+  readonly number: number;
+  readonly bytes: number;
+}
+
+export class WalFiles {
+  readonly #options: WalFilesOptions;
+  #kept: KeptFile[];
+  #current: DiskFile | undefined;
+  #currentNumber = 0;
+  #spare: string | undefined;
+  #madeCount = 0;
+  #making: Promise<void> | undefined;
+  #isClosed = false;
+
+  /** `kept` are the files that recovery found, in order; the last one is written on. */
+  constructor(options: WalFilesOptions, kept: readonly KeptFile[]) {
+    this.#options = options;
+    this.#kept = [...kept];
+    const last = kept.at(-1);
+    if (last !== undefined) {
+      this.#currentNumber = last.number;
+      this.#current = options.disk.open(walFilePath(options.paths, last.number), {});
+    }
+  }
+
+  /** 0 before the first file. */
+  get currentNumber(): number {
+    return this.#currentNumber;
+  }
+
+  get current(): DiskFile {
+    return defined(this.#current, "the log has a current file");
+  }
+
+  get oldestNumber(): number {
+    return this.#kept[0]?.number ?? this.#currentNumber;
+  }
+
+  get bytes(): number {
+    let bytes = 0;
+    for (const file of this.#kept) bytes += file.bytes;
+    return bytes;
+  }
+
+  /** Size of the current file. */
+  get currentBytes(): number {
+    return this.#kept.at(-1)?.bytes ?? 0;
+  }
+
+  /** Begins a file, whose number follows the current one's. @throws {DiskError} */
+  roll(header: WalHeader): void {
+    assert(header.fileNumber === this.#currentNumber + 1, "log files are numbered without gaps");
+    const { disk, paths, fileBytes } = this.#options;
+    const spare = this.#spare ?? this.#makeNow();
+    this.#spare = spare;
+    const file = disk.open(spare, {});
+    try {
+      file.write(encodeWalHeader(header), 0);
+      file.syncNow();
+    } finally {
+      file.close();
+    }
+    const path = walFilePath(paths, header.fileNumber);
+    disk.rename(spare, path);
+    this.#spare = undefined;
+    disk.syncDirectory(paths.wal);
+    this.#current?.close();
+    this.#current = disk.open(path, {});
+    this.#currentNumber = header.fileNumber;
+    this.#kept.push({ number: header.fileNumber, bytes: fileBytes });
+  }
+
+  /** Makes the next file in the background, unless it is there. */
+  prepare(): void {
+    if (this.#spare !== undefined || this.#making !== undefined || this.#isClosed) return;
+    this.#making = this.#make().finally(() => {
+      this.#making = undefined;
+    });
+  }
+
+  /** Lets files below a number go, but never the current one. */
+  release(belowNumber: number): void {
+    const { disk, paths, fileBytes, log } = this.#options;
+    const limit = Math.min(belowNumber, this.#currentNumber);
+    const unneeded = this.#kept.filter(({ number }) => number < limit);
+    if (unneeded.length === 0) return;
+    this.#kept = this.#kept.filter(({ number }) => number >= limit);
+    for (const { number, bytes } of unneeded) {
+      const path = walFilePath(paths, number);
+      if (this.#spare === undefined && this.#making === undefined && bytes === fileBytes) {
+        const spare = this.#nextSparePath();
+        disk.rename(path, spare);
+        this.#spare = spare;
+      } else {
+        disk.remove(path);
+      }
+    }
+    // Before the recycled file gets a new header, its old name must be gone for good.
+    disk.syncDirectory(paths.wal);
+    log.debug("released log files", { below: limit, count: unneeded.length });
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#making;
+    this.#current?.close();
+    this.#current = undefined;
+    if (this.#spare !== undefined) this.#options.disk.remove(this.#spare);
+    this.#spare = undefined;
+  }
+
+  #nextSparePath(): string {
+    this.#madeCount += 1;
+    return `${this.#options.paths.tmp}/wal.${this.#madeCount}`;
+  }
+
+  #makeNow(): string {
+    const { disk } = this.#options;
+    const path = this.#nextSparePath();
+    const file = disk.open(path, { exclusive: true });
+    try {
+      for (const [offset, piece] of this.#pieces()) file.write(piece, offset);
+      file.syncNow();
+    } catch (error) {
+      disk.remove(path);
+      throw error;
+    } finally {
+      file.close();
+    }
+    return path;
+  }
+
+  async #make(): Promise<void> {
+    const { disk, clock, log } = this.#options;
+    const path = this.#nextSparePath();
+    try {
+      const file = disk.open(path, { exclusive: true });
+      try {
+        for (const [offset, piece] of this.#pieces()) {
+          file.write(piece, offset);
+          await clock.yield();
+          if (this.#isClosed) break;
+        }
+        await file.sync();
+      } finally {
+        file.close();
+      }
+      if (this.#isClosed || this.#spare !== undefined) disk.remove(path);
+      else this.#spare = path;
+    } catch (error) {
+      if (!(error instanceof DiskError)) throw error;
+      // Safe: the roll that needs the file makes it then, and reports what it meets.
+      log.warn("cannot make the next log file ahead", { path, code: error.code });
+      if (disk.exists(path)) disk.remove(path);
+    }
+  }
+
+  /** The zeros of a file, piece by piece. */
+  *#pieces(): Generator<[number, Uint8Array]> {
+    const { fileBytes } = this.#options;
+    const zeros = new Uint8Array(Math.min(fileBytes, PIECE_BYTES_MAX));
+    for (let offset = 0; offset < fileBytes; offset += zeros.length) {
+      yield [offset, zeros.subarray(0, Math.min(zeros.length, fileBytes - offset))];
+    }
+  }
+}

@@ -1,0 +1,310 @@
+/**
+ * The bytes of a log file, shared by `writer.ts`, `reader.ts` and `scripts/dump_wal.ts`.
+ *
+ *     ┌──────────┬─────────┬─────────┬─────┬───────────────────────────────┐
+ *     │ header   │ frame 0 │ frame 1 │ ... │ zeros, or an older file's     │
+ *     │ 64 bytes │ 8·n     │ 8·n     │     │ frames when it was recycled   │
+ *     └──────────┴─────────┴─────────┴─────┴───────────────────────────────┘
+ *
+ *     header OFFSET SIZE  all integers little-endian
+ *               0     4   magic "TWAL"
+ *               4     2   u16 format, 1
+ *               6     2   u16 flags, 0
+ *               8     4   u32 file number
+ *              16     8   u53 base seq: last seq of the files before this one
+ *              24     8   u53 SNOWFLAKE_ID() ids up to here may have been handed out
+ *              60     4   u32 CRC of bytes 0..60
+ *
+ *     frame  OFFSET SIZE
+ *               0     4   u32 CRC of bytes 4..length
+ *               4     4   u32 length of the frame, a multiple of 8
+ *               8     4   u32 file number
+ *              12     4   u32 frame number, from 0 in each file
+ *              16     4   u32 durable frames: so many frames at the start of this file were synced
+ *                         before this one was written
+ *              20     1   u8 kind
+ *              21     1   u8 count of padding bytes at the end, 0 to 7
+ *              24     8   u53 first seq
+ *              32     8   u53 last seq
+ *              40     8   u53 catalog version: seq of the newest definition the writer knew
+ *              48         body
+ *
+ * A frame is valid only if CRC, file number and frame number all fit: a stale frame of a recycled
+ * file fails by its file number. A valid frame behind an invalid one means damage to durable bytes
+ * if its durable frames include the invalid one; else both belong to one group that was being
+ * written when the power went, of which any part may have reached the disk.
+ *
+ * The body of a commit is a list of writes, each of one table and owner:
+ *
+ *     u32 table id   u53 owner   u8 operation   u16 column count
+ *     per column     u16 column id   u8 scale of a DECIMAL, else 0
+ *     u32 row count
+ *     per row        u8 flags   [u53 seq, if flags & 1, else the one before + 1]
+ *                    [u53 prev, if flags & 2, else 0]   a value per column (value_codec.ts)
+ *
+ * A commit that is too large for one frame is a part-begin frame, part frames and a part-end frame,
+ * possibly over several files; it counts only with its end.
+ */
+import { assert } from "../../base/assert.ts";
+import { ByteReader, ByteWriter } from "../../base/bytes.ts";
+import { crc32 } from "../../base/checksum.ts";
+import { CorruptionError, DatabaseError } from "../../base/errors.ts";
+import type { Value } from "../../types/mod.ts";
+import { readValue } from "./value_codec.ts";
+
+export const WAL_HEADER_BYTES = 64;
+export const FRAME_HEADER_BYTES = 48;
+export const WAL_FORMAT = 1;
+
+const MAGIC = 0x4c415754;
+const HEADER_CRC_OFFSET = 60;
+const SPAN_32 = 4294967296;
+
+/** What a frame is for. */
+export const FRAME_KINDS = {
+  commit: 1,
+  partBegin: 2,
+  part: 3,
+  partEnd: 4,
+  /** Body: u53, ids of SNOWFLAKE_ID() up to here may have been handed out. */
+  ids: 5,
+  /** The log was closed in order; body as `ids`. */
+  close: 6,
+} as const;
+
+export type FrameKind = keyof typeof FRAME_KINDS;
+
+export const OPERATION_CODES = { insert: 1, update: 2, delete: 3 } as const;
+
+export const ROW_HAS_SEQ = 1;
+export const ROW_HAS_PREV = 2;
+
+export interface WalHeader {
+  readonly fileNumber: number;
+  readonly baseSeq: number;
+  readonly idsUpTo: number;
+}
+
+export interface FrameHead {
+  readonly kind: FrameKind;
+  readonly fileNumber: number;
+  readonly frameNumber: number;
+  readonly durableFrames: number;
+  readonly firstSeq: number;
+  readonly lastSeq: number;
+  readonly catalogVersion: number;
+}
+
+/** A valid frame and where it lies. */
+export interface Frame extends FrameHead {
+  readonly path: string;
+  readonly offset: number;
+  readonly length: number;
+  /** Aliases the file's bytes. */
+  readonly body: Uint8Array;
+}
+
+export interface LoggedWrite {
+  readonly tableId: number;
+  readonly owner: number;
+  readonly operation: keyof typeof OPERATION_CODES;
+  readonly columnIds: readonly number[];
+  /** Of DECIMAL columns; 0 for others. */
+  readonly scales: readonly number[];
+  readonly seqs: readonly number[];
+  readonly prevs: readonly number[];
+  readonly rows: readonly Value[][];
+}
+
+export function encodeWalHeader({ fileNumber, baseSeq, idsUpTo }: WalHeader): Uint8Array {
+  const bytes = new ByteWriter(WAL_HEADER_BYTES);
+  bytes.u32(MAGIC);
+  bytes.u16(WAL_FORMAT);
+  bytes.u16(0);
+  bytes.u32(fileNumber);
+  bytes.u32(0);
+  bytes.u53(baseSeq);
+  bytes.u53(idsUpTo);
+  bytes.skip(HEADER_CRC_OFFSET - bytes.length);
+  bytes.u32(crc32(bytes.view()));
+  assert(bytes.length === WAL_HEADER_BYTES, "a log file's header has its size");
+  return bytes.copy();
+}
+
+/**
+ * @throws {CorruptionError} If the header is damaged.
+ * @throws {DatabaseError} STORAGE_UNAVAILABLE if a newer version wrote it.
+ */
+export function decodeWalHeader(bytes: Uint8Array, path: string): WalHeader {
+  if (bytes.length < WAL_HEADER_BYTES) throw new CorruptionError(path, 0, "has no header");
+  const from = new ByteReader(bytes.subarray(0, WAL_HEADER_BYTES), { path });
+  if (from.u32() !== MAGIC) throw new CorruptionError(path, 0, "is not a log file");
+  const format = from.u16();
+  from.position = HEADER_CRC_OFFSET;
+  if (from.u32() !== crc32(bytes.subarray(0, HEADER_CRC_OFFSET))) {
+    throw new CorruptionError(path, 0, "header checksum does not match");
+  }
+  if (format !== WAL_FORMAT) {
+    throw new DatabaseError(
+      "STORAGE_UNAVAILABLE",
+      `Cannot read ${path}: it has format ${format}, and this version reads ${WAL_FORMAT}`,
+    );
+  }
+  from.position = 8;
+  const fileNumber = from.u32();
+  from.skip(4);
+  return { fileNumber, baseSeq: from.u53(), idsUpTo: from.u53() };
+}
+
+/** Makes room for a frame's header; returns where the frame begins. */
+export function beginFrame(into: ByteWriter): number {
+  const start = into.length;
+  assert(start % 8 === 0, "frames begin at multiples of 8");
+  into.skip(FRAME_HEADER_BYTES);
+  return start;
+}
+
+/** Pads the frame that began at `start` and fills in its header. */
+export function sealFrame(into: ByteWriter, start: number, head: FrameHead): void {
+  const bodyEnd = into.length;
+  into.align(8);
+  const end = into.length;
+  into.setU32(start + 4, end - start);
+  into.setU32(start + 8, head.fileNumber);
+  into.setU32(start + 12, head.frameNumber);
+  into.setU32(start + 16, head.durableFrames);
+  into.setU32(start + 20, FRAME_KINDS[head.kind] | ((end - bodyEnd) << 8));
+  setU53(into, start + 24, head.firstSeq);
+  setU53(into, start + 32, head.lastSeq);
+  setU53(into, start + 40, head.catalogVersion);
+  into.setU32(start, crc32(into.view().subarray(start + 4, end)));
+}
+
+/** Where a frame is looked for. */
+export interface FramePlace {
+  readonly path: string;
+  readonly offset: number;
+  readonly fileNumber: number;
+}
+
+/**
+ * The frame that begins at an offset, or undefined when there is no frame of this file there.
+ * Whether its number is the expected one is for the caller to check.
+ */
+export function decodeFrame(bytes: Uint8Array, place: FramePlace): Frame | undefined {
+  const { path, offset, fileNumber } = place;
+  if (offset + FRAME_HEADER_BYTES > bytes.length) return undefined;
+  const view = new DataView(bytes.buffer, bytes.byteOffset + offset, FRAME_HEADER_BYTES);
+  if (view.getUint32(8, true) !== fileNumber) return undefined;
+  const length = view.getUint32(4, true);
+  if (length < FRAME_HEADER_BYTES || length % 8 !== 0) return undefined;
+  if (offset + length > bytes.length) return undefined;
+  const kind = kindFromCode(view.getUint8(20));
+  const padding = view.getUint8(21);
+  if (kind === undefined || padding > 7) return undefined;
+  if (view.getUint32(0, true) !== crc32(bytes.subarray(offset + 4, offset + length))) {
+    return undefined;
+  }
+  const bodyStart = offset + FRAME_HEADER_BYTES;
+  return {
+    path,
+    offset,
+    length,
+    kind,
+    fileNumber,
+    frameNumber: view.getUint32(12, true),
+    durableFrames: view.getUint32(16, true),
+    firstSeq: getU53(view, 24),
+    lastSeq: getU53(view, 32),
+    catalogVersion: getU53(view, 40),
+    body: bytes.subarray(bodyStart, offset + length - padding),
+  };
+}
+
+/** The writes in the body of a commit or of a part of one. @throws {CorruptionError} */
+export function decodeWrites(frame: Frame): LoggedWrite[] {
+  const { path, offset, body, firstSeq } = frame;
+  const from = new ByteReader(body, { path, fileOffset: offset + FRAME_HEADER_BYTES });
+  const writes: LoggedWrite[] = [];
+  let seq = firstSeq - 1;
+  while (from.remaining > 0) {
+    const write = decodeWrite(from, seq);
+    seq = write.seqs.at(-1) ?? seq;
+    writes.push(write);
+  }
+  return writes;
+}
+
+/** The body of an `ids` or `close` frame. @throws {CorruptionError} */
+export function decodeIds({ path, offset, body }: Frame): number {
+  return new ByteReader(body, { path, fileOffset: offset + FRAME_HEADER_BYTES }).u53();
+}
+
+function decodeWrite(from: ByteReader, seqBefore: number): LoggedWrite {
+  const tableId = from.u32();
+  const owner = from.u53();
+  const operation = operationFromCode(from.u8()) ?? from.fail("holds an unknown operation");
+  const columnCount = from.u16();
+  const columnIds: number[] = [];
+  const scales: number[] = [];
+  for (let index = 0; index < columnCount; index += 1) {
+    columnIds.push(from.u16());
+    scales.push(from.u8());
+  }
+  const rowCount = from.u32();
+  const seqs: number[] = [];
+  const prevs: number[] = [];
+  const rows: Value[][] = [];
+  let seq = seqBefore;
+  for (let index = 0; index < rowCount; index += 1) {
+    const flags = from.u8();
+    seq = (flags & ROW_HAS_SEQ) === 0 ? seq + 1 : from.u53();
+    seqs.push(seq);
+    prevs.push((flags & ROW_HAS_PREV) === 0 ? 0 : from.u53());
+    const row: Value[] = [];
+    for (let column = 0; column < columnCount; column += 1) row.push(readValue(from));
+    rows.push(row);
+  }
+  return { tableId, owner, operation, columnIds, scales, seqs, prevs, rows };
+}
+
+function kindFromCode(code: number): FrameKind | undefined {
+  switch (code) {
+    case FRAME_KINDS.commit:
+      return "commit";
+    case FRAME_KINDS.partBegin:
+      return "partBegin";
+    case FRAME_KINDS.part:
+      return "part";
+    case FRAME_KINDS.partEnd:
+      return "partEnd";
+    case FRAME_KINDS.ids:
+      return "ids";
+    case FRAME_KINDS.close:
+      return "close";
+    default:
+      return undefined;
+  }
+}
+
+function operationFromCode(code: number): LoggedWrite["operation"] | undefined {
+  switch (code) {
+    case OPERATION_CODES.insert:
+      return "insert";
+    case OPERATION_CODES.update:
+      return "update";
+    case OPERATION_CODES.delete:
+      return "delete";
+    default:
+      return undefined;
+  }
+}
+
+function setU53(into: ByteWriter, offset: number, value: number): void {
+  into.setU32(offset, value % SPAN_32);
+  into.setU32(offset + 4, Math.floor(value / SPAN_32));
+}
+
+function getU53(view: DataView, offset: number): number {
+  return view.getUint32(offset + 4, true) * SPAN_32 + view.getUint32(offset, true);
+}

@@ -1,0 +1,124 @@
+/**
+ * Values in the log: each says itself what it is, so that a frame can be read without knowing how
+ * the table looked when it was written.
+ *
+ *     TAG  MEANING          BYTES AFTER IT
+ *      0   NULL
+ *      1   false
+ *      2   true
+ *      3   small whole      u8
+ *      4   whole            i32
+ *      5   number           f64
+ *      6   big whole        text, decimal digits
+ *      7   text             text
+ *      8   bytes            block
+ *      9   embedding        varint count, then f32 each
+ */
+import { unreachable } from "../../base/assert.ts";
+import type { ByteReader, ByteWriter } from "../../base/bytes.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import type { Value } from "../../types/mod.ts";
+
+const TAG_NULL = 0;
+const TAG_FALSE = 1;
+const TAG_TRUE = 2;
+const TAG_SMALL = 3;
+const TAG_INT = 4;
+const TAG_NUMBER = 5;
+const TAG_BIG = 6;
+const TAG_TEXT = 7;
+const TAG_BYTES = 8;
+const TAG_EMBEDDING = 9;
+
+export function writeValue(into: ByteWriter, value: Value): void {
+  switch (typeof value) {
+    case "string":
+      into.u8(TAG_TEXT);
+      into.text(value);
+      return;
+    case "number":
+      writeNumber(into, value);
+      return;
+    case "boolean":
+      into.u8(value ? TAG_TRUE : TAG_FALSE);
+      return;
+    case "bigint":
+      into.u8(TAG_BIG);
+      into.text(String(value));
+      return;
+    case "object":
+      writeObject(into, value);
+      return;
+    default:
+      unreachable(value, "a value is of a known form");
+  }
+}
+
+/** @throws {CorruptionError} If there is no value here. */
+export function readValue(from: ByteReader): Value {
+  const tag = from.u8();
+  switch (tag) {
+    case TAG_NULL:
+      return null;
+    case TAG_FALSE:
+      return false;
+    case TAG_TRUE:
+      return true;
+    case TAG_SMALL:
+      return from.u8();
+    case TAG_INT:
+      return from.i32();
+    case TAG_NUMBER:
+      return from.f64();
+    case TAG_BIG:
+      return bigintFromText(from);
+    case TAG_TEXT:
+      return from.text();
+    case TAG_BYTES:
+      return from.block().slice();
+    case TAG_EMBEDDING: {
+      const bytes = from.raw(from.varint() * 4);
+      return new Float32Array(bytes.slice().buffer);
+    }
+    default:
+      return from.fail(`holds a value of the unknown kind ${tag}`);
+  }
+}
+
+function writeNumber(into: ByteWriter, value: number): void {
+  if (value === (value | 0) && !Object.is(value, -0)) {
+    if (value >= 0 && value < 256) {
+      into.u8(TAG_SMALL);
+      into.u8(value);
+    } else {
+      into.u8(TAG_INT);
+      into.i32(value);
+    }
+  } else {
+    into.u8(TAG_NUMBER);
+    into.f64(value);
+  }
+}
+
+function writeObject(into: ByteWriter, value: Extract<Value, object | null>): void {
+  if (value === null) {
+    into.u8(TAG_NULL);
+  } else if (value instanceof Uint8Array) {
+    into.u8(TAG_BYTES);
+    into.block(value);
+  } else if (value instanceof Float32Array) {
+    into.u8(TAG_EMBEDDING);
+    into.varint(value.length);
+    into.raw(new Uint8Array(value.buffer, value.byteOffset, value.byteLength));
+  } else {
+    throw new DatabaseError(
+      "UNSUPPORTED_TYPE",
+      "Cannot store a value of type interval or array: no column has these types",
+    );
+  }
+}
+
+function bigintFromText(from: ByteReader): bigint {
+  const text = from.text();
+  return /^-?\d+$/.test(text) ? BigInt(text) : from.fail("holds a whole number without digits");
+}

@@ -1,0 +1,155 @@
+/**
+ * One column of a memtable: values that arrive at the end and never change.
+ *
+ * Numbers and booleans are held in typed arrays that double as they grow; other types, and a whole
+ * number column that has met a value beyond 2^53, in a plain array.
+ */
+import { assert } from "../base/assert.ts";
+import { type DataType, physicalKind, type Row, type Value, type Vector } from "../types/mod.ts";
+
+const CAPACITY_MIN = 16;
+
+/** What a value costs in a plain array, beside the characters of a text. */
+const SLOT_BYTES = 16;
+
+export class MemColumn {
+  readonly columnId: number;
+  readonly type: DataType;
+  #kind: "bool" | "i32" | "f64" | "any";
+  #bools = new Uint8Array(0);
+  #ints = new Int32Array(0);
+  #floats = new Float64Array(0);
+  #values: Value[] = [];
+  #nulls: Uint8Array | undefined;
+  #length = 0;
+  #contentBytes = 0;
+
+  constructor(columnId: number, type: DataType) {
+    this.columnId = columnId;
+    this.type = type;
+    this.#kind = physicalKind(type);
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  /** Memory held, about. */
+  get bytes(): number {
+    const typed = this.#bools.byteLength + this.#ints.byteLength + this.#floats.byteLength;
+    const nulls = this.#nulls?.byteLength ?? 0;
+    return typed + nulls + this.#values.length * SLOT_BYTES + this.#contentBytes;
+  }
+
+  /** Appends the value at `position` of the first `count` rows. */
+  appendFrom(rows: readonly Row[], position: number, count: number): void {
+    this.#reserve(this.#length + count);
+    for (let index = 0; index < count; index += 1) {
+      this.#put(this.#length + index, rows[index]?.[position] ?? null);
+    }
+    this.#length += count;
+  }
+
+  /** Appends one value `count` times. */
+  appendRepeated(value: Value, count: number): void {
+    this.#reserve(this.#length + count);
+    for (let index = 0; index < count; index += 1) this.#put(this.#length + index, value);
+    this.#length += count;
+  }
+
+  truncate(length: number): void {
+    assert(length <= this.#length, "a truncation makes shorter");
+    this.#nulls?.fill(0, length, this.#length);
+    if (this.#kind === "any") this.#values.length = length;
+    this.#length = length;
+  }
+
+  valueAt(row: number): Value {
+    assert(row < this.#length, "the row is there");
+    if (this.#kind === "any") return this.#values[row] ?? null;
+    if (this.#nulls !== undefined && this.#nulls[row] === 1) return null;
+    switch (this.#kind) {
+      case "bool":
+        return this.#bools[row] === 1;
+      case "i32":
+        return this.#ints[row] ?? null;
+      case "f64":
+        return this.#floats[row] ?? null;
+    }
+  }
+
+  /** All rows, without copying. What it holds beyond `length` at this time is not part of it. */
+  vector(): Vector {
+    const length = this.#length;
+    const nulls = this.#nulls?.subarray(0, length);
+    switch (this.#kind) {
+      case "bool":
+        return { kind: "bool", length, values: this.#bools.subarray(0, length), nulls };
+      case "i32":
+        return { kind: "i32", length, values: this.#ints.subarray(0, length), nulls };
+      case "f64":
+        return { kind: "f64", length, values: this.#floats.subarray(0, length), nulls };
+      case "any":
+        return { kind: "any", length, values: this.#values };
+    }
+  }
+
+  #put(row: number, value: Value): void {
+    if (this.#kind === "any") {
+      this.#values[row] = value;
+      if (typeof value === "string") this.#contentBytes += value.length;
+      else if (value instanceof Uint8Array || value instanceof Float32Array) {
+        this.#contentBytes += value.byteLength;
+      }
+    } else if (value === null) {
+      this.#nulls ??= new Uint8Array(this.#capacity());
+      this.#nulls[row] = 1;
+    } else if (typeof value === "number") {
+      if (this.#kind === "f64") this.#floats[row] = value;
+      else this.#ints[row] = value;
+    } else if (typeof value === "boolean") {
+      this.#bools[row] = value ? 1 : 0;
+    } else {
+      assert(typeof value === "bigint", "a numeric column holds numbers");
+      this.#widen(row);
+      this.#values[row] = value;
+    }
+  }
+
+  /** Goes over to a plain array; the first `count` rows have their values. */
+  #widen(count: number): void {
+    assert(this.#kind === "f64", "only whole numbers grow beyond 2^53");
+    const floats = this.#floats;
+    const nulls = this.#nulls;
+    const values: Value[] = [];
+    for (let row = 0; row < count; row += 1) {
+      values.push(nulls !== undefined && nulls[row] === 1 ? null : (floats[row] ?? null));
+    }
+    this.#values = values;
+    this.#kind = "any";
+    this.#floats = new Float64Array(0);
+    this.#nulls = undefined;
+  }
+
+  #capacity(): number {
+    return Math.max(this.#bools.length, this.#ints.length, this.#floats.length);
+  }
+
+  #reserve(length: number): void {
+    if (this.#kind === "any" || length <= this.#capacity()) return;
+    const capacity = Math.max(CAPACITY_MIN, length, this.#capacity() * 2);
+    if (this.#kind === "bool") this.#bools = grown(this.#bools, new Uint8Array(capacity));
+    else if (this.#kind === "i32") this.#ints = grown(this.#ints, new Int32Array(capacity));
+    else this.#floats = grown(this.#floats, new Float64Array(capacity));
+    if (this.#nulls !== undefined) this.#nulls = grown(this.#nulls, new Uint8Array(capacity));
+  }
+}
+
+/** Copies an array to the beginning of a larger one. */
+export function grown<T extends Uint8Array | Uint32Array | Int32Array | Float64Array>(
+  from: T,
+  into: T,
+): T {
+  into.set(from);
+  return into;
+}

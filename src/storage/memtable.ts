@@ -1,0 +1,233 @@
+/**
+ * The newest row versions of one table, in memory: columns that grow at the end, in seq order, and
+ * for each owner the list of its rows and the newest row of each key.
+ *
+ * - Rows are only appended; the one thing that changes in a row is `replacedBy`, from 0, once.
+ * - `truncate` takes rows back that never became durable; nobody has seen them.
+ * - The seqs of one owner's list ascend, and so do those of the whole memtable.
+ */
+import { assert } from "../base/assert.ts";
+import type { Row, Vector } from "../types/mod.ts";
+import type { Key } from "./key.ts";
+import { grown, MemColumn } from "./mem_column.ts";
+import type { StoredColumn } from "./store.ts";
+
+const CAPACITY_MIN = 64;
+
+/** What a partition and an entry of a Map cost, about. */
+const PARTITION_BYTES = 400;
+const KEY_BYTES = 48;
+
+/** The rows of one owner in a memtable. */
+export class MemPartition {
+  readonly owner: number;
+  /** Row numbers, ascending; `count` of them. */
+  rows: Uint32Array = new Uint32Array(4);
+  count = 0;
+  /** The newest row of each key, tombstones included. */
+  readonly keys: Map<Key, number> = new Map();
+  /** Number of the last commit group that changed it. */
+  changedInGroup = -1;
+
+  constructor(owner: number) {
+    this.owner = owner;
+  }
+
+  add(row: number): void {
+    if (this.count === this.rows.length) {
+      this.rows = grown(this.rows, new Uint32Array(this.count * 2));
+    }
+    this.rows[this.count] = row;
+    this.count += 1;
+  }
+}
+
+/** A row as the memtable takes it; its values follow by `appendValues`. */
+export interface MemRow {
+  readonly seq: number;
+  readonly prev: number;
+  readonly isDeleted: boolean;
+}
+
+export class Memtable {
+  rowCount = 0;
+  /** Rows that a newer version has replaced, and tombstones: with none, every row is current. */
+  hiddenCount = 0;
+  owners: Float64Array = new Float64Array(CAPACITY_MIN);
+  seqs: Float64Array = new Float64Array(CAPACITY_MIN);
+  prevs: Float64Array = new Float64Array(CAPACITY_MIN);
+  commitSeqs: Float64Array = new Float64Array(CAPACITY_MIN);
+  /** Seq of the version that replaced a row, 0 for none. */
+  replacedBy: Float64Array = new Float64Array(CAPACITY_MIN);
+  deleted: Uint8Array = new Uint8Array(CAPACITY_MIN);
+  /** Number of the log file in which the first row is at the earliest. */
+  firstLogFile: number | undefined;
+  readonly partitions: Map<number, MemPartition> = new Map();
+  #columns: MemColumn[];
+
+  constructor(columns: readonly StoredColumn[]) {
+    this.#columns = columns.map(({ columnId, type }) => new MemColumn(columnId, type));
+  }
+
+  get columns(): readonly MemColumn[] {
+    return this.#columns;
+  }
+
+  /** Seq of the newest row, or 0. */
+  get lastSeq(): number {
+    return this.rowCount === 0 ? 0 : (this.seqs[this.rowCount - 1] ?? 0);
+  }
+
+  /** Memory held, about. */
+  get bytes(): number {
+    let bytes = this.seqs.length * 41 + this.partitions.size * PARTITION_BYTES;
+    bytes += this.rowCount * KEY_BYTES;
+    for (const column of this.#columns) bytes += column.bytes;
+    return bytes;
+  }
+
+  column(columnId: number): MemColumn | undefined {
+    for (const column of this.#columns) if (column.columnId === columnId) return column;
+    return undefined;
+  }
+
+  /** All values of a column without copying, or undefined when the column came later. */
+  vector(columnId: number): Vector | undefined {
+    return this.column(columnId)?.vector();
+  }
+
+  /** The partition of an owner, made if it is not there. */
+  partition(owner: number): MemPartition {
+    let partition = this.partitions.get(owner);
+    if (partition === undefined) {
+      partition = new MemPartition(owner);
+      this.partitions.set(owner, partition);
+    }
+    return partition;
+  }
+
+  /** Makes room for more rows. */
+  reserve(count: number): void {
+    const needed = this.rowCount + count;
+    if (needed <= this.seqs.length) return;
+    const capacity = Math.max(needed, this.seqs.length * 2);
+    this.owners = grown(this.owners, new Float64Array(capacity));
+    this.seqs = grown(this.seqs, new Float64Array(capacity));
+    this.prevs = grown(this.prevs, new Float64Array(capacity));
+    this.commitSeqs = grown(this.commitSeqs, new Float64Array(capacity));
+    this.replacedBy = grown(this.replacedBy, new Float64Array(capacity));
+    this.deleted = grown(this.deleted, new Uint8Array(capacity));
+  }
+
+  /** Appends a row for which there is room; returns its number. */
+  push(partition: MemPartition, { seq, prev, isDeleted }: MemRow): number {
+    const row = this.rowCount;
+    assert(row < this.seqs.length, "there is room for the row");
+    assert(seq > this.lastSeq, "rows ascend by seq");
+    this.owners[row] = partition.owner;
+    this.seqs[row] = seq;
+    this.prevs[row] = prev;
+    this.replacedBy[row] = 0;
+    this.deleted[row] = isDeleted ? 1 : 0;
+    if (isDeleted) this.hiddenCount += 1;
+    partition.add(row);
+    this.rowCount = row + 1;
+    return row;
+  }
+
+  /** Appends the values of the first `count` rows, which are in the order of the columns. */
+  appendValues(rows: readonly Row[], count: number): void {
+    for (const [position, column] of this.#columns.entries()) {
+      column.appendFrom(rows, position, count);
+      assert(column.length === this.rowCount, "every column has every row");
+    }
+  }
+
+  setCommitSeq(fromRow: number, commitSeq: number): void {
+    this.commitSeqs.fill(commitSeq, fromRow, this.rowCount);
+  }
+
+  replace(row: number, seq: number): void {
+    assert(this.replacedBy[row] === 0, "a row version is replaced once");
+    this.replacedBy[row] = seq;
+    if (this.deleted[row] === 0) this.hiddenCount += 1;
+  }
+
+  revert(row: number): void {
+    assert(this.replacedBy[row] !== 0, "a row version was replaced");
+    this.replacedBy[row] = 0;
+    if (this.deleted[row] === 0) this.hiddenCount -= 1;
+  }
+
+  /** Drops the newest row. Keys and replacements are the caller's. */
+  pop(): void {
+    const row = this.rowCount - 1;
+    assert(row >= 0, "there is a row to take back");
+    const partition = this.partition(this.owners[row] ?? 0);
+    partition.count -= 1;
+    assert(partition.rows[partition.count] === row, "the newest row is its owner's newest");
+    if (partition.count === 0) this.partitions.delete(partition.owner);
+    if (this.deleted[row] === 1 || this.replacedBy[row] !== 0) this.hiddenCount -= 1;
+    for (const column of this.#columns) column.truncate(row);
+    this.rowCount = row;
+    if (row === 0) this.firstLogFile = undefined;
+  }
+
+  /** The row of an owner with exactly this seq, or -1. */
+  rowOfSeq(owner: number, seq: number): number {
+    const partition = this.partitions.get(owner);
+    if (partition === undefined) return -1;
+    const index = this.indexAfter(partition, seq) - 1;
+    if (index < 0) return -1;
+    const row = partition.rows[index] ?? 0;
+    return this.seqs[row] === seq ? row : -1;
+  }
+
+  /** Index in the partition's list of the first row whose seq is above `seq`. */
+  indexAfter(partition: MemPartition, seq: number): number {
+    let low = 0;
+    let high = partition.count;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((this.seqs[partition.rows[middle] ?? 0] ?? 0) <= seq) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  /** Takes over a changed definition: columns that are new read their `missing` value so far. */
+  redefine(columns: readonly StoredColumn[], convert: ConvertColumn): void {
+    this.#columns = columns.map((definition) => {
+      const old = this.column(definition.columnId);
+      if (old !== undefined) return convert(old, definition);
+      const column = new MemColumn(definition.columnId, definition.type);
+      column.appendRepeated(definition.missing, this.rowCount);
+      return column;
+    });
+  }
+
+  /** Checks what holds for all rows; for tests. */
+  checkInvariants(): void {
+    let hiddenCount = 0;
+    for (let row = 0; row < this.rowCount; row += 1) {
+      if (row > 0) assert((this.seqs[row] ?? 0) > (this.seqs[row - 1] ?? 0), "rows ascend by seq");
+      if (this.deleted[row] === 1 || this.replacedBy[row] !== 0) hiddenCount += 1;
+      assert(
+        (this.commitSeqs[row] ?? 0) >= (this.seqs[row] ?? 0),
+        "a commit ends with its last row",
+      );
+    }
+    assert(hiddenCount === this.hiddenCount, "hidden rows are counted");
+    let listed = 0;
+    for (const { owner, rows, count } of this.partitions.values()) {
+      for (const row of rows.subarray(0, count)) {
+        assert(this.owners[row] === owner, "an owner's list has its own rows");
+      }
+      listed += count;
+    }
+    assert(listed === this.rowCount, "every row is in one list");
+  }
+}
+
+/** Makes a column fit a changed definition; may return the column itself. */
+export type ConvertColumn = (column: MemColumn, definition: StoredColumn) => MemColumn;

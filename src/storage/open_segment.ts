@@ -1,0 +1,171 @@
+/**
+ * A live segment: its manifest entry, its file, opened at first touch, and which of its rows newer
+ * versions have replaced.
+ *
+ * - The deletion vector in memory is ahead of the one on disk, also by replacements that may yet be
+ *   taken back: what is written holds only those up to the flushed seq.
+ * - A reader pins the segment; when it is dropped, its files go with the last pin.
+ */
+import { assert } from "../base/assert.ts";
+import { CorruptionError, DatabaseError } from "../base/errors.ts";
+import type { DataType, Row, Value } from "../types/mod.ts";
+import { DeletionVector } from "./deletion_vector.ts";
+import type { SegmentEntry } from "./manifest.ts";
+import type { SegmentReader } from "./segment/reader.ts";
+
+/** What opens the files of a segment, and hears of damage. */
+export interface SegmentFiles {
+  openReader(entry: SegmentEntry): SegmentReader;
+  readDeletions(entry: SegmentEntry): DeletionVector;
+  /** Removes the segment's files. */
+  remove(entry: SegmentEntry): void;
+  /** A read of the segment met damaged bytes. */
+  onDamage(segment: OpenSegment, damage: CorruptionError): void;
+}
+
+export class OpenSegment {
+  entry: SegmentEntry;
+  readonly #files: SegmentFiles;
+  #reader: SegmentReader | undefined;
+  #deletions: DeletionVector | undefined;
+  #pinCount = 0;
+  #isDropped = false;
+  /** Lowest and highest replacing seqs that the deletion vector on disk does not have. */
+  #dirtySince = Infinity;
+  #dirtyUpTo = 0;
+
+  constructor(entry: SegmentEntry, files: SegmentFiles) {
+    this.entry = entry;
+    this.#files = files;
+  }
+
+  /** Gives the segment the replacements that its memtable had collected. */
+  adoptDeletions(deletions: DeletionVector): void {
+    assert(this.#deletions === undefined, "replacements are adopted before any is added");
+    this.#deletions = deletions;
+  }
+
+  pin(): void {
+    this.#pinCount += 1;
+  }
+
+  unpin(): void {
+    assert(this.#pinCount > 0, "a pin is given back once");
+    this.#pinCount -= 1;
+    if (this.#isDropped && this.#pinCount === 0) this.#remove();
+  }
+
+  /** The segment is in no manifest any more. */
+  drop(): void {
+    this.#isDropped = true;
+    if (this.#pinCount === 0) this.#remove();
+  }
+
+  /** Lets go of the file; it opens again at the next touch. */
+  close(): void {
+    this.#reader?.close();
+    this.#reader = undefined;
+  }
+
+  get deletions(): DeletionVector {
+    this.#deletions ??= this.guard(() => this.#files.readDeletions(this.entry));
+    return this.#deletions;
+  }
+
+  /** @throws {DatabaseError} DATA_DAMAGED if the segment is quarantined. */
+  get reader(): SegmentReader {
+    if (this.entry.quarantined) {
+      throw new DatabaseError(
+        "DATA_DAMAGED",
+        `Cannot read segment ${this.entry.segmentId} of table ${this.entry.tableId}: it is damaged and quarantined`,
+      );
+    }
+    this.#reader ??= this.guard(() => this.#files.openReader(this.entry));
+    return this.#reader;
+  }
+
+  /** Reads, and reports damage that this meets. @throws {CorruptionError} */
+  guard<T>(read: () => T): T {
+    try {
+      return read();
+    } catch (error) {
+      if (error instanceof CorruptionError) this.#files.onDamage(this, error);
+      throw error;
+    }
+  }
+
+  seqAt(row: number): number {
+    return this.guard(() => this.reader.seqAt(row));
+  }
+
+  prevAt(row: number): number {
+    return this.guard(() => this.reader.prevAt(row));
+  }
+
+  isDeletedAt(row: number): boolean {
+    return this.guard(() => this.reader.isTombstone(row));
+  }
+
+  valueAt(columnId: number, row: number): Value | undefined {
+    return this.guard(() => this.reader.valueAt(columnId, row));
+  }
+
+  /** The type that a column has in the file, or undefined when it is not there. */
+  columnType(columnId: number): DataType | undefined {
+    return this.reader.columnType(columnId);
+  }
+
+  /** The newest row of a key, or -1. */
+  findKey(owner: number, key: Row): number {
+    return this.guard(() => this.reader.findKey(owner, key));
+  }
+
+  rowOfSeq(owner: number, seq: number): number {
+    if (seq < this.entry.minSeq || seq > this.entry.maxSeq) return -1;
+    return this.guard(() => this.reader.rowOfSeq(owner, seq));
+  }
+
+  replace(row: number, seq: number): void {
+    this.deletions.replace(row, seq);
+    this.noteDirty(seq);
+  }
+
+  /** A replacement that the deletion vector on disk does not have. */
+  noteDirty(seq: number): void {
+    this.#dirtySince = Math.min(this.#dirtySince, seq);
+    this.#dirtyUpTo = Math.max(this.#dirtyUpTo, seq);
+  }
+
+  /** Whether the deletion vector on disk may lack a replacement at or below a seq. */
+  isDirtyUpTo(seq: number): boolean {
+    return this.#dirtySince <= seq;
+  }
+
+  /** The deletion vector on disk has every replacement up to a seq. */
+  noteWritten(seq: number): void {
+    this.#dirtySince = this.#dirtyUpTo > seq ? seq + 1 : Infinity;
+  }
+
+  /** The replacements up to a seq, as a deletion vector of their own. */
+  deletionsUpTo(upTo: number): DeletionVector {
+    return deletionsUpTo(this.deletions, upTo);
+  }
+
+  revert(row: number): void {
+    this.deletions.revert(row);
+  }
+
+  #remove(): void {
+    this.close();
+    this.#files.remove(this.entry);
+  }
+}
+
+/** The replacements of a deletion vector up to a seq, as one of its own. */
+export function deletionsUpTo(all: DeletionVector, upTo: number): DeletionVector {
+  const deletions = new DeletionVector(all);
+  all.visitAll((row, seq) => {
+    if (seq <= upTo) deletions.replace(row, seq);
+  });
+  return deletions;
+}

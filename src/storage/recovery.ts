@@ -1,0 +1,165 @@
+/**
+ * What a start finds: the manifest's segments, and above each table's flushed seq the commits of
+ * the log.
+ *
+ *     1 manifest     → segments, opened at first touch; tables that the catalog forgot are removed
+ *     2 sweep        → files that no manifest entry names go to lost+found/
+ *     3 high water   → how far the log must reach at least
+ *     4 log          → memtables, keys and replacements above the flushed seq
+ *     5 seqs         → the next one is above everything that was found
+ */
+import type { Disk } from "../base/disk.ts";
+import type { Log } from "../base/log.ts";
+import { SEQ_ZERO, type Seq } from "../base/seq.ts";
+import type { Row, Value } from "../types/mod.ts";
+import { rescaled, scaleOf } from "./convert.ts";
+import { sweepSegments } from "./data_directory.ts";
+import type { DataPaths } from "./file_names.ts";
+import { decodeWrites, type Frame, type LoggedWrite } from "./local_wal/format.ts";
+import { type HighWaterFile, openHighWater } from "./local_wal/high_water.ts";
+import { type LoggedCommit, readWal, type WalEnd } from "./local_wal/reader.ts";
+import type { Manifest, ManifestState, SegmentEntry } from "./manifest.ts";
+import { OpenSegment, type SegmentFiles } from "./open_segment.ts";
+import type { TableDefinition } from "./store.ts";
+import { StoredTable } from "./table.ts";
+
+export interface RecoveryOptions {
+  readonly disk: Disk;
+  readonly paths: DataPaths;
+  readonly log: Log;
+  readonly manifest: Manifest;
+  readonly definitions: readonly TableDefinition[];
+  readonly files: SegmentFiles;
+}
+
+export interface Recovered {
+  readonly tables: Map<number, StoredTable>;
+  readonly end: WalEnd;
+  readonly highWater: HighWaterFile;
+  /** Highest seq of a row version that was found. */
+  readonly visibleSeq: Seq;
+  /** No seq at or below this is issued again. */
+  readonly lastSeq: Seq;
+}
+
+/** @throws {CorruptionError} If the log has lost commits that were acknowledged. */
+export function recover(options: RecoveryOptions): Recovered {
+  const { disk, paths, log, manifest, definitions, files } = options;
+  const state = withoutDropped(manifest, definitions, log);
+  sweepSegments(disk, paths, { entries: state.segments, log });
+  const tables = tablesOf(definitions, state, files);
+  const { file: highWater, seq: highWaterSeq } = openHighWater(disk, paths.highWater);
+  let commitCount = 0;
+  let replayedSeq = 0;
+  const end = readWal({ disk, paths, log, highWaterSeq }, (commit) => {
+    commitCount += 1;
+    replayedSeq = commit.lastSeq;
+    replay(commit, tables);
+  });
+  let flushedSeq = 0;
+  for (const { progress } of tables.values())
+    flushedSeq = Math.max(flushedSeq, progress.flushedSeq);
+  const visibleSeq = Math.max(replayedSeq, flushedSeq, end.lastSeq, SEQ_ZERO) as Seq;
+  const lastSeq = Math.max(visibleSeq, highWaterSeq, manifest.highestSeq()) as Seq;
+  if (commitCount > 0) {
+    log.info("read the log", { commits: commitCount, files: end.files.length, visibleSeq });
+  }
+  return { tables, end, highWater, visibleSeq, lastSeq };
+}
+
+/** The manifest's state, after removing tables that were dropped just before a crash. */
+function withoutDropped(
+  manifest: Manifest,
+  definitions: readonly TableDefinition[],
+  log: Log,
+): ManifestState {
+  const state = manifest.load();
+  const known = new Set(definitions.map(({ tableId }) => tableId));
+  const dropped = new Set<number>();
+  for (const { tableId } of [...state.tables, ...state.segments]) {
+    if (!known.has(tableId)) dropped.add(tableId);
+  }
+  if (dropped.size === 0) return state;
+  manifest.publish({
+    removeTableIds: [...dropped],
+    removeSegmentIds: state.segments
+      .filter(({ tableId }) => dropped.has(tableId))
+      .map(({ segmentId }) => segmentId),
+  });
+  log.info("finished dropping tables", { count: dropped.size });
+  return {
+    segments: state.segments.filter(({ tableId }) => known.has(tableId)),
+    tables: state.tables.filter(({ tableId }) => known.has(tableId)),
+  };
+}
+
+function tablesOf(
+  definitions: readonly TableDefinition[],
+  state: ManifestState,
+  files: SegmentFiles,
+): Map<number, StoredTable> {
+  const entries = Map.groupBy(state.segments, ({ tableId }: SegmentEntry) => tableId);
+  const tables = new Map<number, StoredTable>();
+  for (const definition of definitions) {
+    const { tableId } = definition;
+    const known = state.tables.find((table) => table.tableId === tableId);
+    const segments = (entries.get(tableId) ?? [])
+      .toSorted((left, right) => left.minSeq - right.minSeq)
+      .map((entry) => new OpenSegment(entry, files));
+    const progress = {
+      flushedSeq: known?.flushedSeq ?? SEQ_ZERO,
+      lowWaterSeq: known?.lowWaterSeq ?? SEQ_ZERO,
+      lastFlushedAtMs: known?.lastFlushedAtMs,
+    };
+    tables.set(tableId, new StoredTable(definition, { segments, progress }));
+  }
+  return tables;
+}
+
+function replay({ frames, lastSeq }: LoggedCommit, tables: ReadonlyMap<number, StoredTable>): void {
+  for (const frame of frames) {
+    for (const write of decodeWrites(frame)) {
+      const table = tables.get(write.tableId);
+      // A table that the catalog does not know was dropped.
+      if (table !== undefined) replayWrite(table, write, { frame, commitSeq: lastSeq });
+    }
+  }
+}
+
+function replayWrite(
+  table: StoredTable,
+  write: LoggedWrite,
+  { frame, commitSeq }: { frame: Frame; commitSeq: number },
+): void {
+  const { owner, operation, seqs, prevs, rows } = write;
+  const { flushedSeq } = table.progress;
+  const arrange = arrangement(table.definition, write);
+  for (const [index, values] of rows.entries()) {
+    const seq = seqs[index] ?? 0;
+    if (seq <= flushedSeq) continue;
+    table.active.firstLogFile ??= frame.fileNumber;
+    table.replay({
+      owner,
+      seq,
+      prev: prevs[index] ?? 0,
+      commitSeq,
+      isDeleted: operation === "delete",
+      row: arrange(values),
+    });
+  }
+}
+
+/** Brings logged values into the order, and the form, of the definition's columns. */
+function arrangement(
+  { columns }: TableDefinition,
+  { columnIds, scales }: LoggedWrite,
+): (values: readonly Value[]) => Row {
+  const sources = columns.map(({ columnId, type, missing }) => {
+    const index = columnIds.indexOf(columnId);
+    return { index, scaleThen: scales[index] ?? 0, scaleNow: scaleOf(type), missing };
+  });
+  return (values) =>
+    sources.map(({ index, scaleThen, scaleNow, missing }) =>
+      index === -1 ? missing : rescaled(values[index] ?? null, scaleThen, scaleNow),
+    );
+}

@@ -1,0 +1,82 @@
+/**
+ * Opens and removes the files of segments, and quarantines a segment in which damage was met.
+ */
+import type { Disk } from "../base/disk.ts";
+import { type CorruptionError, DiskError } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import { DeletionVector } from "./deletion_vector.ts";
+import {
+  type DataPaths,
+  deletionVectorFileName,
+  segmentDirectory,
+  segmentFileName,
+} from "./file_names.ts";
+import type { Manifest, SegmentEntry } from "./manifest.ts";
+import type { OpenSegment, SegmentFiles } from "./open_segment.ts";
+import { SegmentReader } from "./segment/reader.ts";
+
+export interface SegmentFilesOptions {
+  readonly disk: Disk;
+  readonly paths: DataPaths;
+  readonly log: Log;
+  readonly manifest: Manifest;
+}
+
+export class LocalSegmentFiles implements SegmentFiles {
+  readonly #options: SegmentFilesOptions;
+
+  constructor(options: SegmentFilesOptions) {
+    this.#options = options;
+  }
+
+  openReader(entry: SegmentEntry): SegmentReader {
+    return SegmentReader.open(this.#options.disk, this.segmentPath(entry), entry.bytes);
+  }
+
+  readDeletions(entry: SegmentEntry): DeletionVector {
+    if (entry.deletionGeneration === 0) return new DeletionVector(entry);
+    const path = this.deletionVectorPath(entry);
+    return DeletionVector.decode(this.#options.disk.readFile(path), path);
+  }
+
+  remove(entry: SegmentEntry): void {
+    this.removeFile(this.segmentPath(entry));
+    if (entry.deletionGeneration > 0) this.removeFile(this.deletionVectorPath(entry));
+  }
+
+  onDamage(segment: OpenSegment, damage: CorruptionError): void {
+    const { manifest, log } = this.#options;
+    if (segment.entry.quarantined) return;
+    const { segmentId, tableId } = segment.entry;
+    log.error("damaged segment, quarantined", {
+      segment: segmentId,
+      table: tableId,
+      path: damage.path,
+      offset: damage.offset,
+    });
+    const entry = { ...segment.entry, quarantined: true };
+    segment.entry = entry;
+    manifest.publish({ changeSegments: [entry] });
+  }
+
+  segmentPath({ tableId, segmentId }: SegmentEntry): string {
+    return `${segmentDirectory(this.#options.paths, tableId)}/${segmentFileName(segmentId)}`;
+  }
+
+  deletionVectorPath({ tableId, segmentId, deletionGeneration }: SegmentEntry): string {
+    const name = deletionVectorFileName(segmentId, deletionGeneration);
+    return `${segmentDirectory(this.#options.paths, tableId)}/${name}`;
+  }
+
+  /** Removes a file that no manifest entry names any more. */
+  removeFile(path: string): void {
+    const { disk, log } = this.#options;
+    try {
+      if (disk.exists(path)) disk.remove(path);
+    } catch (error) {
+      if (!(error instanceof DiskError)) throw error;
+      // Safe: the next start moves what is not listed to lost+found.
+      log.warn("cannot remove a file", { path, code: error.code });
+    }
+  }
+}

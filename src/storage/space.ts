@@ -1,0 +1,64 @@
+/**
+ * Whether there is room to write: below the reserve, or after the disk said that it is full, only
+ * deletes are let in, until there is room again.
+ */
+import type { Disk } from "../base/disk.ts";
+import { DatabaseError } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+
+/** Commits between two looks at the free space: a look costs about as much as a commit. */
+const COMMITS_PER_LOOK = 256;
+
+export interface SpaceOptions {
+  readonly disk: Disk;
+  readonly path: string;
+  /** Below this the server is read-only. */
+  readonly minFreeBytes: number;
+  readonly log: Log;
+}
+
+export class SpaceGuard {
+  readonly #options: SpaceOptions;
+  #isFull = false;
+  #commitCount = 0;
+
+  constructor(options: SpaceOptions) {
+    this.#options = options;
+  }
+
+  get isFull(): boolean {
+    return this.#isFull;
+  }
+
+  /** @throws {DatabaseError} DISK_FULL if only deletes are let in, and this is none. */
+  admit(isDelete: boolean): void {
+    this.#commitCount += 1;
+    if (this.#isFull || this.#commitCount % COMMITS_PER_LOOK === 0) this.look();
+    if (this.#isFull && !isDelete) throw diskFull();
+  }
+
+  /** Looks at the free space. */
+  look(): void {
+    const { disk, path, minFreeBytes, log } = this.#options;
+    const freeBytes = disk.freeBytes(path);
+    const isFull = freeBytes < minFreeBytes;
+    if (isFull === this.#isFull) return;
+    this.#isFull = isFull;
+    if (isFull) log.error("the disk is full: read-only but for deletes", { path, freeBytes });
+    else log.info("there is room on the disk again", { path, freeBytes });
+  }
+
+  /** The disk refused a write for want of room. */
+  noteFull(): void {
+    if (!this.#isFull) this.#options.log.error("the disk is full", { path: this.#options.path });
+    this.#isFull = true;
+  }
+}
+
+export function diskFull(cause?: unknown): DatabaseError {
+  return new DatabaseError(
+    "DISK_FULL",
+    "Cannot write: the disk is full, and only DELETE and DROP are possible until there is room",
+    { hint: "free some space", cause },
+  );
+}

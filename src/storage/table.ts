@@ -1,0 +1,244 @@
+/**
+ * One table: its definition and, from oldest to newest, where its row versions lie.
+ *
+ *     segments (ascending, disjoint seq ranges) → frozen memtable, while it is flushed → active
+ *
+ * Readers see the three as one ascending stream per owner.
+ */
+import { assert } from "../base/assert.ts";
+import type { Row, Value } from "../types/mod.ts";
+import { convertMemColumn, rescaled, scaleOf } from "./convert.ts";
+import { type Key, keyOfRow, keyOfValues } from "./key.ts";
+import { type MemPartition, Memtable } from "./memtable.ts";
+import type { OpenSegment } from "./open_segment.ts";
+import {
+  DELETED_COLUMN_ID,
+  type LookupOptions,
+  SEQ_COLUMN_ID,
+  type StoredColumn,
+  type TableDefinition,
+} from "./store.ts";
+import { VersionCursor } from "./version_cursor.ts";
+
+/** What the manifest knows of a table. */
+export interface TableProgress {
+  readonly flushedSeq: number;
+  readonly lowWaterSeq: number;
+  readonly lastFlushedAtMs: number | undefined;
+}
+
+export class StoredTable {
+  active: Memtable;
+  frozen: Memtable | undefined;
+  /** Ascending by seq. */
+  segments: OpenSegment[];
+  progress: TableProgress;
+  isDropped = false;
+  /** Live rows of all owners at the visible seq; undefined until somebody asked. */
+  liveRows: number | undefined;
+  #definition: TableDefinition;
+  #keyPositions: readonly number[] = [];
+  readonly #cursor = new VersionCursor();
+
+  constructor(
+    definition: TableDefinition,
+    { segments, progress }: { segments: OpenSegment[]; progress: TableProgress },
+  ) {
+    this.#definition = definition;
+    this.#keyPositions = keyPositionsOf(definition);
+    this.active = new Memtable(definition.columns);
+    this.segments = segments;
+    this.progress = progress;
+  }
+
+  get tableId(): number {
+    return this.#definition.tableId;
+  }
+
+  get definition(): TableDefinition {
+    return this.#definition;
+  }
+
+  set definition(definition: TableDefinition) {
+    assert(definition.tableId === this.tableId, "a table keeps its id");
+    this.#definition = definition;
+    this.#keyPositions = keyPositionsOf(definition);
+    this.active.redefine(definition.columns, convertMemColumn);
+    this.frozen?.redefine(definition.columns, convertMemColumn);
+  }
+
+  /** Places of the key columns in a row; none when the table has no key. */
+  get keyPositions(): readonly number[] {
+    return this.#keyPositions;
+  }
+
+  column(columnId: number): StoredColumn | undefined {
+    for (const column of this.#definition.columns) {
+      if (column.columnId === columnId) return column;
+    }
+    return undefined;
+  }
+
+  /** Goes on with an empty active memtable; the old one is flushed. */
+  freeze(): Memtable {
+    assert(this.frozen === undefined, "one memtable is flushed at a time");
+    this.frozen = this.active;
+    this.active = new Memtable(this.#definition.columns);
+    return this.frozen;
+  }
+
+  /** Memtables, oldest first. */
+  memtables(): Memtable[] {
+    return this.frozen === undefined ? [this.active] : [this.frozen, this.active];
+  }
+
+  /**
+   * Stands on the newest version of the key of a row, tombstones included. Valid until the next
+   * search. `partition` is the owner's in the active memtable.
+   */
+  findNewest(partition: MemPartition, key: Key, row: Row): VersionCursor | undefined {
+    const activeRow = partition.keys.get(key);
+    if (activeRow !== undefined) {
+      this.#cursor.standInMemtable(this.active, activeRow);
+      return this.#cursor;
+    }
+    const { owner } = partition;
+    const frozenRow = this.frozen?.partitions.get(owner)?.keys.get(key);
+    if (this.frozen !== undefined && frozenRow !== undefined) {
+      this.#cursor.standInMemtable(this.frozen, frozenRow);
+      return this.#cursor;
+    }
+    if (this.segments.length === 0) return undefined;
+    const values = this.#keyPositions.map((position) => row[position] ?? null);
+    return this.#findInSegments(owner, values);
+  }
+
+  /** Stands on the newest version of a key, tombstones included. Valid until the next search. */
+  findKey(owner: number, values: Row): VersionCursor | undefined {
+    const key = keyOfValues(values);
+    for (const memtable of [this.active, this.frozen]) {
+      const row = memtable?.partitions.get(owner)?.keys.get(key);
+      if (memtable !== undefined && row !== undefined) {
+        this.#cursor.standInMemtable(memtable, row);
+        return this.#cursor;
+      }
+    }
+    return this.#findInSegments(owner, values);
+  }
+
+  /** The live row of a key at a seq. */
+  lookup({ owner, key, upTo, columnIds }: LookupOptions): Row | undefined {
+    let cursor = this.findKey(owner, key);
+    while (cursor !== undefined && cursor.seq > upTo) {
+      const { prev } = cursor;
+      cursor = prev === 0 ? undefined : this.findSeq(owner, prev);
+    }
+    if (cursor === undefined || cursor.isDeleted) return undefined;
+    const found = cursor;
+    return columnIds.map((columnId) => this.valueAt(found, columnId));
+  }
+
+  /** Stands on the version of an owner with exactly this seq. Valid until the next search. */
+  findSeq(owner: number, seq: number): VersionCursor | undefined {
+    for (const memtable of [this.active, this.frozen]) {
+      const row = memtable?.rowOfSeq(owner, seq) ?? -1;
+      if (memtable !== undefined && row !== -1) {
+        this.#cursor.standInMemtable(memtable, row);
+        return this.#cursor;
+      }
+    }
+    for (let index = this.segments.length - 1; index >= 0; index -= 1) {
+      const segment = this.segments[index];
+      const row = segment?.rowOfSeq(owner, seq) ?? -1;
+      if (segment !== undefined && row !== -1) {
+        this.#cursor.standInSegment(segment, row);
+        return this.#cursor;
+      }
+    }
+    return undefined;
+  }
+
+  /** The value of a column at a version; what versions before the column read, too. */
+  valueAt(cursor: VersionCursor, columnId: number): Value {
+    if (columnId === SEQ_COLUMN_ID) return cursor.seq;
+    if (columnId === DELETED_COLUMN_ID) return cursor.isDeleted;
+    const column = this.column(columnId);
+    const value = cursor.valueOf(columnId);
+    if (value === undefined) return column?.missing ?? null;
+    const storedType = cursor.typeOf(columnId);
+    if (column === undefined || storedType === undefined) return value;
+    return rescaled(value, scaleOf(storedType), scaleOf(column.type));
+  }
+
+  /**
+   * Takes back the newest rows of a memtable, down to `rowCount`: keys and replacements are again
+   * as if the rows had never been.
+   */
+  takeBack(memtable: Memtable, rowCount: number): void {
+    while (memtable.rowCount > rowCount) {
+      const row = memtable.rowCount - 1;
+      const owner = memtable.owners[row] ?? 0;
+      const prev = memtable.prevs[row] ?? 0;
+      const partition = memtable.partition(owner);
+      if (this.#keyPositions.length > 0) this.#restoreKey(memtable, partition, row);
+      if (prev !== 0) this.findSeq(owner, prev)?.revert();
+      memtable.pop();
+    }
+  }
+
+  /** Appends a version that recovery has read; versions come in ascending seq. */
+  replay(version: ReplayedVersion): void {
+    const { owner, seq, prev, isDeleted, row } = version;
+    const memtable = this.active;
+    // A replaced version may be gone: compaction drops what nobody can read any more.
+    if (prev !== 0) this.findSeq(owner, prev)?.replace(seq);
+    memtable.reserve(1);
+    const partition = memtable.partition(owner);
+    const at = memtable.push(partition, { seq, prev, isDeleted });
+    memtable.appendValues([row], 1);
+    memtable.commitSeqs[at] = version.commitSeq;
+    if (this.#keyPositions.length > 0) {
+      partition.keys.set(keyOfRow(row, this.#keyPositions), at);
+    }
+  }
+
+  #restoreKey(memtable: Memtable, partition: MemPartition, row: number): void {
+    const values = memtable.columns.map((column) => column.valueAt(row));
+    const key = keyOfRow(values, this.#keyPositions);
+    if (partition.keys.get(key) !== row) return;
+    const prev = memtable.prevs[row] ?? 0;
+    const before = prev === 0 ? -1 : memtable.rowOfSeq(partition.owner, prev);
+    if (before === -1) partition.keys.delete(key);
+    else partition.keys.set(key, before);
+  }
+
+  #findInSegments(owner: number, key: Row): VersionCursor | undefined {
+    for (let index = this.segments.length - 1; index >= 0; index -= 1) {
+      const segment = this.segments[index];
+      const row = segment?.findKey(owner, key) ?? -1;
+      if (segment !== undefined && row !== -1) {
+        this.#cursor.standInSegment(segment, row);
+        return this.#cursor;
+      }
+    }
+    return undefined;
+  }
+}
+
+/** A version as the log has it; `row` is in the order of the definition's columns. */
+export interface ReplayedVersion {
+  readonly owner: number;
+  readonly seq: number;
+  readonly prev: number;
+  readonly commitSeq: number;
+  readonly isDeleted: boolean;
+  readonly row: Row;
+}
+
+function keyPositionsOf(definition: TableDefinition): readonly number[] {
+  return definition.keyColumnIds.map((columnId) => {
+    const position = definition.columns.findIndex((column) => column.columnId === columnId);
+    assert(position !== -1, "a key column is a column");
+    return position;
+  });
+}

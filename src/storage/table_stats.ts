@@ -1,0 +1,101 @@
+/**
+ * Counts and sizes of a table.
+ */
+import type { Memtable } from "./memtable.ts";
+import type { OpenSegment } from "./open_segment.ts";
+import type { TableStats } from "./store.ts";
+import type { StoredTable } from "./table.ts";
+
+/**
+ * Live rows at a seq; of one owner, or of all when `owner` is undefined. The count of all is taken
+ * once and then kept by the commits, so `upTo` must be the visible seq.
+ */
+export function countLiveRows(
+  table: StoredTable,
+  { owner, upTo }: { owner: number | undefined; upTo: number },
+): number {
+  if (owner === undefined && table.liveRows !== undefined) return table.liveRows;
+  let count = 0;
+  for (const segment of table.segments) count += liveInSegment(segment, { owner, upTo });
+  for (const memtable of table.memtables()) count += liveInMemtable(memtable, { owner, upTo });
+  if (owner === undefined) table.liveRows = count;
+  return count;
+}
+
+export function tableStats(table: StoredTable, visibleSeq: number): TableStats {
+  let bytes = 0;
+  let minSeq = Infinity;
+  let maxSeq = 0;
+  for (const { entry } of table.segments) {
+    bytes += entry.bytes;
+    minSeq = Math.min(minSeq, entry.minSeq);
+    maxSeq = Math.max(maxSeq, entry.maxSeq);
+  }
+  let unflushedVersions = 0;
+  let memoryBytes = 0;
+  for (const memtable of table.memtables()) {
+    memoryBytes += memtable.bytes;
+    if (memtable.rowCount === 0) continue;
+    unflushedVersions += memtable.rowCount;
+    minSeq = Math.min(minSeq, memtable.seqs[0] ?? 0);
+    maxSeq = Math.max(maxSeq, memtable.lastSeq);
+  }
+  return {
+    liveRows: countLiveRows(table, { owner: undefined, upTo: visibleSeq }),
+    unflushedVersions,
+    segments: table.segments.length,
+    bytes,
+    memoryBytes,
+    minSeq: minSeq === Infinity ? 0 : minSeq,
+    maxSeq,
+    lastFlushedAtMs: table.progress.lastFlushedAtMs,
+  };
+}
+
+interface Bounds {
+  readonly owner: number | undefined;
+  readonly upTo: number;
+}
+
+function liveInMemtable(memtable: Memtable, { owner, upTo }: Bounds): number {
+  const { owners, seqs, deleted, replacedBy, rowCount } = memtable;
+  let count = 0;
+  const partition = owner === undefined ? undefined : memtable.partitions.get(owner);
+  if (owner !== undefined && partition === undefined) return 0;
+  const listed = partition?.count ?? rowCount;
+  for (let index = 0; index < listed; index += 1) {
+    const row = partition === undefined ? index : (partition.rows[index] ?? 0);
+    if ((seqs[row] ?? 0) > upTo || deleted[row] === 1) continue;
+    if (owner !== undefined && owners[row] !== owner) continue;
+    const replacement = replacedBy[row] ?? 0;
+    if (replacement === 0 || replacement > upTo) count += 1;
+  }
+  return count;
+}
+
+function liveInSegment(segment: OpenSegment, { owner, upTo }: Bounds): number {
+  return segment.guard(() => {
+    const { reader, deletions } = segment;
+    const everything = { start: 0, end: reader.rowCount };
+    const span = owner === undefined ? everything : reader.ownerRange(owner);
+    if (span === undefined || span.start === span.end) return 0;
+    let count = 0;
+    const lastGroup = reader.groupOf(span.end - 1);
+    for (let group = reader.groupOf(span.start); group <= lastGroup; group += 1) {
+      const groupStart = reader.groupStart(group);
+      const start = Math.max(span.start, groupStart);
+      const end = Math.min(span.end, groupStart + reader.groupRows(group));
+      if (!reader.hasTombstones(group) && deletions.count === 0) {
+        count += end - start;
+        continue;
+      }
+      const deleted = reader.deleted(group);
+      for (let row = start; row < end; row += 1) {
+        if (deleted[row - groupStart] === 1) continue;
+        const replacement = deletions.replacedBy(row);
+        if (replacement === 0 || replacement > upTo) count += 1;
+      }
+    }
+    return count;
+  });
+}

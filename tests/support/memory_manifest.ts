@@ -1,0 +1,70 @@
+/**
+ * A manifest in memory. What was published survives any crash of the store; `restart` gives the
+ * manifest as the next process finds it.
+ */
+import { assert } from "../../src/base/assert.ts";
+import { SEQ_ZERO, type Seq } from "../../src/base/seq.ts";
+import type {
+  Manifest,
+  ManifestChange,
+  ManifestState,
+  SegmentEntry,
+  TableState,
+} from "../../src/storage/mod.ts";
+
+export class MemoryManifest implements Manifest {
+  /** Called before a change takes effect; may throw. */
+  onPublish: (change: ManifestChange) => void = () => {};
+  /** What `highestSeq` answers at least: seqs that the catalog knows. */
+  catalogSeq: Seq = SEQ_ZERO;
+  publishCount = 0;
+  readonly #segments = new Map<number, SegmentEntry>();
+  readonly #tables = new Map<number, TableState>();
+  #segmentCount = 0;
+
+  load(): ManifestState {
+    return { segments: [...this.#segments.values()], tables: [...this.#tables.values()] };
+  }
+
+  publish(change: ManifestChange): void {
+    this.onPublish(change);
+    this.publishCount += 1;
+    for (const entry of change.addSegments ?? []) {
+      assert(!this.#segments.has(entry.segmentId), "an added segment is new");
+      this.#segments.set(entry.segmentId, entry);
+    }
+    for (const entry of change.changeSegments ?? []) {
+      assert(this.#segments.has(entry.segmentId), "a changed segment is there");
+      this.#segments.set(entry.segmentId, entry);
+    }
+    for (const segmentId of change.removeSegmentIds ?? []) this.#segments.delete(segmentId);
+    for (const table of change.tables ?? []) this.#tables.set(table.tableId, table);
+    for (const tableId of change.removeTableIds ?? []) this.#tables.delete(tableId);
+  }
+
+  nextSegmentId(): number {
+    this.#segmentCount += 1;
+    return this.#segmentCount;
+  }
+
+  highestSeq(): Seq {
+    let highest = this.catalogSeq;
+    for (const { maxSeq } of this.#segments.values()) {
+      if (maxSeq > highest) highest = maxSeq;
+    }
+    for (const { flushedSeq } of this.#tables.values()) {
+      if (flushedSeq > highest) highest = flushedSeq;
+    }
+    return highest;
+  }
+
+  /** A copy, as the next process finds it after a crash now. */
+  restart(): MemoryManifest {
+    const copy = new MemoryManifest();
+    copy.catalogSeq = this.catalogSeq;
+    copy.#segmentCount = this.#segmentCount;
+    for (const [id, entry] of this.#segments) copy.#segments.set(id, entry);
+    for (const [id, table] of this.#tables) copy.#tables.set(id, table);
+    return copy;
+  }
+}
