@@ -1,0 +1,136 @@
+/**
+ * Goal: every row of the option table of CREATE TABLE: kinds, ranges, words, and what is refused.
+ */
+import { expect, test } from "bun:test";
+import { DatabaseError } from "../../src/base/errors.ts";
+import {
+  changedTableOptions,
+  flushPolicyFrom,
+  type OptionSetting,
+  resetTableOptions,
+  type TableKind,
+  tableOptionsFrom,
+} from "../../src/catalog/mod.ts";
+
+type Settings = Readonly<Record<string, OptionSetting["value"]>>;
+
+function settings(values: Settings): OptionSetting[] {
+  return Object.entries(values).map(([name, value], index) => ({ name, value, position: index }));
+}
+
+function conditionOf(prefix: TableKind | undefined, values: Settings): string | undefined {
+  try {
+    tableOptionsFrom(prefix, settings(values));
+  } catch (error) {
+    if (error instanceof DatabaseError) return error.condition;
+    throw error;
+  }
+  return undefined;
+}
+
+test("flushPolicyFrom reads rows, interval, or both in any order and case", () => {
+  expect(flushPolicyFrom("rows:1")).toEqual({ rows: 1 });
+  expect(flushPolicyFrom("interval:86399")).toEqual({ intervalSeconds: 86_399 });
+  expect(flushPolicyFrom("rows:999999,interval:1")).toEqual({ rows: 999_999, intervalSeconds: 1 });
+  expect(flushPolicyFrom(" Interval : 60 , ROWS:1000 ")).toEqual({
+    rows: 1000,
+    intervalSeconds: 60,
+  });
+});
+
+test("flushPolicyFrom refuses everything else", () => {
+  const bad =
+    "|rows|rows:|rows:0|rows:1000000|interval:0|interval:86400|rows:-1|rows:1.5|rows:1,rows:2|rows:1,|cols:1|rows:1;interval:1|rows:99999999999999999999";
+  for (const text of bad.split("|")) {
+    expect(() => flushPolicyFrom(text), text).toThrow(DatabaseError);
+  }
+});
+
+test("tableOptionsFrom decides the kind from prefix and TYPE", () => {
+  const kindOf = (prefix: TableKind | undefined, values: Settings): TableKind =>
+    tableOptionsFrom(prefix, settings(values)).kind;
+
+  expect(kindOf(undefined, {})).toBe("shared");
+  expect(kindOf("user", {})).toBe("user");
+  expect(kindOf(undefined, { type: "User" })).toBe("user");
+  expect(kindOf("shared", { TYPE: "shared" })).toBe("shared");
+  expect(kindOf("stream", { TTL_SECONDS: 5 })).toBe("stream");
+  expect(conditionOf("user", { TYPE: "SHARED" })).toBe("INVALID_OPTION");
+  expect(conditionOf(undefined, { TYPE: "TEMP" })).toBe("INVALID_OPTION");
+});
+
+test("tableOptionsFrom takes each option on its kinds only", () => {
+  const options: readonly [Settings, kinds: readonly TableKind[]][] = [
+    [{ FLUSH_POLICY: "rows:10" }, ["user", "shared"]],
+    [{ STORAGE_ID: "local" }, ["user", "shared"]],
+    [{ ACCESS_LEVEL: "public" }, ["shared"]],
+    [{ DELETED_RETENTION_HOURS: 5 }, ["user", "shared"]],
+    [{ COMPRESSION: "ZSTD" }, ["user", "shared"]],
+    [{ TTL_SECONDS: 60 }, ["stream"]],
+  ];
+  for (const [option, kinds] of options) {
+    for (const kind of ["user", "shared", "stream"] as const) {
+      const values: Settings = kind === "stream" ? { TTL_SECONDS: 60, ...option } : option;
+      const expected = kinds.includes(kind) ? undefined : "INVALID_OPTION";
+      expect(conditionOf(kind, values), `${kind} ${Object.keys(option)[0]}`).toBe(
+        expected as string,
+      );
+    }
+  }
+});
+
+test("tableOptionsFrom holds each range: at its ends, below and above", () => {
+  const ranges: readonly [name: string, kind: TableKind, max: number][] = [
+    ["TTL_SECONDS", "stream", 31_536_000],
+    ["DELETED_RETENTION_HOURS", "shared", 8760],
+  ];
+  for (const [name, kind, max] of ranges) {
+    for (const value of [1, max, "7"]) {
+      expect(conditionOf(kind, { [name]: value }), `${name} ${value}`).toBeUndefined();
+    }
+    for (const value of [0, max + 1, -1, 1.5, "x", "", true]) {
+      expect(conditionOf(kind, { [name]: value }), `${name} ${value}`).toBe("INVALID_OPTION");
+    }
+  }
+});
+
+test("tableOptionsFrom refuses unknown, repeated and missing options, and says where", () => {
+  expect(conditionOf("shared", { FLUSH: "rows:1" })).toBe("INVALID_OPTION");
+  expect(conditionOf("shared", { FLUSH_POLICY: "rows:1", flush_policy: "rows:2" })).toBe(
+    "INVALID_OPTION",
+  );
+  expect(conditionOf("stream", {})).toBe("INVALID_OPTION");
+  expect(conditionOf("user", { STORAGE_ID: "s3" })).toBe("OBJECT_NOT_FOUND");
+  expect(conditionOf("shared", { ACCESS_LEVEL: "SECRET" })).toBe("INVALID_OPTION");
+  try {
+    tableOptionsFrom("shared", settings({ COMPRESSION: "none", NOPE: 1 }));
+    expect.unreachable();
+  } catch (error) {
+    expect(error).toHaveProperty("position", 1);
+  }
+});
+
+test("tableOptionsFrom gives words in the spelling of the catalog", () => {
+  const values = { access_level: "dba", Compression: "NONE", flush_policy: "rows:5" };
+
+  expect(tableOptionsFrom("shared", settings(values)).options).toEqual({
+    accessLevel: "DBA",
+    compression: "none",
+    flushPolicy: "rows:5",
+  });
+});
+
+test("changedTableOptions and resetTableOptions keep what is not named", () => {
+  const current = { accessLevel: "PUBLIC", flushPolicy: "rows:5" } as const;
+
+  expect(changedTableOptions("shared", current, settings({ COMPRESSION: "none" }))).toEqual({
+    ...current,
+    compression: "none",
+  });
+  expect(resetTableOptions("shared", current, [{ name: "access_level" }])).toEqual({
+    flushPolicy: "rows:5",
+  });
+  expect(() => changedTableOptions("shared", {}, settings({ TYPE: "USER" }))).toThrow("TYPE");
+  expect(() => resetTableOptions("shared", {}, [{ name: "TTL_SECONDS" }])).toThrow(DatabaseError);
+  expect(() => resetTableOptions("stream", {}, [{ name: "TTL_SECONDS" }])).toThrow(DatabaseError);
+});
