@@ -6,7 +6,6 @@
  */
 import { assert } from "../../base/assert.ts";
 import {
-  type Codes,
   constVector,
   type Value,
   type Vector,
@@ -33,13 +32,117 @@ import {
 } from "./encodings.ts";
 import { type ChunkEntry, type Layout, padded } from "./format.ts";
 
-/** A chunk whose checksum held. */
-export interface Chunk {
+/** What decides how the bytes of a chunk are read. */
+export interface ChunkShape {
   readonly entry: ChunkEntry;
   readonly layout: Layout;
   readonly rowCount: number;
-  /** The whole mapped file; the entry's offset is into it. */
-  readonly file: Uint8Array;
+}
+
+/** The arrays that numbers and codes lie in. */
+type StoredArray =
+  | Uint8Array
+  | Uint16Array
+  | Uint32Array
+  | Int32Array
+  | Float32Array
+  | Float64Array;
+
+/** Values of any length, one after the other. */
+interface Blocks {
+  readonly offsets: Uint32Array;
+  readonly bytes: Buffer;
+}
+
+/** A chunk whose checksum held, with the views of the map that its values are read through. */
+export class Chunk {
+  readonly entry: ChunkEntry;
+  readonly layout: Layout;
+  readonly rowCount: number;
+  readonly #file: Uint8Array;
+  #array: StoredArray | undefined;
+  #blocks: Blocks | undefined;
+
+  /** @param file The whole map; the entry's offset is into it. */
+  constructor({ entry, layout, rowCount }: ChunkShape, file: Uint8Array) {
+    this.entry = entry;
+    this.layout = layout;
+    this.rowCount = rowCount;
+    this.#file = file;
+  }
+
+  /** Numbers as they are stored, codes, or bits: the first part. */
+  get array(): StoredArray {
+    this.#array ??= this.#viewOfArray();
+    return this.#array;
+  }
+
+  /** Offsets and bytes: of each row, or of the values of a dictionary. */
+  get blocks(): Blocks {
+    this.#blocks ??= this.#viewOfBlocks();
+    return this.#blocks;
+  }
+
+  get buffer(): ArrayBufferLike {
+    return this.#file.buffer;
+  }
+
+  /** Offset in the map of the parts: behind the null bits. */
+  get partsAt(): number {
+    const { entry, rowCount } = this;
+    return entry.offset + (entry.hasNulls ? padded(Math.ceil(rowCount / 8)) : 0);
+  }
+
+  isNull(row: number): boolean {
+    return this.entry.hasNulls && bitAt(this.#nullBits(), row) === 1;
+  }
+
+  /** One byte a row; undefined when none is NULL. */
+  nulls({ start, end }: RowRange): Uint8Array | undefined {
+    return this.entry.hasNulls ? unpackBits(this.#nullBits(), start, end) : undefined;
+  }
+
+  #nullBits(): Uint8Array {
+    return new Uint8Array(this.#file.buffer, this.entry.offset, Math.ceil(this.rowCount / 8));
+  }
+
+  #viewOfArray(): StoredArray {
+    const { buffer } = this.#file;
+    const { encoding, auxiliary } = this.entry;
+    const count = this.rowCount;
+    switch (encoding) {
+      case F64:
+        return new Float64Array(buffer, this.partsAt, count);
+      case F32:
+        return new Float32Array(buffer, this.partsAt, count);
+      case I32:
+        return new Int32Array(buffer, this.partsAt, count);
+      case OFFSET_8:
+        return new Uint8Array(buffer, this.partsAt, count);
+      case OFFSET_16:
+        return new Uint16Array(buffer, this.partsAt, count);
+      case OFFSET_32:
+        return new Uint32Array(buffer, this.partsAt, count);
+      case BITS:
+        return new Uint8Array(buffer, this.partsAt, Math.ceil(count / 8));
+      default:
+        assert(encoding === DICTIONARY, "the encoding has an array");
+        if (codeBytes(auxiliary) === 0) return new Uint8Array(count);
+        return codeBytes(auxiliary) === 1
+          ? new Uint8Array(buffer, this.partsAt, count)
+          : new Uint16Array(buffer, this.partsAt, count);
+    }
+  }
+
+  #viewOfBlocks(): Blocks {
+    const { buffer } = this.#file;
+    const isDictionary = this.entry.encoding === DICTIONARY;
+    const count = isDictionary ? this.entry.auxiliary : this.rowCount;
+    const codesBytes = isDictionary ? padded(codeBytes(count) * this.rowCount) : 0;
+    const offsets = new Uint32Array(buffer, this.partsAt + codesBytes, count + 1);
+    const bytesAt = offsets.byteOffset + padded(offsets.byteLength);
+    return { offsets, bytes: Buffer.from(buffer, bytesAt, offsets[count] ?? 0) };
+  }
 }
 
 /** Rows from (inclusive) and to (exclusive) of a chunk. */
@@ -61,19 +164,15 @@ export function decodeRows(chunk: Chunk, start: number, end: number): Vector {
       if (!entry.hasNulls) return constVector(constantOf(chunk), length);
       return numberVector(chunk, range);
     case BITS: {
-      const bits = new Uint8Array(chunk.file.buffer, partsAt(chunk));
-      return {
-        kind: "bool",
-        length,
-        values: unpackBits(bits, start, end),
-        nulls: nullsOf(chunk, range),
-      };
+      assert(chunk.array instanceof Uint8Array, "bits lie in bytes");
+      const values = unpackBits(chunk.array, start, end);
+      return { kind: "bool", length, values, nulls: chunk.nulls(range) };
     }
     case DICTIONARY:
       return dictionaryVector(chunk, range);
     case TEXT: {
-      const { offsets, bytes } = offsetsOf(chunk, { at: partsAt(chunk), count: chunk.rowCount });
-      const nulls = nullsOf(chunk, range);
+      const { bytes, offsets } = chunk.blocks;
+      const nulls = chunk.nulls(range);
       return { kind: "utf8", length, bytes, offsets: offsets.subarray(start, end + 1), nulls };
     }
     case WIDE:
@@ -91,18 +190,17 @@ export function decodeRows(chunk: Chunk, start: number, end: number): Vector {
 export function decodeValue(chunk: Chunk, row: number): Value {
   assert(row >= 0 && row < chunk.rowCount, "a row is within its chunk");
   const { entry } = chunk;
-  if (entry.encoding === NONE || isNull(chunk, row)) return null;
+  if (entry.encoding === NONE || chunk.isNull(row)) return null;
   switch (entry.encoding) {
     case CONSTANT:
       return constantOf(chunk);
     case BITS:
-      return bitAt(new Uint8Array(chunk.file.buffer, partsAt(chunk)), row) === 1;
-    case DICTIONARY: {
-      const code = codesOf(chunk)?.[row] ?? 0;
-      return textOf(offsetsOf(chunk, dictionaryPlace(chunk)), code);
-    }
+      assert(chunk.array instanceof Uint8Array, "bits lie in bytes");
+      return bitAt(chunk.array, row) === 1;
+    case DICTIONARY:
+      return textOf(chunk.blocks, chunk.array[row] ?? 0);
     case TEXT:
-      return textOf(offsetsOf(chunk, { at: partsAt(chunk), count: chunk.rowCount }), row);
+      return textOf(chunk.blocks, row);
     case WIDE:
       return wideAt(chunk, row);
     case BLOCKS:
@@ -115,27 +213,10 @@ export function decodeValue(chunk: Chunk, row: number): Value {
 /** One number of a chunk of numbers; what is read at a NULL is 0 or any number. */
 export function decodeNumber(chunk: Chunk, row: number): number {
   const { encoding, base } = chunk.entry;
-  const buffer = chunk.file.buffer;
-  const at = partsAt(chunk);
-  switch (encoding) {
-    case NONE:
-      return 0;
-    case CONSTANT:
-      return base;
-    case F64:
-      return new Float64Array(buffer, at + row * 8, 1)[0] ?? 0;
-    case F32:
-      return new Float32Array(buffer, at + row * 4, 1)[0] ?? 0;
-    case I32:
-      return new Int32Array(buffer, at + row * 4, 1)[0] ?? 0;
-    case OFFSET_8:
-      return base + (chunk.file[at + row] ?? 0);
-    case OFFSET_16:
-      return base + (new Uint16Array(buffer, at + row * 2, 1)[0] ?? 0);
-    default:
-      assert(encoding === OFFSET_32, "a chunk of numbers has an encoding of numbers");
-      return base + (new Uint32Array(buffer, at + row * 4, 1)[0] ?? 0);
-  }
+  if (encoding === NONE) return 0;
+  if (encoding === CONSTANT) return base;
+  const stored = chunk.array[row] ?? 0;
+  return encoding === F64 || encoding === F32 || encoding === I32 ? stored : base + stored;
 }
 
 /** All numbers of a chunk as f64, 0 where NULL; may alias the file. */
@@ -144,7 +225,7 @@ export function decodeNumbers(chunk: Chunk): Float64Array {
   if (chunk.entry.encoding === NONE) return new Float64Array(chunk.rowCount);
   const numbers = float64sOf(chunk, range);
   if (!chunk.entry.hasNulls) return numbers;
-  const nulls = nullsOf(chunk, range) ?? new Uint8Array(0);
+  const nulls = chunk.nulls(range) ?? new Uint8Array(0);
   // A copy: the numbers may alias the file.
   return numbers.map((value, row) => (nulls[row] === 1 ? 0 : value));
 }
@@ -174,28 +255,13 @@ export function heapBytesOf(vector: Vector): number {
   }
 }
 
-/** Where the parts begin: behind the null bits. */
-function partsAt({ entry, rowCount }: Chunk): number {
-  return entry.offset + (entry.hasNulls ? padded(Math.ceil(rowCount / 8)) : 0);
-}
-
-function isNull({ entry, file }: Chunk, row: number): boolean {
-  if (!entry.hasNulls) return false;
-  return (((file[entry.offset + (row >> 3)] ?? 0) >> (row & 7)) & 1) === 1;
-}
-
-function nullsOf({ entry, file }: Chunk, { start, end }: RowRange): Uint8Array | undefined {
-  if (!entry.hasNulls) return undefined;
-  return unpackBits(new Uint8Array(file.buffer, entry.offset), start, end);
-}
-
 function constantOf({ entry, layout }: Chunk): Value {
   return layout === "bool" ? entry.base === 1 : entry.base;
 }
 
 function numberVector(chunk: Chunk, range: RowRange): Vector {
   const length = range.end - range.start;
-  const nulls = nullsOf(chunk, range);
+  const nulls = chunk.nulls(range);
   if (chunk.layout === "i32") {
     return { kind: "i32", length, values: int32sOf(chunk, range), nulls };
   }
@@ -209,112 +275,67 @@ function numberVector(chunk: Chunk, range: RowRange): Vector {
 
 function int32sOf(chunk: Chunk, { start, end }: RowRange): Int32Array {
   const { encoding, base } = chunk.entry;
-  const length = end - start;
-  if (encoding === I32)
-    return new Int32Array(chunk.file.buffer, partsAt(chunk) + start * 4, length);
-  const into = new Int32Array(length);
-  if (encoding === CONSTANT) return into.fill(base);
-  const at = partsAt(chunk);
-  if (encoding === OFFSET_8) {
-    addInt8(into, new Uint8Array(chunk.file.buffer, at + start, length), base);
-  } else {
-    assert(encoding === OFFSET_16, "an integer chunk has an encoding of integers");
-    addInt16(into, new Uint16Array(chunk.file.buffer, at + start * 2, length), base);
-  }
-  return into;
+  if (encoding === CONSTANT) return new Int32Array(end - start).fill(base);
+  const stored = chunk.array.subarray(start, end);
+  if (stored instanceof Int32Array) return stored;
+  if (stored instanceof Uint8Array) return addInt8(stored, base);
+  assert(stored instanceof Uint16Array, "a chunk of integers has an encoding of integers");
+  return addInt16(stored, base);
 }
 
 function float64sOf(chunk: Chunk, { start, end }: RowRange): Float64Array {
   const { encoding, base } = chunk.entry;
-  const { buffer } = chunk.file;
-  const at = partsAt(chunk);
-  const length = end - start;
-  switch (encoding) {
-    case F64:
-      return new Float64Array(buffer, at + start * 8, length);
-    case F32:
-      return new Float64Array(new Float32Array(buffer, at + start * 4, length));
-    case CONSTANT:
-      return new Float64Array(length).fill(base);
-    case OFFSET_8:
-      return addFloat8(length, new Uint8Array(buffer, at + start, length), base);
-    case OFFSET_16:
-      return addFloat16(length, new Uint16Array(buffer, at + start * 2, length), base);
-    default:
-      assert(encoding === OFFSET_32, "a chunk of numbers has an encoding of numbers");
-      return addFloat32(length, new Uint32Array(buffer, at + start * 4, length), base);
-  }
+  if (encoding === CONSTANT) return new Float64Array(end - start).fill(base);
+  const stored = chunk.array.subarray(start, end);
+  if (stored instanceof Float64Array) return stored;
+  if (stored instanceof Float32Array) return new Float64Array(stored);
+  if (stored instanceof Uint8Array) return addFloat8(stored, base);
+  if (stored instanceof Uint16Array) return addFloat16(stored, base);
+  assert(stored instanceof Uint32Array, "a chunk of numbers has an encoding of numbers");
+  return addFloat32(stored, base);
 }
 
 // One loop for each pair of arrays: a loop that meets several kinds is 3.5 times slower.
 
-function addInt8(into: Int32Array, offsets: Uint8Array, base: number): void {
+function addInt8(offsets: Uint8Array, base: number): Int32Array {
+  const into = new Int32Array(offsets.length);
   for (let i = 0; i < into.length; i += 1) into[i] = (base + (offsets[i] as number)) | 0;
-}
-
-function addInt16(into: Int32Array, offsets: Uint16Array, base: number): void {
-  for (let i = 0; i < into.length; i += 1) into[i] = (base + (offsets[i] as number)) | 0;
-}
-
-function addFloat8(length: number, offsets: Uint8Array, base: number): Float64Array {
-  const into = new Float64Array(length);
-  for (let i = 0; i < length; i += 1) into[i] = base + (offsets[i] as number);
   return into;
 }
 
-function addFloat16(length: number, offsets: Uint16Array, base: number): Float64Array {
-  const into = new Float64Array(length);
-  for (let i = 0; i < length; i += 1) into[i] = base + (offsets[i] as number);
+function addInt16(offsets: Uint16Array, base: number): Int32Array {
+  const into = new Int32Array(offsets.length);
+  for (let i = 0; i < into.length; i += 1) into[i] = (base + (offsets[i] as number)) | 0;
   return into;
 }
 
-function addFloat32(length: number, offsets: Uint32Array, base: number): Float64Array {
-  const into = new Float64Array(length);
-  for (let i = 0; i < length; i += 1) into[i] = base + (offsets[i] as number);
+function addFloat8(offsets: Uint8Array, base: number): Float64Array {
+  const into = new Float64Array(offsets.length);
+  for (let i = 0; i < into.length; i += 1) into[i] = base + (offsets[i] as number);
+  return into;
+}
+
+function addFloat16(offsets: Uint16Array, base: number): Float64Array {
+  const into = new Float64Array(offsets.length);
+  for (let i = 0; i < into.length; i += 1) into[i] = base + (offsets[i] as number);
+  return into;
+}
+
+function addFloat32(offsets: Uint32Array, base: number): Float64Array {
+  const into = new Float64Array(offsets.length);
+  for (let i = 0; i < into.length; i += 1) into[i] = base + (offsets[i] as number);
   return into;
 }
 
 function dictionaryVector(chunk: Chunk, range: RowRange): Vector {
   const length = range.end - range.start;
-  const texts = offsetsOf(chunk, dictionaryPlace(chunk));
   const valueCount = chunk.entry.auxiliary;
+  const texts = chunk.blocks;
   if (valueCount === 1 && !chunk.entry.hasNulls) return constVector(textOf(texts, 0), length);
   const values = Array.from({ length: valueCount }, (_, code) => textOf(texts, code));
-  const codes = codesOf(chunk)?.subarray(range.start, range.end) ?? new Uint8Array(length);
-  return { kind: "dict", length, codes, values, nulls: nullsOf(chunk, range) };
-}
-
-/** Undefined when all codes are 0. */
-function codesOf(chunk: Chunk): Codes | undefined {
-  const width = codeBytes(chunk.entry.auxiliary);
-  if (width === 0) return undefined;
-  const { buffer } = chunk.file;
-  const at = partsAt(chunk);
-  return width === 1
-    ? new Uint8Array(buffer, at, chunk.rowCount)
-    : new Uint16Array(buffer, at, chunk.rowCount);
-}
-
-/** Where offsets begin and how many values they bound. */
-interface OffsetsPlace {
-  readonly at: number;
-  readonly count: number;
-}
-
-function dictionaryPlace(chunk: Chunk): OffsetsPlace {
-  const count = chunk.entry.auxiliary;
-  return { at: partsAt(chunk) + padded(codeBytes(count) * chunk.rowCount), count };
-}
-
-interface Blocks {
-  readonly offsets: Uint32Array;
-  readonly bytes: Buffer;
-}
-
-function offsetsOf({ file }: Chunk, { at, count }: OffsetsPlace): Blocks {
-  const offsets = new Uint32Array(file.buffer, at, count + 1);
-  const bytesAt = at + padded((count + 1) * 4);
-  return { offsets, bytes: Buffer.from(file.buffer, bytesAt, offsets[count] ?? 0) };
+  const codes = chunk.array.subarray(range.start, range.end);
+  assert(codes instanceof Uint8Array || codes instanceof Uint16Array, "codes are small");
+  return { kind: "dict", length, codes, values, nulls: chunk.nulls(range) };
 }
 
 function textOf({ offsets, bytes }: Blocks, index: number): string {
@@ -322,7 +343,7 @@ function textOf({ offsets, bytes }: Blocks, index: number): string {
 }
 
 function blockAt(chunk: Chunk, row: number): Value {
-  const { offsets, bytes } = offsetsOf(chunk, { at: partsAt(chunk), count: chunk.rowCount });
+  const { offsets, bytes } = chunk.blocks;
   // A copy: values outlive the scan, and the file its views.
   const block = new Uint8Array(bytes.subarray(offsets[row] ?? 0, offsets[row + 1] ?? 0));
   return chunk.layout === "embedding" ? new Float32Array(block.buffer) : block;
@@ -331,7 +352,7 @@ function blockAt(chunk: Chunk, row: number): Value {
 function wideAt(chunk: Chunk, row: number): Whole {
   const { auxiliary: wordCount } = chunk.entry;
   const planeBytes = padded(chunk.rowCount * 4);
-  const view = new DataView(chunk.file.buffer, partsAt(chunk));
+  const view = new DataView(chunk.buffer, chunk.partsAt);
   const top = (wordCount - 1) * planeBytes + row * 4;
   if (wordCount === 2) {
     const number = view.getInt32(top, true) * 4294967296 + view.getUint32(row * 4, true);

@@ -12,43 +12,45 @@ import { type Row, type Value, type Vector, valueAt } from "../../types/mod.ts";
 const words: Uint32Array = new Uint32Array(2);
 const number: Float64Array = new Float64Array(words.buffer);
 
-/** Hashes of rows, begun with their owners and continued key column by key column. */
-export class KeyHasher {
-  readonly #hashes: Uint32Array;
+/** Rows that are hashed before other work may run. */
+const STEP_ROWS = 16384;
 
-  constructor(owners: Float64Array) {
-    this.#hashes = new Uint32Array(owners.length);
-    this.#mixNumbers(owners);
-  }
-
-  /** Adds the next key column. */
-  add(vector: Vector): void {
-    assert(vector.length === this.#hashes.length, "a key column has the rows of its group");
-    if (vector.kind === "i32" || vector.kind === "f64") {
-      this.#mixNumbers(vector.values);
-      return;
-    }
-    const hashes = this.#hashes;
-    for (let row = 0; row < hashes.length; row += 1) {
-      hashes[row] = mixValue(hashes[row] ?? 0, valueAt(vector, row));
+/** Hashes of the keys of rows; yields often. */
+export function* hashKeys(
+  owners: Float64Array,
+  keyVectors: readonly Vector[],
+): Generator<void, Uint32Array> {
+  const hashes = new Uint32Array(owners.length);
+  mixNumbers(hashes, owners, 0);
+  for (const vector of keyVectors) {
+    assert(vector.length === hashes.length, "a key column has the rows of its group");
+    for (let start = 0; start < hashes.length; start += STEP_ROWS) {
+      mixVector(hashes.subarray(start, start + STEP_ROWS), vector, start);
+      yield;
     }
   }
+  for (let row = 0; row < hashes.length; row += 1) hashes[row] = finishHash(hashes[row] as number);
+  return hashes;
+}
 
-  finish(): Uint32Array {
-    const hashes = this.#hashes;
-    for (let row = 0; row < hashes.length; row += 1) hashes[row] = finishHash(hashes[row] ?? 0);
-    return hashes;
+/** Mixes the values from a row on into the hashes of some rows. */
+function mixVector(hashes: Uint32Array, vector: Vector, start: number): void {
+  if (vector.kind === "i32" || vector.kind === "f64") {
+    mixNumbers(hashes, vector.values, start);
+    return;
   }
-
-  #mixNumbers(values: Int32Array | Float64Array): void {
-    const hashes = this.#hashes;
-    for (let row = 0; row < hashes.length; row += 1) {
-      hashes[row] = mixNumber(hashes[row] ?? 0, values[row] ?? 0);
-    }
+  for (let i = 0; i < hashes.length; i += 1) {
+    hashes[i] = mixValue(hashes[i] as number, valueAt(vector, start + i));
   }
 }
 
-/** The hash of one key, as {@linkcode KeyHasher} makes it. */
+function mixNumbers(hashes: Uint32Array, values: Int32Array | Float64Array, start: number): void {
+  for (let i = 0; i < hashes.length; i += 1) {
+    hashes[i] = mixNumber(hashes[i] as number, values[start + i] as number);
+  }
+}
+
+/** The hash of one key, as {@linkcode hashKeys} makes it. */
 export function hashOfKey(owner: number, key: Row): number {
   let hash = mixNumber(0, owner);
   for (const value of key) hash = mixValue(hash, value);

@@ -2,7 +2,8 @@
  * Reads a segment file through a map (see `format.ts`).
  *
  * - Opening checks the header, the trailer and the directory, and keeps next to nothing on the
- *   heap. Chunks and pages are checked when they are first touched.
+ *   heap. Chunks and pages are checked when they are first touched; of a chunk that was, some 300
+ *   bytes are kept.
  * - What damaged bytes can cause is CorruptionError, thrown before anything is believed; what the
  *   writer guarantees is asserted after a checksum held.
  * - Vectors and arrays may alias the map: they are read only, and valid until `close`, after which
@@ -15,7 +16,7 @@ import type { DataType, Row, Value, Vector } from "../../types/mod.ts";
 import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../store.ts";
 import { ChunkCache } from "./chunk_cache.ts";
 import {
-  type Chunk,
+  Chunk,
   decodeFlags,
   decodeNumber,
   decodeNumbers,
@@ -63,8 +64,8 @@ export class SegmentReader {
   readonly #directory: Directory;
   readonly #cache: ChunkCache;
   readonly #cacheKey: number;
-  /** One byte a chunk: 1 once its checksum held. */
-  readonly #isChecked: Uint8Array;
+  /** Chunks whose checksum held, by their index. */
+  readonly #chunks: (Chunk | undefined)[];
   #isOpen = true;
 
   private constructor(file: SegmentFile, cache: ChunkCache) {
@@ -80,7 +81,8 @@ export class SegmentReader {
     this.#directory = directory;
     this.#cache = cache;
     this.#cacheKey = cache.addReader();
-    this.#isChecked = new Uint8Array(directory.groupCount * directory.columnIds.length);
+    const chunkCount = directory.groupCount * directory.columnIds.length;
+    this.#chunks = Array.from({ length: chunkCount });
   }
 
   /**
@@ -251,7 +253,7 @@ export class SegmentReader {
     const hash = hashOfKey(owner, key);
     sections.keyFilter.touch(filterOffset(hash, keyFilter.byteLength));
     if (!filterHas(keyFilter, hash)) return -1;
-    const first = findHash(keyHashes, hash, (index) => sections.keyHashes.touch(index * 4));
+    const first = findHash(keyHashes, hash, sections.keyHashes);
     if (first === -1) return -1;
     const range = this.ownerRange(owner);
     if (range === undefined) return -1;
@@ -324,7 +326,7 @@ export class SegmentReader {
 
   /** Checks every byte of the file that was not checked yet. @throws {CorruptionError} */
   verify(): void {
-    for (let index = 0; index < this.#isChecked.length; index += 1) this.#chunk(index);
+    for (let index = 0; index < this.#chunks.length; index += 1) this.#chunk(index);
     for (const section of Object.values(this.#directory.sections)) section.touchAll();
   }
 
@@ -332,7 +334,7 @@ export class SegmentReader {
   close(): void {
     assert(this.#isOpen, "a segment is closed once");
     this.#isOpen = false;
-    this.#cache.removeReader(this.#cacheKey, this.#isChecked.length);
+    this.#cache.removeReader(this.#cacheKey, this.#chunks.length);
     this.#file.close();
   }
 
@@ -364,23 +366,25 @@ export class SegmentReader {
 
   /** A chunk whose checksum held. */
   #chunk(chunkIndex: number): Chunk {
+    assert(this.#isOpen, "a closed segment is not read");
+    const known = this.#chunks[chunkIndex];
+    if (known !== undefined) return known;
     const { columnIds } = this.#directory;
     const entry = this.#entry(chunkIndex);
     const groupIndex = Math.floor(chunkIndex / columnIds.length);
     const columnId = columnIds[chunkIndex - groupIndex * columnIds.length] as number;
-    if (this.#isChecked[chunkIndex] !== 1) {
-      const { segmentId } = this;
-      this.#file.check({
-        offset: entry.offset,
-        byteCount: entry.byteCount,
-        seed: chunkSeed({ segmentId, columnId, groupIndex }),
-        hash: entry.hash,
-        what: `the checksum of column ${columnId} in row group ${groupIndex}`,
-      });
-      this.#isChecked[chunkIndex] = 1;
-    }
+    this.#file.check({
+      offset: entry.offset,
+      byteCount: entry.byteCount,
+      seed: chunkSeed({ segmentId: this.segmentId, columnId, groupIndex }),
+      hash: entry.hash,
+      what: `the checksum of column ${columnId} in row group ${groupIndex}`,
+    });
     const layout = this.#directory.layoutOf(columnId);
-    return { entry, layout, rowCount: this.groupRows(groupIndex), file: this.#file.bytes };
+    const rowCount = this.groupRows(groupIndex);
+    const chunk = new Chunk({ entry, layout, rowCount }, this.#file.bytes);
+    this.#chunks[chunkIndex] = chunk;
+    return chunk;
   }
 
   #wholeChunk(chunkIndex: number, decode: (chunk: Chunk) => Vector): Vector {

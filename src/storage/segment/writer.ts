@@ -5,7 +5,7 @@
  * run between any two pieces. What is kept until the end is small: for each row the hash of its
  * key, for each owner its first row, for each chunk its entry.
  */
-import { assert } from "../../base/assert.ts";
+import { assert, defined } from "../../base/assert.ts";
 import { ByteWriter } from "../../base/bytes.ts";
 import type { DiskFile } from "../../base/disk.ts";
 import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
@@ -31,7 +31,7 @@ import {
   writeChunkEntry,
 } from "./format.ts";
 import { groupEnd } from "./group_size.ts";
-import { KeyHasher } from "./key_hash.ts";
+import { hashKeys } from "./key_hash.ts";
 import { buildFilter, sortKeys } from "./key_index.ts";
 
 /** Bytes that are gathered before they are written. */
@@ -247,15 +247,11 @@ export class SegmentWriter {
 
   *#hashKeys({ owners, vectors }: SegmentRows): Generator<Uint8Array, void> {
     if (this.#info.keyColumnIds.length === 0) return;
-    const hasher = new KeyHasher(owners);
-    for (const keyColumnId of this.#info.keyColumnIds) {
+    const keyVectors = this.#info.keyColumnIds.map((keyColumnId) => {
       const index = this.#info.columns.findIndex(({ columnId }) => columnId === keyColumnId);
-      const vector = vectors[index];
-      assert(vector !== undefined, "key columns have vectors");
-      hasher.add(vector);
-      yield NO_BYTES;
-    }
-    this.#keyHashes.push(hasher.finish());
+      return defined(vectors[index], "key columns have vectors");
+    });
+    this.#keyHashes.push(yield* inEmptySteps(hashKeys(owners, keyVectors)));
   }
 
   *#keySections(): Generator<Uint8Array, void> {
@@ -265,14 +261,8 @@ export class SegmentWriter {
       hashes.set(part, at);
       at += part.length;
     }
-    const sorting = sortKeys(hashes);
-    let step = sorting.next();
-    while (step.done !== true) {
-      yield NO_BYTES;
-      step = sorting.next();
-    }
-    const sorted = step.value;
-    const filter = buildFilter(sorted.hashes);
+    const sorted = yield* inEmptySteps(sortKeys(hashes));
+    const filter = yield* inEmptySteps(buildFilter(sorted.hashes));
     yield* this.#section("keyHashes", bytesOf(sorted.hashes));
     yield* this.#section("keyRows", bytesOf(sorted.rows));
     yield* this.#section("keyFilter", filter);
@@ -342,6 +332,16 @@ export class SegmentWriter {
       writer.u32(hash.high);
     }
   }
+}
+
+/** Work in steps that has no bytes yet. */
+function* inEmptySteps<T>(steps: Generator<void, T>): Generator<Uint8Array, T> {
+  let step = steps.next();
+  while (step.done !== true) {
+    yield NO_BYTES;
+    step = steps.next();
+  }
+  return step.value;
 }
 
 function encodeFlags(flags: Uint8Array): EncodedChunk {
