@@ -2,8 +2,9 @@
  * The net effect of a stretch of versions on a client that holds the result at a position.
  *
  * A version that is not the newest of its key up to the boundary does nothing. The newest is a row
- * if it matches; else it is a delete if the key matched at the position, which is known at once
- * when its predecessor is that old, and is otherwise found by walking back along `prev`.
+ * if it matches; else it is a delete if the key matched at the position or at any time since: a
+ * client whose earlier replay broke off may hold what matched in between. Whether it did is found
+ * by walking back along `prev`, so no set of keys is remembered.
  */
 import { assert } from "../base/assert.ts";
 import type { Seq } from "../base/seq.ts";
@@ -26,23 +27,29 @@ export interface LatestOptions {
 
 /** At most one change a key, in ascending seq: inserts for rows, and deletes. */
 export function latestChanges(batch: ChangeBatch, options: LatestOptions): LiveChange[] {
-  const { query, position } = options;
+  const { query } = options;
   const { rowCount } = batch;
   const isNewest = newestFlags(batch, options);
   const isLive = isNewest.map((flag, row) => (batch.deleted[row] === 1 ? 0 : flag));
   const newSide = query.newSide(batch, query.ownSources);
   const isRow = query.matches(newSide, isLive);
   const rows = query.project(newSide, selectionOf(isRow, rowCount));
+  const oldSide = query.oldSide(batch, query.ownSources);
+  const isGone = isNewest.map((flag, row) =>
+    isRow[row] === 1 ? 0 : flag & (batch.hasOld[row] ?? 0),
+  );
+  const isLeaver = query.matches(oldSide, isGone);
+  const leavers = query.project(oldSide, selectionOf(isLeaver, rowCount));
   const changes: LiveChange[] = [];
-  let next = 0;
+  let rowIndex = 0;
+  let leaverIndex = 0;
   for (let row = 0; row < rowCount; row += 1) {
     if (isNewest[row] !== 1) continue;
     if (isRow[row] === 1) {
-      const newRow = rows[next++];
+      const newRow = rows[rowIndex++];
       changes.push(query.changeAt(batch, row, { newRow, oldRow: undefined }));
     } else {
-      const isOldKnown = (batch.prevs[row] ?? 0) <= position;
-      const oldRow = isOldKnown ? oldRowAt(query, batch, row) : heldRow(batch, row, options);
+      const oldRow = isLeaver[row] === 1 ? leavers[leaverIndex++] : earlierRow(batch, row, options);
       if (oldRow !== undefined) {
         changes.push(query.changeAt(batch, row, { newRow: undefined, oldRow }));
       }
@@ -53,18 +60,8 @@ export function latestChanges(batch: ChangeBatch, options: LatestOptions): LiveC
 
 type ProjectedRow = ReturnType<LiveQuery["project"]>[number];
 
-/** The row before a version, if it matched. */
-function oldRowAt(query: LiveQuery, batch: ChangeBatch, row: number): ProjectedRow | undefined {
-  if (batch.hasOld[row] !== 1) return undefined;
-  const only = new Uint8Array(batch.rowCount);
-  only[row] = 1;
-  const oldSide = query.oldSide(batch, query.ownSources);
-  const matched = selectionOf(query.matches(oldSide, only), batch.rowCount);
-  return query.project(oldSide, matched)[0];
-}
-
-/** What the key of a version was at the position, if it matched. */
-function heldRow(
+/** The newest row of a key that matched, among those before its last two versions. */
+function earlierRow(
   batch: ChangeBatch,
   row: number,
   options: LatestOptions,
@@ -72,7 +69,7 @@ function heldRow(
   const { store, query, position, budget } = options;
   const { tableId, owner } = query.plan;
   let prev = batch.prevs[row] ?? 0;
-  for (;;) {
+  while (prev > position) {
     budget.spend(1);
     const scan = store.changes(tableId, {
       owner,
@@ -84,14 +81,17 @@ function heldRow(
       const step = scan.next();
       assert(step !== undefined, "a predecessor above the position is in history");
       assert(step.seqs[0] === prev, "a version is found under its seq");
+      const oldSide = query.oldSide(step, query.ownSources);
+      const isMatch = query.matches(oldSide, step.hasOld);
+      if (isMatch[0] === 1) return query.project(oldSide, undefined)[0];
       const before = step.prevs[0] ?? 0;
       assert(before < prev, "a predecessor is older");
-      if (before <= position) return oldRowAt(query, step, 0);
       prev = before;
     } finally {
       scan.close();
     }
   }
+  return undefined;
 }
 
 /** Marks the versions that are the newest of their key at the boundary. */

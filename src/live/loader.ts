@@ -10,7 +10,7 @@ export type LoadStep =
   | {
       readonly kind: "batch";
       readonly rows: readonly CellObject[];
-      /** Everything up to here has been sent once this batch has. */
+      /** Everything up to here has been sent once this batch has: where a client may resume. */
       readonly lastSeq: Seq;
       /** Loading is over; what follows are the changes above `lastSeq`. */
       readonly isLast: boolean;

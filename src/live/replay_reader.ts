@@ -135,7 +135,10 @@ export class ReplayReader implements Loader {
 
   #cut(endsRequest: boolean): LoadStep {
     if (endsRequest) this.#credit = this.#options.batchSize;
-    return this.#batch(this.#deliveredSeq, { isLast: false, endsRequest });
+    // A net effect skips what lay between, so its client is nowhere before it has everything.
+    const { mode, position } = this.#options;
+    const reachedSeq = mode === "latest" ? position : this.#deliveredSeq;
+    return this.#batch(reachedSeq, { isLast: false, endsRequest });
   }
 
   #close(lastSeq: Seq): LoadStep {
@@ -153,7 +156,9 @@ export class ReplayReader implements Loader {
     const { store, query, boundary, mode, position } = this.#options;
     const { tableId, owner } = query().plan;
     const earliestSeq = store.earliestSeq(tableId, owner);
-    if (this.#readSeq < earliestSeq) throw resumeExpired(earliestSeq);
+    // Net effects look back as far as the position, the others no further than where they are.
+    const neededSeq = mode === "latest" ? position : this.#readSeq;
+    if (neededSeq < earliestSeq) throw resumeExpired(earliestSeq);
     const scan = store.changes(tableId, {
       owner,
       after: this.#readSeq,

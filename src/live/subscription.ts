@@ -230,7 +230,6 @@ export class Subscription implements LiveSubscription, Follower {
       else {
         const { draft } = step;
         this.#sendChanges(shared(changeMessage(draft, this.id)), draft.lastSeq, draft.count);
-        this.#cursor = draft.lastSeq;
       }
     }
     if (this.#phase === "loading") this.#loader?.release();

@@ -1,0 +1,268 @@
+/**
+ * Goal: the engine refuses with the codes of wire.md 9.11, counts what it should, forgets what
+ * ended, and answers changed definitions.
+ */
+import { expect, test } from "bun:test";
+import { DatabaseError } from "../../src/base/errors.ts";
+import { SubscriptionError } from "../../src/live/mod.ts";
+import type { SubscribeOptions } from "../../src/protocol/mod.ts";
+import {
+  ANN,
+  BOB,
+  liveFixture,
+  MESSAGES,
+  message,
+  messagesTable,
+  RecordingSink,
+  settle,
+  subscriber,
+} from "../support/live_fixture.ts";
+
+const EVERYTHING = "SELECT * FROM chat.messages";
+const NARROW = "SELECT id, body FROM chat.messages";
+const ROOM = "SELECT * FROM chat.messages WHERE room = $1";
+
+function refusal(open: () => unknown): SubscriptionError["response"] {
+  try {
+    open();
+  } catch (error) {
+    if (error instanceof SubscriptionError) return error.response;
+    throw error;
+  }
+  throw new Error("it was not refused");
+}
+
+test.each<[string, object]>([
+  ["batch_size", { batch_size: 0 }],
+  ["batch_size", { batch_size: 1.5 }],
+  ["batch_size", { batch_size: "5" }],
+  ["last_rows", { last_rows: -1 }],
+  ["last_rows", { last_rows: true }],
+  ["position", { from_seq_id: -1 }],
+  ["position", { from_seq_id: 1.5 }],
+  ["position", { from_seq_id: "" }],
+  ["position", { from_seq_id: "12x" }],
+  ["position", { from: {} }],
+  ["replay", { replay: "some" }],
+  ["object", []],
+])("options: an unreadable %s is INVALID_OPTIONS", (what, options) => {
+  const fixture = liveFixture();
+  const response = refusal(() => fixture.open(EVERYTHING, options));
+  expect(response).toMatchObject({ code: "INVALID_OPTIONS", subscription_id: "m1", ended: true });
+  expect(response.message).toContain(what);
+  expect(fixture.engine.countOfUser("ann")).toBe(0);
+});
+
+test("options: null stands for absent, a large batch_size for the largest", () => {
+  const fixture = liveFixture({ batchSizeDefault: 3, batchSizeMax: 5 });
+  const rows = Array.from({ length: 9 }, (_, id) => message(id, "lobby"));
+  fixture.store.write({ tableId: MESSAGES, owner: 1, operation: "insert", rows });
+  const absent = { batch_size: null, last_rows: null, from_seq_id: null, from: null, replay: null };
+  const plain = fixture.open(EVERYTHING, absent as unknown as SubscribeOptions);
+  expect(plain.sink.batches()[0]?.rows).toHaveLength(3);
+  const large = fixture.open(EVERYTHING, { batch_size: 1_000_000 });
+  expect(large.sink.batches()[0]?.rows).toHaveLength(5);
+});
+
+test.each(["", "   ", "x".repeat(129)])("id %p is INVALID_SUBSCRIPTION_ID", (id) => {
+  const fixture = liveFixture();
+  expect(refusal(() => fixture.open(EVERYTHING, {}, { id }))).toMatchObject({
+    code: "INVALID_SUBSCRIPTION_ID",
+    subscription_id: "invalid_subscription",
+    ended: false,
+  });
+  expect(fixture.open(EVERYTHING, {}, { id: "x".repeat(128) }).subscription.state).toBe("ready");
+});
+
+test("a statement that cannot be planned keeps position and hint", () => {
+  const fixture = liveFixture();
+  expect(refusal(() => fixture.open("SELEC"))).toMatchObject({
+    code: "INVALID_SQL",
+    position: 0,
+    hint: "write SELECT",
+    ended: true,
+  });
+});
+
+test.each([
+  ["UNSUPPORTED_FEATURE", "UNSUPPORTED"],
+  ["TABLE_NOT_FOUND", "NOT_FOUND"],
+  ["PERMISSION_DENIED", "UNAUTHORIZED"],
+  ["INVALID_PARAMETER", "INVALID_PARAMETER"],
+  ["COLUMN_NOT_FOUND", "INVALID_SQL"],
+  ["DATA_DAMAGED", "SUBSCRIPTION_FAILED"],
+] as const)("planning that fails with %s is refused with %s", (condition, code) => {
+  const fixture = liveFixture();
+  fixture.sql.refusal = new DatabaseError(condition, "no");
+  expect(refusal(() => fixture.open(EVERYTHING))).toMatchObject({ code, ended: true });
+});
+
+test("parameters: numbers keep their digits, arrays and objects are INVALID_PARAMETER", () => {
+  const fixture = liveFixture();
+  expect(refusal(() => fixture.open(ROOM, {}, { params: ["a", [1]] }))).toMatchObject({
+    code: "INVALID_PARAMETER",
+    message: "Cannot bind parameter 2: arrays and objects are not values",
+  });
+  expect(fixture.open(ROOM, {}, { params: ["a", 1, null, true] }).subscription.state).toBe("ready");
+});
+
+test("limits: of a user over all connections, of a connection, and what ended does not count", () => {
+  const fixture = liveFixture({ subscriptionsPerUser: 3, subscriptionsPerConnection: 2 });
+  const sink = new RecordingSink();
+  const first = fixture.open(EVERYTHING, {}, { sink });
+  fixture.open(EVERYTHING, {}, { sink, id: "m2" });
+  const ofConnection = refusal(() => fixture.open(EVERYTHING, {}, { sink, id: "m3" }));
+  expect(ofConnection).toMatchObject({ code: "SUBSCRIPTION_LIMIT_EXCEEDED", ended: true });
+  fixture.open(EVERYTHING, {});
+  expect(refusal(() => fixture.open(EVERYTHING)).code).toBe("SUBSCRIPTION_LIMIT_EXCEEDED");
+  expect(fixture.open(EVERYTHING, {}, { as: BOB }).subscription.state).toBe("ready");
+  first.subscription.close();
+  first.subscription.close();
+  expect(fixture.engine.countOfUser("ann")).toBe(2);
+  expect(fixture.open(EVERYTHING, {}, { sink }).subscription.state).toBe("ready");
+});
+
+test("limits: 0 for a user means no bound", () => {
+  const fixture = liveFixture({ subscriptionsPerUser: 0 });
+  for (let index = 0; index < 10; index += 1) fixture.open(EVERYTHING, null);
+  expect(fixture.engine.countOfUser("ann")).toBe(10);
+});
+
+test("close ends without a message, and nothing follows", async () => {
+  const fixture = liveFixture();
+  const { sink, subscription } = fixture.open(EVERYTHING, null);
+  await settle();
+  const rows = [message(1, "lobby")];
+  fixture.store.write({ tableId: MESSAGES, owner: 1, operation: "insert", rows });
+  subscription.close();
+  await settle();
+  expect(sink.messages).toHaveLength(1);
+  expect(subscription.state).toBe("ended");
+  expect(fixture.clock.timerCount).toBe(0);
+});
+
+test("kill ends one live query with KILLED, and says when there is none", () => {
+  const fixture = liveFixture();
+  const { sink, subscription } = fixture.open(EVERYTHING, null);
+  fixture.open(EVERYTHING, null, { id: "m2" });
+  const [info] = fixture.engine.subscriptions();
+  expect(fixture.engine.kill("none")).toBe(false);
+  expect(fixture.engine.kill(info?.liveId ?? "")).toBe(true);
+  expect(fixture.engine.kill(info?.liveId ?? "")).toBe(false);
+  expect(sink.errors()).toMatchObject([{ code: "KILLED", subscription_id: "m1", ended: true }]);
+  expect(subscription.state).toBe("ended");
+  expect(fixture.engine.subscriptions()).toHaveLength(1);
+});
+
+test("shutdown ends every subscription and refuses new ones", () => {
+  const fixture = liveFixture();
+  const opened = [fixture.open(EVERYTHING, null), fixture.open(NARROW, {}, { as: BOB })];
+  fixture.engine.shutdown();
+  for (const { sink } of opened) {
+    expect(sink.errors()).toMatchObject([{ code: "SHUTTING_DOWN", ended: true }]);
+  }
+  expect(refusal(() => fixture.open(EVERYTHING)).code).toBe("SHUTTING_DOWN");
+});
+
+test("subscriptions tells who follows what, how far, and how much", async () => {
+  const fixture = liveFixture();
+  fixture.open(EVERYTHING, null);
+  await settle();
+  fixture.clock.advance(50);
+  const rows = [message(1, "lobby"), message(2, "lobby")];
+  const commit = fixture.store.write({ tableId: MESSAGES, owner: 1, operation: "insert", rows });
+  await settle();
+  expect(fixture.engine.subscriptions()).toEqual([
+    {
+      liveId: expect.stringMatching(/^[0-9a-f]{16}$/),
+      subscriptionId: "m1",
+      userId: "ann",
+      tableId: MESSAGES,
+      query: EVERYTHING,
+      status: "ready",
+      changes: 2,
+      lastSeq: commit.lastSeq,
+      createdAtMs: fixture.clock.nowMs() - 50,
+      lastUpdateMs: fixture.clock.nowMs(),
+      connectionId: "c1",
+    },
+  ]);
+});
+
+test("tableChanged: a dropped table ends with NOT_FOUND, a lost right with UNAUTHORIZED", () => {
+  const fixture = liveFixture();
+  const dropped = fixture.open(EVERYTHING, null);
+  fixture.sql.refusal = new DatabaseError("TABLE_NOT_FOUND", "gone");
+  fixture.engine.tableChanged(MESSAGES);
+  expect(dropped.sink.errors()).toMatchObject([{ code: "NOT_FOUND", ended: true }]);
+  fixture.sql.refusal = undefined;
+  const denied = fixture.open(EVERYTHING, null);
+  fixture.sql.refusal = new DatabaseError("PERMISSION_DENIED", "no");
+  fixture.engine.tableChanged(MESSAGES);
+  expect(denied.sink.errors()).toMatchObject([{ code: "UNAUTHORIZED", ended: true }]);
+  fixture.sql.refusal = undefined;
+  const unread = fixture.open(EVERYTHING, null);
+  fixture.sql.mayRead = false;
+  fixture.engine.tableChanged(MESSAGES);
+  expect(unread.sink.errors()).toMatchObject([{ code: "UNAUTHORIZED", ended: true }]);
+});
+
+test("tableChanged: another table under the same name ends with NOT_FOUND", () => {
+  const fixture = liveFixture();
+  const { sink } = fixture.open(EVERYTHING, null);
+  fixture.sql.tableId = MESSAGES + 1;
+  fixture.engine.tableChanged(MESSAGES);
+  expect(sink.errors()).toMatchObject([{ code: "NOT_FOUND", ended: true }]);
+});
+
+test("tableChanged: a column that a query names ends it with SCHEMA_CHANGED", () => {
+  const fixture = liveFixture();
+  const { sink } = fixture.open(NARROW, null);
+  fixture.sql.refusal = new DatabaseError("COLUMN_NOT_FOUND", "no body");
+  fixture.engine.tableChanged(MESSAGES);
+  expect(sink.errors()).toMatchObject([
+    { code: "SCHEMA_CHANGED", message: "Table chat.messages was altered; subscribe again" },
+  ]);
+});
+
+test("tableChanged: what a query survives it does not notice, planned once for each reader", async () => {
+  const fixture = liveFixture();
+  const opened = [ANN, subscriber("eve", 1), subscriber("eve", 1)].map((as) =>
+    fixture.open(EVERYTHING, null, { as }),
+  );
+  await settle();
+  const plannedBefore = fixture.sql.plannedCount;
+  fixture.sql.schemaVersion = 2;
+  fixture.engine.tableChanged(MESSAGES);
+  expect(fixture.sql.plannedCount - plannedBefore).toBe(2);
+  const rows = [message(1, "lobby")];
+  fixture.store.write({ tableId: MESSAGES, owner: 1, operation: "insert", rows });
+  const late = fixture.open(EVERYTHING, null, { as: ANN });
+  await settle();
+  const readsBefore = fixture.store.changesCount;
+  fixture.store.write({ tableId: MESSAGES, owner: 1, operation: "delete", rows });
+  await settle();
+  expect(fixture.store.changesCount - readsBefore).toBe(1);
+  for (const { sink } of opened) expect(sink.changes()).toHaveLength(2);
+  expect(late.sink.changes()).toHaveLength(1);
+  expect(late.sink.shared.at(-1)).toBe(opened[0]?.sink.shared.at(-1) as never);
+});
+
+test("tableChanged: a column added in the middle of a snapshot moves nothing", () => {
+  const fixture = liveFixture();
+  const rows = Array.from({ length: 4 }, (_, id) => message(id, "lobby", id, `text ${id}`));
+  fixture.store.write({ tableId: MESSAGES, owner: 1, operation: "insert", rows });
+  const { sink, subscription } = fixture.open(NARROW, { batch_size: 2 });
+  const table = messagesTable();
+  const added = { columnId: 9, name: "added", type: { kind: "int" } as const, missing: 1 };
+  fixture.store.defineTable({ ...table, columns: [added, ...table.columns] });
+  fixture.sql.schemaVersion = 2;
+  fixture.engine.tableChanged(MESSAGES);
+  subscription.nextBatch();
+  expect(sink.batches().flatMap(({ rows: sent }) => sent.map((row) => row["body"]))).toEqual([
+    "text 0",
+    "text 1",
+    "text 2",
+    "text 3",
+  ]);
+});

@@ -1,0 +1,596 @@
+/**
+ * A world of writers and subscribers around the live engine, driven by a seed: commits that become
+ * visible late, batches asked for or not, sockets that fill and drain, connections that break and
+ * resume, history that goes. An oracle keeps every version ever written and looks at each message
+ * as it comes.
+ *
+ * What it holds against the stream:
+ * - seqs ascend within a subscription, so nothing comes twice or out of order;
+ * - every change is what the change matrix makes of its version, cell by cell;
+ * - no version that does something to the result is passed over;
+ * - a snapshot is the result as of its last_seq_id, and so is what the client holds at any position.
+ */
+import { assert, defined } from "../../src/base/assert.ts";
+import { silentLog } from "../../src/base/log.ts";
+import type { Seq } from "../../src/base/seq.ts";
+import { type LiveSubscription, LocalLiveEngine, SubscriptionError } from "../../src/live/mod.ts";
+import type {
+  CellObject,
+  Change,
+  DataMessage,
+  ErrorMessage,
+  InitialDataBatch,
+  SubscribeOptions,
+} from "../../src/protocol/mod.ts";
+import type { Commit, Store, TableWrite } from "../../src/storage/mod.ts";
+import type { Row } from "../../src/types/mod.ts";
+import {
+  isInResult,
+  KnownQueries,
+  LIMITS,
+  MESSAGES,
+  message,
+  RecordingSink,
+  subscriber,
+} from "../support/live_fixture.ts";
+import type { ManualClock } from "../support/manual_clock.ts";
+import type { SeededRandom } from "../support/seeded_random.ts";
+
+/** What the world needs of the store under the engine. */
+export interface SimulatedStore {
+  readonly store: Store;
+  /** Makes everything applied visible. */
+  sync(): Promise<void>;
+  /** Something that must change nothing: a flush, a compaction. */
+  disturb(random: SeededRandom): Promise<void>;
+  /** Forgets history up to a seq; undefined where the store does that by itself. */
+  discard: ((owner: number, upTo: Seq) => void) | undefined;
+}
+
+export interface Simulation {
+  readonly random: SeededRandom;
+  readonly clock: ManualClock;
+  readonly world: SimulatedStore;
+  readonly steps: number;
+  /** Damages what a socket delivers, to see whether it is noticed. */
+  readonly tamper?: (messages: Message[], random: SeededRandom) => Message[];
+}
+
+export interface SimulationReport {
+  readonly messages: number;
+  readonly changes: number;
+  readonly resumes: number;
+  readonly expired: number;
+  /** The same for the same seed. */
+  readonly trace: string;
+}
+
+export type Message = DataMessage | ErrorMessage;
+
+const OWNERS = 3;
+const KEYS = 12;
+const ROOMS = ["lobby", "hall", "attic", null];
+
+const QUERIES: readonly { sql: string; hasParameter?: boolean; wire: (row: Row) => CellObject }[] =
+  [
+    { sql: "SELECT * FROM chat.messages", wire: whole },
+    { sql: "SELECT * FROM chat.messages WHERE room = 'lobby'", wire: whole },
+    { sql: "SELECT * FROM chat.messages WHERE room = $1", hasParameter: true, wire: whole },
+    {
+      sql: "SELECT n * 2 AS twice FROM chat.messages WHERE n > 5",
+      wire: ([id, , n]) => ({ twice: n === null ? null : Number(n) * 2, id: Number(id) }),
+    },
+    {
+      sql: "SELECT id, body FROM chat.messages",
+      wire: ([id, , , body]) => ({ id: Number(id), body: body as string | null }),
+    },
+  ];
+
+function whole([id, room, n, body]: Row): CellObject {
+  return {
+    id: Number(id),
+    room: room as string | null,
+    n: n as number | null,
+    body: body as string | null,
+  };
+}
+
+interface Version {
+  readonly seq: number;
+  readonly commitSeq: number;
+  readonly id: number;
+  readonly isDeleted: boolean;
+  readonly row: Row;
+  readonly before: Version | undefined;
+}
+
+/** Every version of every owner, in order. */
+class Ledger {
+  readonly #byOwner = new Map<number, Version[]>();
+  readonly #newest = new Map<string, Version>();
+
+  add(
+    owner: number,
+    seqs: Iterable<{ seq: number; isDeleted: boolean; row: Row }>,
+    commitSeq: number,
+  ) {
+    for (const { seq, isDeleted, row } of seqs) {
+      const id = Number(row[0]);
+      const before = this.#newest.get(`${owner}/${id}`);
+      const version = { seq, commitSeq, id, isDeleted, row, before };
+      this.#newest.set(`${owner}/${id}`, version);
+      this.of(owner).push(version);
+    }
+  }
+
+  of(owner: number): Version[] {
+    let versions = this.#byOwner.get(owner);
+    if (versions === undefined) this.#byOwner.set(owner, (versions = []));
+    return versions;
+  }
+
+  newest(owner: number, id: number): Version | undefined {
+    return this.#newest.get(`${owner}/${id}`);
+  }
+
+  between(owner: number, after: number, upTo: number): Version[] {
+    return this.of(owner).filter(({ seq }) => seq > after && seq <= upTo);
+  }
+
+  /** The live rows at a seq, by id. */
+  rowsAt(owner: number, seq: number): Map<number, Version> {
+    const rows = new Map<number, Version>();
+    for (const version of this.of(owner)) {
+      if (version.seq > seq) break;
+      if (version.isDeleted) rows.delete(version.id);
+      else rows.set(version.id, version);
+    }
+    return rows;
+  }
+}
+
+function violation(what: string): never {
+  throw new Error(`the stream is wrong: ${what}`);
+}
+
+/** A subscriber that believes nothing. */
+class Client {
+  readonly owner: number;
+  readonly query: (typeof QUERIES)[number];
+  readonly parameter: string;
+  readonly rows = new Map<number, CellObject>();
+  sink = new RecordingSink();
+  subscription: LiveSubscription | undefined;
+  /** Where it may resume from. */
+  position: number | undefined;
+  #ledger: Ledger;
+  #kind: "snapshot" | "partial" | "all" | "latest" | "live" = "snapshot";
+  /** Highest seq received. */
+  #highSeq = 0;
+  /** Every version up to here has been accounted for. */
+  #checkedSeq = 0;
+  /**
+   * What it loaded is as of here, or reaches up to here: when loading breaks off and is resumed,
+   * it holds a mixture until it has come as far.
+   */
+  #aheadSeq = 0;
+  #isReady = false;
+  /** It began with less than everything, and resuming does not change that. */
+  #isPartial = false;
+
+  constructor(owner: number, random: SeededRandom, ledger: Ledger) {
+    this.owner = owner;
+    this.#ledger = ledger;
+    this.query = random.pick(QUERIES);
+    this.parameter = random.pick(["lobby", "hall", "attic"]);
+  }
+
+  get isReady(): boolean {
+    return this.#isReady;
+  }
+
+  begin(
+    kind: "snapshot" | "partial" | "all" | "latest" | "live",
+    { position, boundary }: { position: number; boundary: number },
+  ): void {
+    this.sink = new RecordingSink();
+    this.#kind = kind;
+    this.#isReady = false;
+    this.#highSeq = position;
+    this.#checkedSeq = position;
+    if (kind === "all" || kind === "latest") return;
+    this.rows.clear();
+    this.#aheadSeq = boundary;
+    this.#isPartial = kind !== "snapshot";
+  }
+
+  take(sent: Message): void {
+    switch (sent.type) {
+      case "subscription_ack":
+        this.#takeAck(sent.batch_control);
+        break;
+      case "initial_data_batch":
+        this.#takeBatch(sent);
+        break;
+      case "change":
+        this.#takeChange(sent);
+        break;
+      case "error":
+        if (sent.code !== "RESUME_EXPIRED") violation(`ended with ${sent.code}: ${sent.message}`);
+        this.position = undefined;
+        this.subscription = undefined;
+        this.#isReady = false;
+    }
+  }
+
+  /** What it holds must be the result at a seq. */
+  checkHeld(seq: number): void {
+    if (seq < this.#aheadSeq) return;
+    const expected = new Map<number, CellObject>();
+    for (const [id, version] of this.#ledger.rowsAt(this.owner, seq)) {
+      if (this.#matches(version)) expected.set(id, this.#wire(version));
+    }
+    if (this.#isPartial) {
+      for (const [id, row] of this.rows) {
+        if (!isSame(row, expected.get(id))) violation(`row ${id} is not what it was at ${seq}`);
+      }
+      return;
+    }
+    if (this.rows.size !== expected.size) {
+      violation(`${this.rows.size} rows are held and ${expected.size} were there at ${seq}`);
+    }
+    for (const [id, row] of expected) {
+      if (!isSame(row, this.rows.get(id))) violation(`row ${id} is not what it was at ${seq}`);
+    }
+  }
+
+  #takeAck(control: InitialDataBatch["batch_control"]): void {
+    if (control.has_more) return;
+    this.#isReady = true;
+    this.position = defined(control.last_seq_id ?? undefined, "live only begins at a boundary");
+    this.#checkedSeq = this.position;
+  }
+
+  #takeBatch({ rows, batch_control }: InitialDataBatch): void {
+    if (this.#isReady) violation("a batch came after the last one");
+    const lastSeq = defined(batch_control.last_seq_id ?? undefined, "a batch has a position");
+    for (const row of rows) {
+      const seq = this.#ascend(row);
+      if (batch_control.status === "ready" && seq > lastSeq) violation("a row above the boundary");
+      if (this.#kind === "all") this.#passOver(seq);
+      this.rows.set(Number(row["id"]), row);
+      const version = this.#versionAt(seq);
+      if (!isSame(row, this.#wire(version))) violation(`the row at ${seq} is another`);
+      if (!this.#matches(version)) violation(`the row at ${seq} does not match`);
+      this.#checkedSeq = this.#kind === "all" ? seq : this.#checkedSeq;
+    }
+    this.position = lastSeq;
+    if (batch_control.status !== "ready") return;
+    if (this.#kind === "all") this.#passOver(lastSeq + 1);
+    this.#isReady = true;
+    this.#checkedSeq = lastSeq;
+    this.#highSeq = Math.max(this.#highSeq, lastSeq);
+    this.checkHeld(lastSeq);
+  }
+
+  #takeChange(change: Change): void {
+    if (!this.#isReady && this.#kind !== "all" && this.#kind !== "latest") {
+      violation("a change while a snapshot loads");
+    }
+    const count = Math.max(change.rows.length, change.old_values?.length ?? 0);
+    if (count === 0) violation("a change of nothing");
+    for (let index = 0; index < count; index += 1) {
+      const row = change.rows[index];
+      const old = change.old_values?.[index];
+      const seq = this.#ascend(defined(row ?? old, "a change has a row"));
+      const isNet = this.#kind === "latest" && !this.#isReady;
+      if (!isNet) this.#passOver(seq);
+      const version = this.#versionAt(seq);
+      if (change.commit_seq !== version.commitSeq) violation(`commit_seq of ${seq} is another`);
+      if (isNet) {
+        if (change.change_type !== "delete") violation("a net effect is a row or a delete");
+      } else {
+        const expected = this.#effectOf(version);
+        const actual = { type: change.change_type, row, old };
+        if (!isSame(actual, expected)) {
+          violation(`${JSON.stringify(actual)} should be ${JSON.stringify(expected)}`);
+        }
+        this.#checkedSeq = seq;
+      }
+      if (change.change_type === "delete") this.rows.delete(version.id);
+      else this.rows.set(version.id, defined(row, "an insert or update has a row"));
+    }
+    if (this.#kind !== "latest" || this.#isReady) this.position = this.#highSeq;
+  }
+
+  #ascend(row: CellObject): number {
+    const seq = Number(row["_seq"]);
+    if (seq <= this.#highSeq) violation(`${seq} came after ${this.#highSeq}`);
+    this.#highSeq = seq;
+    if (this.#kind === "latest" && !this.#isReady) this.#aheadSeq = Math.max(this.#aheadSeq, seq);
+    return seq;
+  }
+
+  /** No version below `seq` that was not accounted for may do anything to the result. */
+  #passOver(seq: number): void {
+    for (const version of this.#ledger.between(this.owner, this.#checkedSeq, seq - 1)) {
+      const effect = this.#effectOf(version);
+      if (effect !== undefined) violation(`the ${effect.type} of ${version.seq} was missed`);
+    }
+  }
+
+  /** Once the engine has nothing left to say. */
+  checkComplete(seq: number): void {
+    this.#passOver(seq + 1);
+    this.checkHeld(seq);
+  }
+
+  #versionAt(seq: number): Version {
+    const version = this.#ledger.of(this.owner).find((candidate) => candidate.seq === seq);
+    return version ?? violation(`${seq} was never written for owner ${this.owner}`);
+  }
+
+  #matches(version: Version | undefined): boolean {
+    if (version === undefined || version.isDeleted) return false;
+    return isInResult(this.query.sql, version.row, this.parameter);
+  }
+
+  #wire(version: Version): CellObject {
+    return { ...this.query.wire(version.row), _seq: version.seq };
+  }
+
+  #effectOf(version: Version) {
+    const isNew = this.#matches(version);
+    const isOld = this.#matches(version.before);
+    if (isNew && isOld) {
+      const before = this.#wire(defined(version.before, "an old row that matches is there"));
+      const row = this.#wire(version);
+      const changed = Object.entries(before).filter(
+        ([name, cell]) => name === "id" || name === "_seq" || cell !== row[name],
+      );
+      return { type: "update", row, old: Object.fromEntries(changed) };
+    }
+    if (isNew) return { type: "insert", row: this.#wire(version), old: undefined };
+    if (!isOld) return undefined;
+    const last = this.#wire(defined(version.before, "an old row that matches is there"));
+    return { type: "delete", row: undefined, old: { ...last, _seq: version.seq, _deleted: true } };
+  }
+}
+
+function isSame(left: unknown, right: unknown): boolean {
+  return Bun.deepEquals(left, right);
+}
+
+/** Runs one world. @throws {Error} When the stream is wrong. */
+export async function simulateLive(simulation: Simulation): Promise<SimulationReport> {
+  const { random, clock, world, steps } = simulation;
+  const state = new World(simulation);
+  for (let step = 0; step < steps; step += 1) {
+    await state.step();
+    if (random.chance(0.3)) clock.advance(random.below(5));
+  }
+  await state.finish();
+  assert(world.store.visibleSeq === world.store.appliedSeq, "everything is visible at the end");
+  return state.report();
+}
+
+class World {
+  readonly #random: SeededRandom;
+  readonly #world: SimulatedStore;
+  readonly #engine: LocalLiveEngine;
+  readonly #ledger = new Ledger();
+  readonly #clients: Client[] = [];
+  readonly #tamper: Simulation["tamper"];
+  readonly #trace = new Bun.CryptoHasher("sha1");
+  #messages = 0;
+  #changes = 0;
+  #resumes = 0;
+  #expired = 0;
+
+  constructor({ random, clock, world, tamper }: Simulation) {
+    this.#random = random;
+    this.#world = world;
+    this.#tamper = tamper;
+    this.#engine = new LocalLiveEngine({
+      store: world.store,
+      sql: new KnownQueries(),
+      clock,
+      random,
+      log: silentLog,
+      limits: {
+        ...LIMITS,
+        replayChangesMax: random.pick([0, 3, 10_000]),
+        frameBytesMax: random.pick([2200, 8 << 20]),
+      },
+    });
+  }
+
+  async step(): Promise<void> {
+    const random = this.#random;
+    const chosen = random.below(100);
+    if (chosen < 30) this.#write();
+    else if (chosen < 50) await this.#world.sync();
+    else if (chosen < 58 && this.#clients.length < 12) this.#open();
+    else if (chosen < 70) this.#pick()?.subscription?.nextBatch();
+    else if (chosen < 75) this.#breakOff();
+    else if (chosen < 82) this.#reconnect();
+    else if (chosen < 86) this.#fill();
+    else if (chosen < 92) this.#unblock();
+    else if (chosen < 94) await this.#world.disturb(random);
+    else if (chosen < 95) this.#discard();
+    else await turn();
+    this.#receive();
+  }
+
+  async finish(): Promise<void> {
+    await this.#world.sync();
+    for (let round = 0; round < 400; round += 1) {
+      for (const client of this.#clients) {
+        if (client.subscription === undefined) this.#resume(client);
+        client.sink.room = Infinity;
+        client.subscription?.resume();
+        client.subscription?.nextBatch();
+      }
+      await turn();
+      this.#receive();
+      if (this.#clients.every(({ isReady }) => isReady) && round > 4) break;
+    }
+    const seq = this.#world.store.visibleSeq;
+    for (const client of this.#clients) {
+      if (client.subscription?.position !== seq) violation("a subscription did not catch up");
+      client.checkComplete(seq);
+      client.subscription.close();
+    }
+    if (this.#engine.subscriptions().length > 0) violation("a closed subscription is remembered");
+  }
+
+  report(): SimulationReport {
+    return {
+      messages: this.#messages,
+      changes: this.#changes,
+      resumes: this.#resumes,
+      expired: this.#expired,
+      trace: this.#trace.digest("hex"),
+    };
+  }
+
+  #pick(): Client | undefined {
+    return this.#clients.length === 0 ? undefined : this.#random.pick(this.#clients);
+  }
+
+  /** One commit of a few rows of one or two owners, each key at most once. */
+  #write(): void {
+    const random = this.#random;
+    const owner = 1 + random.below(OWNERS);
+    const keys = random.shuffle(Array.from({ length: KEYS }, (_, id) => id));
+    const writes: TableWrite[] = keys.slice(0, 1 + random.below(4)).map((id) => {
+      const newest = this.#ledger.newest(owner, id);
+      const isLive = newest !== undefined && !newest.isDeleted;
+      const row = message(
+        id,
+        random.pick(ROOMS),
+        random.chance(0.1) ? null : random.below(10),
+        random.chance(0.1) ? null : "x".repeat(random.below(60)),
+      );
+      if (!isLive) return { tableId: MESSAGES, owner, operation: "insert", rows: [row] };
+      return random.chance(0.3)
+        ? { tableId: MESSAGES, owner, operation: "delete", rows: [newest.row] }
+        : { tableId: MESSAGES, owner, operation: "update", rows: [row] };
+    });
+    const versions = writes.flatMap(({ operation, rows }) =>
+      rows.map((row) => ({ isDeleted: operation === "delete", row: [...row] })),
+    );
+    const commit: Commit = this.#world.store.apply({ writes });
+    // Ids of one commit follow each other but for where a millisecond is used up.
+    const seqs = versions.map(({ isDeleted, row }, index) => {
+      return { isDeleted, row, seq: commit.firstSeq + index };
+    });
+    assert(seqs.at(-1)?.seq === commit.lastSeq, "the ids of a small commit are neighbours");
+    this.#ledger.add(owner, seqs, commit.lastSeq);
+  }
+
+  #open(): void {
+    const client = new Client(1 + this.#random.below(OWNERS), this.#random, this.#ledger);
+    this.#clients.push(client);
+    this.#subscribe(client, this.#random.pick(["snapshot", "snapshot", "partial", "live"]));
+  }
+
+  #subscribe(client: Client, kind: "snapshot" | "partial" | "all" | "latest" | "live"): void {
+    const position = client.position ?? 0;
+    const batch_size = 1 + this.#random.below(6);
+    client.begin(kind, {
+      position: kind === "all" || kind === "latest" ? position : 0,
+      boundary: this.#world.store.visibleSeq,
+    });
+    client.sink.room = this.#random.pick([1, 3, 1000, 1000]);
+    const options: Record<typeof kind, SubscribeOptions | null> = {
+      snapshot: { batch_size },
+      partial: { batch_size, last_rows: this.#random.below(8) },
+      all: { batch_size, from_seq_id: position },
+      latest: { batch_size, from_seq_id: position, replay: "latest" },
+      live: null,
+    };
+    const spec = {
+      id: `s${this.#random.below(3)}`,
+      sql: client.query.sql,
+      options: options[kind],
+      ...(client.query.hasParameter === true ? { params: [client.parameter] } : {}),
+    };
+    try {
+      client.subscription = this.#engine.subscribe({
+        principal: subscriber(`user ${client.owner}`, client.owner),
+        spec,
+        sink: client.sink,
+        connectionId: "c",
+      });
+    } catch (error) {
+      if (!(error instanceof SubscriptionError)) throw error;
+      if (error.response.code !== "RESUME_EXPIRED") throw error;
+      this.#expired += 1;
+      client.position = undefined;
+      client.subscription = undefined;
+    }
+  }
+
+  #breakOff(): void {
+    const client = this.#pick();
+    if (client === undefined) return;
+    // What was on its way may be lost with the connection.
+    if (this.#random.chance(0.5)) this.#receive();
+    client.sink.drain();
+    client.subscription?.close();
+    client.subscription = undefined;
+  }
+
+  #reconnect(): void {
+    const client = this.#clients.find(({ subscription }) => subscription === undefined);
+    if (client !== undefined) this.#resume(client);
+  }
+
+  #resume(client: Client): void {
+    this.#resumes += 1;
+    const isWhole = client.position !== undefined && client.position > 0;
+    this.#subscribe(client, isWhole ? this.#random.pick(["all", "latest"]) : "snapshot");
+  }
+
+  #fill(): void {
+    const client = this.#pick();
+    if (client !== undefined) client.sink.room = 1;
+  }
+
+  #unblock(): void {
+    const client = this.#pick();
+    if (client === undefined) return;
+    client.sink.room = this.#random.pick([1, 2, 1000]);
+    client.subscription?.resume();
+  }
+
+  #discard(): void {
+    const { visibleSeq } = this.#world.store;
+    const owner = 1 + this.#random.below(OWNERS);
+    const versions = this.#ledger.between(owner, 0, visibleSeq);
+    if (versions.length === 0) return;
+    this.#world.discard?.(owner, this.#random.pick(versions).seq as Seq);
+  }
+
+  #receive(): void {
+    for (const client of this.#clients) {
+      const drained = client.sink.drain();
+      const messages = this.#tamper?.(drained, this.#random) ?? drained;
+      for (const sent of messages) {
+        this.#messages += 1;
+        if (sent.type === "change") this.#changes += 1;
+        if (sent.type === "error") this.#expired += 1;
+        this.#trace.update(JSON.stringify(sent));
+        client.take(sent);
+      }
+    }
+  }
+}
+
+/** One turn of the event loop, with all its microtasks. */
+function turn(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+}

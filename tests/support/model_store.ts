@@ -1,0 +1,353 @@
+/**
+ * A store that is nothing but its definition: every version in one array, every read a filter over
+ * it. The live engine runs on it in tests, and the simulation asks it what must have been seen.
+ *
+ * A commit is applied by `apply` and becomes visible by `sync`, so that a test decides what falls
+ * between the two. History is discarded by `discard` alone.
+ */
+import { assert } from "../../src/base/assert.ts";
+import type { Clock } from "../../src/base/clock.ts";
+import { DatabaseError } from "../../src/base/errors.ts";
+import { SEQ_ZERO, type Seq, SeqGenerator } from "../../src/base/seq.ts";
+import {
+  type ChangeBatch,
+  type ChangedPartition,
+  type ChangeScan,
+  type ChangesOptions,
+  type Commit,
+  DELETED_COLUMN_ID,
+  type FlushResult,
+  type LookupOptions,
+  type OnVisible,
+  type Scan,
+  type ScanBatch,
+  type ScanOptions,
+  SEQ_COLUMN_ID,
+  type SegmentInfo,
+  type Store,
+  type TableDefinition,
+  type TableStats,
+  type WriteBatch,
+} from "../../src/storage/mod.ts";
+import {
+  BIGINT,
+  BOOLEAN,
+  type Row,
+  type Value,
+  type Vector,
+  vectorFromValues,
+} from "../../src/types/mod.ts";
+
+export interface ModelVersion {
+  readonly tableId: number;
+  readonly owner: number;
+  readonly seq: Seq;
+  readonly commitSeq: Seq;
+  readonly prev: number;
+  readonly isDeleted: boolean;
+  readonly row: Row;
+  /** Seq of the version that replaced it; Infinity while it is the newest. */
+  replacedBy: number;
+}
+
+const BATCH_ROWS = 7;
+
+export class ModelStore implements Store {
+  onVisible: OnVisible = () => {};
+  readonly versions: ModelVersion[] = [];
+  readonly #definitions = new Map<number, TableDefinition>();
+  readonly #newest = new Map<string, ModelVersion>();
+  readonly #bySeq = new Map<number, ModelVersion>();
+  readonly #earliest = new Map<string, Seq>();
+  readonly #seqs: SeqGenerator;
+  readonly #batchRows: number;
+  #visibleSeq: Seq = SEQ_ZERO;
+  #changed = new Map<string, ChangedPartition>();
+  /** Calls of `changes`, for tests of how often the store is read. */
+  changesCount = 0;
+  openScanCount = 0;
+
+  /** Small batches by default, so that readers meet their edges. */
+  constructor(clock: Clock, { batchRows = BATCH_ROWS }: { batchRows?: number } = {}) {
+    this.#seqs = new SeqGenerator({ clock, nodeId: 0, nodeBits: 0, last: SEQ_ZERO });
+    this.#batchRows = batchRows;
+  }
+
+  get visibleSeq(): Seq {
+    return this.#visibleSeq;
+  }
+
+  get appliedSeq(): Seq {
+    return this.#seqs.last;
+  }
+
+  defineTable(definition: TableDefinition): void {
+    const before = this.#definitions.get(definition.tableId);
+    this.#definitions.set(definition.tableId, definition);
+    if (before === undefined) return;
+    for (const [index, version] of this.versions.entries()) {
+      if (version.tableId !== definition.tableId) continue;
+      const row = definition.columns.map(({ columnId, missing }) => {
+        const at = before.columns.findIndex((column) => column.columnId === columnId);
+        return at < 0 ? missing : (version.row[at] ?? null);
+      });
+      const moved = { ...version, row };
+      this.versions[index] = moved;
+      this.#bySeq.set(moved.seq, moved);
+      const key = this.#key(moved.tableId, moved.owner, row);
+      if (this.#newest.get(key) === version) this.#newest.set(key, moved);
+    }
+  }
+
+  dropTable(tableId: number): void {
+    this.#definitions.delete(tableId);
+  }
+
+  apply({ writes }: WriteBatch): Commit {
+    const count = writes.reduce((sum, { rows }) => sum + rows.length, 0);
+    assert(count > 0, "a commit writes a row");
+    const seqs = Array.from({ length: count }, () => this.#seqs.next());
+    const firstSeq = seqs[0] ?? SEQ_ZERO;
+    const commitSeq = seqs.at(-1) ?? SEQ_ZERO;
+    let next = 0;
+    for (const { tableId, owner, operation, rows } of writes) {
+      for (const row of rows) {
+        const key = this.#key(tableId, owner, row);
+        const before = this.#newest.get(key);
+        const isLive = before !== undefined && !before.isDeleted;
+        if (isLive === (operation === "insert")) {
+          throw new DatabaseError("DUPLICATE_KEY", `Cannot ${operation} ${key}`);
+        }
+        const seq = seqs[next++] ?? SEQ_ZERO;
+        if (before !== undefined) before.replacedBy = seq;
+        const version: ModelVersion = {
+          tableId,
+          owner,
+          seq,
+          commitSeq,
+          prev: before?.seq ?? 0,
+          isDeleted: operation === "delete",
+          row,
+          replacedBy: Infinity,
+        };
+        this.versions.push(version);
+        this.#newest.set(key, version);
+        this.#bySeq.set(seq, version);
+        this.#changed.set(`${tableId}/${owner}`, { tableId, owner });
+      }
+    }
+    return { firstSeq, lastSeq: commitSeq };
+  }
+
+  /** Makes everything applied visible, and wakes. */
+  sync(): void {
+    const changed = [...this.#changed.values()];
+    this.#changed = new Map();
+    this.#visibleSeq = this.#seqs.last;
+    this.onVisible(changed, this.#visibleSeq);
+  }
+
+  /** Applies and makes visible. */
+  write(...writes: WriteBatch["writes"]): Commit {
+    const commit = this.apply({ writes });
+    this.sync();
+    return commit;
+  }
+
+  durable(): Promise<void> {
+    this.sync();
+    return Promise.resolve();
+  }
+
+  /** Forgets versions replaced at or below `upTo`, and tombstones there. */
+  discard(tableId: number, owner: number, upTo: Seq): void {
+    let earliest = this.earliestSeq(tableId, owner);
+    for (let index = this.versions.length - 1; index >= 0; index -= 1) {
+      const version = this.versions[index];
+      if (version?.tableId !== tableId || version.owner !== owner) continue;
+      const goneAt = version.isDeleted ? version.seq : version.replacedBy;
+      if (goneAt > upTo) continue;
+      this.versions.splice(index, 1);
+      this.#bySeq.delete(version.seq);
+      const key = this.#key(tableId, owner, version.row);
+      if (this.#newest.get(key) === version) this.#newest.delete(key);
+      earliest = Math.max(earliest, goneAt) as Seq;
+    }
+    this.#earliest.set(`${tableId}/${owner}`, earliest);
+  }
+
+  scan(tableId: number, options: ScanOptions): Scan {
+    const { owner, upTo, after = 0, columnIds, withTombstones = false } = options;
+    const found = this.versions.filter(
+      (version) =>
+        version.tableId === tableId &&
+        version.owner === owner &&
+        version.seq > after &&
+        version.seq <= upTo &&
+        version.replacedBy > upTo &&
+        (withTombstones || !version.isDeleted),
+    );
+    const size = Math.min(options.batchRows ?? this.#batchRows, this.#batchRows);
+    let start = 0;
+    this.openScanCount += 1;
+    return {
+      groupsRead: 0,
+      groupsPruned: 0,
+      next: (): ScanBatch | undefined => {
+        const part = found.slice(start, start + size);
+        start += part.length;
+        if (part.length === 0) return undefined;
+        const columns = columnIds.map((columnId) => this.#column(tableId, columnId, part));
+        return { rowCount: part.length, columns };
+      },
+      close: () => {
+        this.openScanCount -= 1;
+      },
+    };
+  }
+
+  changes(tableId: number, options: ChangesOptions): ChangeScan {
+    const { owner, after, upTo, columnIds } = options;
+    if (upTo > this.#visibleSeq) throw new Error("Cannot read above the visible seq");
+    const found = this.versions.filter(
+      (version) =>
+        version.tableId === tableId &&
+        version.owner === owner &&
+        version.seq > after &&
+        version.seq <= upTo,
+    );
+    const size = Math.min(options.batchRows ?? this.#batchRows, this.#batchRows);
+    let start = 0;
+    this.changesCount += 1;
+    this.openScanCount += 1;
+    return {
+      next: (): ChangeBatch | undefined => {
+        const part = found.slice(start, start + size);
+        start += part.length;
+        return part.length === 0 ? undefined : this.#changeBatch(tableId, columnIds, part);
+      },
+      close: () => {
+        this.openScanCount -= 1;
+      },
+    };
+  }
+
+  lookup(tableId: number, { owner, key, upTo, columnIds }: LookupOptions): Row | undefined {
+    const { keyColumnIds } = this.#definition(tableId);
+    const version = this.versions.find(
+      (candidate) =>
+        candidate.tableId === tableId &&
+        candidate.owner === owner &&
+        candidate.seq <= upTo &&
+        candidate.replacedBy > upTo &&
+        keyColumnIds.every((id, index) => this.#value(candidate, id) === key[index]),
+    );
+    if (version === undefined || version.isDeleted) return undefined;
+    return columnIds.map((columnId) => this.#value(version, columnId));
+  }
+
+  earliestSeq(tableId: number, owner: number): Seq {
+    return this.#earliest.get(`${tableId}/${owner}`) ?? SEQ_ZERO;
+  }
+
+  liveRowCount(tableId: number, owner: number | undefined): number {
+    return this.versions.filter(
+      (version) =>
+        version.tableId === tableId &&
+        (owner === undefined || version.owner === owner) &&
+        version.seq <= this.#visibleSeq &&
+        version.replacedBy > this.#visibleSeq &&
+        !version.isDeleted,
+    ).length;
+  }
+
+  flush(): Promise<FlushResult> {
+    return Promise.resolve({ versions: 0, bytes: 0 });
+  }
+
+  stats(tableId: number): TableStats {
+    const seqs = this.versions.filter((version) => version.tableId === tableId).map((v) => v.seq);
+    return {
+      liveRows: this.liveRowCount(tableId, undefined),
+      unflushedVersions: seqs.length,
+      segments: 0,
+      bytes: 0,
+      memoryBytes: 0,
+      minSeq: seqs[0] ?? 0,
+      maxSeq: seqs.at(-1) ?? 0,
+      lastFlushedAtMs: undefined,
+    };
+  }
+
+  segments(): readonly SegmentInfo[] {
+    return [];
+  }
+
+  issueSeq(): Seq {
+    return this.#seqs.next();
+  }
+
+  snowflakeId(): number {
+    return this.#seqs.next();
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  #changeBatch(
+    tableId: number,
+    columnIds: readonly number[],
+    part: readonly ModelVersion[],
+  ): ChangeBatch {
+    const old = part.map((version) => this.#bySeq.get(version.prev));
+    return {
+      rowCount: part.length,
+      seqs: Float64Array.from(part, (version) => version.seq),
+      commitSeqs: Float64Array.from(part, (version) => version.commitSeq),
+      prevs: Float64Array.from(part, (version) => version.prev),
+      deleted: Uint8Array.from(part, (version) => (version.isDeleted ? 1 : 0)),
+      hasOld: Uint8Array.from(old, (version) => (version?.isDeleted === false ? 1 : 0)),
+      columns: columnIds.map((columnId) => this.#column(tableId, columnId, part)),
+      oldColumns: columnIds.map((columnId) =>
+        this.#column(
+          tableId,
+          columnId,
+          old.map((version) => (version?.isDeleted === false ? version : undefined)),
+        ),
+      ),
+    };
+  }
+
+  #column(tableId: number, columnId: number, of: readonly (ModelVersion | undefined)[]): Vector {
+    const values = of.map((version) =>
+      version === undefined ? null : this.#value(version, columnId),
+    );
+    if (columnId === SEQ_COLUMN_ID) return vectorFromValues(BIGINT, values);
+    if (columnId === DELETED_COLUMN_ID) return vectorFromValues(BOOLEAN, values);
+    const column = this.#definition(tableId).columns.find((c) => c.columnId === columnId);
+    assert(column !== undefined, "a scan names columns of the table");
+    return vectorFromValues(column.type, values);
+  }
+
+  #value(version: ModelVersion, columnId: number): Value {
+    if (columnId === SEQ_COLUMN_ID) return version.seq;
+    if (columnId === DELETED_COLUMN_ID) return version.isDeleted;
+    const { columns } = this.#definition(version.tableId);
+    const index = columns.findIndex((column) => column.columnId === columnId);
+    assert(index >= 0, "a scan names columns of the table");
+    return version.row[index] ?? null;
+  }
+
+  #definition(tableId: number): TableDefinition {
+    const definition = this.#definitions.get(tableId);
+    assert(definition !== undefined, "a table is defined before it is used");
+    return definition;
+  }
+
+  #key(tableId: number, owner: number, row: Row): string {
+    const { columns, keyColumnIds } = this.#definition(tableId);
+    const key = keyColumnIds.map((id) => row[columns.findIndex((c) => c.columnId === id)]);
+    return JSON.stringify([tableId, owner, ...key]);
+  }
+}
