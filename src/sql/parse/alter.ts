@@ -1,0 +1,146 @@
+/**
+ * ALTER TABLE.
+ */
+import type { AlterColumn, AlterTableStatement, TableAlteration, TableKind } from "./ast.ts";
+import type { Cursor } from "./cursor.ts";
+import {
+  acceptBehaviour,
+  acceptIfExists,
+  acceptIfNotExists,
+  isTableConstraint,
+  parseColumn,
+  parseSourced,
+  parseTableConstraint,
+} from "./ddl.ts";
+import { parseOptions } from "./options.ts";
+
+/** Behind `ALTER [kind] TABLE`. */
+export function parseAlterTable(
+  cursor: Cursor,
+  start: number,
+  kind: TableKind | undefined,
+): AlterTableStatement {
+  const table = cursor.qname("a table");
+  const changes = [parseAlteration(cursor)];
+  while (cursor.accept(",")) changes.push(parseAlteration(cursor));
+  return { type: "alter table", kind, table, changes, _location: cursor.since(start) };
+}
+
+function parseAlteration(cursor: Cursor): TableAlteration {
+  const start = cursor.token;
+  switch (cursor.expectOneOf("add", "drop", "rename", "alter", "modify", "set", "reset")) {
+    case "add":
+      return parseAdd(cursor, start);
+    case "drop":
+      return parseDrop(cursor, start);
+    case "rename": {
+      if (cursor.is("to"))
+        cursor.refuse("RENAME TO of a table", "create a table and copy the rows");
+      if (cursor.is("constraint")) cursor.refuse("RENAME CONSTRAINT");
+      cursor.accept("column");
+      const column = cursor.name("a column");
+      cursor.expect("to");
+      const to = cursor.name("a column");
+      return { type: "rename column", column, to, _location: cursor.since(start) };
+    }
+    case "alter": {
+      cursor.accept("column");
+      const column = cursor.name("a column");
+      const alter = parseAlterColumn(cursor);
+      return { type: "alter column", column, alter, _location: cursor.since(start) };
+    }
+    case "modify": {
+      cursor.accept("column");
+      const column = cursor.name("a column");
+      const dataType = cursor.grammar.dataType(cursor);
+      const notNull = acceptNullability(cursor);
+      const _location = cursor.since(start);
+      return { type: "modify column", column, dataType, notNull, _location };
+    }
+    case "set":
+      return parseSetOptions(cursor, start);
+    case "reset": {
+      cursor.expect("(");
+      const names = [cursor.label("an option")];
+      while (cursor.accept(",")) names.push(cursor.label("an option"));
+      cursor.expect(")");
+      return { type: "reset options", names, _location: cursor.since(start) };
+    }
+  }
+}
+
+function acceptNullability(cursor: Cursor): boolean | undefined {
+  if (cursor.acceptAll("not", "null")) return true;
+  return cursor.accept("null") ? false : undefined;
+}
+
+function parseAdd(cursor: Cursor, start: number): TableAlteration {
+  if (isTableConstraint(cursor)) {
+    const constraint = parseTableConstraint(cursor);
+    return { type: "add constraint", constraint, _location: cursor.since(start) };
+  }
+  cursor.accept("column");
+  const ifNotExists = acceptIfNotExists(cursor);
+  const column = parseColumn(cursor);
+  return { type: "add column", ifNotExists, column, _location: cursor.since(start) };
+}
+
+function parseDrop(cursor: Cursor, start: number): TableAlteration {
+  if (cursor.accept("constraint")) {
+    const ifExists = acceptIfExists(cursor);
+    const constraint = cursor.name("a constraint");
+    return { type: "drop constraint", ifExists, constraint, _location: cursor.since(start) };
+  }
+  cursor.accept("column");
+  const ifExists = acceptIfExists(cursor);
+  const column = cursor.name("a column");
+  const behaviour = acceptBehaviour(cursor);
+  return { type: "drop column", ifExists, column, behaviour, _location: cursor.since(start) };
+}
+
+function parseAlterColumn(cursor: Cursor): AlterColumn {
+  const start = cursor.token;
+  if (cursor.accept("drop")) {
+    const what = cursor.expectOneOf("not", "default");
+    if (what === "not") cursor.expect("null");
+    const type = what === "not" ? "drop not null" : "drop default";
+    return { type, _location: cursor.since(start) };
+  }
+  if (cursor.acceptAll("set", "not", "null")) {
+    return { type: "set not null", _location: cursor.since(start) };
+  }
+  if (cursor.acceptAll("set", "default")) {
+    const { expr, source } = parseSourced(cursor);
+    return { type: "set default", default: expr, source, _location: cursor.since(start) };
+  }
+  if (cursor.is("add") && cursor.isAhead(1, "generated")) cursor.refuse("ADD GENERATED");
+  if (cursor.is("set") && !cursor.isAhead(1, "data")) {
+    cursor.token += 1;
+    cursor.couldBe("not", "default", "data");
+    cursor.unexpected("NOT NULL, DEFAULT or DATA TYPE");
+  }
+  if (cursor.accept("set")) cursor.expect("data");
+  cursor.expect("type");
+  const dataType = cursor.grammar.dataType(cursor);
+  if (cursor.is("using")) cursor.refuse("USING of a type change");
+  return { type: "set type", dataType, _location: cursor.since(start) };
+}
+
+function parseSetOptions(cursor: Cursor, start: number): TableAlteration {
+  if (cursor.is("schema") || cursor.is("namespace")) cursor.refuse("SET SCHEMA of a table");
+  if (cursor.is("access") && cursor.isAhead(1, "level")) {
+    const token = cursor.token;
+    cursor.token += 2;
+    const value = cursor.label("an access level");
+    const _location = cursor.since(token);
+    const entry = {
+      name: "access_level",
+      value: { type: "identifier", ...value } as const,
+      _location,
+    };
+    return { type: "set options", options: [entry], _location: cursor.since(start) };
+  }
+  cursor.accept("tblproperties");
+  const options = parseOptions(cursor);
+  return { type: "set options", options, _location: cursor.since(start) };
+}

@@ -1,0 +1,352 @@
+/**
+ * Calls: functions, aggregates and window functions, and the forms whose arguments have words
+ * between them (EXTRACT, SUBSTRING, OVERLAY, TRIM, POSITION, NORMALIZE).
+ */
+import type {
+  CallOver,
+  Expr,
+  ExprCall,
+  FrameBound,
+  OrderByStatement,
+  QName,
+  ValueKeyword,
+  WindowFrame,
+} from "./ast.ts";
+import type { Cursor, Mutable } from "./cursor.ts";
+import { Token } from "./lexer.ts";
+
+/** The rest of a call whose name was taken. */
+export function parseCall(cursor: Cursor, start: number, name: QName): ExprCall {
+  const outer = cursor.enter();
+  const call: Mutable<ExprCall> = {
+    type: "call",
+    function: name,
+    args: [],
+    argNames: undefined,
+    distinct: undefined,
+    orderBy: undefined,
+    filter: undefined,
+    withinGroup: undefined,
+    over: undefined,
+    _location: name._location,
+  };
+  refuseSequence(cursor, name);
+  cursor.expect("(");
+  if (!cursor.accept(")")) {
+    parseArguments(cursor, call);
+    cursor.expect(")");
+  }
+  if (cursor.word !== "") parseCallClauses(cursor, call);
+  cursor.leave(outer);
+  call._location = cursor.since(start);
+  return call;
+}
+
+function refuseSequence(cursor: Cursor, name: QName): void {
+  if (name.schema !== undefined) return;
+  switch (name.name) {
+    case "nextval":
+    case "currval":
+    case "setval":
+    case "lastval":
+      cursor.refuse(
+        `${name.name.toUpperCase()} (a sequence)`,
+        "SNOWFLAKE_ID() gives ascending ids",
+        name._location.start,
+      );
+  }
+}
+
+function parseArguments(cursor: Cursor, call: Mutable<ExprCall>): void {
+  if (cursor.is("*")) {
+    const start = cursor.token;
+    cursor.token += 1;
+    call.args = [{ type: "ref", name: "*", star: true, _location: cursor.since(start) }];
+    return;
+  }
+  call.distinct = cursor.acceptOneOf("distinct", "all");
+  const args: Expr[] = [];
+  const argNames: (string | undefined)[] = [];
+  do {
+    if (cursor.is("variadic")) cursor.refuse("VARIADIC");
+    const isNamed = cursor.isName() && cursor.isAhead(1, "=>");
+    argNames.push(isNamed ? cursor.takeName().name : undefined);
+    if (isNamed) cursor.expect("=>");
+    args.push(parseArgument(cursor, call.function));
+  } while (cursor.accept(","));
+  call.args = args;
+  if (argNames.some((name) => name !== undefined)) call.argNames = argNames;
+  if (cursor.is("order")) call.orderBy = parseOrderBy(cursor);
+}
+
+// FILE("part") names a part of the request, not a column.
+function parseArgument(cursor: Cursor, name: QName): Expr {
+  const isFile = name.name === "file" && name.schema === undefined;
+  if (isFile && cursor.kind === Token.quoted && cursor.isAhead(1, ")")) {
+    const part = cursor.takeName();
+    return { type: "string", value: part.name, _location: part._location };
+  }
+  return cursor.grammar.expression(cursor);
+}
+
+function parseCallClauses(cursor: Cursor, call: Mutable<ExprCall>): void {
+  if (cursor.acceptAll("within", "group")) {
+    cursor.expect("(");
+    const sorts = parseOrderBy(cursor);
+    if (sorts.length > 1) {
+      cursor.refuse("WITHIN GROUP with several sort keys", undefined, sorts[1]?._location.start);
+    }
+    call.withinGroup = sorts[0];
+    cursor.expect(")");
+  }
+  if (cursor.is("filter") && cursor.isAhead(1, "(")) {
+    cursor.expectAll("filter", "(", "where");
+    call.filter = cursor.grammar.expression(cursor);
+    cursor.expect(")");
+  }
+  if (cursor.accept("over")) call.over = parseOver(cursor);
+}
+
+function parseOver(cursor: Cursor): CallOver {
+  const start = cursor.token;
+  if (!cursor.is("(")) return { name: cursor.name("a window"), _location: cursor.since(start) };
+  return parseWindow(cursor);
+}
+
+/** `( [base] [PARTITION BY …] [ORDER BY …] [frame] )`. */
+export function parseWindow(cursor: Cursor): CallOver {
+  const start = cursor.token;
+  const outer = cursor.enter();
+  cursor.expect("(");
+  const base =
+    cursor.isName() && !isWindowClause(cursor.word) ? cursor.name("a window") : undefined;
+  const partitionBy = cursor.acceptAll("partition", "by") ? expressions(cursor) : undefined;
+  const orderBy = cursor.is("order") ? parseOrderBy(cursor) : undefined;
+  const mode = cursor.acceptOneOf("rows", "range", "groups");
+  const frame = mode === undefined ? undefined : parseFrame(cursor, mode);
+  cursor.expect(")");
+  cursor.leave(outer);
+  return { base, partitionBy, orderBy, frame, _location: cursor.since(start) };
+}
+
+function isWindowClause(word: string): boolean {
+  return word === "partition" || word === "rows" || word === "range" || word === "groups";
+}
+
+function expressions(cursor: Cursor): Expr[] {
+  const list = [cursor.grammar.expression(cursor)];
+  while (cursor.accept(",")) list.push(cursor.grammar.expression(cursor));
+  return list;
+}
+
+function parseFrame(cursor: Cursor, mode: WindowFrame["mode"]): WindowFrame {
+  const token = cursor.token - 1;
+  const isBetween = cursor.accept("between");
+  const start = parseBound(cursor);
+  if (isBetween) cursor.expect("and");
+  const end: FrameBound = isBetween
+    ? parseBound(cursor)
+    : { type: "current row", _location: start._location };
+  const at = start._location.start;
+  if (start.type === "unbounded following") {
+    cursor.fail("a frame starts at UNBOUNDED FOLLOWING, and should start before its end", at);
+  }
+  if (end.type === "unbounded preceding") {
+    cursor.fail("a frame ends at UNBOUNDED PRECEDING, and should end behind its start", at);
+  }
+  const exclude = parseExclude(cursor);
+  return { mode, start, end, exclude, _location: cursor.since(token) };
+}
+
+function parseBound(cursor: Cursor): FrameBound {
+  const token = cursor.token;
+  if (cursor.acceptAll("current", "row")) {
+    return { type: "current row", _location: cursor.since(token) };
+  }
+  const isUnbounded = cursor.accept("unbounded");
+  const offset = isUnbounded ? undefined : cursor.grammar.operand(cursor);
+  const direction = cursor.expectOneOf("preceding", "following");
+  const type = isUnbounded ? (`unbounded ${direction}` as const) : direction;
+  return { type, offset, _location: cursor.since(token) };
+}
+
+function parseExclude(cursor: Cursor): WindowFrame["exclude"] {
+  if (!cursor.accept("exclude")) return undefined;
+  if (cursor.acceptAll("no", "others")) return undefined;
+  if (cursor.acceptAll("current", "row")) return "current row";
+  return cursor.expectOneOf("group", "ties");
+}
+
+/** `ORDER BY e [ASC | DESC | USING <] [NULLS FIRST | LAST], …`. */
+export function parseOrderBy(cursor: Cursor): OrderByStatement[] {
+  cursor.expectAll("order", "by");
+  const sorts: OrderByStatement[] = [];
+  do {
+    const token = cursor.token;
+    const by = cursor.grammar.expression(cursor);
+    let order: OrderByStatement["order"];
+    if (cursor.accept("asc")) order = "ASC";
+    else if (cursor.accept("desc")) order = "DESC";
+    else if (cursor.accept("using")) order = cursor.expectOneOf("<", ">") === "<" ? "ASC" : "DESC";
+    let nulls: OrderByStatement["nulls"];
+    if (cursor.accept("nulls")) {
+      nulls = cursor.expectOneOf("first", "last") === "first" ? "FIRST" : "LAST";
+    }
+    sorts.push({ by, order, nulls, _location: cursor.since(token) });
+  } while (cursor.accept(","));
+  return sorts;
+}
+
+/** A value or call that begins with a word of its own; undefined when none stands here. */
+export function parseKeywordForm(cursor: Cursor): Expr | undefined {
+  const start = cursor.token;
+  const { word } = cursor;
+  switch (word) {
+    case "current_catalog":
+    case "current_role":
+    case "current_schema":
+    case "current_user":
+    case "session_user":
+    case "user": {
+      cursor.token += 1;
+      cursor.acceptAll("(", ")");
+      return keyword(cursor, start, word);
+    }
+    case "current_date":
+      cursor.token += 1;
+      return keyword(cursor, start, word);
+    case "current_time":
+    case "current_timestamp":
+    case "localtime":
+    case "localtimestamp": {
+      const name = cursor.takeName();
+      return cursor.is("(") ? parseCall(cursor, start, name) : keyword(cursor, start, word);
+    }
+    case "extract":
+    case "substring":
+    case "overlay":
+    case "trim":
+    case "position":
+    case "normalize":
+      if (!cursor.isAhead(1, "(")) return undefined;
+      return parseArgumentWords(cursor, word);
+    default:
+      return undefined;
+  }
+}
+
+function keyword(cursor: Cursor, start: number, word: ValueKeyword): Expr {
+  cursor.setDepth(1);
+  return { type: "keyword", keyword: word, _location: cursor.since(start) };
+}
+
+type WordyFunction = "extract" | "substring" | "overlay" | "trim" | "position" | "normalize";
+
+function parseArgumentWords(cursor: Cursor, word: WordyFunction): Expr {
+  const start = cursor.token;
+  const name = cursor.takeName();
+  // With commas, these are calls as any other.
+  const isPlain = word !== "extract" && word !== "position" && word !== "normalize";
+  if (isPlain && isPlainCall(cursor)) return parseCall(cursor, start, name);
+  const outer = cursor.enter();
+  cursor.expect("(");
+  const made = parseWordyBody(cursor, word, name);
+  cursor.expect(")");
+  cursor.leave(outer);
+  return { ...made, _location: cursor.since(start) };
+}
+
+// Whether no FROM, FOR, PLACING or side stands between these parentheses at their own level.
+function isPlainCall(cursor: Cursor): boolean {
+  let depth = 0;
+  for (let count = 0; cursor.kindAhead(count) !== Token.end; count++) {
+    switch (cursor.wordAhead(count)) {
+      case "(":
+        depth += 1;
+        break;
+      case ")":
+        depth -= 1;
+        if (depth === 0) return true;
+        break;
+      case "from":
+        if (depth === 1 && cursor.wordAhead(count - 1) !== "distinct") return false;
+        break;
+      case "for":
+      case "placing":
+      case "similar":
+      case "both":
+      case "leading":
+      case "trailing":
+        if (depth === 1) return false;
+        break;
+    }
+  }
+  return true;
+}
+
+function parseWordyBody(cursor: Cursor, word: WordyFunction, name: QName): Expr {
+  const { _location } = name;
+  switch (word) {
+    case "extract": {
+      const token = cursor.token;
+      const field = cursor.isString()
+        ? { name: cursor.takeString(), _location: cursor.since(token) }
+        : cursor.label("a field");
+      cursor.expect("from");
+      return { type: "extract", field, from: cursor.grammar.expression(cursor), _location };
+    }
+    case "substring": {
+      const value = cursor.grammar.operand(cursor);
+      if (cursor.is("similar")) cursor.refuse("SUBSTRING … SIMILAR", "substring(s FROM pattern)");
+      const from = cursor.accept("from") ? cursor.grammar.expression(cursor) : undefined;
+      const length = cursor.accept("for") ? cursor.grammar.expression(cursor) : undefined;
+      return { type: "substring", value, from, for: length, _location };
+    }
+    case "overlay": {
+      const value = cursor.grammar.expression(cursor);
+      cursor.expect("placing");
+      const placing = cursor.grammar.expression(cursor);
+      cursor.expect("from");
+      const from = cursor.grammar.expression(cursor);
+      const length = cursor.accept("for") ? cursor.grammar.expression(cursor) : undefined;
+      return { type: "overlay", value, placing, from, for: length, _location };
+    }
+    case "trim": {
+      const side = cursor.acceptOneOf("both", "leading", "trailing") ?? "both";
+      const first = cursor.is("from") ? undefined : cursor.grammar.expression(cursor);
+      if (first !== undefined && !cursor.is("from")) {
+        return { type: "trim", side, characters: undefined, value: first, _location };
+      }
+      cursor.expect("from");
+      return {
+        type: "trim",
+        side,
+        characters: first,
+        value: cursor.grammar.expression(cursor),
+        _location,
+      };
+    }
+    case "position": {
+      const needle = cursor.grammar.operand(cursor);
+      cursor.expect("in");
+      return {
+        type: "call",
+        function: name,
+        args: [needle, cursor.grammar.expression(cursor)],
+        _location,
+      };
+    }
+    case "normalize": {
+      const args = [cursor.grammar.expression(cursor)];
+      if (cursor.accept(",")) args.push(parseNormalForm(cursor));
+      return { type: "call", function: name, args, _location };
+    }
+  }
+}
+
+function parseNormalForm(cursor: Cursor): Expr {
+  const token = cursor.token;
+  const form = cursor.acceptOneOf("nfc", "nfd", "nfkc", "nfkd");
+  if (form === undefined) return cursor.grammar.expression(cursor);
+  return { type: "string", value: form.toUpperCase(), _location: cursor.since(token) };
+}

@@ -1,0 +1,425 @@
+/**
+ * A place in the tokens of a text, and what every part of the parser asks there: is it this word,
+ * which name stands here, where did the node begin.
+ *
+ * The grammar is mutually recursive (a query holds expressions, an expression holds queries), and
+ * imports are not: the parts reach each other through {@linkcode Grammar}.
+ */
+import { defined } from "../../base/assert.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import {
+  type DataTypeDef,
+  EXPRESSION_DEPTH_MAX,
+  type Expr,
+  type Location,
+  type Name,
+  type QName,
+  type SelectStatement,
+  type Statement,
+} from "./ast.ts";
+import {
+  type Expectations,
+  type SyntaxStop,
+  syntaxError,
+  unexpectedToken,
+  unsupported,
+} from "./errors.ts";
+import { isFunctionWord, isNameWord, type Keyword } from "./keywords.ts";
+import { Token, type Tokens } from "./lexer.ts";
+import { decodeString, integerText } from "./literals.ts";
+import type { SlotLiteral } from "./normalize.ts";
+
+/** Bounds of a request. */
+export interface ParseLimits {
+  /** UTF-8 bytes of the text. */
+  readonly sqlBytesMax: number;
+  /** Highest `$n`. */
+  readonly parametersMax: number;
+  /** Parentheses, subqueries and other nesting. */
+  readonly nestingMax: number;
+}
+
+/** The parts of the grammar that others refer to. */
+export interface Grammar {
+  expression(cursor: Cursor): Expr;
+  /** What binds tighter than BETWEEN, IN and LIKE. */
+  operand(cursor: Cursor): Expr;
+  query(cursor: Cursor): SelectStatement;
+  /** What may follow a query in parentheses: set operations, ORDER BY, LIMIT. */
+  queryRest(cursor: Cursor, left: SelectStatement, start: number): SelectStatement;
+  dataType(cursor: Cursor): DataTypeDef;
+  statement(cursor: Cursor): Statement;
+}
+
+type Symbols =
+  | "("
+  | ")"
+  | "["
+  | "]"
+  | ","
+  | ";"
+  | "."
+  | ":"
+  | "::"
+  | "="
+  | "*"
+  | "=>"
+  | "<"
+  | ">"
+  | "-"
+  | "+";
+
+/** A keyword or a symbol. */
+export type Word = Keyword | Symbols;
+
+/** A node while it is made. */
+export type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+/** What a parse begins with. */
+export interface CursorOptions {
+  readonly tokens: Tokens;
+  readonly grammar: Grammar;
+  readonly limits: ParseLimits;
+  /** Literals that become slots, ascending. */
+  readonly slots: readonly SlotLiteral[] | undefined;
+  readonly expectations: Expectations | undefined;
+}
+
+/** See the head of the file. */
+export class Cursor {
+  readonly text: string;
+  readonly tokens: Tokens;
+  readonly grammar: Grammar;
+  readonly limits: ParseLimits;
+  /** Index of the token that comes next. */
+  token = 0;
+  statementIndex = 0;
+  /** Highest parameter so far. */
+  parameterCount = 0;
+  /** Depth of the last expression, and the greatest depth of those since `enter`. */
+  depth = 0;
+  depthMax = 0;
+  /** The last word taken as an alias without AS; see `errors.ts`. */
+  aliasToken = -1;
+  /** Words that end a query here though they could be an alias. */
+  optionsEndQuery = false;
+  /** Literals that became slots. */
+  slotCount = 0;
+  private nesting = 0;
+  private readonly slots: readonly SlotLiteral[] | undefined;
+  private slot = 0;
+  private readonly expectations: Expectations | undefined;
+
+  constructor(options: CursorOptions) {
+    this.text = options.tokens.text;
+    this.tokens = options.tokens;
+    this.grammar = options.grammar;
+    this.limits = options.limits;
+    this.slots = options.slots;
+    this.expectations = options.expectations;
+  }
+
+  /** The keyword or symbol that comes next; "" for anything else. */
+  get word(): string {
+    return this.tokens.words[this.token] ?? "";
+  }
+
+  get kind(): number {
+    return this.tokens.kinds[this.token] ?? Token.end;
+  }
+
+  /** Offset of the next token. */
+  get start(): number {
+    return this.tokens.starts[this.token] ?? this.text.length;
+  }
+
+  /** Offset behind the last token that was taken. */
+  get end(): number {
+    return this.token === 0 ? this.start : (this.tokens.ends[this.token - 1] ?? 0);
+  }
+
+  is(word: Word): boolean {
+    if (this.tokens.words[this.token] === word) return true;
+    this.expectations?.note(this.token, word);
+    return false;
+  }
+
+  /** Whether a word stands some tokens ahead. */
+  isAhead(count: number, word: Word): boolean {
+    return this.tokens.words[this.token + count] === word;
+  }
+
+  wordAhead(count: number): string {
+    return this.tokens.words[this.token + count] ?? "";
+  }
+
+  kindAhead(count: number): number {
+    return this.tokens.kinds[this.token + count] ?? Token.end;
+  }
+
+  accept(word: Word): boolean {
+    if (this.tokens.words[this.token] === word) {
+      this.token += 1;
+      return true;
+    }
+    this.expectations?.note(this.token, word);
+    return false;
+  }
+
+  expect(word: Word): void {
+    if (!this.accept(word)) this.unexpected("");
+  }
+
+  /** Takes all of some words, or none. */
+  acceptAll(...words: readonly Word[]): boolean {
+    for (const [index, word] of words.entries()) {
+      if (index === 0 ? !this.is(word) : !this.isAhead(index, word)) return false;
+    }
+    this.token += words.length;
+    return true;
+  }
+
+  expectAll(...words: readonly Word[]): void {
+    for (const word of words) this.expect(word);
+  }
+
+  /** Takes one of some words and returns it. */
+  expectOneOf<W extends Word>(...words: readonly W[]): W {
+    for (const word of words) if (this.accept(word)) return word;
+    return this.unexpected("");
+  }
+
+  acceptOneOf<W extends Word>(...words: readonly W[]): W | undefined {
+    return words.find((word) => this.accept(word));
+  }
+
+  /** For hints: these words could have stood here too. */
+  couldBe(...words: readonly Word[]): void {
+    if (this.expectations === undefined) return;
+    for (const word of words) this.expectations.notePossible(this.token, word);
+  }
+
+  /** Whether a name of a column, table or alias stands here. */
+  isName(): boolean {
+    return this.isNameAhead(0);
+  }
+
+  isNameAhead(count: number): boolean {
+    const kind = this.kindAhead(count);
+    return kind === Token.quoted || (kind === Token.word && isNameWord(this.wordAhead(count)));
+  }
+
+  /** Whether what stands here may name a function. */
+  isFunctionName(): boolean {
+    return this.kind === Token.quoted || (this.kind === Token.word && isFunctionWord(this.word));
+  }
+
+  name(what: string): Name {
+    if (!this.isName()) this.unexpectedName(what);
+    return this.takeName();
+  }
+
+  /** A name where reserved words are allowed too: behind AS or a dot. */
+  label(what: string): Name {
+    if (this.kind !== Token.word && this.kind !== Token.quoted) this.unexpected(what);
+    return this.takeName();
+  }
+
+  /** The word or quoted name that stands here. */
+  takeName(): Name {
+    const name = this.nameText(this.token);
+    this.token += 1;
+    return { name, _location: this.since(this.token - 1) };
+  }
+
+  /** A name as it is compared: folded unless quoted. */
+  nameText(token: number): string {
+    const start = this.tokens.starts[token] ?? 0;
+    const end = this.tokens.ends[token] ?? 0;
+    if (this.tokens.kinds[token] === Token.quoted) {
+      return this.text.slice(start + 1, end - 1).replaceAll('""', '"');
+    }
+    const keyword = this.tokens.words[token] ?? "";
+    return keyword === "" ? this.text.slice(start, end).toLowerCase() : keyword;
+  }
+
+  /** `name` or `namespace.name`. `default` needs no quotes before a dot. */
+  qname(what: string): QName {
+    const start = this.token;
+    const isDefault = this.isAhead(1, ".") && this.word === "default";
+    const first = isDefault ? this.takeName() : this.name(what);
+    if (!this.accept(".")) return first;
+    const second = this.label(what);
+    return { name: second.name, schema: first.name, _location: this.since(start) };
+  }
+
+  names(what: string): Name[] {
+    const names = [this.name(what)];
+    while (this.accept(",")) names.push(this.name(what));
+    return names;
+  }
+
+  /** `( a, b )`. */
+  nameList(what: string): Name[] {
+    this.expect("(");
+    const names = this.names(what);
+    this.expect(")");
+    return names;
+  }
+
+  isString(): boolean {
+    return this.kind === Token.string || this.kind === Token.encodedString;
+  }
+
+  string(what: string): string {
+    if (!this.isString()) this.unexpected(what);
+    return this.takeString();
+  }
+
+  /** The value of the string that stands here. */
+  takeString(): string {
+    const token = this.token;
+    this.token += 1;
+    const start = this.tokens.starts[token] ?? 0;
+    const end = this.tokens.ends[token] ?? 0;
+    return this.tokens.kinds[token] === Token.string
+      ? this.text.slice(start + 1, end - 1)
+      : decodeString(this.text, start, end);
+  }
+
+  /** Exact digits of an integer. */
+  digits(what: string): string {
+    if (this.kind !== Token.integer) this.unexpected(what);
+    const text = this.text.slice(this.start, this.tokens.ends[this.token]);
+    this.token += 1;
+    return integerText(text);
+  }
+
+  /** An integer that a number holds exactly. */
+  integer(what: string): number {
+    const { start } = this;
+    const value = Number(this.digits(what));
+    if (!Number.isSafeInteger(value)) {
+      this.fail(`${what} is too large: it should be at most ${Number.MAX_SAFE_INTEGER}`, start);
+    }
+    return value;
+  }
+
+  /** The range from a token to the last one taken. */
+  since(token: number): Location {
+    return {
+      start: defined(this.tokens.starts[token], "a node begins at a token"),
+      end: this.end,
+    };
+  }
+
+  /** The literal at the next token as a slot, when it was lifted out. */
+  slotHere(): { readonly index: number; readonly literal: SlotLiteral } | undefined {
+    if (this.slots === undefined) return undefined;
+    const { start } = this;
+    while (this.slot < this.slots.length && (this.slots[this.slot]?.start ?? 0) < start) {
+      this.slot += 1;
+    }
+    const literal = this.slots[this.slot];
+    if (literal?.start !== start) return undefined;
+    this.slotCount += 1;
+    return { index: this.slot, literal };
+  }
+
+  /** Whether this parse only explains an error. */
+  get isExplaining(): boolean {
+    return this.expectations !== undefined;
+  }
+
+  get hasSlots(): boolean {
+    return this.slots !== undefined && this.slots.length > 0;
+  }
+
+  /** Enters something that nests; `leave` takes what this returns. A failed parse never leaves. */
+  enter(): number {
+    this.nesting += 1;
+    if (this.nesting > this.limits.nestingMax) {
+      this.fail(`the text nests deeper than ${this.limits.nestingMax}`, this.start);
+    }
+    const outer = this.depthMax;
+    this.depthMax = 0;
+    return outer;
+  }
+
+  /** Leaves it: its node is one deeper than the deepest expression inside. */
+  leave(outer: number): void {
+    this.nesting -= 1;
+    const inner = this.depthMax + 1;
+    this.depthMax = outer;
+    this.setDepth(inner);
+  }
+
+  /** Notes the depth of an expression that was just made. */
+  setDepth(depth: number): void {
+    this.depth = depth;
+    if (depth > this.depthMax) this.depthMax = depth;
+    if (depth > EXPRESSION_DEPTH_MAX) {
+      this.fail(`an expression nests deeper than ${EXPRESSION_DEPTH_MAX} operations`, this.start);
+    }
+  }
+
+  /** For hints: the next token was taken as an alias without AS. */
+  noteAlias(): void {
+    this.aliasToken = this.token;
+  }
+
+  /** @throws {DatabaseError} INVALID_SQL: the next token cannot stand here. */
+  unexpected(expected: string): never {
+    throw unexpectedToken(this.stop(), expected);
+  }
+
+  private unexpectedName(what: string): never {
+    if (this.kind === Token.word) {
+      const word = this.nameText(this.token);
+      const error = unexpectedToken(this.stop(), what);
+      throw syntaxError(this.statementIndex, `found the reserved word ${word}, expected ${what}`, {
+        position: this.start,
+        hint: error.hint ?? `as a name it needs double quotes: "${word}"`,
+      });
+    }
+    this.unexpected(what);
+  }
+
+  private stop(): SyntaxStop {
+    return {
+      tokens: this.tokens,
+      token: this.token,
+      aliasToken: this.aliasToken,
+      statementIndex: this.statementIndex,
+      expectations: this.expectations,
+    };
+  }
+
+  /** @throws {DatabaseError} INVALID_SQL, about something other than a token. */
+  fail(what: string, position: number, hint?: string): never {
+    throw syntaxError(
+      this.statementIndex,
+      what,
+      hint === undefined ? { position } : { position, hint },
+    );
+  }
+
+  /** @throws {DatabaseError} INVALID_PARAMETER: `$0`, or beyond the limit. */
+  badParameter(position: number, found: string): never {
+    throw new DatabaseError(
+      "INVALID_PARAMETER",
+      `Cannot parse statement ${this.statementIndex + 1}: found ${found.slice(0, 20)}, ` +
+        `expected $1 to $${this.limits.parametersMax}`,
+      { position, statementIndex: this.statementIndex },
+    );
+  }
+
+  /** @throws {DatabaseError} UNSUPPORTED_FEATURE, at a token or the next one. */
+  refuse(construct: string, hint?: string, position: number = this.start): never {
+    throw unsupported(
+      construct,
+      this.statementIndex,
+      hint === undefined ? { position } : { position, hint },
+    );
+  }
+}

@@ -1,0 +1,104 @@
+/**
+ * Type names as written. Which of them exist is the binder's business; what belongs to the name,
+ * as in `TIMESTAMP(3) WITH TIME ZONE`, is grammar.
+ */
+import type { BasicDataTypeDef, DataTypeDef } from "./ast.ts";
+import type { Cursor, Mutable } from "./cursor.ts";
+import { Token } from "./lexer.ts";
+
+/** `name [( n [, m] )] [ [] ]`. */
+export function parseDataType(cursor: Cursor): DataTypeDef {
+  const start = cursor.token;
+  let type: DataTypeDef = parseBasicType(cursor);
+  while (cursor.accept("[")) {
+    cursor.expect("]");
+    type = { kind: "array", arrayOf: type, _location: cursor.since(start) };
+  }
+  return type;
+}
+
+/** A type without array brackets. */
+export function parseBasicType(cursor: Cursor): BasicDataTypeDef {
+  const start = cursor.token;
+  const isQuoted = cursor.kind === Token.quoted;
+  if (!cursor.isFunctionName()) cursor.unexpected("a type");
+  const first = cursor.word;
+  const isQualified = cursor.isAhead(1, ".");
+  const base = cursor.takeName();
+  const type: Mutable<BasicDataTypeDef> = { name: base.name, _location: base._location };
+  if (isQualified) {
+    cursor.expect(".");
+    type.schema = base.name;
+    type.name = cursor.label("a type").name;
+  } else if (isQuoted) {
+    type.doubleQuoted = true;
+  } else {
+    type.name += secondWord(cursor, first);
+  }
+  if (cursor.is("(")) type.config = parseConfig(cursor);
+  if (first === "timestamp" || first === "time") type.name += zoneWords(cursor);
+  type._location = cursor.since(start);
+  return type;
+}
+
+function secondWord(cursor: Cursor, first: string): string {
+  switch (first) {
+    case "double":
+      return cursor.accept("precision") ? " precision" : "";
+    case "national": {
+      const word = cursor.expectOneOf("character", "char");
+      return ` ${word}${cursor.accept("varying") ? " varying" : ""}`;
+    }
+    case "char":
+    case "character":
+    case "nchar":
+    case "bit":
+      return cursor.accept("varying") ? " varying" : "";
+    default:
+      return "";
+  }
+}
+
+function zoneWords(cursor: Cursor): string {
+  if (cursor.acceptAll("with", "time", "zone")) return " with time zone";
+  return cursor.acceptAll("without", "time", "zone") ? " without time zone" : "";
+}
+
+function parseConfig(cursor: Cursor): number[] {
+  cursor.expect("(");
+  const config = [cursor.integer("a size of the type")];
+  while (cursor.accept(",")) config.push(cursor.integer("a size of the type"));
+  cursor.expect(")");
+  return config;
+}
+
+/** Whether a type and a string stand here, as in `DATE '2025-01-01'`. */
+export function isTypedLiteral(cursor: Cursor): boolean {
+  let at = 1;
+  switch (cursor.wordAhead(1)) {
+    case "precision":
+    case "varying":
+      at = 2;
+      break;
+    case "(":
+    case "with":
+    case "without":
+      break;
+    default:
+      return isStringAhead(cursor, 1);
+  }
+  if (cursor.isAhead(at, "(")) {
+    at += 1;
+    while (cursor.kindAhead(at) === Token.integer && cursor.isAhead(at + 1, ",")) at += 2;
+    if (cursor.kindAhead(at) !== Token.integer || !cursor.isAhead(at + 1, ")")) return false;
+    at += 2;
+  }
+  const hasZone = cursor.isAhead(at, "with") || cursor.isAhead(at, "without");
+  if (hasZone && cursor.isAhead(at + 1, "time") && cursor.isAhead(at + 2, "zone")) at += 3;
+  return isStringAhead(cursor, at);
+}
+
+function isStringAhead(cursor: Cursor, count: number): boolean {
+  const kind = cursor.kindAhead(count);
+  return kind === Token.string || kind === Token.encodedString;
+}

@@ -1,0 +1,423 @@
+/**
+ * Statements that PostgreSQL does not have or has otherwise: users, storages, SHOW, SET, KILL,
+ * SUBSCRIBE, EXECUTE AS, EXPLAIN, transactions.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import type {
+  AlterStorageStatement,
+  AlterUserStatement,
+  BeginStatement,
+  CreateStorageStatement,
+  CreateUserStatement,
+  DescribeStatement,
+  DropStorageStatement,
+  DropUserStatement,
+  ExecuteAsStatement,
+  ExplainStatement,
+  KillStatement,
+  Name,
+  SetValue,
+  ShowSimpleStatement,
+  Statement,
+  StorageSetting,
+  SubscribeStatement,
+} from "./ast.ts";
+import type { Cursor, Mutable } from "./cursor.ts";
+import { acceptIfExists, acceptIfNotExists, parseNamespaceName } from "./ddl.ts";
+import { Token } from "./lexer.ts";
+import { parseOptions, parsePlainLiteral, parseUserName } from "./options.ts";
+import { beginsQuery, emptySelect, parseQuery } from "./select.ts";
+
+/** Behind `CREATE USER`. */
+export function parseCreateUser(cursor: Cursor, start: number): CreateUserStatement {
+  const ifNotExists = acceptIfNotExists(cursor);
+  const name = parseUserName(cursor);
+  cursor.accept("with");
+  const made: Mutable<CreateUserStatement> = {
+    type: "create user",
+    name,
+    ifNotExists,
+    _location: name._location,
+  };
+  let hasLogin = false;
+  for (;;) {
+    const at = cursor.start;
+    const word = cursor.acceptOneOf("password", "oauth", "internal", "role", "email");
+    if (word === undefined) break;
+    const isLogin = word !== "role" && word !== "email";
+    if (isLogin ? hasLogin : made[word] !== undefined) {
+      cursor.fail(`found a second ${isLogin ? "way to log in" : word}, expected one`, at);
+    }
+    hasLogin ||= isLogin;
+    if (word === "internal") made.internal = true;
+    else if (word === "role") made.role = cursor.label("a role");
+    else made[word] = cursor.string("a string");
+  }
+  if (!hasLogin) cursor.unexpected("PASSWORD, OAUTH or INTERNAL");
+  made._location = cursor.since(start);
+  return made;
+}
+
+/** Behind `ALTER USER`. */
+export function parseAlterUser(cursor: Cursor, start: number): AlterUserStatement {
+  const name = cursor.is("current_user")
+    ? { ...cursor.takeName(), currentUser: true as const }
+    : parseUserName(cursor);
+  cursor.expect("set");
+  const word = cursor.expectOneOf("password", "role", "email");
+  if (word === "role") {
+    const role = cursor.label("a role");
+    return { type: "alter user", name, role, _location: cursor.since(start) };
+  }
+  const value = cursor.string("a string");
+  return { type: "alter user", name, [word]: value, _location: cursor.since(start) };
+}
+
+/** Behind `DROP USER`. */
+export function parseDropUser(cursor: Cursor, start: number): DropUserStatement {
+  const ifExists = acceptIfExists(cursor);
+  const name = parseUserName(cursor);
+  const purge = cursor.accept("purge") ? true : undefined;
+  return { type: "drop user", name, ifExists, purge, _location: cursor.since(start) };
+}
+
+/** Behind `CREATE STORAGE`. */
+export function parseCreateStorage(cursor: Cursor, start: number): CreateStorageStatement {
+  const name = cursor.name("a storage");
+  cursor.expect("type");
+  const storageType = cursor.label("a storage type");
+  const settings: StorageSetting[] = [];
+  while (cursor.kind === Token.word) settings.push(parseSetting(cursor, settings));
+  const _location = cursor.since(start);
+  return { type: "create storage", name, storageType, settings, _location };
+}
+
+/** Behind `ALTER STORAGE`. */
+export function parseAlterStorage(cursor: Cursor, start: number): AlterStorageStatement {
+  const name = cursor.name("a storage");
+  const settings: StorageSetting[] = [];
+  cursor.expect("set");
+  do settings.push(parseSetting(cursor, settings));
+  while (cursor.accept("set"));
+  return { type: "alter storage", name, settings, _location: cursor.since(start) };
+}
+
+function parseSetting(cursor: Cursor, before: readonly StorageSetting[]): StorageSetting {
+  const start = cursor.token;
+  const at = cursor.start;
+  const { name } = cursor.label("a setting");
+  if (before.some((setting) => setting.name === name)) {
+    cursor.fail(`found a second ${name.toUpperCase()}, expected each setting once`, at);
+  }
+  const value = cursor.string("a string");
+  return { name, value, _location: cursor.since(start) };
+}
+
+/** Behind `DROP STORAGE`. */
+export function parseDropStorage(cursor: Cursor, start: number): DropStorageStatement {
+  const ifExists = acceptIfExists(cursor);
+  const name = cursor.name("a storage");
+  return { type: "drop storage", name, ifExists, _location: cursor.since(start) };
+}
+
+/** `STORAGE FLUSH | COMPACT | CHECK …`. */
+export function parseStorage(cursor: Cursor, start: number): Statement {
+  cursor.expect("storage");
+  const word = cursor.expectOneOf("flush", "compact", "check");
+  if (word === "check") {
+    const name = cursor.name("a storage");
+    const extended = cursor.accept("extended") ? true : undefined;
+    return { type: "storage check", name, extended, _location: cursor.since(start) };
+  }
+  const type = word === "flush" ? "storage flush" : "storage compact";
+  if (cursor.accept("table")) {
+    const table = cursor.qname("a table");
+    return { type, table, _location: cursor.since(start) };
+  }
+  cursor.expect("all");
+  const namespace = cursor.accept("in") ? parseNamespaceOf(cursor) : undefined;
+  return { type, namespace, _location: cursor.since(start) };
+}
+
+// `[NAMESPACE] n`; a namespace may itself be called namespace.
+function parseNamespaceOf(cursor: Cursor): Name {
+  if ((cursor.is("namespace") || cursor.is("schema")) && cursor.kindAhead(1) !== Token.end) {
+    if (!cursor.isAhead(1, ";") && !cursor.isAhead(1, ")")) cursor.token += 1;
+  }
+  return parseNamespaceName(cursor);
+}
+
+/** `USE [NAMESPACE] n`. */
+export function parseUse(cursor: Cursor, start: number): Statement {
+  cursor.expect("use");
+  const name = parseNamespaceOf(cursor);
+  return { type: "use namespace", name, _location: cursor.since(start) };
+}
+
+/** `SET …`. */
+export function parseSet(cursor: Cursor, start: number): Statement {
+  cursor.expect("set");
+  const isNamespace = cursor.is("namespace") || cursor.is("schema");
+  if (isNamespace && !cursor.isAhead(1, "=") && !cursor.isAhead(1, "to")) {
+    cursor.token += 1;
+    return useNamespace(cursor, start);
+  }
+  const scope = cursor.acceptOneOf("session", "local");
+  if (cursor.is("transaction") || cursor.is("constraints") || cursor.is("role")) {
+    cursor.refuse(`SET ${cursor.word.toUpperCase()}`);
+  }
+  if (cursor.acceptAll("time", "zone")) return parseSetTimezone(cursor, start);
+  const variable = parseVariable(cursor);
+  cursor.expectOneOf("=", "to");
+  if (variable.name === "search_path") return useNamespace(cursor, start);
+  const set = parseSetValue(cursor);
+  return { type: "set", variable, scope, set, _location: cursor.since(start) };
+}
+
+function useNamespace(cursor: Cursor, start: number): Statement {
+  const token = cursor.token;
+  const name = cursor.isString()
+    ? { name: cursor.takeString(), _location: cursor.since(token) }
+    : parseNamespaceName(cursor);
+  return { type: "use namespace", name, _location: cursor.since(start) };
+}
+
+function parseSetTimezone(cursor: Cursor, start: number): Statement {
+  const word = cursor.acceptOneOf("default", "local");
+  if (word !== undefined) {
+    return { type: "set timezone", to: { type: word }, _location: cursor.since(start) };
+  }
+  const value = cursor.isString() ? cursor.takeString() : cursor.name("a time zone").name;
+  return { type: "set timezone", to: { type: "value", value }, _location: cursor.since(start) };
+}
+
+function parseSetValue(cursor: Cursor): SetValue {
+  if (cursor.accept("default")) return { type: "default" };
+  const isWord = cursor.kind === Token.word || cursor.kind === Token.quoted;
+  if (isWord && cursor.word !== "true" && cursor.word !== "false") {
+    return { type: "identifier", name: cursor.label("a value").name };
+  }
+  return { type: "value", value: parsePlainLiteral(cursor) };
+}
+
+// Settings are grouped by dots: `limits.max_sql_bytes`.
+function parseVariable(cursor: Cursor): Name {
+  const start = cursor.token;
+  let { name } = cursor.name("a setting");
+  while (cursor.accept(".")) name += `.${cursor.label("a setting").name}`;
+  return { name, _location: cursor.since(start) };
+}
+
+const SHOW_SIMPLE = new Map<string, ShowSimpleStatement["type"]>([
+  ["namespaces", "show namespaces"],
+  ["schemas", "show namespaces"],
+  ["storages", "show storages"],
+  ["manifest", "show manifest"],
+  ["export", "show export"],
+  ["all", "show all"],
+]);
+
+/** `SHOW …`. */
+export function parseShow(cursor: Cursor, start: number): Statement {
+  cursor.expect("show");
+  const simple = SHOW_SIMPLE.get(cursor.word);
+  if (simple !== undefined) {
+    cursor.token += 1;
+    return { type: simple, _location: cursor.since(start) };
+  }
+  if (cursor.accept("tables")) {
+    const hasNamespace = cursor.acceptOneOf("in", "from") !== undefined;
+    const namespace = hasNamespace ? parseNamespaceOf(cursor) : undefined;
+    return { type: "show tables", namespace, _location: cursor.since(start) };
+  }
+  if (cursor.is("columns") && cursor.isAhead(1, "from")) {
+    cursor.token += 2;
+    const table = cursor.qname("a table");
+    return { type: "show columns", table, _location: cursor.since(start) };
+  }
+  if (cursor.is("stats") && cursor.isAhead(1, "for")) {
+    cursor.token += 1;
+    cursor.expectAll("for", "table");
+    const table = cursor.qname("a table");
+    return { type: "show stats", table, _location: cursor.since(start) };
+  }
+  cursor.couldBe("namespaces", "schemas", "storages", "manifest", "columns", "stats", "all");
+  return { type: "show", variable: parseVariable(cursor), _location: cursor.since(start) };
+}
+
+/** `DESCRIBE | DESC [TABLE] t [HISTORY]`. */
+export function parseDescribe(cursor: Cursor, start: number): DescribeStatement {
+  cursor.token += 1;
+  cursor.accept("table");
+  const table = cursor.qname("a table");
+  const history = cursor.accept("history") ? true : undefined;
+  return { type: "describe", table, history, _location: cursor.since(start) };
+}
+
+/** `KILL …`. */
+export function parseKill(cursor: Cursor, start: number): KillStatement {
+  cursor.expect("kill");
+  const word = cursor.expectOneOf("job", "query", "live", "connection");
+  if (word === "live") cursor.expect("query");
+  const id = cursor.string("an id in quotes");
+  const target = word === "live" ? "live query" : word;
+  return { type: "kill", target, id, _location: cursor.since(start) };
+}
+
+/** `SUBSCRIBE TO …`. */
+export function parseSubscribe(cursor: Cursor, start: number): SubscribeStatement {
+  cursor.expectAll("subscribe", "to");
+  const token = cursor.token;
+  cursor.optionsEndQuery = true;
+  const isQuery = beginsQuery(cursor);
+  const query = isQuery ? parseQuery(cursor) : parseSubscribedTable(cursor);
+  cursor.optionsEndQuery = false;
+  const range = cursor.since(token);
+  const text = cursor.text.slice(range.start, range.end);
+  const options = cursor.accept("options") ? parseOptions(cursor) : undefined;
+  const source = isQuery ? text : `SELECT * FROM ${text}`;
+  return { type: "subscribe", query, source, options, _location: cursor.since(start) };
+}
+
+function parseSubscribedTable(cursor: Cursor): ReturnType<typeof parseQuery> {
+  const start = cursor.token;
+  const { name, schema, _location } = cursor.qname("a table");
+  const node = emptySelect();
+  node.columns = [{ expr: { type: "ref", name: "*", star: true, _location }, _location }];
+  node.from = [{ type: "table", name: { name, schema, _location }, _location }];
+  if (cursor.accept("where")) node.where = cursor.grammar.expression(cursor);
+  node._location = cursor.since(start);
+  return node;
+}
+
+/** `EXECUTE AS [USER] u ( stmt )`. */
+export function parseExecuteAs(cursor: Cursor, start: number): ExecuteAsStatement {
+  cursor.expectAll("execute", "as");
+  cursor.accept("user");
+  if (!cursor.isString() && !cursor.isName()) malformed(cursor, "found no user id");
+  const user = parseUserName(cursor);
+  if (!cursor.is("(")) malformed(cursor, "found no parenthesis behind the user id");
+  const outer = cursor.enter();
+  cursor.expect("(");
+  if (cursor.is(")") || cursor.is(";")) malformed(cursor, "found no statement inside");
+  if (cursor.is("execute") && cursor.isAhead(1, "as")) malformed(cursor, "found EXECUTE AS inside");
+  const statement = cursor.grammar.statement(cursor);
+  if (cursor.is(";")) malformed(cursor, 'found ";" inside the parentheses');
+  if (cursor.kind === Token.end) malformed(cursor, "the parenthesis is not closed");
+  cursor.expect(")");
+  cursor.leave(outer);
+  if (cursor.kind !== Token.end && !cursor.is(";")) {
+    malformed(cursor, "found more behind the parentheses");
+  }
+  return { type: "execute as", user, statement, _location: cursor.since(start) };
+}
+
+function malformed(cursor: Cursor, what: string): never {
+  throw new DatabaseError(
+    "INVALID_INPUT",
+    `Cannot parse statement ${cursor.statementIndex + 1}: ${what}, ` +
+      "expected EXECUTE AS USER 'id' ( one statement )",
+    { position: cursor.start, statementIndex: cursor.statementIndex },
+  );
+}
+
+/** `EXPLAIN …`. */
+export function parseExplain(cursor: Cursor, start: number): ExplainStatement {
+  cursor.expect("explain");
+  const made = { analyze: false, verbose: false, format: "text" as "text" | "json" };
+  if (cursor.is("(") && !beginsQuery(cursor)) {
+    parseExplainOptions(cursor, made);
+  } else {
+    made.analyze = cursor.accept("analyze");
+    made.verbose = cursor.accept("verbose");
+  }
+  const isWrite = cursor.is("insert") || cursor.is("update") || cursor.is("delete");
+  if (!isWrite && !beginsQuery(cursor)) {
+    cursor.couldBe("select", "insert", "update", "delete", "with", "values");
+    cursor.unexpected("a query, INSERT, UPDATE or DELETE");
+  }
+  const statement = cursor.grammar.statement(cursor);
+  return { type: "explain", ...made, statement, _location: cursor.since(start) };
+}
+
+function parseExplainOptions(
+  cursor: Cursor,
+  made: { analyze: boolean; verbose: boolean; format: "text" | "json" },
+): void {
+  cursor.expect("(");
+  do {
+    const word = cursor.expectOneOf("analyze", "verbose", "format");
+    if (word === "format") made.format = cursor.expectOneOf("text", "json");
+    else made[word] = parseSwitch(cursor);
+  } while (cursor.accept(","));
+  cursor.expect(")");
+}
+
+// `[literal]`: absent, true, on or 1; false, off or 0.
+function parseSwitch(cursor: Cursor): boolean {
+  if (cursor.is(",") || cursor.is(")")) return true;
+  const { start } = cursor;
+  const token = cursor.token;
+  cursor.token += 1;
+  const text = cursor.text.slice(start, cursor.since(token).end).toLowerCase();
+  if (/^'?(?:true|on|1)'?$/.test(text)) return true;
+  if (/^'?(?:false|off|0)'?$/.test(text)) return false;
+  cursor.token = token;
+  return cursor.unexpected("TRUE or FALSE");
+}
+
+/** `BEGIN …`, `START TRANSACTION …`, `COMMIT`, `ROLLBACK`, `END`, `ABORT`. */
+export function parseTransaction(cursor: Cursor, start: number): Statement {
+  const word = cursor.expectOneOf("begin", "start", "commit", "end", "rollback", "abort");
+  if (word === "begin" || word === "start") return parseBegin(cursor, start, word);
+  cursor.acceptOneOf("work", "transaction");
+  if (cursor.is("to")) cursor.refuse("ROLLBACK TO SAVEPOINT");
+  if (cursor.is("and")) cursor.refuse("AND CHAIN", "begin the next transaction with BEGIN");
+  const type = word === "commit" || word === "end" ? "commit" : "rollback";
+  return { type, _location: cursor.since(start) };
+}
+
+function parseBegin(cursor: Cursor, start: number, word: "begin" | "start"): BeginStatement {
+  if (word === "start") cursor.expect("transaction");
+  else cursor.acceptOneOf("work", "transaction");
+  const made: Mutable<BeginStatement> = {
+    type: word === "begin" ? "begin" : "start transaction",
+    isolationLevel: undefined,
+    writeable: undefined,
+    _location: { start: 0, end: 0 },
+  };
+  let hasComma = false;
+  for (;;) {
+    const at = cursor.start;
+    if (cursor.acceptAll("isolation", "level")) {
+      if (made.isolationLevel !== undefined) cursor.fail("found a second isolation level", at);
+      made.isolationLevel = parseIsolation(cursor);
+    } else if (cursor.accept("read")) {
+      if (made.writeable !== undefined) cursor.fail("found a second READ mode", at);
+      made.writeable = cursor.expectOneOf("only", "write") === "only" ? "read only" : "read write";
+    } else {
+      break;
+    }
+    hasComma = cursor.accept(",");
+  }
+  if (hasComma) {
+    cursor.couldBe("isolation", "read");
+    cursor.unexpected("a mode of the transaction");
+  }
+  made._location = cursor.since(start);
+  return made;
+}
+
+function parseIsolation(cursor: Cursor): NonNullable<BeginStatement["isolationLevel"]> {
+  if (cursor.is("serializable")) {
+    cursor.refuse("ISOLATION LEVEL SERIALIZABLE", "transactions have snapshot isolation");
+  }
+  const word = cursor.expectOneOf("snapshot", "read", "repeatable");
+  if (word === "snapshot") return "snapshot";
+  if (word === "repeatable") {
+    cursor.expect("read");
+    return "repeatable read";
+  }
+  cursor.expect("committed");
+  return "read committed";
+}

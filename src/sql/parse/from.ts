@@ -1,0 +1,304 @@
+/**
+ * FROM: tables, subqueries, table functions and joins.
+ *
+ * The result is flat, as the tree wants it: each joined item carries how it joins all before it.
+ * Only joins that are one operand of another (`a JOIN (b JOIN c ON …) ON …`) become a group.
+ */
+import { defined } from "../../base/assert.ts";
+import type {
+  ColumnDefinition,
+  From,
+  FromCall,
+  FromStatement,
+  FromTable,
+  JoinClause,
+  Name,
+  QName,
+  SelectStatement,
+  TableAliasName,
+} from "./ast.ts";
+import { parseCall } from "./calls.ts";
+import type { Cursor, Mutable } from "./cursor.ts";
+import { Token } from "./lexer.ts";
+import { startsQuery } from "./primary.ts";
+
+/** `from {, from}` as one list. */
+export function parseFromList(cursor: Cursor): From[] {
+  const items = parseFrom(cursor);
+  while (cursor.accept(",")) items.push(...parseFrom(cursor));
+  return items;
+}
+
+function parseFrom(cursor: Cursor): From[] {
+  const items = parseSource(cursor);
+  while (isJoin(cursor)) items.push(parseJoin(cursor));
+  return items;
+}
+
+function isJoin(cursor: Cursor): boolean {
+  if (cursor.isExplaining) cursor.couldBe("join", "left", "right", "inner", "cross", "full");
+  switch (cursor.word) {
+    case "join":
+    case "inner":
+    case "left":
+    case "right":
+    case "full":
+    case "cross":
+    case "natural":
+      return true;
+    default:
+      return false;
+  }
+}
+
+function parseJoin(cursor: Cursor): From {
+  const start = cursor.token;
+  if (cursor.accept("cross")) {
+    cursor.expect("join");
+    const item = grouped(cursor, parseSource(cursor));
+    return joined(item, { type: "CROSS JOIN", _location: cursor.since(start) });
+  }
+  const natural = cursor.accept("natural") ? true : undefined;
+  const type = parseJoinKind(cursor);
+  if (natural) {
+    const item = grouped(cursor, parseSource(cursor));
+    return joined(item, { type, natural, _location: cursor.since(start) });
+  }
+  const outer = cursor.enter();
+  const item = grouped(cursor, parseFrom(cursor));
+  cursor.leave(outer);
+  if (cursor.accept("using")) {
+    const using = cursor.nameList("a column");
+    return joined(item, { type, using, _location: cursor.since(start) });
+  }
+  cursor.expect("on");
+  const on = cursor.grammar.expression(cursor);
+  return joined(item, { type, on, _location: cursor.since(start) });
+}
+
+function parseJoinKind(cursor: Cursor): JoinClause["type"] {
+  const kind = cursor.acceptOneOf("inner", "left", "right", "full");
+  if (kind !== undefined && kind !== "inner") cursor.accept("outer");
+  cursor.expect("join");
+  switch (kind) {
+    case "left":
+      return "LEFT JOIN";
+    case "right":
+      return "RIGHT JOIN";
+    case "full":
+      return "FULL JOIN";
+    default:
+      return "INNER JOIN";
+  }
+}
+
+function joined(item: Mutable<From>, join: JoinClause): From {
+  item.join = join;
+  return item;
+}
+
+// Several items as one operand.
+function grouped(cursor: Cursor, items: readonly From[]): From {
+  const first = defined(items[0], "a FROM item is parsed or the parse has failed");
+  if (items.length === 1) return first;
+  const _location = { start: first._location.start, end: cursor.end };
+  return { type: "from group", from: items, join: undefined, _location };
+}
+
+function parseSource(cursor: Cursor): From[] {
+  const start = cursor.token;
+  if (cursor.accept("lateral")) {
+    const item = cursor.is("(")
+      ? parseSubquery(cursor, start)
+      : parseTableFunction(cursor, start, parseFunctionName(cursor));
+    item.lateral = true;
+    return [item];
+  }
+  if (cursor.is("(")) return parseParenthesisedSource(cursor);
+  const dot = cursor.isAhead(1, ".") ? 2 : 0;
+  if (cursor.isAhead(dot + 1, "(") && cursor.isFunctionName()) {
+    return [parseTableFunction(cursor, start, parseFunctionName(cursor))];
+  }
+  return [parseTable(cursor)];
+}
+
+function parseTable(cursor: Cursor): FromTable {
+  const start = cursor.token;
+  const { name, schema } = cursor.qname("a table");
+  let systemTime: FromTable["systemTime"];
+  if (cursor.is("for") && cursor.isAhead(1, "system_time")) {
+    cursor.expectAll("for", "system_time", "as", "of");
+    systemTime = cursor.grammar.expression(cursor);
+  }
+  const alias = parseAlias(cursor);
+  const columnNames = alias === undefined ? undefined : parseColumnAliases(cursor);
+  if (cursor.is("tablesample")) cursor.refuse("TABLESAMPLE");
+  const _location = cursor.since(start);
+  return {
+    type: "table",
+    name: { name, schema, alias: alias?.name, columnNames, _location },
+    join: undefined,
+    systemTime,
+    _location,
+  };
+}
+
+/** `[AS] name` behind a table or subquery. */
+function parseAlias(cursor: Cursor): Name | undefined {
+  if (cursor.accept("as")) return cursor.name("an alias");
+  if (!cursor.isName() || !isAliasWord(cursor)) return undefined;
+  cursor.noteAlias();
+  return cursor.takeName();
+}
+
+// Words that would be aliases, and begin something else here.
+function isAliasWord(cursor: Cursor): boolean {
+  switch (cursor.word) {
+    case "qualify":
+      return false;
+    case "options":
+      return !(cursor.optionsEndQuery && cursor.isAhead(1, "("));
+    default:
+      return true;
+  }
+}
+
+/** `[AS] name` behind the target of UPDATE and DELETE. */
+export function parseTargetAlias(cursor: Cursor): string | undefined {
+  return parseAlias(cursor)?.name;
+}
+
+function parseColumnAliases(cursor: Cursor): Name[] | undefined {
+  return cursor.is("(") ? cursor.nameList("a column alias") : undefined;
+}
+
+function parseSubquery(cursor: Cursor, start: number): Mutable<FromStatement> {
+  const outer = cursor.enter();
+  cursor.expect("(");
+  const query = cursor.grammar.query(cursor);
+  cursor.expect(")");
+  cursor.leave(outer);
+  return finishSubquery(cursor, start, query);
+}
+
+function finishSubquery(
+  cursor: Cursor,
+  start: number,
+  statement: SelectStatement,
+): Mutable<FromStatement> {
+  const alias = parseAlias(cursor);
+  const columnNames = alias === undefined ? undefined : parseColumnAliases(cursor);
+  return {
+    type: "statement",
+    statement,
+    alias: alias?.name,
+    columnNames,
+    lateral: undefined,
+    join: undefined,
+    _location: cursor.since(start),
+  };
+}
+
+// `( query ) alias`, or joins in parentheses.
+function parseParenthesisedSource(cursor: Cursor): From[] {
+  const start = cursor.token;
+  const content = parseSourceContent(cursor);
+  if (!Array.isArray(content)) return [finishSubquery(cursor, start, content)];
+  if (cursor.is("as") || cursor.isName()) {
+    cursor.refuse("an alias for a join in parentheses", "name the tables inside");
+  }
+  return content;
+}
+
+// What stands in the parentheses: a query as it is, or the items of a join.
+function parseSourceContent(cursor: Cursor): SelectStatement | From[] {
+  const outer = cursor.enter();
+  cursor.expect("(");
+  const content = startsQuery(cursor)
+    ? cursor.grammar.query(cursor)
+    : cursor.is("(")
+      ? parseNestedContent(cursor)
+      : parseFrom(cursor);
+  cursor.expect(")");
+  cursor.leave(outer);
+  return content;
+}
+
+// `((SELECT …) UNION …)`, `((SELECT …) a JOIN …)` and `((a JOIN …) JOIN …)` begin alike.
+function parseNestedContent(cursor: Cursor): SelectStatement | From[] {
+  const start = cursor.token;
+  const content = parseSourceContent(cursor);
+  let items: From[];
+  if (Array.isArray(content)) {
+    items = content;
+  } else {
+    if (cursor.is(")")) return content;
+    const rest = cursor.grammar.queryRest(cursor, content, start);
+    if (rest !== content || cursor.is(")")) return rest;
+    items = [finishSubquery(cursor, start, content)];
+  }
+  while (isJoin(cursor)) items.push(parseJoin(cursor));
+  return items;
+}
+
+function parseFunctionName(cursor: Cursor): QName {
+  const start = cursor.token;
+  if (!cursor.isFunctionName()) cursor.unexpected("a function");
+  const first = cursor.takeName();
+  if (!cursor.accept(".")) return first;
+  const second = cursor.label("a function");
+  return { name: second.name, schema: first.name, _location: cursor.since(start) };
+}
+
+function parseTableFunction(cursor: Cursor, start: number, name: QName): Mutable<FromCall> {
+  const call = parseCall(cursor, start, name);
+  const withOrdinality = cursor.acceptAll("with", "ordinality") ? true : undefined;
+  const aliasStart = cursor.token;
+  const hasAs = cursor.accept("as");
+  const isBare = hasAs && cursor.is("(");
+  if (hasAs && !isBare && !cursor.isName()) cursor.unexpected("an alias");
+  const alias = isBare || !cursor.isName() || !isAliasWord(cursor) ? undefined : cursor.takeName();
+  const item: Mutable<FromCall> = {
+    ...call,
+    alias: undefined,
+    withOrdinality,
+    lateral: undefined,
+    join: undefined,
+    columnDefinitions: undefined,
+  };
+  let columns: Name[] | undefined;
+  if ((alias !== undefined || hasAs) && cursor.is("(")) {
+    if (isColumnDefinition(cursor)) item.columnDefinitions = parseColumnDefinitions(cursor);
+    else if (alias === undefined) cursor.unexpected("an alias");
+    else columns = cursor.nameList("a column alias");
+  }
+  if (alias !== undefined) {
+    const named: TableAliasName = {
+      name: alias.name,
+      columns,
+      _location: cursor.since(hasAs ? aliasStart + 1 : aliasStart),
+    };
+    item.alias = named;
+  }
+  item._location = cursor.since(start);
+  return item;
+}
+
+// `( name type …`: a name with anything but a comma or the end behind it.
+function isColumnDefinition(cursor: Cursor): boolean {
+  const kind = cursor.kindAhead(2);
+  return cursor.isNameAhead(1) && (kind === Token.word || kind === Token.quoted);
+}
+
+function parseColumnDefinitions(cursor: Cursor): ColumnDefinition[] {
+  cursor.expect("(");
+  const definitions: ColumnDefinition[] = [];
+  do {
+    const start = cursor.token;
+    const name = cursor.name("a column");
+    const dataType = cursor.grammar.dataType(cursor);
+    definitions.push({ name, dataType, _location: cursor.since(start) });
+  } while (cursor.accept(","));
+  cursor.expect(")");
+  return definitions;
+}

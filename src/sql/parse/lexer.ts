@@ -1,0 +1,465 @@
+/**
+ * Splits a text into tokens: parallel arrays, no object a token.
+ *
+ * Nothing is decoded here; `literals.ts` does that for the tokens that the parser uses. Positions
+ * are UTF-16 offsets into the whole text, also when only a part of it is read. The last token is
+ * always `end`.
+ */
+import { assert } from "../../base/assert.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import { foldIntoHash, keywordAt } from "./keywords.ts";
+
+/** Kinds of tokens. */
+export const Token = {
+  end: 0,
+  /** An unquoted word: a keyword, or a name to be folded. */
+  word: 1,
+  /** `"name"`. */
+  quoted: 2,
+  /** Digits, also `0xff` and `1_000`. */
+  integer: 3,
+  /** With a point or an exponent. */
+  numeric: 4,
+  /** `'text'` whose value is what stands between the quotes. */
+  string: 5,
+  /** Any other string: doubled quotes, `E'…'`, `$$…$$`, joined parts. */
+  encodedString: 6,
+  /** `X'0aff'`. */
+  bytes: 7,
+  /** `$1`. */
+  parameter: 8,
+  symbol: 9,
+} as const;
+
+/** Tokens of a text. */
+export interface Tokens {
+  readonly text: string;
+  readonly kinds: readonly number[];
+  /** The keyword in lower case or the symbol; "" for every other token. */
+  readonly words: readonly string[];
+  readonly starts: readonly number[];
+  readonly ends: readonly number[];
+}
+
+// What a character can begin; indexed by code below 128.
+const Start = {
+  bad: 0,
+  space: 1,
+  word: 2,
+  digit: 3,
+  quote: 4,
+  doubleQuote: 5,
+  dollar: 6,
+  dot: 7,
+  /** A symbol of one character that begins no longer one. */
+  single: 8,
+  operator: 9,
+} as const;
+
+const STARTS = new Uint8Array(128);
+const IS_WORD_PART = new Uint8Array(128);
+const SINGLE: string[] = Array.from({ length: 128 }, () => "");
+
+function mark(characters: string, start: number): void {
+  for (const character of characters) STARTS[character.charCodeAt(0)] = start;
+}
+
+const LETTERS = "abcdefghijklmnopqrstuvwxyz";
+mark("\t\n\v\f\r ", Start.space);
+mark(`${LETTERS}${LETTERS.toUpperCase()}_`, Start.word);
+mark("0123456789", Start.digit);
+mark("'", Start.quote);
+mark('"', Start.doubleQuote);
+mark("$", Start.dollar);
+mark(".", Start.dot);
+mark("()[],;", Start.single);
+mark("+-*/<>=~!@#%^&|?:", Start.operator);
+for (let code = 0; code < 128; code++) {
+  const start = STARTS[code];
+  if (start === Start.word || start === Start.digit || code === 36) IS_WORD_PART[code] = 1;
+  if (start === Start.single || start === Start.operator || start === Start.dot) {
+    SINGLE[code] = String.fromCharCode(code);
+  }
+}
+
+// Symbols of several characters by their first one, longest first.
+const SYMBOLS = new Map<number, readonly string[]>();
+for (const symbol of [
+  "||/ #>> ->> !~* <=> <-> <#>",
+  ":: <> != <= >= || -> #> #- @> <@ ?| ?& && @@ ~* !~ ^@ << >> |/ =>",
+].flatMap((line) => line.split(" "))) {
+  const code = symbol.charCodeAt(0);
+  SYMBOLS.set(code, [...(SYMBOLS.get(code) ?? []), symbol]);
+}
+
+const MINUS = 45;
+const SLASH = 47;
+const STAR = 42;
+const QUOTE = 39;
+const NEWLINE = 10;
+
+/** Reads [from, to) of a text. @throws {DatabaseError} BATCH_PARSE_ERROR, INVALID_SQL. */
+export function tokenize(text: string, from = 0, to: number = text.length): Tokens {
+  assert(from >= 0 && to <= text.length, "the range is inside the text");
+  const lexer = new Lexer(text, from, to);
+  lexer.run();
+  return lexer;
+}
+
+class Lexer implements Tokens {
+  readonly text: string;
+  readonly kinds: number[] = [];
+  readonly words: string[] = [];
+  readonly starts: number[] = [];
+  readonly ends: number[] = [];
+  private position: number;
+  private readonly limit: number;
+
+  constructor(text: string, from: number, to: number) {
+    this.text = text;
+    this.position = from;
+    this.limit = to;
+  }
+
+  run(): void {
+    const nul = this.text.indexOf("\0", this.position);
+    if (nul !== -1 && nul < this.limit) {
+      this.fail("INVALID_SQL", "the text holds a NUL character, which is not allowed", nul);
+    }
+    while (this.position < this.limit) {
+      const code = this.text.charCodeAt(this.position);
+      switch (code < 128 ? STARTS[code] : Start.bad) {
+        case Start.space:
+          this.position += 1;
+          break;
+        case Start.word:
+          this.word();
+          break;
+        case Start.single:
+          this.push(Token.symbol, SINGLE[code] ?? "", this.position + 1);
+          break;
+        case Start.quote:
+          this.string(this.position, this.position + 1);
+          break;
+        case Start.digit:
+          this.number();
+          break;
+        case Start.dot:
+          if (isDigit(this.text.charCodeAt(this.position + 1))) this.number();
+          else this.push(Token.symbol, ".", this.position + 1);
+          break;
+        case Start.doubleQuote:
+          this.quotedName();
+          break;
+        case Start.dollar:
+          this.dollar();
+          break;
+        case Start.operator:
+          this.operator(code);
+          break;
+        default:
+          this.otherCharacter(code);
+      }
+    }
+    this.push(Token.end, "", this.limit);
+  }
+
+  private push(kind: number, word: string, end: number): void {
+    this.kinds.push(kind);
+    this.words.push(word);
+    this.starts.push(this.position);
+    this.ends.push(end);
+    this.position = end;
+  }
+
+  private word(): void {
+    const { text, limit } = this;
+    let at = this.position;
+    let hash = 0;
+    let code = text.charCodeAt(at);
+    do {
+      hash = foldIntoHash(hash, code);
+      at += 1;
+      code = at < limit ? text.charCodeAt(at) : 0;
+    } while (code < 128 && IS_WORD_PART[code] === 1);
+    if (code === QUOTE && at - this.position === 1 && this.prefixedString(at)) return;
+    this.push(Token.word, keywordAt(text, this.position, at, hash), at);
+  }
+
+  // E'…' and X'…' of which `quote` is the opening quote. Bit strings are no type of ours.
+  private prefixedString(quote: number): boolean {
+    switch (this.text.charCodeAt(this.position) | 32) {
+      case 101: // e
+        this.escapedString(quote + 1);
+        return true;
+      case 120: {
+        // x
+        const end = this.text.indexOf("'", quote + 1);
+        if (end === -1 || end >= this.limit) this.unclosed("a byte string");
+        this.push(Token.bytes, "", end + 1);
+        return true;
+      }
+      case 98: // b
+        throw new DatabaseError(
+          "UNSUPPORTED_FEATURE",
+          "Cannot parse the text: bit strings (B'…') are not available",
+          { position: this.position, hint: "write bytes as X'…'" },
+        );
+      default:
+        return false;
+    }
+  }
+
+  private string(start: number, body: number): void {
+    this.position = start;
+    let kind: number = Token.string;
+    let end = this.text.indexOf("'", body);
+    while (end !== -1 && this.text.charCodeAt(end + 1) === QUOTE) {
+      kind = Token.encodedString;
+      end = this.text.indexOf("'", end + 2);
+    }
+    if (end === -1 || end >= this.limit) this.unclosed("a string");
+    const next = this.continuation(end + 1);
+    if (next !== -1) {
+      end = this.joined(next);
+      kind = Token.encodedString;
+    }
+    this.push(kind, "", end + 1);
+  }
+
+  // The end of a string that goes on at `quote`, after a line break.
+  private joined(quote: number): number {
+    let open = quote;
+    for (;;) {
+      const end = closingQuote(this.text, open + 1, false);
+      if (end === -1 || end >= this.limit) this.unclosed("a string");
+      open = this.continuation(end + 1);
+      if (open === -1) return end;
+    }
+  }
+
+  private escapedString(body: number): void {
+    const end = closingQuote(this.text, body, true);
+    if (end === -1 || end >= this.limit) this.unclosed("a string");
+    this.push(Token.encodedString, "", end + 1);
+  }
+
+  // Where the quote of a joined part stands: behind white space with a line break; else -1.
+  private continuation(from: number): number {
+    const next = stringContinuation(this.text, from);
+    return next < this.limit ? next : -1;
+  }
+
+  private quotedName(): void {
+    let end = this.text.indexOf('"', this.position + 1);
+    while (end !== -1 && this.text.charCodeAt(end + 1) === 34)
+      end = this.text.indexOf('"', end + 2);
+    if (end === -1 || end >= this.limit) this.unclosed("a quoted name");
+    if (end === this.position + 1) {
+      this.fail("INVALID_SQL", 'a quoted name is empty (""), and needs a character', this.position);
+    }
+    this.push(Token.quoted, "", end + 1);
+  }
+
+  private number(): void {
+    const { text } = this;
+    const start = this.position;
+    let at = start;
+    let kind: number = Token.integer;
+    const radix = text.charCodeAt(at) === 48 ? text.charCodeAt(at + 1) | 32 : 0;
+    if (radix === 120 || radix === 111 || radix === 98) {
+      at = skipRadixDigits(text, at + 2, radix);
+      if (at === start + 2) this.badNumber(at);
+    } else {
+      at = skipDigits(text, at);
+      if (text.charCodeAt(at) === 46) {
+        kind = Token.numeric;
+        at = skipDigits(text, at + 1);
+      }
+      if ((text.charCodeAt(at) | 32) === 101) {
+        const sign = text.charCodeAt(at + 1);
+        const digits = sign === 43 || sign === MINUS ? at + 2 : at + 1;
+        if (!isDigit(text.charCodeAt(digits))) this.badNumber(at + 1);
+        kind = Token.numeric;
+        at = skipDigits(text, digits);
+      }
+    }
+    if (at > this.limit) at = this.limit;
+    const after = at < this.limit ? text.charCodeAt(at) : 0;
+    if (after >= 128 ? !isUnicodeSpace(after) : IS_WORD_PART[after] === 1) this.badNumber(at + 1);
+    this.push(kind, "", at);
+  }
+
+  private badNumber(end: number): never {
+    let stop = end;
+    while (stop < this.limit && IS_WORD_PART[this.text.charCodeAt(stop)] === 1) stop += 1;
+    const found = this.text.slice(this.position, Math.min(stop, this.position + 40));
+    this.fail("INVALID_SQL", `"${found}" is not a number`, this.position);
+  }
+
+  // $1, or $tag$…$tag$.
+  private dollar(): void {
+    const { text } = this;
+    let at = this.position + 1;
+    if (isDigit(text.charCodeAt(at))) {
+      while (isDigit(text.charCodeAt(at))) at += 1;
+      if (IS_WORD_PART[text.charCodeAt(at)] === 1) this.badNumber(at);
+      this.push(Token.parameter, "", at);
+      return;
+    }
+    while (IS_WORD_PART[text.charCodeAt(at)] === 1 && text.charCodeAt(at) !== 36) at += 1;
+    if (text.charCodeAt(at) !== 36 || at >= this.limit) {
+      this.fail("INVALID_SQL", 'found "$", which begins no token here', this.position);
+    }
+    const tag = text.slice(this.position, at + 1);
+    const close = text.indexOf(tag, at + 1);
+    if (close === -1 || close + tag.length > this.limit) this.unclosed(`a ${tag} string`);
+    this.push(Token.encodedString, "", close + tag.length);
+  }
+
+  private operator(code: number): void {
+    const { text } = this;
+    const at = this.position;
+    const next = text.charCodeAt(at + 1);
+    if (code === MINUS && next === MINUS) {
+      const end = text.indexOf("\n", at + 2);
+      this.position = end === -1 || end >= this.limit ? this.limit : end + 1;
+      return;
+    }
+    if (code === SLASH && next === STAR) {
+      this.position = this.comment(at);
+      return;
+    }
+    if (next < 128 && STARTS[next] === Start.operator) {
+      for (const symbol of SYMBOLS.get(code) ?? []) {
+        if (text.startsWith(symbol, at) && !startsComment(text, at + symbol.length - 1)) {
+          this.push(Token.symbol, symbol === "<>" ? "!=" : symbol, at + symbol.length);
+          return;
+        }
+      }
+    }
+    if (code === 33) this.fail("INVALID_SQL", 'found "!", which begins no token here', at);
+    this.push(Token.symbol, SINGLE[code] ?? "", at + 1);
+  }
+
+  // Behind a comment that may hold others.
+  private comment(start: number): number {
+    let depth = 0;
+    let at = start;
+    do {
+      const code = this.text.charCodeAt(at);
+      const next = this.text.charCodeAt(at + 1);
+      if (code === SLASH && next === STAR) {
+        depth += 1;
+        at += 2;
+      } else if (code === STAR && next === SLASH) {
+        depth -= 1;
+        at += 2;
+      } else {
+        at += 1;
+      }
+      if (depth > 0 && at >= this.limit) {
+        this.position = start;
+        this.unclosed("a comment");
+      }
+    } while (depth > 0);
+    return at;
+  }
+
+  private otherCharacter(code: number): void {
+    if (isUnicodeSpace(code)) {
+      this.position += 1;
+      return;
+    }
+    const found = String.fromCodePoint(this.text.codePointAt(this.position) ?? code);
+    const printable = code < 32 || code === 127 ? `character ${code}` : `"${found}"`;
+    throw new DatabaseError(
+      "INVALID_SQL",
+      `Cannot parse the text: found ${printable}, which begins no token`,
+      code < 128
+        ? { position: this.position }
+        : { position: this.position, hint: 'a name with such letters needs double quotes: "…"' },
+    );
+  }
+
+  private unclosed(what: string): never {
+    this.fail("BATCH_PARSE_ERROR", `${what} that starts here is not closed`, this.position);
+  }
+
+  private fail(condition: "INVALID_SQL" | "BATCH_PARSE_ERROR", what: string, at: number): never {
+    throw new DatabaseError(condition, `Cannot parse the text: ${what}`, { position: at });
+  }
+}
+
+/** Offset of the quote that ends a string whose body starts at `from`, or -1. */
+export function closingQuote(text: string, from: number, backslashes: boolean): number {
+  for (let at = from; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === 92 && backslashes) at += 1;
+    else if (code === QUOTE) {
+      if (text.charCodeAt(at + 1) !== QUOTE) return at;
+      at += 1;
+    }
+  }
+  return -1;
+}
+
+/** Offset of the opening quote of a part that continues a string which ended before `from`. */
+export function stringContinuation(text: string, from: number): number {
+  let hasBreak = false;
+  for (let at = from; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === NEWLINE || code === 13) hasBreak = true;
+    else if (code === QUOTE) return hasBreak ? at : -1;
+    else if (code >= 128 || STARTS[code] !== Start.space) return -1;
+  }
+  return -1;
+}
+
+function isDigit(code: number): boolean {
+  return code >= 48 && code <= 57;
+}
+
+// Digits with single underscores between them.
+function skipDigits(text: string, from: number): number {
+  let at = from;
+  for (;;) {
+    const code = text.charCodeAt(at);
+    const isSeparator = code === 95 && at > from && isDigit(text.charCodeAt(at + 1));
+    if (!isDigit(code) && !isSeparator) return at;
+    at += 1;
+  }
+}
+
+// x 120, o 111, b 98; an underscore may stand before every digit.
+function skipRadixDigits(text: string, from: number, radix: number): number {
+  const base = radix === 120 ? 16 : radix === 111 ? 8 : 2;
+  let at = from;
+  for (;;) {
+    const digit = text.charCodeAt(at) === 95 ? at + 1 : at;
+    if (Number.isNaN(Number.parseInt(text.charAt(digit), base))) return at;
+    at = digit + 1;
+  }
+}
+
+// Whether "/*" or "--" starts at `at`, so that an operator must end before it.
+function startsComment(text: string, at: number): boolean {
+  const code = text.charCodeAt(at);
+  const next = text.charCodeAt(at + 1);
+  return (code === SLASH && next === STAR) || (code === MINUS && next === MINUS);
+}
+
+/** White space beyond ASCII. */
+export function isUnicodeSpace(code: number): boolean {
+  return (
+    code === 0xa0 ||
+    code === 0x1680 ||
+    (code >= 0x2000 && code <= 0x200a) ||
+    code === 0x2028 ||
+    code === 0x2029 ||
+    code === 0x202f ||
+    code === 0x205f ||
+    code === 0x3000 ||
+    code === 0xfeff
+  );
+}

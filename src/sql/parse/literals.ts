@@ -1,0 +1,105 @@
+/**
+ * From tokens to values: strings, numbers, bytes. Exact text goes in and comes out; only `value`
+ * of a number node is rounded.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import { closingQuote, stringContinuation } from "./lexer.ts";
+
+const BACKSLASH = 92;
+
+/** The value of a string token in any form. @throws {DatabaseError} INVALID_SQL: a bad escape. */
+export function decodeString(text: string, start: number, end: number): string {
+  const first = text.charAt(start);
+  if (first === "$") {
+    const tag = text.indexOf("$", start + 1) + 1 - start;
+    return text.slice(start + tag, end - tag);
+  }
+  if (first !== "'") return decodeEscapes(text, start + 2, end - 1);
+  let value = "";
+  for (let open = start; open !== -1 && open < end; ) {
+    const close = closingQuote(text, open + 1, false);
+    value += text.slice(open + 1, close).replaceAll("''", "'");
+    open = stringContinuation(text, close + 1);
+  }
+  return value;
+}
+
+const SIMPLE_ESCAPES: Readonly<Record<string, string>> = {
+  b: "\b",
+  f: "\f",
+  n: "\n",
+  r: "\r",
+  t: "\t",
+};
+
+// The body of E'…': C escapes, \uXXXX, and bytes (\x41, \101) as far as they are characters.
+function decodeEscapes(text: string, from: number, to: number): string {
+  let value = "";
+  let at = from;
+  while (at < to) {
+    const code = text.charCodeAt(at);
+    if (code !== BACKSLASH) {
+      value += text.charAt(at);
+      // A quote in the body is doubled, or it would be the end.
+      at += code === 39 ? 2 : 1;
+      continue;
+    }
+    const rest = text.slice(at + 1, Math.min(to, at + 10));
+    const numeric =
+      /^(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{1,2})|([0-7]{1,3}))/.exec(rest);
+    if (numeric === null) {
+      if (/^[uU]/.test(rest)) failEscape(at, `\\${rest}`, "4 (\\u) or 8 (\\U) hex digits");
+      value += SIMPLE_ESCAPES[rest.charAt(0)] ?? rest.charAt(0);
+      at += 2;
+      continue;
+    }
+    const [found, short, long, hex, octal] = numeric;
+    const point = Number.parseInt(
+      short ?? long ?? hex ?? octal ?? "",
+      octal === undefined ? 16 : 8,
+    );
+    const isByte = hex !== undefined || octal !== undefined;
+    if (point === 0) failEscape(at, `\\${found}`, "a character other than NUL");
+    if (isByte && point > 127) failEscape(at, `\\${found}`, "an ASCII byte, or \\u and 4 digits");
+    if (point > 0x10ffff) failEscape(at, `\\${found}`, "a Unicode character");
+    value += String.fromCodePoint(point);
+    at += 1 + found.length;
+  }
+  if (!value.isWellFormed()) failEscape(from, "a lone surrogate", "both halves of the pair");
+  return value;
+}
+
+function failEscape(position: number, found: string, expected: string): never {
+  throw new DatabaseError(
+    "INVALID_SQL",
+    `Cannot parse the text: the string holds ${found}, and should hold ${expected}`,
+    { position },
+  );
+}
+
+/** Exact decimal text of an integer token: no `_`, no radix prefix. */
+export function integerText(source: string): string {
+  const second = source.charCodeAt(1) | 32;
+  if (second === 120 || second === 111 || second === 98) {
+    return BigInt(source.replaceAll("_", "").toLowerCase()).toString();
+  }
+  return source.includes("_") ? source.replaceAll("_", "") : source;
+}
+
+/** Text of a numeric token without `_`. */
+export function numericText(source: string): string {
+  return source.includes("_") ? source.replaceAll("_", "") : source;
+}
+
+/** Hex digits of X'…' in lower case. @throws {DatabaseError} INVALID_SQL: not pairs of digits. */
+export function bytesHex(source: string, position: number): string {
+  const hex = source.slice(2, -1);
+  if (hex.length % 2 !== 0 || /[^0-9a-fA-F]/.test(hex)) {
+    throw new DatabaseError(
+      "INVALID_SQL",
+      "Cannot parse the text: X'…' holds something else, and should hold pairs of hex digits",
+      { position },
+    );
+  }
+  return hex.toLowerCase();
+}

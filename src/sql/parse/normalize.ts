@@ -1,0 +1,394 @@
+/**
+ * The key of the plan cache: a statement without those literals that do not shape its plan.
+ *
+ * One pass over the characters, no tokens. Literals are lifted only where an ever-new value is
+ * common and the plan is the same for all of them: in WHERE, ON, SET, VALUES, LIMIT, OFFSET. They
+ * stay in the select list (their type is the result's), in GROUP BY, HAVING and ORDER BY (where
+ * `f('day', x)` must equal `f('day', x)`), in FROM, in sizes of types and in typed literals. What
+ * is not sure stays: the key is longer then, and never wrong.
+ *
+ * In the key a lifted literal is one control character that no statement may hold outside of
+ * quotes: U+0001 INT, U+0002 BIGINT, U+0003 string, U+0004 and "p,s;" DECIMAL(p,s).
+ *
+ * The statement is parsed from its own text with the literals as slots (`parseNormalized`), so
+ * errors have true positions.
+ */
+import type { LiteralKind } from "./ast.ts";
+import { closingQuote, isUnicodeSpace } from "./lexer.ts";
+
+/** More literals than this are not lifted: each count of them would be another key. */
+export const LIFTED_LITERALS_MAX = 64;
+
+/** A literal that was lifted out. */
+export interface SlotLiteral {
+  readonly kind: LiteralKind;
+  /** Digits of a number, the value of a string. */
+  readonly text: string;
+  /** Offset in the text of the request. */
+  readonly start: number;
+  /** Of kind numeric: the type is DECIMAL(precision, scale). */
+  readonly precision?: number | undefined;
+  readonly scale?: number | undefined;
+}
+
+/** A statement with its literals apart. */
+export interface NormalizedStatement {
+  /** The text without the lifted literals, and with what of them shapes the plan. */
+  readonly key: string;
+  readonly literals: readonly SlotLiteral[];
+  /** The range of the statement in the text. */
+  readonly start: number;
+  readonly end: number;
+  /** Offset behind the `;` that ends the statement, or of the end of the text. */
+  readonly next: number;
+}
+
+const INTEGER_KEY = "\u0001";
+const BIGINT_KEY = "\u0002";
+const STRING_KEY = "\u0003";
+const NUMERIC_KEY = "\u0004";
+
+const INT_DIGITS_MAX = "2147483647";
+const BIGINT_DIGITS_MAX = "9223372036854775807";
+const DECIMAL_DIGITS_MAX = 38;
+
+/** What a word does to the literals behind it, at its depth of parentheses. */
+const Effect = {
+  none: 0,
+  /** Literals are lifted from here. */
+  lift: 1,
+  /** Literals stay from here. */
+  keep: 2,
+  /** An operator or separator in words: a string behind it is no typed literal. */
+  operator: 3,
+  /** Sizes in parentheses behind it stay. */
+  type: 4,
+  /** Begins a statement whose literals may be lifted. */
+  begin: 5,
+} as const;
+
+const EFFECTS = new Map<string, number>(
+  (
+    [
+      ["where set values limit offset on", Effect.lift],
+      [
+        "select from group order having window returning with over fetch as using distinct",
+        Effect.keep,
+      ],
+      ["and or not like ilike between in when then else case to is symmetric", Effect.operator],
+      ["any some all array", Effect.operator],
+      [
+        "varchar nvarchar char character varying nchar decimal numeric dec float timestamp time " +
+          "timestamptz interval embedding vector bit current_timestamp current_time localtime " +
+          "localtimestamp binary varbinary file extract",
+        Effect.type,
+      ],
+      ["insert update delete execute", Effect.begin],
+    ] as const
+  ).flatMap(([words, effect]) => words.split(" ").map((word) => [word, effect] as const)),
+);
+
+// What stood directly before.
+const Before = { nothing: 0, operator: 1, word: 2, typeWord: 3, value: 4 } as const;
+
+/**
+ * Reads one statement of `text` from an offset. Undefined when it is none that is worth a plan of
+ * its own (definitions and administration, an empty statement, too many literals) or when
+ * something in it needs the parser to be understood.
+ */
+export function normalizeStatement(text: string, from = 0): NormalizedStatement | undefined {
+  return new Normalizer(text, from).run();
+}
+
+class Normalizer {
+  private readonly text: string;
+  private position: number;
+  private readonly literals: SlotLiteral[] = [];
+  private key = "";
+  // Offset from which the text was not put into the key yet; -1 before the first token.
+  private copied = -1;
+  private start = 0;
+  private end = 0;
+  private before: number = Before.nothing;
+  private lifts = false;
+  private readonly outerLifts: boolean[] = [];
+  // The ON of DISTINCT ON begins no condition.
+  private isAfterDistinct = false;
+
+  constructor(text: string, from: number) {
+    this.text = text;
+    this.position = from;
+  }
+
+  run(): NormalizedStatement | undefined {
+    const { text } = this;
+    const limit = text.length;
+    while (this.position < limit) {
+      const at = this.position;
+      const code = text.charCodeAt(at);
+      if (code === 59) break;
+      if (code <= 32) {
+        if (code < 9) return undefined;
+        this.position += 1;
+        continue;
+      }
+      if (this.copied === -1) this.start = at;
+      if (!this.token(code)) return undefined;
+      if (this.position > limit) return undefined;
+    }
+    if (this.copied === -1) return undefined;
+    this.key += text.slice(this.copied, this.end);
+    return {
+      key: this.key,
+      literals: this.literals,
+      start: this.start,
+      end: this.end,
+      next: Math.min(this.position + 1, limit),
+    };
+  }
+
+  // Takes one token; false when only the parser can tell.
+  private token(code: number): boolean {
+    let isFine: boolean;
+    if (isWordStart(code)) isFine = this.word();
+    else if (isDigit(code)) isFine = this.number();
+    else if (code === 39) isFine = this.string();
+    else if (code === 34) isFine = this.quotedName();
+    else if (code === 36) isFine = this.parameter();
+    else if (code === 47 || code === 45) isFine = this.dashOrSlash(code);
+    else isFine = this.symbol(code);
+    return isFine;
+  }
+
+  private take(end: number, before: number): true {
+    if (this.copied === -1) this.copied = this.start;
+    this.position = end;
+    this.end = end;
+    this.before = before;
+    return true;
+  }
+
+  private word(): boolean {
+    const { text, position } = this;
+    let end = position + 1;
+    while (isWordPart(text.charCodeAt(end))) end += 1;
+    // E'…', X'…', B'…' stay as they are.
+    if (text.charCodeAt(end) === 39 && end - position === 1) return this.prefixedString(end);
+    const word = text.slice(position, end).toLowerCase();
+    const effect = EFFECTS.get(word) ?? Effect.none;
+    if (this.copied === -1) {
+      const begins = effect === Effect.begin || word === "select" || word === "with";
+      if (!begins && word !== "values") return false;
+    }
+    const wasAfterDistinct = this.isAfterDistinct;
+    this.isAfterDistinct = word === "distinct";
+    switch (effect) {
+      case Effect.lift:
+        this.lifts = !wasAfterDistinct;
+        return this.take(end, Before.operator);
+      case Effect.keep:
+        this.lifts = false;
+        return this.take(end, Before.operator);
+      case Effect.operator:
+        return this.take(end, Before.operator);
+      case Effect.type:
+        return this.take(end, Before.typeWord);
+      default:
+        return this.take(end, Before.word);
+    }
+  }
+
+  private prefixedString(quote: number): boolean {
+    const prefix = this.text.charCodeAt(this.position) | 32;
+    if (prefix !== 101 && prefix !== 120) return false;
+    const end = closingQuote(this.text, quote + 1, prefix === 101);
+    return end !== -1 && this.take(end + 1, Before.value);
+  }
+
+  private lift(end: number, key: string, literal: SlotLiteral): boolean {
+    if (this.literals.length === LIFTED_LITERALS_MAX) return false;
+    this.key += this.text.slice(this.copied, this.position) + key;
+    this.literals.push(literal);
+    this.copied = end;
+    this.position = end;
+    this.end = end;
+    this.before = Before.value;
+    return true;
+  }
+
+  private number(): boolean {
+    const { text, position: start } = this;
+    let end = start + 1;
+    while (isDigit(text.charCodeAt(end))) end += 1;
+    let point = -1;
+    if (text.charCodeAt(end) === 46) {
+      point = end;
+      end += 1;
+      while (isDigit(text.charCodeAt(end))) end += 1;
+    }
+    // 1e3, 0xff, 1_000: rare enough to stay.
+    if (isWordPart(text.charCodeAt(end))) {
+      while (isWordPart(text.charCodeAt(end)) || isExponentSign(text, end)) end += 1;
+      return this.take(end, Before.value);
+    }
+    if (!this.lifts) return this.take(end, Before.value);
+    const digits = text.slice(start, end);
+    if (point === -1) return this.integer(end, digits);
+    const scale = end - point - 1;
+    const precision = decimalPrecision(digits, scale);
+    if (precision > DECIMAL_DIGITS_MAX) return this.take(end, Before.value);
+    return this.lift(end, `${NUMERIC_KEY}${precision},${scale};`, {
+      kind: "numeric",
+      text: digits,
+      start,
+      precision,
+      scale,
+    });
+  }
+
+  private integer(end: number, digits: string): boolean {
+    const kind = integerKind(digits);
+    if (kind === undefined) return this.take(end, Before.value);
+    const start = this.position;
+    const key = kind === "integer" ? INTEGER_KEY : BIGINT_KEY;
+    return this.lift(end, key, {
+      kind,
+      text: digits,
+      start,
+      precision: undefined,
+      scale: undefined,
+    });
+  }
+
+  private string(): boolean {
+    const { text, position: start } = this;
+    let end = text.indexOf("'", start + 1);
+    let isEscaped = false;
+    while (end !== -1 && text.charCodeAt(end + 1) === 39) {
+      isEscaped = true;
+      end = text.indexOf("'", end + 2);
+    }
+    if (end === -1) return false;
+    // Behind a name it is a typed literal; behind a string its continuation.
+    if (!this.lifts || this.before !== Before.operator) {
+      return this.before !== Before.value && this.take(end + 1, Before.value);
+    }
+    if (continuesBehind(text, end + 1)) return false;
+    const body = text.slice(start + 1, end);
+    return this.lift(end + 1, STRING_KEY, {
+      kind: "string",
+      text: isEscaped ? body.replaceAll("''", "'") : body,
+      start,
+      precision: undefined,
+      scale: undefined,
+    });
+  }
+
+  private quotedName(): boolean {
+    let end = this.text.indexOf('"', this.position + 1);
+    while (end !== -1 && this.text.charCodeAt(end + 1) === 34) {
+      end = this.text.indexOf('"', end + 2);
+    }
+    return end !== -1 && this.take(end + 1, Before.word);
+  }
+
+  // $1; dollar-quoted strings are left to the parser.
+  private parameter(): boolean {
+    let end = this.position + 1;
+    while (isDigit(this.text.charCodeAt(end))) end += 1;
+    return end > this.position + 1 && this.take(end, Before.value);
+  }
+
+  // A comment is white space, but stays in the key.
+  private dashOrSlash(code: number): boolean {
+    const next = this.text.charCodeAt(this.position + 1);
+    if (code === 47 && next === 42) return false;
+    if (code === 45 && next === 45) return false;
+    return this.take(this.position + 1, Before.operator);
+  }
+
+  private symbol(code: number): boolean {
+    const end = this.position + 1;
+    switch (code) {
+      case 40: {
+        const isSize = this.before === Before.typeWord;
+        this.outerLifts.push(this.lifts);
+        if (isSize) this.lifts = false;
+        return this.take(end, Before.operator);
+      }
+      case 41: {
+        const outer = this.outerLifts.pop();
+        if (outer === undefined) return false;
+        this.lifts = outer;
+        return this.take(end, Before.value);
+      }
+      case 46:
+        // .5 stays in the key.
+        if (!isDigit(this.text.charCodeAt(end))) return this.take(end, Before.operator);
+        return this.take(skipDigits(this.text, end), Before.value);
+      case 93:
+        return this.take(end, Before.value);
+      default:
+        if (code < 33 || code === 127) return false;
+        if (code < 128) return this.take(end, Before.operator);
+        if (!isUnicodeSpace(code)) return false;
+        this.position = end;
+        return true;
+    }
+  }
+}
+
+function isDigit(code: number): boolean {
+  return code >= 48 && code <= 57;
+}
+
+function isWordStart(code: number): boolean {
+  return (code >= 97 && code <= 122) || (code >= 65 && code <= 90) || code === 95;
+}
+
+function isWordPart(code: number): boolean {
+  return isWordStart(code) || isDigit(code) || code === 36;
+}
+
+function isExponentSign(text: string, at: number): boolean {
+  const code = text.charCodeAt(at);
+  return (code === 43 || code === 45) && (text.charCodeAt(at - 1) | 32) === 101;
+}
+
+function skipDigits(text: string, from: number): number {
+  let at = from;
+  while (isWordPart(text.charCodeAt(at)) || isExponentSign(text, at)) at += 1;
+  return at;
+}
+
+// The type of an integer literal. 2147483648 is BIGINT, but -2147483648 is INT, so it stays; the
+// same holds for 9223372036854775808, and more digits are DECIMAL.
+function integerKind(digits: string): "integer" | "bigint" | undefined {
+  const leading = digits.startsWith("0") ? (/^0*/.exec(digits)?.[0].length ?? 0) : 0;
+  const length = digits.length - leading;
+  if (length < INT_DIGITS_MAX.length) return "integer";
+  const significant = digits.slice(leading);
+  if (length === INT_DIGITS_MAX.length) {
+    if (significant <= INT_DIGITS_MAX) return "integer";
+    return significant === "2147483648" ? undefined : "bigint";
+  }
+  if (length < BIGINT_DIGITS_MAX.length) return "bigint";
+  return length === BIGINT_DIGITS_MAX.length && significant <= BIGINT_DIGITS_MAX
+    ? "bigint"
+    : undefined;
+}
+
+/** Precision of the DECIMAL that a literal with a point is; the scale is the digits behind it. */
+export function decimalPrecision(digits: string, scale: number): number {
+  const whole = digits.slice(0, digits.indexOf(".")).replace(/^0+/, "");
+  return Math.max(whole.length + scale, 1);
+}
+
+// Whether a string goes on behind white space, or a comment might hide that it does.
+function continuesBehind(text: string, from: number): boolean {
+  for (let at = from; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code > 32) return code === 39;
+  }
+  return false;
+}

@@ -1,0 +1,181 @@
+/**
+ * The door of the parser: from the text of a request to statements.
+ *
+ * A text that does not parse is read a second time, only to say what was expected where: so the
+ * first reading keeps no notes.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import { NESTING_MAX } from "../../base/limits.ts";
+import type { Expr, LiteralValuesStatement, Statement, ValuesStatement } from "./ast.ts";
+import { LiteralCell } from "./ast.ts";
+import { Cursor, type Grammar, type ParseLimits } from "./cursor.ts";
+import { parseDataType } from "./data_types.ts";
+import { Expectations } from "./errors.ts";
+import { parseExpression as parseAnyExpression, parseOperand } from "./expressions.ts";
+import { Token, type Tokens, tokenize } from "./lexer.ts";
+import type { NormalizedStatement, SlotLiteral } from "./normalize.ts";
+import { parseQuery, parseQueryRest } from "./select.ts";
+import { parseStatement } from "./statements.ts";
+
+export type { ParseLimits } from "./cursor.ts";
+
+/** The defaults of `limits.*`. */
+export const PARSE_LIMITS: ParseLimits = {
+  sqlBytesMax: 1024 * 1024,
+  parametersMax: 32_767,
+  nestingMax: NESTING_MAX,
+};
+
+/** What a text holds. */
+export interface ParsedRequest {
+  readonly statements: readonly Statement[];
+  /** The highest `$n`. */
+  readonly parameterCount: number;
+}
+
+const GRAMMAR: Grammar = {
+  expression: parseAnyExpression,
+  operand: parseOperand,
+  query: parseQuery,
+  queryRest: parseQueryRest,
+  dataType: parseDataType,
+  statement: parseStatement,
+};
+
+/**
+ * The statements of a text.
+ * @throws {DatabaseError} EMPTY_SQL, INVALID_SQL, BATCH_PARSE_ERROR, UNSUPPORTED_FEATURE,
+ * INVALID_INPUT, INVALID_PARAMETER.
+ */
+export function parseStatements(text: string, limits: ParseLimits = PARSE_LIMITS): Statement[] {
+  return [...parseRequest(text, limits).statements];
+}
+
+/** As {@linkcode parseStatements}, with the number of parameters. */
+export function parseRequest(text: string, limits: ParseLimits = PARSE_LIMITS): ParsedRequest {
+  checkSize(text, limits);
+  const tokens = tokenize(text);
+  return explained((expectations) => {
+    const cursor = newCursor(tokens, limits, undefined, expectations);
+    const statements = parseAll(cursor);
+    if (statements.length === 0) {
+      throw new DatabaseError("EMPTY_SQL", "Cannot run the text: it holds no statement", {
+        position: 0,
+      });
+    }
+    return { statements, parameterCount: cursor.parameterCount };
+  });
+}
+
+/**
+ * The one statement that `normalizeStatement` found, with its literals as slots. Undefined when a
+ * literal was lifted that the grammar needs itself: such a statement has no plan to keep.
+ */
+export function parseNormalized(
+  text: string,
+  normalized: NormalizedStatement,
+  limits: ParseLimits = PARSE_LIMITS,
+): { readonly statement: Statement; readonly parameterCount: number } | undefined {
+  checkSize(text, limits);
+  const tokens = tokenize(text, normalized.start, normalized.end);
+  return explained((expectations) => {
+    const cursor = newCursor(tokens, limits, normalized.literals, expectations);
+    const statement = parseStatement(cursor);
+    if (cursor.kind !== Token.end) cursor.unexpected("the end of the statement");
+    if (cursor.slotCount !== normalized.literals.length) return undefined;
+    return { statement, parameterCount: cursor.parameterCount };
+  });
+}
+
+/** A stored expression: a default, a check. Positions are in its own text. */
+export function parseExpression(text: string, limits: ParseLimits = PARSE_LIMITS): Expr {
+  checkSize(text, limits);
+  const tokens = tokenize(text);
+  return explained((expectations) => {
+    const cursor = newCursor(tokens, limits, undefined, expectations);
+    const expression = parseAnyExpression(cursor);
+    if (cursor.kind !== Token.end) cursor.unexpected("the end of the expression");
+    return expression;
+  });
+}
+
+/** The compact VALUES list of an INSERT as ordinary rows. */
+export function literalValuesToRows(node: LiteralValuesStatement): ValuesStatement {
+  const values: Expr[][] = [];
+  for (let row = 0; row < node.rowCount; row++) {
+    const cells: Expr[] = [];
+    for (let column = 0; column < node.columnCount; column++) {
+      cells.push(cellExpression(node, row * node.columnCount + column));
+    }
+    values.push(cells);
+  }
+  return { type: "values", values, _location: node._location };
+}
+
+function cellExpression(node: LiteralValuesStatement, cell: number): Expr {
+  const text = node.texts[cell] ?? "";
+  const start = node.starts[cell] ?? 0;
+  const _location = { start, end: start };
+  switch (node.kinds[cell]) {
+    case LiteralCell.default:
+      return { type: "default", _location };
+    case LiteralCell.false:
+      return { type: "boolean", value: false, _location };
+    case LiteralCell.true:
+      return { type: "boolean", value: true, _location };
+    case LiteralCell.integer:
+      return { type: "integer", value: Number(text), text, _location };
+    case LiteralCell.numeric:
+      return { type: "numeric", value: Number(text), text, _location };
+    case LiteralCell.string:
+      return { type: "string", value: text, _location };
+    default:
+      return { type: "null", _location };
+  }
+}
+
+function checkSize(text: string, limits: ParseLimits): void {
+  // No character of UTF-16 takes more than three bytes of UTF-8.
+  if (text.length * 3 <= limits.sqlBytesMax) return;
+  const bytes = Buffer.byteLength(text);
+  if (bytes <= limits.sqlBytesMax) return;
+  throw new DatabaseError(
+    "INVALID_SQL",
+    `Cannot parse the text: it has ${bytes} bytes, and should have at most ${limits.sqlBytesMax}`,
+    { position: 0 },
+  );
+}
+
+function newCursor(
+  tokens: Tokens,
+  limits: ParseLimits,
+  slots: readonly SlotLiteral[] | undefined,
+  expectations: Expectations | undefined,
+): Cursor {
+  return new Cursor({ tokens, grammar: GRAMMAR, limits, slots, expectations });
+}
+
+// Runs a parse, and a second time with notes when it failed.
+function explained<T>(parse: (expectations: Expectations | undefined) => T): T {
+  try {
+    return parse(undefined);
+  } catch (error) {
+    if (error instanceof DatabaseError && error.condition === "INVALID_SQL") {
+      return parse(new Expectations());
+    }
+    throw error;
+  }
+}
+
+function parseAll(cursor: Cursor): Statement[] {
+  const statements: Statement[] = [];
+  for (;;) {
+    while (cursor.isAhead(0, ";")) cursor.token += 1;
+    if (cursor.kind === Token.end) return statements;
+    cursor.statementIndex = statements.length;
+    statements.push(parseStatement(cursor));
+    if (cursor.kind !== Token.end && !cursor.is(";")) {
+      cursor.unexpected("the end of the statement");
+    }
+  }
+}

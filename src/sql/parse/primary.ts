@@ -1,0 +1,367 @@
+/**
+ * The operands of expressions: literals, names, parentheses, and the forms that begin with a word
+ * of their own; with `::` and `[ ]` behind them. Calls are in `calls.ts`.
+ */
+import type { Expr, ExprCase, ExprRef, ExprWhen, QName, SelectStatement } from "./ast.ts";
+import { parseCall, parseKeywordForm } from "./calls.ts";
+import type { Cursor } from "./cursor.ts";
+import { isTypedLiteral, parseBasicType } from "./data_types.ts";
+import { Token } from "./lexer.ts";
+import { bytesHex, integerText, numericText } from "./literals.ts";
+
+/** An operand with its casts and subscripts. */
+export function parsePrimary(cursor: Cursor): Expr {
+  const start = cursor.token;
+  const operand = parseBare(cursor);
+  const { word } = cursor;
+  return word === "::" || word === "[" ? parsePostfix(cursor, start, operand) : operand;
+}
+
+function parsePostfix(cursor: Cursor, start: number, first: Expr): Expr {
+  let operand = first;
+  for (;;) {
+    const depth = cursor.depth;
+    if (cursor.accept("::")) {
+      const to = cursor.grammar.dataType(cursor);
+      cursor.setDepth(depth + 1);
+      operand = { type: "cast", operand, to, _location: cursor.since(start) };
+    } else if (cursor.is("[")) {
+      operand = parseSubscript(cursor, start, operand);
+      cursor.setDepth(Math.max(depth, cursor.depth) + 1);
+    } else {
+      return operand;
+    }
+  }
+}
+
+function parseSubscript(cursor: Cursor, start: number, array: Expr): Expr {
+  const outer = cursor.enter();
+  cursor.expect("[");
+  const from = cursor.is(":") ? undefined : cursor.grammar.expression(cursor);
+  const isSlice = cursor.accept(":");
+  const to = isSlice && !cursor.is("]") ? cursor.grammar.expression(cursor) : undefined;
+  cursor.expect("]");
+  cursor.leave(outer);
+  const _location = cursor.since(start);
+  return isSlice || from === undefined
+    ? { type: "arraySlice", array, from, to, _location }
+    : { type: "arrayIndex", array, index: from, _location };
+}
+
+function parseBare(cursor: Cursor): Expr {
+  switch (cursor.kind) {
+    case Token.word:
+      return parseWord(cursor);
+    case Token.quoted:
+      return parseNameOrCall(cursor);
+    case Token.symbol:
+      if (cursor.is("(")) return parseParentheses(cursor);
+      return cursor.unexpected("an expression");
+    case Token.end:
+      return cursor.unexpected("an expression");
+    default:
+      cursor.setDepth(1);
+      return parseLiteral(cursor);
+  }
+}
+
+/** A number, string, byte string or parameter. */
+function parseLiteral(cursor: Cursor): Expr {
+  const slot = cursor.slotHere();
+  const { kind, start, token } = cursor;
+  if (slot !== undefined) {
+    cursor.token += 1;
+    const { kind: slotKind, precision, scale } = slot.literal;
+    return {
+      type: "literal slot",
+      index: slot.index,
+      kind: slotKind,
+      precision,
+      scale,
+      _location: cursor.since(token),
+    };
+  }
+  if (kind === Token.string || kind === Token.encodedString) {
+    const value = cursor.takeString();
+    return { type: "string", value, _location: cursor.since(token) };
+  }
+  const source = cursor.text.slice(start, cursor.tokens.ends[token]);
+  cursor.token += 1;
+  const _location = cursor.since(token);
+  switch (kind) {
+    case Token.integer: {
+      const text = integerText(source);
+      return { type: "integer", value: Number(text), text, _location };
+    }
+    case Token.numeric: {
+      const text = numericText(source);
+      return { type: "numeric", value: Number(text), text, _location };
+    }
+    case Token.bytes:
+      return { type: "bytes", hex: bytesHex(source, start), _location };
+    default: {
+      const index = parameterIndex(cursor, start, source);
+      return { type: "parameter", name: source, index, _location };
+    }
+  }
+}
+
+function parameterIndex(cursor: Cursor, start: number, source: string): number {
+  const index = Number(source.slice(1));
+  if (index < 1 || index > cursor.limits.parametersMax) cursor.badParameter(start, source);
+  cursor.parameterCount = Math.max(cursor.parameterCount, index);
+  return index;
+}
+
+// A word: a value, a form of its own, a typed literal, a name, or a call.
+function parseWord(cursor: Cursor): Expr {
+  if (cursor.word !== "") {
+    const value = parseValueWord(cursor) ?? parseForm(cursor) ?? parseKeywordForm(cursor);
+    if (value !== undefined) return value;
+  }
+  if (cursor.isFunctionName() && isTypedLiteral(cursor)) return parseTypedLiteral(cursor);
+  return parseNameOrCall(cursor);
+}
+
+function parseValueWord(cursor: Cursor): Expr | undefined {
+  const start = cursor.token;
+  const { word } = cursor;
+  switch (word) {
+    case "null":
+    case "default":
+      // DEFAULT before a dot is the namespace.
+      if (word === "default" && cursor.isAhead(1, ".")) return undefined;
+      cursor.token += 1;
+      cursor.setDepth(1);
+      return { type: word, _location: cursor.since(start) };
+    case "true":
+    case "false":
+      cursor.token += 1;
+      cursor.setDepth(1);
+      return { type: "boolean", value: word === "true", _location: cursor.since(start) };
+    default:
+      return undefined;
+  }
+}
+
+function parseForm(cursor: Cursor): Expr | undefined {
+  switch (cursor.word) {
+    case "case":
+      return parseCase(cursor);
+    case "cast":
+      return parseCast(cursor);
+    case "array":
+      return parseArray(cursor);
+    case "row":
+      return cursor.isAhead(1, "(") ? parseRow(cursor) : undefined;
+    case "exists":
+      return cursor.isAhead(1, "(") ? parseExists(cursor) : undefined;
+    case "any":
+    case "some":
+    case "all":
+      if (!cursor.isAhead(1, "(")) return undefined;
+      return cursor.refuse(
+        `${cursor.word.toUpperCase()} behind anything but a comparison`,
+        "write it to the right of = != < <= > or >=",
+      );
+    default:
+      return undefined;
+  }
+}
+
+function parseNameOrCall(cursor: Cursor): Expr {
+  const start = cursor.token;
+  if (cursor.isAhead(1, "(") && cursor.isFunctionName()) {
+    return parseCall(cursor, start, cursor.takeName());
+  }
+  const isDefault = cursor.word === "default" && cursor.isAhead(1, ".");
+  if (!isDefault && !cursor.isName()) cursor.unexpected("an expression");
+  const first = cursor.takeName();
+  cursor.setDepth(1);
+  if (!cursor.accept(".")) return { type: "ref", name: first.name, _location: first._location };
+  if (cursor.is("*")) return parseStar(cursor, start, first);
+  const second = cursor.label("a name");
+  if (cursor.is("(")) {
+    const name: QName = { name: second.name, schema: first.name, _location: cursor.since(start) };
+    return parseCall(cursor, start, name);
+  }
+  if (!cursor.accept(".")) {
+    return { type: "ref", table: first, name: second.name, _location: cursor.since(start) };
+  }
+  const table: QName = {
+    name: second.name,
+    schema: first.name,
+    _location: { start: first._location.start, end: second._location.end },
+  };
+  if (cursor.is("*")) return parseStar(cursor, start, table);
+  const third = cursor.label("a name");
+  return { type: "ref", table, name: third.name, _location: cursor.since(start) };
+}
+
+function parseStar(cursor: Cursor, start: number, table: QName): ExprRef {
+  cursor.expect("*");
+  return { type: "ref", table, name: "*", star: true, _location: cursor.since(start) };
+}
+
+function parseTypedLiteral(cursor: Cursor): Expr {
+  const start = cursor.token;
+  const isInterval = cursor.word === "interval";
+  const type = parseBasicType(cursor);
+  const token = cursor.token;
+  const value = cursor.takeString();
+  const operand: Expr = { type: "string", value, _location: cursor.since(token) };
+  const intervalFields = isInterval ? parseIntervalFields(cursor) : undefined;
+  const to = intervalFields === undefined ? type : { ...type, intervalFields };
+  cursor.setDepth(2);
+  return { type: "cast", to, operand, _location: cursor.since(start) };
+}
+
+const INTERVAL_FIELDS = ["year", "month", "day", "hour", "minute", "second"] as const;
+
+function parseIntervalFields(cursor: Cursor): readonly string[] | undefined {
+  const first = cursor.acceptOneOf(...INTERVAL_FIELDS);
+  if (first === undefined) return undefined;
+  return cursor.accept("to") ? [first, cursor.expectOneOf(...INTERVAL_FIELDS)] : [first];
+}
+
+/** What stands in parentheses: expressions, or one query. */
+export interface Parenthesised {
+  readonly expressions: readonly Expr[];
+  /** There is one expression, and it is a query. */
+  readonly isQuery: boolean;
+}
+
+/** `( query )` or `( expr, … )`. */
+export function parseParenthesised(cursor: Cursor): Parenthesised {
+  const outer = cursor.enter();
+  cursor.expect("(");
+  const start = cursor.token;
+  let first = startsQuery(cursor)
+    ? cursor.grammar.query(cursor)
+    : cursor.grammar.expression(cursor);
+  // `((SELECT …) UNION SELECT …)`: the first operand looked like an expression.
+  if (isQueryNode(first) && !cursor.is(")") && !cursor.is(",")) {
+    first = cursor.grammar.queryRest(cursor, first, start);
+  }
+  const expressions = [first];
+  while (cursor.accept(",")) expressions.push(cursor.grammar.expression(cursor));
+  cursor.expect(")");
+  cursor.leave(outer);
+  return { expressions, isQuery: expressions.length === 1 && isQueryNode(first) };
+}
+
+/** Whether a query without parentheses begins here. */
+export function startsQuery(cursor: Cursor): boolean {
+  switch (cursor.word) {
+    case "select":
+    case "with":
+    case "table":
+      return true;
+    case "values":
+      return cursor.isAhead(1, "(");
+    default:
+      return false;
+  }
+}
+
+/** Whether an expression is a query. */
+export function isQueryNode(node: Expr): node is SelectStatement {
+  switch (node.type) {
+    case "select":
+    case "values":
+    case "with":
+    case "with recursive":
+    case "union":
+    case "union all":
+    case "intersect":
+    case "intersect all":
+    case "except":
+    case "except all":
+      return true;
+    default:
+      return false;
+  }
+}
+
+function parseParentheses(cursor: Cursor): Expr {
+  const start = cursor.token;
+  const { expressions } = parseParenthesised(cursor);
+  const [first] = expressions;
+  return expressions.length === 1 && first !== undefined
+    ? first
+    : { type: "list", expressions, _location: cursor.since(start) };
+}
+
+function parseRow(cursor: Cursor): Expr {
+  const start = cursor.token;
+  cursor.expect("row");
+  if (cursor.acceptAll("(", ")")) {
+    return { type: "list", expressions: [], _location: cursor.since(start) };
+  }
+  const { expressions } = parseParenthesised(cursor);
+  return { type: "list", expressions, _location: cursor.since(start) };
+}
+
+function parseExists(cursor: Cursor): Expr {
+  const start = cursor.token;
+  const outer = cursor.enter();
+  const name = cursor.takeName();
+  cursor.expect("(");
+  const query = cursor.grammar.query(cursor);
+  cursor.expect(")");
+  cursor.leave(outer);
+  return { type: "call", function: name, args: [query], _location: cursor.since(start) };
+}
+
+function parseArray(cursor: Cursor): Expr {
+  const start = cursor.token;
+  const outer = cursor.enter();
+  cursor.expect("array");
+  if (cursor.accept("(")) {
+    const select = cursor.grammar.query(cursor);
+    cursor.expect(")");
+    cursor.leave(outer);
+    return { type: "array select", select, _location: cursor.since(start) };
+  }
+  const expressions: Expr[] = [];
+  cursor.expect("[");
+  if (!cursor.is("]")) {
+    do expressions.push(cursor.grammar.expression(cursor));
+    while (cursor.accept(","));
+  }
+  cursor.expect("]");
+  cursor.leave(outer);
+  return { type: "array", expressions, _location: cursor.since(start) };
+}
+
+function parseCase(cursor: Cursor): ExprCase {
+  const start = cursor.token;
+  const outer = cursor.enter();
+  cursor.expect("case");
+  const value = cursor.is("when") ? undefined : cursor.grammar.expression(cursor);
+  const whens: ExprWhen[] = [];
+  do {
+    const token = cursor.token;
+    cursor.expect("when");
+    const when = cursor.grammar.expression(cursor);
+    cursor.expect("then");
+    const result = cursor.grammar.expression(cursor);
+    whens.push({ when, value: result, _location: cursor.since(token) });
+  } while (cursor.is("when"));
+  const otherwise = cursor.accept("else") ? cursor.grammar.expression(cursor) : undefined;
+  cursor.expect("end");
+  cursor.leave(outer);
+  return { type: "case", value, whens, else: otherwise, _location: cursor.since(start) };
+}
+
+function parseCast(cursor: Cursor): Expr {
+  const start = cursor.token;
+  const outer = cursor.enter();
+  cursor.expectAll("cast", "(");
+  const operand = cursor.grammar.expression(cursor);
+  cursor.expect("as");
+  const to = cursor.grammar.dataType(cursor);
+  cursor.expect(")");
+  cursor.leave(outer);
+  return { type: "cast", operand, to, _location: cursor.since(start) };
+}

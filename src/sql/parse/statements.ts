@@ -1,0 +1,204 @@
+/**
+ * Which statement begins here.
+ */
+
+import { parseAlterTable } from "./alter.ts";
+import type { Statement, TableKind } from "./ast.ts";
+import type { Cursor } from "./cursor.ts";
+import {
+  parseAlterNamespace,
+  parseCreateNamespace,
+  parseCreateTable,
+  parseCreateView,
+  parseDropNamespace,
+  parseDropTable,
+  parseDropView,
+} from "./ddl.ts";
+import {
+  parseAlterStorage,
+  parseAlterUser,
+  parseCreateStorage,
+  parseCreateUser,
+  parseDescribe,
+  parseDropStorage,
+  parseDropUser,
+  parseExecuteAs,
+  parseExplain,
+  parseKill,
+  parseSet,
+  parseShow,
+  parseStorage,
+  parseSubscribe,
+  parseTransaction,
+  parseUse,
+} from "./dialect.ts";
+import { parseDelete, parseInsert, parseUpdate } from "./dml.ts";
+import { refuseObject, refuseStatement } from "./refused.ts";
+import { parseQuery, parseUnprefixedQuery, parseWith } from "./select.ts";
+import {
+  parseAck,
+  parseAlterPolicy,
+  parseAlterTopic,
+  parseBackup,
+  parseConsume,
+  parseCopy,
+  parseCreatePolicy,
+  parseCreateTopic,
+  parseDropPolicy,
+  parseDropTopic,
+  parseRestore,
+} from "./topics.ts";
+
+type Parse = (cursor: Cursor, start: number) => Statement;
+
+const STATEMENTS = new Map<string, Parse>([
+  ["select", parseQuery],
+  ["values", parseQuery],
+  ["table", parseQuery],
+  ["(", parseQuery],
+  ["with", parseWithStatement],
+  ["insert", parseInsert],
+  ["update", parseUpdate],
+  ["delete", parseDelete],
+  ["create", parseCreate],
+  ["alter", parseAlter],
+  ["drop", parseDrop],
+  ["begin", parseTransaction],
+  ["start", parseTransaction],
+  ["commit", parseTransaction],
+  ["end", parseTransaction],
+  ["rollback", parseTransaction],
+  ["abort", parseTransaction],
+  ["explain", parseExplain],
+  ["use", parseUse],
+  ["set", parseSet],
+  ["show", parseShow],
+  ["describe", parseDescribe],
+  ["desc", parseDescribe],
+  ["storage", parseStorage],
+  ["kill", parseKill],
+  ["subscribe", parseSubscribe],
+  ["clear", parseClear],
+  ["consume", parseConsume],
+  ["ack", parseAck],
+  ["copy", parseCopy],
+  ["backup", parseBackup],
+  ["restore", parseRestore],
+  ["export", parseExport],
+]);
+
+/** Any statement, up to what ends it. */
+export function parseStatement(cursor: Cursor): Statement {
+  const start = cursor.token;
+  if (cursor.isAhead(0, "execute") && cursor.isAhead(1, "as")) return parseExecuteAs(cursor, start);
+  const parse = STATEMENTS.get(cursor.word);
+  if (parse !== undefined) return parse(cursor, start);
+  refuseStatement(cursor);
+  if (cursor.isExplaining) {
+    cursor.couldBe("select", "insert", "update", "delete", "create", "alter", "drop", "with");
+    cursor.couldBe("values", "begin", "commit", "rollback", "explain", "show", "describe", "set");
+    cursor.couldBe("use", "storage", "kill", "subscribe", "start", "backup", "restore");
+    cursor.couldBe("copy", "export", "grant", "consume", "truncate");
+  }
+  return cursor.unexpected("a statement");
+}
+
+function parseWithStatement(cursor: Cursor, start: number): Statement {
+  const { type, bind } = parseWith(cursor);
+  const { word } = cursor;
+  const inner =
+    word === "insert"
+      ? parseInsert(cursor)
+      : word === "update"
+        ? parseUpdate(cursor)
+        : word === "delete"
+          ? parseDelete(cursor)
+          : parseUnprefixedQuery(cursor);
+  return { type, bind, in: inner, _location: cursor.since(start) };
+}
+
+// USER, SHARED or STREAM before TABLE.
+function acceptKind(cursor: Cursor): TableKind | undefined {
+  return cursor.isAhead(1, "table") ? cursor.acceptOneOf("user", "shared", "stream") : undefined;
+}
+
+function parseCreate(cursor: Cursor, start: number): Statement {
+  cursor.expect("create");
+  if (cursor.acceptAll("or", "replace")) {
+    if (cursor.accept("view")) return parseCreateView(cursor, start, true);
+    refuseObject(cursor, "CREATE");
+    return cursor.unexpected("VIEW");
+  }
+  const kind = acceptKind(cursor);
+  if (cursor.accept("table")) return parseCreateTable(cursor, start, kind);
+  refuseObject(cursor, "CREATE");
+  switch (cursor.expectOneOf("namespace", "schema", "view", "user", "storage", "topic", "policy")) {
+    case "namespace":
+    case "schema":
+      return parseCreateNamespace(cursor, start);
+    case "view":
+      return parseCreateView(cursor, start, undefined);
+    case "user":
+      return parseCreateUser(cursor, start);
+    case "storage":
+      return parseCreateStorage(cursor, start);
+    case "topic":
+      return parseCreateTopic(cursor, start);
+    case "policy":
+      return parseCreatePolicy(cursor, start);
+  }
+}
+
+function parseAlter(cursor: Cursor, start: number): Statement {
+  cursor.expect("alter");
+  const kind = acceptKind(cursor);
+  if (cursor.accept("table")) return parseAlterTable(cursor, start, kind);
+  refuseObject(cursor, "ALTER");
+  if (cursor.is("view")) cursor.refuse("ALTER VIEW", "CREATE OR REPLACE VIEW");
+  switch (cursor.expectOneOf("namespace", "schema", "user", "storage", "topic", "policy")) {
+    case "namespace":
+    case "schema":
+      return parseAlterNamespace(cursor, start);
+    case "user":
+      return parseAlterUser(cursor, start);
+    case "storage":
+      return parseAlterStorage(cursor, start);
+    case "topic":
+      return parseAlterTopic(cursor, start);
+    case "policy":
+      return parseAlterPolicy(cursor, start);
+  }
+}
+
+function parseDrop(cursor: Cursor, start: number): Statement {
+  cursor.expect("drop");
+  const kind = acceptKind(cursor);
+  if (cursor.accept("table")) return parseDropTable(cursor, start, kind);
+  refuseObject(cursor, "DROP");
+  switch (cursor.expectOneOf("namespace", "schema", "view", "user", "storage", "topic", "policy")) {
+    case "namespace":
+    case "schema":
+      return parseDropNamespace(cursor, start);
+    case "view":
+      return parseDropView(cursor, start);
+    case "user":
+      return parseDropUser(cursor, start);
+    case "storage":
+      return parseDropStorage(cursor, start);
+    case "topic":
+      return parseDropTopic(cursor, start);
+    case "policy":
+      return parseDropPolicy(cursor, start);
+  }
+}
+
+function parseClear(cursor: Cursor, start: number): Statement {
+  cursor.expectAll("clear", "topic");
+  const name = cursor.qname("a topic");
+  return { type: "clear topic", name, _location: cursor.since(start) };
+}
+
+function parseExport(cursor: Cursor, start: number): Statement {
+  cursor.expectAll("export", "user", "data");
+  return { type: "export user data", _location: cursor.since(start) };
+}
