@@ -1,0 +1,98 @@
+/**
+ * An Auth over a real catalog and a clock that tests move.
+ */
+import { Auth, AuthError, type AuthSettings, type Caller } from "../../src/auth/mod.ts";
+import type { DatabaseError } from "../../src/base/errors.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { systemRandom } from "../../src/base/random.ts";
+import type { CatalogDatabase, Role } from "../../src/catalog/mod.ts";
+import { freshPath, openCatalog } from "../catalog/catalog_fixture.ts";
+import { ManualClock } from "../support/manual_clock.ts";
+
+export const SECRET: Uint8Array = new TextEncoder().encode("k7Qm2vX9pL4sW8zR1tY6uB3nC5dF0gHj");
+export const LOCAL: Caller = { address: "127.0.0.1", isLocal: true };
+export const REMOTE: Caller = { address: "203.0.113.7", isLocal: false };
+export const PASSWORD = "correct horse 9";
+
+/** argon2id hash of PASSWORD, made small so that tests do not wait for it. */
+export const PASSWORD_HASH: string = await Bun.password.hash(PASSWORD, {
+  algorithm: "argon2id",
+  memoryCost: 8,
+  timeCost: 1,
+});
+
+export interface AuthFixture {
+  readonly auth: Auth;
+  readonly catalog: CatalogDatabase;
+  readonly clock: ManualClock;
+  readonly path: string;
+}
+
+export function settingsOf(change: Partial<AuthSettings> = {}): AuthSettings {
+  return {
+    jwtSecret: SECRET,
+    accessLifetimeSeconds: 3600,
+    refreshLifetimeSeconds: 7 * 24 * 3600,
+    allowRemoteSetup: false,
+    rootPassword: undefined,
+    passwordPolicy: { lengthMin: 8, lengthMax: 256, isComplex: false },
+    attemptsPerSecond: 20,
+    loginFailuresMax: 5,
+    lockoutSeconds: 900,
+    ...change,
+  };
+}
+
+/** A server before setup. */
+export function newServer(change: Partial<AuthSettings> = {}): AuthFixture {
+  const clock = new ManualClock();
+  const path = freshPath();
+  const catalog = openCatalog(path, clock);
+  const auth = authOver({ catalog, clock }, change);
+  return { auth, catalog, clock, path };
+}
+
+export function authOver(
+  { catalog, clock }: Pick<AuthFixture, "catalog" | "clock">,
+  change: Partial<AuthSettings> = {},
+): Auth {
+  return new Auth({
+    catalog,
+    clock,
+    random: systemRandom,
+    log: silentLog,
+    settings: settingsOf(change),
+  });
+}
+
+/** A server where root has no known password and these users have PASSWORD. */
+export function configuredServer(
+  users: Readonly<Record<string, Role>> = { ada: "dba" },
+  change: Partial<AuthSettings> = {},
+): AuthFixture {
+  const server = newServer(change);
+  server.catalog.changeUser("root", { passwordHash: PASSWORD_HASH });
+  for (const [userId, role] of Object.entries(users)) addUser(server, userId, role);
+  return server;
+}
+
+export function addUser(
+  { catalog }: Pick<AuthFixture, "catalog">,
+  userId: string,
+  role: Role,
+): void {
+  catalog.createUser({ userId, role, authType: "password", passwordHash: PASSWORD_HASH });
+}
+
+/** The code or condition that an action fails with; undefined when it does not. */
+export async function failureOf(action: () => unknown): Promise<string | undefined> {
+  try {
+    await action();
+  } catch (error) {
+    if (error instanceof AuthError) return error.code;
+    const { condition } = error as Partial<DatabaseError>;
+    if (condition !== undefined) return condition;
+    throw error;
+  }
+  return undefined;
+}

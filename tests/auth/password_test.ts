@@ -1,0 +1,109 @@
+/**
+ * Goal: weak passwords are refused on every path, strong ones are compared with equal work.
+ */
+import { expect, test } from "bun:test";
+import { passwordFault } from "../../src/auth/mod.ts";
+import { PasswordHasher } from "../../src/auth/password.ts";
+import { failureOf, PASSWORD, PASSWORD_HASH } from "./auth_fixture.ts";
+
+const POLICY = { lengthMin: 8, lengthMax: 256, isComplex: false };
+
+function isAccepted(
+  password: string,
+  change: Partial<typeof POLICY> = {},
+  userId = "ada",
+): boolean {
+  return passwordFault(password, { userId, policy: { ...POLICY, ...change } }) === undefined;
+}
+
+test("passwordFault counts code points: at, below and above its bounds", () => {
+  expect(isAccepted("kx9vq2m")).toBeFalse();
+  expect(isAccepted("kx9vq2mt")).toBeTrue();
+  expect(isAccepted("🐳".repeat(7))).toBeFalse();
+  expect(isAccepted("🐳🐬".repeat(4))).toBeTrue();
+  expect(isAccepted("ab".repeat(128))).toBeTrue();
+  expect(isAccepted(`${"ab".repeat(128)}c`)).toBeFalse();
+  expect(isAccepted("🐳".repeat(256))).toBeTrue();
+  expect(isAccepted("🐳".repeat(257), { lengthMax: 1024 })).toBeFalse();
+  expect(isAccepted("ab".repeat(512), { lengthMax: 1024 })).toBeTrue();
+  expect(isAccepted("longer than ten", { lengthMin: 20 })).toBeFalse();
+});
+
+test("passwordFault refuses common passwords without case, and the user id", () => {
+  for (const password of ["password", "PassWord", "12345678", "qwertyuiop", "Password123"]) {
+    expect(isAccepted(password), password).toBeFalse();
+  }
+  expect(isAccepted("ada.lovelace", {}, "ada.lovelace")).toBeFalse();
+  expect(isAccepted("ADA.lovelace", {}, "ada.lovelace")).toBeFalse();
+  expect(isAccepted("ada.lovelace", {}, "bob")).toBeTrue();
+  expect(isAccepted("\ud800abcdefgh")).toBeFalse();
+});
+
+test("passwordFault with complexity asks for four kinds of characters", () => {
+  const complex = { isComplex: true };
+
+  expect(isAccepted("Correct-horse-9", complex)).toBeTrue();
+  for (const password of [
+    "correct-horse-9",
+    "CORRECT-HORSE-9",
+    "Correct-horse-x",
+    "Correcthorse9",
+  ]) {
+    expect(isAccepted(password, complex), password).toBeFalse();
+    expect(isAccepted(password), password).toBeTrue();
+  }
+});
+
+test("passwordFault never repeats the password", () => {
+  for (const password of ["short", "password1", "x".repeat(2000)]) {
+    const fault = passwordFault(password, { userId: "ada", policy: POLICY });
+    expect(fault).toBeString();
+    expect(fault).not.toContain(password);
+  }
+});
+
+test("PasswordHasher.hash stores argon2id with its cost, and another salt each time", async () => {
+  const hasher = new PasswordHasher({ runningMax: 2 });
+  const [first, second] = await Promise.all([hasher.hash(PASSWORD), hasher.hash(PASSWORD)]);
+
+  expect(first).toStartWith("$argon2id$v=19$m=19456,t=2,p=1$");
+  expect(first).not.toBe(second);
+  expect(await hasher.matches(PASSWORD, first)).toBeTrue();
+  expect(await hasher.matches(`${PASSWORD} `, first)).toBeFalse();
+});
+
+test("PasswordHasher.matches says no for what cannot match, by the same work", async () => {
+  const hasher = new PasswordHasher({ runningMax: 1 });
+  const real = await hasher.hash(PASSWORD);
+  const costOf = async (password: string, hash: string | undefined): Promise<number> => {
+    const costs: number[] = [];
+    for (let round = 0; round < 3; round += 1) {
+      const startMs = performance.now();
+      expect(await hasher.matches(password, hash)).toBeFalse();
+      costs.push(performance.now() - startMs);
+    }
+    return Math.min(...costs);
+  };
+  const wrong = await costOf("wrong password", real);
+
+  for (const cost of [
+    await costOf("wrong password", undefined),
+    await costOf("x".repeat(1025), real),
+    await costOf("", real),
+  ]) {
+    expect(cost).toBeGreaterThan(wrong / 3);
+    expect(cost).toBeLessThan(wrong * 3 + 10);
+  }
+});
+
+test("PasswordHasher runs a few at a time and refuses when too many wait", async () => {
+  const hasher = new PasswordHasher({ runningMax: 2 });
+  const all = Array.from({ length: 420 }, () =>
+    failureOf(() => hasher.matches("x", PASSWORD_HASH)),
+  );
+  const codes = await Promise.all(all);
+
+  expect(codes.filter((code) => code === "rate_limited")).toHaveLength(18);
+  expect(codes.filter((code) => code === undefined)).toHaveLength(402);
+  expect(await hasher.matches(PASSWORD, PASSWORD_HASH)).toBeTrue();
+});
