@@ -1,0 +1,57 @@
+/**
+ * Every acknowledged commit of the real process is written to the log, synced, and only then
+ * answered, as the kernel saw it. Skipped where strace is not installed or not allowed.
+ */
+import { expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { startReadyServer } from "../support/server_process.ts";
+import { orderFaults, parseTrace } from "../support/syscall_trace.ts";
+
+const CALLS = "write,writev,pwrite64,pwritev,sendto,sendmsg,fdatasync,fsync";
+
+const ROUNDS = 8;
+const CLIENTS = 8;
+
+test.skipIf(!canTrace())(
+  "a commit is written, then synced, then answered",
+  async () => {
+    const directory = mkdtempSync(join(tmpdir(), "tidemark-trace-"));
+    const file = join(directory, "trace");
+    // With -D the traced process keeps the process id that it was started under.
+    const wrapper = ["strace", "-D", "-f", "-y", "-s", "65536", "-e", `trace=${CALLS}`, "-o", file];
+    const markers: string[] = [];
+    {
+      await using server = await startReadyServer({ wrapper });
+      await server.rows("CREATE TABLE default.t (id BIGINT PRIMARY KEY, v TEXT)");
+      for (let round = 0; round < ROUNDS; round += 1) {
+        const batch = Array.from(
+          { length: CLIENTS },
+          (_, client) => `marker-${round}-${client}-end`,
+        );
+        markers.push(...batch);
+        // Several at once, so that commits share a sync.
+        await Promise.all(
+          batch.map((marker, client) =>
+            server.rows("INSERT INTO default.t VALUES ($1, $2) RETURNING v", {
+              params: [round * CLIENTS + client, marker],
+            }),
+          ),
+        );
+      }
+      server.kill("SIGTERM");
+      await server.exited();
+    }
+    const calls = parseTrace(await Bun.file(file).text());
+    rmSync(directory, { recursive: true, force: true });
+    expect(orderFaults(calls, markers, (path) => path.endsWith(".wal"))).toEqual([]);
+  },
+  60_000,
+);
+
+function canTrace(): boolean {
+  return (
+    Bun.which("strace") !== null && Bun.spawnSync(["strace", "-o", "/dev/null", "true"]).success
+  );
+}

@@ -1,0 +1,84 @@
+/**
+ * Reads what `strace -f -y` wrote, to prove in which order a process wrote, synced and answered.
+ * SIGKILL cannot show a missing sync, since the kernel keeps what it was given; this can.
+ *
+ *     812 pwrite64(9</data/wal/0000000001.wal>, "…", 96, 4096) = 96
+ *     815 fdatasync(9</data/wal/0000000001.wal> <unfinished ...>
+ *     815 <... fdatasync resumed>) = 0
+ *     812 sendto(14<socket:[4711]>, "HTTP/1.1 200 OK…", 310, …) = 310
+ */
+
+export interface SystemCall {
+  readonly name: string;
+  /** What the first argument's descriptor stands for. */
+  readonly path: string;
+  /** The rest of the arguments, as printed. */
+  readonly text: string;
+  /** Lines where it began and where it returned: the same, unless another thread came between. */
+  readonly startLine: number;
+  readonly endLine: number;
+  readonly isSuccess: boolean;
+}
+
+/** Reads a whole trace. Calls that never returned are left out. */
+export function parseTrace(trace: string): SystemCall[] {
+  const calls: SystemCall[] = [];
+  const unfinished = new Map<string, { text: string; startLine: number }>();
+  for (const [line, text] of trace.split("\n").entries()) {
+    const [, thread = "", rest = ""] = /^(?:\[pid )?(\d+)\]?\s+(.*)$/.exec(text) ?? [];
+    const resumed = /^<\.\.\. \w+ resumed>(.*)$/.exec(rest)?.[1];
+    if (rest.endsWith("<unfinished ...>")) {
+      unfinished.set(thread, {
+        text: rest.replace(/\s*<unfinished \.\.\.>$/, ""),
+        startLine: line,
+      });
+      continue;
+    }
+    const begun = resumed === undefined ? undefined : unfinished.get(thread);
+    if (resumed !== undefined && begun === undefined) continue;
+    unfinished.delete(thread);
+    const whole = begun === undefined ? rest : begun.text + resumed;
+    const call = callFrom(whole, begun?.startLine ?? line, line);
+    if (call !== undefined) calls.push(call);
+  }
+  return calls;
+}
+
+function callFrom(text: string, startLine: number, endLine: number): SystemCall | undefined {
+  const [, name, path, rest] = /^(\w+)\(\d+<([^>]*)>(.*)$/s.exec(text) ?? [];
+  if (name === undefined || path === undefined || rest === undefined) return undefined;
+  const result = /= (-?\d+)[^=]*$/.exec(rest)?.[1];
+  if (result === undefined) return undefined;
+  return { name, path, text: rest, startLine, endLine, isSuccess: Number(result) >= 0 };
+}
+
+/** A commit that was answered before it was certain to be on disk, as a sentence. */
+export type OrderFault = string;
+
+/**
+ * Checks, for each text that was committed and is repeated in its answer, that it was written to
+ * the log, that a sync of the same file began after the write and succeeded, and that the answer
+ * was sent only then.
+ */
+export function orderFaults(
+  calls: readonly SystemCall[],
+  markers: readonly string[],
+  isLog: (path: string) => boolean,
+): OrderFault[] {
+  const writes = calls.filter(({ name, path }) => /^p?write/.test(name) && isLog(path));
+  const syncs = calls.filter(({ name, isSuccess }) => /^f(?:data)?sync$/.test(name) && isSuccess);
+  const sends = calls.filter(
+    ({ name, path }) => /^(?:send|write)/.test(name) && path.startsWith("socket:"),
+  );
+  return markers.flatMap((marker) => {
+    const answer = sends.find(({ text }) => text.includes(marker));
+    if (answer === undefined) return [`${marker} was not answered`];
+    const write = writes.find(({ text }) => text.includes(marker));
+    if (write === undefined) return [`${marker} was never written to the log`];
+    const isSynced = syncs.some(
+      ({ path, startLine, endLine }) =>
+        path === write.path && startLine > write.endLine && endLine < answer.startLine,
+    );
+    return isSynced ? [] : [`${marker} was answered on line ${answer.startLine}, before its sync`];
+  });
+}

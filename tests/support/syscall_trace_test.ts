@@ -1,0 +1,38 @@
+/**
+ * The reader of traces is trusted because it finds each wrong order.
+ */
+import { expect, test } from "bun:test";
+import { orderFaults, parseTrace } from "./syscall_trace.ts";
+
+const WRITE = '10 pwrite64(5</d/wal/1.wal>, "..m1..", 6, 0) = 6';
+const SYNC = "11 fdatasync(5</d/wal/1.wal>) = 0";
+const SYNC_BEGINS = "11 fdatasync(5</d/wal/1.wal> <unfinished ...>";
+const SYNC_ENDS = "11 <... fdatasync resumed>) = 0";
+const ANSWER = '10 sendto(7<socket:[99]>, "HTTP m1", 7, MSG_NOSIGNAL, NULL, 0) = 7';
+
+function faultsOf(...lines: string[]): string[] {
+  return orderFaults(parseTrace(lines.join("\n")), ["m1"], (path) => path.endsWith(".wal"));
+}
+
+test("orderFaults accepts write, then sync, then answer, also with calls of threads in between", () => {
+  expect(faultsOf(WRITE, SYNC, ANSWER)).toEqual([]);
+  expect(faultsOf(WRITE, SYNC_BEGINS, '12 read(3</x>, "", 1) = 1', SYNC_ENDS, ANSWER)).toEqual([]);
+});
+
+test.each([
+  ["no sync", [WRITE, ANSWER], "before its sync"],
+  ["a sync before the write", [SYNC, WRITE, ANSWER], "before its sync"],
+  [
+    "a sync that began before the write",
+    [SYNC_BEGINS, WRITE, SYNC_ENDS, ANSWER],
+    "before its sync",
+  ],
+  ["an answer during the sync", [WRITE, SYNC_BEGINS, ANSWER, SYNC_ENDS], "before its sync"],
+  ["an answer before the sync", [WRITE, ANSWER, SYNC], "before its sync"],
+  ["a sync of another file", [WRITE, SYNC.replace("1.wal", "2.wal"), ANSWER], "before its sync"],
+  ["a failed sync", [WRITE, SYNC.replace("= 0", "= -1 EIO (Input/output error)"), ANSWER], "sync"],
+  ["no write", [SYNC, ANSWER], "never written"],
+  ["no answer", [WRITE, SYNC], "not answered"],
+])("orderFaults finds %s", (_name, lines, wanted) => {
+  expect(faultsOf(...lines)).toEqual([expect.stringContaining(wanted)]);
+});
