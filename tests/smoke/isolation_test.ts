@@ -1,0 +1,337 @@
+/**
+ * Ways to reach the rows of another user, none of which may work. Every row, file and name that
+ * belongs to alice carries a canary; nothing that bob is ever sent may hold it, in rows, errors,
+ * plans, frames or files.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { SocketClient } from "../support/client.ts";
+import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
+
+const CANARY = "canary5f1c9a7e3b8d";
+
+let server: ServerProcess;
+let alice: string;
+let bob: string;
+let sam: string;
+/** The sequence id of alice's newest row. */
+let aliceSeq = 0;
+/** Where alice's file is. */
+let aliceFile = "";
+
+beforeAll(async () => {
+  server = await startReadyServer();
+  alice = await server.createUser("alice");
+  bob = await server.createUser("bob");
+  sam = await server.createUser("sam", "service");
+  await server.rows(
+    "CREATE NAMESPACE app; " +
+      "CREATE USER TABLE app.notes (id BIGINT PRIMARY KEY, title TEXT, stars INT, doc FILE); " +
+      "CREATE SHARED TABLE app.vault (id BIGINT PRIMARY KEY, secret TEXT); " +
+      "CREATE SHARED TABLE app.board (id BIGINT PRIMARY KEY, text TEXT) WITH (ACCESS_LEVEL='PUBLIC'); " +
+      `INSERT INTO app.vault VALUES (1, '${CANARY}'); INSERT INTO app.board VALUES (1, 'all')`,
+  );
+  for (const [id, stars] of [
+    [1, 5],
+    [2, 4],
+    [777, 3],
+  ]) {
+    await server.rows("INSERT INTO app.notes (id, title, stars) VALUES ($1, $2, $3)", {
+      token: alice,
+      params: [id, `${CANARY} ${id}`, stars],
+    });
+  }
+  await upload();
+  await server.rows("INSERT INTO app.notes (id, title, stars) VALUES (1, 'of bob', 1)", {
+    token: bob,
+  });
+  // Half of alice's rows are in a segment, clustered beside bob's.
+  await server.rows("STORAGE FLUSH TABLE app.notes");
+  await server.rows(`INSERT INTO app.notes (id, title, stars) VALUES (900, '${CANARY}', 9)`, {
+    token: alice,
+  });
+  const rows = await server.rows("SELECT _seq FROM app.notes WHERE id = 900", { token: alice });
+  aliceSeq = Number(rows[0]?.[0]);
+});
+
+afterAll(async () => {
+  await server.stop();
+});
+
+async function upload(): Promise<void> {
+  const form = new FormData();
+  form.set("sql", `INSERT INTO app.notes VALUES (3, '${CANARY}', 5, FILE('doc'))`);
+  form.set("file:doc", new File([`${CANARY} in a file`], `${CANARY}.txt`, { type: "text/plain" }));
+  const answer = await fetch(`${server.url}/v1/api/sql`, {
+    method: "POST",
+    headers: { Authorization: `Bearer ${alice}` },
+    body: form,
+  });
+  expect(answer.status, await answer.text()).toBe(200);
+  const rows = await server.rows("SELECT doc FROM app.notes WHERE id = 3", { token: alice });
+  const { id, sub } = JSON.parse(String(rows[0]?.[0])) as { id: string; sub: string };
+  aliceFile = `/v1/files/app/notes/${sub}/${id}`;
+}
+
+/** All that an answer says, names of headers and their values included. */
+async function everythingIn(answer: Response): Promise<string> {
+  return JSON.stringify([...answer.headers]) + (await answer.text());
+}
+
+function hasCanary(text: string): boolean {
+  const plain = text.toLowerCase();
+  const encoded = [
+    CANARY,
+    Buffer.from(CANARY).toString("base64"),
+    Buffer.from(CANARY).toString("hex"),
+  ];
+  return encoded.some((form) => plain.includes(form.toLowerCase()));
+}
+
+test("the canary is where alice looks, so that the cases below could find it", async () => {
+  const rows = await server.rows("SELECT id, title FROM app.notes ORDER BY id", { token: alice });
+  expect(rows.map(([id]) => id)).toEqual([1, 2, 3, 777, 900]);
+  expect(hasCanary(JSON.stringify(rows))).toBe(true);
+  const file = await server.get(aliceFile, { Authorization: `Bearer ${alice}` });
+  expect(hasCanary(await everythingIn(file))).toBe(true);
+});
+
+/** Statements that bob sends. The second element, where given, is all that he may see. */
+const STATEMENTS: readonly (readonly [sql: string, rows?: readonly unknown[]])[] = [
+  ["SELECT * FROM app.notes WHERE id > 1", []],
+  ["SELECT title FROM app.notes", [["of bob"]]],
+  ["SELECT title FROM app.notes AS alice", [["of bob"]]],
+  ["SELECT title FROM app.notes WHERE id = 777", []],
+  ["SELECT title FROM app.notes WHERE id IN (1, 2, 777)", [["of bob"]]],
+  ["SELECT title FROM app.notes WHERE id BETWEEN 0 AND 1000", [["of bob"]]],
+  [`SELECT id FROM app.notes WHERE title LIKE '${CANARY.slice(0, 6)}%'`, []],
+  ["SELECT id FROM app.notes WHERE TRUE OR stars = 5", [[1]]],
+  ["SELECT title FROM app.notes WHERE _seq > 0", [["of bob"]]],
+  ["SELECT title FROM app.notes WHERE _deleted = true", []],
+  ["SELECT COUNT(*) FROM app.notes", [[1]]],
+  ["SELECT MIN(title), MAX(title), SUM(stars) FROM app.notes", [["of bob", "of bob", 1]]],
+  ["SELECT stars, COUNT(*) FROM app.notes GROUP BY stars", [[1, 1]]],
+  ["SELECT string_agg(title, ',') FROM app.notes", [["of bob"]]],
+  ["SELECT DISTINCT title FROM app.notes", [["of bob"]]],
+  ["SELECT title FROM app.notes ORDER BY stars DESC LIMIT 10", [["of bob"]]],
+  ["SELECT title FROM app.notes LIMIT 10 OFFSET 1", []],
+  ["SELECT MAX(_seq) < 0, COUNT(_seq) FROM app.notes", [[false, 1]]],
+  ["SELECT a.title, b.title FROM app.notes a JOIN app.notes b ON a.id <> b.id", []],
+  ["SELECT b.title FROM app.board a LEFT JOIN app.notes b ON TRUE", [["of bob"]]],
+  ["SELECT b.title FROM app.board a CROSS JOIN app.notes b", [["of bob"]]],
+  ["SELECT b.title FROM app.board a, app.notes b", [["of bob"]]],
+  ["SELECT b.title FROM app.board a FULL JOIN app.notes b ON a.id = b.id"],
+  ["SELECT (SELECT MAX(title) FROM app.notes)"],
+  ["SELECT title FROM (SELECT * FROM app.notes) q"],
+  ["SELECT 1 FROM app.board WHERE EXISTS (SELECT 1 FROM app.notes WHERE id = 777)"],
+  ["SELECT id FROM app.board WHERE id + 776 IN (SELECT id FROM app.notes)"],
+  ["SELECT id FROM app.board b WHERE 5 = ANY (SELECT stars FROM app.notes n WHERE n.id = b.id)"],
+  ["WITH n AS (SELECT title FROM app.notes) SELECT title FROM n"],
+  ["WITH RECURSIVE n(t) AS (SELECT title FROM app.notes UNION SELECT t FROM n) SELECT t FROM n"],
+  ["SELECT title FROM app.notes UNION ALL SELECT secret FROM app.vault"],
+  ["SELECT text FROM app.board UNION SELECT title FROM app.notes"],
+  ["SELECT text FROM app.board EXCEPT SELECT title FROM app.notes"],
+  ["SELECT title, row_number() OVER (ORDER BY stars) FROM app.notes"],
+  ["SELECT a.text FROM app.board a CROSS JOIN LATERAL (SELECT title FROM app.notes) n"],
+  ["SELECT CASE WHEN COUNT(*) > 1 THEN 1 / 0 ELSE 0 END FROM app.notes", [[0]]],
+  ["SELECT title::INT FROM app.notes WHERE id = 777", []],
+  ["SELECT 1 / (stars - 3) FROM app.notes WHERE id = 777", []],
+  ["SELECT secret FROM app.vault"],
+  ["SELECT COUNT(*) FROM app.vault"],
+  ["SELECT v.secret FROM app.board b JOIN app.vault v ON v.id = b.id"],
+  ['SELECT secret FROM "app"."vault"'],
+  ["SELECT SECRET FROM APP.VAULT /* as the owner */"],
+  ["USE app; SELECT secret FROM vault"],
+  ["SET search_path TO app; SELECT secret FROM vault"],
+  ["BEGIN; SELECT title FROM app.notes WHERE id = 777; COMMIT"],
+  ["UPDATE app.notes SET stars = 0 WHERE id = 777 RETURNING title", []],
+  ["UPDATE app.notes SET title = title RETURNING title", [["of bob"]]],
+  ["DELETE FROM app.notes WHERE id = 777 RETURNING title", []],
+  ["UPDATE app.notes n SET title = x.title FROM app.notes x WHERE x.id = 777 RETURNING n.title"],
+  ["DELETE FROM app.notes n USING app.notes x WHERE x.id = 777 RETURNING x.title"],
+  ["INSERT INTO app.notes (id, title) SELECT id + 5000, title FROM app.notes WHERE id = 777"],
+  ["UPDATE app.vault SET secret = 'mine' RETURNING secret"],
+  ["DELETE FROM app.vault RETURNING secret"],
+  ["INSERT INTO app.vault VALUES (1, 'x')"],
+  [
+    "INSERT INTO app.vault VALUES (1, 'x') ON CONFLICT (id) DO UPDATE SET secret = 'y' RETURNING secret",
+  ],
+  ["EXECUTE AS USER 'alice' (SELECT title FROM app.notes)"],
+  ["EXECUTE AS 'alice' (SELECT title FROM app.notes)"],
+  ["EXECUTE AS USER 'root' (SELECT secret FROM app.vault)"],
+  ["EXECUTE AS USER 'bob' (EXECUTE AS USER 'alice' (SELECT title FROM app.notes))"],
+  ["EXECUTE AS USER 'bob' (SELECT title FROM app.notes)", [["of bob"]]],
+  ["EXECUTE AS USER 'ALICE' (SELECT title FROM app.notes)"],
+  ["EXPLAIN SELECT title FROM app.notes"],
+  ["EXPLAIN ANALYZE SELECT title FROM app.notes WHERE id = 777"],
+  ["SELECT * FROM system.users"],
+  ["SELECT * FROM system.segments"],
+  ["SELECT * FROM system.live"],
+  ["SELECT * FROM system.tables"],
+  ["SELECT * FROM system.columns"],
+  ["SELECT * FROM system.settings"],
+  ["SELECT * FROM system.files"],
+  ["SELECT * FROM system.my_files"],
+  ["SELECT * FROM system.queries"],
+  ["SELECT * FROM system.audit_log"],
+  ["SELECT table_name FROM information_schema.tables WHERE table_name = 'vault'", []],
+  ["SELECT column_name FROM information_schema.columns WHERE table_name = 'vault'", []],
+  ["SHOW STATS FOR TABLE app.vault"],
+  ["SHOW MANIFEST"],
+  ["SHOW TABLES"],
+  ["SHOW COLUMNS FROM app.vault"],
+  ["DESCRIBE TABLE app.vault"],
+  ["CREATE VIEW app.peek AS SELECT * FROM app.notes"],
+  ["CREATE USER TABLE app.copy (id BIGINT PRIMARY KEY)"],
+  ["ALTER TABLE app.vault SET (ACCESS_LEVEL = 'PUBLIC')"],
+  ["ALTER USER alice SET PASSWORD 'correct horse 8'"],
+  ["ALTER USER bob SET ROLE dba"],
+  ["CREATE USER alice WITH PASSWORD 'correct horse 8'"],
+  ["SUBSCRIBE TO app.vault"],
+  ["EXPORT USER DATA"],
+];
+
+describe("bob sends", () => {
+  test.each(STATEMENTS.map(([sql, rows]) => ({ sql, rows })))("$sql", async ({ sql, rows }) => {
+    const answer = await server.post("/v1/api/sql", { sql }, { Authorization: `Bearer ${bob}` });
+    const text = await everythingIn(answer);
+    expect(hasCanary(text), text).toBe(false);
+    if (rows === undefined) return;
+    const { body } = await server.sql(sql, { token: bob });
+    expect(body.results[0]?.rows).toEqual(rows as unknown[][]);
+  });
+
+  test("a key that alice has is free for him", async () => {
+    const { body } = await server.sql("INSERT INTO app.notes (id, title) VALUES (777, 'free')", {
+      token: bob,
+    });
+    expect(body.status).toBe("success");
+    await server.rows("DELETE FROM app.notes WHERE id = 777", { token: bob });
+  });
+
+  test("no statement changed a row of alice", async () => {
+    const rows = await server.rows("SELECT id, stars FROM app.notes ORDER BY id", { token: alice });
+    expect(rows).toEqual([
+      [1, 5],
+      [2, 4],
+      [3, 5],
+      [777, 3],
+      [900, 9],
+    ]);
+    expect(await server.rows("SELECT COUNT(*) FROM app.vault")).toEqual([[1]]);
+  });
+});
+
+describe("a role above does not open rows of users", () => {
+  test.each(["sam", "the administrator"])("%s sees no row of alice", async (who) => {
+    const token = who === "sam" ? sam : server.token;
+    const { body } = await server.sql("SELECT title FROM app.notes", { token });
+    expect(body.results[0]?.rows).toEqual([]);
+  });
+
+  test("EXECUTE AS gives sam what alice sees, and nothing that her role may not", async () => {
+    const own = "EXECUTE AS USER 'alice' (SELECT COUNT(*) FROM app.notes)";
+    expect(await server.rows(own, { token: sam })).toEqual([[5]]);
+    const { status, body } = await server.sql("EXECUTE AS USER 'alice' (SELECT * FROM app.vault)", {
+      token: sam,
+    });
+    expect([status, body.error?.code]).toEqual([403, "PERMISSION_DENIED"]);
+  });
+});
+
+describe("bob asks for the file of alice", () => {
+  test.each([
+    ["by its path", () => aliceFile],
+    ["by its name", () => `${aliceFile}-${CANARY.slice(0, 3)}.txt`],
+    ["in her name", () => `${aliceFile}?user_id=alice`],
+    ["in his own name", () => `${aliceFile}?user_id=bob`],
+    ["in two names", () => `${aliceFile}?user_id=bob&user_id=alice`],
+    ["by the alias", () => aliceFile.replace("/v1/", "/api/v1/")],
+    ["through dots", () => aliceFile.replace("/notes/", "/notes/../notes/")],
+    ["through encoded dots", () => aliceFile.replace("/notes/", "/notes/%2e%2e/notes/")],
+    ["through an encoded slash", () => aliceFile.replace("/f0001/", "/f0001%2f..%2ff0001/")],
+    ["as a table of her name", () => aliceFile.replace("/notes/", "/notes%2falice/")],
+    ["in ranges", () => aliceFile],
+  ])("%s", async (_name, path) => {
+    const headers = { Authorization: `Bearer ${bob}`, Range: "bytes=0-100" };
+    const answer = await server.get(path(), headers);
+    expect([400, 403, 404]).toContain(answer.status);
+    expect(hasCanary(await everythingIn(answer))).toBe(false);
+  });
+
+  test("without a token, or as the service that is neither dba nor system", async () => {
+    expect((await server.get(aliceFile)).status).toBe(401);
+    const answer = await server.get(`${aliceFile}?user_id=alice`, {
+      Authorization: `Bearer ${sam}`,
+    });
+    expect(answer.status).toBe(403);
+  });
+});
+
+describe("bob follows", () => {
+  const everything = "SELECT * FROM app.notes";
+
+  /** Subscribes as bob, lets alice write, and returns all frames that bob was sent. */
+  async function framesOf(sql: string, options: Record<string, unknown> = {}): Promise<string> {
+    const socket = await SocketClient.connect(server.url, { token: bob });
+    await socket.expect("auth_success");
+    socket.send({ type: "subscribe", subscription: { id: "s", sql, options } });
+    await socket.next();
+    await server.rows(`UPDATE app.notes SET stars = stars + 1, title = '${CANARY}!' WHERE id = 2`, {
+      token: alice,
+    });
+    // A change of his own comes after hers, so that hers would have come by then.
+    await server.rows("UPDATE app.notes SET stars = stars + 1 WHERE id = 1", { token: bob });
+    socket.send({ type: "ping", id: "last" });
+    while ((await socket.next()).type !== "pong") continue;
+    socket.close();
+    return JSON.stringify(socket.frames.map(({ message }) => message));
+  }
+
+  test.each([
+    ["everything", everything],
+    ["her key", "SELECT title FROM app.notes WHERE id = 2"],
+    ["what is true", "SELECT title FROM app.notes WHERE TRUE OR stars > 0"],
+    ["a join", "SELECT n.title FROM app.notes n JOIN app.board b ON TRUE"],
+    ["a subquery", "SELECT title FROM (SELECT * FROM app.notes) q"],
+    ["a union", "SELECT title FROM app.notes UNION SELECT secret FROM app.vault"],
+    ["in her name", "EXECUTE AS USER 'alice' (SELECT title FROM app.notes)"],
+    ["a table closed to him", "SELECT secret FROM app.vault"],
+    ["the users", "SELECT * FROM system.users"],
+  ])("%s", async (_name, sql) => {
+    expect(hasCanary(await framesOf(sql))).toBe(false);
+  });
+
+  test.each([
+    ["her position", () => ({ from_seq_id: aliceSeq })],
+    ["just before her newest row", () => ({ from_seq_id: aliceSeq - 1 })],
+    ["the beginning", () => ({ from_seq_id: 0 })],
+    ["the newest rows", () => ({ last_rows: 1000 })],
+    ["the net effect", () => ({ from_seq_id: 0, replay: "latest" })],
+  ])("from %s", async (_name, options) => {
+    expect(hasCanary(await framesOf(everything, options()))).toBe(false);
+  });
+
+  test("and asks for the batches of a subscription of hers", async () => {
+    const hers = await SocketClient.connect(server.url, { token: alice });
+    await hers.expect("auth_success");
+    const subscription = { id: "hers", sql: everything, options: { batch_size: 1 } };
+    hers.send({ type: "subscribe", subscription });
+    await hers.expect("subscription_ack");
+    const his = await SocketClient.connect(server.url, { token: bob });
+    await his.expect("auth_success");
+    his.send({ type: "next_batch", subscription_id: "hers" });
+    expect(await his.expect("error")).toMatchObject({ code: "BATCH_FETCH_FAILED", ended: false });
+    his.send({ type: "unsubscribe", subscription_id: "hers" });
+    hers.send({ type: "next_batch", subscription_id: "hers" });
+    await hers.expect("initial_data_batch");
+    await hers.expect("initial_data_batch");
+    hers.close();
+    his.close();
+  });
+
+  test("by server-sent events, with her token nowhere", async () => {
+    const query = new URLSearchParams({ sql: everything, from_seq_id: "0" });
+    const answer = await server.get(`/v1/api/live?${query}`, { Authorization: `Bearer ${alice}x` });
+    expect(answer.status).toBe(401);
+  });
+});
