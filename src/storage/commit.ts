@@ -322,5 +322,5 @@ function seqsOf(touches: readonly Touch[]): Float64Array {
     at += memtable.rowCount - rowCount;
   }
   // Within one table they ascend; those of several tables may interleave.
-  return touches.length === 1 ? seqs : seqs.sort();
+  return touches.length === 1 ? seqs : seqs.toSorted();
 }

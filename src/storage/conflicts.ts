@@ -5,6 +5,7 @@ import { assert } from "../base/assert.ts";
 import { DatabaseError } from "../base/errors.ts";
 import { SEQ_ZERO, type Seq } from "../base/seq.ts";
 import type { Row } from "../types/mod.ts";
+import { keyOfValues } from "./key.ts";
 import type { TableWrite } from "./store.ts";
 import type { StoredTable } from "./table.ts";
 import type { VersionCursor } from "./version_cursor.ts";
@@ -77,7 +78,7 @@ function describeKey({ definition, keyPositions }: StoredTable, row: Row): strin
   const names = keyPositions.map((position) => definition.columns[position]?.name ?? "");
   const values = keyPositions.map((position) => {
     const value = row[position] ?? null;
-    if (typeof value !== "string") return String(value);
+    if (typeof value !== "string") return String(keyOfValues([value]));
     const isLong = value.length > VALUE_CHARS_MAX;
     return `'${isLong ? `${value.slice(0, VALUE_CHARS_MAX)}…` : value}'`;
   });
