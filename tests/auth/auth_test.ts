@@ -1,0 +1,406 @@
+/**
+ * Goal: login, refresh and logout as the wire contract says, and what ends a session ends it at
+ * once, everywhere, and after a restart too.
+ */
+import { expect, test } from "bun:test";
+import type { Principal, Revocation } from "../../src/auth/mod.ts";
+import { openCatalog } from "../catalog/catalog_fixture.ts";
+import {
+  addUser,
+  authOver,
+  configuredServer,
+  failureOf,
+  LOCAL,
+  newServer,
+  PASSWORD,
+  REMOTE,
+} from "./auth_fixture.ts";
+
+const RIGHT = { user: "ada", password: PASSWORD };
+const WRONG = { user: "ada", password: "wrong horse 9" };
+
+test("Auth.login answers with the fields and times of the contract", async () => {
+  const { auth, clock } = configuredServer();
+  clock.setWall(Date.parse("2026-11-21T10:00:00.250Z"));
+  const answer = await auth.login({ username: "ada", password: PASSWORD }, LOCAL);
+
+  expect(Object.keys(answer).toSorted()).toEqual([
+    "access_token",
+    "admin_ui_access",
+    "expires_at",
+    "refresh_expires_at",
+    "refresh_token",
+    "user",
+  ]);
+  expect(answer.expires_at).toBe("2026-11-21T11:00:00Z");
+  expect(answer.refresh_expires_at).toBe("2026-11-28T10:00:00Z");
+  expect(answer.admin_ui_access).toBeTrue();
+  expect(answer.user).toMatchObject({ id: "ada", role: "dba", email: null });
+  expect(answer.user.created_at).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
+  expect(auth.me(answer.access_token)).toEqual({ user: answer.user, admin_ui_access: true });
+});
+
+test("Auth.login gives the admin page to dba and system only", async () => {
+  const server = configuredServer({ u: "user", s: "service", d: "dba" });
+  const hasUi = async (user: string): Promise<boolean> =>
+    (await server.auth.login({ user, password: PASSWORD }, LOCAL)).admin_ui_access;
+
+  expect(await Promise.all(["u", "s", "d", "root"].map(hasUi))).toEqual([false, false, true, true]);
+});
+
+test("Auth.login refuses malformed bodies", async () => {
+  const { auth } = configuredServer();
+  const bodies: readonly unknown[] = [
+    undefined,
+    null,
+    [],
+    "ada",
+    {},
+    { user: "ada" },
+    { password: PASSWORD },
+    { user: 1, password: PASSWORD },
+    { user: "ada", password: ["x"] },
+    { user: "x".repeat(129), password: PASSWORD },
+    { user: "ada", password: "x".repeat(4097) },
+  ];
+  for (const body of bodies) {
+    expect(await failureOf(() => auth.login(body, LOCAL)), JSON.stringify(body)).toBe(
+      "invalid_request",
+    );
+  }
+});
+
+test("Auth.login has one answer for every reason why not", async () => {
+  const server = configuredServer();
+  addUser(server, "gone", "user");
+  server.catalog.dropUser("gone");
+  server.catalog.createUser({ userId: "oidc", role: "user", authType: "oauth", authData: "{}" });
+  const messages = new Set<string>();
+  for (const [user, password] of [
+    ["ada", "wrong horse 9"],
+    ["nobody", PASSWORD],
+    ["gone", PASSWORD],
+    ["oidc", PASSWORD],
+    ["Ada", PASSWORD],
+    ["", PASSWORD],
+    ["ada", ""],
+    ["ada", "x".repeat(4096)],
+  ]) {
+    const error: unknown = await server.auth.login({ user, password }, LOCAL).catch((e) => e);
+    expect(error).toMatchObject({ code: "unauthorized", status: 401 });
+    messages.add(String(error));
+  }
+  expect(messages.size).toBe(1);
+});
+
+test("Auth.login before setup is 428 whatever the name, and 400 before that", async () => {
+  const { auth } = newServer();
+
+  expect(await failureOf(() => auth.login(RIGHT, LOCAL))).toBe("setup_required");
+  expect(await failureOf(() => auth.login({}, LOCAL))).toBe("invalid_request");
+});
+
+test("Auth.login locks after 5 failures, existing name or not, also for the right password", async () => {
+  for (const user of ["ada", "nobody"]) {
+    const { auth, clock } = configuredServer();
+    const codes: (string | undefined)[] = [];
+    for (let attempt = 0; attempt < 6; attempt += 1) {
+      codes.push(await failureOf(() => auth.login({ user, password: "wrong horse" }, LOCAL)));
+    }
+    codes.push(await failureOf(() => auth.login({ user, password: PASSWORD }, LOCAL)));
+    expect(codes).toEqual([...Array(5).fill("unauthorized"), "account_locked", "account_locked"]);
+    const elsewhere = await failureOf(() => auth.login({ user, password: PASSWORD }, REMOTE));
+    expect(elsewhere).toBe(user === "ada" ? undefined : ("unauthorized" as unknown as undefined));
+    clock.advance(900_000);
+    const after = await failureOf(() => auth.login({ user, password: PASSWORD }, LOCAL));
+    expect(after).toBe(user === "ada" ? undefined : ("unauthorized" as unknown as undefined));
+  }
+});
+
+test("Auth.login: of 50 parallel guesses only the first 5 learn anything", async () => {
+  const { auth } = configuredServer();
+  const guesses = Array.from({ length: 50 }, (_, index) =>
+    failureOf(() => auth.login(index < 40 ? WRONG : RIGHT, LOCAL)),
+  );
+  const codes = await Promise.all(guesses);
+
+  expect(codes.filter((code) => code === "unauthorized")).toHaveLength(5);
+  expect(codes.filter((code) => code === "account_locked")).toHaveLength(45);
+});
+
+test("Auth.login does not end tokens that are already out when it locks", async () => {
+  const { auth } = configuredServer();
+  const { access_token } = await auth.login(RIGHT, LOCAL);
+  for (let attempt = 0; attempt < 5; attempt += 1) await failureOf(() => auth.login(WRONG, LOCAL));
+
+  expect(await failureOf(() => auth.login(RIGHT, LOCAL))).toBe("account_locked");
+  expect(auth.authenticate(access_token, LOCAL).userId).toBe("ada");
+});
+
+test("Auth.login waits a second for a name that failed from many addresses", async () => {
+  const { auth, clock } = configuredServer();
+  for (let index = 0; index < 20; index += 1) {
+    await failureOf(() => auth.login(WRONG, { address: `10.0.0.${index}`, isLocal: false }));
+  }
+  let isDone = false;
+  const login = auth.login(RIGHT, LOCAL).then((answer) => {
+    isDone = true;
+    return answer;
+  });
+  while (clock.timerCount === 0) await clock.yield();
+  clock.advance(999);
+  for (let turn = 0; turn < 20; turn += 1) await clock.yield();
+
+  expect(isDone).toBeFalse();
+  clock.advance(1);
+  expect((await login).user.id).toBe("ada");
+});
+
+test("Auth limits attempts of an address, its own machine excepted", async () => {
+  const { auth } = configuredServer({ ada: "dba" }, { attemptsPerSecond: 1 });
+  const attempt = (): Promise<string | undefined> =>
+    failureOf(() => auth.refresh("nonsense", REMOTE));
+  const codes = [
+    await attempt(),
+    await attempt(),
+    await attempt(),
+    await attempt(),
+    await attempt(),
+  ];
+
+  expect(codes).toEqual(Array(5).fill("unauthorized"));
+  expect(await attempt()).toBe("rate_limited");
+  expect(await failureOf(() => auth.login(RIGHT, REMOTE))).toBe("rate_limited");
+  expect(await failureOf(() => auth.authenticate("nonsense", REMOTE))).toBe("RATE_LIMIT_EXCEEDED");
+  const { access_token } = await auth.login(RIGHT, LOCAL);
+  expect(await failureOf(() => auth.authenticate(access_token, REMOTE))).toBeUndefined();
+  expect(await failureOf(() => auth.authenticate("nonsense", LOCAL))).toBe("INVALID_CREDENTIALS");
+});
+
+test("Auth.authenticateHeader wants the scheme Bearer, in any case", async () => {
+  const { auth } = configuredServer();
+  const { access_token } = await auth.login(RIGHT, LOCAL);
+  const codeOf = (header: string | null | undefined): Promise<string | undefined> =>
+    failureOf(() => auth.authenticateHeader(header, LOCAL));
+
+  for (const scheme of ["Bearer", "bearer", "BEARER"]) {
+    expect(await codeOf(`${scheme} ${access_token}`), scheme).toBeUndefined();
+  }
+  for (const header of [null, undefined, ""]) {
+    expect(await codeOf(header)).toBe("MISSING_AUTHORIZATION");
+  }
+  for (const header of [
+    "Bearer",
+    "Bearer ",
+    access_token,
+    `Basic ${access_token}`,
+    `Bearer ${access_token} x`,
+    `Bearer${access_token}`,
+    `Bearer "${access_token}"`,
+  ]) {
+    expect(await codeOf(header), header).toBe("INVALID_CREDENTIALS");
+  }
+});
+
+test("Auth.refresh gives new tokens of the same session, and the old ones still work a while", async () => {
+  const { auth, clock } = configuredServer();
+  const first = await auth.login(RIGHT, LOCAL);
+  clock.advance(5000);
+  const second = await auth.refresh(first.refresh_token, LOCAL);
+
+  expect(second.access_token).not.toBe(first.access_token);
+  expect(second.refresh_token).not.toBe(first.refresh_token);
+  expect(auth.authenticate(second.access_token, LOCAL).sessionId).toBe(
+    auth.authenticate(first.access_token, LOCAL).sessionId,
+  );
+  clock.advance(30_000);
+  expect(await failureOf(() => auth.refresh(first.refresh_token, LOCAL))).toBeUndefined();
+});
+
+test("Auth.refresh with a retired token revokes the whole session as stolen", async () => {
+  const server = configuredServer();
+  const { auth, catalog, clock } = server;
+  const first = await auth.login(RIGHT, LOCAL);
+  const other = await auth.login(RIGHT, LOCAL);
+  const second = await auth.refresh(first.refresh_token, LOCAL);
+  let ended = 0;
+  auth.trackConnection(auth.authenticate(second.access_token, LOCAL), () => {
+    ended += 1;
+  });
+  clock.advance(30_001);
+
+  expect(await failureOf(() => auth.refresh(first.refresh_token, LOCAL))).toBe("unauthorized");
+  expect(ended).toBe(1);
+  for (const by of [auth, authOver({ catalog, clock })]) {
+    expect(await failureOf(() => by.authenticate(second.access_token, LOCAL))).toBe(
+      "INVALID_CREDENTIALS",
+    );
+    expect(await failureOf(() => by.refresh(second.refresh_token, LOCAL))).toBe("unauthorized");
+    expect(by.authenticate(other.access_token, LOCAL).userId).toBe("ada");
+  }
+});
+
+test("Auth.refresh knows a retired token after a restart", async () => {
+  const server = configuredServer();
+  const first = await server.auth.login(RIGHT, LOCAL);
+  await server.auth.refresh(first.refresh_token, LOCAL);
+  server.catalog.close();
+  server.clock.advance(30_001);
+  const catalog = openCatalog(server.path, server.clock);
+  const auth = authOver({ catalog, clock: server.clock });
+
+  expect(await failureOf(() => auth.refresh(first.refresh_token, LOCAL))).toBe("unauthorized");
+  expect(await failureOf(() => auth.authenticate(first.access_token, LOCAL))).toBe(
+    "INVALID_CREDENTIALS",
+  );
+  catalog.close();
+});
+
+test("Auth.refresh takes refresh tokens only, and nothing else takes them", async () => {
+  const { auth, clock } = configuredServer();
+  const { access_token, refresh_token } = await auth.login(RIGHT, LOCAL);
+
+  expect(await failureOf(() => auth.refresh(access_token, LOCAL))).toBe("unauthorized");
+  expect(await failureOf(() => auth.refresh(undefined, LOCAL))).toBe("unauthorized");
+  expect(await failureOf(() => auth.authenticate(refresh_token, LOCAL))).toBe(
+    "INVALID_CREDENTIALS",
+  );
+  expect(await failureOf(() => auth.me(refresh_token))).toBe("unauthorized");
+  clock.advance((7 * 24 * 3600 + 60) * 1000);
+  expect(await failureOf(() => auth.refresh(refresh_token, LOCAL))).toBe("unauthorized");
+});
+
+test("Auth.logout ends one session, with all every session, and is silent about bad tokens", async () => {
+  const { auth } = configuredServer();
+  const first = await auth.login(RIGHT, LOCAL);
+  const second = await auth.login(RIGHT, LOCAL);
+  const third = await auth.login(RIGHT, LOCAL);
+  const codeOf = (token: string): Promise<string | undefined> =>
+    failureOf(() => auth.authenticate(token, LOCAL));
+  auth.logout(undefined);
+  auth.logout("nonsense", { all: true });
+  auth.logout(first.refresh_token);
+
+  expect(await codeOf(first.access_token)).toBe("INVALID_CREDENTIALS");
+  expect(await failureOf(() => auth.me(first.access_token))).toBe("unauthorized");
+  expect(await codeOf(second.access_token)).toBeUndefined();
+  auth.logout(second.access_token, { all: true });
+  expect(await codeOf(third.access_token)).toBe("INVALID_CREDENTIALS");
+  expect(await failureOf(() => auth.refresh(third.refresh_token, LOCAL))).toBe("unauthorized");
+  const fourth = await auth.login(RIGHT, LOCAL);
+  expect(await codeOf(fourth.access_token)).toBeUndefined();
+});
+
+test("Auth ends the sockets of a session in the turn that ends it", async () => {
+  const { auth } = configuredServer({ ada: "dba", bob: "user" });
+  const revoked: Revocation[] = [];
+  auth.onRevoked((revocation) => revoked.push(revocation));
+  const ends: string[] = [];
+  const connect = async (user: string, name: string): Promise<[string, Principal, () => void]> => {
+    const { access_token } = await auth.login({ user, password: PASSWORD }, LOCAL);
+    const principal = auth.authenticate(access_token, LOCAL);
+    return [access_token, principal, auth.trackConnection(principal, () => ends.push(name))];
+  };
+  const [first] = await connect("ada", "first");
+  const [second, principal] = await connect("ada", "second");
+  auth.trackConnection(principal, () => ends.push("second again"));
+  const [, , closeThird] = await connect("ada", "third");
+  await connect("bob", "bob");
+
+  auth.logout(first);
+  expect(ends).toEqual(["first"]);
+  closeThird();
+  auth.logout(second, { all: true });
+  expect(ends).toEqual(["first", "second", "second again"]);
+  expect(revoked.map(({ userId, sessionId }) => [userId, sessionId !== undefined])).toEqual([
+    ["ada", true],
+    ["ada", true],
+    ["ada", false],
+  ]);
+});
+
+test("Auth ends tokens and sockets on a new password, a new role and DROP USER", async () => {
+  for (const change of ["password", "role", "drop"] as const) {
+    const { auth } = configuredServer({ ada: "dba", bob: "user" });
+    const bob = { user: "bob", password: PASSWORD };
+    const { access_token, refresh_token } = await auth.login(bob, LOCAL);
+    let isOpen = true;
+    auth.trackConnection(auth.authenticate(access_token, LOCAL), () => {
+      isOpen = false;
+    });
+    const ada = auth.principalFor("ada");
+    if (change === "drop") auth.dropUser(ada, "bob");
+    else if (change === "role") await auth.alterUser(ada, { userId: "bob", role: "service" });
+    else await auth.alterUser(ada, { userId: "bob", password: "another horse 8" });
+
+    expect(isOpen, change).toBeFalse();
+    expect(await failureOf(() => auth.authenticate(access_token, LOCAL)), change).toBe(
+      "INVALID_CREDENTIALS",
+    );
+    expect(await failureOf(() => auth.refresh(refresh_token, LOCAL)), change).toBe("unauthorized");
+  }
+});
+
+test("Auth: a token of a dropped user does not fit the next user of that name", async () => {
+  const server = configuredServer({ ada: "dba", bob: "user" });
+  const { access_token } = await server.auth.login({ user: "bob", password: PASSWORD }, LOCAL);
+  server.auth.dropUser(server.auth.principalFor("ada"), "bob");
+  addUser(server, "bob", "user");
+
+  expect(await failureOf(() => server.auth.authenticate(access_token, LOCAL))).toBe(
+    "INVALID_CREDENTIALS",
+  );
+});
+
+test("Auth.executeAs follows the matrix and gives no more than role user", async () => {
+  const server = configuredServer({
+    u: "user",
+    v: "user",
+    s: "service",
+    t: "service",
+    d: "dba",
+    e: "dba",
+    y: "system",
+  });
+  const { auth, catalog } = server;
+  addUser(server, "gone", "user");
+  catalog.dropUser("gone");
+  const may: Readonly<Record<string, readonly string[]>> = {
+    u: ["u"],
+    s: ["u", "v", "s", "t", "ext"],
+    d: ["u", "v", "s", "t", "d", "e", "ext"],
+    y: ["u", "v", "s", "t", "d", "e", "y", "root", "ext"],
+  };
+  for (const [actor, targets] of Object.entries(may)) {
+    for (const target of ["u", "v", "s", "t", "d", "e", "y", "root", "ext"]) {
+      const code = await failureOf(() => auth.executeAs(auth.principalFor(actor), target));
+      const expected = targets.includes(target) ? undefined : "PERMISSION_DENIED";
+      expect(code, `${actor} as ${target}`).toBe(expected as string);
+    }
+  }
+  expect(auth.executeAs(auth.principalFor("d"), "s")).toEqual({
+    userId: "s",
+    role: "user",
+    owner: catalog.ownerNumber("s"),
+    actorId: "d",
+    actorRole: "dba",
+    isImpersonated: true,
+    sessionId: "",
+  });
+  const service = auth.principalFor("s");
+  expect(auth.executeAs(service, "ext").owner).toBeUndefined();
+  expect(await failureOf(() => auth.executeAs(service, "gone"))).toBe("USER_NOT_FOUND");
+  expect(await failureOf(() => auth.executeAs(auth.principalFor("u"), "gone"))).toBe(
+    "PERMISSION_DENIED",
+  );
+  expect(await failureOf(() => auth.executeAs(service, "a/b"))).toBe("INVALID_NAME");
+  const inside = auth.executeAs(auth.principalFor("y"), "u");
+  expect(await failureOf(() => auth.executeAs(inside, "u"))).toBe("PERMISSION_DENIED");
+});
+
+test("Auth.principalFor knows users only", async () => {
+  const { auth } = configuredServer();
+
+  expect(auth.principalFor("ada")).toMatchObject({ userId: "ada", role: "dba", sessionId: "" });
+  expect(await failureOf(() => auth.principalFor("nobody"))).toBe("USER_NOT_FOUND");
+});
