@@ -118,20 +118,10 @@ export class ByteWriter {
   }
 
   text(value: string): void {
-    const chars = value.length;
-    if (chars <= SHORT_TEXT_CHARS_MAX) {
-      const start = this.#length;
-      this.varint(chars);
-      const at = this.#room(chars);
-      const buffer = this.#buffer;
-      let index = 0;
-      while (index < chars) {
-        const code = value.charCodeAt(index);
-        if (code >= 128) break;
-        buffer[at + index] = code;
-        index += 1;
-      }
-      if (index === chars) return;
+    const start = this.#length;
+    if (value.length <= SHORT_TEXT_CHARS_MAX) {
+      this.varint(value.length);
+      if (this.#shortAscii(value)) return;
       this.#length = start;
     }
     const byteCount = Buffer.byteLength(value, "utf8");
@@ -140,12 +130,12 @@ export class ByteWriter {
     this.#buffer.write(value, at, byteCount, "utf8");
   }
 
-  /** UTF-8 without a length; returns its bytes. */
-  rawText(value: string): number {
-    const byteCount = Buffer.byteLength(value, "utf8");
-    const at = this.#room(byteCount);
-    this.#buffer.write(value, at, byteCount, "utf8");
-    return byteCount;
+  /** UTF-8 without a length. */
+  rawText(value: string): void {
+    if (value.length <= SHORT_TEXT_CHARS_MAX && this.#shortAscii(value)) return;
+    // A UTF-16 unit has at most three bytes, so what is there need not be counted first.
+    const at = this.#room(value.length * 3);
+    this.#length = at + this.#buffer.write(value, at, "utf8");
   }
 
   /** Zeros up to a multiple of `boundary`. */
@@ -165,6 +155,22 @@ export class ByteWriter {
   setU32(offset: number, value: number): void {
     assert(offset + 4 <= this.#length, "only written bytes are replaced");
     this.#view.setUint32(offset, value, true);
+  }
+
+  /** Writes text if it is ASCII; else writes nothing and returns false. */
+  #shortAscii(value: string): boolean {
+    const count = value.length;
+    const at = this.#room(count);
+    const buffer = this.#buffer;
+    for (let index = 0; index < count; index += 1) {
+      const code = value.charCodeAt(index);
+      if (code >= 128) {
+        this.#length = at;
+        return false;
+      }
+      buffer[at + index] = code;
+    }
+    return true;
   }
 
   /** Makes room at the end and returns where it begins. */

@@ -8,8 +8,8 @@
 import { assert } from "../../base/assert.ts";
 import { type Row, type Value, type Vector, valueAt } from "../../types/mod.ts";
 
-/** The two words of one number. */
-const words: Uint32Array = new Uint32Array(2);
+/** The two words of one number. With a sign, so that loops meet integers and not doubles. */
+const words: Int32Array = new Int32Array(2);
 const number: Float64Array = new Float64Array(words.buffer);
 
 /** Rows that are hashed before other work may run. */
@@ -20,7 +20,7 @@ export function* hashKeys(
   owners: Float64Array,
   keyVectors: readonly Vector[],
 ): Generator<void, Uint32Array> {
-  const hashes = new Uint32Array(owners.length);
+  const hashes = new Int32Array(owners.length);
   mixNumbers(hashes, owners, 0);
   for (const vector of keyVectors) {
     assert(vector.length === hashes.length, "a key column has the rows of its group");
@@ -30,11 +30,11 @@ export function* hashKeys(
     }
   }
   for (let row = 0; row < hashes.length; row += 1) hashes[row] = finishHash(hashes[row] as number);
-  return hashes;
+  return new Uint32Array(hashes.buffer);
 }
 
 /** Mixes the values from a row on into the hashes of some rows. */
-function mixVector(hashes: Uint32Array, vector: Vector, start: number): void {
+function mixVector(hashes: Int32Array, vector: Vector, start: number): void {
   if (vector.kind === "i32" || vector.kind === "f64") {
     mixNumbers(hashes, vector.values, start);
     return;
@@ -44,7 +44,7 @@ function mixVector(hashes: Uint32Array, vector: Vector, start: number): void {
   }
 }
 
-function mixNumbers(hashes: Uint32Array, values: Int32Array | Float64Array, start: number): void {
+function mixNumbers(hashes: Int32Array, values: Int32Array | Float64Array, start: number): void {
   for (let i = 0; i < hashes.length; i += 1) {
     hashes[i] = mixNumber(hashes[i] as number, values[start + i] as number);
   }
@@ -54,7 +54,7 @@ function mixNumbers(hashes: Uint32Array, values: Int32Array | Float64Array, star
 export function hashOfKey(owner: number, key: Row): number {
   let hash = mixNumber(0, owner);
   for (const value of key) hash = mixValue(hash, value);
-  return finishHash(hash);
+  return finishHash(hash) >>> 0;
 }
 
 function mixValue(hash: number, value: Value): number {
@@ -97,5 +97,5 @@ function mix(hash: number, word: number): number {
 function finishHash(hash: number): number {
   let mixed = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
   mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);
-  return (mixed ^ (mixed >>> 16)) >>> 0;
+  return mixed ^ (mixed >>> 16);
 }

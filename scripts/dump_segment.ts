@@ -1,0 +1,124 @@
+/**
+ * Prints what is in a segment file (.seg) or a deletion vector (.dv), and checks every byte of it.
+ *
+ *     bun scripts/dump_segment.ts <file> [--rows <count>]
+ */
+import { bunDisk } from "../src/base/bun_disk.ts";
+import { CorruptionError, DiskError } from "../src/base/errors.ts";
+import { unixMsFromSeq } from "../src/base/seq.ts";
+import { DeletionVector } from "../src/storage/deletion_vector.ts";
+import { ENCODING_NAMES } from "../src/storage/segment/encodings.ts";
+import { SegmentReader } from "../src/storage/segment/reader.ts";
+import { typeName, type Value } from "../src/types/mod.ts";
+
+const USAGE = "usage: bun scripts/dump_segment.ts <file.seg | file.dv> [--rows <count>]";
+
+/** Longest text or bytes that a row shows of one value. */
+const VALUE_CHARS_MAX = 40;
+
+const SYSTEM_NAMES: ReadonlyMap<number, string> = new Map([
+  [-1, "seq"],
+  [-2, "deleted"],
+  [-3, "prev"],
+  [-4, "commit gap"],
+]);
+
+/** What is in a file, as lines. The first `rowsMax` rows are shown. */
+export function* dumpLines(path: string, rowsMax: number): Generator<string> {
+  if (path.endsWith(".dv")) {
+    yield* deletionLines(path, rowsMax);
+    return;
+  }
+  const byteCount = bunDisk.sizeOf(path);
+  if (byteCount === undefined) throw new DiskError("ENOENT", path, "open");
+  const reader = SegmentReader.open(bunDisk, path, byteCount);
+  try {
+    yield* segmentLines(reader, byteCount);
+    for (let row = 0; row < Math.min(rowsMax, reader.rowCount); row += 1)
+      yield rowLine(reader, row);
+    reader.verify();
+    yield "every checksum holds";
+  } finally {
+    reader.close();
+  }
+}
+
+function* segmentLines(reader: SegmentReader, byteCount: number): Generator<string> {
+  yield `segment ${reader.segmentId} of table ${reader.tableId}: ${byteCount} bytes`;
+  yield `rows ${reader.rowCount}, row groups ${reader.groupCount}, owners ${reader.ownerCount}`;
+  yield `seqs ${seqText(reader.minSeq)} to ${seqText(reader.maxSeq)}`;
+  yield `key columns ${reader.keyColumnIds.join(", ") || "none"}`;
+  for (let group = 0; group < reader.groupCount; group += 1) {
+    yield `group ${group}: rows ${reader.groupStart(group)} to ${reader.groupStart(group + 1) - 1}`;
+    for (const columnId of [...SYSTEM_NAMES.keys(), ...reader.columnIds]) {
+      yield chunkLine(reader, columnId, group);
+    }
+  }
+}
+
+function chunkLine(reader: SegmentReader, columnId: number, group: number): string {
+  const entry = reader.chunkEntry(columnId, group);
+  if (entry === undefined) return `  column ${columnId}: none`;
+  const type = reader.columnType(columnId);
+  const name = SYSTEM_NAMES.get(columnId) ?? (type === undefined ? "" : typeName(type));
+  const zone = entry.min <= entry.max ? `, ${entry.min} to ${entry.max}` : "";
+  const nulls = entry.nullCount === 0 ? "" : `, ${entry.nullCount} NULL`;
+  const encoding = ENCODING_NAMES[entry.encoding] ?? `encoding ${entry.encoding}`;
+  return `  column ${columnId} (${name}): ${encoding}, ${entry.byteCount} bytes at ${entry.offset}${nulls}${zone}`;
+}
+
+function rowLine(reader: SegmentReader, row: number): string {
+  const columns = reader.columnIds.map(
+    (columnId) => `${columnId}=${valueText(reader.valueAt(columnId, row) ?? null)}`,
+  );
+  const kind = reader.isTombstone(row) ? " deleted" : "";
+  const prev = reader.prevAt(row);
+  const replaces = prev === 0 ? "" : ` replaces ${prev}`;
+  const commit = reader.commitSeqAt(row);
+  return `row ${row}: seq ${reader.seqAt(row)}${kind}${replaces} commit ${commit} ${columns.join(" ")}`;
+}
+
+function* deletionLines(path: string, rowsMax: number): Generator<string> {
+  const vector = DeletionVector.decode(bunDisk.readFile(path), path);
+  yield `deletion vector of segment ${vector.segmentId}: ${vector.count} of ${vector.rowCount} rows`;
+  const lines: string[] = [];
+  vector.visitAll((row, seq) => {
+    if (lines.length < rowsMax) lines.push(`row ${row}: replaced by ${seqText(seq)}`);
+  });
+  yield* lines;
+  yield "the checksum holds";
+}
+
+function seqText(seq: number): string {
+  return `${seq} (${new Date(unixMsFromSeq(seq)).toISOString()})`;
+}
+
+function valueText(value: Value): string {
+  const text =
+    typeof value === "bigint"
+      ? String(value)
+      : value instanceof Uint8Array
+        ? `x'${Buffer.from(value).toString("hex")}'`
+        : (JSON.stringify(value instanceof Float32Array ? [...value] : value) ?? "NULL");
+  return text.length <= VALUE_CHARS_MAX ? text : `${text.slice(0, VALUE_CHARS_MAX)}…`;
+}
+
+function main(argv: readonly string[]): number {
+  const [path, flag, count = "10"] = argv;
+  const rowsMax = flag === "--rows" ? Number(count) : 10;
+  const isKnown = flag === undefined || flag === "--rows";
+  if (path === undefined || !isKnown || !Number.isSafeInteger(rowsMax)) {
+    process.stderr.write(`${USAGE}\n`);
+    return 2;
+  }
+  try {
+    for (const line of dumpLines(path, rowsMax)) process.stdout.write(`${line}\n`);
+    return 0;
+  } catch (error) {
+    if (!(error instanceof CorruptionError || error instanceof DiskError)) throw error;
+    process.stderr.write(`${error.message}\n`);
+    return 1;
+  }
+}
+
+if (import.meta.main) process.exitCode = main(process.argv.slice(2));
