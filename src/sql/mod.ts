@@ -12,3 +12,6 @@ export type {
   StatementResult,
   UploadedFile,
 } from "./engine.ts";
+export type { LiveAccess, LiveRow, SettingRow, SqlEnvironment, SqlLimits } from "./environment.ts";
+export { isFileLive } from "./files.ts";
+export { LocalSqlEngine } from "./session.ts";

@@ -1,0 +1,355 @@
+/**
+ * Statements about users, maintenance and what there is: CREATE USER, SHOW, DESCRIBE, STORAGE
+ * FLUSH, KILL LIVE QUERY, SUBSCRIBE TO.
+ */
+import {
+  mayRead,
+  type NewCredentials,
+  type Principal,
+  requireRun,
+  roleFromWord,
+} from "../auth/mod.ts";
+import { DatabaseError } from "../base/errors.ts";
+import type { Role, TableEntry } from "../catalog/mod.ts";
+import type { Row } from "../types/mod.ts";
+import { TEXT } from "../types/mod.ts";
+import type { StatementResult } from "./engine.ts";
+import type { SqlEnvironment } from "./environment.ts";
+import { planLiveQuery } from "./live_planner.ts";
+import { findNamespace, findTable } from "./names.ts";
+import type {
+  AlterUserStatement,
+  AstNode,
+  CreateUserStatement,
+  DropUserStatement,
+  KillStatement,
+  Name,
+  Statement,
+  StorageTableStatement,
+  SubscribeStatement,
+} from "./parse/ast.ts";
+import { messageResult, type PlainColumn, rowsResult } from "./result.ts";
+import {
+  DESCRIBE_COLUMNS,
+  describeRows,
+  namespaceRows,
+  SHOW_NAMESPACES_COLUMNS,
+  SHOW_STATS_COLUMNS,
+  SHOW_STORAGES_COLUMNS,
+  SHOW_TABLES_COLUMNS,
+  statsRow,
+  storageRow,
+  tableRows,
+} from "./show.ts";
+
+export interface AdministrationCall {
+  readonly principal: Principal;
+  readonly namespace: string;
+  /** Origin of the server as the caller sees it, for SUBSCRIBE TO. */
+  readonly baseUrl: string | undefined;
+}
+
+const JOB_COLUMNS: readonly PlainColumn[] = [
+  "job_id",
+  "job_type",
+  "status",
+  "namespace_id",
+  "table_name",
+  "message",
+].map((name) => ({ name, type: TEXT }));
+
+const SETTING_COLUMNS: readonly PlainColumn[] = ["name", "value", "description", "category"].map(
+  (name) => ({ name, type: TEXT }),
+);
+
+const SUBSCRIBE_COLUMNS: readonly PlainColumn[] = [
+  "status",
+  "ws_url",
+  "subscription",
+  "message",
+].map((name) => ({ name, type: TEXT }));
+
+export class Administration {
+  readonly #environment: SqlEnvironment;
+
+  constructor(environment: SqlEnvironment) {
+    this.#environment = environment;
+  }
+
+  /** The role × statement matrix, before anything of the request runs. @throws {DatabaseError} */
+  authorize(node: Statement, principal: Principal, _namespace: string): void {
+    const details = { action: `run ${node.type.toUpperCase()}`, position: node._location.start };
+    switch (node.type) {
+      case "create user":
+      case "drop user":
+        requireRun(principal, "users", details);
+        return;
+      case "alter user": {
+        const isOwnPassword =
+          node.password !== undefined && this.#userId(node.name, principal) === principal.userId;
+        if (!isOwnPassword) requireRun(principal, "users", details);
+        return;
+      }
+      case "storage flush":
+      case "storage compact":
+        requireRun(principal, "maintain", details);
+        return;
+      case "explain":
+      case "show":
+      case "show all":
+      case "set":
+      case "set timezone":
+        requireRun(principal, "inspect", details);
+        return;
+      case "kill":
+      case "storage check":
+      case "create storage":
+      case "alter storage":
+      case "drop storage":
+        requireRun(principal, "operate", details);
+        return;
+      case "create view":
+      case "drop view":
+        requireRun(principal, "removeTable", details);
+        return;
+      case "backup":
+      case "restore":
+      case "create topic":
+      case "alter topic":
+      case "drop topic":
+      case "clear topic":
+        requireRun(principal, "administer", details);
+        return;
+      default:
+        return;
+    }
+  }
+
+  /** @throws {DatabaseError} UNSUPPORTED_FEATURE for statements that are not built. */
+  async run(node: Statement, call: AdministrationCall): Promise<StatementResult> {
+    this.authorize(node, call.principal, call.namespace);
+    const { principal } = call;
+    const asUser = principal.userId;
+    switch (node.type) {
+      case "create user":
+        return messageResult(await this.#createUser(node, principal), asUser);
+      case "alter user":
+        return messageResult(await this.#alterUser(node, principal), asUser);
+      case "drop user":
+        return messageResult(this.#dropUser(node, principal), asUser);
+      case "storage flush":
+        return this.#flush(node, call);
+      case "kill":
+        return messageResult(this.#kill(node), asUser);
+      case "subscribe":
+        return this.#subscribe(node, call);
+      default:
+        return this.#show(node, call);
+    }
+  }
+
+  async #createUser(node: CreateUserStatement, principal: Principal): Promise<string> {
+    const { auth, catalog } = this.#environment;
+    const userId = node.name.name;
+    if (node.ifNotExists === true && catalog.user(userId) !== undefined) {
+      return `User ${userId} already exists`;
+    }
+    const role = roleOf(node.role);
+    await auth.createUser(principal, {
+      userId,
+      credentials: credentialsOf(node),
+      ...(role === undefined ? {} : { role }),
+      ...(node.email === undefined ? {} : { email: node.email }),
+    });
+    return `User ${userId} created`;
+  }
+
+  async #alterUser(node: AlterUserStatement, principal: Principal): Promise<string> {
+    const userId = this.#userId(node.name, principal);
+    const role = roleOf(node.role);
+    await this.#environment.auth.alterUser(principal, {
+      userId,
+      ...(node.password === undefined ? {} : { password: node.password }),
+      ...(role === undefined ? {} : { role }),
+      ...(node.email === undefined ? {} : { email: node.email }),
+    });
+    return `User ${userId} altered`;
+  }
+
+  #dropUser(node: DropUserStatement, principal: Principal): string {
+    const { auth, catalog } = this.#environment;
+    const userId = node.name.name;
+    if (node.purge === true) throw notAvailable("DROP USER … PURGE", node);
+    if (node.ifExists === true && catalog.user(userId) === undefined) {
+      return `User ${userId} does not exist`;
+    }
+    auth.dropUser(principal, userId);
+    return `User ${userId} dropped`;
+  }
+
+  #userId(name: CreateUserStatement["name"], principal: Principal): string {
+    return name.currentUser === true ? principal.userId : name.name;
+  }
+
+  async #flush(
+    node: StorageTableStatement,
+    { namespace, principal }: AdministrationCall,
+  ): Promise<StatementResult> {
+    const { catalog, store } = this.#environment;
+    if (node.namespace !== undefined) findNamespace(catalog, node.namespace.name, node);
+    const tables =
+      node.table === undefined
+        ? catalog
+            .tables()
+            .filter((t) => node.namespace === undefined || t.namespace === node.namespace.name)
+        : [findTable(catalog, node.table, { namespace, node: node.table })];
+    const rows: Row[] = [];
+    for (const table of tables) {
+      if (table.kind === "stream") {
+        if (node.table === undefined) continue;
+        throw new DatabaseError(
+          "INVALID_OPERATION",
+          `Cannot flush ${table.namespace}.${table.name}: it is a STREAM table`,
+          { position: node._location.start },
+        );
+      }
+      const { versions } = await store.flush(table.tableId);
+      const [status, message] =
+        versions === 0
+          ? ["skipped", "nothing to flush"]
+          : ["completed", `${versions} row version(s) written to a segment`];
+      const jobId = versions === 0 ? null : `FL${store.snowflakeId()}`;
+      rows.push([jobId, "flush", status, table.namespace, table.name, message]);
+    }
+    return rowsResult(JOB_COLUMNS, rows, principal.userId);
+  }
+
+  #kill({ id, target, _location }: KillStatement): string {
+    if (target !== "live query") throw notAvailable(`KILL ${target.toUpperCase()}`, { _location });
+    if (this.#environment.live().kill(id)) return `Live query ${id} killed`;
+    throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find live query "${id}"`, {
+      position: _location.start,
+      hint: "SELECT live_id FROM system.live",
+    });
+  }
+
+  #subscribe(node: SubscribeStatement, call: AdministrationCall): StatementResult {
+    const { baseUrl, namespace, principal } = call;
+    const options: Record<string, string | number> = {};
+    for (const { name, value, _location } of node.options ?? []) {
+      const isKnown = ["last_rows", "batch_size", "from", "from_seq_id"].includes(name);
+      if (!isKnown || (value.type !== "integer" && value.type !== "string")) {
+        throw new DatabaseError("INVALID_OPTION", `Cannot use option ${name} of SUBSCRIBE TO`, {
+          position: _location.start,
+          hint: "last_rows, batch_size, from and from_seq_id are known",
+        });
+      }
+      options[name] = value.type === "integer" ? value.value : value.value;
+    }
+    planLiveQuery(this.#environment, principal, { sql: node.source, params: [], namespace });
+    const id = `sub${this.#environment.store.snowflakeId()}`;
+    const subscription = JSON.stringify({ id, sql: node.source, options });
+    const wsUrl = `${(baseUrl ?? "").replace(/^http/, "ws")}/v1/ws`;
+    const message = `Connect to ${wsUrl}, authenticate, and send this subscription`;
+    return rowsResult(
+      SUBSCRIBE_COLUMNS,
+      [["active", wsUrl, subscription, message]],
+      principal.userId,
+    );
+  }
+
+  #show(node: Statement, { namespace, principal }: AdministrationCall): StatementResult {
+    const environment = this.#environment;
+    const { catalog } = environment;
+    const asUser = principal.userId;
+    switch (node.type) {
+      case "show namespaces":
+        return rowsResult(SHOW_NAMESPACES_COLUMNS, namespaceRows(environment, principal), asUser);
+      case "show tables": {
+        if (node.namespace !== undefined) findNamespace(catalog, node.namespace.name, node);
+        const rows = tableRows(environment, { principal, namespace: node.namespace?.name });
+        return rowsResult(SHOW_TABLES_COLUMNS, rows, asUser);
+      }
+      case "show columns":
+      case "describe": {
+        const table = this.#visibleTable(node.table, { namespace, principal });
+        const versions =
+          node.type === "describe" && node.history === true
+            ? catalog.tableVersions(table.tableId)
+            : [table];
+        return rowsResult(DESCRIBE_COLUMNS, versions.flatMap(describeRows), asUser);
+      }
+      case "show stats": {
+        const table = this.#visibleTable(node.table, { namespace, principal });
+        return rowsResult(SHOW_STATS_COLUMNS, [statsRow(environment, table, principal)], asUser);
+      }
+      case "show storages":
+        return rowsResult(SHOW_STORAGES_COLUMNS, [storageRow()], asUser);
+      case "show all":
+      case "show":
+        return this.#settings(node, asUser);
+      default:
+        throw notAvailable(node.type.toUpperCase(), node);
+    }
+  }
+
+  #settings(node: Statement, asUser: string): StatementResult {
+    const { settings } = this.#environment;
+    const wanted = node.type === "show" ? node.variable.name : undefined;
+    const found = settings.filter(({ name }) => wanted === undefined || name === wanted);
+    if (found.length === 0) {
+      throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find setting "${wanted ?? ""}"`, {
+        position: node._location.start,
+        hint: "SHOW ALL lists them",
+      });
+    }
+    const rows = found.map(({ category, description, name, value }) => [
+      name,
+      value,
+      description,
+      category,
+    ]);
+    return rowsResult(SETTING_COLUMNS, rows, asUser);
+  }
+
+  /** A table that the caller may read; another's is as if it were not there. */
+  #visibleTable(
+    name: Parameters<typeof findTable>[1] & AstNode,
+    { namespace, principal }: { namespace: string; principal: Principal },
+  ): TableEntry {
+    const { catalog } = this.#environment;
+    const table = findTable(catalog, name, { namespace, node: name });
+    if (mayRead(principal, table, catalog.namespace(table.namespace))) return table;
+    throw new DatabaseError(
+      "PERMISSION_DENIED",
+      `Cannot describe table ${table.namespace}.${table.name}: it is not readable`,
+      { position: name._location.start },
+    );
+  }
+}
+
+function roleOf(word: Name | undefined): Role | undefined {
+  if (word === undefined) return undefined;
+  const role = roleFromWord(word.name);
+  if (role !== undefined) return role;
+  throw new DatabaseError(
+    "INVALID_VALUE",
+    `Cannot use role "${word.name}": there is no such role`,
+    {
+      position: word._location.start,
+      hint: "user, service, dba or system",
+    },
+  );
+}
+
+function credentialsOf({ oauth, password }: CreateUserStatement): NewCredentials {
+  if (password !== undefined) return { kind: "password", password };
+  if (oauth !== undefined) return { kind: "oauth", link: oauth };
+  return { kind: "internal" };
+}
+
+function notAvailable(what: string, node: AstNode): DatabaseError {
+  return new DatabaseError("UNSUPPORTED_FEATURE", `Cannot run ${what}: not available yet`, {
+    position: node._location.start,
+  });
+}

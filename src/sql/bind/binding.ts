@@ -1,0 +1,96 @@
+/**
+ * What the parts of the binder share: slots of the statement, column ids, and the place in it
+ * where an expression stands.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import type { DataType } from "../../types/mod.ts";
+import { BIGINT, decimalType, FILE, INT, UNKNOWN } from "../../types/mod.ts";
+import type { AstNode, Expr, ExprSlot } from "../parse/ast.ts";
+import type { BoundAggregate, BoundColumn, BoundExpression, Requirement } from "./bound.ts";
+import type { Scope } from "./scope.ts";
+
+/** Grows while one statement is bound. */
+export class StatementBinding {
+  /** Types of `$1`, `$2`, …; slot n − 1. Lifted literals follow them. */
+  readonly parameterTypes: readonly DataType[];
+  readonly requirements: Requirement[] = [];
+  /** Placeholders of FILE('x'), in order of appearance. */
+  readonly files: string[] = [];
+  #nextColumnId = 1;
+
+  constructor(parameterTypes: readonly DataType[]) {
+    this.parameterTypes = parameterTypes;
+  }
+
+  newColumn(column: Omit<BoundColumn, "id">): BoundColumn {
+    const id = this.#nextColumnId;
+    this.#nextColumnId += 1;
+    return { id, ...column };
+  }
+
+  parameter(index: number, node: AstNode): BoundExpression {
+    const type = this.parameterTypes[index - 1];
+    if (type !== undefined) return { kind: "slot", type, slot: index - 1 };
+    throw new DatabaseError(
+      "INVALID_PARAMETER",
+      `Cannot bind $${index}: the request has ${this.parameterTypes.length} parameter(s)`,
+      { position: node._location.start },
+    );
+  }
+
+  /**
+   * The slot of FILE('x'): behind the parameters, one for each name. Statements with files are never
+   * normalised, so no lifted literal is there.
+   */
+  file(name: string): BoundExpression {
+    if (!this.files.includes(name)) this.files.push(name);
+    return {
+      kind: "slot",
+      type: FILE,
+      slot: this.parameterTypes.length + this.files.indexOf(name),
+    };
+  }
+
+  literal(slot: ExprSlot): BoundExpression {
+    const type = literalType(slot);
+    return { kind: "slot", type, slot: this.parameterTypes.length + slot.index };
+  }
+}
+
+function literalType({ kind, precision, scale }: ExprSlot): DataType {
+  switch (kind) {
+    case "integer":
+      return INT;
+    case "bigint":
+      return BIGINT;
+    case "numeric":
+      return decimalType(precision ?? 1, scale ?? 0);
+    case "string":
+      return UNKNOWN;
+  }
+}
+
+/** Collects the aggregates of a block; its presence says that aggregates are allowed here. */
+export interface AggregateSink {
+  readonly aggregates: BoundAggregate[];
+}
+
+/** Where an expression stands. */
+export interface Place {
+  readonly statement: StatementBinding;
+  readonly scope: Scope;
+  /** For messages: "WHERE", "the select list" … */
+  readonly clause: string;
+  readonly sink: AggregateSink | undefined;
+  /** Whether an expression without FILE right may hold FILE('x'). */
+  readonly allowsFiles?: boolean;
+}
+
+/** Binds an expression where it stands; parts of the binder call back through this. */
+export type Bind = (expression: Expr, place: Place) => BoundExpression;
+
+export function notAvailable(node: AstNode, what: string): DatabaseError {
+  return new DatabaseError("UNSUPPORTED_FEATURE", `Cannot run ${what}: not available yet`, {
+    position: node._location.start,
+  });
+}

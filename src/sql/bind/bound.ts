@@ -1,0 +1,200 @@
+/**
+ * What the binder makes of a statement: names are columns, every operator has its types, casts are
+ * written out, and the rights that the statement needs stand beside it.
+ *
+ * A bound tree holds no literal that the plan cache lifted out and no identity of a caller: those
+ * are slots, filled at each execution, so one bound tree serves every caller and every literal.
+ * A column is named by an id that is unique within its query; where its values lie in a batch is
+ * decided by the plan.
+ */
+import type { Role, TableEntry } from "../../catalog/mod.ts";
+import type { DataType, Value } from "../../types/mod.ts";
+import type { AggregateForm } from "../functions/aggregates.ts";
+import type { CallContext } from "../functions/function.ts";
+
+/** A column of some relation of a query. */
+export interface BoundColumn {
+  /** Unique within the query. */
+  readonly id: number;
+  readonly name: string;
+  readonly type: DataType;
+  /** Stored column behind it, for flags, pushdown and dependencies. */
+  readonly origin?: { readonly table: TableEntry; readonly columnId: number };
+}
+
+/** How a value is computed from values; called once a row unless a kernel knows better. */
+export type RowFunction = (values: readonly Value[], call: CallContext) => Value;
+
+export type BoundExpression =
+  | { readonly kind: "constant"; readonly type: DataType; readonly value: Value }
+  | { readonly kind: "slot"; readonly type: DataType; readonly slot: number }
+  | { readonly kind: "column"; readonly type: DataType; readonly column: BoundColumn }
+  | {
+      readonly kind: "cast";
+      readonly type: DataType;
+      readonly operand: BoundExpression;
+      /** Undefined result: the value passes as it is. */
+      readonly convert: (value: Value) => Value;
+      /** Keeps order and equality on numbers, so that a vector of f64 or i32 passes unchanged. */
+      readonly isNumericIdentity: boolean;
+    }
+  | {
+      readonly kind: "call";
+      readonly type: DataType;
+      readonly name: string;
+      readonly args: readonly BoundExpression[];
+      readonly evaluate: RowFunction;
+      readonly seesNull: boolean;
+      readonly volatility: "immutable" | "stable" | "volatile";
+    }
+  | {
+      /** One of = <> < <= > >= over two operands of one type. */
+      readonly kind: "compare";
+      readonly type: DataType;
+      readonly operator: ComparisonOperator;
+      readonly left: BoundExpression;
+      readonly right: BoundExpression;
+      readonly evaluate: RowFunction;
+    }
+  | {
+      /** One of + - * over operands whose fast form is a number. */
+      readonly kind: "arithmetic";
+      readonly type: DataType;
+      readonly operator: "+" | "-" | "*";
+      readonly left: BoundExpression;
+      readonly right: BoundExpression;
+      /** Largest magnitude of a result that the double form gets right. */
+      readonly magnitudeMax: number;
+      readonly evaluate: RowFunction;
+    }
+  | {
+      readonly kind: "and" | "or";
+      readonly type: DataType;
+      readonly operands: readonly BoundExpression[];
+    }
+  | { readonly kind: "not"; readonly type: DataType; readonly operand: BoundExpression }
+  | {
+      readonly kind: "is";
+      readonly type: DataType;
+      readonly test: "null" | "true" | "false";
+      readonly negated: boolean;
+      readonly operand: BoundExpression;
+    }
+  | {
+      readonly kind: "case";
+      readonly type: DataType;
+      readonly branches: readonly { when: BoundExpression; then: BoundExpression }[];
+      readonly otherwise: BoundExpression | undefined;
+    }
+  | {
+      readonly kind: "coalesce";
+      readonly type: DataType;
+      readonly operands: readonly BoundExpression[];
+    }
+  | {
+      /** Membership in a list; every item has the operand's type. */
+      readonly kind: "in";
+      readonly type: DataType;
+      readonly operand: BoundExpression;
+      readonly items: readonly BoundExpression[];
+      readonly negated: boolean;
+    };
+
+export type ComparisonOperator = "=" | "<>" | "<" | "<=" | ">" | ">=";
+
+/** An aggregate of a block: computed by the aggregate operator, read through `column`. */
+export interface BoundAggregate {
+  readonly column: BoundColumn;
+  readonly form: AggregateForm;
+  /** Absent for count(*). */
+  readonly argument: BoundExpression | undefined;
+  /** Further arguments, e.g. the separator of string_agg. */
+  readonly extra: readonly BoundExpression[];
+  readonly isDistinct: boolean;
+  readonly filter: BoundExpression | undefined;
+  readonly orderBy: readonly BoundSort[];
+}
+
+export interface BoundSort {
+  readonly expression: BoundExpression;
+  readonly isDescending: boolean;
+  readonly nullsFirst: boolean;
+}
+
+/** What a statement needs to be allowed; checked at every execution. */
+export type Requirement =
+  | { readonly action: "read" | "write"; readonly table: TableEntry }
+  | { readonly action: "read-system"; readonly name: string; readonly isOpen: boolean };
+
+/** A relation in FROM. */
+export type BoundRelation =
+  | {
+      readonly kind: "table";
+      readonly table: TableEntry;
+      readonly alias: string;
+      /** Declared columns, then `_seq` and `_deleted`. */
+      readonly columns: readonly BoundColumn[];
+    }
+  | {
+      readonly kind: "system";
+      readonly source: SystemRows;
+      readonly name: string;
+      readonly alias: string;
+      readonly columns: readonly BoundColumn[];
+    }
+  | {
+      readonly kind: "query";
+      readonly query: BoundSelect;
+      readonly alias: string;
+      readonly columns: readonly BoundColumn[];
+    }
+  | {
+      readonly kind: "values";
+      readonly rows: readonly (readonly BoundExpression[])[];
+      readonly alias: string;
+      readonly columns: readonly BoundColumn[];
+    };
+
+/** Yields the rows of a system view as the caller may see them, columns in declared order. */
+export type SystemRows = (call: SystemCall) => readonly (readonly Value[])[];
+
+/** Who reads a system view. */
+export interface SystemCall {
+  readonly userId: string;
+  readonly role: Role;
+  /** Inside EXECUTE AS, where nobody owns a namespace. */
+  readonly isImpersonated: boolean;
+}
+
+export type BoundFrom =
+  | { readonly kind: "relation"; readonly relation: BoundRelation }
+  | {
+      readonly kind: "join";
+      readonly join: "inner" | "left" | "cross";
+      readonly left: BoundFrom;
+      readonly right: BoundFrom;
+      readonly condition: BoundExpression | undefined;
+    };
+
+export interface BoundOutput {
+  readonly name: string;
+  readonly expression: BoundExpression;
+}
+
+/** One SELECT block. */
+export interface BoundSelect {
+  readonly from: BoundFrom | undefined;
+  readonly where: BoundExpression | undefined;
+  /** Grouping expressions with the columns under which later clauses read them. */
+  readonly groupBy: readonly { column: BoundColumn; expression: BoundExpression }[];
+  readonly aggregates: readonly BoundAggregate[];
+  /** The block aggregates, even when both lists are empty (HAVING alone). */
+  readonly isAggregated: boolean;
+  readonly having: BoundExpression | undefined;
+  readonly outputs: readonly BoundOutput[];
+  readonly distinct: "none" | "all" | { readonly on: readonly BoundExpression[] };
+  readonly orderBy: readonly BoundSort[];
+  readonly limit: BoundExpression | undefined;
+  readonly offset: BoundExpression | undefined;
+  readonly withTies: boolean;
+}

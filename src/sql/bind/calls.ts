@@ -1,0 +1,170 @@
+/**
+ * Calls: scalar functions, aggregates, and the forms that look like calls.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import { BOOLEAN, type DataType, typeName } from "../../types/mod.ts";
+import { isAggregate, resolveAggregate } from "../functions/aggregates.ts";
+import { functionExists, resolveFunction } from "../functions/registry.ts";
+import type { AstNode, Expr, ExprCall, OrderByStatement } from "../parse/ast.ts";
+import { type Bind, notAvailable, type Place } from "./binding.ts";
+import type { BoundExpression, BoundSort } from "./bound.ts";
+import { castAlike, castTo } from "./casts.ts";
+
+/** Calls whose rules are not those of a scalar function. */
+const WINDOWS: ReadonlySet<string> = new Set([
+  "row_number",
+  "rank",
+  "dense_rank",
+  "percent_rank",
+  "cume_dist",
+  "ntile",
+  "lag",
+  "lead",
+  "first_value",
+  "last_value",
+  "nth_value",
+]);
+
+export function bindCall(call: ExprCall, place: Place, bind: Bind): BoundExpression {
+  const { name, schema } = call.function;
+  if (schema !== undefined) throw unknownFunction(`${schema}.${name}`, [], call);
+  if (call.over !== undefined || WINDOWS.has(name)) throw notAvailable(call, "a window function");
+  if (call.argNames?.some((argName) => argName !== undefined) === true) {
+    throw notAvailable(call, "named arguments");
+  }
+  switch (name) {
+    case "coalesce": {
+      const operands = call.args.map((argument) => bind(argument, place));
+      const { type, expressions } = castAlike(operands, call.args, "COALESCE");
+      return { kind: "coalesce", type, operands: expressions };
+    }
+    case "exists":
+    case "any":
+    case "some":
+    case "all":
+      throw notAvailable(call, "a subquery");
+    case "grouping":
+      throw notAvailable(call, "GROUPING");
+    case "file":
+      return bindFile(call, place);
+    default:
+      break;
+  }
+  if (isAggregate(name)) return bindAggregate(call, place, bind);
+  if (call.distinct !== undefined || call.orderBy !== undefined || call.filter !== undefined) {
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      `Cannot call ${name} with DISTINCT, ORDER BY or FILTER: it is not an aggregate`,
+      { position: call._location.start },
+    );
+  }
+  const args = call.args.map((argument) => bind(argument, place));
+  return bindFunction({ name, args, node: call });
+}
+
+export interface FunctionCall {
+  readonly name: string;
+  readonly args: readonly BoundExpression[];
+  readonly node: AstNode;
+}
+
+/** A scalar function over bound arguments. @throws {DatabaseError} FUNCTION_NOT_FOUND */
+export function bindFunction({ name, args, node }: FunctionCall): BoundExpression {
+  const types = args.map((argument) => argument.type);
+  const resolved = resolveFunction(name, types);
+  if (resolved === undefined) throw unknownFunction(name, types, node);
+  const { argumentTypes, overload, result } = resolved;
+  return {
+    kind: "call",
+    type: result,
+    name,
+    args: args.map((argument, i) =>
+      castTo(argument, { to: argumentTypes[i] ?? argument.type, mode: "implicit", node }),
+    ),
+    evaluate: (values, context) => overload.evaluate(values, context, argumentTypes),
+    seesNull: overload.seesNull === true,
+    volatility: overload.volatility,
+  };
+}
+
+function unknownFunction(name: string, types: readonly DataType[], node: AstNode): DatabaseError {
+  const signature = `${name}(${types.map((type) => typeName(type)).join(", ")})`;
+  const what = functionExists(name) ? "it does not take these types" : "there is none";
+  return new DatabaseError("FUNCTION_NOT_FOUND", `Cannot find function ${signature}: ${what}`, {
+    position: node._location.start,
+  });
+}
+
+/** FILE('part') reads the reference that the executor made of the part, as a slot by its name. */
+function bindFile(call: ExprCall, place: Place): BoundExpression {
+  const [argument] = call.args;
+  const position = call._location.start;
+  if (argument?.type !== "string" || call.args.length !== 1) {
+    throw new DatabaseError("INVALID_INPUT", "Cannot read FILE: it takes one quoted part name", {
+      position,
+    });
+  }
+  if (place.allowsFiles !== true) {
+    throw new DatabaseError(
+      "INVALID_INPUT",
+      "Cannot use FILE here: it is a value of INSERT VALUES and UPDATE SET only",
+      { position },
+    );
+  }
+  return place.statement.file(argument.value);
+}
+
+function bindAggregate(call: ExprCall, place: Place, bind: Bind): BoundExpression {
+  const { name } = call.function;
+  const position = call._location.start;
+  if (place.sink === undefined) {
+    throw new DatabaseError("INVALID_QUERY", `Cannot use aggregate ${name} in ${place.clause}`, {
+      position,
+    });
+  }
+  if (call.withinGroup !== undefined) throw notAvailable(call, "WITHIN GROUP");
+  const inner: Place = { ...place, sink: undefined, clause: `the arguments of ${name}` };
+  const isStar = call.args.length === 1 && isStarRef(call.args[0]);
+  const args = isStar ? [] : call.args.map((argument) => bind(argument, inner));
+  if (!isStar && args.length === 0) throw unknownFunction(name, [], call);
+  const types = args.map((argument) => argument.type);
+  const form = resolveAggregate(name, types);
+  if (form === undefined) throw unknownFunction(name, types, call);
+  const cast = args.map((argument, i) =>
+    castTo(argument, {
+      to: form.argumentTypes[i] ?? argument.type,
+      mode: "implicit",
+      node: call.args[i],
+    }),
+  );
+  const column = place.statement.newColumn({ name, type: form.result });
+  const [argument, ...extra] = cast;
+  place.sink.aggregates.push({
+    column,
+    form,
+    argument,
+    extra,
+    isDistinct: call.distinct === "distinct",
+    filter: call.filter === undefined ? undefined : bindFilter(call.filter, inner, bind),
+    orderBy: (call.orderBy ?? []).map((sort) => bindSort(sort, inner, bind)),
+  });
+  return { kind: "column", type: form.result, column };
+}
+
+function bindFilter(condition: Expr, place: Place, bind: Bind): BoundExpression {
+  return castTo(bind(condition, place), { to: BOOLEAN, mode: "implicit", node: condition });
+}
+
+/** One ORDER BY entry over plain expressions. ASC puts NULL last, DESC first. */
+export function bindSort(sort: OrderByStatement, place: Place, bind: Bind): BoundSort {
+  const isDescending = sort.order === "DESC";
+  return {
+    expression: bind(sort.by, place),
+    isDescending,
+    nullsFirst: sort.nulls === undefined ? isDescending : sort.nulls === "FIRST",
+  };
+}
+
+function isStarRef(expression: Expr | undefined): boolean {
+  return expression?.type === "ref" && expression.star === true;
+}

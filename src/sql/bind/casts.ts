@@ -1,0 +1,137 @@
+/**
+ * Casts that the binder writes into expressions.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import {
+  type CastMode,
+  canCast,
+  casterFor,
+  castValue,
+  commonType,
+  type DataType,
+  isInteger,
+  sameType,
+  typeName,
+  type Value,
+} from "../../types/mod.ts";
+import type { AstNode } from "../parse/ast.ts";
+import type { BoundExpression } from "./bound.ts";
+
+export interface CastTarget {
+  readonly to: DataType;
+  readonly mode: CastMode;
+  /** For the position of an error. */
+  readonly node: AstNode | undefined;
+}
+
+/** The expression as a value of another type. @throws {DatabaseError} TYPE_MISMATCH */
+export function castTo(
+  expression: BoundExpression,
+  { to, mode, node }: CastTarget,
+): BoundExpression {
+  const from = expression.type;
+  if (sameType(from, to)) return expression;
+  if (!canCast(from, to, mode)) {
+    const details = node === undefined ? {} : { position: node._location.start };
+    throw new DatabaseError(
+      "TYPE_MISMATCH",
+      `Cannot use a value of type ${typeName(from)} as ${typeName(to)}`,
+      details,
+    );
+  }
+  if (expression.kind === "constant" && expression.value === null) {
+    return { kind: "constant", type: to, value: null };
+  }
+  if (dependsOnNow(from, to)) return castWithNow(expression, { from, to, mode });
+  const convert = casterFor(from, to, mode);
+  if (expression.kind === "constant") {
+    const folded = tryConvert(expression.value, convert);
+    if (folded !== undefined) return { kind: "constant", type: to, value: folded };
+  }
+  return {
+    kind: "cast",
+    type: to,
+    operand: expression,
+    convert: convert ?? sameValue,
+    isNumericIdentity: convert === undefined || isNumericIdentity(from, to),
+  };
+}
+
+function sameValue(value: Value): Value {
+  return value;
+}
+
+/** Literals such as 'now' and 'today' have their value at the time of the statement. */
+function dependsOnNow(from: DataType, to: DataType): boolean {
+  if (from.kind !== "unknown" && from.kind !== "text") return false;
+  return (
+    to.kind === "timestamp" || to.kind === "datetime" || to.kind === "date" || to.kind === "time"
+  );
+}
+
+function castWithNow(
+  operand: BoundExpression,
+  { from, to, mode }: { from: DataType; to: DataType; mode: CastMode },
+): BoundExpression {
+  return {
+    kind: "call",
+    type: to,
+    name: `cast to ${typeName(to)}`,
+    args: [operand],
+    evaluate: ([value = null], { nowMicros }) =>
+      value === null ? null : castValue(value, { from, to, mode, nowMicros }),
+    seesNull: false,
+    volatility: "immutable",
+  };
+}
+
+/** A constant that does not convert keeps its cast, so that it fails when its turn comes. */
+function tryConvert(
+  value: Value,
+  convert: ((value: Value) => Value) | undefined,
+): Value | undefined {
+  if (convert === undefined || value === null) return value;
+  try {
+    return convert(value);
+  } catch (error) {
+    // The cast raises the same error again where the statement runs.
+    if (error instanceof DatabaseError) return undefined;
+    throw error;
+  }
+}
+
+/** Widening among numbers that are held alike: the double or int32 stays as it is. */
+function isNumericIdentity(from: DataType, to: DataType): boolean {
+  if (isInteger(from)) {
+    if (to.kind === "double") return from.kind !== "bigint";
+    return isInteger(to) && widthOf(from) <= widthOf(to);
+  }
+  if (from.kind === "float") return to.kind === "double";
+  if (from.kind === "decimal" && to.kind === "decimal") {
+    return from.scale === to.scale && from.precision <= to.precision;
+  }
+  return false;
+}
+
+function widthOf(type: DataType): number {
+  return type.kind === "smallint" ? 1 : type.kind === "int" ? 2 : 3;
+}
+
+/** Casts all to their common type. @throws {DatabaseError} TYPE_MISMATCH if there is none. */
+export function castAlike(
+  expressions: readonly BoundExpression[],
+  nodes: readonly AstNode[],
+  what: string,
+): { type: DataType; expressions: BoundExpression[] } {
+  const type = commonType(expressions.map((expression) => expression.type));
+  if (type === undefined) {
+    const types = [...new Set(expressions.map((e) => typeName(e.type)))].join(" and ");
+    const [node] = nodes;
+    const details = node === undefined ? {} : { position: node._location.start };
+    throw new DatabaseError("TYPE_MISMATCH", `Cannot match types ${types} in ${what}`, details);
+  }
+  const cast = expressions.map((expression, i) =>
+    castTo(expression, { to: type, mode: "implicit", node: nodes[i] }),
+  );
+  return { type, expressions: cast };
+}

@@ -1,0 +1,483 @@
+/**
+ * INSERT, UPDATE and DELETE: which column each value goes to, with its cast.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import type { TableEntry } from "../../catalog/mod.ts";
+import type {
+  DeleteStatement,
+  Expr,
+  InsertStatement,
+  LiteralValuesStatement,
+  Name,
+  OnConflictAction,
+  QNameAliased,
+  SelectedColumn,
+  SetStatement,
+  UpdateStatement,
+} from "../parse/ast.ts";
+import { notAvailable, type Place, type StatementBinding } from "./binding.ts";
+import type { BoundColumn, BoundExpression, BoundOutput, BoundSelect } from "./bound.ts";
+import { castTo } from "./casts.ts";
+import { bindCondition, bindExpression } from "./expression_binder.ts";
+import { type FromResult, tableResult } from "./from_binder.ts";
+import { Scope } from "./scope.ts";
+import { bindQuery, bindSelectedColumns, type SelectContext } from "./select_binder.ts";
+
+/** A value for a column, or its default. */
+export type BoundCell = BoundExpression | "default";
+
+export type InsertSource =
+  | { readonly kind: "rows"; readonly rows: readonly (readonly BoundCell[])[] }
+  | { readonly kind: "literals"; readonly literals: LiteralValuesStatement }
+  /** Outputs are cast to the target columns already. */
+  | { readonly kind: "query"; readonly query: BoundSelect };
+
+/** A new value for the column at a position of the table. */
+export interface BoundSet {
+  readonly position: number;
+  readonly value: BoundCell;
+}
+
+export interface BoundConflict {
+  readonly action: "nothing" | "update";
+  /** Columns of the stored row, then of the proposed one (`excluded`). */
+  readonly columns: readonly BoundColumn[];
+  readonly sets: readonly BoundSet[];
+  readonly where: BoundExpression | undefined;
+}
+
+export interface BoundInsert {
+  readonly kind: "insert";
+  readonly table: TableEntry;
+  /** Table positions that the source fills, in its order. */
+  readonly targets: readonly number[];
+  readonly source: InsertSource;
+  readonly conflict: BoundConflict | undefined;
+  readonly returning: BoundReturning | undefined;
+}
+
+export interface BoundReturning {
+  /** Declared columns of the table, then `_seq` and `_deleted`: the layout of a returned row. */
+  readonly columns: readonly BoundColumn[];
+  readonly outputs: readonly BoundOutput[];
+}
+
+export interface BoundUpdate {
+  readonly kind: "update";
+  readonly table: TableEntry;
+  /** Yields the declared columns, then one value for each set that is not DEFAULT. */
+  readonly rows: BoundSelect;
+  readonly sets: readonly { readonly position: number; readonly isDefault: boolean }[];
+  readonly returning: BoundReturning | undefined;
+}
+
+export interface BoundDelete {
+  readonly kind: "delete";
+  readonly table: TableEntry;
+  /** Yields the declared columns. */
+  readonly rows: BoundSelect;
+  readonly returning: BoundReturning | undefined;
+}
+
+export interface DmlContext extends SelectContext {
+  /** limits.require_where */
+  readonly requiresWhere: boolean;
+}
+
+export function bindInsert(insert: InsertStatement, context: DmlContext): BoundInsert {
+  const { statement } = context;
+  const target = bindTarget(insert.into, context);
+  const { table } = target;
+  if (table.kind === "stream" && insert.onConflict !== undefined) {
+    throw notUpdatable(table, "ON CONFLICT", insert);
+  }
+  const width = sourceWidth(insert);
+  const targets =
+    insert.columns === undefined
+      ? table.columns.slice(0, width ?? table.columns.length).map((_, position) => position)
+      : insert.columns.map((name) => positionOf(table, name));
+  checkTwice(insert.columns ?? []);
+  if (width !== undefined && width !== targets.length) {
+    const more = width > targets.length ? "more" : "fewer";
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      `Cannot insert into ${nameOf(table)}: there are ${more} values (${width}) than columns (${targets.length})`,
+      { position: insert.insert._location.start },
+    );
+  }
+  return {
+    kind: "insert",
+    table,
+    targets,
+    source: bindSource(insert, { table, targets, context }),
+    conflict:
+      insert.onConflict === undefined
+        ? undefined
+        : bindConflict(insert.onConflict, target, statement),
+    returning: bindReturning(insert.returning, target, statement),
+  };
+}
+
+/** Values in a source row; undefined for a query, which says so when it is bound. */
+function sourceWidth({ insert }: InsertStatement): number | undefined {
+  switch (insert.type) {
+    case "values":
+      return insert.values[0]?.length ?? 0;
+    case "literal values":
+      return insert.columnCount;
+    case "default values":
+      return 0;
+    default:
+      return undefined;
+  }
+}
+
+function bindSource(
+  { insert }: InsertStatement,
+  {
+    context,
+    table,
+    targets,
+  }: { context: DmlContext; table: TableEntry; targets: readonly number[] },
+): InsertSource {
+  switch (insert.type) {
+    case "default values":
+      return { kind: "rows", rows: [[]] };
+    case "literal values":
+      return { kind: "literals", literals: insert };
+    case "values": {
+      const place: Place = {
+        statement: context.statement,
+        scope: new Scope([]),
+        clause: "VALUES",
+        sink: undefined,
+        allowsFiles: true,
+      };
+      const rows = insert.values.map((row) => {
+        if (row.length !== targets.length) {
+          throw new DatabaseError("INVALID_QUERY", "Cannot insert: the rows differ in length", {
+            position: insert._location.start,
+          });
+        }
+        return row.map((cell, i) => bindCell(cell, { table, position: targets[i] ?? 0, place }));
+      });
+      return { kind: "rows", rows };
+    }
+    default: {
+      const query = bindQuery(insert, { ...context, isOutermost: false });
+      return { kind: "query", query: castOutputs(query, { table, targets }, insert) };
+    }
+  }
+}
+
+function castOutputs(
+  query: BoundSelect,
+  { table, targets }: { table: TableEntry; targets: readonly number[] },
+  node: Expr,
+): BoundSelect {
+  if (query.outputs.length > targets.length) {
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      `Cannot insert into ${nameOf(table)}: the query yields ${query.outputs.length} columns for ${targets.length}`,
+      { position: node._location.start },
+    );
+  }
+  // The casts stand above DISTINCT and ORDER BY of the query: they must not change what it yields.
+  const mustNest = query.distinct !== "none" || query.orderBy.length > 0;
+  if (mustNest) throw notAvailable(node, "INSERT of an ordered or distinct query");
+  const outputs = query.outputs.map(({ name, expression }, i) => {
+    const column = table.columns[targets[i] ?? 0];
+    const to = column?.type ?? expression.type;
+    return { name, expression: castTo(expression, { to, mode: "assignment", node }) };
+  });
+  return { ...query, outputs };
+}
+
+function bindCell(
+  cell: Expr,
+  { place, position, table }: { table: TableEntry; position: number; place: Place },
+): BoundCell {
+  if (cell.type === "default") return "default";
+  const column = table.columns[position];
+  const bound = bindExpression(cell, place);
+  if (column === undefined) return bound;
+  if (column.generatedAlways) {
+    throw new DatabaseError(
+      "INVALID_OPERATION",
+      `Cannot write column "${column.name}" of ${nameOf(table)}: it is GENERATED ALWAYS`,
+      { position: cell._location.start, hint: "leave it out, or write DEFAULT" },
+    );
+  }
+  return castTo(bound, { to: column.type, mode: "assignment", node: cell });
+}
+
+export function bindUpdate(update: UpdateStatement, context: DmlContext): BoundUpdate {
+  if (update.from !== undefined) throw notAvailable(update, "UPDATE … FROM");
+  const target = bindTarget(update.table, context);
+  const { table } = target;
+  if (table.kind === "stream") throw notUpdatable(table, "UPDATE", update);
+  requireWhere(update.where, context, update);
+  const place = placeIn(target, context.statement, "SET");
+  const sets = bindSets(update.sets, table, place);
+  const values = sets.flatMap(({ value }) => (value === "default" ? [] : [value]));
+  return {
+    kind: "update",
+    table,
+    rows: rowsOf(target, {
+      where: update.where,
+      extra: values,
+      place: placeIn(target, context.statement, "WHERE"),
+    }),
+    sets: sets.map(({ position, value }) => ({ position, isDefault: value === "default" })),
+    returning: bindReturning(update.returning, target, context.statement),
+  };
+}
+
+export function bindDelete(remove: DeleteStatement, context: DmlContext): BoundDelete {
+  if (remove.using !== undefined) throw notAvailable(remove, "DELETE … USING");
+  const target = bindTarget(remove.from, context);
+  requireWhere(remove.where, context, remove);
+  return {
+    kind: "delete",
+    table: target.table,
+    rows: rowsOf(target, {
+      where: remove.where,
+      extra: [],
+      place: placeIn(target, context.statement, "WHERE"),
+    }),
+    returning: bindReturning(remove.returning, target, context.statement),
+  };
+}
+
+/** A table that a statement writes, as a relation. */
+interface Target {
+  readonly table: TableEntry;
+  readonly from: FromResult;
+  readonly columns: readonly BoundColumn[];
+}
+
+function bindTarget(name: QNameAliased, { source, statement }: DmlContext): Target {
+  const namespace = name.schema ?? source.namespace;
+  if (source.systemView(namespace, name.name) !== undefined) {
+    throw new DatabaseError(
+      "READ_ONLY_OBJECT",
+      `Cannot write ${namespace}.${name.name}: it is a system view`,
+      { position: name._location.start },
+    );
+  }
+  const table = source.table(name, name);
+  statement.requirements.push({ action: "write", table });
+  const from = tableResult(table, {
+    alias: name.alias ?? name.name,
+    isAliased: name.alias !== undefined,
+    statement,
+    node: name,
+  });
+  const [relation] = from.scope.relations;
+  return {
+    table,
+    from,
+    columns: [...(relation?.columns ?? []), ...(relation?.systemColumns ?? [])],
+  };
+}
+
+/** The rows that a statement changes: declared columns first, then what it computes from them. */
+function rowsOf(
+  { columns, from, table }: Target,
+  {
+    extra,
+    place,
+    where,
+  }: { where: Expr | undefined; extra: readonly BoundExpression[]; place: Place },
+): BoundSelect {
+  const declared = columns.slice(0, table.columns.length).map(
+    (column): BoundOutput => ({
+      name: column.name,
+      expression: { kind: "column", type: column.type, column },
+    }),
+  );
+  // Tombstones that a condition on `_deleted` lets in are no rows to change.
+  return {
+    from: from.from,
+    where: where === undefined ? undefined : bindCondition(where, place),
+    groupBy: [],
+    aggregates: [],
+    isAggregated: false,
+    having: undefined,
+    outputs: [...declared, ...extra.map((expression) => ({ name: "", expression }))],
+    distinct: "none",
+    orderBy: [],
+    limit: undefined,
+    offset: undefined,
+    withTies: false,
+  };
+}
+
+function bindSets(sets: readonly SetStatement[], table: TableEntry, place: Place): BoundSet[] {
+  const plain = sets.map((set) => {
+    if (set.type === "set") return set;
+    throw notAvailable(set, "SET from a subquery");
+  });
+  checkTwice(plain.map(({ column }) => column));
+  return plain.map(({ column, value }) => {
+    const position = positionOf(table, column);
+    const columnId = table.columns[position]?.columnId ?? 0;
+    if (table.primaryKey.includes(columnId)) {
+      throw new DatabaseError(
+        "INVALID_OPERATION",
+        `Cannot change column "${column.name}" of ${nameOf(table)}: it is part of the primary key`,
+        { position: column._location.start, hint: "delete the row and insert it anew" },
+      );
+    }
+    const cellPlace: Place = { ...place, allowsFiles: true };
+    return { position, value: bindCell(value, { table, position, place: cellPlace }) };
+  });
+}
+
+function bindConflict(
+  action: OnConflictAction,
+  target: Target,
+  statement: StatementBinding,
+): BoundConflict {
+  const { table } = target;
+  checkConflictTarget(action, table);
+  if (action.do === "do nothing") {
+    return { action: "nothing", columns: [], sets: [], where: undefined };
+  }
+  if (action.on === undefined) {
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      "Cannot run ON CONFLICT DO UPDATE: it must name the primary key columns",
+      { position: action._location.start },
+    );
+  }
+  const excluded = table.columns.map(({ columnId, name, type }) =>
+    statement.newColumn({ name, type, origin: { table, columnId } }),
+  );
+  const scope = new Scope([
+    ...target.from.scope.relations,
+    { alias: "excluded", namespace: undefined, columns: excluded, systemColumns: [] },
+  ]);
+  // An unqualified name in SET and WHERE means the stored row.
+  const place: Place = {
+    statement,
+    scope: new PreferFirst(scope),
+    clause: "ON CONFLICT",
+    sink: undefined,
+    allowsFiles: true,
+  };
+  return {
+    action: "update",
+    columns: [...target.columns, ...excluded],
+    sets: bindSets(action.do.sets, table, place),
+    where: action.where === undefined ? undefined : bindCondition(action.where, place),
+  };
+}
+
+/** A scope in which unqualified names are looked up in the first relation only. */
+class PreferFirst extends Scope {
+  constructor(scope: Scope) {
+    super(scope.relations, [
+      ...(scope.relations[0]?.columns ?? []),
+      ...(scope.relations[0]?.systemColumns ?? []),
+    ]);
+  }
+}
+
+function checkConflictTarget({ on, _location }: OnConflictAction, table: TableEntry): void {
+  if (on === undefined) return;
+  const keyNames = table.primaryKey.map(
+    (columnId) => table.columns.find((column) => column.columnId === columnId)?.name ?? "",
+  );
+  if (on.type === "on constraint") {
+    if (on.constraint.name === `${table.name}_pkey`) return;
+    throw new DatabaseError(
+      "OBJECT_NOT_FOUND",
+      `Cannot find constraint "${on.constraint.name}": the key of ${nameOf(table)} is ${table.name}_pkey`,
+      { position: on._location.start },
+    );
+  }
+  const named = on.exprs.map(({ name }) => name);
+  const isKey = named.length === keyNames.length && keyNames.every((name) => named.includes(name));
+  if (isKey) return;
+  throw new DatabaseError(
+    "INVALID_QUERY",
+    `Cannot use ON CONFLICT (${named.join(", ")}): the target must be the primary key (${keyNames.join(", ")})`,
+    { position: _location.start },
+  );
+}
+
+function bindReturning(
+  returning: readonly SelectedColumn[] | undefined,
+  target: Target,
+  statement: StatementBinding,
+): BoundReturning | undefined {
+  if (returning === undefined) return undefined;
+  return {
+    columns: target.columns,
+    outputs: bindSelectedColumns(returning, {
+      place: placeIn(target, statement, "RETURNING"),
+      withSystemColumns: true,
+    }),
+  };
+}
+
+function placeIn({ from }: Target, statement: StatementBinding, clause: string): Place {
+  return { statement, scope: from.scope, clause, sink: undefined };
+}
+
+/** Where a column stands in the table. @throws {DatabaseError} COLUMN_NOT_FOUND, SYSTEM_COLUMN */
+function positionOf(table: TableEntry, { name, _location }: Name): number {
+  const position = table.columns.findIndex((column) => column.name === name);
+  if (position !== -1) return position;
+  if (name === "_seq" || name === "_deleted") {
+    throw new DatabaseError(
+      "SYSTEM_COLUMN",
+      `Cannot write column "${name}" of ${nameOf(table)}: the server assigns it`,
+      { position: _location.start },
+    );
+  }
+  throw new DatabaseError("COLUMN_NOT_FOUND", `Cannot find column "${name}" in ${nameOf(table)}`, {
+    position: _location.start,
+  });
+}
+
+function checkTwice(names: readonly Name[]): void {
+  const seen = new Set<string>();
+  for (const { name, _location } of names) {
+    if (seen.has(name)) {
+      throw new DatabaseError("INVALID_QUERY", `Cannot assign column "${name}" twice`, {
+        position: _location.start,
+      });
+    }
+    seen.add(name);
+  }
+}
+
+function requireWhere(
+  where: Expr | undefined,
+  { requiresWhere }: DmlContext,
+  node: { readonly _location: { readonly start: number } },
+): void {
+  if (where !== undefined || !requiresWhere) return;
+  throw new DatabaseError("WHERE_REQUIRED", "Cannot change all rows: limits.require_where is on", {
+    position: node._location.start,
+    hint: "add WHERE; WHERE true means all rows",
+  });
+}
+
+function notUpdatable(
+  table: TableEntry,
+  what: string,
+  node: { readonly _location: { readonly start: number } },
+): DatabaseError {
+  return new DatabaseError(
+    "INVALID_OPERATION",
+    `Cannot run ${what} on ${nameOf(table)}: rows of a STREAM table are inserted and deleted only`,
+    { position: node._location.start },
+  );
+}
+
+function nameOf(table: TableEntry): string {
+  return `${table.namespace}.${table.name}`;
+}

@@ -1,0 +1,304 @@
+/**
+ * FROM: tables, system views, derived tables, literal rows, and their joins.
+ *
+ * A table enters a query here and nowhere else: its right to be read is asked for here.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import type { TableEntry } from "../../catalog/mod.ts";
+import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../../storage/mod.ts";
+import { BIGINT, BOOLEAN, type DataType } from "../../types/mod.ts";
+import type {
+  AstNode,
+  Expr,
+  From,
+  FromStatement,
+  FromTable,
+  JoinClause,
+  Name,
+  ValuesStatement,
+} from "../parse/ast.ts";
+import { notAvailable, type Place, type StatementBinding } from "./binding.ts";
+import type {
+  BoundColumn,
+  BoundExpression,
+  BoundFrom,
+  BoundRelation,
+  SystemRows,
+} from "./bound.ts";
+import { castAlike } from "./casts.ts";
+import { bindCondition, bindExpression } from "./expression_binder.ts";
+import { binaryOf } from "./operators.ts";
+import { Scope, type ScopeRelation } from "./scope.ts";
+import { bindQuery, type SelectContext } from "./select_binder.ts";
+
+/** A view of the system or information_schema namespace. */
+export interface SystemView {
+  readonly columns: readonly { readonly name: string; readonly type: DataType }[];
+  readonly rows: SystemRows;
+  /** Readable by every role, filtered to the caller. */
+  readonly isOpen: boolean;
+}
+
+/** Where names of FROM lead. */
+export interface RelationSource {
+  /** Namespace of unqualified names. */
+  readonly namespace: string;
+  /** @throws {DatabaseError} TABLE_NOT_FOUND, NAMESPACE_NOT_FOUND */
+  table(name: { name: string; schema?: string | undefined }, node: AstNode): TableEntry;
+  systemView(namespace: string, name: string): SystemView | undefined;
+}
+
+export interface FromResult {
+  readonly from: BoundFrom;
+  readonly scope: Scope;
+}
+
+/** Binds a flat list of FROM items: an item with `join` joins everything of its comma item so far. */
+export function bindFrom(items: readonly From[], context: SelectContext): FromResult {
+  let whole: FromResult | undefined;
+  let current: FromResult | undefined;
+  for (const item of items) {
+    const next = bindItem(item, context);
+    if (item.join === undefined) {
+      whole = whole === undefined || current === undefined ? current : product(whole, current);
+      current = next;
+    } else {
+      if (current === undefined) throw notAvailable(item, "a join without a left side");
+      current = join(current, next, item.join, context.statement);
+    }
+  }
+  if (current === undefined) throw new DatabaseError("INVALID_QUERY", "Cannot read an empty FROM");
+  return whole === undefined ? current : product(whole, current);
+}
+
+function bindItem(item: From, context: SelectContext): FromResult {
+  switch (item.type) {
+    case "table":
+      return bindTable(item, context);
+    case "statement":
+      return bindDerived(item, context);
+    case "from group":
+      return bindFrom(item.from, context);
+    case "call":
+      throw notAvailable(item, `table function ${item.function.name}`);
+  }
+}
+
+function bindTable(item: FromTable, { source, statement }: SelectContext): FromResult {
+  if (item.systemTime !== undefined) throw notAvailable(item, "FOR SYSTEM_TIME");
+  const { name } = item;
+  const namespace = name.schema ?? source.namespace;
+  const alias = name.alias ?? name.name;
+  const view = source.systemView(namespace, name.name);
+  if (view !== undefined) {
+    const columns = renamed(view.columns, name.columnNames, item).map((column) =>
+      statement.newColumn(column),
+    );
+    const shown = `${namespace}.${name.name}`;
+    statement.requirements.push({ action: "read-system", name: shown, isOpen: view.isOpen });
+    return relationResult(
+      { kind: "system", source: view.rows, name: shown, alias, columns },
+      {
+        alias,
+        namespace: name.alias === undefined ? namespace : undefined,
+        columns,
+        systemColumns: [],
+      },
+    );
+  }
+  const table = source.table(name, item);
+  statement.requirements.push({ action: "read", table });
+  return tableResult(table, {
+    alias,
+    isAliased: name.alias !== undefined,
+    names: name.columnNames,
+    statement,
+    node: item,
+  });
+}
+
+export interface TableInScope {
+  readonly alias: string;
+  readonly isAliased: boolean;
+  readonly names?: readonly Name[] | undefined;
+  readonly statement: StatementBinding;
+  readonly node: AstNode;
+}
+
+/** A stored table as a relation; the caller has asked for the right it needs. */
+export function tableResult(table: TableEntry, options: TableInScope): FromResult {
+  const { alias, isAliased, names, node, statement } = options;
+  const columns = renamed(table.columns, names, node).map((column, i) => {
+    const columnId = table.columns[i]?.columnId ?? 0;
+    return statement.newColumn({ ...column, origin: { table, columnId } });
+  });
+  const systemColumns = [
+    statement.newColumn({
+      name: "_seq",
+      type: BIGINT,
+      origin: { table, columnId: SEQ_COLUMN_ID },
+    }),
+    statement.newColumn({
+      name: "_deleted",
+      type: BOOLEAN,
+      origin: { table, columnId: DELETED_COLUMN_ID },
+    }),
+  ];
+  return relationResult(
+    { kind: "table", table, alias, columns: [...columns, ...systemColumns] },
+    { alias, namespace: isAliased ? undefined : table.namespace, columns, systemColumns },
+  );
+}
+
+function renamed(
+  columns: readonly { readonly name: string; readonly type: DataType }[],
+  names: readonly Name[] | undefined,
+  node: AstNode,
+): { name: string; type: DataType }[] {
+  if (names !== undefined && names.length > columns.length) {
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      `Cannot name ${names.length} columns: there are ${columns.length}`,
+      { position: node._location.start },
+    );
+  }
+  return columns.map(({ name, type }, i) => ({ name: names?.[i]?.name ?? name, type }));
+}
+
+function relationResult(relation: BoundRelation, inScope: ScopeRelation): FromResult {
+  return { from: { kind: "relation", relation }, scope: new Scope([inScope]) };
+}
+
+function bindDerived(item: FromStatement, context: SelectContext): FromResult {
+  if (item.lateral === true) throw notAvailable(item, "LATERAL");
+  const alias = item.alias ?? "";
+  const { statement } = context;
+  const inScope = (columns: readonly BoundColumn[]): ScopeRelation => ({
+    alias,
+    namespace: undefined,
+    columns,
+    systemColumns: [],
+  });
+  const inner = item.statement;
+  if (inner.type === "values" && inner.orderBy === undefined && inner.limit === undefined) {
+    const { rows, types } = bindRows(inner, statement);
+    const unnamed = types.map((type, i) => ({ name: `column${i + 1}`, type }));
+    const columns = renamed(unnamed, item.columnNames, item).map((c) => statement.newColumn(c));
+    return relationResult({ kind: "values", rows, alias, columns }, inScope(columns));
+  }
+  const query = bindQuery(inner, { ...context, isOutermost: false });
+  const unnamed = query.outputs.map(({ name, expression }) => ({ name, type: expression.type }));
+  const columns = renamed(unnamed, item.columnNames, item).map((c) => statement.newColumn(c));
+  return relationResult({ kind: "query", query, alias, columns }, inScope(columns));
+}
+
+/** VALUES: each column has the common type of its cells. */
+function bindRows(
+  { values, _location }: ValuesStatement,
+  statement: StatementBinding,
+): { rows: BoundExpression[][]; types: DataType[] } {
+  const place: Place = { statement, scope: new Scope([]), clause: "VALUES", sink: undefined };
+  const width = values[0]?.length ?? 0;
+  if (values.some((row) => row.length !== width)) {
+    throw new DatabaseError("INVALID_QUERY", "Cannot read VALUES: its rows differ in length", {
+      position: _location.start,
+    });
+  }
+  const rows: BoundExpression[][] = values.map(() => []);
+  const types: DataType[] = [];
+  for (let column = 0; column < width; column += 1) {
+    const nodes = values.flatMap((row): Expr[] => row.slice(column, column + 1));
+    const cells = nodes.map((node) => bindExpression(node, place));
+    const { expressions, type } = castAlike(cells, nodes, "VALUES");
+    types.push(type);
+    for (const [i, expression] of expressions.entries()) rows[i]?.push(expression);
+  }
+  return { rows, types };
+}
+
+function product(left: FromResult, right: FromResult): FromResult {
+  checkAliases(left.scope, right.scope);
+  return {
+    from: { kind: "join", join: "cross", left: left.from, right: right.from, condition: undefined },
+    scope: new Scope(
+      [...left.scope.relations, ...right.scope.relations],
+      [...left.scope.merged, ...right.scope.merged],
+    ),
+  };
+}
+
+function join(
+  left: FromResult,
+  right: FromResult,
+  clause: JoinClause,
+  statement: StatementBinding,
+): FromResult {
+  if (clause.type === "RIGHT JOIN" || clause.type === "FULL JOIN") {
+    throw notAvailable(clause, clause.type);
+  }
+  checkAliases(left.scope, right.scope);
+  const both = product(left, right);
+  const kind = clause.type === "LEFT JOIN" ? "left" : clause.on === undefined ? "cross" : "inner";
+  const names = clause.natural === true ? commonNames(left.scope, right.scope) : clause.using;
+  let condition: BoundExpression | undefined;
+  let scope = both.scope;
+  if (names !== undefined) {
+    const merged = mergeColumns(names, left.scope, right.scope);
+    scope = new Scope(both.scope.relations, [...merged.columns, ...both.scope.merged]);
+    condition =
+      merged.conditions.length === 0
+        ? undefined
+        : { kind: "and", type: BOOLEAN, operands: merged.conditions };
+  } else if (clause.on !== undefined) {
+    condition = bindCondition(clause.on, { statement, scope, clause: "ON", sink: undefined });
+  }
+  const joined = kind === "cross" && condition !== undefined ? "inner" : kind;
+  return {
+    from: { kind: "join", join: joined, left: left.from, right: right.from, condition },
+    scope,
+  };
+}
+
+function commonNames(left: Scope, right: Scope): Name[] {
+  const rightNames = new Set(right.starColumns().map(({ name }) => name));
+  return left
+    .starColumns()
+    .filter(({ name }) => rightNames.has(name))
+    .map(({ name }) => ({ name, _location: { start: 0, end: 0 } }));
+}
+
+/** In inner and left joins a merged column is the left side's. */
+function mergeColumns(
+  names: readonly Name[],
+  left: Scope,
+  right: Scope,
+): { columns: BoundColumn[]; conditions: BoundExpression[] } {
+  const columns: BoundColumn[] = [];
+  const conditions: BoundExpression[] = [];
+  for (const { name, _location } of names) {
+    const ref = { type: "ref", name, _location } as const;
+    const l = left.resolve(ref);
+    const r = right.resolve(ref);
+    columns.push(l);
+    conditions.push(
+      binaryOf(
+        {
+          op: "=",
+          left: { kind: "column", type: l.type, column: l },
+          right: { kind: "column", type: r.type, column: r },
+        },
+        ref,
+      ),
+    );
+  }
+  return { columns, conditions };
+}
+
+function checkAliases(left: Scope, right: Scope): void {
+  for (const { alias } of right.relations) {
+    if (alias === "" || !left.relations.some((relation) => relation.alias === alias)) continue;
+    throw new DatabaseError("INVALID_QUERY", `Cannot use "${alias}" twice in FROM`, {
+      hint: "give one of them an alias",
+    });
+  }
+}

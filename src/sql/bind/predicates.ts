@@ -1,0 +1,232 @@
+/**
+ * Predicates: IN, BETWEEN, LIKE, IS DISTINCT FROM, ANY and ALL, comparison of rows.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import { BOOLEAN, sameType, typeName, type Value } from "../../types/mod.ts";
+import { resolveBinary, resolveLike } from "../functions/operators.ts";
+import type { Expr, ExprBinary, ExprCall, ExprList, ExprTernary } from "../parse/ast.ts";
+import { type Bind, notAvailable, type Place } from "./binding.ts";
+import type { BoundExpression } from "./bound.ts";
+import { castAlike, castTo } from "./casts.ts";
+import { binaryOf, elementOf } from "./operators.ts";
+
+export function bindIn(expression: ExprBinary, place: Place, bind: Bind): BoundExpression {
+  const { left, op, right } = expression;
+  const negated = op === "NOT IN";
+  if (right.type !== "list") throw notAvailable(right, "a subquery");
+  if (left.type === "list") return bindRowIn(left, right, { negated, place, bind });
+  const operand = bind(left, place);
+  const items = right.expressions.map((item) => bind(item, place));
+  const { expressions } = castAlike([operand, ...items], [left, ...right.expressions], "IN");
+  const [castOperand, ...castItems] = expressions;
+  if (castOperand === undefined) throw notAvailable(expression, "an empty IN");
+  return { kind: "in", type: BOOLEAN, operand: castOperand, items: castItems, negated };
+}
+
+function bindRowIn(
+  left: ExprList,
+  right: ExprList,
+  { bind, negated, place }: { bind: Bind; negated: boolean; place: Place },
+): BoundExpression {
+  const alternatives = right.expressions.map((item): BoundExpression => {
+    if (item.type !== "list") {
+      throw new DatabaseError("INVALID_QUERY", "Cannot compare a row with a single value", {
+        position: item._location.start,
+      });
+    }
+    return rowEquals(left, item, place, bind);
+  });
+  const any: BoundExpression = { kind: "or", type: BOOLEAN, operands: alternatives };
+  return negated ? { kind: "not", type: BOOLEAN, operand: any } : any;
+}
+
+function rowEquals(left: ExprList, right: ExprList, place: Place, bind: Bind): BoundExpression {
+  const pairs = pairsOf(left, right).map(([l, r]) =>
+    binaryOf({ op: "=", left: bind(l, place), right: bind(r, place) }, r),
+  );
+  return { kind: "and", type: BOOLEAN, operands: pairs };
+}
+
+function pairsOf(left: ExprList, right: ExprList): [Expr, Expr][] {
+  if (left.expressions.length !== right.expressions.length) {
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      `Cannot compare rows of ${left.expressions.length} and ${right.expressions.length} values`,
+      { position: right._location.start },
+    );
+  }
+  return left.expressions.flatMap((expression, i) => {
+    const other = right.expressions[i];
+    return other === undefined ? [] : [[expression, other] as [Expr, Expr]];
+  });
+}
+
+/** `(a, b) < (c, d)`: by the first pair that differs. */
+export function bindRowComparison(
+  expression: ExprBinary,
+  place: Place,
+  bind: Bind,
+): BoundExpression {
+  const { left, op, right } = expression;
+  if (left.type !== "list" || right.type !== "list") {
+    throw new DatabaseError("INVALID_QUERY", "Cannot compare a row with a single value", {
+      position: expression._location.start,
+    });
+  }
+  if (op === "=" || op === "!=") {
+    const equal = rowEquals(left, right, place, bind);
+    return op === "=" ? equal : { kind: "not", type: BOOLEAN, operand: equal };
+  }
+  const strict = op === "<" || op === "<=" ? "<" : ">";
+  const pairs = pairsOf(left, right);
+  // From the last pair outwards: a < c OR (a = c AND rest).
+  let result: BoundExpression | undefined;
+  for (const [l, r] of pairs.toReversed()) {
+    const a = bind(l, place);
+    const b = bind(r, place);
+    if (result === undefined) {
+      result = binaryOf({ op, left: a, right: b }, r);
+      continue;
+    }
+    const before = binaryOf({ op: strict, left: a, right: b }, r);
+    const same = binaryOf({ op: "=", left: a, right: b }, r);
+    const both: BoundExpression = { kind: "and", type: BOOLEAN, operands: [same, result] };
+    result = { kind: "or", type: BOOLEAN, operands: [before, both] };
+  }
+  if (result === undefined) throw notAvailable(expression, "a comparison of empty rows");
+  return result;
+}
+
+export function bindBetween(expression: ExprTernary, place: Place, bind: Bind): BoundExpression {
+  const value = bind(expression.value, place);
+  const low = bind(expression.lo, place);
+  const high = bind(expression.hi, place);
+  const within = (from: BoundExpression, to: BoundExpression): BoundExpression => ({
+    kind: "and",
+    type: BOOLEAN,
+    operands: [
+      binaryOf({ op: ">=", left: value, right: from }, expression.lo),
+      binaryOf({ op: "<=", left: value, right: to }, expression.hi),
+    ],
+  });
+  const forward = within(low, high);
+  const result: BoundExpression =
+    expression.symmetric === true
+      ? { kind: "or", type: BOOLEAN, operands: [forward, within(high, low)] }
+      : forward;
+  return expression.op === "BETWEEN" ? result : { kind: "not", type: BOOLEAN, operand: result };
+}
+
+export function bindLike(expression: ExprBinary, place: Place, bind: Bind): BoundExpression {
+  const left = bind(expression.left, place);
+  const right = bind(expression.right, place);
+  const escape = expression.escape === undefined ? undefined : bind(expression.escape, place);
+  const operands = escape === undefined ? [left, right] : [left, right, escape];
+  const form = resolveLike(
+    expression.op,
+    operands.map(({ type }) => type),
+  );
+  if (form === undefined) {
+    throw new DatabaseError(
+      "TYPE_MISMATCH",
+      `Cannot apply ${expression.op} to ${typeName(left.type)} and ${typeName(right.type)}`,
+      { position: expression._location.start },
+    );
+  }
+  return {
+    kind: "call",
+    type: form.result,
+    name: expression.op,
+    args: operands.map((operand, i) =>
+      castTo(operand, { to: form.operands[i] ?? operand.type, mode: "implicit", node: expression }),
+    ),
+    evaluate: form.evaluate,
+    seesNull: form.seesNull === true,
+    volatility: "immutable",
+  };
+}
+
+export function bindDistinctFrom(
+  expression: ExprBinary,
+  place: Place,
+  bind: Bind,
+): BoundExpression {
+  const operands = [bind(expression.left, place), bind(expression.right, place)];
+  const nodes = [expression.left, expression.right];
+  const { type, expressions } = castAlike(operands, nodes, expression.op);
+  const form = resolveBinary("=", type, type);
+  if (form === undefined || !sameType(form.operands[0] ?? type, type)) {
+    throw new DatabaseError("TYPE_MISMATCH", `Cannot compare values of ${typeName(type)}`, {
+      position: expression._location.start,
+    });
+  }
+  const whenSame = expression.op === "IS NOT DISTINCT FROM";
+  return {
+    kind: "call",
+    type: BOOLEAN,
+    name: expression.op,
+    args: expressions,
+    evaluate: (values) => {
+      const [left = null, right = null] = values;
+      const isSame =
+        left === null || right === null ? left === right : form.evaluate(values) === true;
+      return isSame === whenSame;
+    },
+    seesNull: true,
+    volatility: "immutable",
+  };
+}
+
+/** `x op ANY (array)` and `x op ALL (array)`. */
+export function bindQuantified(expression: ExprBinary, place: Place, bind: Bind): BoundExpression {
+  const call = expression.right as ExprCall;
+  const [argument] = call.args;
+  if (argument === undefined) throw notAvailable(call, "an empty quantifier");
+  const op = expression.op === "!=" ? "<>" : expression.op;
+  const left = bind(expression.left, place);
+  const array = bind(argument, place);
+  const element = elementOf(array.type);
+  const form = element === undefined ? undefined : resolveBinary(op, left.type, element);
+  if (element === undefined || form === undefined) {
+    throw new DatabaseError(
+      "TYPE_MISMATCH",
+      `Cannot apply ${op} to ${typeName(left.type)} and the elements of ${typeName(array.type)}`,
+      { position: call._location.start, hint: "an array is needed" },
+    );
+  }
+  const [leftType = left.type, itemType = element] = form.operands;
+  const settles = call.function.name !== "all";
+  return {
+    kind: "call",
+    type: BOOLEAN,
+    name: `${op} ${call.function.name}`,
+    args: [
+      castTo(left, { to: leftType, mode: "implicit", node: expression.left }),
+      castTo(array, {
+        to: { kind: "array", element: itemType },
+        mode: "implicit",
+        node: argument,
+      }),
+    ],
+    evaluate: ([value = null, items = null]) =>
+      quantified(value, items, { settles, test: form.evaluate }),
+    seesNull: false,
+    volatility: "immutable",
+  };
+}
+
+/** Three-valued: the first settling answer decides; without one, unknown if any test was. */
+function quantified(
+  value: Value,
+  items: Value,
+  { settles, test }: { settles: boolean; test: (values: readonly Value[]) => Value },
+): Value {
+  if (!Array.isArray(items)) return null;
+  let hasUnknown = false;
+  for (const item of items as readonly Value[]) {
+    const answer = item === null ? null : test([value, item]);
+    if (answer === settles) return settles;
+    if (answer === null) hasUnknown = true;
+  }
+  return hasUnknown ? null : !settles;
+}

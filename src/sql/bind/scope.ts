@@ -1,0 +1,93 @@
+/**
+ * Names in scope: which column a reference means.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import { nearestName } from "../nearest_name.ts";
+import type { ExprRef } from "../parse/ast.ts";
+import type { BoundColumn } from "./bound.ts";
+
+/** What one FROM item brings into scope. */
+export interface ScopeRelation {
+  /** Alias, or the table's name. */
+  readonly alias: string;
+  /** Namespace of a table that has no alias: `ns.t.c` is then allowed. */
+  readonly namespace: string | undefined;
+  /** What `*` stands for. */
+  readonly columns: readonly BoundColumn[];
+  /** `_seq` and `_deleted` of a stored table. */
+  readonly systemColumns: readonly BoundColumn[];
+}
+
+export class Scope {
+  readonly relations: readonly ScopeRelation[];
+  /** Columns that USING or NATURAL merged: found by name before all others, once in `*`. */
+  readonly merged: readonly BoundColumn[];
+
+  constructor(relations: readonly ScopeRelation[], merged: readonly BoundColumn[] = []) {
+    this.relations = relations;
+    this.merged = merged;
+  }
+
+  /** @throws {DatabaseError} COLUMN_NOT_FOUND, AMBIGUOUS_COLUMN, TABLE_NOT_FOUND */
+  resolve(ref: ExprRef): BoundColumn {
+    const found = this.find(ref);
+    if (found !== undefined) return found;
+    throw this.#notFound(ref);
+  }
+
+  /** As `resolve`, but undefined when there is no such column. */
+  find(ref: ExprRef): BoundColumn | undefined {
+    if (ref.table === undefined) {
+      const merged = this.merged.find((column) => column.name === ref.name);
+      if (merged !== undefined) return merged;
+    }
+    const relations = ref.table === undefined ? this.relations : [this.relationOf(ref, ref.table)];
+    const matches = relations.flatMap(({ columns, systemColumns }) =>
+      [...columns, ...systemColumns].filter((column) => column.name === ref.name),
+    );
+    const [first, second] = matches;
+    if (second === undefined) return first;
+    throw new DatabaseError(
+      "AMBIGUOUS_COLUMN",
+      `Cannot tell which column "${ref.name}" means: ${matches.length} tables have one`,
+      { position: ref._location.start, hint: "name its table: table.column" },
+    );
+  }
+
+  /** The relation that `t.c` or `ns.t.c` names. @throws {DatabaseError} TABLE_NOT_FOUND */
+  relationOf(
+    node: { readonly _location: { readonly start: number } },
+    table: { readonly name: string; readonly schema?: string | undefined },
+  ): ScopeRelation {
+    const relation = this.relations.find(
+      ({ alias, namespace }) =>
+        alias === table.name && (table.schema === undefined || table.schema === namespace),
+    );
+    if (relation !== undefined) return relation;
+    const name = table.schema === undefined ? table.name : `${table.schema}.${table.name}`;
+    throw new DatabaseError("TABLE_NOT_FOUND", `Cannot find table "${name}" in FROM`, {
+      position: node._location.start,
+    });
+  }
+
+  /** Columns that `*` stands for, in order. */
+  starColumns(): readonly BoundColumn[] {
+    const mergedNames = new Set(this.merged.map(({ name }) => name));
+    const rest = this.relations.flatMap(({ columns }) =>
+      columns.filter(({ name }) => !mergedNames.has(name)),
+    );
+    return [...this.merged, ...rest];
+  }
+
+  #notFound(ref: ExprRef): DatabaseError {
+    const names = this.relations.flatMap(({ columns }) => columns.map(({ name }) => name));
+    const near = nearestName(ref.name, names);
+    const shown = ref.table === undefined ? ref.name : `${ref.table.name}.${ref.name}`;
+    const position = ref._location.start;
+    return new DatabaseError(
+      "COLUMN_NOT_FOUND",
+      `Cannot find column "${shown}"`,
+      near === undefined ? { position } : { position, hint: `did you mean "${near}"?` },
+    );
+  }
+}

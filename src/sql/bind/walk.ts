@@ -1,0 +1,146 @@
+/**
+ * Questions about bound expressions that binder, planner and compiler ask alike.
+ */
+import type { BoundExpression } from "./bound.ts";
+
+/** The direct operands of an expression, in order of evaluation. */
+export function childrenOf(expression: BoundExpression): readonly BoundExpression[] {
+  switch (expression.kind) {
+    case "constant":
+    case "slot":
+    case "column":
+      return [];
+    case "cast":
+    case "not":
+    case "is":
+      return [expression.operand];
+    case "call":
+      return expression.args;
+    case "compare":
+    case "arithmetic":
+      return [expression.left, expression.right];
+    case "and":
+    case "or":
+    case "coalesce":
+      return expression.operands;
+    case "case": {
+      const branches = expression.branches.flatMap(({ when, then }) => [when, then]);
+      return expression.otherwise === undefined ? branches : [...branches, expression.otherwise];
+    }
+    case "in":
+      return [expression.operand, ...expression.items];
+  }
+}
+
+/** The same expression over changed operands. */
+export function mapChildren(
+  expression: BoundExpression,
+  change: (child: BoundExpression) => BoundExpression,
+): BoundExpression {
+  switch (expression.kind) {
+    case "constant":
+    case "slot":
+    case "column":
+      return expression;
+    case "cast":
+    case "not":
+    case "is":
+      return { ...expression, operand: change(expression.operand) };
+    case "call":
+      return { ...expression, args: expression.args.map(change) };
+    case "compare":
+    case "arithmetic":
+      return { ...expression, left: change(expression.left), right: change(expression.right) };
+    case "and":
+    case "or":
+    case "coalesce":
+      return { ...expression, operands: expression.operands.map(change) };
+    case "case": {
+      const branches = expression.branches.map(({ when, then }) => ({
+        when: change(when),
+        then: change(then),
+      }));
+      const otherwise =
+        expression.otherwise === undefined ? undefined : change(expression.otherwise);
+      return { ...expression, branches, otherwise };
+    }
+    case "in":
+      return {
+        ...expression,
+        operand: change(expression.operand),
+        items: expression.items.map(change),
+      };
+  }
+}
+
+/** Ids of all columns that an expression reads. */
+export function columnIdsIn(
+  expression: BoundExpression,
+  into: Set<number> = new Set<number>(),
+): Set<number> {
+  if (expression.kind === "column") into.add(expression.column.id);
+  for (const child of childrenOf(expression)) columnIdsIn(child, into);
+  return into;
+}
+
+/** Whether evaluating an expression on some row can raise an error. */
+export function mayFail(expression: BoundExpression): boolean {
+  switch (expression.kind) {
+    case "call":
+    case "arithmetic":
+      return true;
+    case "cast":
+      if (!expression.isNumericIdentity) return true;
+      break;
+    default:
+      break;
+  }
+  return childrenOf(expression).some(mayFail);
+}
+
+/** Whether an expression may give another value each time it is asked. */
+export function isVolatile(expression: BoundExpression): boolean {
+  if (expression.kind === "call" && expression.volatility === "volatile") return true;
+  return childrenOf(expression).some(isVolatile);
+}
+
+/** The operands of nested ANDs, left to right; none for an absent condition. */
+export function conjunctsOf(condition: BoundExpression | undefined): readonly BoundExpression[] {
+  if (condition === undefined) return [];
+  if (condition.kind !== "and") return [condition];
+  return condition.operands.flatMap((operand) => conjunctsOf(operand));
+}
+
+/** The conjunction of conditions; undefined for none. */
+export function conjunctionOf(conditions: readonly BoundExpression[]): BoundExpression | undefined {
+  const [first] = conditions;
+  if (first === undefined || conditions.length === 1) return first;
+  return { kind: "and", type: first.type, operands: conditions };
+}
+
+/** Two expressions that always give the same value: the same form over the same columns. */
+export function sameExpression(left: BoundExpression, right: BoundExpression): boolean {
+  if (left.kind !== right.kind) return false;
+  if (left.kind === "column" && right.kind === "column") return left.column.id === right.column.id;
+  if (left.kind === "constant" && right.kind === "constant") return left.value === right.value;
+  if (left.kind === "slot" && right.kind === "slot") return left.slot === right.slot;
+  if (left.kind === "call" && right.kind === "call" && left.name !== right.name) return false;
+  if (left.kind === "compare" && right.kind === "compare" && left.operator !== right.operator) {
+    return false;
+  }
+  if (left.kind === "arithmetic" && right.kind === "arithmetic") {
+    if (left.operator !== right.operator) return false;
+  }
+  if (left.kind === "is" && right.kind === "is") {
+    if (left.test !== right.test || left.negated !== right.negated) return false;
+  }
+  if (left.kind === "in" && right.kind === "in" && left.negated !== right.negated) return false;
+  if (left.type.kind !== right.type.kind || isVolatile(left)) return false;
+  const leftChildren = childrenOf(left);
+  const rightChildren = childrenOf(right);
+  if (leftChildren.length !== rightChildren.length) return false;
+  return leftChildren.every((child, index) => {
+    const other = rightChildren[index];
+    return other !== undefined && sameExpression(child, other);
+  });
+}

@@ -1,0 +1,297 @@
+/**
+ * CREATE, ALTER and DROP of namespaces and tables.
+ *
+ * A definition takes a seq, commits in the catalog, and only then reaches storage: the catalog is
+ * never behind the data.
+ */
+import {
+  type Principal,
+  requireAlter,
+  requireCreateTable,
+  requireDrop,
+  requireRun,
+} from "../auth/mod.ts";
+import { DatabaseError } from "../base/errors.ts";
+import {
+  checkObjectName,
+  isReservedNamespace,
+  type NamespaceEntry,
+  type OptionSetting,
+  type TableEntry,
+  tableOptionsFrom,
+} from "../catalog/mod.ts";
+import { alteredTable } from "./alter_table.ts";
+import type { StatementResult } from "./engine.ts";
+import type { SqlEnvironment } from "./environment.ts";
+import { findNamespace, findTable } from "./names.ts";
+import type {
+  AlterTableStatement,
+  CreateNamespaceStatement,
+  CreateTableStatement,
+  DropNamespaceStatement,
+  DropTableStatement,
+  OptionEntry,
+  QName,
+  Statement,
+} from "./parse/ast.ts";
+import { messageResult } from "./result.ts";
+import { newTable } from "./table_elements.ts";
+
+export class Definitions {
+  readonly #environment: SqlEnvironment;
+
+  constructor(environment: SqlEnvironment) {
+    this.#environment = environment;
+  }
+
+  /** Rights of a definition, before anything of the request runs. @throws {DatabaseError} */
+  authorize(node: Statement, principal: Principal, namespace: string): void {
+    const { catalog } = this.#environment;
+    switch (node.type) {
+      case "create namespace":
+      case "drop namespace":
+      case "alter namespace":
+        requireRun(principal, "namespace", {
+          action: `run ${node.type.toUpperCase()}`,
+          position: node._location.start,
+        });
+        return;
+      case "create table":
+        requireCreateTable(principal, shown(node.name, namespace), {
+          namespace: catalog.namespace(node.name.schema ?? namespace),
+        });
+        return;
+      case "alter table": {
+        const table = catalog.table(node.table.schema ?? namespace, node.table.name);
+        if (table === undefined) this.#requireDefiner(principal, node);
+        else requireAlter(principal, table, { namespace: catalog.namespace(table.namespace) });
+        return;
+      }
+      case "drop table":
+        for (const name of node.names) {
+          requireRun(principal, "removeTable", {
+            action: `drop table ${shown(name, namespace)}`,
+            ...namespaceOption(catalog.namespace(name.schema ?? namespace)),
+          });
+        }
+        return;
+      default:
+        return;
+    }
+  }
+
+  #requireDefiner(principal: Principal, node: Statement): void {
+    requireRun(principal, "defineTable", {
+      action: `run ${node.type.toUpperCase()}`,
+      position: node._location.start,
+    });
+  }
+
+  /** Runs a definition; undefined when the statement is none. @throws {DatabaseError} */
+  async run(
+    node: Statement,
+    principal: Principal,
+    namespace: string,
+  ): Promise<StatementResult | undefined> {
+    this.authorize(node, principal, namespace);
+    const message = this.#message(node, principal, namespace);
+    return message === undefined ? undefined : messageResult(message, principal.userId);
+  }
+
+  #message(node: Statement, principal: Principal, namespace: string): string | undefined {
+    switch (node.type) {
+      case "create namespace":
+        return this.#createNamespace(node, principal);
+      case "drop namespace":
+        return this.#dropNamespace(node);
+      case "create table":
+        return this.#createTable(node, principal, namespace);
+      case "alter table":
+        return this.#alterTable(node, principal, namespace);
+      case "drop table":
+        return this.#dropTables(node, principal, namespace);
+      default:
+        return undefined;
+    }
+  }
+
+  #createNamespace(node: CreateNamespaceStatement, principal: Principal): string {
+    const { catalog, clock } = this.#environment;
+    const { name } = node.name;
+    checkObjectName("namespace", name, { position: node.name._location.start });
+    if (catalog.namespace(name) !== undefined) {
+      if (node.ifNotExists === true) return `Namespace ${name} already exists`;
+      throw new DatabaseError(
+        "ALREADY_EXISTS",
+        `Cannot create namespace ${name}: it already exists`,
+        { position: node.name._location.start },
+      );
+    }
+    const owner = node.authorization?.name ?? principal.userId;
+    if (catalog.user(owner) === undefined) {
+      throw new DatabaseError("USER_NOT_FOUND", `Cannot find user "${owner}"`, {
+        position: node._location.start,
+      });
+    }
+    catalog.createNamespace({ name, owner, options: {}, createdAtMs: clock.nowMs() });
+    return `Namespace ${name} created`;
+  }
+
+  #dropNamespace(node: DropNamespaceStatement): string {
+    const { catalog } = this.#environment;
+    const { name } = node.name;
+    if (isReservedNamespace(name)) {
+      throw new DatabaseError("RESERVED_NAME", `Cannot drop namespace ${name}: it is reserved`, {
+        position: node.name._location.start,
+      });
+    }
+    if (catalog.namespace(name) === undefined && node.ifExists === true) {
+      return `Namespace ${name} does not exist`;
+    }
+    findNamespace(catalog, name, node.name);
+    const tables = catalog.tables().filter((table) => table.namespace === name);
+    if (tables.length > 0 && node.cascade !== "cascade") {
+      throw new DatabaseError(
+        "DEPENDENT_OBJECTS",
+        `Cannot drop namespace ${name}: it holds ${tables.length} table(s)`,
+        { position: node.name._location.start, hint: "drop them, or add CASCADE" },
+      );
+    }
+    for (const table of tables) this.#drop(table);
+    catalog.dropNamespace(name);
+    return `Namespace ${name} dropped`;
+  }
+
+  #createTable(node: CreateTableStatement, principal: Principal, namespace: string): string {
+    const { catalog, clock, definitionOf, store } = this.#environment;
+    const inNamespace = node.name.schema ?? namespace;
+    const name = node.name.name;
+    const position = node.name._location.start;
+    findNamespace(catalog, inNamespace, node.name);
+    checkObjectName("table", name, { position });
+    if (catalog.table(inNamespace, name) !== undefined) {
+      if (node.ifNotExists === true) return `Table ${inNamespace}.${name} already exists`;
+      throw new DatabaseError(
+        "ALREADY_EXISTS",
+        `Cannot create table ${inNamespace}.${name}: it already exists`,
+        { position },
+      );
+    }
+    const { kind, options } = tableOptionsFrom(node.kind, optionSettings(node.options));
+    if (kind === "stream") {
+      throw new DatabaseError(
+        "UNSUPPORTED_FEATURE",
+        "Cannot create a STREAM table: not available yet",
+        { position: node._location.start, hint: "use a USER table" },
+      );
+    }
+    if (options.storageId !== undefined && options.storageId !== "local") {
+      throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find storage "${options.storageId}"`);
+    }
+    const elements = newTable(node, { kind, tableName: name });
+    const nowMs = clock.nowMs();
+    const entry: TableEntry = {
+      ...elements,
+      tableId: catalog.nextTableId(),
+      namespace: inNamespace,
+      name,
+      kind,
+      options,
+      schemaVersion: 1,
+      createdBy: principal.userId,
+      createdAtMs: nowMs,
+      updatedAtMs: nowMs,
+    };
+    catalog.createTable(entry, store.issueSeq());
+    store.defineTable(definitionOf(entry));
+    return `Table ${inNamespace}.${name} created`;
+  }
+
+  #alterTable(node: AlterTableStatement, principal: Principal, namespace: string): string {
+    const { catalog, definitionOf, live, store } = this.#environment;
+    const table = findTable(catalog, node.table, { namespace, node: node.table });
+    requireAlter(principal, table, { namespace: catalog.namespace(table.namespace) });
+    requireKind(node.kind, table, node);
+    const changed = alteredTable(table, node, this.#environment);
+    const shownName = `${table.namespace}.${table.name}`;
+    if (changed === undefined) {
+      return `Table ${shownName} unchanged at schema version ${table.schemaVersion}`;
+    }
+    catalog.changeTable(changed, store.issueSeq());
+    store.defineTable(definitionOf(changed));
+    live().tableChanged(table.tableId);
+    return `Table ${shownName} altered to schema version ${changed.schemaVersion}`;
+  }
+
+  #dropTables(node: DropTableStatement, principal: Principal, namespace: string): string {
+    const { catalog } = this.#environment;
+    const tables: TableEntry[] = [];
+    for (const name of node.names) {
+      const table = catalog.table(name.schema ?? namespace, name.name);
+      if (table === undefined && node.ifExists === true) continue;
+      const found = table ?? findTable(catalog, name, { namespace, node: name });
+      requireDrop(principal, found, { namespace: catalog.namespace(found.namespace) });
+      requireKind(node.kind, found, node);
+      tables.push(found);
+    }
+    for (const table of tables) this.#drop(table);
+    const names = node.names.map((name) => shown(name, namespace)).join(", ");
+    return tables.length === 0 ? `Table ${names} does not exist` : `Table ${names} dropped`;
+  }
+
+  #drop(table: TableEntry): void {
+    const { blobs, catalog, live, store } = this.#environment;
+    catalog.dropTable(table.tableId, store.issueSeq());
+    store.dropTable(table.tableId);
+    const files = catalog.files().filter(({ tableId }) => tableId === table.tableId);
+    if (files.length > 0) catalog.removeFiles(files.map(({ fileId }) => fileId));
+    blobs.removeTable(table.tableId);
+    live().tableChanged(table.tableId);
+  }
+}
+
+function shown(name: QName, namespace: string): string {
+  return `${name.schema ?? namespace}.${name.name}`;
+}
+
+function namespaceOption(
+  namespace: NamespaceEntry | undefined,
+): { namespace: NamespaceEntry } | Record<never, never> {
+  return namespace === undefined ? {} : { namespace };
+}
+
+/** The kind word of ALTER and DROP must match. @throws {DatabaseError} INVALID_OPERATION */
+function requireKind(kind: string | undefined, table: TableEntry, node: Statement): void {
+  if (kind === undefined || kind === table.kind) return;
+  throw new DatabaseError(
+    "INVALID_OPERATION",
+    `Cannot use ${table.namespace}.${table.name} as a ${kind.toUpperCase()} table: it is ${table.kind.toUpperCase()}`,
+    { position: node._location.start },
+  );
+}
+
+/** WITH and SET entries as the catalog reads them. */
+export function optionSettings(entries: readonly OptionEntry[] | undefined): OptionSetting[] {
+  return (entries ?? []).map(({ _location, name, value }) => {
+    const position = _location.start;
+    switch (value.type) {
+      case "identifier":
+        return { name, value: value.name, position };
+      case "integer":
+      case "numeric":
+        return { name, value: value.value, position };
+      case "string":
+      case "boolean":
+        return { name, value: value.value, position };
+      case "bytes":
+      case "null":
+        throw new DatabaseError(
+          "INVALID_OPTION",
+          `Cannot read option ${name}: a word or number is needed`,
+          {
+            position,
+          },
+        );
+    }
+  });
+}

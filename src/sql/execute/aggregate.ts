@@ -1,0 +1,206 @@
+/**
+ * GROUP BY and aggregates: every row is added to the states of its group; the groups come out at
+ * the end, in order of first appearance.
+ */
+import { defined } from "../../base/assert.ts";
+import { BATCH_ROWS_MAX } from "../../base/limits.ts";
+import {
+  type Batch,
+  type DataType,
+  groupKeyOf,
+  take,
+  type Value,
+  type Vector,
+  valueAt,
+  vectorFromValues,
+} from "../../types/mod.ts";
+import type { AggregateForm, AggregateState } from "../functions/aggregates.ts";
+import { type Evaluator, selectRows } from "./expression.ts";
+import { Grouping } from "./grouping.ts";
+import { NOTHING_YET, type Operator } from "./operator.ts";
+import type { Run } from "./run.ts";
+import { compareByKey, type SortKey } from "./sort.ts";
+
+export interface AggregateColumn {
+  readonly form: AggregateForm;
+  /** No argument: count(*). Several: as the form takes them. */
+  readonly args: readonly Evaluator[];
+  readonly argumentTypes: readonly DataType[];
+  readonly isDistinct: boolean;
+  readonly filter: Evaluator | undefined;
+  readonly orderBy: readonly SortKey[];
+}
+
+export interface AggregateOptions {
+  readonly run: Run;
+  readonly input: Operator;
+  readonly keys: readonly Evaluator[];
+  readonly keyTypes: readonly DataType[];
+  readonly aggregates: readonly AggregateColumn[];
+}
+
+/** One aggregate under way. */
+interface Accumulator {
+  readonly column: AggregateColumn;
+  readonly state: AggregateState;
+  /** Of DISTINCT: what each group has seen. */
+  readonly seen: Set<string> | undefined;
+  /** Of ORDER BY: rows wait here until the end. */
+  readonly waiting: { group: number; args: Value[]; keys: Value[] }[] | undefined;
+}
+
+export class Aggregate implements Operator {
+  readonly #options: AggregateOptions;
+  readonly #groups: Grouping;
+  readonly #accumulators: readonly Accumulator[];
+  /** Groups yielded so far; undefined while the input lasts. */
+  #position: number | undefined;
+
+  constructor(options: AggregateOptions) {
+    this.#options = options;
+    this.#groups = new Grouping(options.keyTypes, options.run.memory);
+    this.#accumulators = options.aggregates.map((column) => ({
+      column,
+      state: column.form.create(),
+      seen: column.isDistinct ? new Set<string>() : undefined,
+      waiting: column.orderBy.length > 0 ? [] : undefined,
+    }));
+  }
+
+  next(): Batch | undefined {
+    if (this.#position === undefined) {
+      const batch = this.#options.input.next();
+      if (batch === undefined) this.#finishInput();
+      else if (batch.rowCount > 0) this.#add(batch);
+      return NOTHING_YET;
+    }
+    const groupCount = this.#groupCount();
+    if (this.#position >= groupCount) return undefined;
+    const start = this.#position;
+    const end = Math.min(groupCount, start + BATCH_ROWS_MAX);
+    this.#position = end;
+    return { rowCount: end - start, columns: this.#columnsOf(start, end) };
+  }
+
+  close(): void {
+    this.#options.input.close();
+  }
+
+  /** Without GROUP BY there is one group, also over no rows. */
+  #groupCount(): number {
+    return this.#options.keys.length === 0 ? 1 : this.#groups.groupCount;
+  }
+
+  #add(batch: Batch): void {
+    const { keys, run } = this.#options;
+    const numbers =
+      keys.length === 0
+        ? undefined
+        : this.#groups.numbersOf(
+            keys.map((key) => key(batch, run)),
+            batch.rowCount,
+          );
+    for (const accumulator of this.#accumulators) this.#accumulate(accumulator, batch, numbers);
+  }
+
+  #accumulate(accumulator: Accumulator, batch: Batch, numbers: Uint32Array | undefined): void {
+    const { column, state } = accumulator;
+    const { run } = this.#options;
+    let rowCount = batch.rowCount;
+    let groups = numbers;
+    let input = batch;
+    if (column.filter !== undefined) {
+      const kept = selectRows(column.filter(batch, run), rowCount);
+      rowCount = kept.count;
+      input = { rowCount, columns: batch.columns.map((vector) => take(vector, kept)) };
+      groups = groups?.length === undefined ? undefined : takeNumbers(groups, kept);
+      if (rowCount === 0) return;
+    }
+    const args = column.args.map((argument) => argument(input, run));
+    if (accumulator.waiting !== undefined) {
+      this.#wait(accumulator, { args, input, groups });
+      return;
+    }
+    if (accumulator.seen === undefined && args.length <= 1) {
+      if (state.addVector?.(groups, args[0], rowCount) === true) return;
+    }
+    for (let row = 0; row < rowCount; row += 1) {
+      const group = groups === undefined ? 0 : (groups[row] ?? 0);
+      this.#addRow(
+        accumulator,
+        group,
+        args.map((vector) => valueAt(vector, row)),
+      );
+    }
+  }
+
+  #addRow({ column, state, seen }: Accumulator, group: number, values: readonly Value[]): void {
+    if (seen !== undefined) {
+      const [value = null] = values;
+      if (value === null) return;
+      const type = defined(column.argumentTypes[0], "an argument has its type");
+      const key = `${group}:${String(groupKeyOf(type, value))}`;
+      if (seen.has(key)) return;
+      this.#options.run.memory.take(32 + 2 * key.length);
+      seen.add(key);
+    }
+    state.add(group, ...values);
+  }
+
+  #wait(
+    { column, waiting }: Accumulator,
+    rows: { args: readonly Vector[]; input: Batch; groups: Uint32Array | undefined },
+  ): void {
+    const keys = column.orderBy.map((key) => key.evaluate(rows.input, this.#options.run));
+    for (let row = 0; row < rows.input.rowCount; row += 1) {
+      const group = rows.groups === undefined ? 0 : (rows.groups[row] ?? 0);
+      this.#options.run.memory.take(48 + 16 * (rows.args.length + keys.length));
+      waiting?.push({
+        group,
+        args: rows.args.map((vector) => valueAt(vector, row)),
+        keys: keys.map((vector) => valueAt(vector, row)),
+      });
+    }
+  }
+
+  #finishInput(): void {
+    this.#position = 0;
+    for (const accumulator of this.#accumulators) {
+      const { column, waiting } = accumulator;
+      if (waiting === undefined) continue;
+      waiting.sort((left, right) => {
+        for (const [i, key] of column.orderBy.entries()) {
+          const order = compareByKey(key, left.keys[i] ?? null, right.keys[i] ?? null);
+          if (order !== 0) return order;
+        }
+        return 0;
+      });
+      for (const { group, args } of waiting) this.#addRow(accumulator, group, args);
+    }
+  }
+
+  #columnsOf(start: number, end: number): Vector[] {
+    const columns = this.#options.keyTypes.map((type, position) => {
+      const values: Value[] = [];
+      for (let group = start; group < end; group += 1) {
+        values.push(this.#groups.keyAt(position, group));
+      }
+      return vectorFromValues(type, values);
+    });
+    for (const { column, state } of this.#accumulators) {
+      const values: Value[] = [];
+      for (let group = start; group < end; group += 1) values.push(state.finish(group));
+      columns.push(vectorFromValues(column.form.result, values));
+    }
+    return columns;
+  }
+}
+
+function takeNumbers(
+  numbers: Uint32Array,
+  { rows, count }: { rows: Uint32Array; count: number },
+): Uint32Array {
+  const taken = new Uint32Array(count);
+  for (let i = 0; i < count; i += 1) taken[i] = numbers[rows[i] ?? 0] ?? 0;
+  return taken;
+}

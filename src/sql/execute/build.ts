@@ -1,0 +1,212 @@
+/**
+ * Plan → operators. Expressions are compiled once for a plan; operators are made for each run.
+ */
+import { defined } from "../../base/assert.ts";
+import { BATCH_ROWS_MAX, ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
+import { type ColumnRange, SEQ_COLUMN_ID } from "../../storage/mod.ts";
+import type { Value } from "../../types/mod.ts";
+import type { BoundColumn, BoundExpression, BoundSort } from "../bind/bound.ts";
+import type { AggregateNode, JoinNode, PlanNode, ScanNode } from "../plan/plan.ts";
+import { Aggregate, type AggregateColumn } from "./aggregate.ts";
+import { Distinct } from "./distinct.ts";
+import { compileExpression, compileScalar, type Layout } from "./expression.ts";
+import { Filter, Limit, Project, RowSource, rowCountFrom } from "./filter.ts";
+import { HashJoin } from "./hash_join.ts";
+import type { Operator } from "./operator.ts";
+import type { Run } from "./run.ts";
+import { KeyLookup, TableScan } from "./scan.ts";
+import { LimitWithTies, Sort, type SortKey } from "./sort.ts";
+
+/** Makes the operators of one execution. */
+export type OperatorFactory = (run: Run) => Operator;
+
+/** Compiles a plan. */
+export function buildPlan(node: PlanNode): OperatorFactory {
+  switch (node.kind) {
+    case "single":
+      return () => new RowSource([[]], []);
+    case "scan":
+      return buildScan(node);
+    case "system": {
+      const { columns, positions, source } = node;
+      const types = columns.map(({ type }) => type);
+      return ({ principal }) => {
+        const { isImpersonated, role, userId } = principal;
+        const rows = source({ userId, role, isImpersonated });
+        const picked = rows.map((row) => positions.map((position) => row[position] ?? null));
+        return new RowSource(picked, types);
+      };
+    }
+    case "values": {
+      const types = node.columns.map(({ type }) => type);
+      const rows = node.rows.map((row) => row.map((cell) => compileScalar(cell)));
+      return (run) =>
+        new RowSource(
+          rows.map((row) => row.map((cell) => cell(run))),
+          types,
+        );
+    }
+    case "filter": {
+      const input = buildPlan(node.input);
+      const condition = compileExpression(node.condition, layoutOf(node.input.columns));
+      return (run) => new Filter(input(run), condition, run);
+    }
+    case "project": {
+      const input = buildPlan(node.input);
+      const layout = layoutOf(node.input.columns);
+      const expressions = node.expressions.map((e) => compileExpression(e, layout));
+      return (run) => new Project(input(run), expressions, run);
+    }
+    case "join":
+      return buildJoin(node);
+    case "aggregate":
+      return buildAggregate(node);
+    case "distinct": {
+      const input = buildPlan(node.input);
+      const layout = layoutOf(node.input.columns);
+      const on = node.on.map((expression) => compileExpression(expression, layout));
+      const types = node.on.map(({ type }) => type);
+      return (run) => new Distinct(input(run), { run, on, types });
+    }
+    case "sort":
+    case "limit":
+      return buildOrder(node);
+  }
+}
+
+/** Where each column of a list lies. */
+export function layoutOf(columns: readonly BoundColumn[]): Layout {
+  return new Map(columns.map(({ id }, position) => [id, position]));
+}
+
+function buildScan(node: ScanNode): OperatorFactory {
+  const { isBulk, table, withTombstones } = node;
+  const columnIds = node.columns.map(({ origin }) => {
+    return defined(origin, "a scanned column is a stored one").columnId;
+  });
+  const key = node.key?.map((value) => compileScalar(value));
+  const bounds = node.ranges.map(({ columnId, min, max }) => ({
+    columnId,
+    min: min === undefined ? undefined : compileScalar(min),
+    max: max === undefined ? undefined : compileScalar(max),
+  }));
+  const batchRows = isBulk ? ROW_GROUP_ROWS_MAX : BATCH_ROWS_MAX;
+  // A condition on the key reads no column of the row; the scan still has to say that it is there.
+  const readIds = columnIds.length === 0 ? [SEQ_COLUMN_ID] : columnIds;
+
+  return (run) => {
+    const options = { run, table, columnIds: readIds, ranges: [], withTombstones, batchRows };
+    if (key !== undefined) {
+      const values = key.map((value) => value(run));
+      return new KeyLookup(options, values.includes(null) ? undefined : values);
+    }
+    const ranges: ColumnRange[] = bounds.map(({ columnId, min, max }) => ({
+      columnId,
+      min: min === undefined ? Number.NEGATIVE_INFINITY : numberFrom(min(run), "min"),
+      max: max === undefined ? Number.POSITIVE_INFINITY : numberFrom(max(run), "max"),
+    }));
+    return new TableScan({ ...options, ranges });
+  };
+}
+
+/** A bound as a number; beyond 2^53 it is rounded outwards, so that it can only be too generous. */
+function numberFrom(value: Value, side: "min" | "max"): number {
+  if (typeof value === "number") return value;
+  if (typeof value === "bigint") {
+    const nearest = Number(value);
+    return side === "min"
+      ? nearest - Math.abs(nearest) * 1e-15
+      : nearest + Math.abs(nearest) * 1e-15;
+  }
+  // NULL: the condition is true for no row, and the filter above says so.
+  return side === "min" ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY;
+}
+
+function buildJoin(node: JoinNode): OperatorFactory {
+  const left = buildPlan(node.left);
+  const right = buildPlan(node.right);
+  const leftLayout = layoutOf(node.left.columns);
+  const rightLayout = layoutOf(node.right.columns);
+  const leftKeys = node.leftKeys.map((key) => compileExpression(key, leftLayout));
+  const rightKeys = node.rightKeys.map((key) => compileExpression(key, rightLayout));
+  const keyTypes = node.leftKeys.map(({ type }) => type);
+  const rightTypes = node.right.columns.map(({ type }) => type);
+  const residual =
+    node.residual === undefined
+      ? undefined
+      : compileExpression(node.residual, layoutOf(node.columns));
+  return (run) =>
+    new HashJoin({
+      run,
+      join: node.join,
+      left: left(run),
+      right: right(run),
+      rightTypes,
+      leftKeys,
+      rightKeys,
+      keyTypes,
+      residual,
+    });
+}
+
+function buildAggregate(node: AggregateNode): OperatorFactory {
+  const input = buildPlan(node.input);
+  const layout = layoutOf(node.input.columns);
+  const keys = node.groupBy.map(({ expression }) => compileExpression(expression, layout));
+  const keyTypes = node.groupBy.map(({ expression }) => expression.type);
+  const aggregates = node.aggregates.map((aggregate): AggregateColumn => {
+    const args = aggregate.argument === undefined ? [] : [aggregate.argument, ...aggregate.extra];
+    return {
+      form: aggregate.form,
+      args: args.map((argument) => compileExpression(argument, layout)),
+      argumentTypes: args.map(({ type }) => type),
+      isDistinct: aggregate.isDistinct,
+      filter:
+        aggregate.filter === undefined ? undefined : compileExpression(aggregate.filter, layout),
+      orderBy: sortKeys(aggregate.orderBy, layout),
+    };
+  });
+  return (run) => new Aggregate({ run, input: input(run), keys, keyTypes, aggregates });
+}
+
+function sortKeys(sorts: readonly BoundSort[], layout: Layout): SortKey[] {
+  return sorts.map(({ expression, isDescending, nullsFirst }) => ({
+    evaluate: compileExpression(expression, layout),
+    type: expression.type,
+    isDescending,
+    nullsFirst,
+  }));
+}
+
+function buildOrder(node: Extract<PlanNode, { kind: "sort" | "limit" }>): OperatorFactory {
+  const input = buildPlan(node.input);
+  const layout = layoutOf(node.input.columns);
+  const limit = countOf(node.limit, "LIMIT");
+  const offset = countOf(node.offset, "OFFSET");
+  if (node.kind === "sort") {
+    const keys = sortKeys(node.keys, layout);
+    const inputTypes = node.input.columns.map(({ type }) => type);
+    return (run) => {
+      const rowsMax = limit(run) + offset(run);
+      return new Sort({ run, input: input(run), inputTypes, keys, rowsMax });
+    };
+  }
+  if (node.ties === undefined) {
+    return (run) => new Limit(input(run), { limit: limit(run), offset: offset(run) });
+  }
+  const keys = sortKeys(node.ties, layout);
+  return (run) =>
+    new LimitWithTies(input(run), { run, keys, limit: limit(run), offset: offset(run) });
+}
+
+function countOf(
+  expression: BoundExpression | undefined,
+  clause: "LIMIT" | "OFFSET",
+): (run: Run) => number {
+  if (expression === undefined) {
+    const none = clause === "LIMIT" ? Number.POSITIVE_INFINITY : 0;
+    return () => none;
+  }
+  const value = compileScalar(expression);
+  return (run) => rowCountFrom(value(run), clause);
+}

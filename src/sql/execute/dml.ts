@@ -1,0 +1,395 @@
+/**
+ * Runs INSERT, UPDATE and DELETE: rows in, checked changes out, RETURNING rows back.
+ *
+ * Each compiled statement is a function that runs within one turn of the event loop.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import {
+  type Batch,
+  BOOLEAN,
+  castValue,
+  type DataType,
+  type Row,
+  UNKNOWN,
+  type Value,
+  valueAt,
+  valueFromNumberText,
+} from "../../types/mod.ts";
+import type {
+  BoundCell,
+  BoundConflict,
+  BoundDelete,
+  BoundInsert,
+  BoundReturning,
+  BoundUpdate,
+  InsertSource,
+} from "../bind/dml_binder.ts";
+import { columnIdsIn } from "../bind/walk.ts";
+import { LiteralCell, type LiteralValuesStatement } from "../parse/ast.ts";
+import { planSelect } from "../plan/planner.ts";
+import { buildPlan, layoutOf } from "./build.ts";
+import { type Applied, applyChanges, duplicateKey, type RowChange, storedRow } from "./changes.ts";
+import { compileExpression, compileScalar, type Evaluator, selectRows } from "./expression.ts";
+import { columnsFromRows } from "./filter.ts";
+import { drainNow } from "./operator.ts";
+import type { Run } from "./run.ts";
+import { ownerOf } from "./scan.ts";
+import { runtimeOf, type TableRuntime } from "./table_runtime.ts";
+import { keyTextOf } from "./transaction.ts";
+
+export interface DmlOutcome {
+  /** Rows affected. */
+  readonly rowCount: number;
+  readonly applied: Applied;
+  /** Of RETURNING. */
+  readonly returned: Batch | undefined;
+}
+
+export type DmlProgram = (run: Run) => DmlOutcome;
+
+type CellProgram = (run: Run) => Value;
+
+/** Compiles INSERT. */
+export function compileInsert(insert: BoundInsert): DmlProgram {
+  const runtime = runtimeOf(insert.table);
+  const source = compileSource(insert, runtime);
+  const conflict =
+    insert.conflict === undefined ? undefined : compileConflict(insert.conflict, runtime);
+  const returning = compileReturning(insert.returning, runtime);
+  return (run) => {
+    const rows = source(run);
+    runtime.check(rows, run);
+    const changes =
+      conflict === undefined
+        ? rows.map((row): RowChange => ({ operation: "insert", row, before: undefined }))
+        : conflict(rows, run);
+    return finish(runtime, changes, { run, returning });
+  };
+}
+
+/** Makes whole rows of a table: given values, and defaults for the rest. */
+function compileSource(
+  { source, table, targets }: BoundInsert,
+  runtime: TableRuntime,
+): (run: Run) => Row[] {
+  const filled = new Set(targets);
+  const missing = table.columns.flatMap((_, position) => (filled.has(position) ? [] : [position]));
+  const rowOf = (cells: readonly Value[], run: Run): Row => {
+    const row: Value[] = Array.from({ length: table.columns.length }, () => null);
+    for (let i = 0; i < targets.length; i += 1) row[targets[i] ?? 0] = cells[i] ?? null;
+    for (const position of missing) row[position] = runtime.defaultAt(position, run);
+    return row;
+  };
+  switch (source.kind) {
+    case "rows": {
+      const programs = source.rows.map((row) =>
+        row.map((cell, i) => compileCell(cell, { runtime, position: targets[i] ?? 0 })),
+      );
+      return (run) =>
+        programs.map((row) =>
+          rowOf(
+            row.map((cell) => cell(run)),
+            run,
+          ),
+        );
+    }
+    case "literals":
+      return literalRows(source.literals, { runtime, targets, rowOf });
+    case "query":
+      return queryRows(source, rowOf);
+  }
+}
+
+function compileCell(
+  cell: BoundCell,
+  { position, runtime }: { runtime: TableRuntime; position: number },
+): CellProgram {
+  if (cell === "default") return (run) => runtime.defaultAt(position, run);
+  return compileScalar(cell);
+}
+
+/** A long list of plain literals: cast cell by cell, without a tree. */
+function literalRows(
+  { columnCount, kinds, rowCount, starts, texts }: LiteralValuesStatement,
+  {
+    rowOf,
+    runtime,
+    targets,
+  }: {
+    runtime: TableRuntime;
+    targets: readonly number[];
+    rowOf: (cells: readonly Value[], run: Run) => Row;
+  },
+): (run: Run) => Row[] {
+  const types = targets.map((position) => runtime.types[position] ?? UNKNOWN);
+  return (run) => {
+    const rows: Row[] = [];
+    for (let row = 0; row < rowCount; row += 1) {
+      const cells: Value[] = [];
+      for (let column = 0; column < columnCount; column += 1) {
+        const cell = row * columnCount + column;
+        const kind = kinds[cell] ?? LiteralCell.null;
+        if (kind === LiteralCell.default) {
+          cells.push(runtime.defaultAt(targets[column] ?? 0, run));
+        } else {
+          const options = { to: types[column] ?? UNKNOWN, position: starts[cell] ?? 0, run };
+          cells.push(literalValue(kind, texts[cell] ?? "", options));
+        }
+      }
+      rows.push(rowOf(cells, run));
+    }
+    return rows;
+  };
+}
+
+interface LiteralOptions {
+  readonly to: DataType;
+  readonly position: number;
+  readonly run: Run;
+}
+
+function literalValue(kind: number, text: string, { position, run, to }: LiteralOptions): Value {
+  if (kind === LiteralCell.null) return null;
+  if (kind === LiteralCell.string && to.kind === "text" && to.lengthMax === undefined) return text;
+  if (
+    kind === LiteralCell.integer &&
+    text.length <= 9 &&
+    (to.kind === "int" || to.kind === "bigint" || to.kind === "double")
+  ) {
+    // The plus turns -0 into 0.
+    return Number(text) + 0;
+  }
+  const nowMicros = run.call.nowMicros;
+  try {
+    if (kind === LiteralCell.string) {
+      return castValue(text, { from: UNKNOWN, to, mode: "assignment", nowMicros });
+    }
+    if (kind === LiteralCell.true || kind === LiteralCell.false) {
+      const value = kind === LiteralCell.true;
+      return castValue(value, { from: BOOLEAN, to, mode: "assignment" });
+    }
+    const typed = valueFromNumberText(text);
+    if (typed === undefined) {
+      throw new DatabaseError(
+        "VALUE_OUT_OF_RANGE",
+        `Cannot read number ${text}: it is out of range`,
+      );
+    }
+    return castValue(typed.value, { from: typed.type, to, mode: "assignment" });
+  } catch (error) {
+    if (!(error instanceof DatabaseError) || error.position !== undefined) throw error;
+    throw new DatabaseError(error.condition, error.message, { position });
+  }
+}
+
+function queryRows(
+  { query }: Extract<InsertSource, { kind: "query" }>,
+  rowOf: (cells: readonly Value[], run: Run) => Row,
+): (run: Run) => Row[] {
+  const plan = planSelect(query);
+  const build = buildPlan(plan.root);
+  return (run) => {
+    const rows: Row[] = [];
+    drainNow(build(run), (batch) => {
+      for (let row = 0; row < batch.rowCount; row += 1) {
+        const cells = batch.columns
+          .slice(0, plan.outputCount)
+          .map((column) => valueAt(column, row));
+        rows.push(rowOf(cells, run));
+      }
+    });
+    return rows;
+  };
+}
+
+type ConflictProgram = (rows: readonly Row[], run: Run) => RowChange[];
+
+function compileConflict(conflict: BoundConflict, runtime: TableRuntime): ConflictProgram {
+  const layout = layoutOf(conflict.columns);
+  const where =
+    conflict.where === undefined ? undefined : compileExpression(conflict.where, layout);
+  const sets = conflict.sets.map(({ position, value }) => ({
+    position,
+    evaluate: value === "default" ? undefined : compileExpression(value, layout),
+  }));
+  const types = conflict.columns.map(({ type }) => type);
+
+  return (rows, run) => {
+    const changes: RowChange[] = [];
+    const touched = new Set<string>();
+    for (const row of rows) {
+      const key = runtime.keyOf(row);
+      const keyText = keyTextOf(runtime.keyTypes, key);
+      const isRepeated = touched.has(keyText);
+      const before = storedRow(runtime, key, run);
+      if (conflict.action === "nothing") {
+        if (isRepeated || before !== undefined) continue;
+      } else if (isRepeated) {
+        throw new DatabaseError(
+          "CARDINALITY_VIOLATION",
+          `${duplicateKey(runtime, key).message} in the same statement`,
+        );
+      }
+      touched.add(keyText);
+      if (before === undefined) {
+        changes.push({ operation: "insert", row, before });
+        continue;
+      }
+      const updated = updatedRow({ before, proposed: row }, run);
+      if (updated !== undefined) {
+        runtime.check([updated], run);
+        changes.push({ operation: "update", row: updated, before });
+      }
+    }
+    return changes;
+  };
+
+  function updatedRow(
+    { before, proposed }: { before: Row; proposed: Row },
+    run: Run,
+  ): Row | undefined {
+    // Stored values, `_seq` and `_deleted` of the stored row, proposed values.
+    const batch: Batch = {
+      rowCount: 1,
+      columns: columnsFromRows([[...before, null, false, ...proposed]], types),
+    };
+    if (where !== undefined && selectRows(where(batch, run), 1).count === 0) return undefined;
+    const row = [...before];
+    for (const { evaluate, position } of sets) {
+      row[position] =
+        evaluate === undefined
+          ? runtime.defaultAt(position, run)
+          : valueAt(evaluate(batch, run), 0);
+    }
+    return row;
+  }
+}
+
+/** Compiles UPDATE. */
+export function compileUpdate(update: BoundUpdate): DmlProgram {
+  const runtime = runtimeOf(update.table);
+  const plan = planSelect(update.rows);
+  const build = buildPlan(plan.root);
+  const returning = compileReturning(update.returning, runtime);
+  const columnCount = update.table.columns.length;
+  return (run) => {
+    const changes: RowChange[] = [];
+    drainNow(build(run), (batch) => {
+      const rows: Row[] = [];
+      for (let row = 0; row < batch.rowCount; row += 1) {
+        const before = rowAt(batch, row, columnCount);
+        const after = [...before];
+        let computed = columnCount;
+        for (const { isDefault, position } of update.sets) {
+          if (isDefault) {
+            after[position] = runtime.defaultAt(position, run);
+          } else {
+            const column = batch.columns[computed];
+            after[position] = column === undefined ? null : valueAt(column, row);
+            computed += 1;
+          }
+        }
+        rows.push(after);
+        changes.push({ operation: "update", row: after, before });
+      }
+      runtime.check(rows, run);
+    });
+    return finish(runtime, changes, { run, returning });
+  };
+}
+
+/** Compiles DELETE. */
+export function compileDelete(remove: BoundDelete): DmlProgram {
+  const runtime = runtimeOf(remove.table);
+  const plan = planSelect(remove.rows);
+  const build = buildPlan(plan.root);
+  const returning = compileReturning(remove.returning, runtime);
+  const columnCount = remove.table.columns.length;
+  return (run) => {
+    const changes: RowChange[] = [];
+    drainNow(build(run), (batch) => {
+      for (let row = 0; row < batch.rowCount; row += 1) {
+        const before = rowAt(batch, row, columnCount);
+        changes.push({ operation: "delete", row: before, before });
+      }
+    });
+    return finish(runtime, changes, { run, returning });
+  };
+}
+
+function rowAt({ columns }: Batch, row: number, columnCount: number): Row {
+  const values: Value[] = [];
+  for (let position = 0; position < columnCount; position += 1) {
+    const column = columns[position];
+    values.push(column === undefined ? null : valueAt(column, row));
+  }
+  return values;
+}
+
+interface Returning {
+  readonly expressions: readonly Evaluator[];
+  readonly readsSystemColumns: boolean;
+}
+
+function compileReturning(
+  returning: BoundReturning | undefined,
+  { table }: TableRuntime,
+): Returning | undefined {
+  if (returning === undefined) return undefined;
+  const layout = layoutOf(returning.columns);
+  const systemIds = returning.columns.slice(table.columns.length).map(({ id }) => id);
+  const used = new Set<number>();
+  for (const { expression } of returning.outputs) columnIdsIn(expression, used);
+  return {
+    expressions: returning.outputs.map(({ expression }) => compileExpression(expression, layout)),
+    readsSystemColumns: systemIds.some((id) => used.has(id)),
+  };
+}
+
+function finish(
+  runtime: TableRuntime,
+  changes: readonly RowChange[],
+  { returning, run }: { run: Run; returning: Returning | undefined },
+): DmlOutcome {
+  const wantsSeqs = returning?.readsSystemColumns === true;
+  // What RETURNING raises must keep the rows from being written, so it is evaluated before; the
+  // values of `_seq` are known only after, and make a second pass.
+  let returned =
+    returning === undefined
+      ? undefined
+      : returnRows(runtime, changes, { returning, run, seqs: [] });
+  if (run.uploads !== undefined) recordUploads(runtime, changes, run);
+  const applied = applyChanges(runtime, changes, { run, wantsSeqs });
+  if (returning !== undefined && wantsSeqs) {
+    returned = returnRows(runtime, changes, { returning, run, seqs: applied.seqs });
+  }
+  return { rowCount: changes.length, applied, returned };
+}
+
+function recordUploads(runtime: TableRuntime, changes: readonly RowChange[], run: Run): void {
+  const rows = changes.flatMap(({ operation, row }) => (operation === "delete" ? [] : [row]));
+  const { filePositions, table } = runtime;
+  const target = {
+    table,
+    owner: ownerOf(run.principal, table),
+    filePositions,
+    keyOf: (row: Row) => runtime.keyOf(row),
+  };
+  run.uploads?.record(target, rows, run.call.nowMicros / 1000);
+}
+
+function returnRows(
+  { types }: TableRuntime,
+  changes: readonly RowChange[],
+  options: { returning: Returning; run: Run; seqs: readonly (number | undefined)[] },
+): Batch {
+  const rows = changes.map(({ operation, row }, i): Row => {
+    return [...row, options.seqs[i] ?? null, operation === "delete"];
+  });
+  const columns = columnsFromRows(rows, [...types, { kind: "bigint" }, BOOLEAN]);
+  const batch: Batch = { rowCount: rows.length, columns };
+  return {
+    rowCount: rows.length,
+    columns: options.returning.expressions.map((evaluate) => evaluate(batch, options.run)),
+  };
+}

@@ -1,0 +1,434 @@
+/**
+ * The one evaluator: turns a bound expression into a function from a batch to a vector.
+ *
+ * SELECT, DML, the snapshot of a subscription and its live filter all run what is compiled here.
+ * Numbers go through the loops of `kernels/`; whatever has no loop is computed value by value with
+ * the function that the binder chose. Operands that can fail are evaluated only on rows that reach
+ * them: the right side of AND where the left is not false, the THEN of a CASE where its WHEN holds.
+ */
+import { assert, defined } from "../../base/assert.ts";
+import {
+  type Batch,
+  constVector,
+  groupKeyOf,
+  isNullAt,
+  type Selection,
+  take,
+  type Value,
+  type Vector,
+  valueAt,
+  vectorFromValues,
+} from "../../types/mod.ts";
+import type { BoundExpression } from "../bind/bound.ts";
+import { columnIdsIn, mayFail } from "../bind/walk.ts";
+import { compareNumbers, computeNumbers, rowsWhereTrue } from "./kernels/numeric.ts";
+import {
+  combineTruth,
+  compareDictionary,
+  compareText,
+  negate,
+  truthTest,
+} from "./kernels/truth.ts";
+import type { Run } from "./run.ts";
+
+/** Computes one value for each row of a batch. @throws {DatabaseError} What a row raises. */
+export type Evaluator = (batch: Batch, run: Run) => Vector;
+
+/** Where the values of each column id lie in a batch. */
+export type Layout = ReadonlyMap<number, number>;
+
+/** Compiles an expression for batches of one layout. */
+export function compileExpression(expression: BoundExpression, layout: Layout): Evaluator {
+  switch (expression.kind) {
+    case "constant": {
+      const value = expression.value;
+      return (batch) => constVector(value, batch.rowCount);
+    }
+    case "slot": {
+      const slot = expression.slot;
+      return (batch, run) => constVector(run.slots[slot] ?? null, batch.rowCount);
+    }
+    case "column": {
+      const position = defined(layout.get(expression.column.id), "a column is in its layout");
+      return (batch) => defined(batch.columns[position], "a batch has its columns");
+    }
+    case "cast":
+      return compileCast(expression, layout);
+    case "call":
+      return compileCall(expression, layout);
+    case "compare":
+      return compileCompare(expression, layout);
+    case "arithmetic":
+      return compileArithmetic(expression, layout);
+    case "and":
+    case "or":
+      return compileLogic(expression, layout);
+    case "not": {
+      const operand = compileExpression(expression.operand, layout);
+      return (batch, run) => negate(operand(batch, run), batch.rowCount);
+    }
+    case "is": {
+      const { test, negated } = expression;
+      const operand = compileExpression(expression.operand, layout);
+      return (batch, run) => truthTest(operand(batch, run), { test, negated });
+    }
+    case "case":
+      return compileCase(expression, layout);
+    case "coalesce":
+      return compileCoalesce(expression, layout);
+    case "in":
+      return compileIn(expression, layout);
+  }
+}
+
+type Of<Kind extends BoundExpression["kind"]> = Extract<BoundExpression, { kind: Kind }>;
+
+/** One row and no column: what an expression without columns is evaluated over. */
+export const SINGLE_ROW: Batch = { rowCount: 1, columns: [] };
+
+const EMPTY_LAYOUT: Layout = new Map();
+
+/** Compiles an expression that names no column to a function of the execution alone. */
+export function compileScalar(expression: BoundExpression): (run: Run) => Value {
+  switch (expression.kind) {
+    case "constant": {
+      const value = expression.value;
+      return () => value;
+    }
+    case "slot": {
+      const slot = expression.slot;
+      return (run) => run.slots[slot] ?? null;
+    }
+    case "cast": {
+      const operand = compileScalar(expression.operand);
+      const convert = expression.convert;
+      return (run) => {
+        const value = operand(run);
+        return value === null ? null : convert(value);
+      };
+    }
+    default: {
+      const evaluate = compileExpression(expression, EMPTY_LAYOUT);
+      return (run) => valueAt(evaluate(SINGLE_ROW, run), 0);
+    }
+  }
+}
+
+function compileCast(
+  { operand, convert, type, isNumericIdentity }: Of<"cast">,
+  layout: Layout,
+): Evaluator {
+  const inner = compileExpression(operand, layout);
+  return (batch, run) => {
+    const vector = inner(batch, run);
+    if (vector.kind === "const") {
+      const value = vector.value === null ? null : convert(vector.value);
+      return constVector(value, vector.length);
+    }
+    if (isNumericIdentity && (vector.kind === "i32" || vector.kind === "f64")) return vector;
+    if (vector.kind === "dict") {
+      const values = vector.values.map((value) => (value === null ? null : convert(value)));
+      return { ...vector, values };
+    }
+    const values: Value[] = Array.from({ length: vector.length });
+    for (let row = 0; row < vector.length; row += 1) {
+      const value = valueAt(vector, row);
+      values[row] = value === null ? null : convert(value);
+    }
+    return vectorFromValues(type, values);
+  };
+}
+
+function compileCall(expression: Of<"call">, layout: Layout): Evaluator {
+  const { evaluate, seesNull, type, volatility } = expression;
+  const args = expression.args.map((argument) => compileExpression(argument, layout));
+  const values: Value[] = args.map(() => null);
+
+  return (batch, run) => {
+    const vectors = args.map((argument) => argument(batch, run));
+    if (volatility !== "volatile" && vectors.every((vector) => vector.kind === "const")) {
+      return constVector(callAt(vectors, 0, run), batch.rowCount);
+    }
+    const results: Value[] = Array.from({ length: batch.rowCount });
+    for (let row = 0; row < batch.rowCount; row += 1) results[row] = callAt(vectors, row, run);
+    return vectorFromValues(type, results);
+  };
+
+  function callAt(vectors: readonly Vector[], row: number, run: Run): Value {
+    for (let i = 0; i < vectors.length; i += 1) {
+      const value = valueAt(defined(vectors[i], "an argument has its vector"), row);
+      if (value === null && !seesNull) return null;
+      values[i] = value;
+    }
+    return evaluate(values, run.call);
+  }
+}
+
+function compileCompare(expression: Of<"compare">, layout: Layout): Evaluator {
+  const { operator, evaluate } = expression;
+  // Other types are equal by more than their text: JSON by its canonical form, for one.
+  const isPlainText = expression.left.type.kind === "text" || expression.left.type.kind === "uuid";
+  const left = compileExpression(expression.left, layout);
+  const right = compileExpression(expression.right, layout);
+  const values: Value[] = [null, null];
+  return (batch, run) => {
+    const l = left(batch, run);
+    const r = right(batch, run);
+    const { rowCount } = batch;
+    const fast = compareNumbers({ operator, left: l, right: r }, rowCount);
+    if (fast !== undefined) return fast;
+    const byCode = compareDictionary(l, r, compareValuesOf);
+    if (byCode !== undefined) return byCode;
+    const byText = isPlainText ? compareText(operator, l, r) : undefined;
+    if (byText !== undefined) return byText;
+    const results: Value[] = Array.from({ length: rowCount });
+    for (let row = 0; row < rowCount; row += 1) {
+      results[row] = compareValuesOf(valueAt(l, row), valueAt(r, row));
+    }
+    return vectorFromValues(expression.type, results);
+
+    function compareValuesOf(leftValue: Value, rightValue: Value): Value {
+      if (leftValue === null || rightValue === null) return null;
+      values[0] = leftValue;
+      values[1] = rightValue;
+      return evaluate(values, run.call);
+    }
+  };
+}
+
+function compileArithmetic(expression: Of<"arithmetic">, layout: Layout): Evaluator {
+  const { operator, evaluate, magnitudeMax, type } = expression;
+  const left = compileExpression(expression.left, layout);
+  const right = compileExpression(expression.right, layout);
+  const asInt32 = type.kind === "int" || type.kind === "smallint";
+  const values: Value[] = [null, null];
+  return (batch, run) => {
+    const l = left(batch, run);
+    const r = right(batch, run);
+    const bothConstant = l.kind === "const" && r.kind === "const";
+    if (!bothConstant) {
+      const operation = { operator, left: l, right: r, magnitudeMax, asInt32 };
+      const fast = computeNumbers(operation, batch.rowCount);
+      if (fast !== undefined) return fast;
+    }
+    const rowCount = bothConstant ? 1 : batch.rowCount;
+    const results: Value[] = Array.from({ length: rowCount });
+    for (let row = 0; row < rowCount; row += 1) {
+      values[0] = valueAt(l, row);
+      values[1] = valueAt(r, row);
+      results[row] = values[0] === null || values[1] === null ? null : evaluate(values, run.call);
+    }
+    if (bothConstant) return constVector(results[0] ?? null, batch.rowCount);
+    return vectorFromValues(type, results);
+  };
+}
+
+function compileLogic({ kind, operands }: Of<"and" | "or">, layout: Layout): Evaluator {
+  const parts = operands.map((operand) => ({
+    evaluate: compileExpression(operand, layout),
+    needed: mayFail(operand) ? positionsOf(operand, layout) : undefined,
+  }));
+  // The value that settles the whole: what AND and OR need not look past.
+  const settling = kind === "or";
+  return (batch, run) => {
+    let result: Vector | undefined;
+    for (const { evaluate, needed } of parts) {
+      if (result === undefined) {
+        result = evaluate(batch, run);
+      } else if (result.kind === "const" && result.value === settling) {
+        return result;
+      } else if (needed === undefined) {
+        result = combineTruth(kind, result, evaluate(batch, run));
+      } else {
+        const open = openRows(result, settling, batch.rowCount);
+        const narrow = takeColumns(batch, open, needed);
+        const values = open.count === 0 ? undefined : evaluate(narrow, run);
+        result = combineTruth(kind, result, scatter(values, open, batch.rowCount, settling));
+      }
+    }
+    return defined(result, "a conjunction has an operand");
+  };
+}
+
+/** Rows whose truth is not settled yet. */
+function openRows(truth: Vector, settling: boolean, rowCount: number): Selection {
+  const rows = new Uint32Array(rowCount);
+  let count = 0;
+  for (let row = 0; row < rowCount; row += 1) {
+    if (valueAt(truth, row) === settling) continue;
+    rows[count] = row;
+    count += 1;
+  }
+  return { rows, count };
+}
+
+/** Puts the values of chosen rows back in place; the others are settled already. */
+function scatter(
+  values: Vector | undefined,
+  { rows, count }: Selection,
+  rowCount: number,
+  settled: boolean,
+): Vector {
+  const all: Value[] = Array.from({ length: rowCount }, () => settled);
+  if (values !== undefined) {
+    for (let i = 0; i < count; i += 1) all[rows[i] ?? 0] = valueAt(values, i);
+  }
+  return { kind: "any", length: rowCount, values: all };
+}
+
+function positionsOf(expression: BoundExpression, layout: Layout): ReadonlySet<number> {
+  const positions = new Set<number>();
+  for (const id of columnIdsIn(expression)) {
+    positions.add(defined(layout.get(id), "a column is in its layout"));
+  }
+  return positions;
+}
+
+const NO_VALUES: Vector = constVector(null, 0);
+
+/** The chosen rows of the columns that an expression reads; other positions hold nothing. */
+function takeColumns(batch: Batch, rows: Selection, needed: ReadonlySet<number>): Batch {
+  const columns = batch.columns.map((column, position) =>
+    needed.has(position) ? take(column, rows) : NO_VALUES,
+  );
+  return { rowCount: rows.count, columns };
+}
+
+function compileCase({ branches, otherwise, type }: Of<"case">, layout: Layout): Evaluator {
+  const compiled = branches.map(({ when, then }) => ({
+    when: compileExpression(when, layout),
+    whenColumns: positionsOf(when, layout),
+    value: compileExpression(then, layout),
+    valueColumns: positionsOf(then, layout),
+  }));
+  const last =
+    otherwise === undefined
+      ? undefined
+      : { value: compileExpression(otherwise, layout), columns: positionsOf(otherwise, layout) };
+  return (batch, run) => {
+    const results: Value[] = Array.from({ length: batch.rowCount }, () => null);
+    let open = allRows(batch.rowCount);
+    for (const branch of compiled) {
+      if (open.count === 0) break;
+      const truth = branch.when(takeColumns(batch, open, branch.whenColumns), run);
+      const { chosen, rest } = split(open, truth);
+      if (chosen.count > 0) {
+        const values = branch.value(takeColumns(batch, chosen, branch.valueColumns), run);
+        place(results, values, chosen);
+      }
+      open = rest;
+    }
+    if (last !== undefined && open.count > 0) {
+      place(results, last.value(takeColumns(batch, open, last.columns), run), open);
+    }
+    return vectorFromValues(type, results);
+  };
+}
+
+function compileCoalesce({ operands, type }: Of<"coalesce">, layout: Layout): Evaluator {
+  const compiled = operands.map((operand) => ({
+    value: compileExpression(operand, layout),
+    columns: positionsOf(operand, layout),
+  }));
+  return (batch, run) => {
+    const results: Value[] = Array.from({ length: batch.rowCount }, () => null);
+    let open = allRows(batch.rowCount);
+    for (const { value, columns } of compiled) {
+      if (open.count === 0) break;
+      const values = value(takeColumns(batch, open, columns), run);
+      place(results, values, open);
+      const isNull: Vector = truthTest(values, { test: "null", negated: false });
+      open = split(open, isNull).chosen;
+    }
+    return vectorFromValues(type, results);
+  };
+}
+
+function allRows(rowCount: number): Selection {
+  const rows = new Uint32Array(rowCount);
+  for (let row = 0; row < rowCount; row += 1) rows[row] = row;
+  return { rows, count: rowCount };
+}
+
+/** Divides rows by a truth value for each of them, in order. */
+function split(rows: Selection, truth: Vector): { chosen: Selection; rest: Selection } {
+  const chosen = new Uint32Array(rows.count);
+  const rest = new Uint32Array(rows.count);
+  let chosenCount = 0;
+  let restCount = 0;
+  for (let i = 0; i < rows.count; i += 1) {
+    const row = rows.rows[i] ?? 0;
+    if (valueAt(truth, i) === true) {
+      chosen[chosenCount] = row;
+      chosenCount += 1;
+    } else {
+      rest[restCount] = row;
+      restCount += 1;
+    }
+  }
+  return {
+    chosen: { rows: chosen, count: chosenCount },
+    rest: { rows: rest, count: restCount },
+  };
+}
+
+function place(results: Value[], values: Vector, { rows, count }: Selection): void {
+  for (let i = 0; i < count; i += 1) results[rows[i] ?? 0] = valueAt(values, i);
+}
+
+type MemberKey = string | number | bigint | boolean;
+
+interface Members {
+  readonly keys: ReadonlySet<MemberKey>;
+  readonly hasNull: boolean;
+}
+
+function compileIn(expression: Of<"in">, layout: Layout): Evaluator {
+  const operand = compileExpression(expression.operand, layout);
+  const items = expression.items.map((item) => compileExpression(item, layout));
+  const isConstant = expression.items.every((item) => columnIdsIn(item).size === 0);
+  const operandType = expression.operand.type;
+  const { negated } = expression;
+  const membersOfRun = new WeakMap<Run, Members>();
+
+  return (batch, run) => {
+    const vector = operand(batch, run);
+    let members = isConstant ? membersOfRun.get(run) : undefined;
+    if (isConstant && members === undefined) {
+      members = membersAt(
+        items.map((item) => item(SINGLE_ROW, run)),
+        0,
+      );
+      membersOfRun.set(run, members);
+    }
+    const itemVectors = members === undefined ? items.map((item) => item(batch, run)) : [];
+    const results: Value[] = Array.from({ length: batch.rowCount });
+    for (let row = 0; row < batch.rowCount; row += 1) {
+      const among = members ?? membersAt(itemVectors, row);
+      results[row] = isMember(valueAt(vector, row), among);
+    }
+    return vectorFromValues(expression.type, results);
+  };
+
+  function membersAt(vectors: readonly Vector[], row: number): Members {
+    const keys = new Set<MemberKey>();
+    let hasNull = false;
+    for (const vector of vectors) {
+      if (isNullAt(vector, row)) hasNull = true;
+      else keys.add(groupKeyOf(operandType, valueAt(vector, row)));
+    }
+    return { keys, hasNull };
+  }
+
+  function isMember(value: Value, { keys, hasNull }: Members): Value {
+    if (value === null) return null;
+    if (keys.has(groupKeyOf(operandType, value))) return !negated;
+    return hasNull ? null : negated;
+  }
+}
+
+/** The rows of a batch on which a condition is true. */
+export function selectRows(condition: Vector, rowCount: number): Selection {
+  assert(condition.length === rowCount, "a condition has a truth value for each row");
+  return rowsWhereTrue(condition, rowCount);
+}

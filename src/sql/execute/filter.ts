@@ -1,0 +1,147 @@
+/**
+ * The operators that look at one batch at a time: filter, projection, literal rows, limits.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import { BATCH_ROWS_MAX } from "../../base/limits.ts";
+import {
+  type Batch,
+  type DataType,
+  type Row,
+  slice,
+  take,
+  type Value,
+  type Vector,
+  vectorFromValues,
+} from "../../types/mod.ts";
+import { type Evaluator, selectRows } from "./expression.ts";
+import { NOTHING_YET, type Operator } from "./operator.ts";
+import type { Run } from "./run.ts";
+
+/** Keeps the rows on which a condition is true. */
+export class Filter implements Operator {
+  readonly #input: Operator;
+  readonly #condition: Evaluator;
+  readonly #run: Run;
+
+  constructor(input: Operator, condition: Evaluator, run: Run) {
+    this.#input = input;
+    this.#condition = condition;
+    this.#run = run;
+  }
+
+  next(): Batch | undefined {
+    const batch = this.#input.next();
+    if (batch === undefined || batch.rowCount === 0) return batch;
+    const kept = selectRows(this.#condition(batch, this.#run), batch.rowCount);
+    if (kept.count === batch.rowCount) return batch;
+    if (kept.count === 0) return NOTHING_YET;
+    const columns = batch.columns.map((column) => take(column, kept));
+    return { rowCount: kept.count, columns };
+  }
+
+  close(): void {
+    this.#input.close();
+  }
+}
+
+/** Computes one column for each expression. */
+export class Project implements Operator {
+  readonly #input: Operator;
+  readonly #expressions: readonly Evaluator[];
+  readonly #run: Run;
+
+  constructor(input: Operator, expressions: readonly Evaluator[], run: Run) {
+    this.#input = input;
+    this.#expressions = expressions;
+    this.#run = run;
+  }
+
+  next(): Batch | undefined {
+    const batch = this.#input.next();
+    if (batch === undefined || batch.rowCount === 0) return batch;
+    const columns = this.#expressions.map((expression) => expression(batch, this.#run));
+    return { rowCount: batch.rowCount, columns };
+  }
+
+  close(): void {
+    this.#input.close();
+  }
+}
+
+/** Yields rows that are there already. */
+export class RowSource implements Operator {
+  readonly #rows: readonly Row[];
+  readonly #types: readonly DataType[];
+  #position = 0;
+
+  constructor(rows: readonly Row[], types: readonly DataType[]) {
+    this.#rows = rows;
+    this.#types = types;
+  }
+
+  next(): Batch | undefined {
+    if (this.#position >= this.#rows.length) return undefined;
+    const rows = this.#rows.slice(this.#position, this.#position + BATCH_ROWS_MAX);
+    this.#position += rows.length;
+    return { rowCount: rows.length, columns: columnsFromRows(rows, this.#types) };
+  }
+
+  close(): void {
+    this.#position = this.#rows.length;
+  }
+}
+
+/** Turns rows into one vector a column. */
+export function columnsFromRows(rows: readonly Row[], types: readonly DataType[]): Vector[] {
+  return types.map((type, position) => {
+    const values: Value[] = rows.map((row) => row[position] ?? null);
+    return vectorFromValues(type, values);
+  });
+}
+
+/** Skips `offset` rows, then passes at most `limit`. */
+export class Limit implements Operator {
+  readonly #input: Operator;
+  #toSkip: number;
+  #toPass: number;
+
+  constructor(input: Operator, { limit, offset }: { limit: number; offset: number }) {
+    this.#input = input;
+    this.#toSkip = offset;
+    this.#toPass = limit;
+  }
+
+  next(): Batch | undefined {
+    if (this.#toPass === 0) return undefined;
+    const batch = this.#input.next();
+    if (batch === undefined || batch.rowCount === 0) return batch;
+    if (this.#toSkip >= batch.rowCount) {
+      this.#toSkip -= batch.rowCount;
+      return NOTHING_YET;
+    }
+    const start = this.#toSkip;
+    const end = Math.min(batch.rowCount, start + this.#toPass);
+    this.#toSkip = 0;
+    this.#toPass -= end - start;
+    if (start === 0 && end === batch.rowCount) return batch;
+    return {
+      rowCount: end - start,
+      columns: batch.columns.map((column) => slice(column, start, end)),
+    };
+  }
+
+  close(): void {
+    this.#input.close();
+  }
+}
+
+/** Reads the value of LIMIT or OFFSET. @throws {DatabaseError} VALUE_OUT_OF_RANGE if negative. */
+export function rowCountFrom(value: Value, clause: "LIMIT" | "OFFSET"): number {
+  if (value === null) return clause === "LIMIT" ? Number.POSITIVE_INFINITY : 0;
+  const count = Number(value);
+  if (count >= 0) return count;
+  throw new DatabaseError(
+    "VALUE_OUT_OF_RANGE",
+    `Cannot take ${clause} ${count}: it must not be negative`,
+  );
+}

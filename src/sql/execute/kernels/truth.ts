@@ -1,0 +1,146 @@
+/**
+ * Loops over truth values (three of them: true, false, unknown) and over text that is compared.
+ */
+import {
+  BOOLEAN,
+  constVector,
+  isNullAt,
+  type Value,
+  type Vector,
+  valueAt,
+  vectorFromValues,
+} from "../../../types/mod.ts";
+import type { ComparisonOperator } from "../../bind/bound.ts";
+
+interface Truths {
+  readonly values: Uint8Array;
+  readonly nulls: Uint8Array | undefined;
+}
+
+function truthsOf(vector: Vector): Truths {
+  if (vector.kind === "bool") return vector;
+  const values = new Uint8Array(vector.length);
+  let nulls: Uint8Array | undefined;
+  for (let row = 0; row < vector.length; row += 1) {
+    const value = valueAt(vector, row);
+    if (value === true) {
+      values[row] = 1;
+    } else if (value === null) {
+      nulls ??= new Uint8Array(vector.length);
+      nulls[row] = 1;
+    }
+  }
+  return { values, nulls };
+}
+
+/** AND or OR of two vectors of equal length. */
+export function combineTruth(kind: "and" | "or", left: Vector, right: Vector): Vector {
+  const l = truthsOf(left);
+  const r = truthsOf(right);
+  const length = left.length;
+  const values = new Uint8Array(length);
+  if (l.nulls === undefined && r.nulls === undefined) {
+    if (kind === "and") {
+      for (let i = 0; i < length; i += 1) values[i] = (l.values[i] ?? 0) & (r.values[i] ?? 0);
+    } else {
+      for (let i = 0; i < length; i += 1) values[i] = (l.values[i] ?? 0) | (r.values[i] ?? 0);
+    }
+    return { kind: "bool", length, values, nulls: undefined };
+  }
+  const nulls = new Uint8Array(length);
+  const settling = kind === "or" ? 1 : 0;
+  for (let i = 0; i < length; i += 1) {
+    const leftNull = l.nulls?.[i] ?? 0;
+    const rightNull = r.nulls?.[i] ?? 0;
+    const leftValue = l.values[i] ?? 0;
+    const rightValue = r.values[i] ?? 0;
+    const isSettled =
+      (leftNull === 0 && leftValue === settling) || (rightNull === 0 && rightValue === settling);
+    if (isSettled) values[i] = settling;
+    else if ((leftNull | rightNull) === 1) nulls[i] = 1;
+    else values[i] = 1 - settling;
+  }
+  return { kind: "bool", length, values, nulls };
+}
+
+/** NOT: unknown stays unknown. */
+export function negate(vector: Vector, rowCount: number): Vector {
+  if (vector.kind === "const") {
+    return constVector(vector.value === null ? null : vector.value !== true, rowCount);
+  }
+  const { values, nulls } = truthsOf(vector);
+  const negated = new Uint8Array(values.length);
+  for (let i = 0; i < values.length; i += 1) negated[i] = (values[i] ?? 0) ^ 1;
+  return { kind: "bool", length: values.length, values: negated, nulls };
+}
+
+/** IS [NOT] NULL, TRUE or FALSE; never unknown. */
+export function truthTest(
+  vector: Vector,
+  { test, negated }: { test: "null" | "true" | "false"; negated: boolean },
+): Vector {
+  const length = vector.length;
+  const wanted = test === "null" ? null : test === "true";
+  if (vector.kind === "const") return constVector((vector.value === wanted) !== negated, length);
+  const values = new Uint8Array(length);
+  for (let row = 0; row < length; row += 1) {
+    const isWanted = wanted === null ? isNullAt(vector, row) : valueAt(vector, row) === wanted;
+    values[row] = isWanted === negated ? 0 : 1;
+  }
+  return { kind: "bool", length, values, nulls: undefined };
+}
+
+/** Compares a dictionary with a constant once for each of its values, not for each row. */
+export function compareDictionary(
+  left: Vector,
+  right: Vector,
+  compare: (left: Value, right: Value) => Value,
+): Vector | undefined {
+  const isLeft = left.kind === "dict" && right.kind === "const";
+  const isRight = right.kind === "dict" && left.kind === "const";
+  if (!isLeft && !isRight) return undefined;
+  const dictionary = isLeft ? left : right;
+  const constant = isLeft ? right : left;
+  if (dictionary.kind !== "dict" || constant.kind !== "const") return undefined;
+  const { codes, nulls, length } = dictionary;
+  const truths = dictionary.values.map((value) =>
+    isLeft ? compare(value, constant.value) : compare(constant.value, value),
+  );
+  if (truths.includes(null)) {
+    const all: Value[] = Array.from({ length });
+    for (let row = 0; row < length; row += 1) {
+      all[row] = isNullAt(dictionary, row) ? null : (truths[codes[row] ?? 0] ?? null);
+    }
+    return vectorFromValues(BOOLEAN, all);
+  }
+  const table = Uint8Array.from(truths, (truth) => (truth === true ? 1 : 0));
+  const values = new Uint8Array(length);
+  for (let row = 0; row < length; row += 1) values[row] = table[codes[row] ?? 0] ?? 0;
+  return { kind: "bool", length, values, nulls };
+}
+
+/** Equality of text with a constant, or returns undefined when the operands are of other forms. */
+export function compareText(
+  operator: ComparisonOperator,
+  left: Vector,
+  right: Vector,
+): Vector | undefined {
+  if (operator !== "=" && operator !== "<>") return undefined;
+  if (right.kind !== "const" || typeof right.value !== "string") return undefined;
+  if (left.kind !== "any" && left.kind !== "utf8") return undefined;
+  const wanted = right.value;
+  const whenEqual = operator === "=" ? 1 : 0;
+  const length = left.length;
+  const values = new Uint8Array(length);
+  let nulls: Uint8Array | undefined;
+  for (let row = 0; row < length; row += 1) {
+    const value = valueAt(left, row);
+    if (value === null) {
+      nulls ??= new Uint8Array(length);
+      nulls[row] = 1;
+    } else {
+      values[row] = value === wanted ? whenEqual : 1 - whenEqual;
+    }
+  }
+  return { kind: "bool", length, values, nulls };
+}

@@ -1,0 +1,68 @@
+/**
+ * What one execution of a statement carries: the caller, the snapshot, the values of its slots.
+ */
+import type { Principal } from "../../auth/mod.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import type { Seq } from "../../base/seq.ts";
+import type { TableEntry } from "../../catalog/mod.ts";
+import type { Store } from "../../storage/mod.ts";
+import type { Row, Value } from "../../types/mod.ts";
+import type { CallContext } from "../functions/function.ts";
+import type { Transaction } from "./transaction.ts";
+
+export interface Run {
+  readonly principal: Principal;
+  readonly store: Store;
+  /** Everything this statement reads is current at this seq. */
+  readonly snapshotSeq: Seq;
+  readonly transaction: Transaction | undefined;
+  readonly call: CallContext;
+  /** Parameters and lifted literals, by slot number. */
+  readonly slots: readonly Value[];
+  /** Files that came with the statement. */
+  readonly uploads?: UploadSink | undefined;
+  /** Bytes of memory left for operators that hold rows. */
+  readonly memory: MemoryBudget;
+}
+
+/** Takes the rows that a statement is about to write, to place the files that they name. */
+export interface UploadSink {
+  record(
+    target: {
+      readonly table: TableEntry;
+      readonly owner: number;
+      readonly filePositions: readonly number[];
+      keyOf(row: Row): Row;
+    },
+    rows: readonly Row[],
+    nowMs: number,
+  ): void;
+}
+
+/** Counts what a statement holds. Estimates: 16 bytes a cell, and the length of text. */
+export class MemoryBudget {
+  readonly #bytesMax: number;
+  #bytes = 0;
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+  }
+
+  /** @throws {DatabaseError} MEMORY_EXCEEDED when the statement would hold more than it may. */
+  take(bytes: number): void {
+    this.#bytes += bytes;
+    if (this.#bytes <= this.#bytesMax) return;
+    throw new DatabaseError(
+      "MEMORY_EXCEEDED",
+      `Cannot run the statement: it needs more than ${this.#bytesMax} bytes of memory`,
+      { hint: "read fewer rows, or raise performance.query_memory_bytes" },
+    );
+  }
+}
+
+/** Bytes that a value held by an operator is counted as. */
+export function bytesOf(value: Value): number {
+  if (typeof value === "string") return 16 + 2 * value.length;
+  if (value instanceof Uint8Array || value instanceof Float32Array) return 16 + value.byteLength;
+  return 16;
+}

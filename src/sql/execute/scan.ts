@@ -1,0 +1,184 @@
+/**
+ * Reads a table: the rows of one owner, as of the statement's snapshot.
+ *
+ * The owner comes from the principal of the run and from nowhere else: no plan can name one. Inside
+ * a transaction its own staged rows replace the stored ones of their keys and come last, since they
+ * have no seq yet.
+ */
+
+import type { Principal } from "../../auth/mod.ts";
+import type { TableEntry } from "../../catalog/mod.ts";
+import {
+  type ColumnRange,
+  DELETED_COLUMN_ID,
+  type Scan,
+  SEQ_COLUMN_ID,
+  SHARED_OWNER,
+} from "../../storage/mod.ts";
+import {
+  type Batch,
+  BIGINT,
+  BOOLEAN,
+  type DataType,
+  type Row,
+  type Selection,
+  take,
+  type Value,
+  type Vector,
+  valueAt,
+  vectorFromValues,
+} from "../../types/mod.ts";
+import { NOTHING_YET, type Operator } from "./operator.ts";
+import type { Run } from "./run.ts";
+import { keyTextOf } from "./transaction.ts";
+
+/** An owner that has no rows: a user who has never written. */
+const NOBODY = -1;
+
+/** Whose rows of a table a principal reads and writes. */
+export function ownerOf(principal: Principal, table: TableEntry): number {
+  return table.kind === "shared" ? SHARED_OWNER : (principal.owner ?? NOBODY);
+}
+
+export interface TableScanOptions {
+  readonly run: Run;
+  readonly table: TableEntry;
+  readonly columnIds: readonly number[];
+  readonly ranges: readonly ColumnRange[];
+  readonly withTombstones: boolean;
+  readonly batchRows: number;
+}
+
+/** Every row of the caller's scope, in ascending seq. */
+export class TableScan implements Operator {
+  readonly #options: TableScanOptions;
+  readonly #scan: Scan;
+  /** Key columns that a transaction needs besides; dropped before a batch goes up. */
+  readonly #keyPositions: readonly number[];
+  #overlayDone: boolean;
+
+  constructor(options: TableScanOptions) {
+    this.#options = options;
+    const { run, table, columnIds } = options;
+    const hasOverlay = run.transaction?.hasStaged(table.tableId) === true;
+    this.#overlayDone = !hasOverlay;
+    this.#keyPositions = hasOverlay ? table.primaryKey.map((_, i) => columnIds.length + i) : [];
+    this.#scan = run.store.scan(table.tableId, {
+      owner: ownerOf(run.principal, table),
+      upTo: run.snapshotSeq,
+      columnIds: hasOverlay ? [...columnIds, ...table.primaryKey] : columnIds,
+      ranges: options.ranges,
+      withTombstones: options.withTombstones,
+      batchRows: options.batchRows,
+    });
+  }
+
+  next(): Batch | undefined {
+    const batch = this.#scan.next();
+    if (batch !== undefined) {
+      return this.#keyPositions.length === 0 ? batch : this.#withoutStaged(batch);
+    }
+    if (this.#overlayDone) return undefined;
+    this.#overlayDone = true;
+    return this.#stagedRows();
+  }
+
+  close(): void {
+    this.#scan.close();
+  }
+
+  /** Drops rows whose key the transaction has written. */
+  #withoutStaged(batch: Batch): Batch {
+    const { run, table, columnIds } = this.#options;
+    const staged = run.transaction?.stagedOf(table.tableId, ownerOf(run.principal, table));
+    const columns = batch.columns.slice(0, columnIds.length);
+    if (staged === undefined || staged.size === 0) return { rowCount: batch.rowCount, columns };
+    const keys = this.#keyPositions.map((position) => batch.columns[position]);
+    const types = table.primaryKey.map((columnId) => typeOf(table, columnId));
+    const rows = new Uint32Array(batch.rowCount);
+    let count = 0;
+    for (let row = 0; row < batch.rowCount; row += 1) {
+      const key = keys.map((vector) => (vector === undefined ? null : valueAt(vector, row)));
+      if (staged.has(keyTextOf(types, key))) continue;
+      rows[count] = row;
+      count += 1;
+    }
+    const kept: Selection = { rows, count };
+    return { rowCount: count, columns: columns.map((column) => take(column, kept)) };
+  }
+
+  #stagedRows(): Batch {
+    const { run, table, columnIds } = this.#options;
+    const staged = run.transaction?.stagedOf(table.tableId, ownerOf(run.principal, table));
+    const live = staged === undefined ? [] : [...staged.values()].filter((row) => !row.isDeleted);
+    if (live.length === 0) return NOTHING_YET;
+    const columns = columnIds.map((columnId) =>
+      vectorFromValues(
+        typeOf(table, columnId),
+        live.map(({ row }) => stagedValue(table, row, columnId)),
+      ),
+    );
+    return { rowCount: live.length, columns };
+  }
+}
+
+/** The one row of a key, or none. */
+export class KeyLookup implements Operator {
+  readonly #options: TableScanOptions;
+  readonly #key: Row | undefined;
+  #isDone = false;
+
+  /** @param key Undefined when a part of it is NULL: nothing matches. */
+  constructor(options: TableScanOptions, key: Row | undefined) {
+    this.#options = options;
+    this.#key = key;
+  }
+
+  next(): Batch | undefined {
+    if (this.#isDone || this.#key === undefined) return undefined;
+    this.#isDone = true;
+    const { columnIds, table } = this.#options;
+    const row = readRow(this.#options.run, table, { key: this.#key, columnIds });
+    if (row === undefined) return undefined;
+    const columns = columnIds.map(
+      (_, position): Vector => ({ kind: "any", length: 1, values: [row[position] ?? null] }),
+    );
+    return { rowCount: 1, columns };
+  }
+
+  close(): void {
+    this.#isDone = true;
+  }
+}
+
+/** Reads the live row of a key as the run sees it: its own staged rows first. */
+export function readRow(
+  run: Run,
+  table: TableEntry,
+  { key, columnIds }: { key: Row; columnIds: readonly number[] },
+): Row | undefined {
+  const owner = ownerOf(run.principal, table);
+  const staged = run.transaction?.stagedOf(table.tableId, owner);
+  if (staged !== undefined && staged.size > 0) {
+    const types = table.primaryKey.map((columnId) => typeOf(table, columnId));
+    const mine = staged.get(keyTextOf(types, key));
+    if (mine?.isDeleted === true) return undefined;
+    if (mine !== undefined) {
+      return columnIds.map((columnId) => stagedValue(table, mine.row, columnId));
+    }
+  }
+  return run.store.lookup(table.tableId, { owner, key, upTo: run.snapshotSeq, columnIds });
+}
+
+function stagedValue(table: TableEntry, row: Row, columnId: number): Value {
+  if (columnId === SEQ_COLUMN_ID) return null;
+  if (columnId === DELETED_COLUMN_ID) return false;
+  return row[table.columns.findIndex((column) => column.columnId === columnId)] ?? null;
+}
+
+/** The type of a stored or system column. */
+export function typeOf(table: TableEntry, columnId: number): DataType {
+  if (columnId === SEQ_COLUMN_ID) return BIGINT;
+  if (columnId === DELETED_COLUMN_ID) return BOOLEAN;
+  return table.columns.find((column) => column.columnId === columnId)?.type ?? BIGINT;
+}

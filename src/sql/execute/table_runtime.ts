@@ -1,0 +1,175 @@
+/**
+ * What writing a table needs, compiled once for each of its definitions: defaults, checks, key.
+ */
+import { assert } from "../../base/assert.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import { KEY_BYTES_MAX } from "../../base/limits.ts";
+import type { ColumnEntry, TableEntry } from "../../catalog/mod.ts";
+import { type DataType, type Row, type Value, valueAt } from "../../types/mod.ts";
+import { StatementBinding } from "../bind/binding.ts";
+import type { BoundColumn } from "../bind/bound.ts";
+import { castTo } from "../bind/casts.ts";
+import { bindCondition, bindExpression } from "../bind/expression_binder.ts";
+import { Scope } from "../bind/scope.ts";
+import { parseExpression } from "../parse/parser.ts";
+import { compileExpression, compileScalar, type Evaluator } from "./expression.ts";
+import { columnsFromRows } from "./filter.ts";
+import type { Run } from "./run.ts";
+
+type DefaultValue = (run: Run) => Value;
+
+export class TableRuntime {
+  readonly table: TableEntry;
+  readonly types: readonly DataType[];
+  /** Where the key columns stand, in key order. */
+  readonly keyPositions: readonly number[];
+  readonly keyTypes: readonly DataType[];
+  /** Positions of FILE columns. */
+  readonly filePositions: readonly number[];
+  readonly #defaults: readonly (DefaultValue | undefined)[];
+  readonly #notNull: readonly number[];
+  readonly #checks: readonly { name: string; evaluate: Evaluator }[];
+  readonly #hasLongKey: boolean;
+
+  constructor(table: TableEntry) {
+    this.table = table;
+    this.types = table.columns.map(({ type }) => type);
+    this.keyPositions = table.primaryKey.map((columnId) => {
+      const position = table.columns.findIndex((column) => column.columnId === columnId);
+      assert(position !== -1, "a key column is a column of the table");
+      return position;
+    });
+    this.keyTypes = this.keyPositions.map((position) => typeAt(this.types, position));
+    this.filePositions = this.types.flatMap(({ kind }, i) => (kind === "file" ? [i] : []));
+    this.#defaults = table.columns.map((column) => compileDefault(column));
+    this.#notNull = table.columns.flatMap(({ notNull }, i) => (notNull ? [i] : []));
+    this.#checks = compileChecks(table);
+    this.#hasLongKey = this.keyTypes.some(({ kind }) => kind === "text" || kind === "bytes");
+  }
+
+  defaultAt(position: number, run: Run): Value {
+    return this.#defaults[position]?.(run) ?? null;
+  }
+
+  keyOf(row: Row): Row {
+    return this.keyPositions.map((position) => row[position] ?? null);
+  }
+
+  /**
+   * Checks rows against NOT NULL, CHECK and the size of a key; the first faulty row decides.
+   *
+   * @throws {DatabaseError} NOT_NULL_VIOLATION, CHECK_VIOLATION, VALUE_TOO_LONG
+   */
+  check(rows: readonly Row[], run: Run): void {
+    for (const row of rows) {
+      for (const position of this.#notNull) {
+        if (row[position] === null || row[position] === undefined) throw this.#isNull(position);
+      }
+      if (this.#hasLongKey) this.#checkKey(row);
+    }
+    if (this.#checks.length > 0) this.#runChecks(rows, run);
+  }
+
+  #runChecks(rows: readonly Row[], run: Run): void {
+    const batch = { rowCount: rows.length, columns: columnsFromRows(rows, this.types) };
+    for (const { name, evaluate } of this.#checks) {
+      const truth = evaluate(batch, run);
+      for (let row = 0; row < rows.length; row += 1) {
+        if (valueAt(truth, row) !== false) continue;
+        throw new DatabaseError(
+          "CHECK_VIOLATION",
+          `Cannot write a row of ${nameOf(this.table)}: it violates check "${name}"`,
+        );
+      }
+    }
+  }
+
+  #checkKey(row: Row): void {
+    let bytes = 0;
+    for (const position of this.keyPositions) {
+      const value = row[position];
+      if (typeof value === "string") bytes += Buffer.byteLength(value);
+      else if (value instanceof Uint8Array) bytes += value.length;
+      else bytes += 8;
+    }
+    if (bytes <= KEY_BYTES_MAX) return;
+    throw new DatabaseError(
+      "VALUE_TOO_LONG",
+      `Cannot write a row of ${nameOf(this.table)}: its key has ${bytes} bytes, the most is ${KEY_BYTES_MAX}`,
+    );
+  }
+
+  #isNull(position: number): DatabaseError {
+    const name = this.table.columns[position]?.name ?? "";
+    return new DatabaseError(
+      "NOT_NULL_VIOLATION",
+      `Cannot write a row of ${nameOf(this.table)}: column "${name}" must not be NULL`,
+    );
+  }
+}
+
+const runtimes = new WeakMap<TableEntry, TableRuntime>();
+
+/** The runtime of a definition, made at first use. */
+export function runtimeOf(table: TableEntry): TableRuntime {
+  let runtime = runtimes.get(table);
+  if (runtime === undefined) {
+    runtime = new TableRuntime(table);
+    runtimes.set(table, runtime);
+  }
+  return runtime;
+}
+
+/** "namespace.table", as messages show it. */
+export function nameOf(table: TableEntry): string {
+  return `${table.namespace}.${table.name}`;
+}
+
+function typeAt(types: readonly DataType[], position: number): DataType {
+  const type = types[position];
+  assert(type !== undefined, "a column has a type");
+  return type;
+}
+
+function compileDefault({ defaultSql, type }: ColumnEntry): DefaultValue | undefined {
+  return defaultSql === undefined ? undefined : compileDefaultSql(defaultSql, type);
+}
+
+/** Compiles a DEFAULT; used at definition too, so that a faulty one is refused there. */
+export function compileDefaultSql(sql: string, type: DataType): DefaultValue {
+  const node = parseExpression(sql);
+  const place = {
+    statement: new StatementBinding([]),
+    scope: new Scope([]),
+    clause: "DEFAULT",
+    sink: undefined,
+  };
+  const bound = bindExpression(node, place);
+  return compileScalar(castTo(bound, { to: type, mode: "assignment", node }));
+}
+
+function compileChecks(table: TableEntry): { name: string; evaluate: Evaluator }[] {
+  const { columns, layout, scope } = checkScope(table.columns);
+  return table.checks.map(({ name, sql }) => {
+    const statement = new StatementBinding([]);
+    const place = { statement, scope, clause: "CHECK", sink: undefined };
+    const condition = bindCondition(parseExpression(sql), place);
+    assert(columns.length === table.columns.length, "a check sees every column");
+    return { name, evaluate: compileExpression(condition, layout) };
+  });
+}
+
+/** The columns of a table as CHECK sees them. */
+export function checkScope(columns: readonly Pick<ColumnEntry, "name" | "type">[]): {
+  columns: readonly BoundColumn[];
+  layout: ReadonlyMap<number, number>;
+  scope: Scope;
+} {
+  const bound = columns.map(({ name, type }, id): BoundColumn => ({ id, name, type }));
+  const relation = { alias: "", namespace: undefined, columns: bound, systemColumns: [] };
+  return {
+    columns: bound,
+    layout: new Map(bound.map(({ id }, position) => [id, position])),
+    scope: new Scope([relation]),
+  };
+}

@@ -1,0 +1,131 @@
+/**
+ * The staged writes of one BEGIN … COMMIT: the net effect of each key, read by the transaction's
+ * own statements and applied as one batch at COMMIT.
+ *
+ * - A key has one staged row, the latest; what the snapshot held of it is kept beside it.
+ * - INSERT then DELETE, and a net effect equal to the stored row, write nothing.
+ */
+import { assert } from "../../base/assert.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import type { Seq } from "../../base/seq.ts";
+import type { TableWrite } from "../../storage/mod.ts";
+import { type DataType, groupKeyOf, type Row, type Value } from "../../types/mod.ts";
+import { bytesOf } from "./run.ts";
+
+export interface StagedRow {
+  /** Values in the order of the table's columns. */
+  readonly row: Row;
+  readonly isDeleted: boolean;
+  /** What the snapshot holds under the key; undefined for nothing. */
+  readonly stored: Row | undefined;
+}
+
+/** A text that is equal for equal keys only. */
+export function keyTextOf(types: readonly DataType[], key: readonly Value[]): string {
+  let text = "";
+  for (let i = 0; i < key.length; i += 1) {
+    const type = types[i];
+    assert(type !== undefined, "a key column has a type");
+    const part = String(groupKeyOf(type, key[i] ?? null));
+    text += `${part.length}:${part}`;
+  }
+  return text;
+}
+
+export interface TransactionOptions {
+  readonly snapshotSeq: Seq;
+  readonly nowMicros: number;
+  readonly isReadOnly: boolean;
+  readonly startedAtMs: number;
+  readonly bytesMax: number;
+}
+
+export class Transaction {
+  readonly snapshotSeq: Seq;
+  readonly nowMicros: number;
+  readonly isReadOnly: boolean;
+  readonly startedAtMs: number;
+  readonly #bytesMax: number;
+  readonly #staged = new Map<number, Map<number, Map<string, StagedRow>>>();
+  #bytes = 0;
+
+  constructor(options: TransactionOptions) {
+    this.snapshotSeq = options.snapshotSeq;
+    this.nowMicros = options.nowMicros;
+    this.isReadOnly = options.isReadOnly;
+    this.startedAtMs = options.startedAtMs;
+    this.#bytesMax = options.bytesMax;
+  }
+
+  hasStaged(tableId: number): boolean {
+    return this.#staged.has(tableId);
+  }
+
+  /** Staged rows of one owner by key text, in order of first staging; aliased. */
+  stagedOf(tableId: number, owner: number): ReadonlyMap<string, StagedRow> | undefined {
+    return this.#staged.get(tableId)?.get(owner);
+  }
+
+  /**
+   * Stages the new state of a key.
+   *
+   * @throws {DatabaseError} TRANSACTION_LIMIT when the transaction would hold too much.
+   */
+  stage(
+    { tableId, owner }: { tableId: number; owner: number },
+    keyText: string,
+    staged: StagedRow,
+  ): void {
+    let owners = this.#staged.get(tableId);
+    if (owners === undefined) {
+      owners = new Map();
+      this.#staged.set(tableId, owners);
+    }
+    let rows = owners.get(owner);
+    if (rows === undefined) {
+      rows = new Map();
+      owners.set(owner, rows);
+    }
+    for (const value of staged.row) this.#bytes += bytesOf(value);
+    if (this.#bytes > this.#bytesMax) {
+      throw new DatabaseError(
+        "TRANSACTION_LIMIT",
+        `Cannot go on with the transaction: it holds more than ${this.#bytesMax} bytes`,
+        { hint: "split it, or raise limits.transaction_max_bytes" },
+      );
+    }
+    rows.set(keyText, staged);
+  }
+
+  /** The net effect, in order of first staging. */
+  writes(): TableWrite[] {
+    const writes: TableWrite[] = [];
+    for (const [tableId, owners] of this.#staged) {
+      for (const [owner, rows] of owners) {
+        for (const { row, isDeleted, stored } of rows.values()) {
+          if (stored === undefined && isDeleted) continue;
+          if (stored !== undefined && !isDeleted && sameRow(stored, row)) continue;
+          const operation = stored === undefined ? "insert" : isDeleted ? "delete" : "update";
+          writes.push({ tableId, owner, operation, rows: [isDeleted ? (stored ?? row) : row] });
+        }
+      }
+    }
+    return writes;
+  }
+}
+
+/** Whether two rows hold the same values, bit for bit. */
+export function sameRow(left: Row, right: Row): boolean {
+  return left.every((value, index) => sameValue(value, right[index] ?? null));
+}
+
+function sameValue(left: Value, right: Value): boolean {
+  if (left === right) return true;
+  if (left instanceof Uint8Array && right instanceof Uint8Array) {
+    return Buffer.compare(left, right) === 0;
+  }
+  if (left instanceof Float32Array && right instanceof Float32Array) {
+    return left.length === right.length && left.every((number, i) => number === right[i]);
+  }
+  return false;
+}

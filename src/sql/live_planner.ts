@@ -1,0 +1,270 @@
+/**
+ * Live queries: what may be subscribed to, and the plan that snapshot, replay and live share.
+ */
+import type { Principal } from "../auth/mod.ts";
+import { mayRead, requireRead } from "../auth/mod.ts";
+import { DatabaseError } from "../base/errors.ts";
+import { SEQ_COLUMN_ID } from "../storage/mod.ts";
+import { type Batch, type DataType, groupKeyOf, type Value } from "../types/mod.ts";
+import { StatementBinding } from "./bind/binding.ts";
+import type { BoundExpression, BoundOutput, BoundRelation, BoundSelect } from "./bind/bound.ts";
+import { bindSelect } from "./bind/select_binder.ts";
+import { childrenOf, columnIdsIn, conjunctsOf, sameExpression } from "./bind/walk.ts";
+import type { CompiledExpression, LivePlan, LiveRequest } from "./engine.ts";
+import type { SqlEnvironment } from "./environment.ts";
+import { compileExpression, compileScalar, type Layout } from "./execute/expression.ts";
+import type { Run } from "./execute/run.ts";
+import { ownerOf } from "./execute/scan.ts";
+import { newRun } from "./new_run.ts";
+import type { AstNode, SelectFromStatement } from "./parse/ast.ts";
+import { parseRequest } from "./parse/parser.ts";
+import { equalityIn } from "./plan/access.ts";
+import { dmlContextOf } from "./relation_source.ts";
+import { parseLimitsOf, typedParameters } from "./request.ts";
+import { fieldsOf } from "./result.ts";
+
+/** Functions of the session that are fixed at subscribe. */
+const FIXED_FUNCTIONS: ReadonlySet<string> = new Set([
+  "current_user",
+  "user",
+  "current_user_id",
+  "session_user",
+  "current_role",
+]);
+
+/** @throws {DatabaseError} INVALID_SQL, UNSUPPORTED_FEATURE, TABLE_NOT_FOUND, PERMISSION_DENIED */
+export function planLiveQuery(
+  environment: SqlEnvironment,
+  principal: Principal,
+  request: LiveRequest,
+): LivePlan {
+  const { catalog, limits } = environment;
+  const typed = typedParameters(request.params, limits);
+  const node = liveSelect(request.sql, { environment, parameterCount: typed.length });
+  const statement = new StatementBinding(typed.map(({ type }) => type));
+  const namespace = request.namespace ?? "default";
+  const context = dmlContextOf(environment, { namespace, statement });
+  const select = bindSelect(node, context);
+  const { from } = select;
+  if (from?.kind !== "relation" || from.relation.kind !== "table") {
+    throw new DatabaseError(
+      "UNSUPPORTED_FEATURE",
+      "Cannot subscribe to a system view: it has no log of changes",
+      { position: node._location.start },
+    );
+  }
+  refuseAggregates(select, node);
+  refuseUnfixed(select, node);
+  const { columns, table } = from.relation;
+  requireRead(principal, table, { namespace: catalog.namespace(table.namespace) });
+  const outputs = withIdentity(select.outputs, from.relation, node);
+
+  const used = new Set<number>();
+  for (const { expression } of outputs) columnIdsIn(expression, used);
+  if (select.where !== undefined) columnIdsIn(select.where, used);
+  const read = columns.filter(({ id }) => used.has(id));
+  const layout: Layout = new Map(read.map(({ id }, position) => [id, position]));
+  const owned = withOwner(environment, principal);
+  const run = newRun(environment, {
+    principal: owned,
+    namespace,
+    slots: typed.map(({ value }) => value),
+    atSeq: environment.store.visibleSeq,
+  });
+  const compiled = (expression: BoundExpression): CompiledExpression => {
+    const evaluate = compileExpression(expression, layout);
+    return { type: expression.type, evaluate: (batch: Batch) => evaluate(batch, run) };
+  };
+  const fields = fieldsOf(outputs);
+  const indexOf = (columnId: number): number =>
+    outputs.findIndex(
+      ({ expression }) =>
+        expression.kind === "column" && expression.column.origin?.columnId === columnId,
+    );
+  const named = read.flatMap(({ origin }) => (origin === undefined ? [] : [origin.columnId]));
+  return {
+    tableId: table.tableId,
+    tableName: `${table.namespace}.${table.name}`,
+    owner: ownerOf(owned, table),
+    schemaVersion: table.schemaVersion,
+    columnIds: named,
+    filter: select.where === undefined ? undefined : compiled(select.where),
+    projections: outputs.map(({ expression }) => compiled(expression)),
+    fields,
+    fieldTypes: outputs.map(({ expression }): DataType => expression.type),
+    keyFieldIndexes: table.primaryKey.map(indexOf),
+    seqFieldIndex: indexOf(SEQ_COLUMN_ID),
+    fingerprint: fingerprintOf(request, principal, namespace),
+    equality: equalityOf(select, run),
+    hasStar: (node.columns ?? []).some(({ expr }) => expr.type === "ref" && expr.star === true),
+    namedColumnIds: named.filter((columnId) => columnId > 0),
+    mayRead: () => {
+      const current = catalog.tableById(table.tableId);
+      const now = catalog.user(principal.userId);
+      if (current === undefined || now === undefined) return false;
+      const asNow = { ...principal, role: now.role };
+      return mayRead(asNow, current, catalog.namespace(current.namespace));
+    },
+  };
+}
+
+function liveSelect(
+  sql: string,
+  { environment, parameterCount }: { environment: SqlEnvironment; parameterCount: number },
+): SelectFromStatement {
+  const parsed = parseRequest(sql, parseLimitsOf(environment));
+  const [node, second] = parsed.statements;
+  if (node === undefined || second !== undefined) {
+    throw new DatabaseError(
+      "INVALID_SQL",
+      "Cannot subscribe to several statements: one SELECT is needed",
+    );
+  }
+  if (parsed.parameterCount !== parameterCount) {
+    throw new DatabaseError(
+      "INVALID_PARAMETER",
+      `Cannot bind ${parameterCount} parameter(s): the highest in the text is $${parsed.parameterCount}`,
+    );
+  }
+  if (node.type !== "select") throw refused(node.type.toUpperCase(), node);
+  checkClauses(node);
+  return node;
+}
+
+function refused(what: string, node: AstNode): DatabaseError {
+  return new DatabaseError("INVALID_SQL", `Cannot subscribe to a query with ${what}`, {
+    position: node._location.start,
+    hint: "a live query is SELECT … FROM one table [WHERE …]",
+  });
+}
+
+/** Everything that is not `SELECT … FROM one table [WHERE …] [ORDER BY _seq]`. */
+function checkClauses(node: SelectFromStatement): void {
+  const { distinct, from = [], groupBy, having, limit, orderBy, windows } = node;
+  const [item, ...others] = from;
+  if (item === undefined) throw refused("no table", node);
+  const [other] = others;
+  if (other !== undefined) throw refused("a join", other);
+  if (item.type === "statement") throw refused("a subquery", item);
+  if (item.type !== "table") throw refused("a table function", item);
+  if (distinct !== undefined) throw refused("DISTINCT", node);
+  if (groupBy !== undefined) throw refused("GROUP BY", groupBy[0] ?? node);
+  if (having !== undefined) throw refused("HAVING", having);
+  if (windows !== undefined) throw refused("WINDOW", node);
+  if (limit !== undefined) throw refused("LIMIT or OFFSET", limit);
+  for (const sort of orderBy ?? []) {
+    const isSeq = sort.by.type === "ref" && sort.by.name === "_seq" && sort.order !== "DESC";
+    if (!isSeq || orderBy?.length !== 1) throw refused("ORDER BY other than _seq", sort);
+  }
+  refuseInExpressions(node);
+}
+
+const QUERY_NODES: ReadonlySet<string> = new Set([
+  "select",
+  "values",
+  "union",
+  "with",
+  "array select",
+]);
+
+/** Subqueries and window functions wherever they stand, `_deleted` in WHERE. */
+function refuseInExpressions({ columns, where, _location }: SelectFromStatement): void {
+  const visit = (value: unknown, isWhere: boolean): void => {
+    if (typeof value !== "object" || value === null) return;
+    const part: { type?: unknown; over?: unknown; name?: unknown } & Partial<AstNode> = value;
+    const node = { _location: part._location ?? _location };
+    if (typeof part.type === "string" && QUERY_NODES.has(part.type)) {
+      throw refused("a subquery", node);
+    }
+    if (part.type === "call" && part.over !== undefined) throw refused("a window function", node);
+    if (isWhere && part.type === "ref" && part.name === "_deleted") {
+      throw refused("_deleted in WHERE", node);
+    }
+    for (const child of Object.values(value)) visit(child, isWhere);
+  };
+  visit(where, true);
+  visit(columns, false);
+}
+
+function refuseAggregates(select: BoundSelect, node: AstNode): void {
+  if (select.isAggregated) throw refused("an aggregate", node);
+}
+
+/** What changes without a change of the row cannot be live. */
+function refuseUnfixed(select: BoundSelect, node: AstNode): void {
+  const visit = (expression: BoundExpression): void => {
+    if (expression.kind === "call" && expression.volatility !== "immutable") {
+      if (!FIXED_FUNCTIONS.has(expression.name)) {
+        throw new DatabaseError(
+          "UNSUPPORTED_FEATURE",
+          `Cannot subscribe with function ${expression.name}: its value changes without the row`,
+          { position: node._location.start, hint: "pass the value as a parameter" },
+        );
+      }
+    }
+    for (const child of childrenOf(expression)) visit(child);
+  };
+  for (const { expression } of select.outputs) visit(expression);
+  if (select.where !== undefined) visit(select.where);
+}
+
+/** Primary key and `_seq` are in every row; an alias must not hide them. */
+function withIdentity(
+  selected: readonly BoundOutput[],
+  { columns, table }: Extract<BoundRelation, { kind: "table" }>,
+  node: AstNode,
+): BoundOutput[] {
+  const outputs = [...selected];
+  for (const column of columns) {
+    const columnId = column.origin?.columnId ?? 0;
+    if (!table.primaryKey.includes(columnId) && columnId !== SEQ_COLUMN_ID) continue;
+    const expression: BoundExpression = { kind: "column", type: column.type, column };
+    const sameName = outputs.filter(({ name }) => name === column.name);
+    if (sameName.some((output) => !sameExpression(output.expression, expression))) {
+      throw refused(`an alias that hides column "${column.name}"`, node);
+    }
+    if (sameName.length === 0) outputs.push({ name: column.name, expression });
+  }
+  const names = new Set<string>();
+  for (const { name } of outputs) {
+    if (names.has(name)) throw refused(`two columns named "${name}"`, node);
+    names.add(name);
+  }
+  return outputs;
+}
+
+/** A conjunct `column = constant`: rows with another value cannot match. */
+function equalityOf(
+  select: BoundSelect,
+  run: Run,
+): { columnId: number; value: string | number } | undefined {
+  for (const condition of conjunctsOf(select.where)) {
+    const found = equalityIn(condition);
+    if (found === undefined || found.columnId < 0) continue;
+    const value = compileScalar(found.value)(run);
+    if (value === null) continue;
+    const key = groupKeyOf(found.value.type, value);
+    if (typeof key === "string" || typeof key === "number") {
+      if (key === value) return { columnId: found.columnId, value: key };
+    }
+  }
+  return undefined;
+}
+
+/** Text, parameters and caller: what decides every message of the query. */
+function fingerprintOf(
+  { params, sql }: LiveRequest,
+  { role, userId }: Principal,
+  namespace: string,
+): string {
+  const mentionsCaller =
+    /\b(?:current_user|session_user|user|current_role|current_user_id)\b/i.test(sql);
+  const caller = mentionsCaller ? [userId, role] : [];
+  return JSON.stringify([namespace, sql.trim(), params, ...caller]);
+}
+
+/** A subscriber to its own rows has a number for them, so that the first row reaches it. */
+function withOwner({ catalog }: SqlEnvironment, principal: Principal): Principal {
+  if (principal.owner !== undefined) return principal;
+  return { ...principal, owner: catalog.ownerNumber(principal.userId, { create: true }) };
+}

@@ -1,0 +1,49 @@
+/**
+ * Table names of a statement → catalog entries, with hints for near misses.
+ */
+import { DatabaseError } from "../base/errors.ts";
+import type { Catalog, NamespaceEntry, TableEntry } from "../catalog/mod.ts";
+import { nearestName } from "./nearest_name.ts";
+import type { AstNode } from "./parse/ast.ts";
+
+export interface TableName {
+  readonly name: string;
+  readonly schema?: string | undefined;
+}
+
+/** @throws {DatabaseError} TABLE_NOT_FOUND, NAMESPACE_NOT_FOUND */
+export function findTable(
+  catalog: Catalog,
+  { name, schema }: TableName,
+  { namespace, node }: { namespace: string; node: AstNode },
+): TableEntry {
+  const inNamespace = schema ?? namespace;
+  const table = catalog.table(inNamespace, name);
+  if (table !== undefined) return table;
+  const position = node._location.start;
+  const shown = `${inNamespace}.${name}`;
+  if (schema !== undefined) findNamespace(catalog, schema, node);
+  const known = catalog.tables().map((entry) => `${entry.namespace}.${entry.name}`);
+  const near = nearestName(shown, known);
+  throw new DatabaseError(
+    "TABLE_NOT_FOUND",
+    `table ${shown} not found`,
+    near === undefined ? { position } : { position, hint: `did you mean ${near}?` },
+  );
+}
+
+/** @throws {DatabaseError} NAMESPACE_NOT_FOUND */
+export function findNamespace(catalog: Catalog, name: string, node: AstNode): NamespaceEntry {
+  const namespace = catalog.namespace(name);
+  if (namespace !== undefined) return namespace;
+  const near = nearestName(
+    name,
+    catalog.namespaces().map((entry) => entry.name),
+  );
+  const position = node._location.start;
+  throw new DatabaseError(
+    "NAMESPACE_NOT_FOUND",
+    `namespace ${name} not found`,
+    near === undefined ? { position } : { position, hint: `did you mean ${near}?` },
+  );
+}

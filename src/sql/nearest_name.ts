@@ -1,0 +1,43 @@
+/**
+ * "Did you mean …": the known name that is closest to one that is not known.
+ */
+
+/** At most this many edits apart, and fewer than half of the letters. */
+const EDITS_MAX = 2;
+
+/** The nearest of `names`, or undefined when none is near. Case does not count. */
+export function nearestName(name: string, names: Iterable<string>): string | undefined {
+  let best: string | undefined;
+  let bestEdits = Math.min(EDITS_MAX, Math.floor(name.length / 2)) + 1;
+  for (const candidate of names) {
+    if (Math.abs(candidate.length - name.length) >= bestEdits) continue;
+    const edits = editsBetween(name.toLowerCase(), candidate.toLowerCase());
+    if (edits >= bestEdits) continue;
+    best = candidate;
+    bestEdits = edits;
+  }
+  return best;
+}
+
+/** Levenshtein distance with swaps of neighbours, one row at a time. */
+function editsBetween(left: string, right: string): number {
+  let before: number[] = [];
+  let above = Array.from({ length: right.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= left.length; i += 1) {
+    const row = [i];
+    for (let j = 1; j <= right.length; j += 1) {
+      const isSame = left[i - 1] === right[j - 1];
+      let edits = Math.min(
+        (above[j] ?? 0) + 1,
+        (row[j - 1] ?? 0) + 1,
+        (above[j - 1] ?? 0) + (isSame ? 0 : 1),
+      );
+      const isSwap = i > 1 && j > 1 && left[i - 1] === right[j - 2] && left[i - 2] === right[j - 1];
+      if (isSwap) edits = Math.min(edits, (before[j - 2] ?? 0) + 1);
+      row.push(edits);
+    }
+    before = above;
+    above = row;
+  }
+  return above[right.length] ?? 0;
+}

@@ -1,0 +1,108 @@
+/**
+ * How a table is reached: which conditions fix its primary key, and which bound single columns.
+ */
+import type { TableEntry } from "../../catalog/mod.ts";
+import { isInteger } from "../../types/mod.ts";
+import type { BoundExpression, ComparisonOperator } from "../bind/bound.ts";
+import { columnIdsIn, isVolatile } from "../bind/walk.ts";
+import type { PlannedRange } from "./plan.ts";
+
+export interface Access {
+  /** Key values in key order, when the conditions fix all of them. */
+  readonly key: readonly BoundExpression[] | undefined;
+  readonly ranges: readonly PlannedRange[];
+}
+
+/** A condition of the form `column operator value`, the value without columns. */
+interface Bound {
+  readonly columnId: number;
+  readonly operator: ComparisonOperator;
+  readonly value: BoundExpression;
+}
+
+const MIRRORED: Readonly<Record<ComparisonOperator, ComparisonOperator>> = {
+  "=": "=",
+  "<>": "<>",
+  "<": ">",
+  "<=": ">=",
+  ">": "<",
+  ">=": "<=",
+};
+
+/** Reads the access path out of conditions that all must hold. */
+export function accessOf(table: TableEntry, conditions: readonly BoundExpression[]): Access {
+  const bounds = conditions.flatMap((condition) => boundsIn(condition));
+  const key = table.primaryKey.map(
+    (columnId) =>
+      bounds.find((bound) => bound.columnId === columnId && bound.operator === "=")?.value,
+  );
+  const fixed = key.filter((value) => value !== undefined);
+  const ranges: PlannedRange[] = [];
+  for (const { columnId, operator, value } of bounds) {
+    if (!isRangeType(value)) continue;
+    if (operator === "=") ranges.push({ columnId, min: value, max: value });
+    else if (operator === ">" || operator === ">=") {
+      ranges.push({ columnId, min: value, max: undefined });
+    } else if (operator === "<" || operator === "<=") {
+      ranges.push({ columnId, min: undefined, max: value });
+    }
+  }
+  return {
+    key: fixed.length === table.primaryKey.length && fixed.length > 0 ? fixed : undefined,
+    ranges,
+  };
+}
+
+/** `column = value` as storage knows the column; undefined for every other form. */
+export function equalityIn(
+  condition: BoundExpression,
+): { columnId: number; value: BoundExpression } | undefined {
+  const bound = boundsIn(condition).find(({ operator }) => operator === "=");
+  return bound === undefined ? undefined : { columnId: bound.columnId, value: bound.value };
+}
+
+function boundsIn(condition: BoundExpression): Bound[] {
+  if (condition.kind !== "compare") return [];
+  const { left, operator, right } = condition;
+  const leftColumn = storedColumnId(left);
+  if (leftColumn !== undefined && isFixed(right)) {
+    return [{ columnId: leftColumn, operator, value: right }];
+  }
+  const rightColumn = storedColumnId(right);
+  if (rightColumn !== undefined && isFixed(left)) {
+    return [{ columnId: rightColumn, operator: MIRRORED[operator], value: left }];
+  }
+  return [];
+}
+
+/** The column under a comparison; widening an integer keeps its value, so it is seen through. */
+function storedColumnId(expression: BoundExpression): number | undefined {
+  if (expression.kind === "column") return expression.column.origin?.columnId;
+  if (expression.kind !== "cast" || !isInteger(expression.type)) return undefined;
+  const { operand } = expression;
+  if (operand.kind !== "column" || !isInteger(operand.type)) return undefined;
+  return operand.column.origin?.columnId;
+}
+
+function isFixed(expression: BoundExpression): boolean {
+  return columnIdsIn(expression).size === 0 && !isVolatile(expression);
+}
+
+/** Types whose values are numbers in memory, in their order. */
+function isRangeType({ type }: BoundExpression): boolean {
+  switch (type.kind) {
+    case "smallint":
+    case "int":
+    case "bigint":
+    case "float":
+    case "double":
+    case "decimal":
+    case "date":
+    case "time":
+    case "timestamp":
+    case "datetime":
+      return true;
+    default:
+      return false;
+  }
+}

@@ -1,0 +1,113 @@
+/**
+ * The plan of a query: a tree of what to do, as plain data. `planner.ts` makes it from a bound
+ * query, `execute/build.ts` turns it into operators, EXPLAIN prints it.
+ *
+ * Every node lists the columns that it yields, in order; expressions name columns by id, and a node
+ * may use only the columns of its inputs.
+ */
+import type { TableEntry } from "../../catalog/mod.ts";
+import type {
+  BoundAggregate,
+  BoundColumn,
+  BoundExpression,
+  BoundSort,
+  SystemRows,
+} from "../bind/bound.ts";
+
+/** Bounds on a stored column, as expressions without columns; NULL matches nothing. */
+export interface PlannedRange {
+  readonly columnId: number;
+  readonly min: BoundExpression | undefined;
+  readonly max: BoundExpression | undefined;
+}
+
+export interface ScanNode {
+  readonly kind: "scan";
+  readonly table: TableEntry;
+  readonly columns: readonly BoundColumn[];
+  /** Bounds that the filter above implies; they only let the scan skip row groups. */
+  readonly ranges: readonly PlannedRange[];
+  /** Values of the whole primary key, when the filter fixes it: a lookup instead of a scan. */
+  readonly key: readonly BoundExpression[] | undefined;
+  readonly withTombstones: boolean;
+  /** Whole row groups at a time: what reads everything anyway is fastest so. */
+  readonly isBulk: boolean;
+}
+
+export interface JoinNode {
+  readonly kind: "join";
+  readonly join: "inner" | "left";
+  readonly left: PlanNode;
+  readonly right: PlanNode;
+  /** Pairwise equal; none makes it a nested loop. */
+  readonly leftKeys: readonly BoundExpression[];
+  readonly rightKeys: readonly BoundExpression[];
+  /** What must hold besides, over both sides. */
+  readonly residual: BoundExpression | undefined;
+  readonly columns: readonly BoundColumn[];
+}
+
+export interface AggregateNode {
+  readonly kind: "aggregate";
+  readonly input: PlanNode;
+  readonly groupBy: readonly { column: BoundColumn; expression: BoundExpression }[];
+  readonly aggregates: readonly BoundAggregate[];
+  readonly columns: readonly BoundColumn[];
+}
+
+export type PlanNode =
+  | ScanNode
+  | JoinNode
+  | AggregateNode
+  /** One row without columns: SELECT without FROM. */
+  | { readonly kind: "single"; readonly columns: readonly BoundColumn[] }
+  | {
+      readonly kind: "system";
+      readonly name: string;
+      readonly source: SystemRows;
+      /** Positions in the source's rows, for each column. */
+      readonly positions: readonly number[];
+      readonly columns: readonly BoundColumn[];
+    }
+  | {
+      readonly kind: "values";
+      readonly rows: readonly (readonly BoundExpression[])[];
+      readonly columns: readonly BoundColumn[];
+    }
+  | {
+      readonly kind: "filter";
+      readonly input: PlanNode;
+      readonly condition: BoundExpression;
+      readonly columns: readonly BoundColumn[];
+    }
+  | {
+      readonly kind: "project";
+      readonly input: PlanNode;
+      readonly expressions: readonly BoundExpression[];
+      readonly columns: readonly BoundColumn[];
+    }
+  | {
+      readonly kind: "distinct";
+      readonly input: PlanNode;
+      /** What must differ; the first row of each group is kept. */
+      readonly on: readonly BoundExpression[];
+      readonly columns: readonly BoundColumn[];
+    }
+  | {
+      readonly kind: "sort";
+      readonly input: PlanNode;
+      readonly keys: readonly BoundSort[];
+      /** Only this many first rows are needed. */
+      readonly limit: BoundExpression | undefined;
+      readonly offset: BoundExpression | undefined;
+      readonly columns: readonly BoundColumn[];
+    }
+  | {
+      readonly kind: "limit";
+      readonly input: PlanNode;
+      readonly limit: BoundExpression | undefined;
+      readonly offset: BoundExpression | undefined;
+      /** WITH TIES: rows equal to the last one in these keys follow. */
+      readonly ties: readonly BoundSort[] | undefined;
+      readonly columns: readonly BoundColumn[];
+    };

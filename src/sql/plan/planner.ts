@@ -1,0 +1,305 @@
+/**
+ * Bound query → plan: which columns are read, where each condition is tested, what finds rows.
+ *
+ * - A condition goes down to the lowest place that has its columns. Below the right side of a left
+ *   join it may not go, since rows without a partner must survive.
+ * - Equality between the two sides of a join makes it a hash join.
+ * - Conditions on the whole primary key make a scan a lookup; bounds on single columns let it skip
+ *   row groups. Both keep the filter above them, so that they can only ever be too generous.
+ */
+
+import { DELETED_COLUMN_ID } from "../../storage/mod.ts";
+import type {
+  BoundColumn,
+  BoundExpression,
+  BoundFrom,
+  BoundRelation,
+  BoundSelect,
+  BoundSort,
+} from "../bind/bound.ts";
+import {
+  columnIdsIn,
+  conjunctionOf,
+  conjunctsOf,
+  isVolatile,
+  sameExpression,
+} from "../bind/walk.ts";
+import { accessOf } from "./access.ts";
+import type { PlanNode } from "./plan.ts";
+
+/** A plan and what of its columns the caller sees: the first ones, by number. */
+export interface QueryPlan {
+  readonly root: PlanNode;
+  readonly outputCount: number;
+}
+
+interface PlanningState {
+  /** Columns that any clause reads. */
+  readonly needed: ReadonlySet<number>;
+  /** Nothing above wants rows one by one. */
+  readonly isBulk: boolean;
+  /** Ids for columns that only the plan knows: below every bound one. */
+  nextId: number;
+}
+
+/** Plans one SELECT block. */
+export function planSelect(select: BoundSelect): QueryPlan {
+  const state: PlanningState = {
+    needed: neededColumns(select),
+    isBulk: select.isAggregated || select.orderBy.length > 0,
+    nextId: -1,
+  };
+  let node = planFrom(select.from, conjunctsOf(select.where), state);
+  if (select.isAggregated) node = planAggregate(select, node);
+  return planOutputs(select, node, state);
+}
+
+function neededColumns(select: BoundSelect): ReadonlySet<number> {
+  const needed = new Set<number>();
+  const add = (expression: BoundExpression | undefined): void => {
+    if (expression !== undefined) columnIdsIn(expression, needed);
+  };
+  add(select.where);
+  add(select.having);
+  for (const { expression } of select.groupBy) add(expression);
+  for (const { expression } of select.outputs) add(expression);
+  for (const { expression } of select.orderBy) add(expression);
+  if (typeof select.distinct === "object") for (const on of select.distinct.on) add(on);
+  for (const { argument, extra, filter, orderBy } of select.aggregates) {
+    add(argument);
+    add(filter);
+    for (const expression of extra) add(expression);
+    for (const { expression } of orderBy) add(expression);
+  }
+  addJoinColumns(select.from, needed);
+  return needed;
+}
+
+function addJoinColumns(from: BoundFrom | undefined, needed: Set<number>): void {
+  if (from?.kind !== "join") return;
+  if (from.condition !== undefined) columnIdsIn(from.condition, needed);
+  addJoinColumns(from.left, needed);
+  addJoinColumns(from.right, needed);
+}
+
+function planFrom(
+  from: BoundFrom | undefined,
+  conditions: readonly BoundExpression[],
+  state: PlanningState,
+): PlanNode {
+  if (from === undefined) return filtered({ kind: "single", columns: [] }, conditions);
+  if (from.kind === "relation") return planRelation(from.relation, conditions, state);
+
+  const leftIds = columnIdsOf(from.left);
+  const rightIds = columnIdsOf(from.right);
+  const isLeftJoin = from.join === "left";
+  const onConditions = conjunctsOf(from.condition);
+  // A condition of ON that names only the right side narrows the partners; one of WHERE above a
+  // left join must see the rows without a partner too.
+  const pool = isLeftJoin ? onConditions : [...onConditions, ...conditions];
+  const toLeft = isLeftJoin ? conditions.filter((c) => isOver(c, leftIds)) : [];
+  const toRight: BoundExpression[] = [];
+  const between: BoundExpression[] = [];
+  for (const condition of pool) {
+    if (isOver(condition, rightIds)) toRight.push(condition);
+    else if (!isLeftJoin && isOver(condition, leftIds)) toLeft.push(condition);
+    else between.push(condition);
+  }
+  const above = isLeftJoin ? conditions.filter((c) => !isOver(c, leftIds)) : [];
+
+  const left = planFrom(from.left, toLeft, state);
+  const right = planFrom(from.right, toRight, state);
+  const leftKeys: BoundExpression[] = [];
+  const rightKeys: BoundExpression[] = [];
+  const residual: BoundExpression[] = [];
+  for (const condition of between) {
+    const sides = equalSides(condition, leftIds, rightIds);
+    if (sides === undefined) {
+      residual.push(condition);
+    } else {
+      leftKeys.push(sides.left);
+      rightKeys.push(sides.right);
+    }
+  }
+  const join: PlanNode = {
+    kind: "join",
+    join: isLeftJoin ? "left" : "inner",
+    left,
+    right,
+    leftKeys,
+    rightKeys,
+    residual: conjunctionOf(residual),
+    columns: [...left.columns, ...right.columns],
+  };
+  return filtered(join, above);
+}
+
+/** Whether all columns of a condition are among these; one without columns or volatile is not. */
+function isOver(condition: BoundExpression, ids: ReadonlySet<number>): boolean {
+  const used = columnIdsIn(condition);
+  if (used.size === 0 || isVolatile(condition)) return false;
+  for (const id of used) if (!ids.has(id)) return false;
+  return true;
+}
+
+function equalSides(
+  condition: BoundExpression,
+  leftIds: ReadonlySet<number>,
+  rightIds: ReadonlySet<number>,
+): { left: BoundExpression; right: BoundExpression } | undefined {
+  if (condition.kind !== "compare" || condition.operator !== "=") return undefined;
+  const { left, right } = condition;
+  if (isOver(left, leftIds) && isOver(right, rightIds)) return { left, right };
+  if (isOver(right, leftIds) && isOver(left, rightIds)) return { left: right, right: left };
+  return undefined;
+}
+
+function columnIdsOf(from: BoundFrom): ReadonlySet<number> {
+  if (from.kind === "relation") return new Set(from.relation.columns.map(({ id }) => id));
+  return new Set([...columnIdsOf(from.left), ...columnIdsOf(from.right)]);
+}
+
+function planRelation(
+  relation: BoundRelation,
+  conditions: readonly BoundExpression[],
+  state: PlanningState,
+): PlanNode {
+  switch (relation.kind) {
+    case "table": {
+      const columns = relation.columns.filter(({ id }) => state.needed.has(id));
+      const namesDeleted = columns.some(({ origin }) => origin?.columnId === DELETED_COLUMN_ID);
+      const isFiltered = conditions.some((c) => namesDeletedColumn(c, relation.columns));
+      const { key, ranges } = accessOf(relation.table, conditions);
+      const withTombstones = namesDeleted && isFiltered;
+      const scan: PlanNode = {
+        kind: "scan",
+        table: relation.table,
+        columns,
+        ranges,
+        key: withTombstones ? undefined : key,
+        withTombstones,
+        isBulk: state.isBulk,
+      };
+      return filtered(scan, conditions);
+    }
+    case "system": {
+      const columns = relation.columns.filter(({ id }) => state.needed.has(id));
+      const positions = columns.map((column) => relation.columns.indexOf(column));
+      const { name, source } = relation;
+      return filtered({ kind: "system", name, source, positions, columns }, conditions);
+    }
+    case "values":
+      return filtered(
+        { kind: "values", rows: relation.rows, columns: relation.columns },
+        conditions,
+      );
+    case "query": {
+      const { root } = planSelect(relation.query);
+      const input: PlanNode = {
+        kind: "project",
+        input: root,
+        expressions: relation.columns.map((column, position) => {
+          const from = root.columns[position] ?? column;
+          return { kind: "column", type: from.type, column: from };
+        }),
+        columns: relation.columns,
+      };
+      return filtered(input, conditions);
+    }
+  }
+}
+
+/** Tombstones are read only where a condition of the same block names `_deleted`. */
+function namesDeletedColumn(condition: BoundExpression, columns: readonly BoundColumn[]): boolean {
+  const used = columnIdsIn(condition);
+  return columns.some(({ id, origin }) => origin?.columnId === DELETED_COLUMN_ID && used.has(id));
+}
+
+function filtered(input: PlanNode, conditions: readonly BoundExpression[]): PlanNode {
+  const condition = conjunctionOf(conditions);
+  if (condition === undefined) return input;
+  return { kind: "filter", input, condition, columns: input.columns };
+}
+
+function planAggregate(select: BoundSelect, input: PlanNode): PlanNode {
+  const columns = [
+    ...select.groupBy.map(({ column }) => column),
+    ...select.aggregates.map(({ column }) => column),
+  ];
+  const node: PlanNode = {
+    kind: "aggregate",
+    input,
+    groupBy: select.groupBy,
+    aggregates: select.aggregates,
+    columns,
+  };
+  return filtered(node, conjunctsOf(select.having));
+}
+
+function planOutputs(select: BoundSelect, input: PlanNode, state: PlanningState): QueryPlan {
+  const expressions: BoundExpression[] = select.outputs.map(({ expression }) => expression);
+  const columns: BoundColumn[] = select.outputs.map(({ name, expression }) => ({
+    id: takeId(state),
+    name,
+    type: expression.type,
+  }));
+  const columnFor = (expression: BoundExpression): BoundExpression => {
+    let position = expressions.findIndex((other) => sameExpression(other, expression));
+    if (position === -1) {
+      position = expressions.length;
+      expressions.push(expression);
+      columns.push({ id: takeId(state), name: "", type: expression.type });
+    }
+    const column = columns[position];
+    if (column === undefined) return expression;
+    return { kind: "column", type: column.type, column };
+  };
+  const keys: BoundSort[] = select.orderBy.map((sort) => ({
+    ...sort,
+    expression: columnFor(sort.expression),
+  }));
+  const distinctOn =
+    typeof select.distinct === "object" ? select.distinct.on.map(columnFor) : undefined;
+  let root: PlanNode = { kind: "project", input, expressions, columns };
+  if (select.distinct === "all") {
+    const on = columns
+      .slice(0, select.outputs.length)
+      .map((column): BoundExpression => ({ kind: "column", type: column.type, column }));
+    root = { kind: "distinct", input: root, on, columns };
+  }
+  root = planOrder(select, root, { keys, distinctOn });
+  return { root, outputCount: select.outputs.length };
+}
+
+function planOrder(
+  select: BoundSelect,
+  input: PlanNode,
+  {
+    keys,
+    distinctOn,
+  }: { keys: readonly BoundSort[]; distinctOn: readonly BoundExpression[] | undefined },
+): PlanNode {
+  const { columns } = input;
+  const { limit, offset, withTies } = select;
+  const isCut = limit !== undefined || offset !== undefined;
+  let root = input;
+  if (keys.length > 0) {
+    const canCut = distinctOn === undefined && !withTies;
+    root = {
+      kind: "sort",
+      input: root,
+      keys,
+      limit: canCut ? limit : undefined,
+      offset: canCut ? offset : undefined,
+      columns,
+    };
+  }
+  if (distinctOn !== undefined) root = { kind: "distinct", input: root, on: distinctOn, columns };
+  if (!isCut) return root;
+  return { kind: "limit", input: root, limit, offset, ties: withTies ? keys : undefined, columns };
+}
+
+function takeId(state: PlanningState): number {
+  state.nextId -= 1;
+  return state.nextId;
+}

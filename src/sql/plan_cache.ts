@@ -1,0 +1,95 @@
+/**
+ * Plans by text: the literals of a statement are lifted out of its text, so that one plan serves
+ * `VALUES ('hello', 3)` with ever-new literals.
+ *
+ * A plan fits a text, the types of its parameters, the namespace of unqualified names, and one
+ * version of the catalog. It knows no caller. The least recently used plan goes first.
+ */
+import type { Catalog } from "../catalog/mod.ts";
+import {
+  type DataType,
+  typeName,
+  type Value,
+  valueFromNumberText,
+  wholeFromBigint,
+} from "../types/mod.ts";
+import {
+  type NormalizedStatement,
+  normalizeStatement,
+  type SlotLiteral,
+} from "./parse/normalize.ts";
+import type { Prepared } from "./prepared.ts";
+
+/** Plans kept. Each holds compiled expressions, some kilobytes in all. */
+const PLANS_MAX = 2000;
+
+export interface CacheKey {
+  readonly text: string;
+  readonly normalized: NormalizedStatement;
+}
+
+interface Entry {
+  readonly catalogVersion: number;
+  readonly prepared: Prepared;
+}
+
+export class PlanCache {
+  readonly #catalog: Catalog;
+  readonly #entries = new Map<string, Entry>();
+
+  constructor(catalog: Catalog) {
+    this.#catalog = catalog;
+  }
+
+  /** The key of a text that is one statement worth a plan; undefined for all others. */
+  keyOf(
+    sql: string,
+    { namespace, types }: { namespace: string; types: readonly DataType[] },
+  ): CacheKey | undefined {
+    const normalized = normalizeStatement(sql);
+    if (normalized === undefined || !isBlank(sql, normalized.next)) return undefined;
+    let text = `${namespace}\u0000`;
+    for (const type of types) text += `${typeName(type)},`;
+    return { text: `${text}\u0000${normalized.key}`, normalized };
+  }
+
+  get({ text }: CacheKey): Prepared | undefined {
+    const entry = this.#entries.get(text);
+    if (entry === undefined || entry.catalogVersion !== this.#catalog.version) return undefined;
+    // Behind the others: a Map keeps the order of insertion, and the first goes first.
+    if (this.#entries.size > PLANS_MAX / 2) {
+      this.#entries.delete(text);
+      this.#entries.set(text, entry);
+    }
+    return entry.prepared;
+  }
+
+  set({ text }: CacheKey, prepared: Prepared): void {
+    if (this.#entries.size >= PLANS_MAX) {
+      const [oldest] = this.#entries.keys();
+      if (oldest !== undefined) this.#entries.delete(oldest);
+    }
+    this.#entries.set(text, { catalogVersion: this.#catalog.version, prepared });
+  }
+}
+
+/** The values of lifted literals, in slot order. */
+export function literalValues(literals: readonly SlotLiteral[]): Value[] {
+  return literals.map(({ kind, text }) => {
+    switch (kind) {
+      case "integer":
+        return Number(text);
+      case "bigint":
+        return wholeFromBigint(BigInt(text));
+      case "numeric":
+        return valueFromNumberText(text)?.value ?? null;
+      case "string":
+        return text;
+    }
+  });
+}
+
+function isBlank(text: string, from: number): boolean {
+  for (let i = from; i < text.length; i += 1) if (text.charCodeAt(i) > 32) return false;
+  return true;
+}

@@ -1,0 +1,121 @@
+/**
+ * Statements that read or write rows, bound and compiled once: what the plan cache holds.
+ *
+ * A prepared statement names no caller: rights are asked at every run, the owner of the rows comes
+ * from the principal of the run.
+ */
+import { type Principal, requireRead, requireWrite } from "../auth/mod.ts";
+import { DatabaseError } from "../base/errors.ts";
+import type { Catalog } from "../catalog/mod.ts";
+import type { SchemaField } from "../protocol/mod.ts";
+import type { DataType } from "../types/mod.ts";
+import { type StatementBinding } from "./bind/binding.ts";
+import type { BoundOutput, Requirement } from "./bind/bound.ts";
+import {
+  type BoundReturning,
+  bindDelete,
+  bindInsert,
+  bindUpdate,
+  type DmlContext,
+} from "./bind/dml_binder.ts";
+import { bindQuery } from "./bind/select_binder.ts";
+import { buildPlan, type OperatorFactory } from "./execute/build.ts";
+import { compileDelete, compileInsert, compileUpdate, type DmlProgram } from "./execute/dml.ts";
+import type { QueryStatement } from "./parse/ast.ts";
+import { planSelect } from "./plan/planner.ts";
+import { fieldsOf } from "./result.ts";
+
+interface PreparedBase {
+  readonly requirements: readonly Requirement[];
+  /** Names of FILE('x') placeholders, in slot order. */
+  readonly files: readonly string[];
+  /** Of rows that come back; undefined when none do. */
+  readonly fields: readonly SchemaField[] | undefined;
+  readonly types: readonly DataType[];
+}
+
+export interface PreparedQuery extends PreparedBase {
+  readonly kind: "query";
+  readonly build: OperatorFactory;
+}
+
+export interface PreparedDml extends PreparedBase {
+  readonly kind: "insert" | "update" | "delete";
+  readonly program: DmlProgram;
+}
+
+export type Prepared = PreparedQuery | PreparedDml;
+
+/** Binds, plans and compiles a statement. @throws {DatabaseError} */
+export function prepare(
+  node: QueryStatement,
+  { context, statement }: { context: DmlContext; statement: StatementBinding },
+): Prepared {
+  switch (node.type) {
+    case "insert": {
+      const bound = bindInsert(node, context);
+      return dml("insert", compileInsert(bound), { returning: bound.returning, statement });
+    }
+    case "update": {
+      const bound = bindUpdate(node, context);
+      return dml("update", compileUpdate(bound), { returning: bound.returning, statement });
+    }
+    case "delete": {
+      const bound = bindDelete(node, context);
+      return dml("delete", compileDelete(bound), { returning: bound.returning, statement });
+    }
+    default: {
+      const select = bindQuery(node, context);
+      const plan = planSelect(select);
+      return {
+        kind: "query",
+        build: buildPlan(plan.root),
+        requirements: statement.requirements,
+        files: [],
+        fields: fieldsOf(select.outputs),
+        types: typesOf(select.outputs),
+      };
+    }
+  }
+}
+
+function dml(
+  kind: PreparedDml["kind"],
+  program: DmlProgram,
+  { returning, statement }: { returning: BoundReturning | undefined; statement: StatementBinding },
+): PreparedDml {
+  const outputs = returning?.outputs;
+  return {
+    kind,
+    program,
+    requirements: statement.requirements,
+    files: statement.files,
+    fields: outputs === undefined ? undefined : fieldsOf(outputs),
+    types: typesOf(outputs ?? []),
+  };
+}
+
+function typesOf(outputs: readonly BoundOutput[]): DataType[] {
+  return outputs.map(({ expression }) => expression.type);
+}
+
+/** Asks for every right that a statement needs. @throws {DatabaseError} PERMISSION_DENIED */
+export function authorize(
+  requirements: readonly Requirement[],
+  principal: Principal,
+  catalog: Catalog,
+): void {
+  for (const requirement of requirements) {
+    if (requirement.action === "read-system") {
+      if (requirement.isOpen || principal.role === "dba" || principal.role === "system") continue;
+      throw new DatabaseError(
+        "PERMISSION_DENIED",
+        `Cannot read ${requirement.name}: it takes role dba or higher`,
+      );
+    }
+    const { table } = requirement;
+    const right = { namespace: catalog.namespace(table.namespace) };
+    if (requirement.action === "read") requireRead(principal, table, right);
+    else requireWrite(principal, table, right);
+  }
+}

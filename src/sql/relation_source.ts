@@ -1,0 +1,32 @@
+/**
+ * Where the names in FROM lead: the catalog, and the views of the system.
+ */
+import type { StatementBinding } from "./bind/binding.ts";
+import type { DmlContext } from "./bind/dml_binder.ts";
+import type { SqlEnvironment } from "./environment.ts";
+import { findTable } from "./names.ts";
+import { systemViewsOf } from "./system_views.ts";
+
+export interface BindingPlace {
+  /** Namespace of unqualified names. */
+  readonly namespace: string;
+  readonly statement: StatementBinding;
+}
+
+/** What the binder needs to know of the world. */
+export function dmlContextOf(
+  environment: SqlEnvironment,
+  { namespace, statement }: BindingPlace,
+): DmlContext {
+  const views = systemViewsOf(environment);
+  return {
+    statement,
+    isOutermost: true,
+    requiresWhere: environment.limits.requiresWhere,
+    source: {
+      namespace,
+      table: (name, node) => findTable(environment.catalog, name, { namespace, node }),
+      systemView: (inNamespace, name) => views.get(`${inNamespace}.${name}`),
+    },
+  };
+}

@@ -1,0 +1,398 @@
+/**
+ * One request: its statements are all bound and authorised first, then run in order.
+ *
+ *     idle ──BEGIN──► in transaction ──COMMIT──► idle
+ *                          └──ROLLBACK, failure, end of request──► undone
+ *
+ * A statement behind a definition in the same text may name what that definition makes: when it
+ * does not bind at first, it is bound at its turn.
+ */
+import type { Principal } from "../auth/mod.ts";
+import { DatabaseError } from "../base/errors.ts";
+import { NESTING_MAX } from "../base/limits.ts";
+import { type DataType, type Value, valueFromParameter } from "../types/mod.ts";
+import { Administration } from "./administration.ts";
+import { StatementBinding } from "./bind/binding.ts";
+import { Definitions } from "./definitions.ts";
+import type { Parameter, SqlRequest, SqlResponse, StatementResult } from "./engine.ts";
+import type { SqlEnvironment, SqlLimits } from "./environment.ts";
+import { checkDeadline, type Deadline } from "./execute/operator.ts";
+import { Transaction } from "./execute/transaction.ts";
+import { findNamespace } from "./names.ts";
+import { isQueryNode } from "./node_kinds.ts";
+import type { BeginStatement, ExecuteAsStatement, QueryStatement, Statement } from "./parse/ast.ts";
+import { type ParseLimits, parseRequest } from "./parse/parser.ts";
+import { authorize, type Prepared, prepare } from "./prepared.ts";
+import { dmlContextOf } from "./relation_source.ts";
+import { messageResult } from "./result.ts";
+import { StatementRunner } from "./statement_runner.ts";
+
+/** A statement between binding and its turn. */
+interface Unit {
+  readonly node: Statement;
+  /** Of a statement that reads or writes rows, once it is bound. */
+  prepared: Prepared | undefined;
+  /** Catalog version and namespace that it was bound with. */
+  catalogVersion: number;
+  namespace: string;
+}
+
+/** Conditions that an earlier definition of the same text can mend. */
+const MENDABLE: ReadonlySet<string> = new Set([
+  "TABLE_NOT_FOUND",
+  "NAMESPACE_NOT_FOUND",
+  "COLUMN_NOT_FOUND",
+  "OBJECT_NOT_FOUND",
+  "USER_NOT_FOUND",
+  "INVALID_QUERY",
+]);
+
+export interface RequestOptions {
+  readonly environment: SqlEnvironment;
+  readonly principal: Principal;
+  readonly request: SqlRequest;
+}
+
+export class RequestRunner {
+  readonly #environment: SqlEnvironment;
+  readonly #principal: Principal;
+  readonly #request: SqlRequest;
+  readonly #deadline: Deadline;
+  readonly #definitions: Definitions;
+  readonly #administration: Administration;
+  readonly #runner: StatementRunner;
+  readonly #results: StatementResult[] = [];
+  #parameterTypes: readonly DataType[] = [];
+  #namespace: string;
+  #transaction: Transaction | undefined;
+
+  constructor({ environment, principal, request }: RequestOptions) {
+    this.#environment = environment;
+    this.#principal = principal;
+    this.#request = request;
+    this.#namespace = request.namespace ?? "default";
+    this.#deadline = deadlineOf(environment, request);
+    this.#definitions = new Definitions(environment);
+    this.#administration = new Administration(environment);
+    this.#runner = new StatementRunner(environment, this.#deadline);
+  }
+
+  async run(): Promise<SqlResponse> {
+    let statementIndex = 0;
+    try {
+      const parameters = this.#bindParameters();
+      const units = this.#parse(parameters.length);
+      for (const unit of units) {
+        this.#bind(unit, units, statementIndex);
+        statementIndex += 1;
+      }
+      if (this.#request.check === true) {
+        for (const unit of units) this.#results.push(this.#checked(unit));
+        return { results: this.#results };
+      }
+      this.#namespace = this.#request.namespace ?? "default";
+      statementIndex = 0;
+      for (const unit of units) {
+        checkDeadline(this.#deadline, this.#environment.clock);
+        this.#results.push(await this.#runUnit(unit, parameters));
+        statementIndex += 1;
+      }
+      statementIndex = units.length - 1;
+      this.#requireClosed();
+      return { results: this.#results };
+    } catch (error) {
+      if (!(error instanceof DatabaseError)) throw error;
+      return { results: this.#results, error: atStatement(error, statementIndex) };
+    }
+  }
+
+  #bindParameters(): readonly Value[] {
+    const typed = typedParameters(this.#request.params, this.#environment.limits);
+    this.#parameterTypes = typed.map(({ type }) => type);
+    return typed.map(({ value }) => value);
+  }
+
+  #parse(parameterCount: number): Unit[] {
+    const { parameterCount: highest, statements: parsed } = parseRequest(
+      this.#request.sql,
+      parseLimitsOf(this.#environment),
+    );
+    const isTransaction =
+      isBegin(parsed[0]) &&
+      parsed.at(-1)?.type === "commit" &&
+      parsed.slice(1).every((n) => !isBegin(n));
+    if (parameterCount > 0 && parsed.length > 1 && !isTransaction) {
+      throw new DatabaseError(
+        "PARAMS_WITH_BATCH",
+        "Cannot bind parameters to several statements: put them between BEGIN and COMMIT",
+      );
+    }
+    if (this.#request.files !== undefined && parsed.length > 1) {
+      throw new DatabaseError("INVALID_INPUT", "Cannot upload files with several statements");
+    }
+    if (highest !== parameterCount) {
+      throw new DatabaseError(
+        "INVALID_PARAMETER",
+        `Cannot bind ${parameterCount} parameter(s): the highest in the text is $${highest}`,
+      );
+    }
+    return parsed.map((node) => ({
+      node,
+      prepared: undefined,
+      catalogVersion: -1,
+      namespace: "",
+    }));
+  }
+
+  /** Binds and authorises before anything runs. */
+  #bind(unit: Unit, units: readonly Unit[], index: number): void {
+    const { node } = unit;
+    const isAfterDefinition = units.slice(0, index).some(({ node: n }) => changesNames(n));
+    try {
+      if (node.type === "use namespace") {
+        findNamespace(this.#environment.catalog, node.name.name, node);
+        this.#namespace = node.name.name;
+      } else {
+        this.#prepareUnit(unit);
+      }
+    } catch (error) {
+      const isMendable = error instanceof DatabaseError && MENDABLE.has(error.condition);
+      if (isAfterDefinition && isMendable) {
+        if (node.type === "use namespace") this.#namespace = node.name.name;
+        return;
+      }
+      throw error;
+    }
+  }
+
+  #prepareUnit(unit: Unit): void {
+    const { node } = unit;
+    const principal = this.#principalOf(node);
+    const rows = rowsNode(node);
+    if (rows === undefined) {
+      if (node.type === "execute as") throw refuseInside(node);
+      this.#definitions.authorize(node, this.#principal, this.#namespace);
+      this.#administration.authorize(node, this.#principal, this.#namespace);
+      return;
+    }
+    const statement = new StatementBinding(this.#parameterTypes);
+    const context = dmlContextOf(this.#environment, { namespace: this.#namespace, statement });
+    const prepared = prepare(rows, { context, statement });
+    authorize(prepared.requirements, principal, this.#environment.catalog);
+    unit.prepared = prepared;
+    unit.catalogVersion = this.#environment.catalog.version;
+    unit.namespace = this.#namespace;
+  }
+
+  #principalOf(node: Statement): Principal {
+    if (node.type !== "execute as") return this.#principal;
+    return this.#environment.auth.executeAs(this.#principal, node.user.name);
+  }
+
+  async #runUnit(unit: Unit, parameters: readonly Value[]): Promise<StatementResult> {
+    const { node } = unit;
+    switch (node.type) {
+      case "begin":
+      case "start transaction":
+        return this.#begin(node);
+      case "commit":
+        return this.#commit();
+      case "rollback":
+        return this.#rollback();
+      case "use namespace":
+        findNamespace(this.#environment.catalog, node.name.name, node);
+        this.#namespace = node.name.name;
+        return messageResult(`Namespace ${node.name.name} in use`, this.#principal.userId);
+      default:
+        break;
+    }
+    const isStale =
+      unit.prepared === undefined ||
+      unit.catalogVersion !== this.#environment.catalog.version ||
+      unit.namespace !== this.#namespace;
+    if (isStale) this.#prepareUnit(unit);
+    const { prepared } = unit;
+    if (prepared !== undefined) {
+      this.#checkTransactionTime();
+      const principal = this.#principalOf(node);
+      // Rights are asked again at the turn: an earlier statement may have changed them.
+      authorize(prepared.requirements, principal, this.#environment.catalog);
+      return this.#runner.run(prepared, {
+        principal,
+        namespace: this.#namespace,
+        transaction: this.#transaction,
+        parameters,
+        files: this.#request.files,
+      });
+    }
+    if (this.#transaction !== undefined && !isReadOnlyNode(node)) {
+      throw new DatabaseError(
+        "INVALID_TRANSACTION_STATE",
+        `Cannot run ${node.type.toUpperCase()} inside a transaction`,
+        { position: node._location.start },
+      );
+    }
+    return (
+      (await this.#definitions.run(node, this.#principal, this.#namespace)) ??
+      (await this.#administration.run(node, {
+        principal: this.#principal,
+        namespace: this.#namespace,
+        baseUrl: this.#request.baseUrl,
+      }))
+    );
+  }
+
+  #begin(node: BeginStatement): StatementResult {
+    if (this.#transaction !== undefined) {
+      throw new DatabaseError("INVALID_TRANSACTION_STATE", "Cannot BEGIN: a transaction is open", {
+        position: node._location.start,
+      });
+    }
+    const { clock, limits, store } = this.#environment;
+    this.#transaction = new Transaction({
+      snapshotSeq: store.visibleSeq,
+      nowMicros: clock.nowMs() * 1000,
+      isReadOnly: node.writeable === "read only",
+      startedAtMs: clock.monotonicMs(),
+      bytesMax: limits.transactionBytesMax,
+    });
+    return messageResult("Transaction started", this.#principal.userId);
+  }
+
+  async #commit(): Promise<StatementResult> {
+    const transaction = this.#requireTransaction("COMMIT");
+    this.#checkTransactionTime();
+    this.#transaction = undefined;
+    const writes = transaction.writes();
+    const result = messageResult("Transaction committed", this.#principal.userId);
+    if (writes.length === 0) return { ...result, lastSeq: null };
+    const { store } = this.#environment;
+    const commit = store.apply({ writes, snapshotSeq: transaction.snapshotSeq });
+    await store.durable(commit.lastSeq);
+    return { ...result, lastSeq: commit.lastSeq };
+  }
+
+  #rollback(): StatementResult {
+    this.#requireTransaction("ROLLBACK");
+    this.#transaction = undefined;
+    return messageResult("Transaction rolled back", this.#principal.userId);
+  }
+
+  #requireTransaction(what: string): Transaction {
+    if (this.#transaction !== undefined) return this.#transaction;
+    throw new DatabaseError("TRANSACTION_REQUIRED", `Cannot ${what}: no transaction is open`);
+  }
+
+  #requireClosed(): void {
+    if (this.#transaction === undefined) return;
+    this.#transaction = undefined;
+    throw new DatabaseError(
+      "TRANSACTION_OPEN",
+      "Cannot end the request inside a transaction: it was rolled back",
+      { hint: "end it with COMMIT or ROLLBACK" },
+    );
+  }
+
+  #checkTransactionTime(): void {
+    if (this.#transaction === undefined) return;
+    const { clock, limits } = this.#environment;
+    const elapsedMs = clock.monotonicMs() - this.#transaction.startedAtMs;
+    if (elapsedMs <= limits.transactionTimeoutMs) return;
+    throw new DatabaseError(
+      "TRANSACTION_LIMIT",
+      `Cannot go on with the transaction: it is open for more than ${limits.transactionTimeoutMs / 1000} s`,
+    );
+  }
+
+  #checked({ node, prepared }: Unit): StatementResult {
+    const asUser = this.#principalOf(node).userId;
+    const result = messageResult("checked", asUser);
+    return prepared?.fields === undefined
+      ? result
+      : { ...result, schema: prepared.fields, rows: [] };
+  }
+}
+
+/** When a request must end. */
+export function deadlineOf({ clock, limits }: SqlEnvironment, { timeoutMs }: SqlRequest): Deadline {
+  const limitMs = Math.min(timeoutMs ?? limits.timeoutMs, limits.timeoutMsMax);
+  const atMs = limitMs === 0 ? Number.POSITIVE_INFINITY : clock.monotonicMs() + limitMs;
+  return { atMs, isCancelled: false };
+}
+
+export function parseLimitsOf({ limits }: SqlEnvironment): ParseLimits {
+  return {
+    sqlBytesMax: limits.sqlBytesMax,
+    parametersMax: limits.parametersMax,
+    nestingMax: NESTING_MAX,
+  };
+}
+
+/** Parameters with their types. @throws {DatabaseError} INVALID_PARAMETER */
+export function typedParameters(
+  params: readonly Parameter[],
+  { parameterBytesMax, parametersMax }: SqlLimits,
+): { type: DataType; value: Value }[] {
+  if (params.length > parametersMax) {
+    throw new DatabaseError(
+      "INVALID_PARAMETER",
+      `Cannot bind ${params.length} parameters: the most is ${parametersMax}`,
+    );
+  }
+  return params.map((parameter, i) => typedParameter(parameter, i, parameterBytesMax));
+}
+
+function typedParameter(
+  parameter: Parameter,
+  index: number,
+  bytesMax: number,
+): { type: DataType; value: Value } {
+  const text = typeof parameter === "string" ? parameter : "";
+  if (text.length * 3 > bytesMax && Buffer.byteLength(text) > bytesMax) {
+    throw new DatabaseError(
+      "INVALID_PARAMETER",
+      `Cannot bind $${index + 1}: it has more than ${bytesMax} bytes`,
+    );
+  }
+  return valueFromParameter(parameter);
+}
+
+function isBegin(node: Statement | undefined): boolean {
+  return node?.type === "begin" || node?.type === "start transaction";
+}
+
+/** Whether a statement can change what later names mean. */
+function changesNames({ type }: Statement): boolean {
+  return /^(?:create|alter|drop|use) /.test(type);
+}
+
+function isReadOnlyNode({ type }: Statement): boolean {
+  return type.startsWith("show") || type === "describe" || type === "explain";
+}
+
+/** The statement that reads or writes rows: itself, or inside EXECUTE AS. */
+function rowsNode(node: Statement): QueryStatement | undefined {
+  if (isQueryNode(node)) return node;
+  if (node.type === "execute as" && isQueryNode(node.statement)) return node.statement;
+  return undefined;
+}
+
+function refuseInside({ statement }: ExecuteAsStatement): DatabaseError {
+  return new DatabaseError(
+    "PERMISSION_DENIED",
+    `Cannot run ${statement.type.toUpperCase()} inside EXECUTE AS: only SELECT, INSERT, UPDATE and DELETE`,
+    { position: statement._location.start },
+  );
+}
+
+function atStatement(error: DatabaseError, statementIndex: number): DatabaseError {
+  if (error.statementIndex !== undefined) return error;
+  const { condition, earliestSeq, hint, message, position } = error;
+  return new DatabaseError(condition, message, {
+    statementIndex,
+    cause: error,
+    ...(position === undefined ? {} : { position }),
+    ...(hint === undefined ? {} : { hint }),
+    ...(earliestSeq === undefined ? {} : { earliestSeq }),
+  });
+}

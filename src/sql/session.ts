@@ -1,0 +1,108 @@
+/**
+ * The SQL engine: the short way for one cached statement, and the long way for everything else.
+ */
+import type { Principal } from "../auth/mod.ts";
+import { DatabaseError } from "../base/errors.ts";
+import { type Value, valueFromParameter } from "../types/mod.ts";
+import { StatementBinding } from "./bind/binding.ts";
+import type { LivePlan, LiveRequest, SqlEngine, SqlRequest, SqlResponse } from "./engine.ts";
+import type { SqlEnvironment } from "./environment.ts";
+import { planLiveQuery } from "./live_planner.ts";
+import { isQueryNode } from "./node_kinds.ts";
+import { parseNormalized } from "./parse/parser.ts";
+import { type CacheKey, literalValues, PlanCache } from "./plan_cache.ts";
+import { authorize, type Prepared, prepare } from "./prepared.ts";
+import { dmlContextOf } from "./relation_source.ts";
+import { deadlineOf, parseLimitsOf, RequestRunner, typedParameters } from "./request.ts";
+import { StatementRunner } from "./statement_runner.ts";
+
+export class LocalSqlEngine implements SqlEngine {
+  readonly #environment: SqlEnvironment;
+  readonly #plans: PlanCache;
+
+  constructor(environment: SqlEnvironment) {
+    this.#environment = environment;
+    this.#plans = new PlanCache(environment.catalog);
+  }
+
+  async execute(principal: Principal, request: SqlRequest): Promise<SqlResponse> {
+    if (request.files === undefined && request.check !== true) {
+      try {
+        const short = this.#short(principal, request);
+        if (short !== undefined) return { results: [await short] };
+      } catch (error) {
+        if (!(error instanceof DatabaseError)) throw error;
+        return { results: [], error: numbered(error) };
+      }
+    }
+    return new RequestRunner({ environment: this.#environment, principal, request }).run();
+  }
+
+  planLive(principal: Principal, request: LiveRequest): LivePlan {
+    return planLiveQuery(this.#environment, principal, request);
+  }
+
+  /** Runs the one statement of a text through the plan cache; undefined for the long way. */
+  #short(
+    principal: Principal,
+    request: SqlRequest,
+  ): ReturnType<StatementRunner["run"]> | undefined {
+    const { limits } = this.#environment;
+    if (request.sql.length > limits.sqlBytesMax) return undefined;
+    const typed = typedParameters(request.params, limits);
+    const namespace = request.namespace ?? "default";
+    const types = typed.map(({ type }) => type);
+    const key = this.#plans.keyOf(request.sql, { namespace, types });
+    if (key === undefined) return undefined;
+    const prepared = this.#plans.get(key) ?? this.#prepare(request, { key, namespace, types });
+    if (prepared === undefined) return undefined;
+    authorize(prepared.requirements, principal, this.#environment.catalog);
+    const runner = new StatementRunner(this.#environment, deadlineOf(this.#environment, request));
+    const parameters: Value[] = [
+      ...typed.map(({ value }) => value),
+      ...literalValues(key.normalized.literals),
+    ];
+    return runner.run(prepared, {
+      principal,
+      namespace,
+      transaction: undefined,
+      parameters,
+      files: undefined,
+    });
+  }
+
+  #prepare(
+    { sql }: SqlRequest,
+    {
+      key,
+      namespace,
+      types,
+    }: {
+      key: CacheKey;
+      namespace: string;
+      types: readonly ReturnType<typeof valueFromParameter>["type"][];
+    },
+  ): Prepared | undefined {
+    const parsed = parseNormalized(sql, key.normalized, parseLimitsOf(this.#environment));
+    if (parsed === undefined) return undefined;
+    const { parameterCount, statement: node } = parsed;
+    if (!isQueryNode(node)) return undefined;
+    if (parameterCount !== types.length) return undefined;
+    const statement = new StatementBinding(types);
+    const context = dmlContextOf(this.#environment, { namespace, statement });
+    const prepared = prepare(node, { context, statement });
+    this.#plans.set(key, prepared);
+    return prepared;
+  }
+}
+
+function numbered(error: DatabaseError): DatabaseError {
+  const { condition, earliestSeq, hint, message, position } = error;
+  return new DatabaseError(condition, message, {
+    statementIndex: error.statementIndex ?? 0,
+    cause: error,
+    ...(position === undefined ? {} : { position }),
+    ...(hint === undefined ? {} : { hint }),
+    ...(earliestSeq === undefined ? {} : { earliestSeq }),
+  });
+}

@@ -1,0 +1,208 @@
+/**
+ * Rows of SHOW and DESCRIBE: what the caller may see of the catalog, and nothing else.
+ */
+import { isAtLeast, mayRead, ownsNamespace, type Principal } from "../auth/mod.ts";
+import type { ColumnEntry, TableEntry } from "../catalog/mod.ts";
+import {
+  BIGINT,
+  BOOLEAN,
+  DATETIME,
+  type DataType,
+  INT,
+  JSON_TEXT,
+  type Row,
+  TEXT,
+  typeName,
+} from "../types/mod.ts";
+import type { SqlEnvironment } from "./environment.ts";
+import { ownerOf } from "./execute/scan.ts";
+import type { PlainColumn } from "./result.ts";
+
+function columns(list: readonly (readonly [string, DataType])[]): PlainColumn[] {
+  return list.map(([name, type]) => ({ name, type }));
+}
+
+export const SHOW_NAMESPACES_COLUMNS: readonly PlainColumn[] = columns([
+  ["namespace_id", TEXT],
+  ["name", TEXT],
+  ["owner", TEXT],
+  ["created_at", DATETIME],
+  ["options", JSON_TEXT],
+  ["table_count", BIGINT],
+]);
+
+export const SHOW_TABLES_COLUMNS: readonly PlainColumn[] = columns([
+  ["table_id", TEXT],
+  ["table_name", TEXT],
+  ["namespace_id", TEXT],
+  ["table_type", TEXT],
+  ["created_at", DATETIME],
+  ["schema_version", INT],
+  ["table_comment", TEXT],
+  ["updated_at", DATETIME],
+  ["options", JSON_TEXT],
+  ["access_level", TEXT],
+  ["storage_id", TEXT],
+]);
+
+export const DESCRIBE_COLUMNS: readonly PlainColumn[] = columns([
+  ["column_name", TEXT],
+  ["ordinal_position", INT],
+  ["column_id", INT],
+  ["data_type", TEXT],
+  ["is_nullable", BOOLEAN],
+  ["is_primary_key", BOOLEAN],
+  ["column_default", TEXT],
+  ["column_comment", TEXT],
+  ["schema_version", INT],
+]);
+
+export const SHOW_STATS_COLUMNS: readonly PlainColumn[] = columns([
+  ["table_name", TEXT],
+  ["namespace", TEXT],
+  ["schema_version", INT],
+  ["logical_rows", BIGINT],
+  ["unflushed_versions", BIGINT],
+  ["flushed_segments", BIGINT],
+  ["bytes", BIGINT],
+  ["active_subscriptions", BIGINT],
+  ["memory_bytes", BIGINT],
+]);
+
+export const SHOW_STORAGES_COLUMNS: readonly PlainColumn[] = columns([
+  ["storage_id", TEXT],
+  ["storage_name", TEXT],
+  ["description", TEXT],
+  ["storage_type", TEXT],
+  ["base_directory", TEXT],
+  ["config", JSON_TEXT],
+  ["shared_tables_template", TEXT],
+  ["user_tables_template", TEXT],
+  ["created_at", DATETIME],
+  ["updated_at", DATETIME],
+]);
+
+/** Tables that the caller may read, ordered by namespace and name. */
+export function visibleTables({ catalog }: SqlEnvironment, principal: Principal): TableEntry[] {
+  return catalog
+    .tables()
+    .filter((table) => mayRead(principal, table, catalog.namespace(table.namespace)));
+}
+
+export function namespaceRows(environment: SqlEnvironment, principal: Principal): Row[] {
+  const { catalog } = environment;
+  const tables = visibleTables(environment, principal);
+  const countOf = (name: string): number =>
+    tables.filter(({ namespace }) => namespace === name).length;
+  return catalog
+    .namespaces()
+    .filter(
+      (namespace) =>
+        isAtLeast(principal.role, "dba") ||
+        namespace.name === "default" ||
+        ownsNamespace(principal, namespace) ||
+        countOf(namespace.name) > 0,
+    )
+    .map(({ createdAtMs, name, options, owner }) => [
+      name,
+      name,
+      owner ?? null,
+      createdAtMs * 1000,
+      JSON.stringify(options),
+      countOf(name),
+    ]);
+}
+
+export function tableRows(
+  environment: SqlEnvironment,
+  { namespace, principal }: { principal: Principal; namespace: string | undefined },
+): Row[] {
+  return visibleTables(environment, principal)
+    .filter((table) => namespace === undefined || table.namespace === namespace)
+    .map((table) => [
+      String(table.tableId),
+      table.name,
+      table.namespace,
+      table.kind.toUpperCase(),
+      table.createdAtMs * 1000,
+      table.schemaVersion,
+      null,
+      table.updatedAtMs * 1000,
+      JSON.stringify(table.options),
+      table.kind === "shared" ? (table.options.accessLevel ?? "PRIVATE") : null,
+      table.options.storageId ?? "local",
+    ]);
+}
+
+/** Declared columns, then the system columns. */
+export function describeRows(table: TableEntry): Row[] {
+  const declared = table.columns.map((column, i) => describeColumn(column, i + 1, table));
+  const system: Row[] = [
+    ["_seq", declared.length + 1, -1, "bigint", false, false, null, null, table.schemaVersion],
+    ["_deleted", declared.length + 2, -2, "boolean", false, false, null, null, table.schemaVersion],
+  ];
+  return [...declared, ...(table.kind === "stream" ? system.slice(0, 1) : system)];
+}
+
+function describeColumn(
+  { columnId, defaultSql, name, notNull, type }: ColumnEntry,
+  ordinal: number,
+  { primaryKey, schemaVersion }: TableEntry,
+): Row {
+  const isKey = primaryKey.includes(columnId);
+  return [
+    name,
+    ordinal,
+    columnId,
+    typeName(type),
+    !notNull,
+    isKey,
+    defaultSql ?? null,
+    null,
+    schemaVersion,
+  ];
+}
+
+/** Of USER tables the caller's own rows only, unless it administers. */
+export function statsRow(
+  { live, store }: SqlEnvironment,
+  table: TableEntry,
+  principal: Principal,
+): Row {
+  const stats = store.stats(table.tableId);
+  const seesAll = table.kind === "shared" || isAtLeast(principal.role, "dba");
+  const owner = seesAll ? undefined : ownerOf(principal, table);
+  const subscriptions = live()
+    .rows()
+    .filter(
+      ({ tableId, userId }) =>
+        tableId === table.tableId && (seesAll || userId === principal.userId),
+    );
+  return [
+    table.name,
+    table.namespace,
+    table.schemaVersion,
+    store.liveRowCount(table.tableId, owner),
+    seesAll ? stats.unflushedVersions : null,
+    seesAll ? stats.segments : null,
+    seesAll ? stats.bytes : null,
+    subscriptions.length,
+    seesAll ? stats.memoryBytes : null,
+  ];
+}
+
+/** The one storage there is. */
+export function storageRow(): Row {
+  return [
+    "local",
+    "local",
+    "The data directory of this server",
+    "filesystem",
+    null,
+    null,
+    "{namespace}/{tableName}",
+    "{namespace}/{tableName}/{userId}",
+    0,
+    0,
+  ];
+}

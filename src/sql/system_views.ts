@@ -1,0 +1,448 @@
+/**
+ * The views of the namespaces `system` and `information_schema`: rows made from what the layers
+ * know, at the moment they are read. No column holds a password, a hash or a key.
+ */
+import type { Principal } from "../auth/mod.ts";
+import { unixMsFromSeq } from "../base/seq.ts";
+import type { ColumnEntry, TableEntry } from "../catalog/mod.ts";
+import {
+  BIGINT,
+  BOOLEAN,
+  DATETIME,
+  type DataType,
+  INT,
+  JSON_TEXT,
+  type Row,
+  TEXT,
+  typeName,
+} from "../types/mod.ts";
+import type { SystemCall } from "./bind/bound.ts";
+import type { SystemView } from "./bind/from_binder.ts";
+import type { SqlEnvironment } from "./environment.ts";
+import { visibleTables } from "./show.ts";
+
+type ColumnList = readonly (readonly [string, DataType])[];
+
+const viewsByEnvironment = new WeakMap<SqlEnvironment, ReadonlyMap<string, SystemView>>();
+
+/** All views by "namespace.name". */
+export function systemViewsOf(environment: SqlEnvironment): ReadonlyMap<string, SystemView> {
+  let views = viewsByEnvironment.get(environment);
+  if (views === undefined) {
+    views = new Map([...systemViews(environment), ...informationSchema(environment)]);
+    viewsByEnvironment.set(environment, views);
+  }
+  return views;
+}
+
+function view(
+  columns: ColumnList,
+  rows: (call: SystemCall) => Row[],
+  { isOpen }: { isOpen: boolean },
+): SystemView {
+  return { columns: columns.map(([name, type]) => ({ name, type })), rows, isOpen };
+}
+
+const ADMIN_ONLY = { isOpen: false };
+const OPEN = { isOpen: true };
+
+const LIVE_COLUMNS: ColumnList = [
+  ["live_id", TEXT],
+  ["connection_id", TEXT],
+  ["subscription_id", TEXT],
+  ["namespace_id", TEXT],
+  ["table_name", TEXT],
+  ["user_id", TEXT],
+  ["query", TEXT],
+  ["options", JSON_TEXT],
+  ["status", TEXT],
+  ["changes", BIGINT],
+  ["last_seq", BIGINT],
+  ["queued", INT],
+  ["created_at", DATETIME],
+  ["last_update", DATETIME],
+  ["node_id", INT],
+];
+
+function systemViews(environment: SqlEnvironment): [string, SystemView][] {
+  const { catalog, settings } = environment;
+  return [
+    ["system.users", usersView(environment)],
+    [
+      "system.namespaces",
+      view(
+        [
+          ["namespace_id", TEXT],
+          ["name", TEXT],
+          ["owner", TEXT],
+          ["options", JSON_TEXT],
+          ["table_count", BIGINT],
+          ["created_at", DATETIME],
+        ],
+        () =>
+          catalog.namespaces().map(({ createdAtMs, name, options, owner }) => {
+            const count = catalog.tables().filter((table) => table.namespace === name).length;
+            return [name, name, owner ?? null, JSON.stringify(options), count, createdAtMs * 1000];
+          }),
+        ADMIN_ONLY,
+      ),
+    ],
+    ["system.tables", tablesView(environment)],
+    ["system.columns", columnsView(environment)],
+    ["system.segments", segmentsView(environment)],
+    ["system.live", view(LIVE_COLUMNS, () => liveRows(environment, undefined), ADMIN_ONLY)],
+    ["system.my_live", view(LIVE_COLUMNS, ({ userId }) => liveRows(environment, userId), OPEN)],
+    [
+      "system.settings",
+      view(
+        [
+          ["name", TEXT],
+          ["value", TEXT],
+          ["default_value", TEXT],
+          ["source", TEXT],
+          ["category", TEXT],
+          ["description", TEXT],
+        ],
+        () =>
+          settings.map(({ category, defaultValue, description, name, source, value }) => [
+            name,
+            value,
+            defaultValue ?? null,
+            source,
+            category,
+            description,
+          ]),
+        ADMIN_ONLY,
+      ),
+    ],
+    ["system.my_account", accountView(environment)],
+  ];
+}
+
+function usersView({ catalog }: SqlEnvironment): SystemView {
+  return view(
+    [
+      ["user_id", TEXT],
+      ["role", TEXT],
+      ["email", TEXT],
+      ["auth_type", TEXT],
+      ["last_login_at", DATETIME],
+      ["created_at", DATETIME],
+      ["updated_at", DATETIME],
+      ["deleted_at", DATETIME],
+    ],
+    () =>
+      catalog
+        .users()
+        .map((user) => [
+          user.userId,
+          user.role,
+          user.email ?? null,
+          user.authType,
+          microsOf(user.lastLoginAtMs),
+          user.createdAtMs * 1000,
+          user.updatedAtMs * 1000,
+          microsOf(user.deletedAtMs),
+        ]),
+    ADMIN_ONLY,
+  );
+}
+
+function accountView({ catalog }: SqlEnvironment): SystemView {
+  return view(
+    [
+      ["user_id", TEXT],
+      ["role", TEXT],
+      ["email", TEXT],
+      ["auth_type", TEXT],
+      ["last_login_at", DATETIME],
+      ["created_at", DATETIME],
+    ],
+    ({ userId }) => {
+      const user = catalog.user(userId);
+      if (user === undefined) return [];
+      const { authType, createdAtMs, email, lastLoginAtMs, role } = user;
+      return [[userId, role, email ?? null, authType, microsOf(lastLoginAtMs), createdAtMs * 1000]];
+    },
+    OPEN,
+  );
+}
+
+function tablesView({ catalog }: SqlEnvironment): SystemView {
+  return view(
+    [
+      ["table_id", TEXT],
+      ["namespace_id", TEXT],
+      ["table_name", TEXT],
+      ["table_type", TEXT],
+      ["storage_id", TEXT],
+      ["access_level", TEXT],
+      ["schema_version", INT],
+      ["options", JSON_TEXT],
+      ["table_comment", TEXT],
+      ["created_by", TEXT],
+      ["created_at", DATETIME],
+      ["updated_at", DATETIME],
+    ],
+    () =>
+      catalog
+        .tables()
+        .map((table) => [
+          String(table.tableId),
+          table.namespace,
+          table.name,
+          table.kind.toUpperCase(),
+          table.options.storageId ?? "local",
+          table.kind === "shared" ? (table.options.accessLevel ?? "PRIVATE") : null,
+          table.schemaVersion,
+          JSON.stringify(table.options),
+          null,
+          table.createdBy,
+          table.createdAtMs * 1000,
+          table.updatedAtMs * 1000,
+        ]),
+    ADMIN_ONLY,
+  );
+}
+
+function columnsView({ catalog }: SqlEnvironment): SystemView {
+  return view(
+    [
+      ["namespace_id", TEXT],
+      ["table_name", TEXT],
+      ["schema_version", INT],
+      ["column_id", INT],
+      ["column_name", TEXT],
+      ["ordinal", INT],
+      ["data_type", TEXT],
+      ["nullable", BOOLEAN],
+      ["primary_key", BOOLEAN],
+      ["primary_key_pos", INT],
+      ["default_value", TEXT],
+      ["column_comment", TEXT],
+    ],
+    () =>
+      catalog.tables().flatMap((table) =>
+        table.columns.map((column, i): Row => {
+          const keyPosition = table.primaryKey.indexOf(column.columnId);
+          return [
+            table.namespace,
+            table.name,
+            table.schemaVersion,
+            column.columnId,
+            column.name,
+            i + 1,
+            typeName(column.type),
+            !column.notNull,
+            keyPosition !== -1,
+            keyPosition === -1 ? null : keyPosition + 1,
+            column.defaultSql ?? null,
+            null,
+          ];
+        }),
+      ),
+    ADMIN_ONLY,
+  );
+}
+
+function segmentsView({ catalog, store }: SqlEnvironment): SystemView {
+  return view(
+    [
+      ["segment_id", TEXT],
+      ["namespace_id", TEXT],
+      ["table_name", TEXT],
+      ["user_id", TEXT],
+      ["storage_id", TEXT],
+      ["min_seq", BIGINT],
+      ["max_seq", BIGINT],
+      ["row_count", BIGINT],
+      ["size_bytes", BIGINT],
+      ["compression", TEXT],
+      ["schema_version", INT],
+      ["status", TEXT],
+      ["created_at", DATETIME],
+    ],
+    () =>
+      store.segments().flatMap((segment): Row[] => {
+        const table = catalog.tableById(segment.tableId);
+        if (table === undefined) return [];
+        return [
+          [
+            String(segment.segmentId),
+            table.namespace,
+            table.name,
+            null,
+            table.options.storageId ?? "local",
+            segment.minSeq,
+            segment.maxSeq,
+            segment.rowCount,
+            segment.bytes,
+            "none",
+            table.schemaVersion,
+            segment.status,
+            segment.createdAtMs * 1000,
+          ],
+        ];
+      }),
+    ADMIN_ONLY,
+  );
+}
+
+/** Subscriptions of everybody, or of one user. */
+function liveRows({ catalog, live }: SqlEnvironment, userId: string | undefined): Row[] {
+  return live()
+    .rows()
+    .filter((row) => userId === undefined || row.userId === userId)
+    .map((row) => {
+      const table = catalog.tableById(row.tableId);
+      const lastUpdateMs =
+        row.lastUpdateMs ?? (row.lastSeq === undefined ? undefined : unixMsFromSeq(row.lastSeq));
+      return [
+        row.liveId,
+        row.connectionId,
+        row.subscriptionId,
+        table?.namespace ?? null,
+        table?.name ?? null,
+        row.userId,
+        row.query,
+        null,
+        row.status,
+        row.changes,
+        row.lastSeq ?? null,
+        0,
+        row.createdAtMs * 1000,
+        microsOf(lastUpdateMs),
+        0,
+      ];
+    });
+}
+
+function informationSchema(environment: SqlEnvironment): [string, SystemView][] {
+  return [
+    [
+      "information_schema.tables",
+      view(
+        [
+          ["table_catalog", TEXT],
+          ["table_schema", TEXT],
+          ["table_name", TEXT],
+          ["table_type", TEXT],
+          ["is_insertable_into", TEXT],
+        ],
+        (call) =>
+          tablesSeenBy(environment, call).map(({ name, namespace }) => [
+            "tidemark",
+            namespace,
+            name,
+            "BASE TABLE",
+            "YES",
+          ]),
+        OPEN,
+      ),
+    ],
+    ["information_schema.columns", columnsOfSchema(environment)],
+  ];
+}
+
+function columnsOfSchema(environment: SqlEnvironment): SystemView {
+  return view(
+    [
+      ["table_catalog", TEXT],
+      ["table_schema", TEXT],
+      ["table_name", TEXT],
+      ["column_name", TEXT],
+      ["ordinal_position", INT],
+      ["column_default", TEXT],
+      ["is_nullable", TEXT],
+      ["data_type", TEXT],
+      ["character_maximum_length", INT],
+      ["numeric_precision", INT],
+      ["numeric_scale", INT],
+      ["datetime_precision", INT],
+      ["udt_name", TEXT],
+      ["is_identity", TEXT],
+    ],
+    (call) =>
+      tablesSeenBy(environment, call).flatMap((table) =>
+        [...table.columns, ...systemColumnsOf(table)].map((column, i) =>
+          columnRow(table, column, i + 1),
+        ),
+      ),
+    OPEN,
+  );
+}
+
+type ShownColumn = Pick<
+  ColumnEntry,
+  "name" | "type" | "notNull" | "generatedAlways" | "defaultSql"
+>;
+
+function systemColumnsOf({ kind }: TableEntry): ShownColumn[] {
+  const seq = { name: "_seq", type: BIGINT, notNull: true, generatedAlways: false };
+  const deleted = { name: "_deleted", type: BOOLEAN, notNull: true, generatedAlways: false };
+  return kind === "stream" ? [seq] : [seq, deleted];
+}
+
+function columnRow(
+  { name: tableName, namespace }: TableEntry,
+  { defaultSql, generatedAlways, name, notNull, type }: ShownColumn,
+  ordinal: number,
+): Row {
+  const [precision, scale] = numericShape(type);
+  const isTime = ["timestamp", "datetime", "time"].includes(type.kind);
+  return [
+    "tidemark",
+    namespace,
+    tableName,
+    name,
+    ordinal,
+    defaultSql ?? null,
+    notNull ? "NO" : "YES",
+    typeName(type).replace(/\(.*\)$/, ""),
+    type.kind === "text" ? (type.lengthMax ?? null) : null,
+    precision,
+    scale,
+    isTime ? 6 : null,
+    type.kind,
+    generatedAlways ? "YES" : "NO",
+  ];
+}
+
+function numericShape(type: DataType): [number | null, number | null] {
+  switch (type.kind) {
+    case "decimal":
+      return [type.precision, type.scale];
+    case "smallint":
+      return [16, 0];
+    case "int":
+      return [32, 0];
+    case "bigint":
+      return [64, 0];
+    case "float":
+      return [24, null];
+    case "double":
+      return [53, null];
+    default:
+      return [null, null];
+  }
+}
+
+function tablesSeenBy(
+  environment: SqlEnvironment,
+  { isImpersonated, role, userId }: SystemCall,
+): TableEntry[] {
+  const principal: Principal = {
+    userId,
+    role,
+    owner: undefined,
+    actorId: userId,
+    actorRole: role,
+    isImpersonated,
+    sessionId: "",
+  };
+  return visibleTables(environment, principal);
+}
+
+function microsOf(ms: number | undefined): number | null {
+  return ms === undefined ? null : ms * 1000;
+}
