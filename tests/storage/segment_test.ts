@@ -13,6 +13,7 @@ import { SegmentReader } from "../../src/storage/segment/reader.ts";
 import {
   encodeSegment,
   type SegmentInput,
+  SegmentWriter,
   segmentChunks,
   writeSegment,
 } from "../../src/storage/segment/writer.ts";
@@ -23,6 +24,7 @@ import {
   DOUBLE,
   INT,
   type Row,
+  slice,
   TEXT,
   UUID,
   type Value,
@@ -433,6 +435,35 @@ describe("writing and closing", () => {
     const bytes = encodeSegment(input);
     expect(disk.readFile(PATH)).toEqual(bytes);
     expect(step.value).toEqual({ bytes: bytes.length, rowCount: 3, minSeq: 1, maxSeq: 3 });
+  });
+
+  test("SegmentWriter takes groups of any size, and the reader finds every row", () => {
+    const random = new SeededRandom(8);
+    const model = randomSegment(random, { rowCount: 300, ownerCount: 9, keyTypes: [INT] });
+    const writer = new SegmentWriter(model.input);
+    const pieces: Uint8Array[] = [];
+    for (let start = 0; start < 300; ) {
+      const end = Math.min(300, start + random.between(1, 60));
+      const { owners, seqs, prevs, commitSeqs, deleted, columns } = model.input;
+      const rows = {
+        vectors: columns.map(({ vector }) => slice(vector, start, end)),
+        owners: owners.subarray(start, end),
+        seqs: seqs.subarray(start, end),
+        prevs: prevs.subarray(start, end),
+        commitSeqs: commitSeqs.subarray(start, end),
+        deleted: deleted.subarray(start, end),
+      };
+      pieces.push(...writer.group(rows));
+      start = end;
+    }
+    pieces.push(...writer.finish());
+    const reader = open(Buffer.concat(pieces));
+    expect(reader.groupCount).toBeGreaterThan(4);
+    expectSame(reader, model);
+    for (let row = 0; row < 300; row += 1) {
+      const owner = model.input.owners[row] ?? 0;
+      expect(reader.rowOfSeq(owner, model.input.seqs[row] ?? 0)).toBe(row);
+    }
   });
 
   test("rows out of order are refused", () => {

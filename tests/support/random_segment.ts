@@ -62,7 +62,7 @@ const TEXTS = ["", "a", "tide", "Ebbe", "naïve", "日本語", "\u{1f30a}\u{1f41
 const NULL_CHANCE: Readonly<Record<NullShape, number>> = { none: 0, some: 0.2, most: 0.9, all: 1 };
 
 /** One value of a type, never NULL. `index` makes it one of few. */
-export function randomValue(random: SeededRandom, type: DataType, shape: Shape): Value {
+function randomValue(random: SeededRandom, type: DataType, shape: Shape): Value {
   const index = shape === "one" ? 0 : shape === "few" ? random.below(5) : random.below(100_000);
   switch (type.kind) {
     case "boolean":

@@ -173,7 +173,8 @@ function rangeOf(numbers: Int32Array | Float64Array, nulls: Uint8Array | undefin
     if (areWhole && Math.floor(value) !== value) areWhole = false;
   }
   assert(min <= max, "numbers compare: there is no NaN");
-  assert(max - min < Infinity || (min > -Infinity && max < Infinity), "numbers are finite");
+  assert(min > -Infinity, "numbers are finite");
+  assert(max < Infinity, "numbers are finite");
   return { min, max, areWhole };
 }
 

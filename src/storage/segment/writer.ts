@@ -138,8 +138,9 @@ export class SegmentWriter {
   readonly #columnIds: readonly number[];
   readonly #entries: ChunkEntry[] = [];
   readonly #groupStarts: number[] = [];
-  readonly #owners: number[] = [];
-  readonly #ownerStarts: number[] = [];
+  /** f64 each, and u32 each: there may be millions. */
+  readonly #owners = new ByteWriter();
+  readonly #ownerStarts = new ByteWriter();
   readonly #keyHashes: Uint32Array[] = [];
   readonly #sections: { name: SectionName; offset: number; bytes: Uint8Array }[] = [];
   #rowCount = 0;
@@ -190,9 +191,9 @@ export class SegmentWriter {
   /** Ends the file. */
   *finish(): Generator<Uint8Array, SegmentSummary> {
     assert(this.#rowCount > 0, "a segment has a row");
-    yield* this.#section("owners", bytesOf(Float64Array.from(this.#owners)));
-    const starts = Uint32Array.from([...this.#ownerStarts, this.#rowCount]);
-    yield* this.#section("ownerStarts", bytesOf(starts));
+    yield* this.#section("owners", this.#owners.view());
+    this.#ownerStarts.u32(this.#rowCount);
+    yield* this.#section("ownerStarts", this.#ownerStarts.view());
     const keyCount = this.#info.keyColumnIds.length === 0 ? 0 : this.#rowCount;
     if (keyCount > 0) yield* this.#keySections();
     const directory = this.#directory(keyCount);
@@ -217,8 +218,8 @@ export class SegmentWriter {
       const seq = seqs[row] as number;
       if (owner !== this.#lastOwner) {
         assert(owner > this.#lastOwner, "rows ascend by owner");
-        this.#owners.push(owner);
-        this.#ownerStarts.push(this.#rowCount + row);
+        this.#owners.f64(owner);
+        this.#ownerStarts.u32(this.#rowCount + row);
         this.#lastOwner = owner;
         this.#lastSeq = -1;
       }
@@ -283,7 +284,7 @@ export class SegmentWriter {
     writer.u32(this.#rowCount);
     writer.u32(this.#groupStarts.length);
     writer.u32(this.#columnIds.length);
-    writer.u32(this.#owners.length);
+    writer.u32(this.#owners.length / 8);
     writer.u32(keyCount);
     writer.u32(columnTable.length);
     writer.f64(this.#minSeq);
@@ -365,7 +366,7 @@ function commitGaps({ seqs, commitSeqs }: SegmentRows): Float64Array {
   return gaps;
 }
 
-function bytesOf(array: Uint32Array | Float64Array): Uint8Array {
+function bytesOf(array: Uint32Array): Uint8Array {
   return new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
 }
 
