@@ -89,7 +89,8 @@ export class SimulatedInode {
   write(bytes: Uint8Array, offset: number): void {
     const sizeBefore = this.size;
     this.#live.write(bytes, offset);
-    const own = bytes.slice();
+    // A Buffer's own slice would alias it.
+    const own = new Uint8Array(bytes);
     this.#changes.push({ offset, bytes: own, sizeBefore, sizeAfter: this.size, state: "pending" });
   }
 

@@ -75,10 +75,10 @@ export function readValue(from: ByteReader): Value {
     case TAG_TEXT:
       return from.text();
     case TAG_BYTES:
-      return from.block().slice();
+      return new Uint8Array(from.block());
     case TAG_EMBEDDING: {
       const bytes = from.raw(from.varint() * 4);
-      return new Float32Array(bytes.slice().buffer);
+      return new Float32Array(new Uint8Array(bytes).buffer);
     }
     default:
       return from.fail(`holds a value of the unknown kind ${tag}`);

@@ -1,0 +1,259 @@
+/**
+ * Opens local stores over simulated disks, and says what a store should answer: a plain list of row
+ * versions, read the slow and obvious way.
+ */
+import type { Disk } from "../../src/base/disk.ts";
+import { type Log, silentLog } from "../../src/base/log.ts";
+import type { Seq } from "../../src/base/seq.ts";
+import {
+  type Commit,
+  LocalStore,
+  type LocalStoreOptions,
+  SEQ_COLUMN_ID,
+  type Store,
+  type StoredColumn,
+  type TableDefinition,
+  type WriteBatch,
+} from "../../src/storage/mod.ts";
+import { type DataType, type Row, type Value, valuesOf } from "../../src/types/mod.ts";
+import { ManualClock } from "./manual_clock.ts";
+import { MemoryManifest } from "./memory_manifest.ts";
+import { SeededRandom } from "./seeded_random.ts";
+import { SimulatedDisk } from "./simulated_disk.ts";
+
+export const DATA_PATH = "/data";
+
+export const STORE_OPTIONS: LocalStoreOptions = {
+  nodeId: 0,
+  nodeBits: 0,
+  durability: "sync",
+  walSegmentBytes: 65536,
+  walMaxBytes: 1 << 20,
+  rowBytesMax: 8192,
+  minFreeBytes: 0,
+};
+
+/** A table that flushes only when asked. */
+export function defineTable(
+  tableId: number,
+  types: readonly DataType[],
+  keyColumnIds: readonly number[] = [1],
+): TableDefinition {
+  const columns = types.map(
+    (type, index): StoredColumn => ({
+      columnId: index + 1,
+      name: `c${index + 1}`,
+      type,
+      missing: null,
+    }),
+  );
+  const flush = { rowsMax: 1e9, ageMsMax: 1e12 };
+  const name = `app.t${tableId}`;
+  return { tableId, name, columns, keyColumnIds, flush, historyMs: 1e12 };
+}
+
+export interface FixtureParts {
+  disk?: Disk;
+  manifest?: MemoryManifest;
+  clock?: ManualClock;
+  log?: Log;
+  definitions: readonly TableDefinition[];
+  options?: Partial<LocalStoreOptions>;
+}
+
+/** Opens a store; what is not given is new. */
+export function openStore(parts: FixtureParts): Promise<LocalStore> {
+  return LocalStore.open({
+    disk: parts.disk ?? new SimulatedDisk(),
+    dataPath: DATA_PATH,
+    clock: parts.clock ?? new ManualClock(),
+    random: new SeededRandom(1),
+    log: parts.log ?? silentLog,
+    manifest: parts.manifest ?? new MemoryManifest(),
+    definitions: parts.definitions,
+    options: { ...STORE_OPTIONS, ...parts.options },
+  });
+}
+
+/** Applies a batch of one write and waits until it is durable. */
+export async function commit(
+  store: Store,
+  tableId: number,
+  operation: "insert" | "update" | "delete",
+  rows: readonly Row[],
+  owner = 0,
+): Promise<Commit> {
+  const done = store.apply({ writes: [{ tableId, owner, operation, rows }] });
+  await store.durable(done.lastSeq);
+  return done;
+}
+
+export interface ReadOptions {
+  owner?: number;
+  upTo?: number;
+  after?: number;
+  withTombstones?: boolean;
+  batchRows?: number;
+}
+
+/** All rows of a scan, each with its seq in front. */
+export function readRows(
+  store: Store,
+  { tableId, columns }: TableDefinition,
+  options: ReadOptions = {},
+): Value[][] {
+  const { owner = 0, upTo = store.visibleSeq, after = 0, ...rest } = options;
+  const scan = store.scan(tableId, {
+    owner,
+    upTo: upTo as Seq,
+    after: after as Seq,
+    columnIds: [SEQ_COLUMN_ID, ...columns.map(({ columnId }) => columnId)],
+    ...rest,
+  });
+  const rows: Value[][] = [];
+  for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
+    const vectors = batch.columns.map((column) => valuesOf(column));
+    for (let row = 0; row < batch.rowCount; row += 1) {
+      rows.push(vectors.map((values) => values[row] ?? null));
+    }
+  }
+  scan.close();
+  return rows;
+}
+
+/** A change as `readChanges` and the model give it. */
+export interface PlainChange {
+  seq: number;
+  commitSeq: number;
+  prev: number;
+  isDeleted: boolean;
+  row: Row;
+  old: Row | undefined;
+}
+
+export function readChanges(
+  store: Store,
+  { tableId, columns }: TableDefinition,
+  options: ReadOptions = {},
+): PlainChange[] {
+  const { owner = 0, upTo = store.visibleSeq, after = 0, batchRows = 3 } = options;
+  const columnIds = columns.map(({ columnId }) => columnId);
+  const bounds = { owner, upTo: upTo as Seq, after: after as Seq };
+  const scan = store.changes(tableId, { ...bounds, columnIds, batchRows });
+  const changes: PlainChange[] = [];
+  for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
+    const now = batch.columns.map((column) => valuesOf(column));
+    const old = batch.oldColumns.map((column) => valuesOf(column));
+    for (let row = 0; row < batch.rowCount; row += 1) {
+      changes.push({
+        seq: batch.seqs[row] ?? 0,
+        commitSeq: batch.commitSeqs[row] ?? 0,
+        prev: batch.prevs[row] ?? 0,
+        isDeleted: batch.deleted[row] === 1,
+        row: now.map((values) => values[row] ?? null),
+        old: batch.hasOld[row] === 1 ? old.map((values) => values[row] ?? null) : undefined,
+      });
+    }
+  }
+  scan.close();
+  return changes;
+}
+
+interface ModelVersion {
+  readonly tableId: number;
+  readonly owner: number;
+  readonly key: string;
+  readonly seq: number;
+  readonly commitSeq: number;
+  readonly prev: number;
+  readonly isDeleted: boolean;
+  readonly row: Row;
+}
+
+/** Every row version ever applied, in order. */
+export class StoreModel {
+  #versions: ModelVersion[] = [];
+  readonly #definitions: ReadonlyMap<number, TableDefinition>;
+
+  constructor(definitions: readonly TableDefinition[]) {
+    this.#definitions = new Map(definitions.map((table) => [table.tableId, table]));
+  }
+
+  /** Notes what a batch wrote; the seqs of its rows come from the commit. */
+  note({ writes }: WriteBatch, { lastSeq, seqs }: Commit): void {
+    let index = 0;
+    for (const { tableId, owner, operation, rows } of writes) {
+      for (const row of rows) {
+        const seq = seqs?.[index] ?? 0;
+        index += 1;
+        const key = this.keyOf(tableId, row, seq);
+        const prev = this.newest(tableId, owner, key)?.seq ?? 0;
+        const isDeleted = operation === "delete";
+        this.#versions.push({ tableId, owner, key, seq, commitSeq: lastSeq, prev, isDeleted, row });
+      }
+    }
+  }
+
+  /** Forgets every commit above a seq. */
+  cutAbove(seq: number): void {
+    this.#versions = this.#versions.filter(({ commitSeq }) => commitSeq <= seq);
+  }
+
+  keyOf(tableId: number, row: Row, seq: number): string {
+    const { keyColumnIds = [], columns = [] } = this.#definitions.get(tableId) ?? {};
+    if (keyColumnIds.length === 0) return `seq ${seq}`;
+    const values = keyColumnIds.map(
+      (id) => row[columns.findIndex(({ columnId }) => columnId === id)] ?? null,
+    );
+    return values.map(String).join("|");
+  }
+
+  newest(tableId: number, owner: number, key: string): ModelVersion | undefined {
+    return this.#versions.findLast(
+      (version) => version.tableId === tableId && version.owner === owner && version.key === key,
+    );
+  }
+
+  /** Rows with a live version now. */
+  live(tableId: number, owner: number): Row[] {
+    return this.#current(tableId, owner, Infinity)
+      .filter(({ isDeleted }) => !isDeleted)
+      .map(({ row }) => row);
+  }
+
+  rows(tableId: number, options: ReadOptions): Value[][] {
+    const { owner = 0, upTo = Infinity, after = 0, withTombstones = false } = options;
+    return this.#current(tableId, owner, upTo)
+      .filter(({ seq, isDeleted }) => seq > after && (withTombstones || !isDeleted))
+      .map(({ seq, row }) => [seq, ...row]);
+  }
+
+  changes(tableId: number, options: ReadOptions): PlainChange[] {
+    const { owner = 0, upTo = Infinity, after = 0 } = options;
+    return this.#of(tableId, owner)
+      .filter(({ seq }) => seq > after && seq <= upTo)
+      .map(({ seq, commitSeq, prev, isDeleted, row }) => {
+        const replaced = this.#versions.find((version) => version.seq === prev);
+        const old = replaced === undefined || replaced.isDeleted ? undefined : replaced.row;
+        return { seq, commitSeq, prev, isDeleted, row, old };
+      });
+  }
+
+  /** Last seqs of all commits. */
+  commitSeqs(): number[] {
+    return [...new Set(this.#versions.map(({ commitSeq }) => commitSeq))];
+  }
+
+  #of(tableId: number, owner: number): ModelVersion[] {
+    return this.#versions.filter((each) => each.tableId === tableId && each.owner === owner);
+  }
+
+  /** The newest version of each key at a seq, in order of seq. */
+  #current(tableId: number, owner: number, upTo: number): ModelVersion[] {
+    const newest = new Map<string, ModelVersion>();
+    for (const version of this.#of(tableId, owner)) {
+      if (version.seq <= upTo) newest.set(version.key, version);
+    }
+    return [...newest.values()].toSorted((left, right) => left.seq - right.seq);
+  }
+}
