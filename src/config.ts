@@ -9,13 +9,7 @@
  *     environment ────check──┘         any fault: ConfigError with all of them
  */
 import { parse, TomlError } from "smol-toml";
-import {
-  type AuthSettings,
-  type PasswordPolicy,
-  passwordFault,
-  SECRET_HINT,
-  secretFault,
-} from "./auth/mod.ts";
+import { type AuthSettings, type PasswordPolicy, passwordFault, secretFault } from "./auth/mod.ts";
 import { type Environment, environmentValues, type ReadFile } from "./config_environment.ts";
 import {
   isToCome,
@@ -88,7 +82,7 @@ export function parseConfig(
     sources.set(path, "environment");
   }
   const config = configFrom(values, sources);
-  const between = faultsBetween(config, (path) => places.get(path) ?? `${fileName}: ${path}`);
+  const between = faultsBetween(config, (path) => places.get(path) ?? fileName);
   const faults = [...file.faults, ...environment.faults, ...between.faults];
   if (faults.length > 0) throw new ConfigError(faults);
   return { config, warnings: [...file.warnings, ...environment.warnings, ...between.warnings] };
@@ -267,7 +261,7 @@ function faultsBetween(config: Config, placeOf: (path: string) => string): Findi
   demand(weak === undefined, "auth.root_password", `is not good enough: ${weak}`);
   const secret = secretFault(auth.jwt_secret, server.host);
   if (secret !== undefined) {
-    const message = `${placeOf("auth.jwt_secret")}: ${secret.message}; ${SECRET_HINT}`;
+    const message = `${placeOf("auth.jwt_secret")}: ${secret.message}`;
     (secret.isFatal ? faults : warnings).push(message);
   }
   if (storage.durability === "relaxed") {

@@ -41,7 +41,6 @@ export {
   isLoopbackHost,
   keptSecret,
   SECRET_BYTES_MIN,
-  SECRET_HINT,
   type SecretFault,
   secretFault,
 } from "./secret.ts";

@@ -39,22 +39,23 @@ export function secretFault(secret: string | undefined, host: string): SecretFau
     }
     return {
       isFatal,
-      message: `auth.jwt_secret is missing, and ${host} is not a loopback address`,
+      message: `auth.jwt_secret is missing, and ${host} is not a loopback address; ${HINT}`,
     };
   }
-  if (isKnownSecret(secret)) return { isFatal, message: "auth.jwt_secret is a well-known one" };
+  if (isKnownSecret(secret))
+    return { isFatal, message: `auth.jwt_secret is a well-known one; ${HINT}` };
   const bytes = Buffer.byteLength(secret);
   if (bytes < SECRET_BYTES_MIN) {
     return {
       isFatal,
-      message: `auth.jwt_secret has ${bytes} bytes, and should have ${SECRET_BYTES_MIN} or more`,
+      message: `auth.jwt_secret has ${bytes} bytes, and should have ${SECRET_BYTES_MIN} or more; ${HINT}`,
     };
   }
   return undefined;
 }
 
-/** How to make a good one, for messages. */
-export const SECRET_HINT = "make one with: openssl rand -base64 48";
+/** How to make a good one. */
+const HINT = "make one with: openssl rand -base64 48";
 
 /**
  * The secret in `{data_path}/jwt_secret`, made when there is none yet. The directory must exist.

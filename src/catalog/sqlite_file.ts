@@ -35,6 +35,8 @@ export class SqliteFile {
    * @throws {DatabaseError} STORAGE_UNAVAILABLE if it has a newer format, or cannot be opened.
    */
   static open(path: string, log: Log): SqliteFile {
+    // The file holds password hashes, so it is made for its owner's eyes; its log follows it.
+    const mask = process.umask(0o077);
     try {
       refuseForeign(path);
       const database = new Database(path, { create: true, readwrite: true, strict: true });
@@ -52,6 +54,8 @@ export class SqliteFile {
       return new SqliteFile(path, database);
     } catch (error) {
       throw asStorageError(error, path);
+    } finally {
+      process.umask(mask);
     }
   }
 

@@ -4,7 +4,7 @@
  */
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
-import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { CorruptionError, DatabaseError } from "../../src/base/errors.ts";
 import { silentLog } from "../../src/base/log.ts";
@@ -86,6 +86,15 @@ test("SqliteFile lets nobody else in while it is open", () => {
   expect(errorOf(() => openCatalog(path))).toBeInstanceOf(DatabaseError);
   catalog.close();
   openCatalog(path).close();
+});
+
+test("SqliteFile makes files that only their owner reads", () => {
+  const path = freshPath();
+  const catalog = openCatalog(path);
+  catalog.revoke("x", 1);
+
+  for (const file of [path, `${path}-wal`]) expect(statSync(file).mode & 0o777, file).toBe(0o600);
+  catalog.close();
 });
 
 test("SqliteFile.transaction undoes everything when its work throws", () => {

@@ -1,0 +1,212 @@
+/**
+ * Goal: the matrices of the SQL contract, cell by cell. U, S, D, Y are the roles; O owns the
+ * namespace with role user.
+ */
+import { expect, test } from "bun:test";
+import {
+  isAtLeast,
+  mayAlter,
+  mayCreateTable,
+  mayDrop,
+  mayManageUser,
+  mayRead,
+  mayReadSystemTable,
+  mayRun,
+  maySetPassword,
+  mayWrite,
+  type Principal,
+  requireAlter,
+  requireCreateTable,
+  requireDrop,
+  requireRead,
+  requireRole,
+  requireRun,
+  requireWrite,
+  type StatementClass,
+} from "../../src/auth/mod.ts";
+import { DatabaseError } from "../../src/base/errors.ts";
+import type {
+  AccessLevel,
+  NamespaceEntry,
+  Role,
+  TableEntry,
+  TableKind,
+} from "../../src/catalog/mod.ts";
+import { tableEntry } from "../catalog/catalog_fixture.ts";
+
+const NAMESPACE: NamespaceEntry = { name: "app", owner: "o", options: {}, createdAtMs: 1 };
+const FREE: NamespaceEntry = { ...NAMESPACE, name: "free", owner: undefined };
+
+function principal(userId: string, role: Role, change: Partial<Principal> = {}): Principal {
+  return {
+    userId,
+    role,
+    owner: 1,
+    actorId: userId,
+    actorRole: role,
+    isImpersonated: false,
+    sessionId: "s",
+    ...change,
+  };
+}
+
+const CALLERS: Readonly<Record<string, Principal>> = {
+  U: principal("u", "user"),
+  S: principal("s", "service"),
+  D: principal("d", "dba"),
+  Y: principal("y", "system"),
+  O: principal("o", "user"),
+};
+
+/** A dba who executes as the owner of the namespace. */
+const INSIDE = principal("o", "user", { actorId: "d", actorRole: "dba", isImpersonated: true });
+
+function who(isAllowed: (caller: Principal) => boolean): string {
+  return Object.entries(CALLERS)
+    .filter(([, caller]) => isAllowed(caller))
+    .map(([letter]) => letter)
+    .join("");
+}
+
+function table(kind: TableKind, accessLevel?: AccessLevel): TableEntry {
+  return tableEntry({
+    namespace: "app",
+    kind,
+    options: accessLevel === undefined ? {} : { accessLevel },
+  });
+}
+
+test("isAtLeast orders the roles", () => {
+  const roles: readonly Role[] = ["user", "service", "dba", "system"];
+  for (const [index, role] of roles.entries()) {
+    for (const [other, minimum] of roles.entries()) {
+      expect(isAtLeast(role, minimum), `${role} ${minimum}`).toBe(index >= other);
+    }
+  }
+});
+
+test("mayRun is the role × statement matrix", () => {
+  const matrix: Readonly<Record<StatementClass, string>> = {
+    rows: "USDYO",
+    show: "USDYO",
+    defineTable: "SDYO",
+    removeTable: "DYO",
+    namespace: "DY",
+    maintain: "SDY",
+    inspect: "DY",
+    operate: "DY",
+    users: "DY",
+    administer: "DY",
+  };
+  for (const [statement, expected] of Object.entries(matrix)) {
+    const kind = statement as StatementClass;
+    expect(
+      who((caller) => mayRun(caller, kind, NAMESPACE)),
+      statement,
+    ).toBe(expected);
+    const withoutOwner = expected.startsWith("U") ? expected : expected.replace("O", "");
+    expect(
+      who((caller) => mayRun(caller, kind, FREE)),
+      statement,
+    ).toBe(withoutOwner);
+    expect(
+      who((caller) => mayRun(caller, kind)),
+      statement,
+    ).toBe(withoutOwner);
+  }
+});
+
+test("mayRead, mayWrite, mayAlter and mayDrop are the table matrix", () => {
+  const matrix: readonly [TableEntry, read: string, write: string, alter: string, drop: string][] =
+    [
+      [table("user"), "USDYO", "USDYO", "SDYO", "DYO"],
+      [table("stream"), "USDYO", "USDYO", "SDYO", "DYO"],
+      [table("shared", "PUBLIC"), "USDYO", "SDYO", "SDYO", "DYO"],
+      [table("shared"), "SDYO", "SDYO", "SDYO", "DYO"],
+      [table("shared", "PRIVATE"), "SDYO", "SDYO", "SDYO", "DYO"],
+      [table("shared", "RESTRICTED"), "SDYO", "SDYO", "SDYO", "DYO"],
+      [table("shared", "DBA"), "DYO", "DYO", "DYO", "DYO"],
+    ];
+  for (const [entry, read, write, alter, drop] of matrix) {
+    const name = `${entry.kind} ${entry.options.accessLevel}`;
+    expect(
+      who((caller) => mayRead(caller, entry, NAMESPACE)),
+      name,
+    ).toBe(read);
+    expect(
+      who((caller) => mayWrite(caller, entry, NAMESPACE)),
+      name,
+    ).toBe(write);
+    expect(
+      who((caller) => mayAlter(caller, entry, NAMESPACE)),
+      name,
+    ).toBe(alter);
+    expect(
+      who((caller) => mayDrop(caller, NAMESPACE)),
+      name,
+    ).toBe(drop);
+  }
+  expect(who((caller) => mayCreateTable(caller, NAMESPACE))).toBe("SDYO");
+  expect(who((caller) => mayCreateTable(caller, FREE))).toBe("SDY");
+});
+
+test("Nobody owns a namespace inside EXECUTE AS, nor writes a SHARED table", () => {
+  const levels: readonly AccessLevel[] = ["PUBLIC", "PRIVATE", "RESTRICTED", "DBA"];
+  for (const level of levels) {
+    const entry = table("shared", level);
+    expect(mayRead(INSIDE, entry, NAMESPACE), level).toBe(level === "PUBLIC");
+    expect(mayWrite(INSIDE, entry, NAMESPACE), level).toBeFalse();
+    expect(() => requireWrite(INSIDE, entry, { namespace: NAMESPACE })).toThrow("EXECUTE AS");
+  }
+  expect(mayRead(INSIDE, table("user"), NAMESPACE)).toBeTrue();
+  expect(mayWrite(INSIDE, table("user"), NAMESPACE)).toBeTrue();
+  expect(mayDrop(INSIDE, NAMESPACE)).toBeFalse();
+  expect(mayCreateTable(INSIDE, NAMESPACE)).toBeFalse();
+});
+
+test("mayReadSystemTable opens my_… to all and the others to dba", () => {
+  expect(who((caller) => mayReadSystemTable(caller, "my_account"))).toBe("USDYO");
+  expect(who((caller) => mayReadSystemTable(caller, "users"))).toBe("DY");
+});
+
+test("mayManageUser keeps role system to role system", () => {
+  const target = { userId: "x", role: "user" } as const;
+
+  expect(who((caller) => mayManageUser(caller, target))).toBe("DY");
+  expect(who((caller) => mayManageUser(caller, { ...target, newRole: "dba" }))).toBe("DY");
+  expect(who((caller) => mayManageUser(caller, { ...target, newRole: "system" }))).toBe("Y");
+  expect(who((caller) => mayManageUser(caller, { ...target, role: "system" }))).toBe("Y");
+  expect(who((caller) => mayManageUser(caller, { userId: "root", role: "system" }))).toBe("Y");
+  expect(mayManageUser({ ...INSIDE, role: "system" }, target)).toBeFalse();
+  expect(who((caller) => maySetPassword(caller, { userId: "u", role: "user" }))).toBe("UDY");
+  expect(maySetPassword(INSIDE, { userId: "o", role: "user" })).toBeFalse();
+});
+
+test("The require functions throw PERMISSION_DENIED that names the object, with its position", () => {
+  const { U = INSIDE, Y = INSIDE } = CALLERS;
+  const entry = table("shared", "DBA");
+  const at = { namespace: NAMESPACE, position: 7 };
+  const actions: readonly [(caller: Principal) => void, named: string][] = [
+    [(caller) => requireRead(caller, entry, at), "app.notes"],
+    [(caller) => requireWrite(caller, entry, at), "app.notes"],
+    [(caller) => requireAlter(caller, entry, at), "app.notes"],
+    [(caller) => requireDrop(caller, entry, at), "app.notes"],
+    [(caller) => requireCreateTable(caller, "app.fresh", at), "app.fresh"],
+    [
+      (caller) => requireRun(caller, "inspect", { action: "explain a query", position: 7 }),
+      "explain",
+    ],
+    [(caller) => requireRole(caller, "dba", { action: "show all", position: 7 }), "show all"],
+  ];
+  for (const [action, named] of actions) {
+    expect(() => action(Y)).not.toThrow();
+    try {
+      action(U);
+      expect.unreachable();
+    } catch (error) {
+      expect(error).toBeInstanceOf(DatabaseError);
+      expect(error).toMatchObject({ condition: "PERMISSION_DENIED", position: 7 });
+      expect(String(error)).toContain(named);
+    }
+  }
+});

@@ -1,0 +1,152 @@
+/**
+ * Goal: CREATE, ALTER and DROP USER by the right callers only, with passwords that hold.
+ */
+import { expect, test } from "bun:test";
+import { type Auth, type Principal, roleFromWord } from "../../src/auth/mod.ts";
+import { configuredServer, failureOf, LOCAL, PASSWORD } from "./auth_fixture.ts";
+
+const CREDENTIALS = { kind: "password", password: "some horse 12" } as const;
+
+function newServer(): { auth: Auth; as: (userId: string) => Principal } {
+  const { auth } = configuredServer({
+    u: "user",
+    s: "service",
+    d: "dba",
+    y: "system",
+    z: "system",
+  });
+  return { auth, as: (userId) => auth.principalFor(userId) };
+}
+
+test("Auth.createUser makes users of each role, whom others may not make", async () => {
+  const { auth, as } = newServer();
+  const codeOf = (
+    actor: string,
+    userId: string,
+    role: "user" | "dba" | "system",
+  ): Promise<string | undefined> =>
+    failureOf(() => auth.createUser(as(actor), { userId, role, credentials: CREDENTIALS }));
+
+  expect(await codeOf("u", "a", "user")).toBe("PERMISSION_DENIED");
+  expect(await codeOf("s", "a", "user")).toBe("PERMISSION_DENIED");
+  expect(await codeOf("d", "a", "dba")).toBeUndefined();
+  expect(await codeOf("d", "b", "system")).toBe("PERMISSION_DENIED");
+  expect(await codeOf("y", "b", "system")).toBeUndefined();
+  expect(await codeOf("d", "a", "user")).toBe("ALREADY_EXISTS");
+  expect(await codeOf("d", "root", "user")).toBe("PERMISSION_DENIED");
+  expect(await codeOf("d", "a/b", "user")).toBe("INVALID_NAME");
+  const answer = await auth.login({ user: "a", password: CREDENTIALS.password }, LOCAL);
+  expect(answer.user.role).toBe("dba");
+});
+
+test("Auth.createUser checks password, email and OAuth link", async () => {
+  const { auth, as } = newServer();
+  const d = as("d");
+  const create = (
+    change: Partial<Parameters<Auth["createUser"]>[1]>,
+  ): Promise<string | undefined> =>
+    failureOf(() => auth.createUser(d, { userId: "pip", credentials: CREDENTIALS, ...change }));
+
+  expect(await create({ credentials: { kind: "password", password: "short" } })).toBe(
+    "WEAK_PASSWORD",
+  );
+  expect(await create({ credentials: { kind: "password", password: "x".repeat(5000) } })).toBe(
+    "WEAK_PASSWORD",
+  );
+  expect(await create({ email: "x".repeat(321) })).toBe("INVALID_VALUE");
+  for (const link of [
+    "",
+    "{",
+    "5",
+    "null",
+    "{}",
+    '{"provider":"g"}',
+    '{"provider":1,"subject":"s"}',
+  ]) {
+    expect(await create({ credentials: { kind: "oauth", link } }), link).toBe("INVALID_VALUE");
+  }
+  const link = '{"provider":"g","subject":"s"}';
+  expect(await create({ credentials: { kind: "oauth", link } })).toBeUndefined();
+  expect(await create({ userId: "bot", credentials: { kind: "internal" } })).toBeUndefined();
+  for (const user of ["pip", "bot"]) {
+    expect(await failureOf(() => auth.login({ user, password: PASSWORD }, LOCAL))).toBe(
+      "unauthorized",
+    );
+  }
+});
+
+test("Auth.alterUser: everybody sets the own password, dba the others but those of role system", async () => {
+  const { auth, as } = newServer();
+  const codeOf = (actor: string, userId: string): Promise<string | undefined> =>
+    failureOf(() => auth.alterUser(as(actor), { userId, password: `fresh horse ${actor}` }));
+
+  expect(await codeOf("u", "u")).toBeUndefined();
+  expect(await codeOf("u", "s")).toBe("PERMISSION_DENIED");
+  expect(await codeOf("u", "nobody")).toBe("PERMISSION_DENIED");
+  expect(await codeOf("s", "u")).toBe("PERMISSION_DENIED");
+  expect(await codeOf("d", "u")).toBeUndefined();
+  expect(await codeOf("d", "y")).toBe("PERMISSION_DENIED");
+  expect(await codeOf("d", "root")).toBe("PERMISSION_DENIED");
+  expect(await codeOf("d", "nobody")).toBe("USER_NOT_FOUND");
+  expect(await codeOf("y", "root")).toBeUndefined();
+  expect(await codeOf("z", "y")).toBeUndefined();
+  const weak = { userId: "u", password: "password" };
+  expect(await failureOf(() => auth.alterUser(as("u"), weak))).toBe("WEAK_PASSWORD");
+  const answer = await auth.login({ user: "u", password: "fresh horse d" }, LOCAL);
+  expect(answer.user.id).toBe("u");
+});
+
+test("Auth.alterUser changes role and email by dba only, and never the role of root", async () => {
+  const { auth, as } = newServer();
+
+  expect(await failureOf(() => auth.alterUser(as("u"), { userId: "u", email: "a@b.c" }))).toBe(
+    "PERMISSION_DENIED",
+  );
+  expect(await failureOf(() => auth.alterUser(as("u"), { userId: "u", role: "dba" }))).toBe(
+    "PERMISSION_DENIED",
+  );
+  expect(await failureOf(() => auth.alterUser(as("d"), { userId: "u", role: "system" }))).toBe(
+    "PERMISSION_DENIED",
+  );
+  expect(await failureOf(() => auth.alterUser(as("y"), { userId: "root", role: "user" }))).toBe(
+    "INVALID_OPERATION",
+  );
+  expect((await auth.alterUser(as("d"), { userId: "u", email: "a@b.c" })).email).toBe("a@b.c");
+  expect((await auth.alterUser(as("y"), { userId: "u", role: "system" })).role).toBe("system");
+});
+
+test("Auth.alterUser looks at rights again behind the hashing", async () => {
+  const { auth, as } = newServer();
+  const change = auth.alterUser(as("d"), { userId: "u", password: "fresh horse 77" });
+  await auth.alterUser(as("y"), { userId: "u", role: "system" });
+
+  expect(await failureOf(() => change)).toBe("PERMISSION_DENIED");
+});
+
+test("Auth.dropUser refuses oneself, root, role system and callers without the right", async () => {
+  const { auth, as } = newServer();
+  const codeOf = (actor: string, userId: string): Promise<string | undefined> =>
+    failureOf(() => auth.dropUser(as(actor), userId));
+
+  expect(await codeOf("u", "u")).toBe("PERMISSION_DENIED");
+  expect(await codeOf("s", "u")).toBe("PERMISSION_DENIED");
+  expect(await codeOf("d", "d")).toBe("INVALID_OPERATION");
+  expect(await codeOf("d", "y")).toBe("PERMISSION_DENIED");
+  expect(await codeOf("d", "nobody")).toBe("USER_NOT_FOUND");
+  expect(await codeOf("y", "root")).toBe("INVALID_OPERATION");
+  expect(await codeOf("y", "z")).toBeUndefined();
+  expect(await codeOf("d", "u")).toBeUndefined();
+  expect(await codeOf("d", "u")).toBe("USER_NOT_FOUND");
+});
+
+test("roleFromWord reads the role words in any case, root as system", () => {
+  expect(["user", "SERVICE", "Dba", "system", "ROOT", "admin", ""].map(roleFromWord)).toEqual([
+    "user",
+    "service",
+    "dba",
+    "system",
+    "system",
+    undefined,
+    undefined,
+  ]);
+});

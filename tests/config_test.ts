@@ -1,0 +1,547 @@
+/**
+ * Goal: a configuration is taken whole or refused whole, with every fault and its place; and the
+ * file that ships works.
+ */
+import { expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import {
+  authSettingsFrom,
+  type Config,
+  ConfigError,
+  parseConfig,
+  settingsOf,
+} from "../src/config.ts";
+import { keyPositions } from "../src/config_positions.ts";
+
+const SECRET = "k7Qm2vX9pL4sW8zR1tY6uB3nC5dF0gHj";
+const QUIET = { TIDEMARK_JWT_SECRET: SECRET };
+type Environment = Readonly<Record<string, string>>;
+
+function configOf(toml: string, env: Environment = {}): Config {
+  return parseConfig(toml, "config.toml", { ...QUIET, ...env }).config;
+}
+
+/** What is wrong, line by line; empty when nothing is. */
+function faultsOf(toml: string, env: Environment = QUIET): readonly string[] {
+  try {
+    parseConfig(toml, "config.toml", env);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.faults;
+    throw error;
+  }
+  return [];
+}
+
+function warningsOf(toml: string, env: Environment = QUIET): readonly string[] {
+  return parseConfig(toml, "config.toml", env).warnings;
+}
+
+test("parseConfig of nothing gives every key of the reference its default", () => {
+  const reference: Readonly<Record<string, unknown>> = {
+    "server.host": "127.0.0.1",
+    "server.port": 2900,
+    "server.public_origin": undefined,
+    "server.tls_cert": undefined,
+    "server.tls_key": undefined,
+    "server.ui_enabled": true,
+    "server.workers": 0,
+    "server.shutdown_timeout_secs": 10,
+    "storage.data_path": "./data",
+    "storage.durability": "sync",
+    "storage.history_hours": 168,
+    "storage.history_max_bytes": 0,
+    "storage.flush_rows": 10000,
+    "storage.flush_interval_secs": 300,
+    "storage.wal_segment_bytes": 67108864,
+    "storage.wal_max_bytes": 1073741824,
+    "storage.cache_bytes": 268435456,
+    "storage.min_free_bytes": 67108864,
+    "storage.ballast_bytes": 33554432,
+    "storage.archive_path": undefined,
+    "storage.allowed_roots": [],
+    "limits.max_sql_bytes": 1048576,
+    "limits.max_parameter_bytes": 524288,
+    "limits.max_parameters": 32767,
+    "limits.max_body_bytes": 10485760,
+    "limits.max_row_bytes": 2097152,
+    "limits.max_result_rows": 0,
+    "limits.max_timeout_ms": 600000,
+    "limits.queries_per_sec_per_user": 0,
+    "limits.requests_per_sec_per_ip": 0,
+    "limits.connections_per_ip": 0,
+    "limits.auth_requests_per_sec_per_ip": 20,
+    "limits.login_max_failures": 5,
+    "limits.lockout_secs": 900,
+    "limits.subscriptions_per_user": 100,
+    "limits.subscriptions_per_connection": 1000,
+    "limits.max_message_size": 1048576,
+    "limits.messages_per_sec": 1000,
+    "limits.transaction_timeout_secs": 300,
+    "limits.transaction_max_bytes": 104857600,
+    "limits.idempotency_ttl_secs": 600,
+    "limits.topic_visibility_secs": 60,
+    "limits.max_poll_secs": 60,
+    "limits.require_where": false,
+    "logging.level": "info",
+    "logging.logs_path": "./logs",
+    "logging.log_to_console": true,
+    "logging.format": "compact",
+    "logging.targets": {},
+    "logging.slow_query_threshold_ms": 1000,
+    "logging.max_file_bytes": 67108864,
+    "logging.max_files": 10,
+    "performance.request_timeout": 30,
+    "performance.keepalive_timeout": 75,
+    "performance.max_connections": 100000,
+    "performance.total_query_memory_bytes": 1073741824,
+    "performance.query_memory_bytes": 268435456,
+    "performance.http_compression": true,
+    "auth.jwt_secret": undefined,
+    "auth.root_password": undefined,
+    "auth.allow_remote_setup": false,
+    "auth.jwt_expiry_hours": 24,
+    "auth.refresh_expiry_hours": 168,
+    "auth.jwt_trusted_issuers": [],
+    "auth.cookie_secure": true,
+    "auth.min_password_length": 8,
+    "auth.max_password_length": 256,
+    "auth.enforce_password_complexity": false,
+    "security.trusted_proxies": [],
+    "security.allowed_hosts": [],
+    "security.metrics_allow": [],
+    "security.cors.allowed_origins": [],
+    "security.cors.allow_credentials": false,
+    "security.cors.max_age": 3600,
+    "websocket.auth_timeout_secs": 3,
+    "websocket.idle_timeout_secs": 60,
+    "websocket.ping_interval_secs": 20,
+    "websocket.max_frame_bytes": 8388608,
+    "websocket.send_queue_bytes": 1048576,
+    "websocket.default_batch_size": 1000,
+    "websocket.max_batch_size": 10000,
+    "websocket.loading_timeout_secs": 600,
+    "websocket.replay_changes": 10000,
+    "websocket.compression": true,
+    "files.max_size_bytes": 26214400,
+    "files.max_request_bytes": 104857600,
+    "files.max_files_per_request": 20,
+    "files.max_files_per_folder": 5000,
+    "files.allowed_mime_types": [],
+    "files.staging_path": undefined,
+    "oidc.auto_provision": false,
+    "oidc.default_role": "user",
+    "oidc.jwks_cache_secs": 3600,
+    "cluster.node_bits": 0,
+    "cluster.node_id": 0,
+  };
+  const { config } = parseConfig("", "config.toml", {});
+  const found = Object.fromEntries(
+    settingsOf(config).map(({ name }) => [
+      name,
+      name.split(".").reduce<unknown>((value, key) => (value as Config)[key as "auth"], config),
+    ]),
+  );
+
+  expect(found).toEqual(reference);
+  expect(Object.keys(found)).toEqual(expect.arrayContaining(Object.keys(reference)));
+});
+
+test("parseConfig reads the file that ships: all defaults, and it starts here", () => {
+  const text = readFileSync(join(import.meta.dir, "../config.toml"), "utf8");
+  const { config, warnings } = parseConfig(text, "config.toml", {});
+  const { sources: _fromFile, ...values } = config;
+  const { sources: _none, ...defaults } = parseConfig("", "config.toml", {}).config;
+
+  expect(values).toEqual(defaults);
+  expect(warnings).toEqual([
+    "config.toml: auth.jwt_secret is missing: one is made and kept beside the data",
+  ]);
+});
+
+test("parseConfig freezes what it gives", () => {
+  const config = configOf("[security.cors]\nallowed_origins = ['https://a.b']");
+
+  for (const part of [config, config.server, config.security, config.security.cors]) {
+    expect(Object.isFrozen(part)).toBeTrue();
+  }
+  expect(Object.isFrozen(config.security.cors.allowed_origins)).toBeTrue();
+});
+
+test("parseConfig says file, line, column and what was meant", () => {
+  const table: readonly [toml: string, fault: string][] = [
+    [
+      "[server]\n  prot = 1",
+      'config.toml:2:3: unknown key "prot" in [server]; did you mean "port"?',
+    ],
+    ["\n[sever]\n", "config.toml:2:2: unknown section [sever]; did you mean [server]?"],
+    [
+      "port = 1",
+      'config.toml:1:1: unknown key "port" outside of a section; did you mean "port" in [server]?',
+    ],
+    [
+      "[server]\ndata_path = 'x'",
+      'config.toml:2:1: unknown key "data_path" in [server]; did you mean "data_path" in [storage]?',
+    ],
+    ["[server]\nqqqqqqqqqq = 1", 'config.toml:2:1: unknown key "qqqqqqqqqq" in [server]'],
+    ["[zzzzzzzz]", "config.toml:1:2: unknown section [zzzzzzzz]"],
+    ["server.prot = 1", 'config.toml:1:8: unknown key "prot" in [server]; did you mean "port"?'],
+    [
+      "server = { host = '127.0.0.1', prot = 1 }",
+      'config.toml:1:32: unknown key "prot" in [server]; did you mean "port"?',
+    ],
+    [
+      "[security]\ncors = { alow_credentials = true }",
+      'config.toml:2:10: unknown key "alow_credentials" in [security.cors]; did you mean "allow_credentials"?',
+    ],
+    [
+      '[server]\n"prot" = 1',
+      'config.toml:2:1: unknown key "prot" in [server]; did you mean "port"?',
+    ],
+    ["server = 5", "config.toml:1:1: [server] is not a section, and should be one"],
+    [
+      "[server]\nport = 'x'",
+      "config.toml:2:1: server.port is a string, and should be a whole number from 0 to 65535",
+    ],
+    [
+      "[server]\nport = 2900.5",
+      "config.toml:2:1: server.port is a number with a fraction, and should be a whole number from 0 to 65535",
+    ],
+    [
+      "[server]\nhost = 1",
+      "config.toml:2:1: server.host is a whole number, and should be text that is not empty",
+    ],
+    [
+      "[server]\nui_enabled = 1",
+      "config.toml:2:1: server.ui_enabled is a whole number, and should be true or false",
+    ],
+    [
+      "[server.host]\na = 1",
+      "config.toml:1:9: server.host is a table, and should be text that is not empty",
+    ],
+    [
+      "[security]\nallowed_hosts = 'a'",
+      "config.toml:2:1: security.allowed_hosts is a string, and should be a list of strings, each a host name",
+    ],
+    [
+      "[storage]\ndurability = 'fast'",
+      'config.toml:2:1: storage.durability is "fast", and should be one of "sync", "relaxed"',
+    ],
+    [
+      "[storage]\ndata_path = 2020-01-01",
+      "config.toml:2:1: storage.data_path is a date, and should be text that is not empty",
+    ],
+    ["[server]\nport = ", "config.toml:2:8: invalid value"],
+    ["[server\n", "config.toml:1:8: "],
+  ];
+  for (const [toml, fault] of table) {
+    const [found = ""] = faultsOf(toml);
+    if (fault.endsWith(": ")) expect(found, toml).toStartWith(fault);
+    else expect(found, toml).toBe(fault);
+  }
+});
+
+test("parseConfig reports all faults at once, in the order of the file", () => {
+  const toml = `
+[limits]
+max_row_bytes = 1
+[server]
+prot = 1
+port = 70000
+[auth]
+jwt_expiry_hours = 48
+refresh_expiry_hours = 24
+`;
+  expect(faultsOf(toml, { ...QUIET, TIDEMARK_COOKIE_SECURE: "maybe" })).toEqual([
+    "config.toml:3:1: limits.max_row_bytes is 1, and should be a whole number from 1024 to 3145728",
+    'config.toml:5:1: unknown key "prot" in [server]; did you mean "port"?',
+    "config.toml:6:1: server.port is 70000, and should be a whole number from 0 to 65535",
+    'environment: TIDEMARK_COOKIE_SECURE is "maybe", and should be true or false',
+    "config.toml:9:1: auth.refresh_expiry_hours is 24, and should not be below auth.jwt_expiry_hours, 48",
+  ]);
+});
+
+test("parseConfig holds each range: at its ends, below and above", () => {
+  const ranges: readonly [key: string, min: number, max: number][] = [
+    ["server.port", 0, 65535],
+    ["server.shutdown_timeout_secs", 0, 600],
+    ["storage.history_hours", 1, 8760],
+    ["storage.flush_rows", 1, 999999],
+    ["storage.flush_interval_secs", 1, 86399],
+    ["limits.max_sql_bytes", 1024, 16777216],
+    ["limits.max_parameters", 1, 65535],
+    ["limits.max_body_bytes", 1024, 1073741824],
+    ["limits.login_max_failures", 0, 100],
+    ["limits.lockout_secs", 1, 86400],
+    ["limits.subscriptions_per_user", 0, 1000000],
+    ["limits.subscriptions_per_connection", 1, 100000],
+    ["limits.max_timeout_ms", 1, 86400000],
+    ["logging.max_files", 1, 1000],
+    ["performance.keepalive_timeout", 0, 255],
+    ["performance.max_connections", 1, 1000000],
+    ["auth.min_password_length", 8, 128],
+    ["auth.max_password_length", 64, 1024],
+    ["websocket.auth_timeout_secs", 1, 60],
+    ["websocket.default_batch_size", 1, 100000],
+    ["websocket.max_frame_bytes", 65536, 12582912],
+    ["websocket.replay_changes", 0, 1000000],
+    ["files.max_files_per_request", 1, 1000],
+    ["cluster.node_bits", 0, 6],
+  ];
+  const countOf = (key: string, value: number): number => faultsOf(`${key} = ${value}`).length;
+  for (const [key, min, max] of ranges) {
+    expect([countOf(key, min - 1), countOf(key, max + 1)], key).toEqual([1, 1]);
+    expect([countOf(key, min), countOf(key, max)], key).toEqual([0, 0]);
+  }
+  expect(countOf("auth.jwt_expiry_hours", 0.009)).toBe(1);
+  expect(countOf("auth.jwt_expiry_hours", 0.01)).toBe(0);
+});
+
+test("parseConfig holds the rules that tie keys together", () => {
+  const bad: readonly [toml: string, key: string][] = [
+    ["websocket.idle_timeout_secs = 20", "websocket.idle_timeout_secs"],
+    ["websocket.ping_interval_secs = 60", "websocket.idle_timeout_secs"],
+    ["files.max_size_bytes = 104857601", "files.max_request_bytes"],
+    ["storage.wal_max_bytes = 268435455", "storage.wal_max_bytes"],
+    [
+      "security.cors.allow_credentials = true\nsecurity.cors.allowed_origins = ['*']",
+      "security.cors.allow_credentials",
+    ],
+    ["cluster.node_id = 1", "cluster.node_id"],
+    ["cluster.node_bits = 2\ncluster.node_id = 4", "cluster.node_id"],
+    ["auth.root_password = 'password1'", "auth.root_password"],
+  ];
+  for (const [toml, key] of bad) {
+    const faults = faultsOf(toml);
+    expect(faults, toml).toHaveLength(1);
+    expect(faults[0], toml).toContain(`: ${key} is `);
+  }
+  const good =
+    "cluster.node_bits = 2\ncluster.node_id = 3\nauth.root_password = 'battery staple 7'\nsecurity.cors.allowed_origins = ['*']";
+  expect(faultsOf(good)).toEqual([]);
+});
+
+test("parseConfig refuses what is not available yet, but takes its default", () => {
+  const later = [
+    "server.tls_cert = 'a.pem'",
+    "server.workers = 4",
+    "storage.archive_path = '/a'",
+    "storage.allowed_roots = ['/a']",
+    "auth.jwt_trusted_issuers = ['https://a.b']",
+    "oidc.auto_provision = true",
+    "oidc.providers.google.issuer = 'https://accounts.google.com'",
+    "cluster.peers = ['a']",
+    "cluster.enabled = true",
+  ];
+  for (const toml of later) {
+    const faults = faultsOf(toml);
+    expect(faults, toml).toHaveLength(1);
+    expect(faults[0], toml).toContain("is not available yet");
+  }
+  expect(
+    faultsOf("server.workers = 0\nstorage.allowed_roots = []\noidc.auto_provision = false"),
+  ).toEqual([]);
+  for (const variable of [
+    "TIDEMARK_CLUSTER_PEERS",
+    "TIDEMARK_OIDC_PROVIDERS_X_ISSUER",
+    "TIDEMARK_SERVER_TLS_KEY",
+  ]) {
+    const [fault] = faultsOf("", { ...QUIET, [variable]: "x" });
+    expect(fault, variable).toContain(`${variable} is not available yet`);
+  }
+});
+
+test("parseConfig lets the environment win, short names over long ones", () => {
+  const toml = "[server]\nport = 1\n[storage]\ndata_path = 'file'\n[logging]\nlevel = 'warn'";
+
+  expect(configOf(toml).server.port).toBe(1);
+  expect(configOf(toml, { TIDEMARK_SERVER_PORT: "2" }).server.port).toBe(2);
+  expect(configOf(toml, { TIDEMARK_SERVER_PORT: "" }).server.port).toBe(1);
+  expect(configOf(toml, { TIDEMARK_STORAGE_DATA_PATH: "long" }).storage.data_path).toBe("long");
+  const both = { TIDEMARK_STORAGE_DATA_PATH: "long", TIDEMARK_DATA_DIR: "short" };
+  expect(configOf(toml, both).storage.data_path).toBe("short");
+  expect(configOf(toml, { TIDEMARK_LOG_LEVEL: "debug" }).logging.level).toBe("debug");
+  expect(configOf("", { TIDEMARK_JWT_EXPIRY_HOURS: "0.5" }).auth.jwt_expiry_hours).toBe(0.5);
+  expect(
+    configOf("", { TIDEMARK_AUTHENTICATION_COOKIE_SECURE: "no" }).auth.cookie_secure,
+  ).toBeFalse();
+  const cors = { TIDEMARK_SECURITY_CORS_ALLOWED_ORIGINS: "https://a.b, http://c.d:81 ," };
+  expect(configOf("", cors).security.cors.allowed_origins).toEqual([
+    "https://a.b",
+    "http://c.d:81",
+  ]);
+  const targets = { TIDEMARK_LOGGING_TARGETS: "live=debug, sql = warn" };
+  expect(configOf("", targets).logging.targets).toEqual({ live: "debug", sql: "warn" });
+});
+
+test("parseConfig reads booleans of the environment in every spelling", () => {
+  const isUiOn = (text: string): boolean =>
+    configOf("", { TIDEMARK_SERVER_UI_ENABLED: text }).server.ui_enabled;
+
+  for (const text of ["true", "1", "yes", "on", "TRUE", "On"])
+    expect(isUiOn(text), text).toBeTrue();
+  for (const text of ["false", "0", "no", "off", "NO"]) expect(isUiOn(text), text).toBeFalse();
+  for (const [variable, text] of [
+    ["TIDEMARK_SERVER_UI_ENABLED", "2"],
+    ["TIDEMARK_SERVER_PORT", "29x"],
+    ["TIDEMARK_SERVER_PORT", "1.5"],
+    ["TIDEMARK_SERVER_PORT", "99999999999999999999"],
+    ["TIDEMARK_JWT_EXPIRY_HOURS", "1e3"],
+    ["TIDEMARK_LOGGING_TARGETS", "live=loud"],
+    ["TIDEMARK_TRUSTED_PROXIES", "10.0.0.1,nonsense"],
+  ] as const) {
+    expect(faultsOf("", { ...QUIET, [variable]: text }), `${variable}=${text}`).toHaveLength(1);
+  }
+});
+
+test("parseConfig reads values from files that _FILE variables name", () => {
+  const readFile = (path: string): string => {
+    if (path === "/run/secret") return `${SECRET}\n`;
+    throw new Error("ENOENT");
+  };
+  const parse = (env: Environment): Config => parseConfig("", "config.toml", env, readFile).config;
+
+  expect(parse({ TIDEMARK_JWT_SECRET_FILE: "/run/secret" }).auth.jwt_secret).toBe(SECRET);
+  expect(parse({ TIDEMARK_AUTH_JWT_SECRET_FILE: "/run/secret" }).auth.jwt_secret).toBe(SECRET);
+  expect(() => parse({ TIDEMARK_JWT_SECRET_FILE: "/none" })).toThrow("cannot be read: ENOENT");
+  const both = { TIDEMARK_JWT_SECRET_FILE: "/run/secret", TIDEMARK_JWT_SECRET: SECRET };
+  expect(() => parse(both)).toThrow("are both set");
+});
+
+test("parseConfig warns about unknown variables and keys without effect", () => {
+  expect(warningsOf("", { ...QUIET, TIDEMARK_SERVER_PROT: "1", OTHER: "x" })).toEqual([
+    "environment: unknown variable TIDEMARK_SERVER_PROT; did you mean TIDEMARK_SERVER_PORT?",
+  ]);
+  expect(
+    warningsOf("[limits]\nmax_query_limit = 5\n[performance]\nclient_request_timeout = 'x'"),
+  ).toEqual([
+    "config.toml:2:1: limits.max_query_limit has no effect",
+    "config.toml:4:1: performance.client_request_timeout has no effect",
+  ]);
+  expect(warningsOf("storage.durability = 'relaxed'")[0]).toContain(
+    "storage.durability is relaxed",
+  );
+});
+
+test("parseConfig knows the synonyms, and refuses a key that is set twice through one", () => {
+  const toml = `
+[authentication]
+cookie_secure = false
+[security]
+trusted_proxy_ranges = ["10.0.0.0/8", "::1"]
+[websocket]
+client_timeout_secs = 30
+heartbeat_interval_secs = 9
+`;
+  const { auth, security, websocket } = configOf(toml);
+  expect(auth.cookie_secure).toBeFalse();
+  expect(security.trusted_proxies).toEqual(["10.0.0.0/8", "::1"]);
+  expect([websocket.idle_timeout_secs, websocket.ping_interval_secs]).toEqual([30, 9]);
+  expect(faultsOf("[websocket]\nidle_timeout_secs = 30\nclient_timeout_secs = 30")).toEqual([
+    "config.toml:3:1: websocket.client_timeout_secs sets websocket.idle_timeout_secs a second time",
+  ]);
+  expect(faultsOf("auth.cookie_secure = true\nauthentication.cookie_secure = true")).toHaveLength(
+    1,
+  );
+});
+
+test("parseConfig refuses other addresses without a good secret, and warns on this machine", () => {
+  for (const secret of [
+    "",
+    "short",
+    "secret",
+    "a".repeat(64),
+    "replace-by-at-least-32-random-bytes",
+  ]) {
+    const env = secret === "" ? {} : { TIDEMARK_JWT_SECRET: secret };
+    for (const host of ["0.0.0.0", "::", "192.168.0.9"]) {
+      const faults = faultsOf(`server.host = '${host}'`, env);
+      expect(faults, `${host} ${secret}`).toHaveLength(1);
+      expect(faults[0]).toContain("openssl rand");
+      if (secret.length > 8) expect(faults[0]).not.toContain(secret);
+    }
+    expect(faultsOf("", env)).toEqual([]);
+    expect(warningsOf("", env)).toHaveLength(1);
+  }
+  expect(faultsOf("server.host = '0.0.0.0'")).toEqual([]);
+});
+
+test("settingsOf names the source of each value and hides secrets", () => {
+  const config = configOf("[server]\nport = 2901\n[auth]\nroot_password = 'battery staple 7'", {
+    TIDEMARK_LOG_LEVEL: "debug",
+  });
+  const settings = settingsOf(config);
+  const rowOf = (name: string): unknown => {
+    const row = settings.find((setting) => setting.name === name);
+    return row === undefined ? undefined : [row.value, row.defaultValue, row.source, row.category];
+  };
+
+  expect(rowOf("server.port")).toEqual(["2901", "2900", "file", "server"]);
+  expect(rowOf("logging.level")).toEqual(["debug", "info", "environment", "logging"]);
+  expect(rowOf("security.cors.max_age")).toEqual(["3600", "3600", "default", "security.cors"]);
+  expect(rowOf("storage.allowed_roots")).toEqual(["[]", "[]", "default", "storage"]);
+  expect(rowOf("auth.root_password")).toEqual(["***", "", "file", "auth"]);
+  expect(JSON.stringify(settings)).not.toContain("battery");
+  expect(JSON.stringify(settings)).not.toContain(SECRET);
+  expect(settings.every(({ description }) => description !== "")).toBeTrue();
+});
+
+test("parseConfig never repeats a secret in a fault", () => {
+  const faults = faultsOf(
+    "[auth]\nroot_password = 'password1'\njwt_secret = ['hunter2hunter2']",
+    {},
+  );
+
+  expect(faults.length).toBeGreaterThan(1);
+  expect(faults.join()).not.toContain("password1");
+  expect(faults.join()).not.toContain("hunter2");
+});
+
+test("authSettingsFrom gives auth what the keys say", () => {
+  const config = configOf("auth.jwt_expiry_hours = 0.5\nlimits.lockout_secs = 7");
+
+  expect(authSettingsFrom(config, new Uint8Array(32))).toMatchObject({
+    accessLifetimeSeconds: 1800,
+    refreshLifetimeSeconds: 168 * 3600,
+    lockoutSeconds: 7,
+    passwordPolicy: { lengthMin: 8, lengthMax: 256, isComplex: false },
+  });
+});
+
+test("keyPositions finds keys beside every form of value that could hide one", () => {
+  const toml = `
+# [comment]
+[ server ] # x = 1
+a = "b = 1 # [no]"
+b = 'c = 1'
+c = """
+d = 1
+[no]"""
+e = [ # f = 1
+  "g = 1", [1, 2], { h = 1 },
+]
+  "quoted key" = 1
+k . l = 2
+[["list"]]
+m = 1979-05-27T07:32:00Z
+`;
+  const at = (path: string): string | undefined => {
+    const position = keyPositions(toml).get(path);
+    return position === undefined ? undefined : `${position.line}:${position.column}`;
+  };
+
+  expect(at("server")).toBe("3:3");
+  expect(["a", "b", "c", "e", "e.h"].map((key) => at(`server.${key}`))).toEqual([
+    "4:1",
+    "5:1",
+    "6:1",
+    "9:1",
+    "10:22",
+  ]);
+  expect(at("server.quoted key")).toBe("12:3");
+  expect([at("server.k"), at("server.k.l")]).toEqual(["13:1", "13:5"]);
+  expect([at("list"), at("list.m")]).toEqual(["14:3", "15:1"]);
+  expect(["x", "d", "no", "f", "g", "server.d", "comment"].map(at)).toEqual(
+    Array(7).fill(undefined),
+  );
+});
