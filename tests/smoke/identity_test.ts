@@ -1,0 +1,286 @@
+/**
+ * First-time set-up, log-in, refresh, log-out and users (chapter 4 of the wire contract).
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { SocketClient } from "../support/client.ts";
+import {
+  ADMIN,
+  PASSWORD,
+  type ServerProcess,
+  startReadyServer,
+  startServer,
+} from "../support/server_process.ts";
+
+const STATUS = "/v1/api/auth/status";
+const SETUP = "/v1/api/auth/setup";
+const LOGIN = "/v1/api/auth/login";
+const REFRESH = "/v1/api/auth/refresh";
+const LOGOUT = "/v1/api/auth/logout";
+const ME = "/v1/api/auth/me";
+
+const SETUP_BODY = { user: "ada", password: "correct horse 9", root_password: "battery staple 7" };
+const TIME = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/);
+
+async function statusAndError(answer: Response): Promise<[number, string]> {
+  const { error = "" } = (await answer.json()) as { error?: string };
+  return [answer.status, error];
+}
+
+describe("set-up", () => {
+  test("goes from needed to done, once", async () => {
+    await using server = await startServer();
+    expect(await (await server.get(STATUS)).json()).toEqual({
+      needs_setup: true,
+      message: expect.any(String),
+      oidc_providers: [],
+    });
+    expect(await statusAndError(await server.post(LOGIN, { user: "root", password: "x" }))).toEqual(
+      [428, "setup_required"],
+    );
+    const answer = await server.post(SETUP, SETUP_BODY);
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get("Set-Cookie")).toBeNull();
+    expect(await answer.json()).toEqual({
+      user: { id: "ada", role: "dba", email: null, created_at: TIME, updated_at: TIME },
+      message: expect.any(String),
+    });
+    expect(await (await server.get(STATUS)).json()).toMatchObject({ needs_setup: false });
+    for (const body of [SETUP_BODY, {}, { user: 5 }]) {
+      const again = await server.post(SETUP, body);
+      expect(await statusAndError(again)).toEqual([409, "already_configured"]);
+    }
+    expect((await server.login("root", "battery staple 7")).user).toMatchObject({ role: "system" });
+  });
+
+  test("is done by one of 20 that try at once", async () => {
+    await using server = await startServer();
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, (_, index) =>
+        server.post(SETUP, { ...SETUP_BODY, user: `dba${index}` }),
+      ),
+    );
+    expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([
+      200,
+      ...Array.from({ length: 19 }, () => 409),
+    ]);
+  });
+
+  test("refuses what it cannot use, and stays needed", async () => {
+    await using server = await startServer();
+    const cases: readonly (readonly [change: Record<string, unknown>, error: string])[] = [
+      [{ user: undefined }, "invalid_request"],
+      [{ password: 5 }, "invalid_request"],
+      [{ root_password: undefined }, "invalid_request"],
+      [{ user: "root" }, "invalid_user"],
+      [{ user: "" }, "invalid_user"],
+      [{ user: "a/b" }, "invalid_user"],
+      [{ user: "a\nb" }, "invalid_user"],
+      [{ user: "x".repeat(129) }, "invalid_user"],
+      [{ password: "short" }, "weak_password"],
+      [{ password: "password" }, "weak_password"],
+      [{ password: "x".repeat(257) }, "weak_password"],
+      [{ root_password: "12345678" }, "weak_password"],
+    ];
+    for (const [change, error] of cases) {
+      const answer = await server.post(SETUP, { ...SETUP_BODY, ...change });
+      expect(await statusAndError(answer), JSON.stringify(change)).toEqual([400, error]);
+    }
+    expect(await (await server.get(STATUS)).json()).toMatchObject({ needs_setup: true });
+  });
+
+  test("through a proxy is not local, whatever the header says", async () => {
+    await using server = await startServer();
+    for (const header of ["X-Forwarded-For", "Forwarded", "X-Real-IP"]) {
+      const answer = await server.post(SETUP, SETUP_BODY, { [header]: "127.0.0.1" });
+      expect(await statusAndError(answer)).toEqual([403, "forbidden"]);
+    }
+    const rebound = await server.post(SETUP, SETUP_BODY, { Host: "evil.example" });
+    expect(await statusAndError(rebound)).toEqual([403, "host_not_allowed"]);
+  });
+
+  test("is not needed with a configured root password", async () => {
+    const env = { TIDEMARK_ROOT_PASSWORD: "battery staple 7" };
+    await using server = await startServer({ env });
+    expect(await (await server.get(STATUS)).json()).toMatchObject({ needs_setup: false });
+    const answer = await server.post(SETUP, SETUP_BODY);
+    expect(await statusAndError(answer)).toEqual([409, "already_configured"]);
+    server.token = (await server.login("root", "battery staple 7")).access_token;
+    const { body } = await server.sql("ALTER USER root SET PASSWORD 'correct horse 9'");
+    expect(body.error).toMatchObject({ code: "SQL_EXECUTION_ERROR", reason: "managed_by_config" });
+  });
+});
+
+describe("a session", () => {
+  let server: ServerProcess;
+  beforeAll(async () => {
+    server = await startReadyServer({ config: { limits: { login_max_failures: 3 } } });
+  });
+  afterAll(async () => {
+    await server.stop();
+  });
+
+  const bearer = (token: string): Record<string, string> => ({ Authorization: `Bearer ${token}` });
+
+  test("log-in gives tokens, the user and cookies", async () => {
+    const answer = await server.post(LOGIN, { user: ADMIN, password: PASSWORD });
+    expect(await answer.json()).toEqual({
+      access_token: expect.stringMatching(/^eyJ[\w-]+\.[\w-]+\.[\w-]+$/),
+      expires_at: TIME,
+      refresh_token: expect.stringMatching(/^eyJ/),
+      refresh_expires_at: TIME,
+      admin_ui_access: true,
+      user: { id: "ada", role: "dba", email: null, created_at: TIME, updated_at: TIME },
+    });
+    const cookies = answer.headers.getSetCookie().join("\n");
+    expect(cookies).toMatch(/tidemark_auth=eyJ.*Path=\//);
+    expect(cookies).toMatch(/tidemark_refresh=eyJ.*Path=\/v1\/api\/auth/);
+    for (const cookie of answer.headers.getSetCookie()) {
+      expect(cookie).toMatch(/HttpOnly/i);
+      expect(cookie).toMatch(/SameSite=Strict/i);
+      expect(cookie).not.toMatch(/Domain=/i);
+    }
+  });
+
+  test("the claims of a token are those of the contract", async () => {
+    const { access_token: token } = await server.login(ADMIN);
+    const [, body = ""] = token.split(".");
+    const claims = JSON.parse(Buffer.from(body, "base64url").toString()) as Record<string, unknown>;
+    expect(claims).toMatchObject({
+      iss: "tidemark",
+      sub: "ada",
+      iat: expect.any(Number),
+      exp: expect.any(Number),
+      jti: expect.any(String),
+      sid: expect.any(String),
+      tv: expect.any(Number),
+      role: "dba",
+      email: null,
+      token_type: "access",
+    });
+    expect(Number(claims["exp"]) - Number(claims["iat"])).toBe(24 * 3600);
+  });
+
+  test("a wrong password and an unknown name are answered alike", async () => {
+    const wrong = await server.post(LOGIN, { user: ADMIN, password: "wrong password" });
+    const unknown = await server.post(LOGIN, { user: "nobody", password: "wrong password" });
+    expect(wrong.status).toBe(401);
+    expect(await unknown.json()).toEqual(await wrong.json());
+    expect(unknown.status).toBe(401);
+  });
+
+  test("a name is locked after failures, also for the right password", async () => {
+    await server.createUser("lena");
+    for (let count = 0; count < 3; count += 1) {
+      await server.post(LOGIN, { user: "lena", password: "wrong password" });
+    }
+    const answer = await server.post(LOGIN, { user: "lena", password: PASSWORD });
+    expect(answer.status).toBe(401);
+    expect(await answer.json()).toMatchObject({
+      error: "account_locked",
+      retry_after_seconds: expect.any(Number),
+    });
+  });
+
+  test.each([
+    ["no body", undefined],
+    ["no password", { user: "ada" }],
+    ["a password of wrong type", { user: "ada", password: 5 }],
+    ["a password too long", { user: "ada", password: "x".repeat(5000) }],
+    ["a name too long", { user: "x".repeat(129), password: "x" }],
+  ])("log-in with %s is malformed", async (_name, body) => {
+    expect(await statusAndError(await server.post(LOGIN, body))).toEqual([400, "invalid_request"]);
+  });
+
+  test("refresh replaces both tokens, by body, header or cookie", async () => {
+    const first = await server.login(ADMIN);
+    const byBody = await server.post(REFRESH, { refresh_token: first.refresh_token });
+    const second = (await byBody.json()) as typeof first;
+    expect(second.access_token).not.toBe(first.access_token);
+    const byHeader = await server.post(REFRESH, {}, bearer(second.refresh_token));
+    const third = (await byHeader.json()) as typeof first;
+    const cookie = `tidemark_refresh=${third.refresh_token}`;
+    const byCookie = await server.post(REFRESH, {}, { Cookie: cookie });
+    const fourth = (await byCookie.json()) as typeof first;
+    expect(await server.rows("SELECT 1", { token: fourth.access_token })).toEqual([[1]]);
+  });
+
+  test("refresh refuses an access token, and SQL a refresh token", async () => {
+    const login = await server.login(ADMIN);
+    const answer = await server.post(REFRESH, { refresh_token: login.access_token });
+    expect(await statusAndError(answer)).toEqual([401, "unauthorized"]);
+    const { status, body } = await server.sql("SELECT 1", { token: login.refresh_token });
+    expect([status, body.error?.code]).toEqual([401, "INVALID_CREDENTIALS"]);
+  });
+
+  test("log-out ends the session, and leaves others", async () => {
+    const [one, two] = [await server.login(ADMIN), await server.login(ADMIN)];
+    const answer = await server.post(LOGOUT, {}, bearer(one.access_token));
+    expect(answer.status).toBe(200);
+    expect((await server.sql("SELECT 1", { token: one.access_token })).status).toBe(401);
+    expect((await server.post(REFRESH, { refresh_token: one.refresh_token })).status).toBe(401);
+    expect((await server.sql("SELECT 1", { token: two.access_token })).status).toBe(200);
+  });
+
+  test("log-out of all ends every session of the user", async () => {
+    const token = await server.createUser("mia");
+    const other = await server.login("mia");
+    await server.post(LOGOUT, { all: true }, bearer(token));
+    expect((await server.sql("SELECT 1", { token: other.access_token })).status).toBe(401);
+  });
+
+  test("me tells who calls, by header or cookie", async () => {
+    const { access_token: token } = await server.login(ADMIN);
+    const wanted = { user: { id: "ada", role: "dba" }, admin_ui_access: true };
+    expect(await (await server.get(ME, bearer(token))).json()).toMatchObject(wanted);
+    const byCookie = await server.get(ME, { Cookie: `tidemark_auth=${token}` });
+    expect(await byCookie.json()).toMatchObject(wanted);
+    expect(await statusAndError(await server.get(ME))).toEqual([401, "unauthorized"]);
+  });
+
+  test("a cookie opens nothing but what is made for browsers", async () => {
+    const { access_token: token } = await server.login(ADMIN);
+    const headers = { Cookie: `tidemark_auth=${token}` };
+    expect((await server.post("/v1/api/sql", { sql: "SELECT 1" }, headers)).status).toBe(401);
+  });
+
+  test.each([
+    ["a new password", "ALTER USER nina SET PASSWORD 'correct horse 8'"],
+    ["a new role", "ALTER USER nina SET ROLE service"],
+    ["the end of the account", "DROP USER nina"],
+  ])("%s ends all tokens and sockets of a user", async (_name, sql) => {
+    await server.rows("DROP USER IF EXISTS nina");
+    const token = await server.createUser("nina");
+    const socket = await SocketClient.connect(server.url, { token });
+    await socket.expect("auth_success");
+    await server.rows(sql);
+    expect((await server.sql("SELECT 1", { token })).status).toBe(401);
+    expect(await socket.closed()).toMatchObject({ code: 1008 });
+  });
+
+  test("roles decide who may define, and whom one may become", async () => {
+    const user = await server.createUser("uma");
+    const service = await server.createUser("sid", "service");
+    const code = async (sql: string, token: string): Promise<string | undefined> => {
+      const { body } = await server.sql(sql, { token });
+      return body.error?.code;
+    };
+    expect(await code("CREATE NAMESPACE mine", user)).toBe("PERMISSION_DENIED");
+    expect(await code("CREATE NAMESPACE mine", service)).toBe("PERMISSION_DENIED");
+    expect(await code("CREATE USER x INTERNAL", user)).toBe("PERMISSION_DENIED");
+    expect(await code("EXECUTE AS USER 'sid' (SELECT 1)", user)).toBe("PERMISSION_DENIED");
+    expect(await code("EXECUTE AS USER 'uma' (SELECT 1)", service)).toBeUndefined();
+    expect(await code("EXECUTE AS USER 'ada' (SELECT 1)", service)).toBe("PERMISSION_DENIED");
+    expect(await code("EXECUTE AS USER 'root' (SELECT 1)", server.token)).toBe("PERMISSION_DENIED");
+  });
+
+  test("no statement shows a password", async () => {
+    await server.createUser("otto");
+    const texts = await Promise.all(
+      ["SELECT * FROM system.users", "SELECT * FROM system.settings", "SHOW ALL"].map((sql) =>
+        server.sql(sql).then(({ body }) => JSON.stringify(body)),
+      ),
+    );
+    for (const text of texts) expect(text).not.toMatch(/\$argon2|correct horse|battery staple/);
+    expect(server.output).not.toMatch(/\$argon2|correct horse|battery staple/);
+  });
+});

@@ -1,0 +1,240 @@
+/**
+ * How the server starts, and what it refuses to start with (chapters 11 and 12 of the wire
+ * contract): one clear message on stderr, exit code 1, and nothing touched.
+ */
+import { afterEach, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { networkInterfaces, tmpdir } from "node:os";
+import { join } from "node:path";
+import { SocketClient } from "../support/client.ts";
+import {
+  type ConfigSections,
+  startReadyServer,
+  startServer,
+  tomlFromSections,
+} from "../support/server_process.ts";
+
+const ROOT = join(import.meta.dir, "../..");
+const folders: string[] = [];
+
+afterEach(() => {
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+});
+
+function newFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "tidemark-start-"));
+  folders.push(folder);
+  return folder;
+}
+
+interface Run {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs the program to its end, which must come soon. */
+async function run(args: readonly string[], env: Record<string, string> = {}): Promise<Run> {
+  const child = Bun.spawn([process.execPath, "src/main.ts", ...args], {
+    cwd: ROOT,
+    env: { PATH: process.env["PATH"] ?? "", HOME: process.env["HOME"] ?? "", ...env },
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+    timeout: 10_000,
+    killSignal: "SIGKILL",
+  });
+  const [stdout, stderr, code] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ]);
+  return { code, stdout, stderr };
+}
+
+/** A file with these sections besides paths of its own. */
+function configFile(text: string): string {
+  const folder = newFolder();
+  const path = join(folder, "config.toml");
+  const paths: ConfigSections = {
+    storage: { data_path: join(folder, "data") },
+    logging: { logs_path: join(folder, "logs") },
+  };
+  const hasStorage = text.includes("[storage]");
+  writeFileSync(path, `${text}\n${hasStorage ? "" : tomlFromSections(paths)}`);
+  return path;
+}
+
+function expectRefusal({ code, stderr }: Run, ...wanted: (string | RegExp)[]): void {
+  for (const part of wanted) expect(stderr).toMatch(part);
+  expect(stderr).not.toMatch(/\n\s+at /);
+  expect(code).toBe(1);
+}
+
+describe("the server does not start", () => {
+  test("without a configuration file", async () => {
+    expectRefusal(await run([]), /config/i);
+  });
+
+  test("with a file that is not there", async () => {
+    expectRefusal(await run(["/nowhere/config.toml"]), "/nowhere/config.toml");
+  });
+
+  test("with a file that is not TOML", async () => {
+    const path = configFile("[server\nport = 1");
+    expectRefusal(await run([path]), path);
+  });
+
+  test.each([
+    ["a misspelt key", "[server]\nprot = 0", /:2:1: .*prot.*did you mean.*port/],
+    ["an unknown section", "[sever]\nport = 0", /sever.*did you mean.*server/],
+    ["a wrong type", '[server]\nport = "x"', /:2:\d+: .*port/],
+    ["a value out of range", "[server]\nport = 70000", /:2:\d+: .*port.*65535/],
+    ["a fraction", "[server]\nport = 1.5", /:2:\d+: .*port/],
+    [
+      "a key of a feature that is not built",
+      "[cluster]\nraft_port = 1",
+      /cluster.*not available yet/,
+    ],
+    ["a password that is too weak", '[auth]\nroot_password = "short"', /root_password/],
+  ])("with %s", async (_name, text, message) => {
+    expectRefusal(await run([configFile(text)]), message);
+  });
+
+  test("with several faults, and names all of them", async () => {
+    const text = "[server]\nprot = 1\nworkers = 1000\n[limits]\nmax_sql_byte = 5";
+    expectRefusal(await run([configFile(text)]), "prot", "workers", "max_sql_byte");
+  });
+
+  test.each([
+    ["without a secret", ""],
+    ["with a short secret", '\n[auth]\njwt_secret = "short"'],
+    ["with a secret of one character", `\n[auth]\njwt_secret = "${"a".repeat(40)}"`],
+    [
+      "with the sample of the documentation",
+      '\n[auth]\njwt_secret = "replace-by-at-least-32-random-bytes"',
+    ],
+  ])("on an address of the network %s", async (_name, auth) => {
+    const path = configFile(`[server]\nhost = "0.0.0.0"\nport = 0${auth}`);
+    expectRefusal(await run([path]), /jwt_secret/, /32/);
+  });
+
+  test("with an environment variable that cannot be read", async () => {
+    const env = { TIDEMARK_SERVER_PORT: "many" };
+    expectRefusal(await run([configFile("")], env), "TIDEMARK_SERVER_PORT");
+  });
+
+  test("on a data directory in use, which goes on undisturbed", async () => {
+    await using server = await startReadyServer();
+    expectRefusal(await run([server.configPath]), server.dataPath);
+    expect(await server.rows("SELECT 1")).toEqual([[1]]);
+  });
+
+  test("on a port in use", async () => {
+    await using server = await startServer();
+    const { port } = new URL(server.url);
+    expectRefusal(await run([configFile(`[server]\nport = ${port}`)]), port);
+  });
+});
+
+describe("the server", () => {
+  test("answers --help and --version", async () => {
+    expect(await run(["--help"])).toMatchObject({ code: 0, stderr: "" });
+    expect((await run(["--help"])).stdout).toContain("config.toml");
+    const { code, stdout } = await run(["--version"]);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/\d+\.\d+\.\d+/);
+  });
+
+  test("validates with --check and starts nothing", async () => {
+    expect(await run(["--check", configFile("[server]\nport = 0")])).toMatchObject({ code: 0 });
+    expectRefusal(await run(["--check", configFile("[server]\nprot = 0")]), "prot");
+  });
+
+  test("the configuration that ships is valid", async () => {
+    expect(await run(["--check", "config.toml"])).toMatchObject({ code: 0 });
+  });
+
+  test("prints version, data directory, address and what to do next", async () => {
+    await using server = await startServer();
+    expect(server.output).toMatch(/\d+\.\d+\.\d+/);
+    expect(server.output).toContain(server.dataPath);
+    expect(server.output).toContain(server.url);
+    expect(server.output).toMatch(/set ?up/i);
+  });
+
+  test("warns of a missing secret and of relaxed durability", async () => {
+    await using server = await startServer({ config: { storage: { durability: "relaxed" } } });
+    expect(server.output).toMatch(/secret/i);
+    expect(server.output).toMatch(/relaxed/i);
+  });
+
+  test("takes the environment before the file, and reads a value from a file", async () => {
+    const folder = newFolder();
+    writeFileSync(join(folder, "secret"), "a secret from a file, with 32 bytes and more");
+    await using server = await startServer({
+      config: { limits: { max_sql_bytes: 2048 } },
+      env: {
+        TIDEMARK_LIMITS_MAX_SQL_BYTES: "1024",
+        TIDEMARK_JWT_SECRET_FILE: join(folder, "secret"),
+      },
+    });
+    await server.setup();
+    const { status } = await server.sql(`SELECT '${"x".repeat(1500)}'`);
+    expect(status).toBe(400);
+  });
+
+  test("keeps users, tables, rows and tokens over a restart", async () => {
+    await using server = await startReadyServer();
+    await server.rows(
+      "CREATE TABLE default.t (id INT PRIMARY KEY); INSERT INTO default.t VALUES (1)",
+    );
+    await server.restart();
+    expect(await server.rows("SELECT id FROM default.t")).toEqual([[1]]);
+    await server.restart("SIGKILL");
+    expect(await server.rows("SELECT id FROM default.t")).toEqual([[1]]);
+  });
+});
+
+describe("a signal to stop", () => {
+  test.each(["SIGTERM", "SIGINT"] as const)(
+    "%s ends with 0, and sockets with 1001",
+    async (signal) => {
+      await using server = await startReadyServer();
+      await server.rows("CREATE TABLE default.t (id INT PRIMARY KEY)");
+      const socket = await SocketClient.connect(server.url, { token: server.token });
+      await socket.expect("auth_success");
+      const subscription = { id: "s", sql: "SELECT * FROM default.t", options: null };
+      socket.send({ type: "subscribe", subscription });
+      await socket.expect("subscription_ack");
+      server.kill(signal);
+      expect(await socket.closed()).toMatchObject({ code: 1001 });
+      expect(await server.exited()).toBe(0);
+    },
+  );
+});
+
+describe("a caller from elsewhere", () => {
+  test.skipIf(outsideAddress() === undefined)("may not set up or ask for health", async () => {
+    const secret = "a secret for the network, with 32 bytes and more";
+    await using server = await startServer({
+      config: { server: { host: "0.0.0.0" }, auth: { jwt_secret: secret } },
+    });
+    const base = server.url.replace(/\/\/[^:]+/, `//${outsideAddress()}`);
+    expect((await fetch(`${base}/v1/api/healthcheck`)).status).toBe(403);
+    const answer = await fetch(`${base}/v1/api/auth/setup`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: '{"user":"eve","password":"correct horse 9","root_password":"correct horse 9"}',
+    });
+    expect(answer.status).toBe(403);
+    expect((await fetch(`${base}/v1/api/auth/status`)).status).toBe(200);
+  });
+});
+
+/** An address of this machine that is not loopback. */
+function outsideAddress(): string | undefined {
+  return Object.values(networkInterfaces())
+    .flat()
+    .find((address) => address?.family === "IPv4" && !address.internal)?.address;
+}
