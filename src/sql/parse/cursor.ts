@@ -167,7 +167,7 @@ export class Cursor {
   }
 
   expect(word: Word): void {
-    if (!this.accept(word)) this.unexpected("");
+    if (!this.accept(word)) throw unexpectedToken(this.stop(), { word });
   }
 
   /** Takes all of some words, or none. */
@@ -186,7 +186,7 @@ export class Cursor {
   /** Takes one of some words and returns it. */
   expectOneOf<W extends Word>(...words: readonly W[]): W {
     for (const word of words) if (this.accept(word)) return word;
-    return this.unexpected("");
+    throw unexpectedToken(this.stop(), { word: "" });
   }
 
   acceptOneOf<W extends Word>(...words: readonly W[]): W | undefined {
@@ -369,14 +369,19 @@ export class Cursor {
   }
 
   /** @throws {DatabaseError} INVALID_SQL: the next token cannot stand here. */
-  unexpected(expected: string): never {
-    throw unexpectedToken(this.stop(), expected);
+  unexpected(thing: string): never {
+    throw unexpectedToken(this.stop(), { thing });
+  }
+
+  /** @throws {DatabaseError} INVALID_SQL: something stands behind the end of `what`. */
+  unexpectedEnd(what: string): never {
+    throw unexpectedToken(this.stop(), { word: `end of the ${what}` });
   }
 
   private unexpectedName(what: string): never {
     if (this.kind === Token.word) {
       const word = this.nameText(this.token);
-      const error = unexpectedToken(this.stop(), what);
+      const error = unexpectedToken(this.stop(), { thing: what });
       throw syntaxError(this.statementIndex, `found the reserved word ${word}, expected ${what}`, {
         position: this.start,
         hint: error.hint ?? `as a name it needs double quotes: "${word}"`,

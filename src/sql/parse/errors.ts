@@ -56,8 +56,11 @@ export interface SyntaxStop {
   readonly expectations: Expectations | undefined;
 }
 
+/** A thing ("a table"), or a word without which nothing goes on; "" for neither. */
+export type Expected = { readonly thing: string } | { readonly word: string };
+
 /** The error for a token that cannot stand where it does. */
-export function unexpectedToken(stop: SyntaxStop, expected: string): DatabaseError {
+export function unexpectedToken(stop: SyntaxStop, expected: Expected): DatabaseError {
   const words = stop.expectations?.possibleAt(stop.token) ?? [];
   const asked = stop.expectations?.askedAt(stop.token) ?? [];
   const alias = stop.aliasToken === stop.token - 1 ? stop.aliasToken : -1;
@@ -101,20 +104,18 @@ export function unsupported(
   );
 }
 
-function describe(expected: string, words: readonly string[]): string {
-  const parts = expected === "" ? [] : [expected];
-  for (const word of words) {
-    const text = shown(word);
-    if (!parts.includes(text)) parts.push(text);
-  }
-  if (parts.length === 0) return "something else";
+function describe(expected: Expected, words: readonly string[]): string {
+  // A thing says it all: its first words would only repeat it.
+  if ("thing" in expected) return expected.thing;
+  const parts = [...new Set([expected.word, ...words])].filter((word) => word !== "").map(shown);
   const listed = parts.slice(0, SHOWN_WORDS_MAX);
   if (parts.length > listed.length) return `${listed.join(", ")} …`;
-  const last = listed.pop() ?? "";
+  const last = listed.pop() ?? "something else";
   return listed.length === 0 ? last : `${listed.join(", ")} or ${last}`;
 }
 
 function shown(word: string): string {
+  if (word.startsWith("end of ")) return `the ${word}`;
   return /^[a-z_]/.test(word) ? word.toUpperCase() : `"${word}"`;
 }
 

@@ -122,3 +122,8 @@ export function isFunctionWord(word: string): boolean {
 export function allKeywords(): readonly string[] {
   return WORDS;
 }
+
+/** The word itself when it is a keyword, else "". */
+export function keywordOf(word: string): string {
+  return CLASS_OF.has(word) ? word : "";
+}

@@ -81,7 +81,7 @@ export function parseNormalized(
   return explained((expectations) => {
     const cursor = newCursor(tokens, limits, normalized.literals, expectations);
     const statement = parseStatement(cursor);
-    if (cursor.kind !== Token.end) cursor.unexpected("the end of the statement");
+    if (cursor.kind !== Token.end) cursor.unexpectedEnd("statement");
     if (cursor.slotCount !== normalized.literals.length) return undefined;
     return { statement, parameterCount: cursor.parameterCount };
   });
@@ -94,7 +94,7 @@ export function parseExpression(text: string, limits: ParseLimits = PARSE_LIMITS
   return explained((expectations) => {
     const cursor = newCursor(tokens, limits, undefined, expectations);
     const expression = parseAnyExpression(cursor);
-    if (cursor.kind !== Token.end) cursor.unexpected("the end of the expression");
+    if (cursor.kind !== Token.end) cursor.unexpectedEnd("expression");
     return expression;
   });
 }
@@ -175,7 +175,7 @@ function parseAll(cursor: Cursor): Statement[] {
     cursor.statementIndex = statements.length;
     statements.push(parseStatement(cursor));
     if (cursor.kind !== Token.end && !cursor.is(";")) {
-      cursor.unexpected("the end of the statement");
+      cursor.unexpectedEnd("statement");
     }
   }
 }
