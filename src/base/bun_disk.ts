@@ -33,6 +33,9 @@ import {
 import type { Disk, DiskEntry, DiskFile, MappedFile } from "./disk.ts";
 import { DiskError } from "./errors.ts";
 
+/** Longest array of the runtime: it fails with "Out of memory" one byte above. */
+const MAP_BYTES_MAX: number = 2 ** 32;
+
 const LOCK_EXCLUSIVE_NONBLOCKING = 2 | 4;
 
 /** Names under which the C library is found, by platform. */
@@ -159,6 +162,7 @@ function mapFile(path: string): MappedFile {
   const { size } = statSync(path);
   // The system refuses to map nothing.
   if (size === 0) return { bytes: new Uint8Array(0), release() {} };
+  if (size > MAP_BYTES_MAX) throw new DiskError("EFBIG", path, "map");
   const bytes = Bun.mmap(path, { shared: false });
   return {
     bytes,

@@ -77,6 +77,15 @@ test("map of an empty file is empty, and of none is ENOENT", () => {
   expect(codeOf(() => bunDisk.map(join(directory, "none")))).toBe("ENOENT");
 });
 
+test("map refuses a file that is longer than an array can be", () => {
+  const path = join(directory, "long");
+  const file = bunDisk.open(path, { create: true });
+  file.truncate(2 ** 32 + 1);
+  file.close();
+  expect(codeOf(() => bunDisk.map(path))).toBe("EFBIG");
+  bunDisk.remove(path);
+});
+
 test("directories are made with their parents, listed, moved within and removed", () => {
   const deep = join(directory, "a", "b");
   bunDisk.makeDirectory(deep);

@@ -456,6 +456,8 @@ describe("writing and closing", () => {
       pieces.push(...writer.group(rows));
       start = end;
     }
+    expect(writer.rowCount).toBe(300);
+    expect(writer.byteCount).toBe(Buffer.concat(pieces).length);
     pieces.push(...writer.finish());
     const reader = open(Buffer.concat(pieces));
     expect(reader.groupCount).toBeGreaterThan(4);

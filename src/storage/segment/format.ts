@@ -72,6 +72,9 @@ export const DIRECTORY_FIXED_BYTES = 120;
 export const CHUNK_ENTRY_BYTES = 56;
 export const PAGE_BYTES = 65536;
 
+/** Longest segment: what the runtime can map. */
+export const SEGMENT_BYTES_MAX: number = 2 ** 32;
+
 /** Bytes of a header or trailer before its own hash. */
 const SEALED_BYTES = 56;
 

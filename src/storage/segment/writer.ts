@@ -26,6 +26,7 @@ import {
   padded,
   pageSeed,
   SECTION_NAMES,
+  SEGMENT_BYTES_MAX,
   type SectionName,
   SYSTEM_COLUMN_IDS,
   writeChunkEntry,
@@ -164,6 +165,14 @@ export class SegmentWriter {
     return this.#rowCount;
   }
 
+  /**
+   * Bytes written so far. The end of the file adds some 30 for each row; all together may not be
+   * more than SEGMENT_BYTES_MAX, so who merges segments begins another one in time.
+   */
+  get byteCount(): number {
+    return this.#offset;
+  }
+
   /** Adds one row group: the next rows, 1 to ROW_GROUP_ROWS_MAX. Nothing of them is kept. */
   *group(rows: SegmentRows): Generator<Uint8Array, void> {
     const count = rows.seqs.length;
@@ -203,6 +212,7 @@ export class SegmentWriter {
     const directoryHash = hashAt(directorySeed(segmentId), directory);
     const directoryBytes = directory.length;
     yield this.#emit(encodeTrailer({ segmentId, directoryOffset, directoryBytes, directoryHash }));
+    assert(this.#offset <= SEGMENT_BYTES_MAX, "a segment can be mapped");
     return {
       bytes: this.#offset,
       rowCount: this.#rowCount,
