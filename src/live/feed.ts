@@ -14,6 +14,7 @@ import type { LivePlan } from "../sql/mod.ts";
 import type { ChangeBatch, Store } from "../storage/mod.ts";
 import type { Budget } from "./budget.ts";
 import { type Follower, Group } from "./groups.ts";
+import { resumeExpired } from "./live_errors.ts";
 import { LiveQuery, takeChanges } from "./live_query.ts";
 import { PredicateIndex } from "./predicate_index.ts";
 
@@ -161,6 +162,8 @@ export class Feed<Member extends Follower> {
   }
 
   #read(upTo: Seq, budget: Budget): boolean {
+    const earliestSeq = this.#store.earliestSeq(this.tableId, this.owner);
+    if (this.#position < earliestSeq) throw resumeExpired(earliestSeq);
     const scan = this.#store.changes(this.tableId, {
       owner: this.owner,
       after: this.#position,

@@ -28,7 +28,7 @@ import {
 import { ending, endingFor, resumeExpired } from "./live_errors.ts";
 import type { Loader } from "./loader.ts";
 import { Outlet } from "./outlet.ts";
-import { Pump } from "./pump.ts";
+import { PACE, type Pace, Pump } from "./pump.ts";
 import { ReplayReader } from "./replay_reader.ts";
 import { SnapshotReader } from "./snapshot_reader.ts";
 import {
@@ -63,6 +63,8 @@ export interface LocalLiveEngineOptions {
   readonly random: Random;
   readonly log: Log;
   readonly limits: LiveLimits;
+  /** How much is done in one turn; a few milliseconds' worth unless given. */
+  readonly pace?: Pace;
 }
 
 type LocalFeed = Feed<Subscription>;
@@ -80,12 +82,12 @@ export class LocalLiveEngine implements LiveEngine {
   readonly #outlets = new Map<LiveSink, Outlet<Subscription>>();
   #isShutDown = false;
 
-  constructor({ store, sql, clock, random, log, limits }: LocalLiveEngineOptions) {
+  constructor({ store, sql, clock, random, log, limits, pace }: LocalLiveEngineOptions) {
     this.#store = store;
     this.#sql = sql;
     this.#random = random;
     this.#limits = limits;
-    this.#pump = new Pump(clock);
+    this.#pump = new Pump(clock, pace ?? PACE);
     this.#host = {
       store,
       clock,

@@ -5,14 +5,18 @@
 import type { Clock } from "../base/clock.ts";
 import { Budget } from "./budget.ts";
 
-/** What one turn may do for feeds, and for subscriptions that read by themselves. */
-const TURN_UNITS = 4096;
+/** How much is done at once, in units of {@linkcode Budget}. */
+export interface Pace {
+  /** What one turn may do for feeds, and again for subscriptions that read by themselves. */
+  readonly turnUnits: number;
+  /** What one subscription may do before the next has its turn. */
+  readonly sliceUnits: number;
+  /** What a subscription may do in the very turn of its request: the first batch has to fit. */
+  readonly requestUnits: number;
+}
 
-/** What one subscription may do before the next has its turn. */
-const SLICE_UNITS = 512;
-
-/** What a subscription may do in the very turn of its request: the first batch has to fit. */
-const REQUEST_UNITS = 16_384;
+/** A few milliseconds a turn. */
+export const PACE: Pace = { turnUnits: 4096, sliceUnits: 512, requestUnits: 16_384 };
 
 interface Advancing {
   /** Returns whether there is nothing left to do. */
@@ -25,6 +29,7 @@ export interface PumpedFeed<Task> extends Advancing {
 
 export class Pump<Task extends Advancing> {
   readonly #clock: Clock;
+  readonly #pace: Pace;
   readonly #feeds = new Set<PumpedFeed<Task>>();
   readonly #tasks = new Set<Task>();
   #isScheduled = false;
@@ -35,8 +40,9 @@ export class Pump<Task extends Advancing> {
     if (this.#feeds.size > 0 || this.#tasks.size > 0) this.#scheduleLater();
   };
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, pace: Pace) {
     this.#clock = clock;
+    this.#pace = pace;
   }
 
   /** A feed has something new. */
@@ -54,7 +60,7 @@ export class Pump<Task extends Advancing> {
   /** Advances a task now, and later as long as it has more to do. */
   run(task: Task): void {
     if (this.#tasks.has(task)) return;
-    if (!task.advance(new Budget(REQUEST_UNITS))) this.enqueue(task);
+    if (!task.advance(new Budget(this.#pace.requestUnits))) this.enqueue(task);
   }
 
   forget(task: Task): void {
@@ -62,7 +68,7 @@ export class Pump<Task extends Advancing> {
   }
 
   #advanceFeeds(): void {
-    const budget = new Budget(TURN_UNITS);
+    const budget = new Budget(this.#pace.turnUnits);
     for (const feed of this.#feeds) {
       // Deleted first, so that a feed with more to do goes behind the others.
       this.#feeds.delete(feed);
@@ -74,12 +80,13 @@ export class Pump<Task extends Advancing> {
   }
 
   #advanceTasks(): void {
-    let left = TURN_UNITS;
+    const { turnUnits, sliceUnits } = this.#pace;
+    let left = turnUnits;
     for (const task of this.#tasks) {
       this.#tasks.delete(task);
-      const budget = new Budget(SLICE_UNITS);
+      const budget = new Budget(sliceUnits);
       if (!task.advance(budget)) this.#tasks.add(task);
-      left -= SLICE_UNITS - budget.left;
+      left -= sliceUnits - budget.left;
       if (left <= 0) return;
     }
   }

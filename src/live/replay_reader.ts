@@ -8,7 +8,7 @@
  *
  * No set of keys is remembered: `prev` says whether a predecessor was part of the replay, and what
  * a key was at the position is found by walking back along `prev`.
- * Invariants: what is handed out ascends by seq; everything up to `#deliveredSeq` was handed out.
+ * Invariant: what is handed out ascends by seq.
  */
 import { assert } from "../base/assert.ts";
 import type { Seq } from "../base/seq.ts";
@@ -44,7 +44,9 @@ export class ReplayReader implements Loader {
   readonly #frame: FrameBudget;
   /** Everything up to here has been read. */
   #readSeq: Seq;
-  #deliveredSeq: Seq;
+  /** Everything up to here waits in `#rows` or was handed out; up to `#sentSeq`, the latter. */
+  #takenSeq: Seq;
+  #sentSeq: Seq;
   /** Read and not yet handed out: those from `#ahead[#aheadStart]` on. */
   #ahead: readonly LiveChange[] = [];
   #aheadStart = 0;
@@ -58,7 +60,8 @@ export class ReplayReader implements Loader {
     this.#options = options;
     this.#frame = new FrameBudget(options.frameBytesMax);
     this.#readSeq = options.position;
-    this.#deliveredSeq = options.position;
+    this.#takenSeq = options.position;
+    this.#sentSeq = options.position;
     this.#credit = options.batchSize;
   }
 
@@ -76,7 +79,7 @@ export class ReplayReader implements Loader {
         this.#rows.push(row);
         this.#advance(change.seq, 1);
       } else if (this.#isLongReplay()) {
-        return this.#close(this.#deliveredSeq);
+        return this.#close(this.#takenSeq);
       } else if (this.#credit === 0) {
         return this.#cut(true);
       } else if (this.#rows.length > 0) {
@@ -88,10 +91,13 @@ export class ReplayReader implements Loader {
   }
 
   release(): void {
-    assert(this.#rows.length === 0, "a replay rests between messages");
+    this.#credit += this.#rows.length;
+    this.#rows = [];
+    this.#frame.clear();
+    this.#takenSeq = this.#sentSeq;
     this.#ahead = [];
     this.#aheadStart = 0;
-    this.#readSeq = this.#deliveredSeq;
+    this.#readSeq = this.#takenSeq;
   }
 
   #isRow(change: LiveChange): boolean {
@@ -111,6 +117,7 @@ export class ReplayReader implements Loader {
     });
     this.#changesSent += 1;
     this.#advance(draft.lastSeq, draft.count);
+    this.#sentSeq = draft.lastSeq;
     return { kind: "change", draft };
   }
 
@@ -127,8 +134,8 @@ export class ReplayReader implements Loader {
   }
 
   #advance(seq: Seq, count: number): void {
-    assert(seq > this.#deliveredSeq, "a replay ascends by seq");
-    this.#deliveredSeq = seq;
+    assert(seq > this.#takenSeq, "a replay ascends by seq");
+    this.#takenSeq = seq;
     this.#aheadStart += count;
     this.#credit -= count;
   }
@@ -137,7 +144,7 @@ export class ReplayReader implements Loader {
     if (endsRequest) this.#credit = this.#options.batchSize;
     // A net effect skips what lay between, so its client is nowhere before it has everything.
     const { mode, position } = this.#options;
-    const reachedSeq = mode === "latest" ? position : this.#deliveredSeq;
+    const reachedSeq = mode === "latest" ? position : this.#takenSeq;
     return this.#batch(reachedSeq, { isLast: false, endsRequest });
   }
 
@@ -149,6 +156,7 @@ export class ReplayReader implements Loader {
     const rows = this.#rows;
     this.#rows = [];
     this.#frame.clear();
+    this.#sentSeq = this.#takenSeq;
     return { kind: "batch", rows, lastSeq, ...ends };
   }
 

@@ -46,6 +46,8 @@ export class SnapshotReader implements Loader {
   #finder: LastRowsFinder | undefined;
   /** Everything up to here has been looked at. */
   #cursor: Seq = SEQ_ZERO;
+  /** Everything up to here has been handed out, or lies before the first row wanted. */
+  #sentSeq: Seq = SEQ_ZERO;
   #rows: CellObject[] = [];
   /** Seq of the last row taken. */
   #takenSeq: Seq = SEQ_ZERO;
@@ -64,6 +66,7 @@ export class SnapshotReader implements Loader {
       if (start === undefined) return undefined;
       this.#finder = undefined;
       this.#cursor = start;
+      this.#sentSeq = start;
     }
     const { store, query, boundary, batchSize } = this.#options;
     const { plan } = query();
@@ -90,7 +93,8 @@ export class SnapshotReader implements Loader {
     if (this.#rows.length === 0) return;
     this.#rows = [];
     this.#frame.clear();
-    this.#cursor = this.#takenSeq;
+    this.#cursor = this.#sentSeq;
+    this.#takenSeq = this.#sentSeq;
   }
 
   /** Takes the matching rows of a scan batch until a message is full. */
@@ -125,6 +129,7 @@ export class SnapshotReader implements Loader {
     this.#rows = [];
     this.#frame.clear();
     this.#cursor = lastSeq;
+    this.#sentSeq = lastSeq;
     return { kind: "batch", rows, lastSeq, isLast, endsRequest: true };
   }
 }

@@ -159,7 +159,9 @@ class Client {
   readonly query: (typeof QUERIES)[number];
   readonly parameter: string;
   readonly rows = new Map<number, CellObject>();
+  /** The connection, which others may share, and its own id on it. */
   sink = new RecordingSink();
+  id = "";
   subscription: LiveSubscription | undefined;
   /** Where it may resume from. */
   position: number | undefined;
@@ -193,7 +195,6 @@ class Client {
     kind: "snapshot" | "partial" | "all" | "latest" | "live",
     { position, boundary }: { position: number; boundary: number },
   ): void {
-    this.sink = new RecordingSink();
     this.#kind = kind;
     this.#isReady = false;
     this.#highSeq = position;
@@ -397,6 +398,12 @@ class World {
       clock,
       random,
       log: silentLog,
+      // Small turns, so that every piece of work is broken off somewhere.
+      pace: random.pick([
+        { turnUnits: 1, sliceUnits: 1, requestUnits: 1 },
+        { turnUnits: 20, sliceUnits: 5, requestUnits: 10 },
+        { turnUnits: 4096, sliceUnits: 512, requestUnits: 16_384 },
+      ]),
       limits: {
         ...LIMITS,
         replayChangesMax: random.pick([0, 3, 10_000]),
@@ -424,7 +431,8 @@ class World {
 
   async finish(): Promise<void> {
     await this.#world.sync();
-    for (let round = 0; round < 400; round += 1) {
+    const seq = this.#world.store.visibleSeq;
+    for (let round = 0; round < 5000; round += 1) {
       for (const client of this.#clients) {
         if (client.subscription === undefined) this.#resume(client);
         client.sink.room = Infinity;
@@ -433,9 +441,8 @@ class World {
       }
       await turn();
       this.#receive();
-      if (this.#clients.every(({ isReady }) => isReady) && round > 4) break;
+      if (this.#clients.every((client) => client.subscription?.position === seq)) break;
     }
-    const seq = this.#world.store.visibleSeq;
     for (const client of this.#clients) {
       if (client.subscription?.position !== seq) violation("a subscription did not catch up");
       client.checkComplete(seq);
@@ -502,7 +509,17 @@ class World {
       position: kind === "all" || kind === "latest" ? position : 0,
       boundary: this.#world.store.visibleSeq,
     });
-    client.sink.room = this.#random.pick([1, 3, 1000, 1000]);
+    const shared = this.#random.chance(0.4) ? this.#pick()?.sink : undefined;
+    client.sink = shared ?? new RecordingSink();
+    const taken = this.#clients.filter(({ sink }) => sink === client.sink).length;
+    client.id = `s${taken < 2 ? this.#random.below(3) : taken}`;
+    for (const other of this.#clients) {
+      // An id in use: the old subscription ends first.
+      if (other !== client && other.sink === client.sink && other.id === client.id) {
+        this.#close(other);
+      }
+    }
+    if (shared === undefined) client.sink.room = this.#random.pick([1, 3, 1000, 1000]);
     const options: Record<typeof kind, SubscribeOptions | null> = {
       snapshot: { batch_size },
       partial: { batch_size, last_rows: this.#random.below(8) },
@@ -511,7 +528,7 @@ class World {
       live: null,
     };
     const spec = {
-      id: `s${this.#random.below(3)}`,
+      id: client.id,
       sql: client.query.sql,
       options: options[kind],
       ...(client.query.hasParameter === true ? { params: [client.parameter] } : {}),
@@ -537,9 +554,15 @@ class World {
     if (client === undefined) return;
     // What was on its way may be lost with the connection.
     if (this.#random.chance(0.5)) this.#receive();
-    client.sink.drain();
+    this.#close(client);
+  }
+
+  #close(client: Client): void {
     client.subscription?.close();
     client.subscription = undefined;
+    const others = client.sink.drain().filter((sent) => sent.subscription_id !== client.id);
+    client.sink.messages.push(...others);
+    client.sink = new RecordingSink();
   }
 
   #reconnect(): void {
@@ -574,14 +597,19 @@ class World {
   }
 
   #receive(): void {
-    for (const client of this.#clients) {
-      const drained = client.sink.drain();
+    for (const sink of new Set(this.#clients.map((client) => client.sink))) {
+      const drained = sink.drain();
       const messages = this.#tamper?.(drained, this.#random) ?? drained;
+      const clients = new Map(
+        this.#clients.filter((client) => client.sink === sink).map((client) => [client.id, client]),
+      );
       for (const sent of messages) {
         this.#messages += 1;
         if (sent.type === "change") this.#changes += 1;
         if (sent.type === "error") this.#expired += 1;
         this.#trace.update(JSON.stringify(sent));
+        const client = clients.get(sent.subscription_id);
+        if (client === undefined) violation(`nobody here is called ${sent.subscription_id}`);
         client.take(sent);
       }
     }

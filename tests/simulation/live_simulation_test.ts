@@ -1,17 +1,20 @@
 /**
  * Goal: whatever writers, sockets and connections do, a subscriber sees every change of its result
  * exactly once and in order, and what it holds is the result.
- * Method: seeded worlds over the model store, judged by an oracle that shares no code with the
- * engine; and the same worlds with planted bugs, which the oracle must find.
+ * Method: seeded worlds over the model store and over the real one on a simulated disk, judged by
+ * an oracle that shares no code with the engine; and worlds with planted bugs, which it must find.
  * To repeat a failure: SEED=<n> bun test tests/simulation
  */
 import { expect, test } from "bun:test";
+import { silentLog } from "../../src/base/log.ts";
 import type { Seq } from "../../src/base/seq.ts";
-import type { ChangeBatch } from "../../src/storage/mod.ts";
+import { type ChangeBatch, LocalStore } from "../../src/storage/mod.ts";
 import { MESSAGES, messagesTable } from "../support/live_fixture.ts";
 import { ManualClock } from "../support/manual_clock.ts";
+import { MemoryManifest } from "../support/memory_manifest.ts";
 import { ModelStore } from "../support/model_store.ts";
 import { SeededRandom, seedOf } from "../support/seeded_random.ts";
+import { SimulatedDisk } from "../support/simulated_disk.ts";
 import {
   type Message,
   type SimulatedStore,
@@ -71,6 +74,60 @@ test("subscribers see every change once, in order, and hold the result", async (
   expect(changes).toBeGreaterThan(SEED_COUNT * 20);
   expect(resumes).toBeGreaterThan(SEED_COUNT * 3);
   expect(expired).toBeGreaterThan(5);
+});
+
+/** The real store, whose commits become visible when the disk is let sync, and which flushes. */
+async function localWorld(clock: ManualClock, random: SeededRandom): Promise<SimulatedStore> {
+  const disk = new SimulatedDisk();
+  const store = await LocalStore.open({
+    disk,
+    dataPath: "/data",
+    clock,
+    random,
+    log: silentLog,
+    manifest: new MemoryManifest(),
+    definitions: [messagesTable()],
+    options: {
+      nodeId: 0,
+      nodeBits: 0,
+      durability: "sync",
+      walSegmentBytes: 1 << 20,
+      walMaxBytes: 1 << 22,
+      rowBytesMax: 1 << 16,
+      minFreeBytes: 0,
+    },
+  });
+  disk.holdsSyncs = true;
+  async function free(work: Promise<unknown>): Promise<void> {
+    disk.holdsSyncs = false;
+    disk.releaseSyncs();
+    await work;
+    disk.holdsSyncs = true;
+  }
+  return {
+    store,
+    sync: () => free(store.durable(store.appliedSeq)),
+    disturb: () => free(store.flush(MESSAGES)),
+    discard: undefined,
+  };
+}
+
+test("over the real store, with flushes, they do as well", async () => {
+  let changes = 0;
+  const seedCount = Math.min(SEED_COUNT, 20);
+  for (let seed = SEED_FIRST; seed < SEED_FIRST + seedCount; seed += 1) {
+    const clock = new ManualClock();
+    const random = new SeededRandom(seed);
+    const world = await localWorld(clock, random);
+    try {
+      const report = await simulateLive({ random, clock, world, steps: STEPS });
+      changes += report.changes;
+    } catch (error) {
+      throw new Error(`seed ${seed}`, { cause: error });
+    }
+    await world.store.close();
+  }
+  if (SEED_COUNT > 1) expect(changes).toBeGreaterThan(seedCount * 20);
 });
 
 test("the same seed gives the same messages", async () => {
