@@ -1,0 +1,102 @@
+/**
+ * Probes, the page of the user interface and what every answer carries (chapters 1 and 8 of the
+ * wire contract).
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
+
+let server: ServerProcess;
+
+beforeAll(async () => {
+  server = await startReadyServer({
+    config: { "security.cors": { allowed_origins: ["https://app.example"] } },
+  });
+});
+
+afterAll(async () => {
+  await server.stop();
+});
+
+describe("a probe", () => {
+  test.each(["/v1/api/healthcheck", "/health"])(
+    "%s tells version and date, to local callers",
+    async (path) => {
+      expect(await (await server.get(path)).json()).toEqual({
+        status: "healthy",
+        api_version: "v1",
+        version: expect.stringMatching(/^\d+\.\d+\.\d+/),
+        build_date: expect.stringMatching(/^\d{4}-\d\d-\d\d$/),
+      });
+    },
+  );
+
+  test.each(["X-Forwarded-For", "Forwarded", "X-Real-IP"])(
+    "%s makes a caller not local",
+    async (header) => {
+      const answer = await server.get("/v1/api/healthcheck", { [header]: "127.0.0.1" });
+      expect(answer.status).toBe(403);
+      expect(await answer.json()).toMatchObject({ error: "forbidden" });
+    },
+  );
+
+  test("a name that is not ours is refused, against rebinding", async () => {
+    const answer = await server.get("/v1/api/healthcheck", { Host: "evil.example" });
+    expect(answer.status).toBe(403);
+    expect(await answer.json()).toMatchObject({ error: "host_not_allowed" });
+  });
+
+  test("live and ready are for everybody", async () => {
+    expect(await (await server.get("/health/live")).json()).toEqual({ status: "alive" });
+    const ready = await server.get("/health/ready", { "X-Forwarded-For": "8.8.8.8" });
+    expect(await ready.json()).toEqual({ status: "ready" });
+  });
+
+  test("metrics are for administrators", async () => {
+    expect([401, 403]).toContain((await server.get("/metrics")).status);
+    const answer = await server.get("/metrics", { Authorization: `Bearer ${server.token}` });
+    expect(answer.headers.get("Content-Type")).toContain("text/plain");
+    expect(await answer.text()).toMatch(/^# (?:HELP|TYPE) /m);
+  });
+});
+
+describe("every path", () => {
+  test("answers HEAD like GET, without a body", async () => {
+    const answer = await fetch(`${server.url}/health/live`, { method: "HEAD" });
+    expect([answer.status, await answer.text()]).toEqual([200, ""]);
+  });
+
+  test("lets an allowed origin in, and no other", async () => {
+    const preflight = (origin: string): Promise<Response> =>
+      fetch(`${server.url}/v1/api/sql`, {
+        method: "OPTIONS",
+        headers: {
+          Origin: origin,
+          "Access-Control-Request-Method": "POST",
+          "Access-Control-Request-Headers": "authorization, content-type",
+        },
+      });
+    const allowed = await preflight("https://app.example");
+    expect(allowed.status).toBe(204);
+    expect(allowed.headers.get("Access-Control-Allow-Origin")).toBe("https://app.example");
+    expect(allowed.headers.get("Vary")).toContain("Origin");
+    for (const origin of ["https://evil.example", "null", "https://app.example.evil.example"]) {
+      const refused = await preflight(origin);
+      expect(refused.headers.get("Access-Control-Allow-Origin")).toBeNull();
+    }
+  });
+
+  test("a socket of another origin is refused", async () => {
+    const answer = await fetch(`${server.url}/v1/ws`, {
+      headers: {
+        Origin: "https://evil.example",
+        Connection: "Upgrade",
+        Upgrade: "websocket",
+        "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+      },
+    });
+    expect(answer.status).toBe(403);
+    expect(await answer.json()).toMatchObject({ error: "origin_not_allowed" });
+    expect((await server.get("/v1/ws")).status).toBe(426);
+  });
+});

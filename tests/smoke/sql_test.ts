@@ -1,0 +1,345 @@
+/**
+ * Requests and answers of `POST /v1/api/sql` (chapters 2 and 5 of the wire contract).
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
+
+let server: ServerProcess;
+
+beforeAll(async () => {
+  server = await startReadyServer({ config: { limits: { max_result_rows: 5000 } } });
+  await server.rows(
+    "CREATE NAMESPACE chat; " +
+      "CREATE TABLE chat.messages (id BIGINT PRIMARY KEY, room TEXT, text TEXT); " +
+      "INSERT INTO chat.messages VALUES (1, 'lobby', 'first')",
+  );
+});
+
+afterAll(async () => {
+  await server.stop();
+});
+
+describe("an answer", () => {
+  test("to INSERT is the example of the contract", async () => {
+    const { status, body } = await server.sql(
+      "INSERT INTO chat.messages (id, room, text) VALUES ($1, $2, $3)",
+      { params: [7, "lobby", "hello"] },
+    );
+    expect(status).toBe(200);
+    expect(body).toEqual({
+      results: [
+        {
+          row_count: 1,
+          message: "Inserted 1 row(s)",
+          as_user: "ada",
+          last_seq: expect.any(Number),
+        },
+      ],
+      status: "success",
+      took: expect.any(Number),
+    });
+    expect(Number.isSafeInteger(body.results[0]?.last_seq)).toBe(true);
+  });
+
+  test("to SELECT is the example of the contract", async () => {
+    const { body } = await server.sql("SELECT id, text FROM chat.messages WHERE id = 1");
+    expect(body).toEqual({
+      results: [
+        {
+          schema: [
+            { name: "id", data_type: "BigInt", index: 0, flags: ["pk", "nn", "uq"] },
+            { name: "text", data_type: "Text", index: 1 },
+          ],
+          rows: [[1, "first"]],
+          row_count: 1,
+          as_user: "ada",
+        },
+      ],
+      status: "success",
+      took: expect.any(Number),
+    });
+  });
+
+  test("to an unknown table is the example of the contract", async () => {
+    const { status, body } = await server.sql("SELECT 1 FROM chat.mesages");
+    expect(status).toBe(400);
+    expect(body).toEqual({
+      results: [],
+      status: "error",
+      took: expect.any(Number),
+      error: {
+        code: "TABLE_NOT_FOUND",
+        message: expect.stringMatching(/^Statement 1: .*chat\.mesages/),
+        position: 14,
+        hint: "did you mean chat.messages?",
+        statement: 0,
+      },
+    });
+  });
+
+  test("has one entry for each statement, in order", async () => {
+    const { body } = await server.sql(
+      "SELECT 1; CREATE TABLE chat.tmp (id INT PRIMARY KEY); INSERT INTO chat.tmp VALUES (1), (2); " +
+        "UPDATE chat.tmp SET id = id WHERE id = 9; DELETE FROM chat.tmp WHERE id = 1; DROP TABLE chat.tmp;",
+    );
+    expect(body.results.map(({ row_count: n, message, rows }) => [n, message ?? rows])).toEqual([
+      [1, [[1]]],
+      [0, expect.stringContaining("chat.tmp")],
+      [2, "Inserted 2 row(s)"],
+      [0, "Updated 0 row(s)"],
+      [1, "Deleted 1 row(s)"],
+      [0, expect.stringContaining("chat.tmp")],
+    ]);
+    expect(body.results[3]?.last_seq).toBeNull();
+  });
+
+  test("to a failure keeps the entries of what stays in effect", async () => {
+    const { status, body } = await server.sql(
+      "INSERT INTO chat.messages VALUES (50, 'x', 'stays'); SELECT 1/0; INSERT INTO chat.messages VALUES (51, 'x', 'never')",
+    );
+    expect(status).toBe(400);
+    expect(body.results).toMatchObject([{ message: "Inserted 1 row(s)" }]);
+    expect(body.error).toMatchObject({
+      code: "SQL_EXECUTION_ERROR",
+      reason: "division_by_zero",
+      statement: 1,
+      message: expect.stringMatching(/^Statement 2: /),
+    });
+    expect(await server.rows("SELECT id FROM chat.messages WHERE room = 'x'")).toEqual([[50]]);
+  });
+
+  test("carries the request's id, and makes one when there is none", async () => {
+    const headers = { Authorization: `Bearer ${server.token}` };
+    const named = await server.post(
+      "/v1/api/sql",
+      { sql: "SELECT 1" },
+      {
+        ...headers,
+        "X-Request-ID": "my-id_1.2:3",
+      },
+    );
+    expect(named.headers.get("X-Request-ID")).toBe("my-id_1.2:3");
+    const unnamed = await server.post("/v1/api/sql", { sql: "SELECT 1" }, headers);
+    expect(unnamed.headers.get("X-Request-ID")).toMatch(/^[\w.:-]{1,128}$/);
+    expect(unnamed.headers.get("X-Content-Type-Options")).toBe("nosniff");
+    expect(unnamed.headers.get("Cache-Control")).toBe("no-store");
+  });
+
+  test("is compressed when it is large and the caller takes it", async () => {
+    const sql = `SELECT '${"x".repeat(5000)}'`;
+    const answer = await fetch(`${server.url}/v1/api/sql`, {
+      method: "POST",
+      headers: {
+        "Content-Type": "application/json",
+        Authorization: `Bearer ${server.token}`,
+        "Accept-Encoding": "gzip",
+      },
+      body: JSON.stringify({ sql }),
+      decompress: false,
+    });
+    expect(answer.headers.get("Content-Encoding")).toBe("gzip");
+    const body = Buffer.from(Bun.gunzipSync(await answer.arrayBuffer())).toString();
+    expect(JSON.parse(body)).toMatchObject({ results: [{ rows: [["x".repeat(5000)]] }] });
+  });
+
+  test("above the allowed number of rows is an error, never a shorter list", async () => {
+    await server.rows("CREATE TABLE chat.many (id INT PRIMARY KEY)");
+    for (let first = 0; first < 6000; first += 1000) {
+      const values = Array.from({ length: 1000 }, (_, place) => `(${first + place})`).join(", ");
+      await server.rows(`INSERT INTO chat.many VALUES ${values}`);
+    }
+    const { body } = await server.sql("SELECT id FROM chat.many");
+    expect(body.error?.code).toBe("RESULT_TOO_LARGE");
+    const five = await server.rows("SELECT id FROM chat.many WHERE id < 5000");
+    expect(five).toHaveLength(5000);
+  });
+});
+
+describe("a namespace", () => {
+  test("comes with the request, is default without, and changes with USE", async () => {
+    const sql = "SELECT COUNT(*) > 0 FROM messages";
+    expect(await server.rows(sql, { namespace: "chat" })).toEqual([[true]]);
+    expect((await server.sql(sql)).body.error?.code).toBe("TABLE_NOT_FOUND");
+    expect(await server.rows(`USE chat; ${sql}`)).toEqual([[true]]);
+    expect((await server.sql(sql)).body.error?.code).toBe("TABLE_NOT_FOUND");
+  });
+});
+
+describe("check", () => {
+  test("binds and authorises, and runs nothing", async () => {
+    const fields = { check: true };
+    const good = await server.sql("DELETE FROM chat.messages; SELECT id FROM chat.messages", {
+      fields,
+    });
+    expect(good.body).toMatchObject({ status: "success" });
+    expect(good.body.results[1]).toMatchObject({
+      row_count: 0,
+      message: "checked",
+      schema: [{ name: "id" }],
+    });
+    expect((await server.rows("SELECT COUNT(*) > 0 FROM chat.messages"))[0]).toEqual([true]);
+    const bad = await server.sql("SELECT nope FROM chat.messages", { fields });
+    expect(bad.status).toBe(400);
+  });
+});
+
+describe("idempotency", () => {
+  test("the same key and body give the first answer, and write once", async () => {
+    const fields = { idempotency_key: "key-1" };
+    const sql = "INSERT INTO chat.messages VALUES (100, 'once', 'x')";
+    const first = await server.sql(sql, { fields });
+    expect(first.body.status).toBe("success");
+    expect(first.headers.get("Idempotency-Replayed")).toBeNull();
+    const second = await server.sql(sql, { fields });
+    expect(second.headers.get("Idempotency-Replayed")).toBe("true");
+    expect(second.body.results).toEqual(first.body.results);
+    const other = await server.sql("INSERT INTO chat.messages VALUES (101, 'once', 'y')", {
+      fields,
+    });
+    expect([other.status, other.body.error?.code]).toEqual([409, "IDEMPOTENCY_CONFLICT"]);
+  });
+});
+
+describe("streaming formats", () => {
+  async function asked(sql: string, accept: string): Promise<Response> {
+    return server.post(
+      "/v1/api/sql",
+      { sql },
+      {
+        Authorization: `Bearer ${server.token}`,
+        Accept: accept,
+      },
+    );
+  }
+
+  test("newline-delimited JSON has a schema, rows and a last line", async () => {
+    const answer = await asked("SELECT 1 AS a, NULL::TEXT AS b", "application/x-ndjson");
+    expect(answer.headers.get("Content-Type")).toContain("application/x-ndjson");
+    const lines = (await answer.text())
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line) as unknown);
+    expect(lines).toEqual([
+      {
+        schema: [
+          { name: "a", data_type: "Int", index: 0 },
+          { name: "b", data_type: "Text", index: 1 },
+        ],
+        as_user: "ada",
+      },
+      [1, null],
+      { status: "success", row_count: 1, took: expect.any(Number) },
+    ]);
+  });
+
+  test("CSV tells NULL from empty text", async () => {
+    const answer = await asked("SELECT 1 AS a, NULL::TEXT AS b, '' AS c, 'x,\"y' AS d", "text/csv");
+    expect(await answer.text()).toBe('a,b,c,d\r\n1,,"","x,""y"\r\n');
+  });
+
+  test("several results cannot be streamed", async () => {
+    const answer = await asked("SELECT 1; SELECT 2", "text/csv");
+    expect(answer.status).toBe(406);
+    expect(await answer.json()).toMatchObject({ error: { code: "NOT_ACCEPTABLE" } });
+  });
+});
+
+describe("cells", () => {
+  test.each([
+    ["TRUE", "Boolean", true],
+    ["7::SMALLINT", "SmallInt", 7],
+    ["7", "Int", 7],
+    ["9007199254740991::BIGINT", "BigInt", 9007199254740991],
+    ["9007199254740993::BIGINT", "BigInt", "9007199254740993"],
+    ["-9223372036854775808", "BigInt", "-9223372036854775808"],
+    ["0.1::FLOAT", "Float", 0.1],
+    ["0.1::DOUBLE", "Double", 0.1],
+    ["-0.05::DECIMAL(5,2)", { Decimal: { precision: 5, scale: 2 } }, "-0.05"],
+    ["'é'", "Text", "é"],
+    ["'{\"a\": 1}'::JSON", "Json", '{"a": 1}'],
+    ["TIMESTAMP '2025-01-01 00:00:00'", "Timestamp", 1735689600000000],
+    ["TIMESTAMPTZ '2025-01-01 02:00+02'", "DateTime", 1735689600000000],
+    ["DATE '2025-01-01'", "Date", 20089],
+    ["TIME '01:02:03.5'", "Time", 3723500000],
+    [
+      "'550E8400-E29B-41D4-A716-446655440000'::UUID",
+      "Uuid",
+      "550e8400-e29b-41d4-a716-446655440000",
+    ],
+    ["'\\x00ff'::BYTES", "Bytes", [0, 255]],
+    ["'[1,0.5]'::EMBEDDING(2)", { Embedding: 2 }, [1, 0.5]],
+    ["NULL::TEXT", "Text", null],
+  ])("%s", async (sql, type, cell) => {
+    const { body } = await server.sql(`SELECT ${sql} AS x`);
+    expect(body.error).toBeUndefined();
+    expect(body.results[0]?.schema?.[0]?.data_type).toEqual(type);
+    expect(body.results[0]?.rows).toEqual([[cell]]);
+  });
+});
+
+describe("parameters", () => {
+  test.each([
+    ["$1::BIGINT", 9007199254740991, 9007199254740991],
+    ["$1::BIGINT", "9223372036854775807", "9223372036854775807"],
+    ["$1::DOUBLE", 1.5, 1.5],
+    ["$1::BOOLEAN", true, true],
+    ["$1::TEXT", "it's", "it's"],
+    ["$1::TEXT", null, null],
+    ["$1::DATE", "2025-01-01", 20089],
+    ["$1 || 'x'", "a", "ax"],
+    ["$1 + 1", 41, 42],
+  ])("%s with %p", async (sql, value, cell) => {
+    expect(await server.rows(`SELECT ${sql}`, { params: [value] })).toEqual([[cell]]);
+  });
+
+  test("an integer beyond 2^53 in the body is read exactly from its digits", async () => {
+    const answer = await fetch(`${server.url}/v1/api/sql`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json", Authorization: `Bearer ${server.token}` },
+      body: '{"sql":"SELECT $1","params":[9007199254740993]}',
+    });
+    expect(await answer.json()).toMatchObject({ results: [{ rows: [["9007199254740993"]] }] });
+  });
+
+  test("number through a whole transaction", async () => {
+    const { body } = await server.sql(
+      "BEGIN; INSERT INTO chat.messages VALUES ($1, $2, 'a'); INSERT INTO chat.messages VALUES ($3, $2, 'b'); COMMIT",
+      { params: [201, "pair", 202] },
+    );
+    expect(body.status).toBe("success");
+    expect(body.results.map(({ last_seq }) => last_seq ?? null)).toEqual([
+      null,
+      null,
+      null,
+      expect.any(Number),
+    ]);
+    const rows = await server.rows("SELECT id FROM chat.messages WHERE room = 'pair'");
+    expect(rows).toEqual([[201], [202]]);
+  });
+});
+
+describe("writes at once", () => {
+  test("each get their own ids, in the order of their commits", async () => {
+    await server.rows("CREATE TABLE chat.burst (id INT PRIMARY KEY)");
+    const answers = await Promise.all(
+      Array.from({ length: 200 }, (_, id) =>
+        server.sql("INSERT INTO chat.burst VALUES ($1)", { params: [id] }),
+      ),
+    );
+    const seqs = answers.map(({ body }) => body.results[0]?.last_seq);
+    expect(new Set(seqs).size).toBe(200);
+    const rows = await server.rows("SELECT _seq FROM chat.burst");
+    expect(rows.map(([seq]) => Number(seq))).toEqual(
+      rows.map(([seq]) => Number(seq)).toSorted((a, b) => a - b),
+    );
+  });
+
+  test("of one key are taken once", async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => server.sql("INSERT INTO chat.burst VALUES (9999)")),
+    );
+    const codes = answers.map(({ body }) => body.error?.reason ?? "done");
+    expect(codes.filter((code) => code === "done")).toHaveLength(1);
+    expect(codes.filter((code) => code === "duplicate_key")).toHaveLength(19);
+  });
+});
