@@ -224,6 +224,11 @@ function faultsBetween(config: Config, placeOf: (path: string) => string): Findi
     if (!isMet) faults.push(`${placeOf(path)}: ${path} ${message}`);
   };
   demand(
+    (server.tls_cert === undefined) === (server.tls_key === undefined),
+    server.tls_key === undefined ? "server.tls_cert" : "server.tls_key",
+    "is set, and server.tls_cert and server.tls_key should be both or neither",
+  );
+  demand(
     auth.refresh_expiry_hours >= auth.jwt_expiry_hours,
     "auth.refresh_expiry_hours",
     `is ${auth.refresh_expiry_hours}, and should not be below auth.jwt_expiry_hours, ${auth.jwt_expiry_hours}`,

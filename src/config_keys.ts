@@ -1,8 +1,8 @@
 /**
  * Every key of the configuration: its type, default, range and meaning, in the order of the file.
  *
- * A key whose feature is not there yet takes its default only:
- * accepting another value would promise what does not happen.
+ * A key whose feature is not there yet takes its default only: accepting another value would promise
+ * what does not happen.
  */
 import type { LogLevel } from "./base/log.ts";
 import type { Config, KeyRule, TextForm } from "./config_shape.ts";
@@ -48,8 +48,8 @@ const RULES: Rules = {
     host: text("127.0.0.1", "Address to listen on", { form: FILLED }),
     port: whole(2900, [0, 65_535], "Port to listen on; 0 takes any free one, which is printed"),
     public_origin: maybe("Own origin as browsers see it behind a proxy", { form: ORIGIN }),
-    tls_cert: maybe("PEM file of the certificate; with tls_key", LATER),
-    tls_key: maybe("PEM file of the private key; with tls_cert", LATER),
+    tls_cert: maybe("PEM file of the certificate; with tls_key"),
+    tls_key: maybe("PEM file of the private key; with tls_cert"),
     ui_enabled: flag(true, "Whether /ui answers"),
     workers: whole(0, [0, 256], "Query workers; 0 chooses by the number of cores", LATER),
     shutdown_timeout_secs: whole(10, [0, 600], "How long running statements have at shutdown"),
@@ -66,7 +66,7 @@ const RULES: Rules = {
     flush_interval_secs: whole(300, [1, 86_399], "Age of the oldest buffered row at a flush"),
     wal_segment_bytes: whole(64 * MIB, [MIB, GIB], "Size of one file of the log"),
     wal_max_bytes: whole(GIB, [4 * MIB], "Size of the log above which tables are flushed early"),
-    cache_bytes: whole(256 * MIB, [MIB], "Memory for unpacked parts of segments"),
+    cache_bytes: whole(256 * MIB, [MIB], "Memory for unpacked parts of segments", LATER),
     min_free_bytes: whole(64 * MIB, [0], "Free disk space below which the server only reads"),
     ballast_bytes: whole(32 * MIB, [0], "Reserve that lets DROP run on a full disk", LATER),
     archive_path: maybe("Where full log files are kept for restores", LATER),

@@ -307,6 +307,8 @@ test("parseConfig holds the rules that tie keys together", () => {
       "security.cors.allow_credentials = true\nsecurity.cors.allowed_origins = ['*']",
       "security.cors.allow_credentials",
     ],
+    ["server.tls_cert = 'a.pem'", "server.tls_cert"],
+    ["server.tls_key = 'a.pem'", "server.tls_key"],
     ["cluster.node_id = 1", "cluster.node_id"],
     ["cluster.node_bits = 2\ncluster.node_id = 4", "cluster.node_id"],
     ["auth.root_password = 'password1'", "auth.root_password"],
@@ -317,13 +319,13 @@ test("parseConfig holds the rules that tie keys together", () => {
     expect(faults[0], toml).toContain(`: ${key} is `);
   }
   const good =
-    "cluster.node_bits = 2\ncluster.node_id = 3\nauth.root_password = 'battery staple 7'\nsecurity.cors.allowed_origins = ['*']";
+    "server = { tls_cert = 'a', tls_key = 'b' }\ncluster.node_bits = 2\ncluster.node_id = 3\nauth.root_password = 'battery staple 7'\nsecurity.cors.allowed_origins = ['*']";
   expect(faultsOf(good)).toEqual([]);
 });
 
 test("parseConfig refuses what is not available yet, but takes its default", () => {
   const later = [
-    "server.tls_cert = 'a.pem'",
+    "storage.cache_bytes = 2097152",
     "server.workers = 4",
     "storage.archive_path = '/a'",
     "storage.allowed_roots = ['/a']",
@@ -344,7 +346,7 @@ test("parseConfig refuses what is not available yet, but takes its default", () 
   for (const variable of [
     "TIDEMARK_CLUSTER_PEERS",
     "TIDEMARK_OIDC_PROVIDERS_X_ISSUER",
-    "TIDEMARK_SERVER_TLS_KEY",
+    "TIDEMARK_STORAGE_ARCHIVE_PATH",
   ]) {
     const [fault] = faultsOf("", { ...QUIET, [variable]: "x" });
     expect(fault, variable).toContain(`${variable} is not available yet`);

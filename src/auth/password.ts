@@ -103,7 +103,7 @@ export class PasswordHasher {
   }
 }
 
-/** Some six seconds of work for two cores: a longer wait is no service. */
+/** Some twelve seconds of work for one core: a longer wait is no service. */
 const WAITING_MAX = 400;
 
 /** Of a random password that nobody kept; same cost as a real one. */
