@@ -319,6 +319,22 @@ test("Auth ends the sockets of a session in the turn that ends it", async () => 
   ]);
 });
 
+test("Auth.onRevoked and trackConnection stop when they are told to", async () => {
+  const { auth } = configuredServer();
+  const calls: string[] = [];
+  const stop = auth.onRevoked(() => calls.push("listener"));
+  const { access_token } = await auth.login(RIGHT, LOCAL);
+  const untrack = auth.trackConnection(auth.authenticate(access_token, LOCAL), () =>
+    calls.push("connection"),
+  );
+  untrack();
+  untrack();
+  stop();
+  auth.logout(access_token, { all: true });
+
+  expect(calls).toEqual([]);
+});
+
 test("Auth ends tokens and sockets on a new password, a new role and DROP USER", async () => {
   for (const change of ["password", "role", "drop"] as const) {
     const { auth } = configuredServer({ ada: "dba", bob: "user" });

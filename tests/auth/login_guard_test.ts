@@ -89,3 +89,12 @@ test("AuthBucket with rate 0 has no limit", () => {
   const bucket = new AuthBucket({ clock: new ManualClock(), perSecond: 0 });
   for (let count = 0; count < 1000; count += 1) expect(bucket.take("1.1.1.1")).toBeUndefined();
 });
+
+test("LoginGuard remembers a bounded number of names: the oldest goes first", () => {
+  const { guard } = newGuard(1);
+  for (let index = 0; index <= 100_000; index += 1) guard.failed(`name${index}`, "1.1.1.1");
+
+  expect(guard.lockedForSeconds("name0", "1.1.1.1")).toBeUndefined();
+  expect(guard.lockedForSeconds("name1", "1.1.1.1")).toBe(900);
+  expect(guard.lockedForSeconds("name100000", "1.1.1.1")).toBe(900);
+});

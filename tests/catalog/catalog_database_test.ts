@@ -4,10 +4,10 @@
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../src/base/errors.ts";
-import type { FileEntry, TableEntry } from "../../src/catalog/mod.ts";
+import type { TableEntry } from "../../src/catalog/mod.ts";
 import { decimalType, TIMESTAMP } from "../../src/types/mod.ts";
 import { ManualClock } from "../support/manual_clock.ts";
-import { freshPath, killedCopy, openCatalog, seqOf, tableEntry } from "./catalog_fixture.ts";
+import { FILE, freshPath, killedCopy, openCatalog, seqOf, tableEntry } from "./catalog_fixture.ts";
 
 function conditionOf(action: () => unknown): string | undefined {
   try {
@@ -18,21 +18,6 @@ function conditionOf(action: () => unknown): string | undefined {
   }
   return undefined;
 }
-
-const FILE: FileEntry = {
-  fileId: "f1",
-  tableId: 1,
-  owner: 2,
-  columnId: 3,
-  keyJson: "[1]",
-  sub: "ab",
-  storedName: "x.png",
-  name: "photo.png",
-  mime: "image/png",
-  size: 12,
-  sha256: "00",
-  createdAtMs: 5,
-};
 
 test("CatalogDatabase begins with root, the default namespace and no tables", () => {
   const catalog = openCatalog(freshPath());
@@ -81,6 +66,7 @@ test("CatalogDatabase holds after every single change what it held in memory: ki
     expect(again.tableVersions(1), `step ${index}`).toEqual(catalog.tableVersions(1));
     expect(again.users(), `step ${index}`).toEqual(catalog.users());
     expect(again.files(), `step ${index}`).toEqual(catalog.files());
+    expect(again.file("f1"), `step ${index}`).toEqual(catalog.file("f1"));
     expect(again.version, `step ${index}`).toBe(catalog.version);
     expect(again.revokedAtMs("session"), `step ${index}`).toBe(catalog.revokedAtMs("session"));
     expect(again.setting("node_bits"), `step ${index}`).toBe(catalog.setting("node_bits"));

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import type { Clock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { type Seq, seqFromNumber } from "../../src/base/seq.ts";
-import { CatalogDatabase, type TableEntry } from "../../src/catalog/mod.ts";
+import { CatalogDatabase, type FileEntry, type TableEntry } from "../../src/catalog/mod.ts";
 import { BIGINT, TEXT } from "../../src/types/mod.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 
@@ -42,6 +42,21 @@ export function seqOf(value: number): Seq {
   if (seq === undefined) throw new Error(`${value} is no seq`);
   return seq;
 }
+
+export const FILE: FileEntry = {
+  fileId: "f1",
+  tableId: 1,
+  owner: 2,
+  columnId: 3,
+  keyJson: "[1]",
+  sub: "ab",
+  storedName: "x.png",
+  name: "photo.png",
+  mime: "image/png",
+  size: 12,
+  sha256: "00",
+  createdAtMs: 5,
+};
 
 export function tableEntry(change: Partial<TableEntry> = {}): TableEntry {
   return {

@@ -10,7 +10,7 @@ import { CorruptionError, DatabaseError } from "../../src/base/errors.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { allSealed, putSealed } from "../../src/catalog/records.ts";
 import { SqliteFile } from "../../src/catalog/sqlite_file.ts";
-import { freshPath, openCatalog, seqOf, tableEntry } from "./catalog_fixture.ts";
+import { FILE, freshPath, openCatalog, seqOf, tableEntry } from "./catalog_fixture.ts";
 
 /** Name and bytes of every file beside the catalog. */
 function directoryOf(path: string): Record<string, string> {
@@ -88,6 +88,25 @@ test("SqliteFile lets nobody else in while it is open", () => {
   openCatalog(path).close();
 });
 
+test("SqliteFile.transaction on a full disk changes nothing, and works again when there is room", () => {
+  const path = freshPath();
+  const file = SqliteFile.open(path, silentLog);
+  const ids = (): string[] => allSealed<{ id: string }>(file, "revocations").map(({ id }) => id);
+  const put = (id: string, text: string): void =>
+    file.transaction(() => putSealed(file, "revocations", { key: id, value: { id, text } }));
+  put("a", "");
+  // SQLite answers a page above this count with what a full disk gives.
+  file.rows("PRAGMA max_page_count = 40");
+  const error = errorOf(() => put("b", "x".repeat(500_000)));
+
+  expect(error).toMatchObject({ condition: "DISK_FULL" });
+  expect(String(error)).toContain(path);
+  expect(ids()).toEqual(["a"]);
+  put("c", "");
+  expect(ids()).toEqual(["a", "c"]);
+  file.close();
+});
+
 test("SqliteFile makes files that only their owner reads", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
@@ -121,8 +140,13 @@ test("CatalogDatabase notices damage, or gives the true answer, whichever byte i
   catalog.createNamespace({ name: "app", owner: "root", options: { k: "v" }, createdAtMs: 1 });
   catalog.createTable(tableEntry({ namespace: "app" }), seqOf(10));
   catalog.createUser({ userId: "ada", role: "dba", authType: "password", passwordHash: "hash" });
+  catalog.addFiles([FILE]);
+  catalog.revoke("session", Number.MAX_SAFE_INTEGER);
   const read = (view: typeof catalog): string =>
     JSON.stringify([
+      view.file(FILE.fileId),
+      view.files(),
+      view.isRevoked("session"),
       view.users(),
       view.tables(),
       view.namespaces(),
