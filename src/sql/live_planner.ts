@@ -5,7 +5,7 @@ import type { Principal } from "../auth/mod.ts";
 import { mayRead, requireRead } from "../auth/mod.ts";
 import { DatabaseError } from "../base/errors.ts";
 import { SEQ_COLUMN_ID } from "../storage/mod.ts";
-import { type Batch, type DataType, groupKeyOf, type Value } from "../types/mod.ts";
+import { type Batch, type DataType, groupKeyOf } from "../types/mod.ts";
 import { StatementBinding } from "./bind/binding.ts";
 import type { BoundExpression, BoundOutput, BoundRelation, BoundSelect } from "./bind/bound.ts";
 import { bindSelect } from "./bind/select_binder.ts";

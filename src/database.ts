@@ -1,0 +1,199 @@
+/**
+ * Builds the layers on top of each other: disk → catalog → store → auth → SQL → live.
+ *
+ * It knows no protocol. Each layer is handed exactly what it uses; what a lower layer must tell a
+ * higher one goes through one callback given here.
+ */
+import { Auth } from "./auth/mod.ts";
+import type { Clock } from "./base/clock.ts";
+import type { Disk } from "./base/disk.ts";
+import type { Log } from "./base/log.ts";
+import type { Random } from "./base/random.ts";
+import {
+  type Catalog,
+  CatalogDatabase,
+  type FileEntry,
+  flushPolicyFrom,
+  type TableEntry,
+} from "./catalog/mod.ts";
+import { authSettingsFrom, type Config, settingsOf } from "./config.ts";
+import { type LiveEngine, LocalLiveEngine } from "./live/mod.ts";
+import { isFileLive, LocalSqlEngine, type SqlEngine, type SqlEnvironment } from "./sql/mod.ts";
+import {
+  type BlobStore,
+  LocalBlobStore,
+  LocalStore,
+  type Store,
+  type TableDefinition,
+} from "./storage/mod.ts";
+
+export interface DatabaseParts {
+  readonly disk: Disk;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  /** Key of every token. */
+  readonly jwtSecret: Uint8Array;
+  readonly version: string;
+  /** The log failed: the process must stop and recover by starting again. */
+  readonly onFatal: (cause: unknown) => void;
+}
+
+export interface Database {
+  readonly catalog: Catalog;
+  readonly store: Store;
+  readonly blobs: BlobStore;
+  readonly auth: Auth;
+  readonly sql: SqlEngine;
+  readonly live: LiveEngine;
+  fileIsLive(entry: FileEntry): boolean;
+  /** Ends subscriptions, syncs the log, closes all files. */
+  close(): Promise<void>;
+}
+
+const HOUR_MS = 3_600_000;
+
+/**
+ * Opens a data directory and recovers what the last process left.
+ *
+ * @throws {DatabaseError} STORAGE_UNAVAILABLE if it is in use or of a newer format.
+ * @throws {CorruptionError} If acknowledged data is damaged.
+ * @throws {DiskError}
+ */
+export async function openDatabase(config: Config, parts: DatabaseParts): Promise<Database> {
+  const { clock, disk, log, random } = parts;
+  const dataPath = config.storage.data_path;
+  disk.makeDirectory(dataPath);
+  const catalog = CatalogDatabase.open({ path: `${dataPath}/catalog.sqlite`, clock, log });
+  const definitionOf = (table: TableEntry): TableDefinition => tableDefinition(table, config);
+  const store = await openStore(config, parts, { catalog, definitionOf });
+  store.onFatal = parts.onFatal;
+  const blobs = new LocalBlobStore({ disk, dataPath, random });
+  const settings = authSettingsFrom(config, parts.jwtSecret);
+  const auth = new Auth({ catalog, clock, random, log, settings });
+  await auth.start();
+
+  const environment: SqlEnvironment = {
+    catalog,
+    store,
+    blobs,
+    auth,
+    clock,
+    random,
+    log,
+    limits: sqlLimits(config),
+    settings: settingsOf(config),
+    version: parts.version,
+    definitionOf,
+    live: () => ({
+      rows: () => live.subscriptions(),
+      kill: (liveId) => live.kill(liveId),
+      tableChanged: (tableId) => live.tableChanged(tableId),
+    }),
+  };
+  const sql = new LocalSqlEngine(environment);
+  const live = new LocalLiveEngine({ store, sql, clock, random, log, limits: liveLimits(config) });
+  return {
+    catalog,
+    store,
+    blobs,
+    auth,
+    sql,
+    live,
+    fileIsLive: (entry) => isFileLive(entry, { catalog, store }),
+    async close() {
+      live.shutdown();
+      await store.close();
+      catalog.close();
+    },
+  };
+}
+
+async function openStore(
+  { cluster, limits, storage }: Config,
+  { clock, disk, log, random }: DatabaseParts,
+  {
+    catalog,
+    definitionOf,
+  }: { catalog: CatalogDatabase; definitionOf: (table: TableEntry) => TableDefinition },
+): Promise<LocalStore> {
+  try {
+    return await LocalStore.open({
+      disk,
+      dataPath: storage.data_path,
+      clock,
+      random,
+      log,
+      manifest: catalog.manifest,
+      definitions: catalog.tables().map(definitionOf),
+      options: {
+        nodeId: cluster.node_id,
+        nodeBits: cluster.node_bits,
+        durability: storage.durability,
+        walSegmentBytes: storage.wal_segment_bytes,
+        walMaxBytes: storage.wal_max_bytes,
+        rowBytesMax: limits.max_row_bytes,
+        minFreeBytes: storage.min_free_bytes,
+      },
+    });
+  } catch (error) {
+    catalog.close();
+    throw error;
+  }
+}
+
+/** How storage sees a table; options it does not set come from the configuration. */
+function tableDefinition(table: TableEntry, { storage }: Config): TableDefinition {
+  const { deletedRetentionHours, flushPolicy } = table.options;
+  const policy = flushPolicy === undefined ? undefined : flushPolicyFrom(flushPolicy);
+  const rowsMax = policy === undefined ? storage.flush_rows : policy.rows;
+  const intervalSeconds =
+    policy === undefined ? storage.flush_interval_secs : policy.intervalSeconds;
+  return {
+    tableId: table.tableId,
+    name: `${table.namespace}.${table.name}`,
+    columns: table.columns.map(({ columnId, missing, name, type }) => ({
+      columnId,
+      name,
+      type,
+      missing,
+    })),
+    keyColumnIds: table.primaryKey,
+    flush: {
+      rowsMax: rowsMax ?? Number.POSITIVE_INFINITY,
+      ageMsMax: (intervalSeconds ?? Number.POSITIVE_INFINITY) * 1000,
+    },
+    historyMs: (deletedRetentionHours ?? storage.history_hours) * HOUR_MS,
+  };
+}
+
+function sqlLimits({ files, limits, performance }: Config): SqlEnvironment["limits"] {
+  return {
+    sqlBytesMax: limits.max_sql_bytes,
+    parametersMax: limits.max_parameters,
+    parameterBytesMax: limits.max_parameter_bytes,
+    resultRowsMax: limits.max_result_rows,
+    timeoutMs: performance.request_timeout * 1000,
+    timeoutMsMax: limits.max_timeout_ms,
+    requiresWhere: limits.require_where,
+    transactionTimeoutMs: limits.transaction_timeout_secs * 1000,
+    transactionBytesMax: limits.transaction_max_bytes,
+    queryMemoryBytes: performance.query_memory_bytes,
+    filesPerFolderMax: files.max_files_per_folder,
+  };
+}
+
+function liveLimits({
+  limits,
+  websocket,
+}: Config): ConstructorParameters<typeof LocalLiveEngine>[0]["limits"] {
+  return {
+    subscriptionsPerUser: limits.subscriptions_per_user,
+    subscriptionsPerConnection: limits.subscriptions_per_connection,
+    batchSizeDefault: websocket.default_batch_size,
+    batchSizeMax: websocket.max_batch_size,
+    frameBytesMax: websocket.max_frame_bytes,
+    loadingTimeoutMs: websocket.loading_timeout_secs * 1000,
+    replayChangesMax: websocket.replay_changes,
+  };
+}

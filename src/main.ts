@@ -1,0 +1,240 @@
+/**
+ * The program: arguments → configuration → database → server → signals.
+ *
+ * The only catcher of what is a bug: it is logged and the process stops, which the log makes safe.
+ *
+ *     exit 0   asked to stop, and stopped; --help, --version, a valid --check
+ *     exit 1   could not start: the reason is on stderr
+ *     exit 70  a bug, or the disk failed: start again to recover
+ */
+import { isLoopbackHost, keptSecret } from "./auth/mod.ts";
+import { bunDisk } from "./base/bun_disk.ts";
+import { systemClock } from "./base/clock.ts";
+import { CorruptionError, DatabaseError, DiskError } from "./base/errors.ts";
+import { LogWriter } from "./base/log_writer.ts";
+import { systemRandom } from "./base/random.ts";
+import { type Config, ConfigError, parseConfig } from "./config.ts";
+import { type Database, openDatabase } from "./database.ts";
+import { type Readiness, type RunningServer, startServer } from "./server/mod.ts";
+import { loadUi } from "./ui_assets.ts";
+import { BUILD_DATE, VERSION } from "./version.ts";
+
+const HELP = `Tidemark ${VERSION}: a SQL database server you can subscribe to.
+
+  npm start config.toml           start the server with this configuration
+  npm start -- --check <file>     check a configuration and start nothing
+  npm start -- --version          print the version
+  npm start -- --help             print this
+
+With Bun: bun run start config.toml. The configuration file explains its keys.
+`;
+
+const EXIT_START_FAILED = 1;
+const EXIT_FATAL = 70;
+
+function fail(message: string): never {
+  process.stderr.write(`${message}\n`);
+  process.exit(EXIT_START_FAILED);
+}
+
+function readConfig(path: string): { config: Config; warnings: readonly string[] } {
+  const read = (name: string): string => new TextDecoder().decode(bunDisk.readFile(name));
+  try {
+    return parseConfig(read(path), path, process.env, read);
+  } catch (error) {
+    if (error instanceof ConfigError) return fail(`Cannot start Tidemark:\n${error.message}`);
+    if (error instanceof DiskError) {
+      return fail(
+        `Cannot start Tidemark: the configuration file ${error.path} cannot be read (${error.code})`,
+      );
+    }
+    throw error;
+  }
+}
+
+async function open(config: Config, log: LogWriter): Promise<Database> {
+  const dataPath = config.storage.data_path;
+  try {
+    bunDisk.makeDirectory(dataPath);
+    const jwtSecret =
+      config.auth.jwt_secret === undefined
+        ? keptSecret({ disk: bunDisk, dataPath, random: systemRandom })
+        : new TextEncoder().encode(config.auth.jwt_secret);
+    return await openDatabase(config, {
+      disk: bunDisk,
+      clock: systemClock,
+      random: systemRandom,
+      log,
+      jwtSecret,
+      version: VERSION,
+      onFatal: (cause) => stopAtOnce(log, "the log on disk failed; start again to recover", cause),
+    });
+  } catch (error) {
+    const isExpected =
+      error instanceof DatabaseError ||
+      error instanceof CorruptionError ||
+      error instanceof DiskError;
+    if (!isExpected) throw error;
+    log.flush();
+    return fail(`Cannot start Tidemark on ${dataPath}: ${error.message}`);
+  }
+}
+
+function stopAtOnce(log: LogWriter, what: string, cause: unknown): never {
+  const text = cause instanceof Error ? (cause.stack ?? cause.message) : String(cause);
+  log.error(what, { cause: text });
+  log.flush();
+  process.exit(EXIT_FATAL);
+}
+
+function announce(
+  { auth, storage }: Config,
+  {
+    database,
+    server,
+    warnings,
+  }: { database: Database; server: RunningServer; warnings: readonly string[] },
+): void {
+  const { needs_setup: needsSetup } = database.auth.status();
+  const say = (line: string): boolean => process.stdout.write(`${line}\n`);
+  say(`Tidemark ${VERSION}`);
+  say(`  data       ${storage.data_path}`);
+  say(`  listening  ${server.url}`);
+  say(`  admin UI   ${server.url}/ui`);
+  if (needsSetup) {
+    say("  next       first-time setup: open the admin UI, or");
+    say(`             curl ${server.url}/v1/api/auth/setup -H 'Content-Type: application/json' \\`);
+    say(
+      `               -d '{"user":"ada","password":"<at least 8>","root_password":"<at least 8>"}'`,
+    );
+  } else {
+    say(`  next       log in at ${server.url}/ui, or POST ${server.url}/v1/api/auth/login`);
+  }
+  say(
+    `  first SQL  POST ${server.url}/v1/api/sql  {"sql":"SELECT 1"}  with Authorization: Bearer <token>`,
+  );
+  for (const warning of warnings) say(`  warning    ${warning}`);
+  if (auth.jwt_secret === undefined) {
+    say("  warning    auth.jwt_secret is not set: the server made its own, in the data directory");
+  }
+  if (storage.durability === "relaxed") {
+    say(
+      "  warning    storage.durability is relaxed: a crash may lose the last acknowledged writes",
+    );
+  }
+}
+
+async function serve(path: string): Promise<void> {
+  const { config, warnings } = readConfig(path);
+  const { logging } = config;
+  const log = new LogWriter({
+    clock: systemClock,
+    level: logging.level,
+    format: logging.format,
+    toConsole: logging.log_to_console,
+    path: logging.logs_path,
+    fileBytesMax: logging.max_file_bytes,
+    filesMax: logging.max_files,
+  });
+  let readiness: Readiness = "starting";
+  const database = await open(config, log);
+  const server = startOrFail(config, { database, log, readiness: () => readiness });
+  readiness = "ready";
+  announce(config, { database, server, warnings });
+  log.info("started", {
+    version: VERSION,
+    url: server.url,
+    local: isLoopbackHost(config.server.host),
+  });
+
+  let isStopping = false;
+  const stop = (signal: string): void => {
+    // A second signal means now; the log makes that safe.
+    if (isStopping) process.exit(EXIT_FATAL);
+    isStopping = true;
+    readiness = "draining";
+    log.info("stopping", { signal });
+    shutDown({ database, log, server }).catch((error: unknown) => {
+      stopAtOnce(log, "could not stop cleanly", error);
+    });
+  };
+  process.on("SIGTERM", () => stop("SIGTERM"));
+  process.on("SIGINT", () => stop("SIGINT"));
+  process.on("uncaughtException", (error) => stopAtOnce(log, "stopped by a bug", error));
+  process.on("unhandledRejection", (error) => stopAtOnce(log, "stopped by a bug", error));
+}
+
+function startOrFail(
+  config: Config,
+  { database, log, readiness }: { database: Database; log: LogWriter; readiness: () => Readiness },
+): RunningServer {
+  try {
+    return startServer({
+      config,
+      auth: database.auth,
+      sql: database.sql,
+      live: database.live,
+      catalog: database.catalog,
+      blobs: database.blobs,
+      fileIsLive: (entry) => database.fileIsLive(entry),
+      uiAssets: config.server.ui_enabled ? loadUi(log) : undefined,
+      clock: systemClock,
+      random: systemRandom,
+      log,
+      version: VERSION,
+      buildDate: BUILD_DATE,
+      onBug: (error) => stopAtOnce(log, "stopped by a bug", error),
+      readiness,
+    });
+  } catch (error) {
+    const { host, port } = config.server;
+    const reason = error instanceof Error ? error.message : String(error);
+    return fail(`Cannot start Tidemark: cannot listen on ${host}:${port}: ${reason}`);
+  }
+}
+
+async function shutDown({
+  database,
+  log,
+  server,
+}: {
+  database: Database;
+  log: LogWriter;
+  server: RunningServer;
+}): Promise<void> {
+  await server.stop();
+  await database.close();
+  log.info("stopped");
+  log.flush();
+  process.exit(0);
+}
+
+function check(path: string): void {
+  const { warnings } = readConfig(path);
+  for (const warning of warnings) process.stdout.write(`warning: ${warning}\n`);
+  process.stdout.write(`${path} is valid\n`);
+}
+
+async function main([first, second]: readonly string[]): Promise<void> {
+  switch (first) {
+    case undefined:
+      return fail("Cannot start Tidemark: name a configuration file, e.g. npm start config.toml");
+    case "--help":
+    case "-h":
+      process.stdout.write(HELP);
+      break;
+    case "--version":
+    case "-v":
+      process.stdout.write(`${VERSION}\n`);
+      break;
+    case "--check":
+      if (second === undefined) fail("Cannot check: name a configuration file behind --check");
+      check(second);
+      break;
+    default:
+      if (first.startsWith("-")) fail(`Cannot start Tidemark: unknown option ${first}\n\n${HELP}`);
+      await serve(first);
+  }
+}
+
+await main(process.argv.slice(2));
