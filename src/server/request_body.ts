@@ -76,13 +76,14 @@ export function parseJson(text: string): { value: unknown } {
   return isTooDeep(value) ? { value: undefined } : { value };
 }
 
-/** Whether anything lies deeper than `NESTING_MAX` levels. */
+/** Whether arrays and objects lie more than `NESTING_MAX` deep in each other. */
 function isTooDeep(value: unknown): boolean {
   let level: unknown[] = [value];
   for (let depth = 0; depth <= NESTING_MAX; depth += 1) {
     const below: unknown[] = [];
     for (const item of level) {
       if (typeof item !== "object" || item === null) continue;
+      if (depth === NESTING_MAX) return true;
       for (const member of Object.values(item)) {
         if (typeof member === "object" && member !== null) below.push(member);
       }
@@ -90,7 +91,7 @@ function isTooDeep(value: unknown): boolean {
     if (below.length === 0) return false;
     level = below;
   }
-  return true;
+  return false;
 }
 
 /** The members of a JSON object, or undefined when the value is no object. */

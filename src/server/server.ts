@@ -279,7 +279,8 @@ class HttpServer implements RunningServer {
   }
 
   #failure(exchange: Exchange, error: unknown, found: Found | undefined): Response {
-    const shape = found?.shape ?? "A";
+    const isPathLevel = error instanceof HttpError && error.status === 405;
+    const shape = isPathLevel ? "A" : (found?.shape ?? "A");
     const { clock, log } = this.#options;
     const expected = responseFromError(exchange, error, { shape, clock });
     if (expected !== undefined) {

@@ -14,7 +14,14 @@ const DEPTH_MAX = 64;
 
 const packr = new Packr({ useRecords: false, variableMapSize: true, encodeUndefinedAsNil: true });
 
-const unpackr = new Unpackr({ useRecords: false, mapsAsObjects: true });
+/** A number while it is exact, else a bigint. The package has this form; its types do not. */
+const INT64_FORM = "auto" as "bigint";
+
+const unpackr = new Unpackr({
+  useRecords: false,
+  mapsAsObjects: true,
+  int64AsType: INT64_FORM,
+});
 
 /** The encoder reuses its buffer: this is a copy. */
 export function msgpackFromMessage(message: ServerMessage): Uint8Array<ArrayBuffer> {

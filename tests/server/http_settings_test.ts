@@ -1,0 +1,242 @@
+/**
+ * What the configuration changes about HTTP: CORS, sizes, rates, readiness, the UI; and how a
+ * server behaves when it starts, fails or stops.
+ */
+import { expect, test } from "bun:test";
+import type { Readiness } from "../../src/server/mod.ts";
+import { startTestServer, type TestServer, type TestServerOptions } from "../support/http.ts";
+
+async function withServer(
+  options: TestServerOptions,
+  use: (server: TestServer) => Promise<void>,
+): Promise<void> {
+  const server = await startTestServer(options);
+  try {
+    await use(server);
+    expect(server.bugs).toEqual([]);
+  } finally {
+    await server.close();
+  }
+}
+
+test("a bug is 500, names nothing, and goes up", async () => {
+  const server = await startTestServer({
+    script: () => {
+      throw new TypeError("secret detail");
+    },
+  });
+  const response = await server.sql({ sql: "x" });
+  expect(response.status).toBe(500);
+  const text = await response.text();
+  expect(JSON.parse(text)).toMatchObject({ status: "error", error: { code: "INTERNAL_ERROR" } });
+  expect(text).not.toContain("secret");
+  expect(server.bugs).toMatchObject([{ message: "secret detail" }]);
+  await server.close();
+});
+
+test("CORS: a listed origin is echoed, another gets nothing, and preflight is 204", async () => {
+  const origin = "https://app.example";
+  const cors = { allowed_origins: [origin], allow_credentials: true, max_age: 77 };
+  await withServer({ config: { security: { cors } } }, async (server) => {
+    const listed = await server.fetch("/v1/api/auth/status", { headers: { Origin: origin } });
+    expect(listed.headers.get("access-control-allow-origin")).toBe(origin);
+    expect(listed.headers.get("access-control-allow-credentials")).toBe("true");
+    expect(listed.headers.get("access-control-expose-headers")).toContain("X-Request-ID");
+    expect(listed.headers.get("vary")).toContain("Origin");
+    for (const other of ["https://app.example.evil", "null", "http://app.example"]) {
+      const response = await server.fetch("/v1/api/auth/status", { headers: { Origin: other } });
+      expect(response.headers.get("access-control-allow-origin")).toBeNull();
+      expect(response.headers.get("vary")).toContain("Origin");
+    }
+    const preflight = await server.fetch("/v1/api/sql", {
+      method: "OPTIONS",
+      headers: { Origin: origin, "Access-Control-Request-Method": "POST" },
+    });
+    expect(preflight.status).toBe(204);
+    expect(preflight.headers.get("access-control-allow-methods")).toBe("GET, HEAD, POST, OPTIONS");
+    expect(preflight.headers.get("access-control-allow-headers")).toBe(
+      "Authorization, Content-Type, Accept, Range, X-Request-ID, Last-Event-ID",
+    );
+    expect(preflight.headers.get("access-control-max-age")).toBe("77");
+    const failed = await server.fetch("/nope", { headers: { Origin: origin } });
+    expect(failed.headers.get("access-control-allow-origin")).toBe(origin);
+  });
+});
+
+test("CORS: the wildcard admits any origin, without credentials", async () => {
+  const cors = { allowed_origins: ["*"], allow_credentials: true, max_age: 1 };
+  await withServer({ config: { security: { cors } } }, async (server) => {
+    const { headers } = await server.fetch("/nope", { headers: { Origin: "http://any.example" } });
+    expect(headers.get("access-control-allow-origin")).toBe("*");
+    expect(headers.get("access-control-allow-credentials")).toBeNull();
+  });
+});
+
+test("a body above limits.max_body_bytes is 413, declared or counted, in the shape of its path", async () => {
+  await withServer({ config: { limits: { max_body_bytes: 2000 } } }, async (server) => {
+    const atLimit = JSON.stringify({ sql: "x".repeat(2000 - 10) });
+    expect(atLimit.length).toBe(2000);
+    expect((await server.sql(atLimit)).status).toBe(200);
+    const declared = await server.sql(`${atLimit} `);
+    expect([declared.status, await declared.json()]).toMatchObject([
+      413,
+      { status: "error", error: { code: "BODY_TOO_LARGE", max_bytes: 2000, size_bytes: 2001 } },
+    ]);
+    const chunks = (async function* () {
+      for (let count = 0; count < 30; count += 1) yield new Uint8Array(100).fill(32);
+    })();
+    const headers = { Authorization: `Bearer ${await server.token()}` };
+    const counted = await server.fetch("/v1/api/sql", { method: "POST", headers, body: chunks });
+    const body = (await counted.json()) as { error: Record<string, unknown> };
+    expect([counted.status, body.error["code"]]).toEqual([413, "BODY_TOO_LARGE"]);
+    expect(body.error["size_bytes"]).toBeUndefined();
+    const login = await server.fetch("/v1/api/auth/login", {
+      method: "POST",
+      body: " ".repeat(2001),
+      headers: { "Content-Type": "application/json" },
+    });
+    expect([login.status, await login.json()]).toMatchObject([
+      413,
+      { error: "BODY_TOO_LARGE", max_bytes: 2000, size_bytes: 2001 },
+    ]);
+  });
+});
+
+test("a chunked body within the limit is read", async () => {
+  await withServer({}, async (server) => {
+    const chunks = (async function* () {
+      yield new TextEncoder().encode('{"sql":"SEL');
+      yield new TextEncoder().encode('ECT 1"}');
+    })();
+    const headers = { Authorization: `Bearer ${await server.token()}` };
+    const init = { method: "POST", headers, body: chunks };
+    expect((await server.fetch("/v1/api/sql", init)).status).toBe(200);
+    expect(server.requests.at(-1)?.sql).toBe("SELECT 1");
+  });
+});
+
+test("limits.requests_per_sec_per_ip counts callers from elsewhere only", async () => {
+  const config = {
+    limits: { requests_per_sec_per_ip: 2 },
+    security: {
+      trusted_proxies: ["127.0.0.1"],
+      allowed_hosts: [],
+      metrics_allow: ["192.0.2.0/24"],
+      cors: { allowed_origins: [], allow_credentials: false, max_age: 0 },
+    },
+  };
+  await withServer({ config }, async (server) => {
+    const from = async (address: string): Promise<Response> =>
+      await server.fetch("/v1/api/auth/status", { headers: { "X-Forwarded-For": address } });
+    for (let count = 0; count < 5; count += 1) {
+      expect((await server.fetch("/v1/api/auth/status")).status).toBe(200);
+    }
+    expect((await from("192.0.2.1")).status).toBe(200);
+    expect((await from("192.0.2.1")).status).toBe(200);
+    const third = await from("192.0.2.1");
+    expect([third.status, await third.json()]).toMatchObject([
+      429,
+      { error: "RATE_LIMIT_EXCEEDED", retry_after_seconds: 1 },
+    ]);
+    expect(third.headers.get("retry-after")).toBe("1");
+    expect((await from("192.0.2.2")).status).toBe(200);
+    const metrics = await server.fetch("/metrics", { headers: { "X-Forwarded-For": "192.0.2.3" } });
+    expect(metrics.status).toBe(200);
+    expect((await server.fetch("/metrics")).status).toBe(401);
+  });
+});
+
+test("limits.queries_per_sec_per_user is 429 in shape B, per user", async () => {
+  await withServer({ config: { limits: { queries_per_sec_per_user: 1 } } }, async (server) => {
+    expect((await server.sql({ sql: "x" })).status).toBe(200);
+    const second = await server.sql({ sql: "x" });
+    expect([second.status, await second.json()]).toMatchObject([
+      429,
+      { error: { code: "RATE_LIMIT_EXCEEDED", retry_after_seconds: 1 } },
+    ]);
+    const bob = { Authorization: `Bearer ${await server.token("bob")}` };
+    expect((await server.sql({ sql: "x" }, bob)).status).toBe(200);
+  });
+});
+
+test("a server that starts or stops answers probes and refuses the rest", async () => {
+  let readiness: Readiness = "starting";
+  await withServer({ parts: { readiness: () => readiness } }, async (server) => {
+    const probe = await server.fetch("/health/ready");
+    expect([probe.status, await probe.json()]).toEqual([503, { status: "starting" }]);
+    expect((await server.fetch("/health/live")).status).toBe(200);
+    const starting = await server.fetch("/v1/api/auth/status");
+    expect([starting.status, await starting.json()]).toMatchObject([503, { error: "STARTING" }]);
+    expect(starting.headers.get("retry-after")).toBe("5");
+    const upgrade = await server.fetch("/v1/ws");
+    expect([upgrade.status, await upgrade.json()]).toMatchObject([503, { error: "STARTING" }]);
+    readiness = "draining";
+    const sql = await server.fetch("/v1/api/sql", { method: "POST" });
+    expect([sql.status, await sql.json()]).toMatchObject([
+      503,
+      { status: "error", error: { code: "SHUTTING_DOWN", retry_after_seconds: 5 } },
+    ]);
+  });
+});
+
+test("stop waits for running requests", async () => {
+  const started = Promise.withResolvers<void>();
+  const release = Promise.withResolvers<void>();
+  const server = await startTestServer({
+    script: async () => {
+      started.resolve();
+      await release.promise;
+      return { results: [] };
+    },
+  });
+  const running = server.sql({ sql: "slow" });
+  await started.promise;
+  const stopped = server.server.stop();
+  expect((await server.fetch("/health/ready")).status).toBe(503);
+  release.resolve();
+  expect((await running).status).toBe(200);
+  await stopped;
+  await server.close();
+});
+
+test("UI assets: type, caching, and the nonce in the page", async () => {
+  const uiAssets = {
+    get: (path: string) =>
+      path === "assets/app-1a2b.js"
+        ? { bytes: new TextEncoder().encode("let x;"), type: "text/javascript", immutable: true }
+        : undefined,
+    page: (nonce: string) => `<html><style nonce="${nonce}"></style></html>`,
+  };
+  await withServer({ parts: { uiAssets } }, async (server) => {
+    const asset = await server.fetch("/ui/assets/app-1a2b.js");
+    expect(await asset.text()).toBe("let x;");
+    expect(asset.headers.get("content-type")).toBe("text/javascript");
+    expect(asset.headers.get("cache-control")).toBe("public, max-age=31536000, immutable");
+    const page = await server.fetch("/ui");
+    const nonce = /nonce="([^"]+)"/.exec(await page.text())?.[1] ?? "none";
+    expect(page.headers.get("content-security-policy")).toContain(`'nonce-${nonce}'`);
+  });
+});
+
+test("/ui is 404 throughout when it is off", async () => {
+  await withServer({ config: { server: { ui_enabled: false } } }, async (server) => {
+    expect((await server.fetch("/ui")).status).toBe(404);
+    expect((await server.fetch("/ui/a")).status).toBe(404);
+  });
+});
+
+test("startServer refuses an unreadable address list", async () => {
+  const security = {
+    trusted_proxies: ["10.0.0.0/33"],
+    allowed_hosts: [],
+    metrics_allow: [],
+    cors: { allowed_origins: [], allow_credentials: false, max_age: 0 },
+  };
+  let failure: unknown;
+  try {
+    await startTestServer({ config: { security } });
+  } catch (error) {
+    failure = error;
+  }
+  expect(failure).toMatchObject({ condition: "INVALID_OPTION" });
+});

@@ -1,0 +1,144 @@
+/**
+ * A WebSocket client that writes down what it is sent, and can wait for it.
+ */
+
+import { gunzipSync } from "node:zlib";
+import { Unpackr } from "msgpackr";
+import { defined } from "../../src/base/assert.ts";
+import type { ClientMessage, ServerMessage } from "../../src/protocol/mod.ts";
+
+/** How long a test waits for what must come. */
+const WAIT_MS_MAX = 5000;
+
+/** One data frame as it came. */
+export interface Frame {
+  readonly isText: boolean;
+  readonly isGzip: boolean;
+  readonly bytes: number;
+  readonly message: ServerMessage;
+}
+
+export interface Closed {
+  readonly code: number;
+  readonly reason: string;
+}
+
+type Received = Extract<ServerMessage, { type: string }>;
+type OfType<T extends Received["type"]> = Extract<Received, { type: T }>;
+
+const unpackr = new Unpackr({
+  useRecords: false,
+  mapsAsObjects: true,
+  int64AsType: "auto" as "bigint",
+});
+
+export class SocketClient {
+  readonly frames: Frame[] = [];
+  readonly #socket: WebSocket;
+  #readIndex = 0;
+  #closed: Closed | undefined;
+  #wake: (() => void) | undefined;
+
+  private constructor(socket: WebSocket) {
+    this.#socket = socket;
+    socket.binaryType = "arraybuffer";
+    socket.addEventListener("message", ({ data }) => {
+      this.frames.push(frameFrom(data as string | ArrayBuffer));
+      this.#wake?.();
+    });
+    socket.addEventListener("close", ({ code, reason }) => {
+      this.#closed = { code, reason };
+      this.#wake?.();
+    });
+  }
+
+  /** Connects; resolves when the socket is open. */
+  static async connect(
+    url: string,
+    { query = "", token, headers = {} }: ConnectOptions = {},
+  ): Promise<SocketClient> {
+    const address = `${url.replace(/^http/, "ws")}/v1/ws${query}`;
+    const all = token === undefined ? headers : { ...headers, Authorization: `Bearer ${token}` };
+    const socket = new WebSocket(address, { headers: all });
+    const client = new SocketClient(socket);
+    await new Promise<void>((resolve, reject) => {
+      socket.addEventListener("open", () => resolve());
+      socket.addEventListener("error", () => reject(new Error(`Cannot connect to ${address}`)));
+    });
+    return client;
+  }
+
+  send(message: ClientMessage | Record<string, unknown>): void {
+    this.#socket.send(JSON.stringify(message));
+  }
+
+  sendRaw(frame: string | Uint8Array<ArrayBuffer>): void {
+    this.#socket.send(frame);
+  }
+
+  /** The next message that has not been read. */
+  async next(): Promise<ServerMessage> {
+    await this.#until(() => this.frames.length > this.#readIndex || this.#closed !== undefined);
+    const frame = this.frames[this.#readIndex];
+    this.#readIndex += 1;
+    return defined(frame, "a message comes before the socket closes").message;
+  }
+
+  /** The next message, which must be of this type. */
+  async expect<T extends Received["type"]>(type: T): Promise<OfType<T>> {
+    const message = await this.next();
+    if (message.type !== type) {
+      throw new Error(`Expected ${type}, got ${JSON.stringify(message)}`);
+    }
+    return message as OfType<T>;
+  }
+
+  /** Authenticates by message. */
+  async authenticate(token: string): Promise<OfType<"auth_success">> {
+    this.send({ type: "authenticate", method: "jwt", token });
+    return await this.expect("auth_success");
+  }
+
+  /** How the server closed the socket. */
+  async closed(): Promise<Closed> {
+    await this.#until(() => this.#closed !== undefined);
+    return defined(this.#closed, "the socket is closed");
+  }
+
+  close(): void {
+    this.#socket.close();
+  }
+
+  async #until(isDone: () => boolean): Promise<void> {
+    const timeout = setTimeout(() => this.#wake?.(), WAIT_MS_MAX);
+    const deadlineMs = Date.now() + WAIT_MS_MAX;
+    while (!isDone()) {
+      if (Date.now() >= deadlineMs) throw new Error("Nothing came in time");
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+    clearTimeout(timeout);
+  }
+}
+
+export interface ConnectOptions {
+  /** With its question mark. */
+  query?: string;
+  /** Sent as a header of the upgrade. */
+  token?: string;
+  headers?: Readonly<Record<string, string>>;
+}
+
+function frameFrom(data: string | ArrayBuffer): Frame {
+  if (typeof data === "string") {
+    const message = JSON.parse(data) as ServerMessage;
+    return { isText: true, isGzip: false, bytes: data.length, message };
+  }
+  const bytes = new Uint8Array(data);
+  const isGzip = bytes[0] === 0x1f && bytes[1] === 0x8b;
+  const plain = isGzip ? gunzipSync(bytes) : Buffer.from(bytes);
+  const isJson = plain[0] === 0x7b;
+  const message = (isJson ? JSON.parse(plain.toString()) : unpackr.unpack(plain)) as ServerMessage;
+  return { isText: false, isGzip, bytes: bytes.length, message };
+}

@@ -1,0 +1,263 @@
+/**
+ * The real server in this process, on a free port: real HTTP and WebSocket, a real catalog, real
+ * identity, the real live engine over the model store. Statements are answered by a script, since
+ * what SQL does is not what tests of the server ask.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Auth, type Principal } from "../../src/auth/mod.ts";
+import { systemClock } from "../../src/base/clock.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { systemRandom } from "../../src/base/random.ts";
+import { CatalogDatabase } from "../../src/catalog/mod.ts";
+import { LocalLiveEngine } from "../../src/live/mod.ts";
+import {
+  type RunningServer,
+  type ServerConfig,
+  type ServerOptions,
+  startServer,
+} from "../../src/server/mod.ts";
+import type { SqlEngine, SqlRequest, SqlResponse } from "../../src/sql/mod.ts";
+import { KnownQueries, LIMITS, messagesTable } from "./live_fixture.ts";
+import { ModelStore } from "./model_store.ts";
+
+/** Sections of the configuration, each merged over the defaults of a test. */
+export type ConfigChange = { readonly [S in keyof ServerConfig]?: Partial<ServerConfig[S]> };
+
+/** The defaults of the wire contract, on a free local port. */
+const DEFAULTS: ServerConfig = {
+  server: {
+    host: "127.0.0.1",
+    port: 0,
+    ui_enabled: true,
+    shutdown_timeout_secs: 10,
+  },
+  limits: {
+    max_sql_bytes: 1048576,
+    max_parameter_bytes: 524288,
+    max_parameters: 32767,
+    max_body_bytes: 10485760,
+    max_timeout_ms: 600000,
+    queries_per_sec_per_user: 0,
+    requests_per_sec_per_ip: 0,
+    connections_per_ip: 0,
+    subscriptions_per_user: 100,
+    subscriptions_per_connection: 1000,
+    max_message_size: 1048576,
+    messages_per_sec: 1000,
+  },
+  performance: {
+    request_timeout: 30,
+    keepalive_timeout: 75,
+    max_connections: 100000,
+    http_compression: true,
+  },
+  auth: { allow_remote_setup: false, cookie_secure: true },
+  security: {
+    trusted_proxies: [],
+    allowed_hosts: [],
+    metrics_allow: [],
+    cors: { allowed_origins: [], allow_credentials: false, max_age: 3600 },
+  },
+  websocket: {
+    auth_timeout_secs: 3,
+    idle_timeout_secs: 60,
+    ping_interval_secs: 20,
+    max_frame_bytes: 8388608,
+    send_queue_bytes: 1048576,
+    compression: true,
+  },
+  files: {
+    max_size_bytes: 26214400,
+    max_request_bytes: 104857600,
+    max_files_per_request: 20,
+    allowed_mime_types: [],
+  },
+};
+
+/** A whole configuration from the sections that a test changes. */
+export function serverConfig(change: ConfigChange = {}): ServerConfig {
+  return {
+    server: { ...DEFAULTS.server, ...change.server },
+    limits: { ...DEFAULTS.limits, ...change.limits },
+    performance: { ...DEFAULTS.performance, ...change.performance },
+    auth: { ...DEFAULTS.auth, ...change.auth },
+    security: { ...DEFAULTS.security, ...change.security },
+    websocket: { ...DEFAULTS.websocket, ...change.websocket },
+    files: { ...DEFAULTS.files, ...change.files },
+  };
+}
+
+export type SqlScript = (
+  request: SqlRequest,
+  principal: Principal,
+) => SqlResponse | Promise<SqlResponse>;
+
+/** Answers what a test says, and remembers what it was asked. */
+class ScriptedSql implements SqlEngine {
+  readonly requests: SqlRequest[] = [];
+  readonly #script: SqlScript;
+  readonly #queries = new KnownQueries();
+
+  constructor(script: SqlScript) {
+    this.#script = script;
+  }
+
+  async execute(principal: Principal, request: SqlRequest): Promise<SqlResponse> {
+    this.requests.push(request);
+    return await this.#script(request, principal);
+  }
+
+  planLive(...request: Parameters<SqlEngine["planLive"]>): ReturnType<SqlEngine["planLive"]> {
+    return this.#queries.planLive(...request);
+  }
+}
+
+export interface TestServer {
+  readonly url: string;
+  readonly server: RunningServer;
+  readonly catalog: CatalogDatabase;
+  readonly auth: Auth;
+  readonly store: ModelStore;
+  /** What the SQL engine was asked, in order. */
+  readonly requests: readonly SqlRequest[];
+  /** Errors that went up as bugs; a test that expects none checks that it is empty. */
+  readonly bugs: readonly unknown[];
+  readonly directory: string;
+  /** The access token of a user who is made at first use; "ada" is a DBA. */
+  token(userId?: string): Promise<string>;
+  fetch(path: string, init?: RequestInit): Promise<Response>;
+  /** `POST /v1/api/sql` as ada. */
+  sql(body: unknown, headers?: Readonly<Record<string, string>>): Promise<Response>;
+  close(): Promise<void>;
+}
+
+export interface TestServerOptions {
+  config?: ConfigChange;
+  script?: SqlScript;
+  /** Replaces parts of the server. */
+  parts?: Partial<ServerOptions>;
+}
+
+const PASSWORD = "correct horse 9";
+
+const nothing: SqlScript = () => ({ results: [{ rowCount: 0, asUser: "ada" }] });
+
+export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
+  const directory = mkdtempSync(join(tmpdir(), "tidemark-server-"));
+  const clock = systemClock;
+  const random = systemRandom;
+  const log = silentLog;
+  const catalog = CatalogDatabase.open({ path: join(directory, "catalog.sqlite"), clock, log });
+  const auth = new Auth({ catalog, clock, random, log, settings: authSettings() });
+  const store = new ModelStore(clock);
+  store.defineTable(messagesTable());
+  const sql = new ScriptedSql(options.script ?? nothing);
+  const live = new LocalLiveEngine({ store, sql, clock, random, log, limits: LIMITS });
+  const bugs: unknown[] = [];
+  const server = startServer({
+    config: serverConfig(options.config),
+    auth,
+    sql,
+    live,
+    catalog,
+    blobs: { stage: noBlobs, locate: noBlobs, remove: noBlobs, removeTable: noBlobs },
+    fileIsLive: () => true,
+    uiAssets: undefined,
+    clock,
+    random,
+    log,
+    version: "1.2.3",
+    buildDate: "2026-11-21",
+    onBug: (error) => bugs.push(error),
+    readiness: () => "ready",
+    ...options.parts,
+  });
+  const url = `http://127.0.0.1:${server.port}`;
+  const users = new Users({ auth, catalog });
+  return {
+    url,
+    server,
+    catalog,
+    auth,
+    store,
+    requests: sql.requests,
+    bugs,
+    directory,
+    token: (userId = "ada") => users.token(userId),
+    fetch: (path, init) => fetch(url + path, { redirect: "manual", ...init }),
+    async sql(body, headers = {}) {
+      const token = await users.token("ada");
+      return await fetch(`${url}/v1/api/sql`, {
+        method: "POST",
+        headers: {
+          Authorization: `Bearer ${token}`,
+          "Content-Type": "application/json",
+          ...headers,
+        },
+        body: typeof body === "string" ? body : JSON.stringify(body),
+      });
+    },
+    async close() {
+      await server.stop();
+      catalog.close();
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+function noBlobs(): never {
+  throw new Error("Cannot reach a blob: this test has no blob store");
+}
+
+export function authSettings(): ConstructorParameters<typeof Auth>[0]["settings"] {
+  return {
+    jwtSecret: new TextEncoder().encode("a secret of more than thirty-two bytes"),
+    accessLifetimeSeconds: 3600,
+    refreshLifetimeSeconds: 7200,
+    allowRemoteSetup: false,
+    rootPassword: undefined,
+    passwordPolicy: { lengthMin: 8, lengthMax: 256, isComplex: false },
+    attemptsPerSecond: 0,
+    loginFailuresMax: 0,
+    lockoutSeconds: 900,
+  };
+}
+
+const CALLER = { address: "127.0.0.1", isLocal: true };
+
+/** Logs users in, making them when they are new. */
+class Users {
+  readonly #auth: Auth;
+  readonly #catalog: CatalogDatabase;
+  readonly #tokens = new Map<string, Promise<string>>();
+
+  constructor({ auth, catalog }: { auth: Auth; catalog: CatalogDatabase }) {
+    this.#auth = auth;
+    this.#catalog = catalog;
+  }
+
+  token(userId: string): Promise<string> {
+    const known = this.#tokens.get(userId);
+    if (known !== undefined) return known;
+    const token = this.#logIn(userId);
+    this.#tokens.set(userId, token);
+    return token;
+  }
+
+  async #logIn(userId: string): Promise<string> {
+    if (this.#auth.status().needs_setup) {
+      const setup = { user: "ada", password: PASSWORD, root_password: "battery staple 7" };
+      await this.#auth.setup(setup, CALLER);
+    }
+    if (this.#catalog.user(userId) === undefined) {
+      const passwordHash = this.#catalog.user("ada")?.passwordHash ?? "";
+      const role = userId.startsWith("service") ? "service" : "user";
+      this.#catalog.createUser({ userId, role, authType: "password", passwordHash });
+      this.#catalog.ownerNumber(userId, { create: true });
+    }
+    const login = await this.#auth.login({ user: userId, password: PASSWORD }, CALLER);
+    return login.access_token;
+  }
+}
