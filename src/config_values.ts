@@ -26,7 +26,7 @@ export function checkedFromText(rule: KeyRule, text: string): Checked {
 }
 
 /** A value as people read it; secrets hidden. */
-export function shown(rule: KeyRule, value: unknown): string {
+function shown(rule: KeyRule, value: unknown): string {
   if (rule.isSecret === true) return "a secret that is not shown";
   return JSON.stringify(value);
 }

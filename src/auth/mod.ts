@@ -40,7 +40,6 @@ export type { Principal } from "./principal.ts";
 export {
   isLoopbackHost,
   keptSecret,
-  SECRET_BYTES_MIN,
   type SecretFault,
   secretFault,
 } from "./secret.ts";

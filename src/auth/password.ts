@@ -19,7 +19,7 @@ export interface PasswordPolicy {
 }
 
 /** A longer password is refused before anything is computed from it. */
-export const PASSWORD_BYTES_MAX = 1024;
+const PASSWORD_BYTES_MAX = 1024;
 
 /**
  * Why a password may not be set, as the end of a sentence, or undefined when it may.

@@ -11,7 +11,7 @@ import { CorruptionError } from "../base/errors.ts";
 import type { Random } from "../base/random.ts";
 
 /** Bytes of a good secret: as many as the hash has. */
-export const SECRET_BYTES_MIN = 32;
+const SECRET_BYTES_MIN = 32;
 
 /** What is wrong with a secret on some bind address. */
 export interface SecretFault {

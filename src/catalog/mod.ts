@@ -17,7 +17,7 @@ export type {
   UserEntry,
 } from "./entries.ts";
 export {
-  ManifestDatabase,
+  type ManifestDatabase,
   type ManifestSegment,
   type ManifestTable,
   type ManifestUpdate,
@@ -29,9 +29,7 @@ export {
   DEFAULT_NAMESPACE,
   isReservedNamespace,
   isUserId,
-  NAME_LENGTH_MAX,
   type ObjectKind,
-  USER_ID_BYTES_MAX,
 } from "./names.ts";
 export {
   changedTableOptions,

@@ -10,10 +10,10 @@ import { DatabaseError, type ErrorDetails } from "../base/errors.ts";
 export const DEFAULT_NAMESPACE = "default";
 
 /** Characters of an object or column name. */
-export const NAME_LENGTH_MAX = 64;
+const NAME_LENGTH_MAX = 64;
 
 /** Bytes of a user id in UTF-8. */
-export const USER_ID_BYTES_MAX = 128;
+const USER_ID_BYTES_MAX = 128;
 
 export type ObjectKind = "namespace" | "table" | "view" | "topic" | "storage" | "constraint";
 

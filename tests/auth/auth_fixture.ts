@@ -28,7 +28,7 @@ export interface AuthFixture {
   readonly path: string;
 }
 
-export function settingsOf(change: Partial<AuthSettings> = {}): AuthSettings {
+function settingsOf(change: Partial<AuthSettings> = {}): AuthSettings {
   return {
     jwtSecret: SECRET,
     accessLifetimeSeconds: 3600,

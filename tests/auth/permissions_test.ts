@@ -8,6 +8,7 @@ import {
   mayAlter,
   mayCreateTable,
   mayDrop,
+  mayExecuteAs,
   mayManageUser,
   mayRead,
   mayReadSystemTable,
@@ -167,6 +168,23 @@ test("Nobody owns a namespace inside EXECUTE AS, nor writes a SHARED table", () 
 test("mayReadSystemTable opens my_… to all and the others to dba", () => {
   expect(who((caller) => mayReadSystemTable(caller, "my_account"))).toBe("USDYO");
   expect(who((caller) => mayReadSystemTable(caller, "users"))).toBe("DY");
+});
+
+test("mayExecuteAs is its matrix; an id without account counts as role user", () => {
+  const roles: readonly Role[] = ["user", "service", "dba", "system"];
+  const matrix: readonly [actor: Role, targets: readonly (Role | undefined)[]][] = [
+    ["user", []],
+    ["service", ["user", "service", undefined]],
+    ["dba", ["user", "service", "dba", undefined]],
+    ["system", [...roles, undefined]],
+  ];
+  for (const [actor, targets] of matrix) {
+    for (const role of [...roles, undefined]) {
+      const may = mayExecuteAs({ userId: "a", role: actor }, { userId: "b", role });
+      expect(may, `${actor} as ${role}`).toBe(targets.includes(role));
+      expect(mayExecuteAs({ userId: "a", role: actor }, { userId: "a", role })).toBeTrue();
+    }
+  }
 });
 
 test("mayManageUser keeps role system to role system", () => {

@@ -8,7 +8,12 @@ import { join } from "node:path";
 import type { Clock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { type Seq, seqFromNumber } from "../../src/base/seq.ts";
-import { CatalogDatabase, type FileEntry, type TableEntry } from "../../src/catalog/mod.ts";
+import {
+  CatalogDatabase,
+  DEFAULT_NAMESPACE,
+  type FileEntry,
+  type TableEntry,
+} from "../../src/catalog/mod.ts";
 import { BIGINT, TEXT } from "../../src/types/mod.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 
@@ -61,7 +66,7 @@ export const FILE: FileEntry = {
 export function tableEntry(change: Partial<TableEntry> = {}): TableEntry {
   return {
     tableId: 1,
-    namespace: "default",
+    namespace: DEFAULT_NAMESPACE,
     name: "notes",
     kind: "shared",
     columns: [
