@@ -77,6 +77,7 @@ class TableFlush {
   readonly #flushedSeq: Seq;
   readonly #drafts: DraftFile[] = [];
   readonly #pause: () => Promise<void>;
+  #isPublishing = false;
 
   constructor(table: StoredTable, memtable: Memtable, tools: FlushTools) {
     this.#table = table;
@@ -126,9 +127,13 @@ class TableFlush {
     return { versions: rowCount, bytes };
   }
 
-  /** Removes what was written, as far as it is not in place. */
+  /** Removes what was written, unless the manifest may already list it. */
   discard(): void {
-    for (const { draft } of this.#drafts) this.#tools.files.removeFile(draft);
+    if (this.#isPublishing) return;
+    for (const { draft, path } of this.#drafts) {
+      this.#tools.files.removeFile(draft);
+      this.#tools.files.removeFile(path);
+    }
   }
 
   #cancel(): FlushResult {
@@ -227,10 +232,9 @@ class TableFlush {
   #moveIntoPlace(): void {
     const { disk, paths } = this.#tools;
     const directory = segmentDirectory(paths, this.#table.tableId);
-    if (!disk.exists(directory)) {
-      disk.makeDirectory(directory);
-      disk.syncDirectory(paths.segments);
-    }
+    disk.makeDirectory(directory);
+    // An attempt before this one may have made it without living to make the name durable.
+    if (this.#table.segments.length === 0) disk.syncDirectory(paths.segments);
     for (const { draft, path } of this.#drafts) disk.rename(draft, path);
     disk.syncDirectory(directory);
   }
@@ -248,6 +252,7 @@ class TableFlush {
     const flushedSeq = this.#flushedSeq;
     const lastFlushedAtMs = clock.nowMs();
     const { lowWaterSeq } = table.progress;
+    this.#isPublishing = true;
     manifest.publish({
       addSegments: [entry],
       changeSegments: changed.map((change) => change.entry),

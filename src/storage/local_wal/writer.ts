@@ -159,7 +159,8 @@ export class LocalWal implements CommitLog {
   }
 
   #schedule(): void {
-    if (this.#isScheduled || this.#isSyncing) return;
+    const waitsForSync = this.#isSyncing && !this.#options.isRelaxed;
+    if (this.#isScheduled || waitsForSync) return;
     this.#isScheduled = true;
     queueMicrotask(() => {
       this.#isScheduled = false;

@@ -1,0 +1,349 @@
+/**
+ * What the store does when the disk is full, fails, or stops anywhere.
+ */
+import { expect, test } from "bun:test";
+import { DatabaseError } from "../../src/base/errors.ts";
+import { dataPathsOf } from "../../src/storage/file_names.ts";
+import type { LocalStore, Store } from "../../src/storage/mod.ts";
+import type { Row } from "../../src/types/mod.ts";
+import { ManualClock } from "../support/manual_clock.ts";
+import { MemoryManifest } from "../support/memory_manifest.ts";
+import { RecordingDisk } from "../support/recording_disk.ts";
+import { SeededRandom } from "../support/seeded_random.ts";
+import { failNth, SimulatedDisk } from "../support/simulated_disk.ts";
+import {
+  commit,
+  DATA_PATH,
+  defineTable,
+  openStore,
+  readChanges,
+  readRows,
+} from "../support/store_fixture.ts";
+
+const TABLE = defineTable(1, [{ kind: "int" }, { kind: "text" }]);
+const PATHS = dataPathsOf(DATA_PATH);
+
+function idsOf(store: Store): unknown[] {
+  return readRows(store, TABLE).map(([, id]) => id);
+}
+
+async function conditionOf(promise: Promise<unknown>): Promise<string | undefined> {
+  try {
+    await promise;
+  } catch (error) {
+    return error instanceof DatabaseError ? error.condition : String(error);
+  }
+  return undefined;
+}
+
+test("every acknowledged commit was written and then synced before its writer heard of it", async () => {
+  const disk = new RecordingDisk(new SimulatedDisk());
+  const store = await openStore({ disk, definitions: [TABLE] });
+  await Promise.all(
+    Array.from({ length: 20 }, async (_, index) => {
+      await new Promise((resolve) => setTimeout(resolve, index % 3));
+      const { lastSeq } = store.apply({
+        writes: [{ tableId: 1, owner: 0, operation: "insert", rows: [[index, "x"]] }],
+      });
+      disk.mark(`applied ${index}`);
+      await store.durable(lastSeq);
+      disk.mark(`acknowledged ${index}`);
+    }),
+  );
+  for (let index = 0; index < 20; index += 1) {
+    const applied = disk.indexOf("mark", `applied ${index}`);
+    const written = disk.indexOf("write", ".wal", applied);
+    const syncing = disk.indexOf("syncBegin", ".wal", written);
+    const synced = disk.indexOf("syncEnd", ".wal", syncing);
+    const acknowledged = disk.indexOf("mark", `acknowledged ${index}`, applied);
+    const order = [applied, written, syncing, synced, acknowledged];
+    expect(order, disk.describe().join("\n")).toEqual(order.toSorted((a, b) => a - b));
+    expect(order.includes(-1)).toBe(false);
+  }
+  await store.close();
+});
+
+test("a flush syncs segment and directory before it publishes, and removes only after", async () => {
+  const disk = new RecordingDisk(new SimulatedDisk());
+  const manifest = new MemoryManifest();
+  const store = await openStore({ disk, manifest, definitions: [TABLE] });
+  await commit(store, 1, "insert", [
+    [1, "a"],
+    [2, "b"],
+  ]);
+  await store.flush(1);
+  await commit(store, 1, "update", [[1, "c"]]);
+  await store.flush(1);
+  await commit(store, 1, "update", [[2, "d"]]);
+  manifest.onPublish = () => disk.mark("published");
+  const from = disk.events.length;
+  await store.flush(1);
+  const order = [
+    disk.indexOf("write", "tmp/3.seg", from),
+    disk.indexOf("syncEnd", "tmp/3.seg", from),
+    disk.indexOf("write", "tmp/1.2.dv", from),
+    disk.indexOf("syncEnd", "tmp/1.2.dv", from),
+    disk.indexOf("rename", "tmp/3.seg", from),
+    disk.indexOf("rename", "tmp/1.2.dv", from),
+    disk.indexOf("syncDirectory", "segments/1", from),
+    disk.indexOf("mark", "published", from),
+    disk.indexOf("remove", "segments/1/1.1.dv", from),
+  ];
+  expect(order, disk.describe().slice(from).join("\n")).toEqual(order.toSorted((a, b) => a - b));
+  expect(order.includes(-1)).toBe(false);
+  await store.close();
+});
+
+for (const operation of ["write", "sync"] as const) {
+  test(`an error of the log's ${operation} fails all who wait as unknown, and the store stops`, async () => {
+    const disk = new SimulatedDisk();
+    const store = await openStore({ disk, definitions: [TABLE] });
+    await commit(store, 1, "insert", [[1, "a"]]);
+    let fatal: unknown;
+    store.onFatal = (cause) => {
+      fatal = cause;
+    };
+    let syncCount = 0;
+    disk.faultPlan = (each, path) => {
+      if (each === "sync") syncCount += 1;
+      return each === operation && path.endsWith(".wal") ? { code: "EIO" } : undefined;
+    };
+    const insert = (id: number): Promise<unknown> => commit(store, 1, "insert", [[id, "b"]]);
+    const conditions = await Promise.all([2, 3, 4].map((id) => conditionOf(insert(id))));
+    expect(conditions).toEqual(["COMMIT_UNKNOWN", "COMMIT_UNKNOWN", "COMMIT_UNKNOWN"]);
+    expect(fatal).toMatchObject({ code: "EIO" });
+    const syncsBefore = syncCount;
+    disk.faultPlan = undefined;
+    expect(await conditionOf(insert(5))).toBe("STORAGE_UNAVAILABLE");
+    expect(syncCount, "a failed sync is not tried again").toBe(syncsBefore);
+    expect(idsOf(store), "what is not known to be durable stays invisible").toEqual([1]);
+    await store.close();
+    const again = await openStore({ disk: disk.crash({ keep: "none" }), definitions: [TABLE] });
+    expect(idsOf(again)).toEqual([1]);
+    await again.close();
+  });
+}
+
+test("a full disk takes the group back whole, and the store recovers by itself", async () => {
+  const disk = new SimulatedDisk();
+  const manifest = new MemoryManifest();
+  const store = await openStore({ disk, manifest, definitions: [TABLE] });
+  await commit(store, 1, "insert", [
+    [1, "a"],
+    [2, "b"],
+  ]);
+  await store.flush(1);
+  await commit(store, 1, "insert", [[3, "c"]]);
+  const before = readChanges(store, TABLE);
+  disk.faultPlan = (operation, path) =>
+    operation === "write" && path.endsWith(".wal") && !isWipe
+      ? { code: "ENOSPC", bytesWritten: 50 }
+      : undefined;
+  // The wipe of what was written overwrites bytes that are there, for which there is room.
+  let isWipe = false;
+  const plan = disk.faultPlan;
+  disk.faultPlan = (operation, path) => {
+    const fault = plan(operation, path);
+    if (fault !== undefined) isWipe = true;
+    return fault;
+  };
+  const group = [
+    commit(store, 1, "insert", [[4, "d"]]),
+    commit(store, 1, "update", [
+      [1, "changed"],
+      [3, "changed"],
+    ]),
+    commit(store, 1, "delete", [[2, "b"]]),
+    commit(store, 1, "insert", [[2, "again"]]),
+  ];
+  const conditions = await Promise.all(group.map(conditionOf));
+  expect(conditions).toEqual(["DISK_FULL", "DISK_FULL", "DISK_FULL", "DISK_FULL"]);
+  expect(store.appliedSeq).toBe(store.visibleSeq);
+  expect(readChanges(store, TABLE)).toEqual(before);
+  expect(readRows(store, TABLE, { upTo: Number.MAX_SAFE_INTEGER }).map(([, id]) => id)).toEqual([
+    1, 2, 3,
+  ]);
+  disk.faultPlan = undefined;
+  // The same keys can be written again: nothing of the group is left.
+  await commit(store, 1, "insert", [[4, "d"]]);
+  await commit(store, 1, "update", [[1, "e"]]);
+  await commit(store, 1, "delete", [[2, "b"]]);
+  expect(idsOf(store)).toEqual([3, 4, 1]);
+  const crashed = disk.crash({ keep: "all" });
+  const again = await openStore({ disk: crashed, manifest, definitions: [TABLE] });
+  expect(idsOf(again)).toEqual([3, 4, 1]);
+  await Promise.all([store.close(), again.close()]);
+});
+
+test("a full disk that cannot hold another log file makes the store read-only until there is room", async () => {
+  const disk = new SimulatedDisk();
+  const options = { walSegmentBytes: 16384, rowBytesMax: 4096, minFreeBytes: 10000 };
+  const store = await openStore({ disk, definitions: [TABLE], options });
+  disk.capacityBytes = 30000;
+  const insert = (id: number): Promise<unknown> =>
+    commit(store, 1, "insert", [[id, "x".repeat(1500)]]);
+  const outcomes: (string | undefined)[] = [];
+  for (let id = 0; id < 15; id += 1) outcomes.push(await conditionOf(insert(id)));
+  const accepted = outcomes.filter((outcome) => outcome === undefined).length;
+  expect(accepted).toBeGreaterThan(5);
+  expect(outcomes.slice(accepted).every((outcome) => outcome === "DISK_FULL")).toBe(true);
+  expect(idsOf(store).length).toBe(accepted);
+  disk.capacityBytes = 1e9;
+  await insert(100);
+  expect(idsOf(store).at(-1)).toBe(100);
+  await store.close();
+});
+
+test("below the reserve only deletes are let in", async () => {
+  const disk = new SimulatedDisk();
+  const options = { minFreeBytes: 1000 };
+  const store = await openStore({ disk, definitions: [TABLE], options });
+  await commit(store, 1, "insert", [[1, "a"]]);
+  disk.capacityBytes = 65536;
+  for (let id = 2; id < 600; id += 1) {
+    if ((await conditionOf(commit(store, 1, "insert", [[id, "a"]]))) === "DISK_FULL") break;
+  }
+  expect(await conditionOf(commit(store, 1, "insert", [[1000, "a"]]))).toBe("DISK_FULL");
+  expect(await conditionOf(commit(store, 1, "update", [[1, "b"]]))).toBe("DISK_FULL");
+  expect(await conditionOf(commit(store, 1, "delete", [[1, "a"]]))).toBeUndefined();
+  disk.capacityBytes = 1e9;
+  expect(await conditionOf(commit(store, 1, "insert", [[1000, "a"]]))).toBeUndefined();
+  await store.close();
+});
+
+test("a flush that fails leaves the rows readable, and is tried again", async () => {
+  for (const operation of ["open", "write", "sync", "rename", "syncDirectory"] as const) {
+    const disk = new SimulatedDisk();
+    const clock = new ManualClock();
+    const manifest = new MemoryManifest();
+    const store = await openStore({ disk, clock, manifest, definitions: [TABLE] });
+    await commit(store, 1, "insert", [
+      [1, "a"],
+      [2, "b"],
+    ]);
+    disk.faultPlan = failNth(operation, 1, { code: "EIO" });
+    expect(await store.flush(1).catch(() => "failed")).toBe("failed");
+    disk.faultPlan = undefined;
+    expect(idsOf(store)).toEqual([1, 2]);
+    await commit(store, 1, "delete", [[1, "a"]]);
+    clock.advance(5000);
+    for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    expect(store.stats(1).segments, operation).toBe(1);
+    await store.flush(1);
+    expect(idsOf(store)).toEqual([2]);
+    const crashed = disk.crash({ keep: "none" });
+    const again = await openStore({ disk: crashed, manifest, definitions: [TABLE] });
+    expect(idsOf(again)).toEqual([2]);
+    await Promise.all([store.close(), again.close()]);
+  }
+});
+
+test("damage in a segment fails its table, quarantines the file, and leaves other tables readable", async () => {
+  const disk = new SimulatedDisk();
+  const manifest = new MemoryManifest();
+  const other = defineTable(2, [{ kind: "int" }, { kind: "text" }]);
+  const store = await openStore({ disk, manifest, definitions: [TABLE, other] });
+  const rows = Array.from({ length: 500 }, (_, id): Row => [id, `text ${id * 7919}`]);
+  await commit(store, 1, "insert", rows);
+  await commit(store, 2, "insert", rows);
+  await store.flush(1);
+  await store.flush(2);
+  await store.close();
+  const path = `${PATHS.segments}/1/1.seg`;
+  for (let at = 70; at < 6000; at += 40) disk.damage(path, at);
+  const again = await openStore({ disk, manifest, definitions: [TABLE, other] });
+  expect(() => idsOf(again)).toThrow();
+  expect(again.segments().map(({ status }) => status)).toEqual(["quarantined", "live"]);
+  expect(manifest.load().segments[0]?.quarantined).toBe(true);
+  expect(await conditionOf(Promise.resolve().then(() => idsOf(again)))).toBe("DATA_DAMAGED");
+  expect(readRows(again, other).length).toBe(500);
+  await again.close();
+});
+
+/** What a run had acknowledged, and everything a next process would find, at one moment. */
+interface Moment {
+  readonly operation: string;
+  readonly disk: SimulatedDisk;
+  readonly manifest: MemoryManifest;
+  /** Text of each row; undefined for one that was deleted. */
+  readonly acked: ReadonlyMap<number, string | undefined>;
+  /** The write under way, which may be found or not. */
+  readonly pending: { readonly id: number; readonly text: string | undefined } | undefined;
+}
+
+/**
+ * Goal: a crash before any single disk operation loses nothing that was acknowledged, and shows
+ * nothing that was never written.
+ * Method: one run of commits, updates, deletes and flushes over several log files; before each of
+ * its operations the disk is crashed, in three ways, and opened again.
+ */
+test("LocalStore recovers from a crash before any disk operation", async () => {
+  const moments: Moment[] = [];
+  const disk = new SimulatedDisk();
+  const manifest = new MemoryManifest();
+  const random = new SeededRandom(11);
+  const acked = new Map<number, string | undefined>();
+  let pending: Moment["pending"];
+  disk.faultPlan = (operation, path) => {
+    if (operation === "read" || operation === "map" || operation === "list") return undefined;
+    for (const keep of ["none", "some", "all"] as const) {
+      moments.push({
+        operation: `${operation} ${path}`,
+        disk: disk.crash(keep === "some" ? { keep, random } : { keep }),
+        manifest: manifest.restart(),
+        acked: new Map(acked),
+        pending,
+      });
+    }
+    return undefined;
+  };
+  const options = { walSegmentBytes: 4096, rowBytesMax: 1024, walMaxBytes: 8192 };
+  const store = await openStore({ disk, manifest, definitions: [TABLE], options });
+  async function write(
+    operation: "insert" | "update" | "delete",
+    id: number,
+    text: string,
+  ): Promise<void> {
+    pending = { id, text: operation === "delete" ? undefined : text };
+    await commit(store, 1, operation, [[id, text]]);
+    acked.set(id, pending.text);
+    pending = undefined;
+  }
+  for (let round = 0; round < 3; round += 1) {
+    for (let id = round * 10; id < round * 10 + 4; id += 1) {
+      await write("insert", id, `${round}`.repeat(300));
+    }
+    const flushing = store.flush(1);
+    await write("update", round * 10, "updated while flushing");
+    await flushing;
+    await write("delete", round * 10 + 1, "");
+    if (round > 0) await write("update", round * 10 - 8, "updated after its flush");
+  }
+  disk.faultPlan = undefined;
+  await store.close();
+  expect(moments.length).toBeGreaterThan(200);
+
+  for (const moment of moments) await checkMoment(moment, options);
+}, 30_000);
+
+async function checkMoment(moment: Moment, options: object): Promise<void> {
+  const { disk, manifest, acked, pending, operation } = moment;
+  let store: LocalStore;
+  try {
+    store = await openStore({ disk, manifest, definitions: [TABLE], options });
+  } catch (error) {
+    throw new Error(`crash before ${operation}`, { cause: error });
+  }
+  const found = new Map(readRows(store, TABLE).map(([, id, text]) => [id, text] as const));
+  for (const id of new Set([...acked.keys(), ...(pending === undefined ? [] : [pending.id])])) {
+    const text = found.get(id);
+    found.delete(id);
+    if (pending?.id === id && text === pending.text) continue;
+    expect(text, `crash before ${operation}: row ${id}`).toBe(acked.get(id));
+  }
+  expect([...found.keys()], `crash before ${operation}`).toEqual([]);
+  // What was found can be built upon.
+  await commit(store, 1, "insert", [[999, "after"]]);
+  expect(idsOf(store).at(-1)).toBe(999);
+  await store.close();
+}
