@@ -2,9 +2,9 @@
  * Goal: login, refresh and logout as the wire contract says, and what ends a session ends it at
  * once, everywhere, and after a restart too.
  */
-import { expect, test } from "bun:test";
+import { afterAll, expect, test } from "bun:test";
 import type { Principal, Revocation } from "../../src/auth/mod.ts";
-import { openCatalog } from "../catalog/catalog_fixture.ts";
+import { openCatalog, removeCatalogs } from "../catalog/catalog_fixture.ts";
 import {
   addUser,
   authOver,
@@ -15,6 +15,8 @@ import {
   PASSWORD,
   REMOTE,
 } from "./auth_fixture.ts";
+
+afterAll(removeCatalogs);
 
 const RIGHT = { user: "ada", password: PASSWORD };
 const WRONG = { user: "ada", password: "wrong horse 9" };

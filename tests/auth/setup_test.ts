@@ -2,8 +2,11 @@
  * Goal: setup happens once, from where it may, with passwords that hold; the tests of the contract
  * come in its order.
  */
-import { expect, test } from "bun:test";
+import { afterAll, expect, test } from "bun:test";
+import { removeCatalogs } from "../catalog/catalog_fixture.ts";
 import { authOver, failureOf, LOCAL, newServer, REMOTE } from "./auth_fixture.ts";
+
+afterAll(removeCatalogs);
 
 const BODY = { user: "ada", password: "correct horse 9", root_password: "battery staple 7" };
 

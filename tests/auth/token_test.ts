@@ -2,13 +2,16 @@
  * Goal: nothing opens the door but a token that this server signed, as it stands, in its time, for
  * a user who is still the same. Method: every trick of the attack list against the real reader.
  */
-import { expect, test } from "bun:test";
+import { afterAll, expect, test } from "bun:test";
 import { createHmac, generateKeyPairSync, sign } from "node:crypto";
 import { CompactSign, SignJWT, UnsecuredJWT } from "jose";
 import type { Auth } from "../../src/auth/mod.ts";
 import { Tokens } from "../../src/auth/token.ts";
+import { removeCatalogs } from "../catalog/catalog_fixture.ts";
 import { SeededRandom, seedOf } from "../support/seeded_random.ts";
 import { configuredServer, failureOf, LOCAL, PASSWORD, SECRET } from "./auth_fixture.ts";
+
+afterAll(removeCatalogs);
 
 const { auth, catalog, clock } = configuredServer({ ada: "dba", bob: "user", eve: "user" });
 const session = await auth.login({ user: "ada", password: PASSWORD }, LOCAL);

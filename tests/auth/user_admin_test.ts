@@ -1,9 +1,12 @@
 /**
  * Goal: CREATE, ALTER and DROP USER by the right callers only, with passwords that hold.
  */
-import { expect, test } from "bun:test";
+import { afterAll, expect, test } from "bun:test";
 import { type Auth, type Principal, roleFromWord } from "../../src/auth/mod.ts";
+import { removeCatalogs } from "../catalog/catalog_fixture.ts";
 import { configuredServer, failureOf, LOCAL, PASSWORD } from "./auth_fixture.ts";
+
+afterAll(removeCatalogs);
 
 const CREDENTIALS = { kind: "password", password: "some horse 12" } as const;
 

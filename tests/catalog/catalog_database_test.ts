@@ -2,12 +2,22 @@
  * Goal: what a catalog call returned from is there for ever, and nothing else is.
  * Method: real SQLite files; a kill is a copy of the files while the catalog is open.
  */
-import { expect, test } from "bun:test";
+import { afterAll, expect, test } from "bun:test";
 import { DatabaseError } from "../../src/base/errors.ts";
 import type { TableEntry } from "../../src/catalog/mod.ts";
 import { decimalType, TIMESTAMP } from "../../src/types/mod.ts";
 import { ManualClock } from "../support/manual_clock.ts";
-import { FILE, freshPath, killedCopy, openCatalog, seqOf, tableEntry } from "./catalog_fixture.ts";
+import {
+  FILE,
+  freshPath,
+  killedCopy,
+  openCatalog,
+  removeCatalogs,
+  seqOf,
+  tableEntry,
+} from "./catalog_fixture.ts";
+
+afterAll(removeCatalogs);
 
 function conditionOf(action: () => unknown): string | undefined {
   try {

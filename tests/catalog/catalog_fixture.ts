@@ -1,7 +1,6 @@
 /**
- * Catalogs in directories of their own, for tests; removed when the test file is done.
+ * Catalogs in directories of their own, for tests.
  */
-import { afterAll } from "bun:test";
 import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -19,9 +18,10 @@ import { ManualClock } from "../support/manual_clock.ts";
 
 const directories: string[] = [];
 
-afterAll(() => {
+/** For `afterAll` of every test file that makes catalogs. */
+export function removeCatalogs(): void {
   for (const directory of directories.splice(0)) rmSync(directory, { recursive: true });
-});
+}
 
 /** A path for a catalog that does not exist yet. */
 export function freshPath(): string {

@@ -2,10 +2,19 @@
  * Goal: what was published stays, whole, and no segment id is used twice.
  * Method: real SQLite files; a kill is a copy of the files while the catalog is open.
  */
-import { expect, test } from "bun:test";
+import { afterAll, expect, test } from "bun:test";
 import type { ManifestSegment, ManifestTable } from "../../src/catalog/mod.ts";
 import type { Manifest } from "../../src/storage/mod.ts";
-import { freshPath, killedCopy, openCatalog, seqOf, tableEntry } from "./catalog_fixture.ts";
+import {
+  freshPath,
+  killedCopy,
+  openCatalog,
+  removeCatalogs,
+  seqOf,
+  tableEntry,
+} from "./catalog_fixture.ts";
+
+afterAll(removeCatalogs);
 
 function segment(segmentId: number, change: Partial<ManifestSegment> = {}): ManifestSegment {
   return {

@@ -3,14 +3,23 @@
  * Method: damage real files.
  */
 import { Database } from "bun:sqlite";
-import { expect, test } from "bun:test";
+import { afterAll, expect, test } from "bun:test";
 import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { CorruptionError, DatabaseError } from "../../src/base/errors.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { allSealed, putSealed } from "../../src/catalog/records.ts";
 import { SqliteFile } from "../../src/catalog/sqlite_file.ts";
-import { FILE, freshPath, openCatalog, seqOf, tableEntry } from "./catalog_fixture.ts";
+import {
+  FILE,
+  freshPath,
+  openCatalog,
+  removeCatalogs,
+  seqOf,
+  tableEntry,
+} from "./catalog_fixture.ts";
+
+afterAll(removeCatalogs);
 
 /** Name and bytes of every file beside the catalog. */
 function directoryOf(path: string): Record<string, string> {
