@@ -150,6 +150,7 @@ export {
   checkDimensions,
   checkedText,
   embeddingFromText,
+  outputText,
   textFromValue,
   valueFromText,
 } from "./text_form.ts";

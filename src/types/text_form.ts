@@ -111,6 +111,14 @@ function momentFromText(
   }
 }
 
+/**
+ * The text in which a value stands inside arrays, `concat` and `format`: as `textFromValue`, but
+ * booleans are `t` and `f`.
+ */
+export function outputText(type: DataType, value: Value): string {
+  return type.kind === "boolean" ? (value === true ? "t" : "f") : textFromValue(type, value);
+}
+
 /** The text of a value that is not NULL. */
 export function textFromValue(type: DataType, value: Value): string {
   switch (type.kind) {
@@ -138,7 +146,7 @@ export function textFromValue(type: DataType, value: Value): string {
       return textFromInterval(value as Interval);
     case "array": {
       const { element } = type;
-      return textFromArray(value as readonly Value[], (item) => textFromValue(element, item));
+      return textFromArray(value as readonly Value[], (item) => outputText(element, item));
     }
     default:
       // Numbers without fraction, and the types whose value is their text.

@@ -55,7 +55,7 @@ export class DistinctState implements AggregateState {
 }
 
 function hashOf(key: unknown): bigint {
-  return BigInt(Bun.hash(`${typeof key}${String(key)}`));
+  return Bun.hash(`${typeof key}${String(key)}`);
 }
 
 /** The low bits choose a register, which keeps the longest run of zeros of the others. */

@@ -28,7 +28,7 @@ export class MedianState implements AggregateState {
   finish(group: number): Value {
     const values = this.#values[group];
     if (values === undefined) return null;
-    const sorted = Float64Array.from(values).sort();
+    const sorted = Float64Array.from(values).toSorted();
     return interpolate(sorted, 0.5);
   }
 }

@@ -57,6 +57,25 @@ export interface Overload {
   readonly seesNull?: boolean;
   /** @throws {DatabaseError} VALUE_OUT_OF_RANGE, INVALID_VALUE, … */
   evaluate(values: readonly Value[], call: CallContext, types: readonly DataType[]): Value;
+  /** Names of the parameters, for calls such as `make_interval(days => 3)`; gaps are 0. */
+  readonly parameterNames?: readonly string[];
+  /**
+   * For a result whose type depends on more than types, such as `round(x, 2)`: what to use instead
+   * of `result` and `evaluate`. A constant is undefined where an argument is not known before the
+   * statement runs.
+   *
+   * @returns undefined if there is no such function for these types after all.
+   */
+  specialise?(
+    types: readonly DataType[],
+    constants: readonly (Value | undefined)[],
+  ): Specialised | undefined;
+}
+
+/** An overload made for one call. */
+export interface Specialised {
+  readonly result: DataType;
+  evaluate(values: readonly Value[], call: CallContext): Value;
 }
 
 export interface ScalarFunction {

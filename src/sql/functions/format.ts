@@ -1,0 +1,96 @@
+/**
+ * to_char, to_number, to_date and to_timestamp: values as text by a pattern, and back.
+ */
+import {
+  DATE,
+  DATETIME,
+  type DataType,
+  DOUBLE,
+  decimalFromText,
+  decimalOf,
+  decimalType,
+  INTERVAL,
+  type Interval,
+  isInteger,
+  joinTimestamp,
+  TEXT,
+  TIMESTAMP,
+  textFromDecimal,
+  type Value,
+  type Whole,
+} from "../../types/mod.ts";
+import { TO_TIMESTAMP_OF_EPOCH } from "./datetime_make.ts";
+import { functionsNamed, overload } from "./define.ts";
+import { formatMoment } from "./format_datetime.ts";
+import { type Moment, momentOfInterval, momentOfTimestamp } from "./format_moment.ts";
+import { formatNumber, numberFromFormat, numberScale } from "./format_number.ts";
+import { momentFromFormat } from "./format_parse.ts";
+import type { Overload, ScalarFunction } from "./function.ts";
+
+function ofMoment(type: DataType, read: (value: Value) => Moment): Overload {
+  return overload([type, TEXT], TEXT, ([value = null, pattern = null]) =>
+    formatMoment(read(value), pattern as string),
+  );
+}
+
+/** Exact numbers by their digits, doubles by their 15 sure ones. */
+const OF_NUMBER: Overload = overload(["numeric", TEXT], TEXT, (values, _, types) => {
+  const [value = null, pattern = null] = values;
+  const type = types[0] ?? DOUBLE;
+  const isExact = isInteger(type) || type.kind === "decimal";
+  const text = isExact
+    ? textFromDecimal(
+        value as Whole,
+        decimalOf(type).kind === type.kind ? decimalOf(type).scale : 0,
+      )
+    : plainText(value as number);
+  return formatNumber(text, pattern as string);
+});
+
+/** Digits without exponent. */
+function plainText(value: number): string {
+  const digits = Number(value.toPrecision(15));
+  const text = digits.toString();
+  return text.includes("e") ? digits.toFixed(20) : text;
+}
+
+/** A constant pattern fixes the scale of the result. */
+const TO_NUMBER: Overload = {
+  ...overload([TEXT, TEXT], decimalType(38, 10), () => null),
+  specialise: (_, constants) => {
+    const pattern = constants[1];
+    const scale = typeof pattern === "string" ? numberScale(pattern) : 10;
+    return {
+      result: decimalType(38, scale),
+      evaluate: ([text = null, format = null]) => {
+        const digits = numberFromFormat(text as string, format as string);
+        return decimalFromText(digits, 38, scale) ?? 0;
+      },
+    };
+  },
+};
+
+export const FORMAT_FUNCTIONS: readonly ScalarFunction[] = [
+  ...functionsNamed(
+    ["to_char"],
+    ofMoment(DATETIME, (value) => momentOfTimestamp(value as Whole, { hasZone: true })),
+    ofMoment(TIMESTAMP, (value) => momentOfTimestamp(value as Whole, { hasZone: false })),
+    ofMoment(INTERVAL, (value) => momentOfInterval(value as Interval)),
+    OF_NUMBER,
+  ),
+  ...functionsNamed(["to_number"], TO_NUMBER),
+  ...functionsNamed(
+    ["to_date"],
+    overload([TEXT, TEXT], DATE, ([text = null, pattern = null]) => {
+      return momentFromFormat(text as string, pattern as string).days;
+    }),
+  ),
+  ...functionsNamed(
+    ["to_timestamp"],
+    TO_TIMESTAMP_OF_EPOCH,
+    overload([TEXT, TEXT], DATETIME, ([text = null, pattern = null]) => {
+      const { days, micros } = momentFromFormat(text as string, pattern as string);
+      return joinTimestamp(days, micros);
+    }),
+  ),
+];

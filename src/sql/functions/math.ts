@@ -1,0 +1,389 @@
+/**
+ * Mathematics that keeps the type of its argument.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import {
+  comparatorFor,
+  compareWhole,
+  type DataType,
+  DECIMAL_PRECISION_MAX,
+  DOUBLE,
+  decimalOf,
+  decimalType,
+  digitsFromText,
+  finiteDouble,
+  fitDecimal,
+  fitInteger,
+  fitsPrecision,
+  INT,
+  isInteger,
+  multiplyWhole,
+  remainderWhole,
+  rescale,
+  roundHalfEven,
+  truncateScale,
+  type Value,
+  type Whole,
+  wholeFromBigint,
+} from "../../types/mod.ts";
+import { firstType, functionsNamed, overload } from "./define.ts";
+import type { Overload, ScalarFunction, Specialised } from "./function.ts";
+import { absolute, resolveArithmetic } from "./operator_arithmetic.ts";
+import { divisionByZero } from "./operator_form.ts";
+
+type Types = readonly DataType[];
+
+function decimalScale(type: DataType): number {
+  return type.kind === "decimal" ? type.scale : 0;
+}
+
+/** A decimal type for results rounded to a scale: rounding up may need one more digit. */
+function roundedType(type: DataType, scale: number): DataType {
+  const { precision, scale: from } = decimalOf(type);
+  const digits = precision - from + scale + (scale < from ? 1 : 0);
+  return decimalType(Math.min(DECIMAL_PRECISION_MAX, Math.max(digits, 1)), scale);
+}
+
+type WholeRounding = (value: Whole, from: number, to: number) => Whole;
+
+function ceiling(value: Whole, from: number): Whole {
+  const cut = truncateScale(value, from, 0);
+  return value > 0 && rescale(cut, 0, from) !== value ? addOne(cut, 1) : cut;
+}
+
+function floor(value: Whole, from: number): Whole {
+  const cut = truncateScale(value, from, 0);
+  return value < 0 && rescale(cut, 0, from) !== value ? addOne(cut, -1) : cut;
+}
+
+function addOne(value: Whole, step: 1 | -1): Whole {
+  return wholeFromBigint(BigInt(value) + BigInt(step));
+}
+
+/** A function from a number to a whole number of the same type; a decimal loses its fraction. */
+function toWhole(onDecimal: WholeRounding, onDouble: (value: number) => number): Overload {
+  return overload(
+    ["numeric"],
+    (types) => (types[0]?.kind === "decimal" ? roundedType(firstType(types), 0) : firstType(types)),
+    ([value = null], _, types) => {
+      const type = firstType(types);
+      if (type.kind === "decimal") return onDecimal(value as Whole, type.scale, 0);
+      return isInteger(type) ? value : onDouble(value as number) + 0;
+    },
+  );
+}
+
+/** `round(x, n)` and `trunc(x, n)`; a constant n fixes the scale of the result. */
+function toDigits(onDecimal: WholeRounding, onDouble: DoubleRounding): Overload {
+  return {
+    ...overload(
+      ["numeric", INT],
+      (types) => resultOfDigits(firstType(types), undefined),
+      () => null,
+    ),
+    specialise: (types, constants) => {
+      const type = firstType(types);
+      const digits = constants[1];
+      const result = resultOfDigits(type, typeof digits === "number" ? digits : undefined);
+      return { result, evaluate: roundingTo(type, result, { onDecimal, onDouble }) };
+    },
+  };
+}
+
+type DoubleRounding = (value: number, digits: number) => number;
+
+function resultOfDigits(type: DataType, digits: number | undefined): DataType {
+  if (type.kind === "float" || type.kind === "double") return DOUBLE;
+  if (isInteger(type)) return type;
+  const scale = digits === undefined ? decimalScale(type) : Math.max(0, Math.min(digits, 30));
+  return roundedType(type, scale);
+}
+
+function roundingTo(
+  type: DataType,
+  result: DataType,
+  { onDecimal, onDouble }: { onDecimal: WholeRounding; onDouble: DoubleRounding },
+): Specialised["evaluate"] {
+  if (type.kind === "float" || type.kind === "double") {
+    return ([value = null, digits = null]) =>
+      finiteDouble(onDouble(value as number, digits as number));
+  }
+  const from = decimalScale(type);
+  const to = decimalScale(result);
+  return ([value = null, digits = null]) => {
+    const at = Math.max(-DECIMAL_PRECISION_MAX - 1, digits as number);
+    const whole = value as Whole;
+    // Digits before the point are cut by moving the point there and back.
+    const rounded =
+      at >= from
+        ? rescale(whole, from, to)
+        : at >= 0
+          ? rescale(onDecimal(whole, from, at), at, to)
+          : rescale(onDecimal(whole, from - at, 0), 0, to - at);
+    if (result.kind === "decimal") return fitDecimal(rounded, result.precision, result.scale);
+    return isInteger(result) ? fitInteger("bigint", rounded) : rounded;
+  };
+}
+
+/** Rounds the shortest digits of a double half to even. */
+function roundDouble(value: number, digits: number): number {
+  return moveDouble(value, digits, (unscaled, power) => {
+    const quotient = unscaled / power;
+    const twice = 2n * (unscaled % power);
+    const size = twice < 0n ? -twice : twice;
+    const isUp = size > power || (size === power && quotient % 2n !== 0n);
+    return isUp ? quotient + (unscaled < 0n ? -1n : 1n) : quotient;
+  });
+}
+
+function truncateDouble(value: number, digits: number): number {
+  return moveDouble(value, digits, (unscaled, power) => unscaled / power);
+}
+
+function moveDouble(
+  value: number,
+  digits: number,
+  divide: (unscaled: bigint, power: bigint) => bigint,
+): number {
+  const read = digitsFromText(value.toString());
+  if (read === undefined || read.scale <= digits) return value;
+  if (digits < -400) return 0;
+  const quotient = divide(read.unscaled, 10n ** BigInt(read.scale - digits));
+  return Number(`${quotient}e${-digits}`);
+}
+
+function resolved(op: string): Overload {
+  return {
+    ...overload(["numeric", "numeric"], firstType, () => null),
+    specialise: (types) => {
+      const form = resolveArithmetic(op, types[0] ?? INT, types[1] ?? INT);
+      if (form === undefined) return undefined;
+      // Exact operands pass as they are: each keeps its own scale.
+      return { result: form.result, evaluate: (values) => form.evaluate(values) };
+    },
+  };
+}
+
+/** The types of both arguments as one exact type, or undefined beside FLOAT and DOUBLE. */
+function exactPair(types: Types): { left: number; right: number; result: DataType } | undefined {
+  const [left = INT, right = INT] = types;
+  const exact = [left, right].every((type) => isInteger(type) || type.kind === "decimal");
+  if (!exact) return undefined;
+  const form = resolveArithmetic("%", left, right);
+  if (form === undefined) return undefined;
+  return { left: decimalScale(left), right: decimalScale(right), result: form.result };
+}
+
+/** gcd and lcm, on exact numbers of a common scale. */
+function divisorFunction(compute: (left: bigint, right: bigint) => bigint): Overload {
+  return {
+    ...overload(["numeric", "numeric"], firstType, () => null),
+    specialise: (types) => {
+      const pair = exactPair(types);
+      if (pair === undefined) return undefined;
+      const { result } = pair;
+      const scale = Math.max(pair.left, pair.right);
+      return {
+        result,
+        evaluate: ([left = null, right = null]) => {
+          const a = BigInt(rescale(left as Whole, pair.left, scale));
+          const b = BigInt(rescale(right as Whole, pair.right, scale));
+          return fitted(wholeFromBigint(compute(a, b)), result);
+        },
+      };
+    },
+  };
+}
+
+function fitted(value: Whole, type: DataType): Value {
+  if (type.kind === "decimal") return fitDecimal(value, type.precision, type.scale);
+  return type.kind === "smallint" || type.kind === "int" || type.kind === "bigint"
+    ? fitInteger(type.kind, value)
+    : value;
+}
+
+function greatestDivisor(left: bigint, right: bigint): bigint {
+  let a = left < 0n ? -left : left;
+  let b = right < 0n ? -right : right;
+  while (b !== 0n) [a, b] = [b, a % b];
+  return a;
+}
+
+function leastMultiple(left: bigint, right: bigint): bigint {
+  if (left === 0n || right === 0n) return 0n;
+  const multiple = (left / greatestDivisor(left, right)) * right;
+  return multiple < 0n ? -multiple : multiple;
+}
+
+/** `div(a, b)`: the whole quotient, toward zero. */
+const WHOLE_QUOTIENT: Overload = {
+  ...overload(["numeric", "numeric"], firstType, () => null),
+  specialise: (types) => {
+    const pair = exactPair(types);
+    if (pair === undefined) return undefined;
+    const isWhole = isInteger(pair.result);
+    const result = isWhole ? pair.result : decimalType(DECIMAL_PRECISION_MAX, 0);
+    const scale = Math.max(pair.left, pair.right);
+    return {
+      result,
+      evaluate: ([left = null, right = null]) => {
+        if (right === 0) throw divisionByZero();
+        const a = rescale(left as Whole, pair.left, scale);
+        const b = rescale(right as Whole, pair.right, scale);
+        return fitted(wholeFromBigint(BigInt(a) / BigInt(b)), result);
+      },
+    };
+  },
+};
+
+/** 33! is the largest factorial of 38 digits. */
+function factorial([value = null]: readonly Value[]): Value {
+  const n = Number(value);
+  if (n < 0) {
+    throw new DatabaseError(
+      "VALUE_OUT_OF_RANGE",
+      `Cannot take the factorial of ${n}: it must not be negative`,
+    );
+  }
+  let product: Whole = 1;
+  for (let factor = 2; factor <= n; factor += 1) {
+    product = multiplyWhole(product, factor);
+    if (!fitsPrecision(product, DECIMAL_PRECISION_MAX)) {
+      throw new DatabaseError(
+        "VALUE_OUT_OF_RANGE",
+        `Cannot take the factorial of ${n}: it has more than ${DECIMAL_PRECISION_MAX} digits`,
+      );
+    }
+  }
+  return product;
+}
+
+function extreme(sign: 1 | -1): Overload {
+  return overload(
+    ["same"],
+    firstType,
+    (values, _, types) => {
+      const compare = comparatorFor(firstType(types));
+      let best: Value = null;
+      for (const value of values) {
+        if (value === null) continue;
+        if (best === null || sign * compare(value, best) > 0) best = value;
+      }
+      return best;
+    },
+    { variadic: "same", seesNull: true },
+  );
+}
+
+function widthBucket([x = null, low = null, high = null, count = null]: readonly Value[]): Value {
+  const [value, from, to, buckets] = [x, low, high, count] as [number, number, number, number];
+  if (buckets <= 0 || from === to) {
+    throw new DatabaseError(
+      "VALUE_OUT_OF_RANGE",
+      "Cannot find the bucket: their count must be positive and their bounds differ",
+    );
+  }
+  const isAscending = from < to;
+  if (isAscending ? value < from : value > from) return 0;
+  if (isAscending ? value >= to : value <= to) return buckets + 1;
+  return Math.min(buckets, Math.floor(((value - from) / (to - from)) * buckets) + 1);
+}
+
+/** The number of ascending thresholds at or below the value. */
+function bucketInArray([value = null, thresholds = null]: readonly Value[], type: DataType): Value {
+  const compare = comparatorFor(type);
+  const items = thresholds as readonly Value[];
+  let low = 0;
+  let high = items.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    const item = items[middle] ?? null;
+    if (item === null) {
+      throw new DatabaseError("INVALID_VALUE", "Cannot find the bucket: a threshold is NULL");
+    }
+    if (compare(item, value) <= 0) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** Fraction digits that a decimal needs. */
+function minScale(value: Whole, scale: number): number {
+  let needed = scale;
+  let rest = value;
+  while (needed > 0 && remainderWhole(rest, 10) === 0) {
+    rest = rescale(rest, needed, needed - 1);
+    needed -= 1;
+  }
+  return needed;
+}
+
+const TRIM_SCALE: Overload = {
+  ...overload(["numeric"], firstType, ([value = null]) => value),
+  specialise: (types, [constant]) => {
+    const type = firstType(types);
+    if (type.kind !== "decimal" || constant === undefined || constant === null) {
+      return { result: type, evaluate: ([value = null]) => value };
+    }
+    const scale = minScale(constant as Whole, type.scale);
+    return {
+      result: roundedType(type, scale),
+      evaluate: ([value = null]) => rescale(value as Whole, type.scale, scale),
+    };
+  },
+};
+
+const SIGN: Overload = overload(
+  ["numeric"],
+  (types) => (types[0]?.kind === "decimal" ? decimalType(1, 0) : firstType(types)),
+  ([value = null]) => compareWhole(value as Whole, 0),
+);
+
+const ABS: Overload = {
+  ...overload(["numeric"], firstType, () => null),
+  specialise: ([type = INT]) => {
+    const compute = absolute(type);
+    return { result: type, evaluate: ([value = null]) => compute(value) };
+  },
+};
+
+export const MATH_FUNCTIONS: readonly ScalarFunction[] = [
+  ...functionsNamed(["abs"], ABS),
+  ...functionsNamed(["sign"], SIGN),
+  ...functionsNamed(["ceil", "ceiling"], toWhole(ceiling, Math.ceil)),
+  ...functionsNamed(["floor"], toWhole(floor, Math.floor)),
+  ...functionsNamed(["round"], toWhole(rescale, roundHalfEven), toDigits(rescale, roundDouble)),
+  ...functionsNamed(
+    ["trunc"],
+    toWhole(truncateScale, Math.trunc),
+    toDigits(truncateScale, truncateDouble),
+  ),
+  ...functionsNamed(["mod"], resolved("%")),
+  ...functionsNamed(["div"], WHOLE_QUOTIENT),
+  ...functionsNamed(["gcd"], divisorFunction(greatestDivisor)),
+  ...functionsNamed(["lcm"], divisorFunction(leastMultiple)),
+  ...functionsNamed(
+    ["factorial"],
+    overload(["integer"], decimalType(DECIMAL_PRECISION_MAX, 0), factorial),
+  ),
+  ...functionsNamed(["greatest"], extreme(1)),
+  ...functionsNamed(["least"], extreme(-1)),
+  ...functionsNamed(
+    ["width_bucket"],
+    overload([DOUBLE, DOUBLE, DOUBLE, INT], INT, widthBucket),
+    overload(["element", "array"], INT, (values, _, types) =>
+      bucketInArray(values, firstType(types)),
+    ),
+  ),
+  ...functionsNamed(
+    ["scale"],
+    overload(["numeric"], INT, (_values, _call, types) => decimalScale(firstType(types))),
+  ),
+  ...functionsNamed(
+    ["min_scale"],
+    overload(["numeric"], INT, ([value = null], _, types) =>
+      minScale(value as Whole, decimalScale(firstType(types))),
+    ),
+  ),
+  ...functionsNamed(["trim_scale"], TRIM_SCALE),
+];

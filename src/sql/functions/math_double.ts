@@ -1,0 +1,108 @@
+/**
+ * Mathematics in DOUBLE: roots, logarithms, powers, trigonometry.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import { DOUBLE, finiteDouble } from "../../types/mod.ts";
+import { functionsNamed, overload } from "./define.ts";
+import type { Overload, ScalarFunction } from "./function.ts";
+import { power, squareRoot } from "./operator_arithmetic.ts";
+
+function ofOne(compute: (value: number) => number): Overload {
+  return overload([DOUBLE], DOUBLE, ([value = null]) => finiteDouble(compute(value as number)));
+}
+
+function ofTwo(compute: (left: number, right: number) => number): Overload {
+  return overload([DOUBLE, DOUBLE], DOUBLE, ([left = null, right = null]) =>
+    finiteDouble(compute(left as number, right as number)),
+  );
+}
+
+/** Refuses arguments for which a function has no value. */
+function within(
+  name: string,
+  isDefined: (value: number) => boolean,
+  compute: (value: number) => number,
+): Overload {
+  return ofOne((value) => {
+    if (isDefined(value)) return compute(value);
+    throw new DatabaseError(
+      "VALUE_OUT_OF_RANGE",
+      `Cannot compute ${name}(${value}): it has no value`,
+    );
+  });
+}
+
+function isPositive(value: number): boolean {
+  return value > 0;
+}
+
+function isSineOf(value: number): boolean {
+  return value >= -1 && value <= 1;
+}
+
+/** log to a base: both positive, the base not 1. */
+function logarithm(base: number, value: number): number {
+  if (base <= 0 || value <= 0) {
+    throw new DatabaseError(
+      "VALUE_OUT_OF_RANGE",
+      "Cannot take a logarithm: the base and the number must be positive",
+    );
+  }
+  const divisor = Math.log(base);
+  if (divisor === 0) {
+    throw new DatabaseError("DIVISION_BY_ZERO", "Cannot take a logarithm to the base 1");
+  }
+  if (base === 10) return Math.log10(value);
+  return base === 2 ? Math.log2(value) : Math.log(value) / divisor;
+}
+
+const COMMON_LOGARITHM = within("log", isPositive, Math.log10);
+
+export const MATH_DOUBLE_FUNCTIONS: readonly ScalarFunction[] = [
+  ...functionsNamed(["sqrt"], ofOne(squareRoot)),
+  ...functionsNamed(["cbrt"], ofOne(Math.cbrt)),
+  ...functionsNamed(["exp"], ofOne(Math.exp)),
+  ...functionsNamed(["ln"], within("ln", isPositive, Math.log)),
+  ...functionsNamed(["log"], COMMON_LOGARITHM, ofTwo(logarithm)),
+  ...functionsNamed(["log10"], COMMON_LOGARITHM),
+  ...functionsNamed(["power", "pow"], ofTwo(power)),
+  ...functionsNamed(
+    ["pi"],
+    overload([], DOUBLE, () => Math.PI),
+  ),
+  ...functionsNamed(
+    ["degrees"],
+    ofOne((value) => value / (Math.PI / 180)),
+  ),
+  ...functionsNamed(
+    ["radians"],
+    ofOne((value) => value * (Math.PI / 180)),
+  ),
+  ...functionsNamed(["sin"], ofOne(Math.sin)),
+  ...functionsNamed(["cos"], ofOne(Math.cos)),
+  ...functionsNamed(["tan"], ofOne(Math.tan)),
+  ...functionsNamed(
+    ["cot"],
+    ofOne((value) => 1 / Math.tan(value)),
+  ),
+  ...functionsNamed(["asin"], within("asin", isSineOf, Math.asin)),
+  ...functionsNamed(["acos"], within("acos", isSineOf, Math.acos)),
+  ...functionsNamed(["atan"], ofOne(Math.atan)),
+  ...functionsNamed(["atan2"], ofTwo(Math.atan2)),
+  ...functionsNamed(["sinh"], ofOne(Math.sinh)),
+  ...functionsNamed(["cosh"], ofOne(Math.cosh)),
+  ...functionsNamed(["tanh"], ofOne(Math.tanh)),
+  ...functionsNamed(["asinh"], ofOne(Math.asinh)),
+  ...functionsNamed(
+    ["acosh"],
+    within("acosh", (value) => value >= 1, Math.acosh),
+  ),
+  ...functionsNamed(
+    ["atanh"],
+    within("atanh", (value) => value > -1 && value < 1, Math.atanh),
+  ),
+  ...functionsNamed(
+    ["random"],
+    overload([], DOUBLE, (_, call) => call.randomUnit(), { volatility: "volatile" }),
+  ),
+];

@@ -1,0 +1,232 @@
+/**
+ * The function library: finds the overload for a name and argument types.
+ *
+ * An argument fits a parameter exactly, as an untyped literal, or by an implicit cast; the overload
+ * with the least casting wins, the one written first among equals.
+ */
+import {
+  canCast,
+  commonType,
+  type DataType,
+  DOUBLE,
+  INT,
+  isInteger,
+  isNumeric,
+  JSON_TEXT,
+  JSONB,
+  TEXT,
+  type Value,
+} from "../../types/mod.ts";
+import { ARRAY_FUNCTIONS } from "./array.ts";
+import { BYTES_FUNCTIONS } from "./bytes.ts";
+import { CONDITIONAL_FUNCTIONS } from "./conditional.ts";
+import { DATETIME_FUNCTIONS } from "./datetime.ts";
+import { DATETIME_MAKE_FUNCTIONS } from "./datetime_make.ts";
+import { FORMAT_FUNCTIONS } from "./format.ts";
+import type { Overload, ParameterType, ScalarFunction } from "./function.ts";
+import { ID_FUNCTIONS } from "./ids.ts";
+import { JSON_FUNCTIONS } from "./json.ts";
+import { JSON_BUILD_FUNCTIONS } from "./json_build_functions.ts";
+import { JSON_EDIT_FUNCTIONS } from "./json_edit.ts";
+import { MATH_FUNCTIONS } from "./math.ts";
+import { MATH_DOUBLE_FUNCTIONS } from "./math_double.ts";
+import { PATTERN_FUNCTIONS } from "./pattern.ts";
+import { SESSION_FUNCTIONS } from "./session.ts";
+import { TEXT_FUNCTIONS } from "./text.ts";
+import { TEXT_POSITION_FUNCTIONS } from "./text_positions.ts";
+import { VECTOR_FUNCTIONS } from "./vector.ts";
+
+const FUNCTIONS: ReadonlyMap<string, ScalarFunction> = new Map(
+  [
+    ...ARRAY_FUNCTIONS,
+    ...BYTES_FUNCTIONS,
+    ...CONDITIONAL_FUNCTIONS,
+    ...DATETIME_FUNCTIONS,
+    ...DATETIME_MAKE_FUNCTIONS,
+    ...FORMAT_FUNCTIONS,
+    ...ID_FUNCTIONS,
+    ...JSON_BUILD_FUNCTIONS,
+    ...JSON_EDIT_FUNCTIONS,
+    ...JSON_FUNCTIONS,
+    ...MATH_FUNCTIONS,
+    ...MATH_DOUBLE_FUNCTIONS,
+    ...PATTERN_FUNCTIONS,
+    ...SESSION_FUNCTIONS,
+    ...TEXT_FUNCTIONS,
+    ...TEXT_POSITION_FUNCTIONS,
+    ...VECTOR_FUNCTIONS,
+  ].map((scalar) => [scalar.name, scalar] as const),
+);
+
+/** A function found for one call. */
+export interface ResolvedFunction {
+  /** Its `evaluate` knows the argument types of this call; the third argument is ignored. */
+  readonly overload: Overload;
+  /** Types to which the arguments are cast implicitly. */
+  readonly argumentTypes: readonly DataType[];
+  readonly result: DataType;
+}
+
+/** Whether there is a scalar function of this name, in lower case. */
+export function functionExists(name: string): boolean {
+  return FUNCTIONS.has(name);
+}
+
+/** Every name, in order. */
+export function functionNames(): string[] {
+  return [...FUNCTIONS.keys()].toSorted();
+}
+
+/** The names of a function's parameters, where it takes named arguments. */
+export function parameterNames(name: string): readonly string[] | undefined {
+  return FUNCTIONS.get(name)?.overloads.find((each) => each.parameterNames !== undefined)
+    ?.parameterNames;
+}
+
+/**
+ * Finds the overload for a call.
+ *
+ * @param name Lower case.
+ * @param constants Values of arguments that are constants, which decide the scale of some results:
+ * `round(x, 2)` has two digits. Undefined where an argument is not a constant.
+ * @returns undefined if there is no such function for these types.
+ */
+export function resolveFunction(
+  name: string,
+  argumentTypes: readonly DataType[],
+  constants: readonly (Value | undefined)[] = [],
+): ResolvedFunction | undefined {
+  let best: { overload: Overload; fit: Fit } | undefined;
+  for (const candidate of FUNCTIONS.get(name)?.overloads ?? []) {
+    const fit = fitOverload(candidate, argumentTypes);
+    if (fit !== undefined && (best === undefined || fit.cost < best.fit.cost)) {
+      best = { overload: candidate, fit };
+    }
+  }
+  if (best === undefined) return undefined;
+  const { overload, fit } = best;
+  const { types } = fit;
+  if (overload.specialise !== undefined) {
+    const special = overload.specialise(types, constants);
+    if (special === undefined) return undefined;
+    const evaluate: Overload["evaluate"] = (values, call) => special.evaluate(values, call);
+    return { overload: { ...overload, evaluate }, argumentTypes: types, result: special.result };
+  }
+  const result = typeof overload.result === "function" ? overload.result(types) : overload.result;
+  const evaluate: Overload["evaluate"] = (values, call) => overload.evaluate(values, call, types);
+  return { overload: { ...overload, evaluate }, argumentTypes: types, result };
+}
+
+interface Fit {
+  readonly types: readonly DataType[];
+  readonly cost: number;
+}
+
+/** Cost of an untyped literal for a parameter that is not text. */
+const UNTYPED_COST = 1;
+const CAST_COST = 10;
+
+function fitOverload(overload: Overload, given: readonly DataType[]): Fit | undefined {
+  const parameters = parametersFor(overload, given.length);
+  if (parameters === undefined) return undefined;
+  const shared = sharedTypes(parameters, given);
+  if (shared === undefined) return undefined;
+  const types: DataType[] = [];
+  let cost = 0;
+  for (const [index, parameter] of parameters.entries()) {
+    const fit = fitArgument(parameter, given[index] ?? TEXT, shared);
+    if (fit === undefined) return undefined;
+    types.push(fit.type);
+    cost += fit.cost;
+  }
+  return { types, cost };
+}
+
+function parametersFor(
+  { parameters, optionalCount = 0, variadic }: Overload,
+  count: number,
+): readonly ParameterType[] | undefined {
+  if (count < parameters.length - optionalCount) return undefined;
+  if (count <= parameters.length) return parameters.slice(0, count);
+  if (variadic === undefined) return undefined;
+  const more = Array.from({ length: count - parameters.length }, () => variadic);
+  return [...parameters, ...more];
+}
+
+/** What parameters of kind same, array and element stand for in one call. */
+interface SharedTypes {
+  readonly same: DataType;
+  readonly element: DataType;
+}
+
+function sharedTypes(
+  parameters: readonly ParameterType[],
+  given: readonly DataType[],
+): SharedTypes | undefined {
+  const same = commonType(given.filter((_, index) => parameters[index] === "same"));
+  const elements: DataType[] = [];
+  for (const [index, parameter] of parameters.entries()) {
+    const type = given[index] ?? TEXT;
+    if (parameter === "element") elements.push(type);
+    if (parameter === "array" && type.kind === "array") elements.push(type.element);
+  }
+  const element = commonType(elements);
+  return same === undefined || element === undefined ? undefined : { same, element };
+}
+
+function fitArgument(
+  parameter: ParameterType,
+  given: DataType,
+  shared: SharedTypes,
+): { type: DataType; cost: number } | undefined {
+  const isUntyped = given.kind === "unknown";
+  switch (parameter) {
+    case "any":
+      return { type: isUntyped ? TEXT : given, cost: 0 };
+    case "numeric":
+      if (isUntyped) return { type: DOUBLE, cost: UNTYPED_COST };
+      return isNumeric(given) ? { type: given, cost: 0 } : undefined;
+    case "integer":
+      if (isUntyped) return { type: INT, cost: UNTYPED_COST };
+      return isInteger(given) ? { type: given, cost: 0 } : undefined;
+    case "json":
+      if (isUntyped) return { type: JSONB, cost: UNTYPED_COST };
+      if (given.kind === "file") return { type: JSON_TEXT, cost: 0 };
+      return given.kind === "json" ? { type: given, cost: 0 } : undefined;
+    case "array": {
+      const type: DataType = { kind: "array", element: shared.element };
+      if (isUntyped) return { type, cost: UNTYPED_COST };
+      return given.kind === "array" ? { type, cost: 0 } : undefined;
+    }
+    case "element":
+      return { type: shared.element, cost: 0 };
+    case "same":
+      return { type: shared.same, cost: 0 };
+    default:
+      return fitType(parameter, given);
+  }
+}
+
+function fitType(
+  parameter: DataType,
+  given: DataType,
+): { type: DataType; cost: number } | undefined {
+  if (given.kind === "unknown") {
+    return { type: parameter, cost: parameter.kind === "text" ? 0 : UNTYPED_COST };
+  }
+  if (given.kind === parameter.kind) {
+    if (given.kind === "array" && !canCast(given, parameter, "implicit")) return undefined;
+    const keepsOwn = given.kind === "decimal" || given.kind === "embedding";
+    return { type: keepsOwn ? given : parameter, cost: 0 };
+  }
+  if (!canCast(given, parameter, "implicit")) return undefined;
+  return { type: parameter, cost: CAST_COST + castDistance(given, parameter) };
+}
+
+const NUMERIC_ORDER = ["smallint", "int", "bigint", "decimal", "float", "double"];
+
+/** Nearer types first; a date prefers the timestamp with time zone, as in PostgreSQL. */
+function castDistance(from: DataType, to: DataType): number {
+  if (isNumeric(from)) return NUMERIC_ORDER.indexOf(to.kind) - NUMERIC_ORDER.indexOf(from.kind);
+  return to.kind === "timestamp" ? 1 : 0;
+}

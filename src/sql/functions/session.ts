@@ -1,0 +1,31 @@
+/**
+ * Functions about the session, the server and the types of expressions.
+ */
+import { TEXT, typeName } from "../../types/mod.ts";
+import { firstType, functionsNamed, overload } from "./define.ts";
+import type { CallContext, ScalarFunction } from "./function.ts";
+
+/** The one database that a server has. */
+const DATABASE_NAME = "tidemark";
+
+function stable(names: readonly string[], read: (call: CallContext) => string): ScalarFunction[] {
+  return functionsNamed(
+    names,
+    overload([], TEXT, (_, call) => read(call), { volatility: "stable" }),
+  );
+}
+
+export const SESSION_FUNCTIONS: readonly ScalarFunction[] = [
+  ...stable(["current_user", "user", "current_user_id"], (call) => call.userId),
+  ...stable(["session_user"], (call) => call.sessionUserId),
+  ...stable(["current_role"], (call) => call.role),
+  ...stable(["current_namespace", "current_schema"], (call) => call.namespace),
+  ...stable(["current_database", "current_catalog"], () => DATABASE_NAME),
+  ...stable(["version"], (call) => call.version),
+  ...functionsNamed(
+    ["pg_typeof", "typeof"],
+    overload(["any"], TEXT, (_values, _call, types) => typeName(firstType(types)), {
+      seesNull: true,
+    }),
+  ),
+];
