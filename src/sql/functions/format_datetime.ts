@@ -44,6 +44,17 @@ function padded(value: number, width: number, { isTight }: Field): string {
   return value < 0 ? `-${digits}` : digits;
 }
 
+const FRACTION_DIGITS: ReadonlyMap<string, number> = new Map([
+  ["MS", 3],
+  ["US", 6],
+  ["FF1", 1],
+  ["FF2", 2],
+  ["FF3", 3],
+  ["FF4", 4],
+  ["FF5", 5],
+  ["FF6", 6],
+]);
+
 function clockText({ hour, minute, second, micros }: Moment, piece: Field): string | undefined {
   switch (piece.field) {
     case "HH":
@@ -55,17 +66,6 @@ function clockText({ hour, minute, second, micros }: Moment, piece: Field): stri
       return padded(minute, 2, piece);
     case "SS":
       return padded(second, 2, piece);
-    case "MS":
-    case "FF3":
-      return fraction(micros, 3);
-    case "US":
-    case "FF6":
-      return fraction(micros, 6);
-    case "FF1":
-    case "FF2":
-    case "FF4":
-    case "FF5":
-      return fraction(micros, Number(piece.field[2]));
     case "SSSS":
     case "SSSSS":
       return (hour * 3600 + minute * 60 + second).toString();
@@ -75,8 +75,10 @@ function clockText({ hour, minute, second, micros }: Moment, piece: Field): stri
     case "A.M.":
     case "P.M.":
       return inCase(hour % 24 >= 12 ? "P.M." : "A.M.", piece.written);
-    default:
-      return undefined;
+    default: {
+      const digits = FRACTION_DIGITS.get(piece.field);
+      return digits === undefined ? undefined : fraction(micros, digits);
+    }
   }
 }
 

@@ -98,20 +98,6 @@ class Reader {
       case "RM":
         this.#roman();
         return;
-      case "AM":
-      case "PM":
-      case "A.M.":
-      case "P.M.":
-        this.#isAfternoon = this.#match(/[ap]\.?m\.?/iy)
-          .toLowerCase()
-          .startsWith("p");
-        return;
-      case "AD":
-      case "BC":
-      case "A.D.":
-      case "B.C.":
-        this.#era();
-        return;
       case "TZH":
       case "OF":
       case "TZ":
@@ -125,7 +111,15 @@ class Reader {
         this.#fields.set("YYYY", Number(this.#match(/\d{1,3},\d{3}/y).replace(",", "")));
         return;
       default:
-        this.#number(field, isFollowed);
+        if (/^[AP]\.?M\.?$/.test(field)) {
+          this.#isAfternoon = this.#match(/[ap]\.?m\.?/iy)
+            .toLowerCase()
+            .startsWith("p");
+        } else if (/^(?:AD|BC|A\.D\.|B\.C\.)$/.test(field)) {
+          this.#era();
+        } else {
+          this.#number(field, isFollowed);
+        }
     }
   }
 

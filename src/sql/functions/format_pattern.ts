@@ -18,12 +18,11 @@ export type DatePiece =
     };
 
 /** Longer fields stand before their beginnings. */
-const FIELDS: readonly string[] = [
-  ...["SSSSS", "SSSS", "Y,YYY", "A.M.", "P.M.", "B.C.", "A.D.", "HH24", "HH12", "YYYY", "IYYY"],
-  ...["IDDD", "MONTH", "DAY", "MON", "YYY", "IYY", "DDD", "TZH", "TZM", "FF1", "FF2", "FF3"],
-  ...["FF4", "FF5", "FF6", "HH", "MI", "MM", "MS", "SS", "US", "AM", "PM", "BC", "AD", "YY", "IY"],
-  ...["DD", "ID", "DY", "WW", "IW", "CC", "RM", "TZ", "OF", "Y", "I", "D", "W", "J", "Q"],
-];
+const FIELDS: readonly string[] = (
+  "SSSSS SSSS Y,YYY A.M. P.M. B.C. A.D. HH24 HH12 YYYY IYYY IDDD MONTH DAY MON YYY IYY DDD " +
+  "TZH TZM FF1 FF2 FF3 FF4 FF5 FF6 HH MI MM MS SS US AM PM BC AD YY IY DD ID DY WW IW CC RM " +
+  "TZ OF Y I D W J Q"
+).split(" ");
 
 export const piecesOf: (pattern: string) => readonly DatePiece[] = remembering(split);
 

@@ -61,7 +61,7 @@ function offsetOf(text: string, position: number): number {
   return sliceCodePoints(text, 0, position - 1).length;
 }
 
-function count([text = null, pattern = null, start = 1, flags]: readonly Value[]): Value {
+function countMatches([text = null, pattern = null, start = 1, flags]: readonly Value[]): Value {
   const source = text as string;
   const matches = matchesOf(regexOf(pattern, flags), source, offsetOf(source, start as number));
   return [...matches].length;
@@ -201,7 +201,7 @@ export const PATTERN_FUNCTIONS: readonly ScalarFunction[] = [
   ),
   ...functionsNamed(
     ["regexp_count"],
-    overload([TEXT, TEXT, INT, TEXT], INT, count, { optionalCount: 2 }),
+    overload([TEXT, TEXT, INT, TEXT], INT, countMatches, { optionalCount: 2 }),
   ),
   ...functionsNamed(
     ["regexp_instr"],
