@@ -46,7 +46,7 @@ import { decodeFrame } from "./frames/decode.ts";
 import { type FrameFormat, frameOf } from "./frames/encode.ts";
 import { jsonFromMessage } from "./frames/json.ts";
 import type { ServerConfig } from "./options.ts";
-import { RateLimiter } from "./rate_limit.ts";
+import { TokenBucket } from "./rate_limit.ts";
 import { Subscriptions } from "./subscriptions.ts";
 
 /** What a connection needs of a socket; the runtime's own has it, and so has a simulated one. */
@@ -103,7 +103,7 @@ export class Connection implements LiveSink {
   readonly #socket: Socket;
   readonly #options: ConnectionOptions;
   readonly #clock: Clock;
-  readonly #rate: RateLimiter;
+  readonly #bucket: TokenBucket;
   readonly #subscriptions = new Subscriptions();
   #waiting: (string | Uint8Array)[] = [];
   #waitingBytes = 0;
@@ -124,12 +124,10 @@ export class Connection implements LiveSink {
     this.#socket = options.socket;
     this.#clock = options.clock;
     this.#format = options.request.format;
-    this.#rate = new RateLimiter({
-      clock: options.clock,
-      perSecond: options.config.limits.messages_per_sec,
-    });
     this.#lastFrameMs = this.#clock.monotonicMs();
     this.#lastPingMs = this.#lastFrameMs;
+    const perSecond = options.config.limits.messages_per_sec;
+    this.#bucket = new TokenBucket({ perSecond, nowMs: this.#lastFrameMs });
   }
 
   get state(): State {
@@ -256,9 +254,11 @@ export class Connection implements LiveSink {
 
   /** Answers one frame: the one place where refusals become error messages. */
   #serve(frame: string | Uint8Array): void {
-    const retryAfterMs = this.#rate.take("");
+    const perSecond = this.#options.config.limits.messages_per_sec;
+    const retryAfterMs =
+      perSecond === 0 ? 0 : this.#bucket.take(perSecond, this.#clock.monotonicMs());
     if (retryAfterMs > 0) {
-      const message = `Over ${this.#options.config.limits.messages_per_sec} messages a second`;
+      const message = `Over ${perSecond} messages a second`;
       this.#sendControl({
         ...errorMessage("RATE_LIMIT_EXCEEDED", "rate_limit", message),
         retry_after_ms: retryAfterMs,

@@ -11,6 +11,8 @@ import { isHostAllowed, isSecureRequest, type Origin, originOf } from "./local_o
 /** The address of a connection that is already gone. */
 const PEER_UNKNOWN = "unknown";
 
+const HOST_FORM = /^[A-Za-z0-9._~%:[\]-]*$/;
+
 const REQUEST_ID_FORM = /^[A-Za-z0-9._:-]{1,128}$/;
 
 /** The runtime's server, as far as a request needs it. */
@@ -84,6 +86,12 @@ export class Exchange implements Caller {
   get isSecure(): boolean {
     const { url, headers } = this.request;
     return isSecureRequest(url, this.#peer(), headers, this.#network.trustedProxies);
+  }
+
+  /** Whether `Host` is a name and port: anything else would shift where the path begins. */
+  get isHostWellFormed(): boolean {
+    const host = this.request.headers.get("host");
+    return host === null || HOST_FORM.test(host);
   }
 
   get isHostAllowed(): boolean {

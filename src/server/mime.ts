@@ -2,7 +2,7 @@
  * The media type of an upload: what its part says, else its first bytes, else its extension.
  */
 
-export const MIME_UNKNOWN = "application/octet-stream";
+const MIME_UNKNOWN = "application/octet-stream";
 
 /** First bytes by type; `offset` is where they stand. */
 const MAGIC: readonly { readonly mime: string; readonly hex: string; readonly offset: number }[] = [

@@ -1,23 +1,43 @@
 /**
- * Token buckets by key: how often an address or a user may come.
+ * Token buckets: how often an address, a user or a connection may come.
  *
- * A bucket holds one second's worth and fills continuously. A key that has been quiet long enough
- * for its bucket to be full again is forgotten, so memory follows the keys that are active.
+ * A bucket holds one second's worth and fills continuously. A limiter forgets a key that has been
+ * quiet long enough for its bucket to be full again, so memory follows the keys that are active.
  */
 import type { Clock } from "../base/clock.ts";
 
 /** Buckets kept before the full ones are swept: bounds both memory and the time of a sweep. */
 const BUCKETS_SWEEP_COUNT = 16384;
 
-interface Bucket {
-  tokens: number;
-  updatedMs: number;
+export class TokenBucket {
+  #tokens: number;
+  #updatedMs: number;
+
+  constructor({ perSecond, nowMs }: { perSecond: number; nowMs: number }) {
+    this.#tokens = perSecond;
+    this.#updatedMs = nowMs;
+  }
+
+  /** When a token was last asked for, on the monotonic clock. */
+  get updatedMs(): number {
+    return this.#updatedMs;
+  }
+
+  /** Takes one token. Returns 0, or the milliseconds until there is one. */
+  take(perSecond: number, nowMs: number): number {
+    const gained = ((nowMs - this.#updatedMs) * perSecond) / 1000;
+    this.#tokens = Math.min(perSecond, this.#tokens + gained);
+    this.#updatedMs = nowMs;
+    if (this.#tokens < 1) return Math.ceil(((1 - this.#tokens) * 1000) / perSecond);
+    this.#tokens -= 1;
+    return 0;
+  }
 }
 
 export class RateLimiter {
   readonly #clock: Clock;
   readonly #perSecond: number;
-  readonly #buckets = new Map<string, Bucket>();
+  readonly #buckets = new Map<string, TokenBucket>();
   #sweepAtCount = BUCKETS_SWEEP_COUNT;
 
   /** `perSecond` 0 limits nothing. */
@@ -26,28 +46,23 @@ export class RateLimiter {
     this.#perSecond = perSecond;
   }
 
-  /** Takes one token. Returns 0, or the milliseconds until there is one. */
+  /** Takes one token of a key. Returns 0, or the milliseconds until there is one. */
   take(key: string): number {
     const perSecond = this.#perSecond;
     if (perSecond === 0) return 0;
     const nowMs = this.#clock.monotonicMs();
-    const bucket = this.#buckets.get(key);
+    let bucket = this.#buckets.get(key);
     if (bucket === undefined) {
       if (this.#buckets.size >= this.#sweepAtCount) this.#sweep(nowMs);
-      this.#buckets.set(key, { tokens: perSecond - 1, updatedMs: nowMs });
-      return 0;
+      bucket = new TokenBucket({ perSecond, nowMs });
+      this.#buckets.set(key, bucket);
     }
-    const gained = ((nowMs - bucket.updatedMs) * perSecond) / 1000;
-    bucket.tokens = Math.min(perSecond, bucket.tokens + gained);
-    bucket.updatedMs = nowMs;
-    if (bucket.tokens < 1) return Math.ceil(((1 - bucket.tokens) * 1000) / perSecond);
-    bucket.tokens -= 1;
-    return 0;
+    return bucket.take(perSecond, nowMs);
   }
 
   #sweep(nowMs: number): void {
-    for (const [key, bucket] of this.#buckets) {
-      if (nowMs - bucket.updatedMs >= 1000) this.#buckets.delete(key);
+    for (const [key, { updatedMs }] of this.#buckets) {
+      if (nowMs - updatedMs >= 1000) this.#buckets.delete(key);
     }
     // When nothing was quiet the next sweep waits for twice as many: the cost per key stays constant.
     this.#sweepAtCount = Math.max(BUCKETS_SWEEP_COUNT, this.#buckets.size * 2);

@@ -34,19 +34,31 @@ export function mediaType(header: string): string {
 /**
  * Reads a body of at most `maxBytes`.
  *
- * @throws {HttpError} 413 BODY_TOO_LARGE.
+ * @throws {HttpError} 413 BODY_TOO_LARGE; 400 when the client goes away in the middle.
  */
 export async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
   const declared = request.headers.get("content-length");
   if (declared !== null) {
     const sizeBytes = Number(declared);
     if (sizeBytes > maxBytes) throw tooLarge(maxBytes, sizeBytes);
-    return new Uint8Array(await request.arrayBuffer());
   }
-  if (request.body === null) return new Uint8Array(0);
+  try {
+    if (declared !== null) return new Uint8Array(await request.arrayBuffer());
+    return request.body === null ? new Uint8Array(0) : await readCounted(request.body, maxBytes);
+  } catch (error) {
+    if (error instanceof HttpError) throw error;
+    // Nothing else fails here but the connection: nobody is left to read the answer.
+    throw new HttpError(400, "invalid_request", "Cannot read the body: it ended early");
+  }
+}
+
+async function readCounted(
+  body: ReadableStream<Uint8Array>,
+  maxBytes: number,
+): Promise<Uint8Array> {
   const pieces: Uint8Array[] = [];
   let sizeBytes = 0;
-  for await (const piece of request.body) {
+  for await (const piece of body) {
     sizeBytes += piece.length;
     if (sizeBytes > maxBytes) throw tooLarge(maxBytes, undefined);
     pieces.push(piece);

@@ -41,7 +41,7 @@ export function plainHeaders(contentType: string): Headers {
 }
 
 /** A JSON answer whose body is already text. */
-export function jsonText(exchange: Exchange, status: number, body: string): Response {
+function jsonText(exchange: Exchange, status: number, body: string): Response {
   const response = new Response(body, { status, headers: JSON_HEADERS });
   response.headers.set("X-Request-ID", exchange.requestId);
   return response;
@@ -63,7 +63,7 @@ export function empty(
 }
 
 /** Whether `Accept-Encoding` admits gzip. */
-export function acceptsGzip(request: Request): boolean {
+function acceptsGzip(request: Request): boolean {
   const header = request.headers.get("accept-encoding");
   if (header === null) return false;
   let anyAccepted = false;

@@ -221,7 +221,7 @@ class HttpServer implements RunningServer {
   }
 
   #find(path: string): Found | undefined {
-    if (path === SOCKET_PATH) return { method: "GET", shape: "A", handle: neverReached };
+    if (path === SOCKET_PATH) return { method: "GET", shape: "A", handle: refusePlain };
     return this.#router.find(path);
   }
 
@@ -247,6 +247,9 @@ class HttpServer implements RunningServer {
 
   /** What is refused before any handler runs. */
   #protect(exchange: Exchange): void {
+    if (!exchange.isHostWellFormed) {
+      throw new HttpError(400, "invalid_request", "The Host header is malformed");
+    }
     this.#requireReady(exchange);
     const { config } = this.#options;
     if (this.#runningCount + this.#connections.count > config.performance.max_connections) {
@@ -401,8 +404,9 @@ class HttpServer implements RunningServer {
   }
 }
 
-function neverReached(exchange: Exchange): Response {
-  throw notFound(exchange.path);
+/** HEAD of the WebSocket endpoint: what is no upgrade. */
+function refusePlain(): Response {
+  throw new HttpError(426, "upgrade_required", "This endpoint speaks WebSocket only");
 }
 
 function rangesFrom(key: string, texts: readonly string[]): readonly IpRange[] {

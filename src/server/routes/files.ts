@@ -129,9 +129,14 @@ export class FileRoute {
     if (this.#verified.has(entry.fileId)) return;
     const hasher = new Bun.CryptoHasher("sha256");
     let size = 0;
-    for await (const piece of Bun.file(location).stream()) {
-      hasher.update(piece);
-      size += piece.length;
+    try {
+      for await (const piece of Bun.file(location).stream()) {
+        hasher.update(piece);
+        size += piece.length;
+      }
+    } catch (error) {
+      // The system says why: the file is unreadable, or went away after it was found.
+      throw damaged(entry, `its bytes cannot be read (${String(error)})`);
     }
     if (size !== entry.size) throw damaged(entry, `it has ${size} bytes, not ${entry.size}`);
     if (hasher.digest("hex") !== entry.sha256) throw damaged(entry, "its checksum does not match");

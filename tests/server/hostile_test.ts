@@ -1,0 +1,93 @@
+/**
+ * What no client library sends: requests cut in the middle, malformed heads, false lengths. The
+ * server answers or hangs up, and nothing of it counts as a bug.
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { startTestServer, type TestServer } from "../support/http.ts";
+
+let server: TestServer;
+let head: string;
+
+beforeAll(async () => {
+  server = await startTestServer();
+  const token = await server.token();
+  head = `Host: localhost\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\n`;
+});
+
+afterAll(async () => {
+  await server.close();
+});
+
+/** Sends bytes and returns what came back before either side hung up. */
+async function exchange(text: string, { hangUp }: { hangUp: boolean }): Promise<string> {
+  const answered = Promise.withResolvers<void>();
+  let received = "";
+  const socket = await Bun.connect({
+    hostname: "127.0.0.1",
+    port: server.server.port,
+    socket: {
+      data(_socket, bytes) {
+        received += bytes.toString();
+        answered.resolve();
+      },
+      close: () => answered.resolve(),
+      error: () => answered.resolve(),
+    },
+  });
+  socket.write(text);
+  if (hangUp) {
+    socket.flush();
+    await Bun.sleep(20);
+  } else {
+    await answered.promise;
+  }
+  socket.end();
+  return received;
+}
+
+test.each([
+  ["a declared body", "Content-Length: 100\r\n\r\n{"],
+  ["a chunked body", 'Transfer-Encoding: chunked\r\n\r\n5\r\n{"sql\r\n'],
+  ["nothing of the body", "Content-Length: 100\r\n\r\n"],
+])("a client that hangs up after %s harms nobody", async (_what, rest) => {
+  for (const path of ["/v1/api/sql", "/v1/api/auth/login"]) {
+    await exchange(`POST ${path} HTTP/1.1\r\n${head}${rest}`, { hangUp: true });
+  }
+  expect((await server.sql({ sql: "SELECT 1" })).status).toBe(200);
+  expect(server.bugs).toEqual([]);
+});
+
+test.each([
+  ["a bad chunk", "POST /v1/api/sql", "Transfer-Encoding: chunked\r\n\r\nZZ\r\n{", 400],
+  ["a length that is none", "POST /v1/api/sql", "Content-Length: abc\r\n\r\n{", 400],
+  ["two lengths", "POST /v1/api/sql", "Content-Length: 1\r\nContent-Length: 2\r\n\r\n{}", 400],
+  [
+    "a length and chunks",
+    "POST /v1/api/sql",
+    "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    400,
+  ],
+  ["a length beyond all sizes", "POST /v1/api/sql", "Content-Length: 99999999999\r\n\r\n{", 413],
+  ["no path", "OPTIONS *", "\r\n", 400],
+  ["a dotted path", "GET /v1/../health/live", "\r\n", 200],
+  ["a path that is percent-encoded", "GET /%68ealth/live", "\r\n", 404],
+])("%s is refused or read one way only", async (_what, line, rest, status) => {
+  const answer = await exchange(`${line} HTTP/1.1\r\n${head}${rest}`, { hangUp: false });
+  expect(answer).toStartWith(`HTTP/1.1 ${status} `);
+  expect(server.bugs).toEqual([]);
+});
+
+test("a Host that would shift the path is 400", async () => {
+  for (const host of ["a/health/live?", "a/metrics#", "a b", "a\\b"]) {
+    const answer = await exchange(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`, { hangUp: false });
+    expect(answer).toStartWith("HTTP/1.1 400 ");
+  }
+});
+
+test("heads above the bound of the runtime are 431", async () => {
+  const answer = await exchange(
+    `GET /health HTTP/1.1\r\nHost: localhost\r\nX: ${"y".repeat(40_000)}\r\n\r\n`,
+    { hangUp: false },
+  );
+  expect(answer).toStartWith("HTTP/1.1 431 ");
+});
