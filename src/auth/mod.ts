@@ -21,6 +21,7 @@ export {
   mayExecuteAs,
   mayManageUser,
   mayRead,
+  mayReadHistory,
   mayReadSystemTable,
   mayRun,
   maySetPassword,

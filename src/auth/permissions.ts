@@ -106,6 +106,16 @@ export function mayRead(
   }
 }
 
+/** Whether tombstones may be read: own ones, and those of a SHARED table by who administers it. */
+export function mayReadHistory(
+  principal: Principal,
+  table: TableEntry,
+  namespace: NamespaceEntry | undefined,
+): boolean {
+  if (table.kind !== "shared") return true;
+  return ownsNamespace(principal, namespace) || isAtLeast(principal.role, "dba");
+}
+
 /** Whether rows may be written; inside EXECUTE AS never those of a SHARED table. */
 export function mayWrite(
   principal: Principal,

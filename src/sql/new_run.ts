@@ -1,7 +1,7 @@
 /**
  * Makes the run of one execution from what the SQL layer was given.
  */
-import type { Principal } from "../auth/mod.ts";
+import { mayReadHistory, type Principal } from "../auth/mod.ts";
 import type { Seq } from "../base/seq.ts";
 import type { Value } from "../types/mod.ts";
 import type { SqlEnvironment } from "./environment.ts";
@@ -31,11 +31,12 @@ export const NO_PRINCIPAL: Principal = {
 };
 
 export function newRun(
-  { clock, limits, random, store, version }: SqlEnvironment,
+  { catalog, clock, limits, random, store, version }: SqlEnvironment,
   { atSeq, namespace, principal, slots, transaction, uploads }: NewRun,
 ): Run {
   return {
     principal,
+    mayReadHistory: (table) => mayReadHistory(principal, table, catalog.namespace(table.namespace)),
     store,
     transaction,
     snapshotSeq: transaction?.snapshotSeq ?? atSeq,

@@ -71,7 +71,11 @@ export interface FunctionCall {
 /** A scalar function over bound arguments. @throws {DatabaseError} FUNCTION_NOT_FOUND */
 export function bindFunction({ name, args, node }: FunctionCall): BoundExpression {
   const types = args.map((argument) => argument.type);
-  const resolved = resolveFunction(name, types);
+  // The digits of round(x, 2) decide the scale of the result.
+  const constants = args.map((argument) =>
+    argument.kind === "constant" ? argument.value : undefined,
+  );
+  const resolved = resolveFunction(name, types, constants);
   if (resolved === undefined) throw unknownFunction(name, types, node);
   const { argumentTypes, overload, result } = resolved;
   return {

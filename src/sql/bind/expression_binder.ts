@@ -10,6 +10,7 @@ import {
   BOOLEAN,
   BYTES,
   type DataType,
+  INT,
   TEXT,
   UNKNOWN,
   type Value,
@@ -138,7 +139,7 @@ function bindRarer(expression: RarerExpr, place: Place): BoundExpression {
     case "array":
       return bindArray(expression, place);
     case "arrayIndex":
-      return call("array_element", [...part(expression.array), ...part(expression.index)]);
+      return bindElement(expression, place);
     case "list":
       throw new DatabaseError("INVALID_QUERY", "Cannot use a row here: a single value is needed", {
         position: expression._location.start,
@@ -237,6 +238,36 @@ function bindCollate(
     `Cannot use collation "${collation.name}": text is ordered by code point`,
     { position: collation._location.start, hint: 'write COLLATE "C" or leave it out' },
   );
+}
+
+/** `a[i]`, counted from 1; NULL outside of the array. */
+function bindElement(
+  { array: arrayNode, index: indexNode }: Extract<Expr, { type: "arrayIndex" }>,
+  place: Place,
+): BoundExpression {
+  const array = bindExpression(arrayNode, place);
+  if (array.type.kind !== "array") {
+    throw new DatabaseError("TYPE_MISMATCH", "Cannot take an element: an array is needed", {
+      position: arrayNode._location.start,
+    });
+  }
+  const index = castTo(bindExpression(indexNode, place), {
+    to: INT,
+    mode: "implicit",
+    node: indexNode,
+  });
+  return {
+    kind: "call",
+    type: array.type.element,
+    name: "element",
+    args: [array, index],
+    evaluate: ([items = null, position = null]) => {
+      if (!Array.isArray(items)) return null;
+      return (items as readonly Value[])[Number(position) - 1] ?? null;
+    },
+    seesNull: false,
+    volatility: "immutable",
+  };
 }
 
 function bindArray(list: ExprList, place: Place): BoundExpression {

@@ -95,7 +95,14 @@ function buildScan(node: ScanNode): OperatorFactory {
   const readIds = columnIds.length === 0 ? [SEQ_COLUMN_ID] : columnIds;
 
   return (run) => {
-    const options = { run, table, columnIds: readIds, ranges: [], withTombstones, batchRows };
+    const options = {
+      run,
+      table,
+      columnIds: readIds,
+      ranges: [],
+      withTombstones: withTombstones && run.mayReadHistory(table),
+      batchRows,
+    };
     if (key !== undefined) {
       const values = key.map((value) => value(run));
       return new KeyLookup(options, values.includes(null) ? undefined : values);

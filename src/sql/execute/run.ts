@@ -13,6 +13,8 @@ import type { Transaction } from "./transaction.ts";
 export interface Run {
   readonly principal: Principal;
   readonly store: Store;
+  /** Whether the caller may read tombstones of a table; others see its live rows only. */
+  mayReadHistory(table: TableEntry): boolean;
   /** Everything this statement reads is current at this seq. */
   readonly snapshotSeq: Seq;
   readonly transaction: Transaction | undefined;
