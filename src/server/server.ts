@@ -164,6 +164,8 @@ class HttpServer implements RunningServer {
       // Sizes are the routes' to judge, who answer in their own words.
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
       development: false,
+      // Without development Bun would share the port with another process that asks for it.
+      reusePort: false,
       ...(tls_cert === undefined || tls_key === undefined
         ? {}
         : { tls: { cert: Bun.file(tls_cert), key: Bun.file(tls_key) } }),

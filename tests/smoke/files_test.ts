@@ -153,7 +153,9 @@ describe("an upload", () => {
   test("of a shared table is for all who may read it, and has no user", async () => {
     const sql = 'INSERT INTO app.logos VALUES (1, FILE("logo"))';
     const parts = {
-      "file:logo": new File([Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10)], "l.png"),
+      "file:logo": new File([Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10)], "l.png", {
+        type: "image/png",
+      }),
     };
     expect((await upload({ sql, parts, token: server.token })).status).toBe(200);
     const { id, sub, mime } = await referenceOf(1, "app.logos");

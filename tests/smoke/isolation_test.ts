@@ -328,12 +328,4 @@ describe("bob follows", () => {
     hers.close();
     his.close();
   });
-
-  test("by server-sent events, with her token nowhere", async () => {
-    const query = new URLSearchParams({ sql: everything, from_seq_id: "0" });
-    const answer = await server.get(`/v1/api/live?${query.toString()}`, {
-      Authorization: `Bearer ${alice}x`,
-    });
-    expect(answer.status).toBe(401);
-  });
 });

@@ -16,6 +16,9 @@ const ROOT: string = join(import.meta.dir, "../..");
 /** A server that has printed no address by then has failed, whatever it does later. */
 const START_MS_MAX = 20_000;
 
+/** What is printed is read a moment later than the address. */
+const OUTPUT_MS_MAX = 5000;
+
 export type ConfigValue = string | number | boolean | readonly string[];
 
 /** Section name, dotted when nested, to its keys. */
@@ -246,6 +249,15 @@ export class ServerProcess {
       throw new Error(`Cannot run ${text.slice(0, 200)}: ${JSON.stringify(body.error)}`);
     }
     return body.results.at(-1)?.rows ?? [];
+  }
+
+  /** Waits until the process has printed what matches. @throws When it does not, in time. */
+  async outputHas(pattern: RegExp): Promise<void> {
+    const deadlineMs = Date.now() + OUTPUT_MS_MAX;
+    while (!pattern.test(this.#output)) {
+      if (Date.now() > deadlineMs) throw new Error(`No ${String(pattern)} in:\n${this.#output}`);
+      await Bun.sleep(10);
+    }
   }
 
   /** Sends a signal, if the process is there to take it. */

@@ -1,0 +1,144 @@
+/**
+ * What was really written: every version that a statement acknowledged, in the order of its
+ * sequence ids. Nothing here comes from a subscription.
+ *
+ * A version may be delivered before its writer has the answer, so the ledger also knows how far it
+ * is complete: a statement under way gets ids above everything acknowledged before it was sent.
+ */
+
+/** `live.items` and `live.board` have these columns. */
+export interface Row {
+  readonly id: number;
+  readonly room: string | null;
+  readonly n: number | null;
+  readonly body: string | null;
+}
+
+export interface Version {
+  readonly seq: number;
+  readonly isDeleted: boolean;
+  /** A deleted row's are its last values. */
+  readonly row: Row;
+  /** What it replaced. */
+  readonly before: Version | undefined;
+}
+
+/** What a statement has written, as its RETURNING said. */
+export interface Written {
+  readonly seq: number;
+  readonly isDeleted: boolean;
+  readonly row: Row;
+}
+
+/** The rows of one table that belong to one owner. */
+export class Partition {
+  readonly name: string;
+  /** Ascending by seq; complete up to the ledger's `completeSeq`. */
+  readonly versions: Version[] = [];
+  readonly #newest = new Map<number, Version>();
+  #unsorted: Written[] = [];
+
+  constructor(name: string) {
+    this.name = name;
+  }
+
+  add(written: Written): void {
+    this.#unsorted.push(written);
+  }
+
+  /** Puts what is complete in order. */
+  settle(completeSeq: number): void {
+    const ready = this.#unsorted.filter(({ seq }) => seq <= completeSeq);
+    if (ready.length === 0) return;
+    this.#unsorted = this.#unsorted.filter(({ seq }) => seq > completeSeq);
+    for (const { seq, isDeleted, row } of ready.toSorted((left, right) => left.seq - right.seq)) {
+      const last = this.versions.at(-1)?.seq ?? 0;
+      if (seq <= last) throw new Error(`${this.name}: _seq ${seq} was given after ${last}`);
+      const version = { seq, isDeleted, row, before: this.#newest.get(row.id) };
+      this.#newest.set(row.id, version);
+      this.versions.push(version);
+    }
+  }
+
+  /** The live rows at a seq, in ascending seq. */
+  rowsAt(seq: number): Version[] {
+    const rows = new Map<number, Version>();
+    for (const version of this.versions) {
+      if (version.seq > seq) break;
+      // Deleted first, so that a replaced row moves to the end.
+      rows.delete(version.row.id);
+      if (!version.isDeleted) rows.set(version.row.id, version);
+    }
+    return [...rows.values()];
+  }
+
+  /** Index of the first version above a seq. */
+  indexAfter(seq: number): number {
+    let low = 0;
+    let high = this.versions.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((this.versions[middle]?.seq ?? Infinity) <= seq) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}
+
+export class Ledger {
+  readonly #partitions = new Map<string, Partition>();
+  /** What had been acknowledged when each statement under way was sent. */
+  readonly #underWay = new Map<symbol, number>();
+  #acknowledgedSeq = 0;
+  #isClosed = false;
+  #versionCount = 0;
+
+  get versionCount(): number {
+    return this.#versionCount;
+  }
+
+  get acknowledgedSeq(): number {
+    return this.#acknowledgedSeq;
+  }
+
+  /** Everything up to here is known. */
+  get completeSeq(): number {
+    if (this.#isClosed) return Infinity;
+    return Math.min(this.#acknowledgedSeq, ...this.#underWay.values());
+  }
+
+  partition(name: string): Partition {
+    let partition = this.#partitions.get(name);
+    if (partition === undefined) {
+      partition = new Partition(name);
+      this.#partitions.set(name, partition);
+    }
+    return partition;
+  }
+
+  /** A statement is sent. Call the function returned with what it wrote. */
+  begin(partitionName: string): (written: readonly Written[]) => void {
+    const statement = Symbol(partitionName);
+    this.#underWay.set(statement, this.#acknowledgedSeq);
+    return (written) => {
+      this.#underWay.delete(statement);
+      const partition = this.partition(partitionName);
+      for (const each of written) {
+        partition.add(each);
+        this.#versionCount += 1;
+        this.#acknowledgedSeq = Math.max(this.#acknowledgedSeq, each.seq);
+      }
+    };
+  }
+
+  /** The writers are done: everything is known. */
+  close(): void {
+    this.#isClosed = true;
+  }
+
+  settle(): number {
+    const completeSeq = this.completeSeq;
+    for (const partition of this.#partitions.values()) partition.settle(completeSeq);
+    return completeSeq;
+  }
+}

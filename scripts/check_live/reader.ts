@@ -1,0 +1,207 @@
+/**
+ * One subscriber on a raw WebSocket, which breaks off at random and resumes. It hands on what came
+ * and judges nothing.
+ */
+import { gunzipSync } from "node:zlib";
+import type { SeededRandom } from "../../tests/support/seeded_random.ts";
+import type { Mode, ReaderEvent, WireChange } from "./judge.ts";
+import type { Tamperer, WireMessage } from "./plants.ts";
+import type { Cells, Followed } from "./queries.ts";
+
+/** Messages between two pings. */
+const PING_EVERY = 200;
+
+export interface ReaderOptions {
+  readonly url: string;
+  readonly token: string;
+  readonly followed: Followed;
+  readonly random: SeededRandom;
+  readonly onEvent: (event: ReaderEvent) => void;
+  readonly tamperer?: Tamperer;
+}
+
+export class Reader {
+  readonly #options: ReaderOptions;
+  #socket: WebSocket | undefined;
+  #position: number | undefined;
+  #mode: Mode = "live";
+  #isReady = false;
+  #messagesLeft = 0;
+  #messageCount = 0;
+  #reconnects = 0;
+  #isStopped = false;
+  #mayBreak = true;
+  #error: Error | undefined;
+
+  constructor(options: ReaderOptions) {
+    this.#options = options;
+  }
+
+  get reconnects(): number {
+    return this.#reconnects;
+  }
+
+  /** What the server ended it with, or the connection. */
+  get error(): Error | undefined {
+    return this.#error;
+  }
+
+  get isReady(): boolean {
+    return this.#isReady;
+  }
+
+  get position(): number {
+    return this.#position ?? 0;
+  }
+
+  start(): void {
+    this.#connect();
+  }
+
+  /** From now on it stays connected. */
+  settleDown(): void {
+    this.#mayBreak = false;
+  }
+
+  /** Asks how far it is. */
+  ping(): void {
+    if (this.#socket?.readyState !== WebSocket.OPEN) return;
+    this.#socket.send(JSON.stringify({ type: "ping", id: "p" }));
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#socket?.close();
+  }
+
+  #connect(): void {
+    const { url, token, random } = this.#options;
+    const compress = random.chance(0.5) ? "" : "?compress=false";
+    const headers = { Authorization: `Bearer ${token}` };
+    const socket = new WebSocket(`${url}${compress}`, { headers });
+    socket.binaryType = "arraybuffer";
+    this.#socket = socket;
+    this.#messagesLeft = random.chance(0.2) ? random.between(1, 20) : random.between(50, 1500);
+    socket.addEventListener("open", () => this.#subscribe(socket));
+    socket.addEventListener("message", ({ data }) => {
+      if (this.#socket === socket) this.#receive(socket, data as string | ArrayBuffer);
+    });
+    socket.addEventListener("close", ({ code, reason }) => {
+      if (this.#isStopped || this.#socket !== socket) return;
+      this.#error ??= new Error(`the server closed with ${code} ${reason}`);
+    });
+  }
+
+  #subscribe(socket: WebSocket): void {
+    const { followed, random, onEvent } = this.#options;
+    const { query, begins } = followed;
+    const position = this.#position ?? 0;
+    const isResume = position > 0;
+    this.#mode = isResume ? random.pick(["all", "all", "latest"]) : begins;
+    this.#isReady = false;
+    const batch_size = random.pick([7, 50, 1000]);
+    const last_rows = random.between(1, 150);
+    const position_ = random.chance(0.5) ? position : String(position);
+    const options: Record<Mode, object | null> = {
+      snapshot: { batch_size },
+      last_rows: { batch_size, last_rows },
+      live: null,
+      all: { batch_size, from_seq_id: position_ },
+      latest: { batch_size, from_seq_id: position_, replay: "latest" },
+    };
+    onEvent({ kind: "begin", mode: this.#mode, position, lastRows: last_rows });
+    const subscription = {
+      id: "s",
+      sql: query.sql,
+      options: options[this.#mode],
+      ...(query.params === undefined ? {} : { params: query.params }),
+    };
+    socket.send(JSON.stringify({ type: "subscribe", subscription }));
+  }
+
+  #receive(socket: WebSocket, data: string | ArrayBuffer): void {
+    const text = typeof data === "string" ? data : gunzipSync(new Uint8Array(data)).toString();
+    const message = JSON.parse(text) as WireMessage;
+    for (const arrived of this.#options.tamperer?.pass(message) ?? [message]) this.#take(arrived);
+    this.#messageCount += 1;
+    if (this.#messageCount % PING_EVERY === 0) this.ping();
+    this.#messagesLeft -= 1;
+    if (this.#messagesLeft > 0 || !this.#mayBreak) return;
+    this.#reconnects += 1;
+    this.#socket = undefined;
+    // What is on its way is lost with the connection.
+    socket.terminate();
+    setTimeout(() => {
+      if (!this.#isStopped) this.#connect();
+    }, this.#options.random.below(60));
+  }
+
+  #take(message: WireMessage): void {
+    switch (message.type) {
+      case "subscription_ack":
+        this.#takeAck(message);
+        break;
+      case "initial_data_batch":
+        this.#takeBatch(message);
+        break;
+      case "change":
+        this.#takeChange(message as unknown as WireChange);
+        break;
+      case "pong":
+        this.#takePong(message);
+        break;
+      case "error":
+      case "auth_error":
+        this.#error = new Error(JSON.stringify(message));
+        break;
+    }
+  }
+
+  #takeAck(message: WireMessage): void {
+    const fields = (message["schema"] as { name: string }[]).map(({ name }) => name);
+    const control = message["batch_control"] as { last_seq_id: number | null; has_more: boolean };
+    if (!control.has_more) {
+      this.#isReady = true;
+      this.#position = control.last_seq_id ?? undefined;
+    }
+    this.#options.onEvent({ kind: "ack", fields, boundary: control.last_seq_id });
+  }
+
+  #takeBatch(message: WireMessage): void {
+    const rows = message["rows"] as readonly Cells[];
+    const control = message["batch_control"] as { has_more: boolean; last_seq_id: number };
+    const isLast = !control.has_more;
+    this.#options.onEvent({ kind: "batch", rows, lastSeq: control.last_seq_id, isLast });
+    this.#position = control.last_seq_id;
+    if (isLast) this.#isReady = true;
+    else this.#askForMore();
+  }
+
+  /** At once, twice, or after a while. */
+  #askForMore(): void {
+    const socket = this.#socket;
+    const ask = (): void => {
+      if (socket?.readyState !== WebSocket.OPEN || this.#socket !== socket) return;
+      socket.send(JSON.stringify({ type: "next_batch", subscription_id: "s" }));
+    };
+    const chosen = this.#options.random.below(10);
+    if (chosen === 0) setTimeout(ask, this.#options.random.below(30));
+    else ask();
+    if (chosen === 1) ask();
+  }
+
+  #takeChange(change: WireChange): void {
+    this.#options.onEvent({ kind: "change", change });
+    // Net effects leave a client nowhere before it has them all.
+    if (this.#mode === "latest" && !this.#isReady) return;
+    const last = change.rows.at(-1) ?? change.old_values?.at(-1);
+    this.#position = Math.max(this.#position ?? 0, Number(last?.["_seq"]));
+  }
+
+  #takePong(message: WireMessage): void {
+    const seq = (message["positions"] as Record<string, number>)["s"];
+    if (seq === undefined || !this.#isReady) return;
+    this.#options.onEvent({ kind: "position", seq });
+    this.#position = Math.max(this.#position ?? 0, seq);
+  }
+}
