@@ -8,6 +8,7 @@ import { BATCH_ROWS_MAX } from "../base/limits.ts";
 import { constVector, type Value, type Vector, vectorFromValues } from "../types/mod.ts";
 import type { MemPartition, Memtable } from "./memtable.ts";
 import { memtableColumn } from "./memtable_scan.ts";
+import { gathered } from "./memtable_segment.ts";
 import type { OpenSegment } from "./open_segment.ts";
 import { GroupColumns } from "./segment_scan.ts";
 import {
@@ -199,9 +200,4 @@ class SegmentVersions implements VersionSource {
     this.#row = reader.firstRowAtOrAbove(range, after + 1);
     this.#end = reader.firstRowAtOrAbove(range, upTo + 1);
   }
-}
-
-function gathered<T extends Float64Array | Uint8Array>(from: T, into: T, rows: Uint32Array): T {
-  for (const [index, row] of rows.entries()) into[index] = from[row] ?? 0;
-  return into;
 }

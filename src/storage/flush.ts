@@ -18,6 +18,12 @@ import type { StoredTable } from "./table.ts";
 /** After a flush failed, the next attempt waits so long. */
 const RETRY_MS = 5000;
 
+/**
+ * A table that is written fast is flushed by its count of rows no more often than this, so that its
+ * segments grow with its speed instead of their number.
+ */
+const PACE_MS = 1000;
+
 const NOTHING: FlushResult = { versions: 0, bytes: 0 };
 
 export interface FlusherOptions extends Omit<FlushTools, "isCancelled"> {
@@ -36,6 +42,10 @@ export class Flusher {
   readonly #timers = new Map<StoredTable, CancelTimer>();
   /** Tables whose last flush failed, until the next attempt is due. */
   readonly #failed = new Set<StoredTable>();
+  /** Tables with enough rows that wait for their turn. */
+  readonly #paced = new Set<StoredTable>();
+  /** When each table's last flush began. */
+  readonly #startedMs = new Map<StoredTable, number>();
   #isClosing = false;
 
   constructor(options: FlusherOptions) {
@@ -54,15 +64,8 @@ export class Flusher {
     const { rowCount } = table.active;
     const { rowsMax, ageMsMax } = table.definition.flush;
     if (rowCount === 0 || this.#isClosing) return;
-    if (rowCount >= rowsMax && !this.#running.has(table) && !this.#failed.has(table)) {
-      this.#request(table);
-    } else if (!this.#timers.has(table)) {
-      const cancel = this.#options.clock.after(ageMsMax, () => {
-        this.#timers.delete(table);
-        this.#request(table);
-      });
-      this.#timers.set(table, cancel);
-    }
+    if (rowCount >= rowsMax) this.#requestPaced(table);
+    else if (!this.#timers.has(table)) this.#requestAfter(table, ageMsMax);
   }
 
   /** Flushes the tables that hold the oldest log file, when the log has become too long. */
@@ -98,6 +101,7 @@ export class Flusher {
   /** The table was dropped. */
   forget(table: StoredTable): void {
     this.#cancelTimer(table);
+    this.#startedMs.delete(table);
     this.#releaseLog();
   }
 
@@ -106,6 +110,30 @@ export class Flusher {
     for (const cancel of this.#timers.values()) cancel();
     this.#timers.clear();
     await Promise.allSettled(this.#running.values());
+  }
+
+  #requestPaced(table: StoredTable): void {
+    if (this.#running.has(table) || this.#failed.has(table) || this.#paced.has(table)) return;
+    const nowMs = this.#options.clock.monotonicMs();
+    const startedMs = this.#startedMs.get(table) ?? -Infinity;
+    const waitMs = startedMs + PACE_MS - nowMs;
+    if (waitMs <= 0) {
+      this.#request(table);
+      return;
+    }
+    this.#paced.add(table);
+    this.#cancelTimer(table);
+    this.#requestAfter(table, Math.min(waitMs, table.definition.flush.ageMsMax));
+  }
+
+  #requestAfter(table: StoredTable, delayMs: number): void {
+    const cancel = this.#options.clock.after(delayMs, () => {
+      this.#timers.delete(table);
+      this.#paced.delete(table);
+      this.#failed.delete(table);
+      this.#request(table);
+    });
+    this.#timers.set(table, cancel);
   }
 
   /** Flushes a table for nobody in particular. */
@@ -127,6 +155,8 @@ export class Flusher {
     if (isNew && table.active.rowCount === 0) return NOTHING;
     const memtable = table.frozen ?? table.freeze();
     if (isNew) this.#cancelTimer(table);
+    this.#paced.delete(table);
+    this.#startedMs.set(table, this.#options.clock.monotonicMs());
     await this.#waitUntilDurable(() => memtable.lastSeq as Seq);
     const isCancelled = (): boolean => this.#isClosing || table.isDropped;
     try {
@@ -157,13 +187,9 @@ export class Flusher {
   #noteFailed(table: StoredTable, error: DiskError): void {
     if (error.code === "ENOSPC") this.#options.space.noteFull();
     this.#failed.add(table);
-    if (this.#isClosing || this.#timers.has(table)) return;
-    const cancel = this.#options.clock.after(RETRY_MS, () => {
-      this.#timers.delete(table);
-      this.#failed.delete(table);
-      this.#request(table);
-    });
-    this.#timers.set(table, cancel);
+    if (this.#isClosing) return;
+    this.#cancelTimer(table);
+    this.#requestAfter(table, RETRY_MS);
   }
 
   #cancelTimer(table: StoredTable): void {

@@ -13,9 +13,9 @@
 import { assert } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Disk } from "../base/disk.ts";
+import { BATCH_ROWS_MAX } from "../base/limits.ts";
 import type { Seq } from "../base/seq.ts";
-import { slice, take, type Vector } from "../types/mod.ts";
-import { DeletionVector } from "./deletion_vector.ts";
+import type { DeletionVector } from "./deletion_vector.ts";
 import {
   type DataPaths,
   deletionVectorFileName,
@@ -24,8 +24,14 @@ import {
 } from "./file_names.ts";
 import type { Manifest, SegmentEntry } from "./manifest.ts";
 import type { Memtable } from "./memtable.ts";
+import {
+  type MemtableSource,
+  memtablePieces,
+  ReplacementCopy,
+  segmentOrder,
+} from "./memtable_segment.ts";
 import { deletionsUpTo, OpenSegment } from "./open_segment.ts";
-import { type SegmentInput, segmentChunks, writeSegment } from "./segment/writer.ts";
+import { type SegmentSummary, writeSegment } from "./segment/writer.ts";
 import type { LocalSegmentFiles } from "./segment_files.ts";
 import type { FlushResult } from "./store.ts";
 import type { StoredTable } from "./table.ts";
@@ -44,6 +50,12 @@ export interface FlushTools {
   readonly files: LocalSegmentFiles;
   /** Whether the flush should stop at its next step. */
   isCancelled(): boolean;
+}
+
+/** A segment and its entry to be. */
+interface ChangedSegment {
+  readonly segment: OpenSegment;
+  readonly entry: SegmentEntry;
 }
 
 interface DraftFile {
@@ -90,41 +102,52 @@ class TableFlush {
   async run(): Promise<FlushResult> {
     const { manifest, clock, files } = this.#tools;
     const { tableId } = this.#table;
+    const memtable = this.#memtable;
     const segmentId = manifest.nextSegmentId();
-    const order = await this.#rowOrder();
-    const input = await this.#segmentInput(segmentId, order);
-    const { bytes, rowCount, minSeq, maxSeq } = await this.#writeSegment(input);
+    const order = segmentOrder(memtable);
+    const source = { memtable, order, columns: [...memtable.columns] };
+    const { bytes, rowCount, minSeq, maxSeq } = await this.#writeSegment(segmentId, source);
     if (this.#tools.isCancelled()) return this.#cancel();
 
-    let entry: SegmentEntry = {
+    const copy = new ReplacementCopy(memtable, order, { segmentId, rowCount });
+    for (let row = 0; row < rowCount; row += BATCH_ROWS_MAX) {
+      copy.refresh(row, Math.min(row + BATCH_ROWS_MAX, rowCount));
+      await this.#pause();
+    }
+    const replaced = deletionsUpTo(copy.deletions, this.#flushedSeq);
+    const entry: SegmentEntry = {
       segmentId,
       tableId,
       minSeq: minSeq as Seq,
       maxSeq: maxSeq as Seq,
       rowCount,
       bytes,
-      deletionGeneration: 0,
+      deletionGeneration: replaced.count === 0 ? 0 : 1,
       createdAtMs: clock.nowMs(),
       quarantined: false,
     };
-    const replaced = deletionsUpTo(this.#deletions(entry, order), this.#flushedSeq);
-    if (replaced.count > 0) {
-      entry = { ...entry, deletionGeneration: 1 };
-      await this.#writeDeletions(entry, replaced);
-    }
-    const changed: { segment: OpenSegment; entry: SegmentEntry }[] = [];
+    if (replaced.count > 0) await this.#writeDeletions(entry, replaced);
+    const changed = await this.#writeChangedDeletions();
+    if (this.#tools.isCancelled()) return this.#cancel();
+    this.#moveIntoPlace();
+    copy.refresh(0, rowCount);
+    const outdated = this.#publish(entry, copy.deletions, changed);
+    for (const old of outdated) files.removeFile(files.deletionVectorPath(old));
+    return { versions: rowCount, bytes };
+  }
+
+  /** Writes deletion vectors of older segments whose rows this memtable replaces. */
+  async #writeChangedDeletions(): Promise<ChangedSegment[]> {
+    const changed: ChangedSegment[] = [];
     for (const segment of this.#table.segments) {
       if (!segment.isDirtyUpTo(this.#flushedSeq)) continue;
       const { deletionGeneration } = segment.entry;
-      const next = { ...segment.entry, deletionGeneration: deletionGeneration + 1 };
-      await this.#writeDeletions(next, segment.deletionsUpTo(this.#flushedSeq));
-      changed.push({ segment, entry: next });
+      const entry = { ...segment.entry, deletionGeneration: deletionGeneration + 1 };
+      await this.#writeDeletions(entry, segment.deletionsUpTo(this.#flushedSeq));
+      changed.push({ segment, entry });
+      await this.#pause();
     }
-    if (this.#tools.isCancelled()) return this.#cancel();
-    this.#moveIntoPlace();
-    const outdated = this.#publish(entry, order, changed);
-    for (const old of outdated) files.removeFile(files.deletionVectorPath(old));
-    return { versions: rowCount, bytes };
+    return changed;
   }
 
   /** Removes what was written, unless the manifest may already list it. */
@@ -141,60 +164,14 @@ class TableFlush {
     return { versions: 0, bytes: 0 };
   }
 
-  /** Row numbers in ascending (owner, seq). */
-  async #rowOrder(): Promise<Uint32Array> {
-    const { partitions, rowCount } = this.#memtable;
-    const owners = Float64Array.from(partitions.keys()).toSorted();
-    const order = new Uint32Array(rowCount);
-    let count = 0;
-    for (const owner of owners) {
-      const partition = partitions.get(owner);
-      if (partition === undefined) continue;
-      order.set(partition.rows.subarray(0, partition.count), count);
-      count += partition.count;
-      await this.#pause();
-    }
-    assert(count === rowCount, "every row is in one list");
-    return order;
-  }
-
-  async #segmentInput(segmentId: number, order: Uint32Array): Promise<SegmentInput> {
-    const memtable = this.#memtable;
-    const count = order.length;
-    const isInOrder = order.every((row, index) => row === index);
-    function arranged(vector: Vector): Vector {
-      return isInOrder ? slice(vector, 0, count) : take(vector, { rows: order, count });
-    }
-    const columns: SegmentInput["columns"][number][] = [];
-    for (const column of memtable.columns) {
-      const { columnId, type } = column;
-      columns.push({ columnId, type, vector: arranged(column.vector()) });
-      await this.#pause();
-    }
-    function numbers(values: Float64Array): Float64Array {
-      return gather(values, new Float64Array(count), order);
-    }
-    return {
-      segmentId,
-      tableId: this.#table.tableId,
-      keyColumnIds: this.#table.definition.keyColumnIds,
-      columns,
-      owners: numbers(memtable.owners),
-      seqs: numbers(memtable.seqs),
-      prevs: numbers(memtable.prevs),
-      commitSeqs: numbers(memtable.commitSeqs),
-      deleted: gather(memtable.deleted, new Uint8Array(count), order),
-    };
-  }
-
-  async #writeSegment(
-    input: SegmentInput,
-  ): Promise<{ bytes: number; rowCount: number; minSeq: number; maxSeq: number }> {
-    const { disk, paths } = this.#tools;
-    const draft = this.#draftFor(segmentFileName(input.segmentId));
-    const file = disk.open(draft, { exclusive: true });
+  async #writeSegment(segmentId: number, source: MemtableSource): Promise<SegmentSummary> {
+    const { disk } = this.#tools;
+    const { tableId, definition } = this.#table;
+    const { keyColumnIds } = definition;
+    const info = { segmentId, tableId, keyColumnIds, columns: source.columns };
+    const file = disk.open(this.#draftFor(segmentFileName(segmentId)), { exclusive: true });
     try {
-      const steps = writeSegment(file, segmentChunks(input));
+      const steps = writeSegment(file, memtablePieces(source, info));
       for (;;) {
         const step = steps.next();
         if (step.done === true) {
@@ -205,7 +182,6 @@ class TableFlush {
       }
     } finally {
       file.close();
-      assert(draft.startsWith(paths.tmp), "a draft lies in tmp/");
     }
   }
 
@@ -242,8 +218,8 @@ class TableFlush {
   /** Returns the entries whose deletion vectors are no longer listed. */
   #publish(
     entry: SegmentEntry,
-    order: Uint32Array,
-    changed: readonly { segment: OpenSegment; entry: SegmentEntry }[],
+    deletions: DeletionVector,
+    changed: readonly ChangedSegment[],
   ): SegmentEntry[] {
     const table = this.#table;
     const memtable = this.#memtable;
@@ -261,7 +237,6 @@ class TableFlush {
       ],
     });
     const segment = new OpenSegment(entry, files);
-    const deletions = this.#deletions(entry, order);
     segment.adoptDeletions(deletions);
     deletions.visitAll((_row, seq) => {
       if (seq > flushedSeq) segment.noteDirty(seq);
@@ -276,17 +251,6 @@ class TableFlush {
     table.progress = { flushedSeq, lowWaterSeq, lastFlushedAtMs };
     return outdated.filter(({ deletionGeneration }) => deletionGeneration > 0);
   }
-
-  /** The replacements of the memtable's rows, by their rows in the segment. */
-  #deletions(entry: SegmentEntry, order: Uint32Array): DeletionVector {
-    const { replacedBy } = this.#memtable;
-    const deletions = new DeletionVector(entry);
-    for (const [row, memRow] of order.entries()) {
-      const replacement = replacedBy[memRow] ?? 0;
-      if (replacement !== 0) deletions.replace(row, replacement);
-    }
-    return deletions;
-  }
 }
 
 /** Makes a function that lets other work run when it is time to. */
@@ -299,9 +263,4 @@ function pauser(clock: Clock): () => Promise<void> {
     await clock.yield();
     turnStartMs = clock.monotonicMs();
   };
-}
-
-function gather<T extends Float64Array | Uint8Array>(from: T, into: T, rows: Uint32Array): T {
-  for (const [index, row] of rows.entries()) into[index] = from[row] ?? 0;
-  return into;
 }

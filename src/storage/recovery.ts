@@ -133,20 +133,18 @@ function replayWrite(
 ): void {
   const { owner, operation, seqs, prevs, rows } = write;
   const { flushedSeq } = table.progress;
-  const arrange = arrangement(table.definition, write);
-  for (const [index, values] of rows.entries()) {
-    const seq = seqs[index] ?? 0;
-    if (seq <= flushedSeq) continue;
-    table.active.firstLogFile ??= frame.fileNumber;
-    table.replay({
-      owner,
-      seq,
-      prev: prevs[index] ?? 0,
-      commitSeq,
-      isDeleted: operation === "delete",
-      row: arrange(values),
-    });
-  }
+  // Seqs ascend, so what is flushed comes first.
+  const flushedCount = seqs.findIndex((seq) => seq > flushedSeq);
+  if (flushedCount === -1) return;
+  table.active.firstLogFile ??= frame.fileNumber;
+  table.replay({
+    owner,
+    isDeleted: operation === "delete",
+    commitSeq,
+    seqs: seqs.slice(flushedCount),
+    prevs: prevs.slice(flushedCount),
+    rows: rows.slice(flushedCount).map(arrangement(table.definition, write)),
+  });
 }
 
 /** Brings logged values into the order, and the form, of the definition's columns. */

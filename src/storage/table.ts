@@ -186,20 +186,23 @@ export class StoredTable {
     }
   }
 
-  /** Appends a version that recovery has read; versions come in ascending seq. */
-  replay(version: ReplayedVersion): void {
-    const { owner, seq, prev, isDeleted, row } = version;
+  /** Appends versions that recovery has read; they come in ascending seq. */
+  replay({ owner, isDeleted, commitSeq, seqs, prevs, rows }: ReplayedWrite): void {
     const memtable = this.active;
-    // A replaced version may be gone: compaction drops what nobody can read any more.
-    if (prev !== 0) this.findSeq(owner, prev)?.replace(seq);
-    memtable.reserve(1);
+    const isKeyed = this.#keyPositions.length > 0;
+    const before = memtable.rowCount;
+    memtable.reserve(rows.length);
     const partition = memtable.partition(owner);
-    const at = memtable.push(partition, { seq, prev, isDeleted });
-    memtable.appendValues([row], 1);
-    memtable.commitSeqs[at] = version.commitSeq;
-    if (this.#keyPositions.length > 0) {
-      partition.keys.set(keyOfRow(row, this.#keyPositions), at);
+    for (const [index, row] of rows.entries()) {
+      const seq = seqs[index] ?? 0;
+      const prev = prevs[index] ?? 0;
+      // A replaced version may be gone: compaction drops what nobody can read any more.
+      if (prev !== 0) this.findSeq(owner, prev)?.replace(seq);
+      const at = memtable.push(partition, { seq, prev, isDeleted });
+      if (isKeyed) partition.keys.set(keyOfRow(row, this.#keyPositions), at);
     }
+    memtable.appendValues(rows, rows.length);
+    memtable.setCommitSeq(before, commitSeq);
   }
 
   #restoreKey(memtable: Memtable, partition: MemPartition, row: number): void {
@@ -225,14 +228,14 @@ export class StoredTable {
   }
 }
 
-/** A version as the log has it; `row` is in the order of the definition's columns. */
-export interface ReplayedVersion {
+/** Versions of one owner as the log has them; rows are in the order of the definition's columns. */
+export interface ReplayedWrite {
   readonly owner: number;
-  readonly seq: number;
-  readonly prev: number;
-  readonly commitSeq: number;
   readonly isDeleted: boolean;
-  readonly row: Row;
+  readonly commitSeq: number;
+  readonly seqs: readonly number[];
+  readonly prevs: readonly number[];
+  readonly rows: readonly Row[];
 }
 
 function keyPositionsOf(definition: TableDefinition): readonly number[] {

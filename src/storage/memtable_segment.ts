@@ -1,0 +1,146 @@
+/**
+ * A memtable as the rows of a segment: in ascending (owner, seq), taken out a row group at a time,
+ * so that neither memory nor the event loop is held by a large memtable.
+ */
+import { assert } from "../base/assert.ts";
+import { ROW_GROUP_ROWS_MAX } from "../base/limits.ts";
+import { slice, take, type Vector } from "../types/mod.ts";
+import { DeletionVector, type DeletionVectorOptions } from "./deletion_vector.ts";
+import type { MemColumn } from "./mem_column.ts";
+import type { Memtable } from "./memtable.ts";
+import { groupEnd } from "./segment/group_size.ts";
+import {
+  type SegmentInfoInput,
+  type SegmentRows,
+  type SegmentSummary,
+  SegmentWriter,
+} from "./segment/writer.ts";
+
+const NO_BYTES: Uint8Array = new Uint8Array(0);
+
+/** Row numbers of a memtable in ascending (owner, seq). */
+export function segmentOrder({ partitions, rowCount }: Memtable): Uint32Array {
+  const owners = Float64Array.from(partitions.keys()).toSorted();
+  const order = new Uint32Array(rowCount);
+  let count = 0;
+  for (const owner of owners) {
+    const partition = partitions.get(owner);
+    if (partition === undefined) continue;
+    order.set(partition.rows.subarray(0, partition.count), count);
+    count += partition.count;
+  }
+  assert(count === rowCount, "every row is in one list");
+  return order;
+}
+
+/** What `memtablePieces` writes; fixed when the flush begins, whatever ALTER TABLE does later. */
+export interface MemtableSource {
+  readonly memtable: Memtable;
+  readonly order: Uint32Array;
+  readonly columns: readonly MemColumn[];
+}
+
+/** The bytes of the segment in order; many pieces are empty, to let other work run. */
+export function* memtablePieces(
+  { memtable, order, columns }: MemtableSource,
+  info: SegmentInfoInput,
+): Generator<Uint8Array, SegmentSummary> {
+  const writer = new SegmentWriter(info);
+  for (let start = 0; start < order.length; start += ROW_GROUP_ROWS_MAX) {
+    const rows = order.subarray(start, start + ROW_GROUP_ROWS_MAX);
+    const vectors: Vector[] = [];
+    for (const column of columns) {
+      vectors.push(rowsOf(column.vector(), rows));
+      yield NO_BYTES;
+    }
+    for (let from = 0; from < rows.length; ) {
+      const to = groupEnd(vectors, from, rows.length);
+      yield* writer.group(groupRows(memtable, rows.subarray(from, to), sliced(vectors, from, to)));
+      from = to;
+    }
+  }
+  return yield* writer.finish();
+}
+
+/**
+ * The replacements of a memtable's rows, by their rows in the segment, kept up to date while the
+ * segment is written: the table goes on, and newer versions replace rows of the frozen memtable.
+ */
+export class ReplacementCopy {
+  readonly #memtable: Memtable;
+  readonly #order: Uint32Array;
+  readonly #all: DeletionVector;
+  /** The replacement of each row when it was last looked at. */
+  readonly #seen: Float64Array;
+
+  constructor(memtable: Memtable, order: Uint32Array, options: DeletionVectorOptions) {
+    this.#memtable = memtable;
+    this.#order = order;
+    this.#all = new DeletionVector(options);
+    this.#seen = new Float64Array(order.length);
+  }
+
+  /** Catches up with rows `start` (inclusive) to `end` (exclusive) of the segment. */
+  refresh(start: number, end: number): void {
+    const { replacedBy } = this.#memtable;
+    const order = this.#order;
+    const seen = this.#seen;
+    for (let row = start; row < end; row += 1) {
+      const replacement = replacedBy[order[row] ?? 0] ?? 0;
+      const before = seen[row] ?? 0;
+      if (replacement === before) continue;
+      if (before !== 0) this.#all.revert(row);
+      if (replacement !== 0) this.#all.replace(row, replacement);
+      seen[row] = replacement;
+    }
+  }
+
+  /** Everything seen so far. */
+  get deletions(): DeletionVector {
+    return this.#all;
+  }
+}
+
+function groupRows(memtable: Memtable, rows: Uint32Array, vectors: readonly Vector[]): SegmentRows {
+  function numbers(values: Float64Array): Float64Array {
+    return gathered(values, new Float64Array(rows.length), rows);
+  }
+  return {
+    vectors,
+    owners: numbers(memtable.owners),
+    seqs: numbers(memtable.seqs),
+    prevs: numbers(memtable.prevs),
+    commitSeqs: numbers(memtable.commitSeqs),
+    deleted: gathered(memtable.deleted, new Uint8Array(rows.length), rows),
+  };
+}
+
+function rowsOf(vector: Vector, rows: Uint32Array): Vector {
+  const first = rows[0] ?? 0;
+  const last = rows.at(-1) ?? 0;
+  // Rows of one owner in a memtable that has no other lie side by side, but may also be permuted.
+  if (last - first === rows.length - 1 && isAscending(rows)) return slice(vector, first, last + 1);
+  return take(vector, { rows, count: rows.length });
+}
+
+function isAscending(rows: Uint32Array): boolean {
+  for (let index = 1; index < rows.length; index += 1) {
+    if ((rows[index] ?? 0) <= (rows[index - 1] ?? 0)) return false;
+  }
+  return true;
+}
+
+function sliced(vectors: readonly Vector[], from: number, to: number): readonly Vector[] {
+  if (from === 0 && to === vectors[0]?.length) return vectors;
+  return vectors.map((vector) => slice(vector, from, to));
+}
+
+/** The chosen numbers, in the order of `rows`. */
+export function gathered<T extends Float64Array | Uint8Array>(
+  from: T,
+  into: T,
+  rows: Uint32Array,
+): T {
+  for (let index = 0; index < rows.length; index += 1) into[index] = from[rows[index] ?? 0] ?? 0;
+  return into;
+}
