@@ -58,8 +58,8 @@ export class Judge {
   readonly faults: Faults = { missed: 0, doubled: 0, outOfOrder: 0, aboveBoundary: 0, wrong: 0 };
   readonly findings: string[] = [];
   /** The client's view, by key. */
-  readonly held = new Map<number, Cells>();
-  changeCount = 0;
+  readonly held: Map<number, Cells> = new Map();
+  changeCount: number = 0;
   snapshotRowCount = 0;
   readonly #followed: Followed;
   readonly #partition: Partition;

@@ -82,10 +82,8 @@ export class Tamperer {
         this.#kept = message;
         return [];
       case "altered": {
-        const rows = (message["rows"] as readonly Cells[]).map((row) => ({
-          ...row,
-          body: "other",
-        }));
+        const rows = structuredClone(message["rows"]) as Cells[];
+        for (const row of rows) row["body"] = "other";
         return [{ ...message, rows }];
       }
       case "boundary":

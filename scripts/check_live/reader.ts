@@ -81,7 +81,7 @@ export class Reader {
     const socket = new WebSocket(`${url}${compress}`, { headers });
     socket.binaryType = "arraybuffer";
     this.#socket = socket;
-    this.#messagesLeft = random.chance(0.2) ? random.between(1, 20) : random.between(50, 1500);
+    this.#messagesLeft = random.chance(0.2) ? random.between(1, 20) : random.between(50, 600);
     socket.addEventListener("open", () => this.#subscribe(socket));
     socket.addEventListener("message", ({ data }) => {
       if (this.#socket === socket) this.#receive(socket, data as string | ArrayBuffer);
@@ -101,13 +101,13 @@ export class Reader {
     this.#isReady = false;
     const batch_size = random.pick([7, 50, 1000]);
     const last_rows = random.between(1, 150);
-    const position_ = random.chance(0.5) ? position : String(position);
+    const from_seq_id = random.chance(0.5) ? position : String(position);
     const options: Record<Mode, object | null> = {
       snapshot: { batch_size },
       last_rows: { batch_size, last_rows },
       live: null,
-      all: { batch_size, from_seq_id: position_ },
-      latest: { batch_size, from_seq_id: position_, replay: "latest" },
+      all: { batch_size, from_seq_id },
+      latest: { batch_size, from_seq_id, replay: "latest" },
     };
     onEvent({ kind: "begin", mode: this.#mode, position, lastRows: last_rows });
     const subscription = {
