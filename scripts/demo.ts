@@ -17,13 +17,19 @@ const url = options.text("url") ?? "http://127.0.0.1:2900";
 const user = options.text("user") ?? "ada";
 const password = options.text("password") ?? "correct horse 9";
 
-const api = await connect(url, { user, password });
-print(`Connected to ${url} as ${user}`);
-const movies = await loadAndQuery(api, print);
-print("\nA chat about movies, in a room and in two inboxes");
-const { missed, doubled } = await chat(api, movies, print);
-print(`missed ${missed}, doubled ${doubled}`);
-process.exit(missed + doubled === 0 ? 0 : 1);
+try {
+  const api = await connect(url, { user, password });
+  print(`Connected to ${url} as ${user}`);
+  const movies = await loadAndQuery(api, print);
+  print("\nA chat about movies, in a room and in two inboxes");
+  const { missed, doubled } = await chat(api, movies, print);
+  print(`missed ${missed}, doubled ${doubled}`);
+  process.exit(missed + doubled === 0 ? 0 : 1);
+} catch (error) {
+  // Whoever runs a demo wants to read what is wrong, not where in the demo it was noticed.
+  print(error instanceof Error ? error.message : String(error));
+  process.exit(1);
+}
 
 function print(line: string): void {
   process.stdout.write(`${line}\n`);

@@ -172,10 +172,11 @@ function lineOf(
 
 /** Runs the generator in its own process, for a bounded time. */
 async function runLoad(job: LoadJob): Promise<LoadResult> {
-  const child = Bun.spawn(
-    [process.execPath, join(import.meta.dir, "load.ts"), JSON.stringify(job)],
-    { stdin: "ignore", stdout: "pipe", stderr: "inherit" },
-  );
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, "load.ts")], {
+    stdin: new Blob([JSON.stringify(job)]),
+    stdout: "pipe",
+    stderr: "inherit",
+  });
   const timer = setTimeout(() => child.kill("SIGKILL"), LOAD_MS_MAX);
   const [text, code] = await Promise.all([new Response(child.stdout).text(), child.exited]);
   clearTimeout(timer);

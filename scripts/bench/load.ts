@@ -1,8 +1,8 @@
 /**
  * The load generator, a process of its own so that it takes no time from what it measures. Does
- * one job, given as JSON, and prints what it saw as JSON.
+ * one job, read as JSON from its stdin, and prints what it saw as JSON.
  *
- *     bun scripts/bench/load.ts '{"kind":"insert","place":{…},"clientCount":64,…}'
+ *     echo '{"kind":"insert","place":{…},"clientCount":64,…}' | bun scripts/bench/load.ts
  */
 import { fanOutCapacity, fanOutLatency } from "./load_fan_out.ts";
 import { runBulk, runRequests } from "./load_requests.ts";
@@ -41,7 +41,7 @@ export type LoadJob =
 export type LoadResult = Readonly<Record<string, number>>;
 
 if (import.meta.main) {
-  const job = JSON.parse(process.argv[2] ?? "") as LoadJob;
+  const job = (await Bun.stdin.json()) as LoadJob;
   process.stdout.write(`${JSON.stringify(await run(job))}\n`);
   process.exit(0);
 }

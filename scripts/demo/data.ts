@@ -31,7 +31,7 @@ const QUERIES: readonly (readonly [question: string, sql: string])[] = [
   ],
   [
     "Which kinds of movies earn most?",
-    "SELECT genre, COUNT(*) AS movies, SUM(gross) / 1000000 AS million FROM demo.movies " +
+    "SELECT genre, COUNT(*) AS movies, ROUND(SUM(gross) / 1000000) AS million FROM demo.movies " +
       "WHERE genre IS NOT NULL GROUP BY genre ORDER BY million DESC LIMIT 5",
   ],
 ];
