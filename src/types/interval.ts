@@ -5,6 +5,7 @@
  */
 import { DatabaseError } from "../base/errors.ts";
 import { excerpt } from "./excerpt.ts";
+import { roundHalfEven } from "./integer.ts";
 import type { Interval, Whole } from "./value.ts";
 import { wholeFromBigint } from "./value.ts";
 
@@ -12,6 +13,7 @@ export const MICROS_PER_SECOND = 1_000_000;
 export const MICROS_PER_DAY = 86_400_000_000;
 const MICROS_PER_HOUR = 3_600_000_000;
 const MICROS_PER_MINUTE = 60_000_000;
+const SECONDS_PER_DAY = 86_400;
 const DAYS_PER_MONTH = 30;
 const INT_MAX = 2_147_483_647;
 
@@ -105,7 +107,7 @@ export function intervalFromText(text: string): Interval {
 }
 
 const TOKEN =
-  /\s*(?:([+-]?)(\d+):(\d{1,2})(?::(\d{1,2})(\.\d*)?)?|([+-]?)(\d+)-(\d{1,2})(?![\d.])|([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*([a-z]*)|(ago)|@)(?=$|[\s+-]|\d)\s*/iy;
+  /\s*(?:([+-]?)(\d+):(\d{1,2})(?::(\d{1,2})(\.\d*)?)?|([+-]?)(\d+)-(\d{1,2})(?=$|\s)|([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*([a-z]*)|(ago)|@)(?=$|[\s+-]|\d)\s*/iy;
 
 function readVerbose(text: string): Interval | undefined {
   const sum = new Sum();
@@ -131,6 +133,8 @@ function readVerbose(text: string): Interval | undefined {
       const word = (match[10] ?? "").toLowerCase();
       const unit = UNIT_BY_WORD.get(word);
       if (word !== "" && unit === undefined) return undefined;
+      // Without a unit a number ends at a space, so that a date is not read as numbers.
+      if (unit === undefined && at < text.length && !/\s/.test(text[at - 1] ?? "")) return undefined;
       if (unit === undefined) bare = Number(match[9]);
       else sum.add(unit, Number(match[9]));
     } else if (match[11] !== undefined) {
@@ -248,10 +252,26 @@ export function divideInterval({ months, days, micros }: Interval, divisor: numb
   return intervalOfFractions(months / divisor, days / divisor, micros / divisor);
 }
 
+/**
+ * The fraction of the months becomes days, what is left of them and the fraction of the days
+ * seconds; both are rounded to microseconds of their unit, as PostgreSQL does, because binary
+ * fractions would show otherwise.
+ */
 function intervalOfFractions(months: number, days: number, micros: number): Interval {
-  const sum = new Sum();
-  sum.add({ part: "months", count: 1 }, months);
-  sum.add({ part: "days", count: 1 }, days);
-  sum.add({ part: "micros", count: 1 }, micros);
-  return sum.interval();
+  const wholeMonths = Math.trunc(months);
+  const wholeDays = Math.trunc(days);
+  const monthDays = roundToMicro((months - wholeMonths) * DAYS_PER_MONTH);
+  const spilledDays = Math.trunc(monthDays);
+  const seconds = roundToMicro((days - wholeDays + monthDays - spilledDays) * SECONDS_PER_DAY);
+  const carriedDays = Math.trunc(seconds / SECONDS_PER_DAY);
+  const restSeconds = seconds - carriedDays * SECONDS_PER_DAY;
+  return makeInterval(
+    wholeMonths,
+    wholeDays + spilledDays + carriedDays,
+    roundHalfEven(micros + restSeconds * MICROS_PER_SECOND),
+  );
+}
+
+function roundToMicro(value: number): number {
+  return roundHalfEven(value * MICROS_PER_SECOND) / MICROS_PER_SECOND;
 }

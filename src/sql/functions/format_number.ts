@@ -55,6 +55,7 @@ const WORDS: readonly (readonly [
   [",", "group"],
   ["L", "currency"],
   ["V", "V"],
+  ["B", "text"],
 ];
 
 interface Draft {
@@ -254,7 +255,7 @@ class Writer {
   }
 
   #ordinal(isUpper: boolean): void {
-    if (this.#parts.isNegative || this.#format.fractionCount > 0) return;
+    if (this.#parts.isNegative || this.#isOverflow || this.#format.fractionCount > 0) return;
     const suffix = ordinalSuffix(this.#parts.whole);
     this.#text += isUpper ? suffix.toUpperCase() : suffix;
   }
@@ -285,7 +286,9 @@ class Writer {
   /** The zero before the point is left out where the pattern asks for no zero. */
   #isHiddenZero(isZero: boolean): boolean {
     const isBare = this.#parts.whole === "0" && this.#format.fractionCount > 0;
-    return isBare && !isZero && !this.#hasStarted;
+    // Where tight, a zero without fraction keeps its digit: "0."
+    const isAllZero = this.#format.isTight && this.#fractionKept === 0;
+    return isBare && !isZero && !this.#hasStarted && !isAllZero;
   }
 
   #fractionDigit(): void {

@@ -10,6 +10,7 @@ import {
   type DataType,
   DOUBLE,
   decimalOf,
+  INTERVAL,
   isNumeric,
   JSONB,
   rescale,
@@ -86,6 +87,7 @@ function comparisonOf(left: DataType, right: DataType): Comparison | undefined {
 
 function comparedType(left: DataType, right: DataType): DataType | undefined {
   const type = commonType([left, right]);
+  if (type === undefined && isSpan(left) && isSpan(right)) return INTERVAL;
   // JSON text is compared by what it means; so is a file reference.
   if (type?.kind === "json" || type?.kind === "file") return JSONB;
   if (type?.kind === "text") return { kind: "text" };
@@ -94,6 +96,11 @@ function comparedType(left: DataType, right: DataType): DataType | undefined {
     return DOUBLE;
   }
   return type;
+}
+
+/** A time of day compares with an interval as the span since midnight. */
+function isSpan({ kind }: DataType): boolean {
+  return kind === "interval" || kind === "time";
 }
 
 function isBothNumeric(left: DataType, right: DataType): boolean {

@@ -45,7 +45,10 @@ export function resolveConcatenation(left: DataType, right: DataType): OperatorF
       return new Uint8Array(Buffer.concat([l as Uint8Array, r as Uint8Array]));
     });
   }
-  if (!isTextual(left) && !isTextual(right)) return undefined;
+  const isJoinable = kinds.includes("text") || kinds.every((kind) => kind === "unknown");
+  const hasText = isTextual(left) || isTextual(right);
+  // An array beside a text is neither an element nor a character string.
+  if (!hasText || (kinds.includes("array") && isJoinable)) return undefined;
   const leftType = isTextual(left) ? TEXT : left;
   const rightType = isTextual(right) ? TEXT : right;
   if (leftType === TEXT && rightType === TEXT) {

@@ -88,6 +88,9 @@ function resolveSum(leftType: DataType, rightType: DataType): OperatorForm | und
     case "timestamp+interval":
     case "datetime+interval":
       return binaryForm([left, INTERVAL], left, plusInterval);
+    case "timestamp+time":
+    case "datetime+time":
+      return binaryForm([left, INTERVAL], left, plusInterval);
     case "date+time":
       return binaryForm([DATE, right], TIMESTAMP, (days, micros) =>
         joinTimestamp(days as number, micros as number),
@@ -128,8 +131,11 @@ function resolveDifference(leftType: DataType, rightType: DataType): OperatorFor
       return binaryForm([DATE, right], DATE, (days, count) =>
         addToDate(days as number, 0 - Number(count)),
       );
+    case "date-time":
     case "date-interval":
       return binaryForm([TIMESTAMP, INTERVAL], TIMESTAMP, minusInterval);
+    case "timestamp-time":
+    case "datetime-time":
     case "timestamp-interval":
     case "datetime-interval":
       return binaryForm([left, INTERVAL], left, minusInterval);
@@ -141,6 +147,7 @@ function resolveDifference(leftType: DataType, rightType: DataType): OperatorFor
       return binaryForm([TIME, INTERVAL], TIME, (micros, interval) =>
         addToTime(micros as number, negateInterval(interval as Interval)),
       );
+    case "interval-time":
     case "interval-interval":
       return binaryForm([INTERVAL, INTERVAL], INTERVAL, (l, r) =>
         addIntervals(l as Interval, negateInterval(r as Interval)),
@@ -161,17 +168,20 @@ function timestampDifferenceForm(left: DataType, right: DataType): OperatorForm 
   return binaryForm([type, type], INTERVAL, (l, r) => timestampDifference(l as Whole, r as Whole));
 }
 
+/** A time of day counts from midnight where a span is needed. */
+function isSpan({ kind }: DataType): boolean {
+  return kind === "interval" || kind === "time";
+}
+
 function resolveProduct(left: DataType, right: DataType): OperatorForm | undefined {
-  const isScalable = left.kind === "interval" && (isNumeric(right) || right.kind === "unknown");
-  if (!isScalable) return undefined;
+  if (!isSpan(left) || !(isNumeric(right) || right.kind === "unknown")) return undefined;
   return binaryForm([INTERVAL, DOUBLE], INTERVAL, (interval, factor) =>
     scaleInterval(interval as Interval, factor as number),
   );
 }
 
 function resolveQuotient(left: DataType, right: DataType): OperatorForm | undefined {
-  const isScalable = left.kind === "interval" && (isNumeric(right) || right.kind === "unknown");
-  if (!isScalable) return undefined;
+  if (!isSpan(left) || !(isNumeric(right) || right.kind === "unknown")) return undefined;
   return binaryForm([INTERVAL, DOUBLE], INTERVAL, (interval, divisor) => {
     if (divisor === 0) throw divisionByZero();
     return divideInterval(interval as Interval, divisor as number);
