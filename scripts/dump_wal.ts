@@ -7,7 +7,6 @@ import { bunDisk } from "../src/base/bun_disk.ts";
 import { unixMsFromSeq } from "../src/base/seq.ts";
 import {
   decodeFrame,
-  decodeIds,
   decodeWalHeader,
   decodeWrites,
   type Frame,
@@ -16,8 +15,8 @@ import {
 
 /** The lines that describe one log file. @throws {CorruptionError} If its header is damaged. */
 export function describeWal(bytes: Uint8Array, path: string): string[] {
-  const { fileNumber, baseSeq, idsUpTo } = decodeWalHeader(bytes, path);
-  const lines = [`${path}: file ${fileNumber}, after seq ${baseSeq}, ids up to ${idsUpTo}`];
+  const { fileNumber, baseSeq } = decodeWalHeader(bytes, path);
+  const lines = [`${path}: file ${fileNumber}, after seq ${baseSeq}`];
   let offset = WAL_HEADER_BYTES;
   let frameNumber = 0;
   for (;;) {
@@ -36,7 +35,6 @@ function describeFrame(frame: Frame): string {
   const { offset, length, kind, frameNumber, durableFrames, firstSeq, lastSeq } = frame;
   const at = new Date(unixMsFromSeq(lastSeq)).toISOString();
   const head = `${offset} +${length} #${frameNumber} (${durableFrames} durable) ${kind}`;
-  if (kind === "ids" || kind === "close") return `${head} up to ${decodeIds(frame)}`;
   const writes = decodeWrites(frame).map(
     ({ operation, rows, tableId, owner }) =>
       `${operation} ${rows.length} of table ${tableId} owner ${owner}`,

@@ -68,7 +68,6 @@ export interface CommitterOptions {
 export interface CommitterEvents {
   /** A commit added rows to a table's active memtable. */
   onAppended(table: StoredTable): void;
-  onTakenBack(): void;
   onFatal(cause: unknown): void;
   onRolled(): void;
 }
@@ -184,7 +183,6 @@ export class Committer implements CommitLogEvents {
     }
     this.#noteFailure(error);
     this.#appliedSeq = this.#groups.at(-1)?.lastSeq ?? this.#visibleSeq;
-    this.#events.onTakenBack();
     for (const { waiting } of failed) waiting?.reject(error);
   }
 

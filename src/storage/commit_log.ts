@@ -37,10 +37,8 @@ export interface CommitLog {
   /** Hands the commit over; returns the number of the group whose durability is the commit's. */
   end(): number;
 
-  /** Notes that ids up to this one may be handed out; durable with the next group. */
-  reserveIds(upTo: number): void;
   /** Files below this number are not needed to recover any table. */
   release(belowFileNumber: number): void;
-  /** Waits for what is under way, marks the log as closed in order, and lets go of its files. */
+  /** Waits for what is under way, and lets go of the files. */
   close(): Promise<void>;
 }

@@ -1,7 +1,7 @@
 /**
  * Every file and directory name below `data_path` that storage makes or understands.
  *
- *     LOCK  format.json  wal/0000000001.wal  wal/HWM
+ *     LOCK  format.json  wal/0000000001.wal  wal/HWM  wal/IDS
  *     segments/<table id>/<segment id>.seg  segments/<table id>/<segment id>.<generation>.dv
  *     tmp/  lost+found/
  */
@@ -13,6 +13,7 @@ export interface DataPaths {
   readonly format: string;
   readonly wal: string;
   readonly highWater: string;
+  readonly ids: string;
   readonly segments: string;
   readonly tmp: string;
   readonly lostAndFound: string;
@@ -25,6 +26,7 @@ export function dataPathsOf(root: string): DataPaths {
     format: `${root}/format.json`,
     wal: `${root}/wal`,
     highWater: `${root}/wal/HWM`,
+    ids: `${root}/wal/IDS`,
     segments: `${root}/segments`,
     tmp: `${root}/tmp`,
     lostAndFound: `${root}/lost+found`,

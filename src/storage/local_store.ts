@@ -18,6 +18,7 @@ import { Committer } from "./commit.ts";
 import type { CommitLog } from "./commit_log.ts";
 import { type DataDirectory, openDataDirectory } from "./data_directory.ts";
 import { Flusher } from "./flush.ts";
+import { openHighWater } from "./local_wal/high_water.ts";
 import { LocalWal } from "./local_wal/writer.ts";
 import type { Manifest } from "./manifest.ts";
 import { recover } from "./recovery.ts";
@@ -110,6 +111,8 @@ export class LocalStore implements Store {
     const recovered = recover({ disk, paths, log, manifest, definitions, files });
     const { tables, end, highWater, visibleSeq, lastSeq } = recovered;
     this.#tables = tables;
+    // Before the log makes its first file, and with it every name in the directory durable.
+    const ids = openHighWater(disk, paths.ids);
     const wal = new LocalWal({
       disk,
       paths,
@@ -129,8 +132,8 @@ export class LocalStore implements Store {
       clock,
       nodeId,
       nodeBits,
-      log: wal,
-      last: Math.max(lastSeq, end.idsUpTo) as Seq,
+      file: ids.file,
+      last: Math.max(lastSeq, ids.value) as Seq,
     });
     this.#committer = new Committer(
       {
@@ -143,7 +146,6 @@ export class LocalStore implements Store {
       },
       {
         onAppended: (table) => this.#flusher.noteAppended(table),
-        onTakenBack: () => this.#ids.forgetReservation(),
         onFatal: (cause) => this.onFatal(cause),
         onRolled: () => {
           space.look();
@@ -270,6 +272,7 @@ export class LocalStore implements Store {
     this.#isOpen = false;
     await this.#flusher.close();
     await this.#log.close();
+    this.#ids.close();
     for (const { segments } of this.#tables.values()) {
       for (const segment of segments) segment.close();
     }

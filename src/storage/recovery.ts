@@ -48,7 +48,7 @@ export function recover(options: RecoveryOptions): Recovered {
   const state = withoutDropped(manifest, definitions, log);
   sweepSegments(disk, paths, { entries: state.segments, log });
   const tables = tablesOf(definitions, state, files);
-  const { file: highWater, seq: highWaterSeq } = openHighWater(disk, paths.highWater);
+  const { file: highWater, value: highWaterSeq } = openHighWater(disk, paths.highWater);
   let commitCount = 0;
   let replayedSeq = 0;
   const end = readWal({ disk, paths, log, highWaterSeq }, (commit) => {

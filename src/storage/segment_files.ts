@@ -2,7 +2,7 @@
  * Opens and removes the files of segments, and quarantines a segment in which damage was met.
  */
 import type { Disk } from "../base/disk.ts";
-import { type CorruptionError, DiskError } from "../base/errors.ts";
+import { CorruptionError, DiskError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { DeletionVector } from "./deletion_vector.ts";
 import {
@@ -30,13 +30,15 @@ export class LocalSegmentFiles implements SegmentFiles {
   }
 
   openReader(entry: SegmentEntry): SegmentReader {
-    return SegmentReader.open(this.#options.disk, this.segmentPath(entry), entry.bytes);
+    const path = this.segmentPath(entry);
+    return this.#readable(path, () => SegmentReader.open(this.#options.disk, path, entry.bytes));
   }
 
   readDeletions(entry: SegmentEntry): DeletionVector {
     if (entry.deletionGeneration === 0) return new DeletionVector(entry);
     const path = this.deletionVectorPath(entry);
-    return DeletionVector.decode(this.#options.disk.readFile(path), path);
+    const bytes = this.#readable(path, () => this.#options.disk.readFile(path));
+    return DeletionVector.decode(bytes, path);
   }
 
   remove(entry: SegmentEntry): void {
@@ -77,6 +79,18 @@ export class LocalSegmentFiles implements SegmentFiles {
       if (!(error instanceof DiskError)) throw error;
       // Safe: the next start moves what is not listed to lost+found.
       log.warn("cannot remove a file", { path, code: error.code });
+    }
+  }
+
+  /** Reads a listed file; that it is missing, or that the disk cannot read it, is damage. */
+  #readable<T>(path: string, read: () => T): T {
+    try {
+      return read();
+    } catch (error) {
+      if (!(error instanceof DiskError) || (error.code !== "ENOENT" && error.code !== "EIO")) {
+        throw error;
+      }
+      throw new CorruptionError(path, 0, `the disk says ${error.code}`);
     }
   }
 }

@@ -2,12 +2,14 @@
  * Ids for SNOWFLAKE_ID(): the layout of a seq, from a generator of its own, so that they never move
  * the commit clock.
  *
- * Ids are reserved in the log a few seconds ahead, and a restart goes on above the reservation. The
- * reservation lies in the log before every commit that could hold one of its ids.
+ * Ids are reserved a few seconds ahead in a small file that is synced in place, about once in so
+ * many seconds in which ids are asked for. A restart goes on above the reservation, so no id is
+ * handed out twice, whether the row that took it was committed or not.
  */
 import type { Clock } from "../base/clock.ts";
+import { DatabaseError, DiskError } from "../base/errors.ts";
 import { type Seq, SeqGenerator, seqFromUnixMs } from "../base/seq.ts";
-import type { CommitLog } from "./commit_log.ts";
+import type { HighWaterFile } from "./local_wal/high_water.ts";
 
 /** Ids of five seconds: small beside the hour that a generator may run ahead of the clock. */
 const RESERVED_IDS: number = 5000 * 4096;
@@ -16,38 +18,45 @@ export interface SnowflakeIdsOptions {
   readonly clock: Clock;
   readonly nodeId: number;
   readonly nodeBits: number;
-  readonly log: CommitLog;
+  readonly file: HighWaterFile;
   /** No id up to here may be handed out again. */
   readonly last: Seq;
 }
 
 export class SnowflakeIds {
   readonly #clock: Clock;
-  readonly #log: CommitLog;
+  readonly #file: HighWaterFile;
   readonly #generator: SeqGenerator;
   #reservedUpTo = 0;
 
-  constructor({ clock, nodeId, nodeBits, log, last }: SnowflakeIdsOptions) {
+  constructor({ clock, nodeId, nodeBits, file, last }: SnowflakeIdsOptions) {
     this.#clock = clock;
-    this.#log = log;
+    this.#file = file;
     this.#generator = new SeqGenerator({ clock, nodeId, nodeBits, last });
   }
 
-  get last(): number {
-    return this.#generator.last;
-  }
-
+  /** @throws {DatabaseError} STORAGE_UNAVAILABLE if ids cannot be reserved. */
   next(): number {
     const id = this.#generator.next();
-    if (id > this.#reservedUpTo - RESERVED_IDS / 2) {
-      this.#reservedUpTo = Math.max(id, seqFromUnixMs(this.#clock.nowMs())) + RESERVED_IDS;
-      this.#log.reserveIds(this.#reservedUpTo);
-    }
+    if (id > this.#reservedUpTo) this.#reserve(id);
     return id;
   }
 
-  /** The log took the reservation back. */
-  forgetReservation(): void {
-    this.#reservedUpTo = 0;
+  close(): void {
+    this.#file.close();
+  }
+
+  #reserve(id: number): void {
+    const upTo = Math.max(id, seqFromUnixMs(this.#clock.nowMs())) + RESERVED_IDS;
+    try {
+      this.#file.write(upTo);
+      this.#file.syncNow();
+    } catch (error) {
+      if (!(error instanceof DiskError)) throw error;
+      throw new DatabaseError("STORAGE_UNAVAILABLE", "Cannot reserve ids: the disk failed", {
+        cause: error,
+      });
+    }
+    this.#reservedUpTo = upTo;
   }
 }

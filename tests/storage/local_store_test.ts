@@ -441,6 +441,23 @@ test("seqs and ids ascend over restarts, also when the clock goes back", async (
   await store.close();
 });
 
+test("snowflakeId never repeats an id, also one that no durable row has", async () => {
+  let disk = new SimulatedDisk();
+  let last = 0;
+  for (let life = 0; life < 4; life += 1) {
+    // Each life begins at the same time of the clock, right after a power loss.
+    const store = await openStore({ disk, definitions: [TABLE] });
+    for (let count = 0; count < 5000; count += 1) {
+      const id = store.snowflakeId();
+      expect(id).toBeGreaterThan(last);
+      last = id;
+    }
+    expect(store.visibleSeq).toBe(SEQ_ZERO);
+    disk = disk.crash({ keep: "none" });
+    await store.close();
+  }
+});
+
 test("LocalStore.open refuses a directory in use, and a newer one without changing a byte", async () => {
   const disk = new SimulatedDisk();
   const store = await openStore({ disk, definitions: [TABLE] });

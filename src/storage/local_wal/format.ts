@@ -12,7 +12,6 @@
  *               6     2   u16 flags, 0
  *               8     4   u32 file number
  *              16     8   u53 base seq: last seq of the files before this one
- *              24     8   u53 SNOWFLAKE_ID() ids up to here may have been handed out
  *              60     4   u32 CRC of bytes 0..60
  *
  *     frame  OFFSET SIZE
@@ -66,10 +65,6 @@ export const FRAME_KINDS = {
   partBegin: 2,
   part: 3,
   partEnd: 4,
-  /** Body: u53, ids of SNOWFLAKE_ID() up to here may have been handed out. */
-  ids: 5,
-  /** The log was closed in order; body as `ids`. */
-  close: 6,
 } as const;
 
 export type FrameKind = keyof typeof FRAME_KINDS;
@@ -82,7 +77,6 @@ export const ROW_HAS_PREV = 2;
 export interface WalHeader {
   readonly fileNumber: number;
   readonly baseSeq: number;
-  readonly idsUpTo: number;
 }
 
 export interface FrameHead {
@@ -116,7 +110,7 @@ export interface LoggedWrite {
   readonly rows: readonly Value[][];
 }
 
-export function encodeWalHeader({ fileNumber, baseSeq, idsUpTo }: WalHeader): Uint8Array {
+export function encodeWalHeader({ fileNumber, baseSeq }: WalHeader): Uint8Array {
   const bytes = new ByteWriter(WAL_HEADER_BYTES);
   bytes.u32(MAGIC);
   bytes.u16(WAL_FORMAT);
@@ -124,7 +118,6 @@ export function encodeWalHeader({ fileNumber, baseSeq, idsUpTo }: WalHeader): Ui
   bytes.u32(fileNumber);
   bytes.u32(0);
   bytes.u53(baseSeq);
-  bytes.u53(idsUpTo);
   bytes.skip(HEADER_CRC_OFFSET - bytes.length);
   bytes.u32(crc32(bytes.view()));
   assert(bytes.length === WAL_HEADER_BYTES, "a log file's header has its size");
@@ -153,7 +146,7 @@ export function decodeWalHeader(bytes: Uint8Array, path: string): WalHeader {
   from.position = 8;
   const fileNumber = from.u32();
   from.skip(4);
-  return { fileNumber, baseSeq: from.u53(), idsUpTo: from.u53() };
+  return { fileNumber, baseSeq: from.u53() };
 }
 
 /** Makes room for a frame's header; returns where the frame begins. */
@@ -235,11 +228,6 @@ export function decodeWrites(frame: Frame): LoggedWrite[] {
   return writes;
 }
 
-/** The body of an `ids` or `close` frame. @throws {CorruptionError} */
-export function decodeIds({ path, offset, body }: Frame): number {
-  return new ByteReader(body, { path, fileOffset: offset + FRAME_HEADER_BYTES }).u53();
-}
-
 function decodeWrite(from: ByteReader, seqBefore: number): LoggedWrite {
   const tableId = from.u32();
   const owner = from.u53();
@@ -278,10 +266,6 @@ function kindFromCode(code: number): FrameKind | undefined {
       return "part";
     case FRAME_KINDS.partEnd:
       return "partEnd";
-    case FRAME_KINDS.ids:
-      return "ids";
-    case FRAME_KINDS.close:
-      return "close";
     default:
       return undefined;
   }

@@ -117,11 +117,6 @@ export class FrameEncoder {
     };
   }
 
-  /** Where the next frame goes, if it fits there. */
-  get offset(): number {
-    return this.#position.offset;
-  }
-
   /** The group that is written next. */
   get nextGroup(): FrameGroup | undefined {
     return this.#groups[0];
@@ -213,15 +208,6 @@ export class FrameEncoder {
     this.#seal(this.#partCount === 0 ? "commit" : "partEnd");
     this.#frameStart = -1;
     return defined(this.#open, "a sealed frame is in a group").number;
-  }
-
-  /** A frame that holds an id and belongs to no commit. */
-  addControlFrame(kind: "ids" | "close", id: number): void {
-    assert(this.#frameStart === -1, "a control frame is not part of a commit");
-    this.#beginFrame();
-    this.#buffer.u53(id);
-    this.#seal(kind);
-    this.#frameStart = -1;
   }
 
   /** Hands the next group over; no frame is added to it any more. */

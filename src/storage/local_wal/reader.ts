@@ -16,7 +16,6 @@ import type { Log } from "../../base/log.ts";
 import { type DataPaths, walFileNumberFromName, walFilePath } from "../file_names.ts";
 import {
   decodeFrame,
-  decodeIds,
   decodeWalHeader,
   type Frame,
   WAL_HEADER_BYTES,
@@ -37,7 +36,6 @@ export interface WalEnd {
   readonly frameNumber: number;
   /** Highest seq in the log, or 0. */
   readonly lastSeq: number;
-  readonly idsUpTo: number;
   /** Bytes from `offset` up to here are remains of a torn group, which must be wiped. */
   readonly wipeUpTo: number;
 }
@@ -101,24 +99,22 @@ export function readWal(options: WalReadOptions, visit: (commit: LoggedCommit) =
     log.warn("cut a torn group at the end of the log", { path: end.path, offset: end.offset });
   }
   const { offset, frameNumber, wipeUpTo } = end;
-  const { lastSeq, idsUpTo } = assembler;
-  return { files, offset, frameNumber, wipeUpTo, lastSeq, idsUpTo };
+  const { lastSeq } = assembler;
+  return { files, offset, frameNumber, wipeUpTo, lastSeq };
 }
 
-/** Puts parts together; keeps the highest seq and id. */
+/** Puts parts together; keeps the highest seq. */
 class CommitAssembler {
   readonly #visit: (commit: LoggedCommit) => void;
   #parts: Frame[] | undefined;
   lastSeq = 0;
-  idsUpTo = 0;
 
   constructor(visit: (commit: LoggedCommit) => void) {
     this.#visit = visit;
   }
 
-  observe({ baseSeq, idsUpTo }: WalHeader): void {
+  observe({ baseSeq }: WalHeader): void {
     this.lastSeq = Math.max(this.lastSeq, baseSeq);
-    this.idsUpTo = Math.max(this.idsUpTo, idsUpTo);
   }
 
   add(frame: Frame): void {
@@ -141,12 +137,6 @@ class CommitAssembler {
           this.#visit({ frames: [...this.#parts, frame], lastSeq: frame.lastSeq });
         }
         this.#parts = undefined;
-        return;
-      case "ids":
-      case "close":
-        // An orderly close knows exactly; a reservation reaches ahead.
-        this.idsUpTo =
-          frame.kind === "close" ? decodeIds(frame) : Math.max(this.idsUpTo, decodeIds(frame));
     }
   }
 }

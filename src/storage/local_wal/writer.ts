@@ -16,7 +16,7 @@ import type { Row } from "../../types/mod.ts";
 import type { CommitLog, CommitLogEvents } from "../commit_log.ts";
 import type { StoredColumn, TableWrite } from "../store.ts";
 import { WalFiles, type WalFilesOptions } from "./files.ts";
-import { FRAME_HEADER_BYTES, WAL_HEADER_BYTES } from "./format.ts";
+import { WAL_HEADER_BYTES } from "./format.ts";
 import { FrameEncoder, type FrameGroup, type Position } from "./frame_encoder.ts";
 import type { HighWaterFile } from "./high_water.ts";
 import type { WalEnd } from "./reader.ts";
@@ -45,7 +45,6 @@ export class LocalWal implements CommitLog {
   #written: Position;
   #writtenSeq: number;
   #lastWritten: FrameGroup | undefined;
-  #idsUpTo: number;
   #isScheduled = false;
   #isSyncing = false;
   #isFatal = false;
@@ -57,12 +56,11 @@ export class LocalWal implements CommitLog {
     const { end, fileBytes, rowBytesMax, isRelaxed } = options;
     this.#options = options;
     this.#files = new WalFiles(options, end.files);
-    this.#idsUpTo = end.idsUpTo;
     this.#writtenSeq = end.lastSeq;
     const { lastSeq } = end;
     let position = { offset: end.offset, frameNumber: end.frameNumber };
     if (this.#files.currentNumber === 0) {
-      this.#files.roll({ fileNumber: 1, baseSeq: lastSeq, idsUpTo: end.idsUpTo });
+      this.#files.roll({ fileNumber: 1, baseSeq: lastSeq });
       position = { offset: WAL_HEADER_BYTES, frameNumber: 0 };
     } else {
       this.#wipeTorn(end);
@@ -114,13 +112,6 @@ export class LocalWal implements CommitLog {
     return groupNumber;
   }
 
-  reserveIds(upTo: number): void {
-    if (this.#isFatal || this.#isClosed) return;
-    this.#idsUpTo = upTo;
-    this.#encoder.addControlFrame("ids", upTo);
-    this.#schedule();
-  }
-
   release(belowFileNumber: number): void {
     this.#files.release(belowFileNumber);
   }
@@ -130,19 +121,8 @@ export class LocalWal implements CommitLog {
       await new Promise<void>((resolve) => this.#idleWaiters.push(resolve));
     }
     this.#isClosed = true;
-    if (!this.#isFatal) this.#markClosed();
     this.#options.highWater.close();
     await this.#files.close();
-  }
-
-  #markClosed(): void {
-    // A log that is full to the last bytes does without the mark, which only saves ids.
-    if (this.#encoder.offset + FRAME_HEADER_BYTES + 8 > this.#files.currentBytes) return;
-    this.#encoder.addControlFrame("close", this.#idsUpTo);
-    const group = this.#encoder.takeGroup();
-    this.#files.current.write(this.#encoder.bytesOf(group), group.offset);
-    this.#files.current.syncNow();
-    this.#options.highWater.write(group.lastSeq);
   }
 
   #wipeTorn({ offset, wipeUpTo }: WalEnd): void {
@@ -212,7 +192,7 @@ export class LocalWal implements CommitLog {
   #roll(fileNumber: number): void {
     // In relaxed mode the last group may not be durable yet, and only the last file may be torn.
     if (this.#options.isRelaxed) this.#files.current.syncNow();
-    this.#files.roll({ fileNumber, baseSeq: this.#writtenSeq, idsUpTo: this.#idsUpTo });
+    this.#files.roll({ fileNumber, baseSeq: this.#writtenSeq });
     this.#noteCurrentFile(0);
     this.events.onRolled();
   }
