@@ -1,7 +1,8 @@
 /**
  * Every message on `/v1/ws`, in its logical shape; bytes are the server's `frames/`.
  *
- * A cell is what JSON can hold; `types/json_cell.ts` of the server makes it from a SQL value.
+ * A cell is a SQL value as the wire has it; `types` makes it. A bigint stands for a whole number
+ * beyond 2^53 − 1: decimal text in JSON, a 64-bit integer in MessagePack.
  */
 
 export type Cell = null | boolean | number | bigint | string | readonly number[];

@@ -190,6 +190,8 @@ export class Connection implements LiveSink {
   /** Called about once a second: keep-alive and idle timeout. */
   tick(): void {
     if (this.#state === "closing") return;
+    // A drain that the runtime did not tell of delays by a second at most.
+    this.drained();
     const nowMs = this.#clock.monotonicMs();
     const { idle_timeout_secs, ping_interval_secs } = this.#options.config.websocket;
     if (nowMs - this.#lastFrameMs >= idle_timeout_secs * 1000) {

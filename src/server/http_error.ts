@@ -72,8 +72,13 @@ export function errorBodyOf(error: DatabaseError, { isAdmin }: { isAdmin: boolea
     ...(statement === undefined ? {} : { statement }),
     ...(reason === undefined ? {} : { reason }),
     ...(error.earliestSeq === undefined ? {} : { earliest_seq: error.earliestSeq }),
-    ...(isAdmin && error.cause instanceof Error ? { details: error.cause.message } : {}),
+    ...(isAdmin && isInternal(error.cause) ? { details: error.cause.message } : {}),
   };
+}
+
+/** What a message does not say already: a cause that is no condition itself. */
+function isInternal(cause: unknown): cause is Error {
+  return cause instanceof Error && !(cause instanceof DatabaseError);
 }
 
 interface Failure {

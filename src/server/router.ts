@@ -9,6 +9,15 @@ import type { ErrorShape } from "./http_error.ts";
 import { HttpError } from "./http_error.ts";
 import type { Method, Route, RouteHandler } from "./route.ts";
 
+/** Of the wire contract, but of a later version. */
+const PLANNED_PATHS: readonly string[] = [
+  "/v1/api/live",
+  "/v1/api/topics/",
+  "/v1/exports/",
+  "/v1/openapi.json",
+  "/v1/api/auth/oidc/",
+];
+
 /** A subtree; the handler gets what follows the prefix. */
 export interface PrefixRoute {
   readonly prefix: string;
@@ -57,7 +66,9 @@ export function isAllowed(requestMethod: string, method: Method): boolean {
 }
 
 export function notFound(path: string): HttpError {
-  return new HttpError(404, "not_found", `There is no ${path}`);
+  const isPlanned = PLANNED_PATHS.some((planned) => path.startsWith(planned));
+  const message = isPlanned ? `${path} is not available yet` : `There is no ${path}`;
+  return new HttpError(404, "not_found", message);
 }
 
 export function methodNotAllowed(requestMethod: string, method: Method): HttpError {
