@@ -62,8 +62,10 @@ function faultOfPackage(path: string, module: string): string | undefined {
 }
 
 function faultOfFile(path: string, target: string): string | undefined {
-  if (!target.startsWith("src/")) return "is outside src";
   const from = folderOf(path);
+  // The version is written down once.
+  if (target === "package.json" && from === undefined) return undefined;
+  if (!target.startsWith("src/")) return "is outside src";
   const to = folderOf(target);
   // A file directly in src wires the layers: it may enter each of them, by its door.
   if (to === undefined) return from === undefined ? undefined : "is above every folder";

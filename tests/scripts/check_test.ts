@@ -15,6 +15,7 @@ describe("layerFaultsIn", () => {
     ["src/storage/scan.ts", 'import { x } from "../types/codec/mod.ts";'],
     ["src/storage/scan.ts", 'import { x } from "../database.ts";'],
     ["src/storage/scan.ts", 'import { x } from "../../tests/support/random.ts";'],
+    ["src/storage/scan.ts", 'import { version } from "../../package.json";'],
     ["src/storage/scan.ts", 'import { Database } from "bun:sqlite";'],
     ["src/storage/scan.ts", 'import { readFileSync } from "node:fs";'],
     ["src/storage/scan.ts", 'import { readFile } from "node:fs/promises";'],
@@ -45,6 +46,7 @@ describe("layerFaultsIn", () => {
     ["src/server/server.ts", 'import { deflateSync } from "node:zlib";'],
     ["src/database.ts", 'import { Store } from "./storage/mod.ts";'],
     ["src/main.ts", 'import { open } from "./database.ts";'],
+    ["src/version.ts", 'import { version } from "../package.json";'],
     ["src/main.ts", 'import { systemClock } from "./base/clock.ts";'],
   ];
 
@@ -69,11 +71,11 @@ describe("untidyIn", () => {
     ["a banner", planted("// --|-- helpers")],
     ["a long file", `/** Why. */\n${"const a = 1;\n".repeat(2000)}`],
   ])("finds %s", (_name, source) => {
-    expect(untidyIn(source)).toHaveLength(1);
+    expect(untidyIn("src/x.ts", source)).toHaveLength(1);
   });
 
   test("lets a tidy file pass, also one with an issue number or a first line for the shell", () => {
-    expect(untidyIn(planted("const a = 1; // TODO(#12) widen"))).toEqual([]);
-    expect(untidyIn("#!/usr/bin/env bun\n/** Why. */\n")).toEqual([]);
+    expect(untidyIn("src/x.ts", planted("const a = 1; // TODO(#12) widen"))).toEqual([]);
+    expect(untidyIn("src/x.ts", "#!/usr/bin/env bun\n/** Why. */\n")).toEqual([]);
   });
 });

@@ -200,6 +200,14 @@ describe("bob sends", () => {
     expect(body.results[0]?.rows).toEqual(rows as unknown[][]);
   });
 
+  test.each(["SELECT 1 FROM app.vaul", "SELECT 1 FROM app.vault1", "DROP TABLE app.vaul"])(
+    "%s, and is not told the name of a table that he may not see",
+    async (sql) => {
+      const { body } = await server.sql(sql, { token: bob });
+      expect(`${body.error?.message} ${body.error?.hint}`).not.toMatch(/vault\b/);
+    },
+  );
+
   test("a key that alice has is free for him", async () => {
     const { body } = await server.sql("INSERT INTO app.notes (id, title) VALUES (777, 'free')", {
       token: bob,

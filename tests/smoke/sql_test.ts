@@ -10,7 +10,8 @@ beforeAll(async () => {
   server = await startReadyServer({ config: { limits: { max_result_rows: 5000 } } });
   await server.rows(
     "CREATE NAMESPACE chat; " +
-      "CREATE TABLE chat.messages (id BIGINT PRIMARY KEY, room TEXT, text TEXT); " +
+      "CREATE TABLE chat.messages (id BIGINT PRIMARY KEY, room TEXT, text TEXT) " +
+      "WITH (ACCESS_LEVEL = 'PUBLIC'); " +
       "INSERT INTO chat.messages VALUES (1, 'lobby', 'first')",
   );
 });
@@ -61,7 +62,8 @@ describe("an answer", () => {
   });
 
   test("to an unknown table is the example of the contract", async () => {
-    const { status, body } = await server.sql("SELECT 1 FROM chat.mesages");
+    const token = await server.createUser("uli");
+    const { status, body } = await server.sql("SELECT 1 FROM chat.mesages", { token });
     expect(status).toBe(400);
     expect(body as unknown).toEqual({
       results: [],
@@ -73,8 +75,6 @@ describe("an answer", () => {
         position: 14,
         hint: "did you mean chat.messages?",
         statement: 0,
-        // Only administrators get it.
-        details: expect.any(String),
       },
     });
   });
