@@ -213,7 +213,7 @@ function parseTypedLiteral(cursor: Cursor): Expr {
   const intervalFields = isInterval ? parseIntervalFields(cursor) : undefined;
   const to = intervalFields === undefined ? type : { ...type, intervalFields };
   cursor.setDepth(2);
-  return { type: "cast", to, operand, _location: cursor.since(start) };
+  return { type: "cast", operand, to, _location: cursor.since(start) };
 }
 
 const INTERVAL_FIELDS = ["year", "month", "day", "hour", "minute", "second"] as const;

@@ -1,0 +1,119 @@
+/**
+ * Goal: what PostgreSQL reads, Tidemark reads, and means the same by it. PostgreSQL's own parser
+ * (libpg-query) is the judge: it makes the same tree of a text and of what our printer makes of
+ * our tree.
+ */
+import { expect, test } from "bun:test";
+import { loadModule, parseSync } from "libpg-query";
+import { DatabaseError } from "../../../src/base/errors.ts";
+import { parseStatements } from "../../../src/sql/parse/parser.ts";
+import { statementToSql } from "../../../src/sql/parse/print.ts";
+import { SeededRandom } from "../../support/seeded_random.ts";
+import { StatementGenerator } from "./statement_generator.ts";
+
+const STATEMENTS = 2000;
+const EXPRESSIONS = 4000;
+
+await loadModule();
+
+/** PostgreSQL's tree without places, and without how a row was written: `ROW(a, b)` or `(a, b)`. */
+function postgresTree(text: string): string {
+  return JSON.stringify(parseSync(text), (key, value: unknown) =>
+    /location|_len$|_start$|_end$|^row_format$/.test(key) ? undefined : value,
+  );
+}
+
+/** Undefined where PostgreSQL refuses the text. */
+function postgresTreeIfRead(text: string): string | undefined {
+  try {
+    return postgresTree(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function printed(text: string): string {
+  return parseStatements(text)
+    .map((statement) => statementToSql(statement))
+    .join("; ")
+    .replaceAll("CREATE NAMESPACE", "CREATE SCHEMA");
+}
+
+test("parseStatements, generated statements mean what they mean to PostgreSQL", () => {
+  const generator = new StatementGenerator(new SeededRandom(11), "postgres");
+  for (let count = 0; count < STATEMENTS; ) {
+    const text = generator.statement();
+    // Our tree splits an assignment of a row into one of each column.
+    if (/SET \(a, b\) = \((?!SELECT|WITH|VALUES)/.test(text)) continue;
+    expect([text, postgresTree(printed(text))]).toEqual([text, postgresTree(text)]);
+    count += 1;
+  }
+});
+
+test("parseExpression, precedence is that of PostgreSQL", () => {
+  const generator = new StatementGenerator(new SeededRandom(12), "postgres");
+  let compared = 0;
+  while (compared < EXPRESSIONS) {
+    const text = `SELECT ${generator.flatExpression()}`;
+    const expected = postgresTreeIfRead(text);
+    if (expected === undefined) {
+      // Only chains differ: PostgreSQL refuses `a IS NULL IS NULL`, the SQL contract does not.
+      const isRefused = refuses(text);
+      expect([text, isRefused || text.split(" IS ").length > 2]).toEqual([text, true]);
+      continue;
+    }
+    expect([text, postgresTree(printed(text))]).toEqual([text, expected]);
+    compared += 1;
+  }
+});
+
+function refuses(text: string): boolean {
+  try {
+    parseStatements(text);
+    return false;
+  } catch (error) {
+    return error instanceof DatabaseError;
+  }
+}
+
+test.each([
+  "SELECT a FROM t WHERE b LIKE 'x' 'y'",
+  "SELECT a b c",
+  "SELECT a,, b",
+  "SELECT a FROM t WHERE",
+  "SELECT (1, 2",
+  "SELECT 1 +",
+  "SELECT a FROM t ORDER a",
+  "SELECT a < b < c",
+  "SELECT a BETWEEN 1 AND 2 BETWEEN 3 AND 4",
+  "SELECT * FROM a JOIN b",
+  "SELECT * FROM t LIMIT 1, 2",
+  "SELECT 1 LIMIT 1 LIMIT 2",
+  "(SELECT 1 ORDER BY 1) ORDER BY 1",
+  "SELECT 12abc",
+  "SELECT \"\"",
+  "SELECT select FROM t",
+  "SELECT a AS FROM t",
+  "INSERT INTO t",
+  "INSERT INTO t VALUES",
+  "INSERT INTO t VALUES ()",
+  "UPDATE t SET a",
+  "UPDATE t SET a = 1, WHERE b",
+  "DELETE t WHERE a",
+  "CREATE TABLE t (a)",
+  "DROP TABLE",
+  "WITH a AS (SELECT 1)",
+  "WITH a AS SELECT 1 SELECT 2",
+  "SELECT CASE END",
+  "SELECT CAST(a)",
+  "SELECT a.",
+  "SELECT f(a",
+  "VALUES",
+  "SELECT * FROM t GROUP BY",
+  "SELECT sum(a) OVER (ROWS UNBOUNDED FOLLOWING)",
+  "SELECT a FROM t FETCH FIRST 3",
+  "BEGIN ISOLATION",
+])("parseStatements, %s is refused as by PostgreSQL", (text) => {
+  expect(postgresTreeIfRead(text)).toBeUndefined();
+  expect(refuses(text)).toBe(true);
+});

@@ -1,0 +1,86 @@
+/**
+ * Goal: what is printed parses to the tree that was printed; secrets are printed on request only.
+ */
+import { expect, test } from "bun:test";
+import { parseExpression, parseStatements } from "../../../src/sql/parse/parser.ts";
+import { expressionToSql, statementToSql } from "../../../src/sql/parse/print.ts";
+import { SeededRandom } from "../../support/seeded_random.ts";
+import { bare } from "./bare.ts";
+import { StatementGenerator } from "./statement_generator.ts";
+
+function printed(text: string): string {
+  return parseStatements(text)
+    .map((statement) => statementToSql(statement, { showSecrets: true }))
+    .join("; ");
+}
+
+test("statementToSql, generated statements parse to their tree again", () => {
+  const generator = new StatementGenerator(new SeededRandom(21), "tidemark");
+  for (let count = 0; count < 3000; count++) {
+    const text = generator.statement();
+    expect([text, bare(parseStatements(printed(text)))]).toEqual([
+      text,
+      bare(parseStatements(text)),
+    ]);
+  }
+});
+
+test.each([
+  ["a+b*c", "a + b * c"],
+  ["(a+b)*c", "(a + b) * c"],
+  ["a-(b-c)", "a - (b - c)"],
+  ["a-b-c", "a - b - c"],
+  ["not (a and b)", "NOT (a AND b)"],
+  ["- -5", "-(-5)"],
+  ["-(5)", "-(5)"],
+  ["-a", "-a"],
+  ["- -a", "-(-a)"],
+  ["2^-3", "2 ^ -3"],
+  ["(-2)^2", "-2 ^ 2"],
+  ["a <> b", "a != b"],
+  ["(a = b) = c", "(a = b) = c"],
+  ["a in (1)", "a IN (1)"],
+  ["a = any (select 1)", "a = ANY (SELECT 1)"],
+  ["exists (select 1)", "EXISTS (SELECT 1)"],
+  ["a::int", "CAST(a AS INT)"],
+  ["time(3) with time zone '1'", "CAST('1' AS TIME(3) WITH TIME ZONE)"],
+  ["interval '1' day to hour", "INTERVAL '1' DAY TO HOUR"],
+  ["f(distinct a order by b) filter (where c)", "f(DISTINCT a ORDER BY b) FILTER (WHERE c)"],
+  ['"Select"."From"', '"Select"."From"'],
+  ['"select" + "a""b"', '"select" + "a""b"'],
+  ["'it''s'", "'it''s'"],
+  ["(array[1])[1]", "(ARRAY[1])[1]"],
+  ["a[1:]", "a[1:]"],
+  ["row(1)", "ROW(1)"],
+  ["(1, 2)", "(1, 2)"],
+  ["(select 1) + 1", "(SELECT 1) + 1"],
+  ["current_timestamp(3)", "CURRENT_TIMESTAMP(3)"],
+  ["left(a, 1)", "left(a, 1)"],
+  ["position('x' in a)", "POSITION('x' IN a)"],
+  ["file(\"part\")", "file('part')"],
+  ["a is distinct from b", "a IS DISTINCT FROM b"],
+  ["a like b escape '!'", "a LIKE b ESCAPE '!'"],
+  ["x'0AFF'", "X'0aff'"],
+])("expressionToSql, %s is printed as %s", (text, expected) => {
+  const tree = parseExpression(text);
+  expect(expressionToSql(tree)).toBe(expected);
+  expect(bare(parseExpression(expected))).toEqual(bare(tree));
+});
+
+test("statementToSql, hides passwords and credentials", () => {
+  const [user, change, storage] = parseStatements(
+    "CREATE USER u PASSWORD 'secret1' EMAIL 'e'; ALTER USER u SET PASSWORD 'secret2';" +
+      "CREATE STORAGE s TYPE s3 BUCKET 'b' CREDENTIALS '{\"key\":\"secret3\"}'",
+  ).map((statement) => statementToSql(statement));
+  expect(user).toBe("CREATE USER 'u' WITH PASSWORD '***' EMAIL 'e'");
+  expect(change).toBe("ALTER USER 'u' SET PASSWORD '***'");
+  expect(storage).toBe("CREATE STORAGE s TYPE s3 BUCKET 'b' CREDENTIALS '***'");
+});
+
+test("statementToSql, long VALUES lists come back as they were", () => {
+  const rows = Array.from({ length: 40 }, (_, row) => `(${row}, 'it''s', -1.50, NULL, DEFAULT)`);
+  const text = `INSERT INTO t VALUES ${rows.join(", ")}`;
+  const [statement] = parseStatements(text);
+  expect(statement?.type === "insert" && statement.insert.type).toBe("literal values");
+  expect(printed(text)).toBe(text);
+});
