@@ -1,0 +1,106 @@
+/**
+ * The client: one session, statements over HTTP, live queries over one WebSocket.
+ *
+ *     const db = createClient({ url: "http://127.0.0.1:2900" });
+ *     await db.session.login("ada", "correct horse 9");
+ *     const rows = await db.query("SELECT id, text FROM chat.messages WHERE room = $1", ["lobby"]);
+ *     const live = db.live("SELECT * FROM chat.messages", { onEvent: (event) => show(event) });
+ *     live.close();
+ */
+import type { Cell, SqlResponseBody, StatementEntry } from "../protocol/mod.ts";
+import { type ConnectionState, LiveConnection } from "./connection.ts";
+import { type ClientEnvironment, globalEnvironment } from "./environment.ts";
+import { errorFromBody } from "./errors.ts";
+import type { LiveOptions, LiveQuery } from "./live.ts";
+import { Session } from "./session.ts";
+
+export interface ClientOptions {
+  /** Base address of the server. */
+  readonly url: string;
+  /** Where the refresh token is kept, *memory*; `cookie` in pages that the server itself serves. */
+  readonly session?: "cookie" | "memory";
+  /** Told when the session has ended without having been asked to. */
+  readonly onSignedOut?: () => void;
+  /** Told of every change of the live connection. */
+  readonly onConnection?: (state: ConnectionState) => void;
+  readonly environment?: ClientEnvironment;
+}
+
+/** Of an integer beyond 2^53 send its decimal digits. */
+export type Parameter = null | boolean | number | string;
+
+export interface ExecuteOptions {
+  readonly params?: readonly Parameter[];
+  /** Of unqualified names. */
+  readonly namespace?: string;
+  readonly signal?: AbortSignal;
+}
+
+/** The answer to a text of one or more statements, all of which succeeded. */
+export interface Execution {
+  readonly results: readonly StatementEntry[];
+  readonly tookMs: number;
+}
+
+export type RowObject = Readonly<Record<string, Cell>>;
+
+export interface Client {
+  readonly session: Session;
+  /** Runs statements. @throws {ServerError} With the entries of those before the failing one. */
+  execute(sql: string, options?: ExecuteOptions): Promise<Execution>;
+  /** Runs statements and gives the rows of the last by column name. */
+  query(sql: string, params?: readonly Parameter[]): Promise<RowObject[]>;
+  /** Follows a query: its rows now, then every change, through losses of the connection. */
+  live(sql: string, options: LiveOptions): LiveQuery;
+  /** Cuts the live connection and stays away for a while, to show what a resume does. */
+  interrupt(durationMs: number): void;
+  /** Ends the live queries and their connection; the session stays. */
+  close(): void;
+}
+
+export function createClient(options: ClientOptions): Client {
+  const environment = options.environment ?? globalEnvironment;
+  const url = options.url.replace(/\/+$/, "");
+  const session = new Session({
+    url,
+    keepIn: options.session ?? "memory",
+    environment,
+    onSignedOut: options.onSignedOut ?? (() => undefined),
+  });
+  const connection = new LiveConnection({
+    url: `${url.replace(/^http/, "ws")}/v1/ws`,
+    session,
+    environment,
+    onState: options.onConnection ?? (() => undefined),
+  });
+  const execute = async (sql: string, given: ExecuteOptions = {}): Promise<Execution> => {
+    const { namespace, params, signal } = given;
+    const body = {
+      sql,
+      ...(params === undefined ? {} : { params }),
+      ...(namespace === undefined ? {} : { namespace_id: namespace }),
+    };
+    const answer = (await session.post("/v1/api/sql", body, signal)) as SqlResponseBody;
+    // A failure while rows are on their way comes with status 200.
+    if (answer.status !== "success") throw errorFromBody(answer, 200);
+    return { results: answer.results, tookMs: answer.took };
+  };
+  return {
+    session,
+    execute,
+    async query(sql, params = []) {
+      const { results } = await execute(sql, { params });
+      return rowObjects(results.at(-1));
+    },
+    live: (sql, given) => connection.open(sql, given),
+    interrupt: (durationMs) => connection.interrupt(durationMs),
+    close: () => connection.close(),
+  };
+}
+
+function rowObjects(entry: StatementEntry | undefined): RowObject[] {
+  const names = (entry?.schema ?? []).map(({ name }) => name);
+  return (entry?.rows ?? []).map((cells) =>
+    Object.fromEntries(names.map((name, index) => [name, cells[index] as Cell])),
+  );
+}

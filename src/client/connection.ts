@@ -1,0 +1,217 @@
+/**
+ * The one WebSocket of a client, shared by its live queries: it opens with the first, closes after
+ * the last, and comes back after every loss, each query resuming from its own position.
+ *
+ * Every callback of a socket looks first whether that socket is still the current one, so that a
+ * late event of an old socket changes nothing.
+ */
+import type { ClientMessage, ErrorMessage, ServerMessage } from "../protocol/mod.ts";
+import type { ClientEnvironment, Socket } from "./environment.ts";
+import { ServerError } from "./errors.ts";
+import { type LiveOptions, type LiveQuery, Subscription } from "./live.ts";
+import type { Session } from "./session.ts";
+
+export type ConnectionState = "closed" | "connecting" | "open" | "waiting";
+
+export interface LiveConnectionOptions {
+  readonly url: string;
+  readonly session: Session;
+  readonly environment: ClientEnvironment;
+  readonly onState: (state: ConnectionState) => void;
+}
+
+const RETRY_MS_MIN = 200;
+const RETRY_MS_MAX = 30_000;
+const HEARTBEAT_MS = 20_000;
+/** A ping that is not answered by then was sent into a dead connection. */
+const PONG_MS_MAX = 10_000;
+
+/** The server closes with it when it does not accept who is there. */
+const CLOSE_NOT_AUTHORIZED = 1008;
+
+export class LiveConnection {
+  readonly #options: LiveConnectionOptions;
+  readonly #subscriptions = new Map<string, Subscription>();
+  #socket: Socket | undefined;
+  #isOpen = false;
+  #state: ConnectionState = "closed";
+  #nextId = 1;
+  #failures = 0;
+  #cancelRetry: (() => void) | undefined;
+  #cancelHeartbeat: (() => void) | undefined;
+
+  constructor(options: LiveConnectionOptions) {
+    this.#options = options;
+  }
+
+  open(sql: string, options: LiveOptions): LiveQuery {
+    const id = `live-${this.#nextId}`;
+    this.#nextId += 1;
+    const subscription = new Subscription(id, sql, options, (closed) => this.#remove(closed));
+    this.#subscriptions.set(id, subscription);
+    if (this.#isOpen) this.#send({ type: "subscribe", subscription: subscription.spec() });
+    else if (this.#state === "closed") this.#connect();
+    return subscription;
+  }
+
+  interrupt(durationMs: number): void {
+    if (this.#subscriptions.size === 0) return;
+    this.#drop();
+    this.#retryAfter(durationMs);
+  }
+
+  close(): void {
+    for (const subscription of this.#subscriptions.values()) subscription.close();
+  }
+
+  #remove({ id }: Subscription): void {
+    this.#subscriptions.delete(id);
+    if (this.#isOpen) this.#send({ type: "unsubscribe", subscription_id: id });
+    if (this.#subscriptions.size === 0) {
+      this.#drop();
+      this.#become("closed");
+    }
+  }
+
+  #connect(): void {
+    const { environment, url } = this.#options;
+    this.#become("connecting");
+    const socket = environment.connect(url, {
+      onOpen: () => {
+        if (this.#socket === socket) this.#authenticate();
+      },
+      onText: (text) => {
+        if (this.#socket === socket) this.#receive(JSON.parse(text) as ServerMessage);
+      },
+      onClose: (code) => {
+        if (this.#socket === socket) this.#lost(code === CLOSE_NOT_AUTHORIZED);
+      },
+    });
+    this.#socket = socket;
+  }
+
+  #authenticate(): void {
+    const token = this.#options.session.accessToken;
+    if (token === undefined) return this.#signedOut();
+    // The browser is spared unpacking what the server would only pack for it.
+    const protocol = { serialization: "json", compression: "none" };
+    this.#send({ type: "authenticate", method: "jwt", token, protocol });
+  }
+
+  #receive(message: ServerMessage): void {
+    switch (message.type) {
+      case "auth_success":
+        return this.#authenticated();
+      case "auth_error":
+        return this.#lost(true);
+      case "pong":
+        this.#scheduleHeartbeat();
+        for (const [id, position] of Object.entries(message.positions)) {
+          this.#subscriptions.get(id)?.reached(position);
+        }
+        return;
+      case "error":
+        return this.#failed(message);
+      case "subscription_ack":
+        return this.#subscriptions.get(message.subscription_id)?.accepted(message);
+      case "change":
+        return this.#subscriptions.get(message.subscription_id)?.change(message);
+      case "initial_data_batch": {
+        const { subscription_id: id } = message;
+        const hasMore = this.#subscriptions.get(id)?.batch(message) === true;
+        if (hasMore && this.#isOpen) this.#send({ type: "next_batch", subscription_id: id });
+        return;
+      }
+    }
+  }
+
+  #authenticated(): void {
+    this.#isOpen = true;
+    this.#failures = 0;
+    this.#become("open");
+    this.#scheduleHeartbeat();
+    for (const subscription of this.#subscriptions.values()) {
+      this.#send({ type: "subscribe", subscription: subscription.spec() });
+    }
+  }
+
+  #failed(message: ErrorMessage): void {
+    const subscription = this.#subscriptions.get(message.subscription_id);
+    // A refusal of a whole message names no query, but one of them may be waiting for its answer.
+    if (subscription === undefined) {
+      if (message.code === "RATE_LIMIT_EXCEEDED") this.#lost(false);
+      return;
+    }
+    const action = subscription.error(message);
+    if (action === "reconnect") this.#lost(message.code === "TOKEN_REVOKED");
+    else if (action === "subscribe") {
+      this.#send({ type: "subscribe", subscription: subscription.spec() });
+    } else if (action === "remove") this.#remove(subscription);
+  }
+
+  /** The connection is gone: tells the queries, and sees to coming back. */
+  #lost(needsToken: boolean): void {
+    this.#drop();
+    if (this.#subscriptions.size === 0) return this.#become("closed");
+    const { environment, session } = this.#options;
+    // Half of it by chance: after a restart of the server not everybody comes at once.
+    const ceiling = Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** this.#failures);
+    const delayMs = ceiling * (0.5 + environment.random() / 2);
+    this.#failures += 1;
+    if (!needsToken) return this.#retryAfter(delayMs);
+    this.#become("waiting");
+    session.refresh().then(
+      () => this.#retryAfter(delayMs),
+      (error: unknown) => {
+        const isRefused = error instanceof ServerError && error.status === 401;
+        if (isRefused) this.#signedOut();
+        else this.#retryAfter(delayMs);
+      },
+    );
+  }
+
+  #retryAfter(delayMs: number): void {
+    if (this.#subscriptions.size === 0) return;
+    this.#become("waiting");
+    this.#cancelRetry?.();
+    this.#cancelRetry = this.#options.environment.after(delayMs, () => this.#connect());
+  }
+
+  #signedOut(): void {
+    this.#drop();
+    for (const subscription of this.#subscriptions.values()) {
+      subscription.failed(new ServerError("unauthorized", "The session has ended"));
+    }
+    this.#subscriptions.clear();
+    this.#become("closed");
+  }
+
+  #drop(): void {
+    const socket = this.#socket;
+    this.#socket = undefined;
+    this.#isOpen = false;
+    this.#cancelRetry?.();
+    this.#cancelHeartbeat?.();
+    socket?.close();
+    for (const subscription of this.#subscriptions.values()) subscription.lost();
+  }
+
+  #scheduleHeartbeat(): void {
+    const { environment } = this.#options;
+    this.#cancelHeartbeat?.();
+    this.#cancelHeartbeat = environment.after(HEARTBEAT_MS, () => {
+      this.#send({ type: "ping", id: "heartbeat" });
+      this.#cancelHeartbeat = environment.after(PONG_MS_MAX, () => this.#lost(false));
+    });
+  }
+
+  #send(message: ClientMessage): void {
+    this.#socket?.send(JSON.stringify(message));
+  }
+
+  #become(state: ConnectionState): void {
+    if (this.#state === state) return;
+    this.#state = state;
+    this.#options.onState(state);
+  }
+}

@@ -1,0 +1,24 @@
+/**
+ * The TypeScript client: query, log in, follow live with resume. No dependency; runs in browsers
+ * and in every runtime with fetch and WebSocket.
+ */
+export {
+  type Client,
+  type ClientOptions,
+  createClient,
+  type ExecuteOptions,
+  type Execution,
+  type Parameter,
+  type RowObject,
+} from "./client.ts";
+export type { ConnectionState } from "./connection.ts";
+export type {
+  ClientEnvironment,
+  HttpRequest,
+  HttpResponse,
+  Socket,
+  SocketHandlers,
+} from "./environment.ts";
+export { ConnectionError, ServerError } from "./errors.ts";
+export type { LiveEvent, LiveOptions, LiveQuery, LiveStatus } from "./live.ts";
+export type { Identity, Session, SetupFields } from "./session.ts";
