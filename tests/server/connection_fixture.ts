@@ -21,7 +21,7 @@ import { SeededRandom } from "../support/seeded_random.ts";
 const LOCAL: Caller = { address: "127.0.0.1", isLocal: true };
 
 /** A socket that keeps what it is sent; what is beyond `capacity` waits until `take`. */
-export class SimulatedSocket implements Socket {
+class SimulatedSocket implements Socket {
   readonly frames: (string | Uint8Array)[] = [];
   closed: { code: number; reason: string } | undefined;
   isTerminated = false;
