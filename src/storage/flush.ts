@@ -24,6 +24,9 @@ const RETRY_MS = 5000;
  */
 const PACE_MS = 1000;
 
+/** A timer cannot be set further ahead; a policy that waits longer has no age. */
+const TIMER_MS_MAX: number = 2 ** 31 - 1;
+
 const NOTHING: FlushResult = { versions: 0, bytes: 0 };
 
 export interface FlusherOptions extends Omit<FlushTools, "isCancelled"> {
@@ -127,6 +130,7 @@ export class Flusher {
   }
 
   #requestAfter(table: StoredTable, delayMs: number): void {
+    if (delayMs > TIMER_MS_MAX) return;
     const cancel = this.#options.clock.after(delayMs, () => {
       this.#timers.delete(table);
       this.#paced.delete(table);

@@ -44,6 +44,9 @@ import type {
 import { StoredTable } from "./table.ts";
 import { countLiveRows, tableStats } from "./table_stats.ts";
 
+/** Smallest log file: room for a few frames. */
+const WAL_FILE_BYTES_MIN = 4096;
+
 export interface LocalStoreOptions {
   /** This server's number in its cluster, and how many bits of a seq hold it. */
   readonly nodeId: number;
@@ -88,17 +91,19 @@ export class LocalStore implements Store {
   /**
    * Opens a data directory, or makes one, and reads what the last process left.
    *
-   * @throws {DatabaseError} STORAGE_UNAVAILABLE if it is in use, or of a newer version.
+   * @throws {DatabaseError} STORAGE_UNAVAILABLE if it is in use or of a newer version, or if its
+   * catalog is older than its log; INVALID_OPTION if a log file cannot hold the largest row.
    * @throws {CorruptionError} If acknowledged commits are damaged or missing.
    * @throws {DiskError}
    */
-  static open(parts: LocalStoreParts): Promise<LocalStore> {
+  static async open(parts: LocalStoreParts): Promise<LocalStore> {
+    requireRoomForRows(parts.options);
     const directory = openDataDirectory(parts.disk, parts.dataPath);
     try {
-      return Promise.resolve(new LocalStore(parts, directory));
+      return new LocalStore(parts, directory);
     } catch (error) {
       directory.release();
-      return Promise.reject(error);
+      throw error;
     }
   }
 
@@ -294,4 +299,12 @@ export class LocalStore implements Store {
     }
     return table;
   }
+}
+
+function requireRoomForRows({ walSegmentBytes, rowBytesMax }: LocalStoreOptions): void {
+  if (walSegmentBytes >= WAL_FILE_BYTES_MIN && walSegmentBytes >= 2 * rowBytesMax) return;
+  throw new DatabaseError(
+    "INVALID_OPTION",
+    `Cannot open the log: its files have ${walSegmentBytes} bytes, and must have at least ${WAL_FILE_BYTES_MIN}, and twice the ${rowBytesMax} of the largest row`,
+  );
 }

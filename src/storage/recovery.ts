@@ -9,6 +9,7 @@
  *     5 seqs         → the next one is above everything that was found
  */
 import type { Disk } from "../base/disk.ts";
+import { DatabaseError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { SEQ_ZERO, type Seq } from "../base/seq.ts";
 import type { Row, Value } from "../types/mod.ts";
@@ -49,18 +50,20 @@ export function recover(options: RecoveryOptions): Recovered {
   sweepSegments(disk, paths, { entries: state.segments, log });
   const tables = tablesOf(definitions, state, files);
   const { file: highWater, value: highWaterSeq } = openHighWater(disk, paths.highWater);
+  const catalogSeq = manifest.highestSeq();
   let commitCount = 0;
   let replayedSeq = 0;
   const end = readWal({ disk, paths, log, highWaterSeq }, (commit) => {
     commitCount += 1;
     replayedSeq = commit.lastSeq;
+    requireCatalog(commit, catalogSeq);
     replay(commit, tables);
   });
   let flushedSeq = 0;
   for (const { progress } of tables.values())
     flushedSeq = Math.max(flushedSeq, progress.flushedSeq);
   const visibleSeq = Math.max(replayedSeq, flushedSeq, end.lastSeq, SEQ_ZERO) as Seq;
-  const lastSeq = Math.max(visibleSeq, highWaterSeq, manifest.highestSeq()) as Seq;
+  const lastSeq = Math.max(visibleSeq, highWaterSeq, catalogSeq) as Seq;
   if (commitCount > 0) {
     log.info("read the log", { commits: commitCount, files: end.files.length, visibleSeq });
   }
@@ -114,6 +117,18 @@ function tablesOf(
     tables.set(tableId, new StoredTable(definition, { segments, progress }));
   }
   return tables;
+}
+
+/** The catalog is never behind the log, but when somebody put an older one in its place. */
+function requireCatalog({ frames, lastSeq }: LoggedCommit, catalogSeq: Seq): void {
+  for (const { catalogVersion, path } of frames) {
+    if (catalogVersion <= catalogSeq) continue;
+    throw new DatabaseError(
+      "STORAGE_UNAVAILABLE",
+      `Cannot replay ${path}: commit ${lastSeq} was written under definition ${catalogVersion}, and the catalog ends at ${catalogSeq}`,
+      { hint: "put back the catalog that belongs to this log" },
+    );
+  }
 }
 
 function replay({ frames, lastSeq }: LoggedCommit, tables: ReadonlyMap<number, StoredTable>): void {

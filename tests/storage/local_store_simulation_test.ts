@@ -234,7 +234,7 @@ async function simulate(seed: number, options: Partial<LocalStoreOptions>): Prom
 }
 
 const firstSeed = seedOf(1);
-const seedCount = process.env["SEED"] === undefined ? 25 : 1;
+const seedCount = process.env["SEED"] === undefined ? 12 : 1;
 
 test("LocalStore answers as a list of versions does, through flushes and crashes", async () => {
   for (let seed = firstSeed; seed < firstSeed + seedCount; seed += 1) await simulate(seed, {});

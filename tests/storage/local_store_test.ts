@@ -441,6 +441,22 @@ test("seqs and ids ascend over restarts, also when the clock goes back", async (
   await store.close();
 });
 
+test("LocalStore.open refuses a catalog that is older than the log", async () => {
+  const disk = new SimulatedDisk();
+  const manifest = new MemoryManifest();
+  const older = manifest.restart();
+  const store = await openStore({ disk, manifest, definitions: [TABLE] });
+  manifest.catalogSeq = store.issueSeq();
+  store.defineTable(OTHER);
+  await commit(store, 2, "insert", [[1, "a"]]);
+  await store.close();
+  const opening = (): unknown => openStore({ disk, manifest: older, definitions: [TABLE] });
+  expect(await conditionOf(opening)).toBe("STORAGE_UNAVAILABLE");
+  const again = await openStore({ disk, manifest, definitions: [TABLE, OTHER] });
+  expect(readRows(again, OTHER).length).toBe(1);
+  await again.close();
+});
+
 test("snowflakeId never repeats an id, also one that no durable row has", async () => {
   let disk = new SimulatedDisk();
   let last = 0;
@@ -529,6 +545,19 @@ test("relaxed durability answers before the sync", async () => {
   disk.releaseSyncs();
   await store.close();
   expect(store).toBeInstanceOf(LocalStore);
+});
+
+test("a policy without an age sets no timer, and log files too small for a row are refused", async () => {
+  const clock = new ManualClock();
+  const ageless = { ...TABLE, flush: { rowsMax: Infinity, ageMsMax: Infinity } };
+  const store = await openStore({ clock, definitions: [ageless] });
+  await commit(store, 1, "insert", [[1, "a"]]);
+  expect(clock.timerCount).toBe(0);
+  await store.close();
+  const small = { walSegmentBytes: 8192, rowBytesMax: 8192 };
+  expect(await conditionOf(() => openStore({ definitions: [TABLE], options: small }))).toBe(
+    "INVALID_OPTION",
+  );
 });
 
 test("apply refuses a row that is too large, a table that is not there, and a delete without a key", async () => {

@@ -15,7 +15,7 @@ import type {
 export class MemoryManifest implements Manifest {
   /** Called before a change takes effect; may throw. */
   onPublish: (change: ManifestChange) => void = () => {};
-  /** What `highestSeq` answers at least: seqs that the catalog knows. */
+  /** What `highestSeq` answers at least: the newest seq that the catalog ever knew. */
   catalogSeq: Seq = SEQ_ZERO;
   publishCount = 0;
   readonly #segments = new Map<number, SegmentEntry>();
@@ -29,6 +29,7 @@ export class MemoryManifest implements Manifest {
   publish(change: ManifestChange): void {
     this.onPublish(change);
     this.publishCount += 1;
+    this.highestSeq();
     for (const entry of change.addSegments ?? []) {
       assert(!this.#segments.has(entry.segmentId), "an added segment is new");
       this.#segments.set(entry.segmentId, entry);
@@ -47,15 +48,11 @@ export class MemoryManifest implements Manifest {
     return this.#segmentCount;
   }
 
+  /** Never goes back, also when what had the seq is removed. */
   highestSeq(): Seq {
-    let highest = this.catalogSeq;
-    for (const { maxSeq } of this.#segments.values()) {
-      if (maxSeq > highest) highest = maxSeq;
-    }
-    for (const { flushedSeq } of this.#tables.values()) {
-      if (flushedSeq > highest) highest = flushedSeq;
-    }
-    return highest;
+    for (const { maxSeq } of this.#segments.values()) this.#raise(maxSeq);
+    for (const { flushedSeq } of this.#tables.values()) this.#raise(flushedSeq);
+    return this.catalogSeq;
   }
 
   /** A copy, as the next process finds it after a crash now. */
@@ -66,5 +63,9 @@ export class MemoryManifest implements Manifest {
     for (const [id, entry] of this.#segments) copy.#segments.set(id, entry);
     for (const [id, table] of this.#tables) copy.#tables.set(id, table);
     return copy;
+  }
+
+  #raise(seq: Seq): void {
+    if (seq > this.catalogSeq) this.catalogSeq = seq;
   }
 }
