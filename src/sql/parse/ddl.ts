@@ -42,7 +42,7 @@ export function acceptBehaviour(cursor: Cursor): DropBehaviour | undefined {
 /** Behind `CREATE NAMESPACE`. */
 export function parseCreateNamespace(cursor: Cursor, start: number): CreateNamespaceStatement {
   const ifNotExists = acceptIfNotExists(cursor);
-  const name = cursor.name("a namespace");
+  const name = parseNamespaceName(cursor);
   const authorization = cursor.accept("authorization") ? parseUserName(cursor) : undefined;
   const _location = cursor.since(start);
   return { type: "create namespace", name, ifNotExists, authorization, _location };

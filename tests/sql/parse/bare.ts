@@ -10,9 +10,11 @@ export function bare(node: unknown): Json {
   if (node instanceof Uint8Array || node instanceof Int32Array) return [...node];
   if (typeof node !== "object" || node === null) return node as Json;
   const members = Object.entries(node)
-    .filter(([key, value]) => key !== "_location" && key !== "source" && value !== undefined)
+    .filter(([key, value]) => key !== "_location" && value !== undefined)
+    // RESTORE has a source that is no text of the statement.
+    .filter(([key]) => key !== "source" || ("type" in node && node.type === "restore"))
     .map(([key, value]) => [key, bare(value)] as const)
-    .sort(([a], [b]) => (a < b ? -1 : 1));
+    .toSorted(([a], [b]) => (a < b ? -1 : 1));
   return Object.fromEntries(members);
 }
 

@@ -91,7 +91,7 @@ test.each([
   "SELECT 1 LIMIT 1 LIMIT 2",
   "(SELECT 1 ORDER BY 1) ORDER BY 1",
   "SELECT 12abc",
-  "SELECT \"\"",
+  'SELECT ""',
   "SELECT select FROM t",
   "SELECT a AS FROM t",
   "INSERT INTO t",

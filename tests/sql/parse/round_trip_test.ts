@@ -57,7 +57,7 @@ test.each([
   ["current_timestamp(3)", "CURRENT_TIMESTAMP(3)"],
   ["left(a, 1)", "left(a, 1)"],
   ["position('x' in a)", "POSITION('x' IN a)"],
-  ["file(\"part\")", "file('part')"],
+  ['file("part")', "file('part')"],
   ["a is distinct from b", "a IS DISTINCT FROM b"],
   ["a like b escape '!'", "a LIKE b ESCAPE '!'"],
   ["x'0AFF'", "X'0aff'"],

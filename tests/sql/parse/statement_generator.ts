@@ -71,7 +71,7 @@ export class StatementGenerator {
         "BETWEEN 1 AND",
         "NOT BETWEEN a AND",
         "IN (1, 2) OR",
-        "COLLATE \"C\" ||",
+        'COLLATE "C" ||',
       ]);
     let text = chance(0.2) ? `NOT ${operand()}` : operand();
     for (let count = this.#random.between(1, 5); count > 0; count--) {

@@ -1,0 +1,173 @@
+/**
+ * Goal: a text that cannot run says why, where, and what was probably meant.
+ */
+import { expect, test } from "bun:test";
+import { DatabaseError } from "../../../src/base/errors.ts";
+import { parseExpression, parseStatements } from "../../../src/sql/parse/parser.ts";
+
+function errorOf(parse: () => unknown): DatabaseError {
+  try {
+    parse();
+  } catch (error) {
+    if (error instanceof DatabaseError) return error;
+    throw error;
+  }
+  throw new Error("the text parses");
+}
+
+test.each([
+  ["SELEC 1", 0, "SELECT"],
+  ["SELECT id FORM t", 10, "FROM"],
+  ["SELECT * FROM t WERE a = 1", 16, "WHERE"],
+  ["SELECT * FROM t WHERE a = 1 ADN b = 2", 28, "AND"],
+  ["SELECT a FROM t GRUOP BY a", 16, "GROUP"],
+  ["SELECT a FROM t ODER BY a", 16, "ORDER"],
+  ["SELECT a FROM t ORDER BY a LMIT 3", 27, "LIMIT"],
+  ["DELETE FORM t", 7, "FROM"],
+  ["UPDATE t ST a = 1", 9, "SET"],
+  ["INSERT INTO t VALEUS (1)", 14, "VALUES"],
+  ["INSET INTO t VALUES (1)", 0, "INSERT"],
+  ["CREATE TABEL t (a INT)", 7, "TABLE"],
+  ["CREATE NAMSPACE n", 7, "NAMESPACE"],
+  ["ALTER TABLE t AD COLUMN a INT", 14, "ADD"],
+  ["CREATE TABLE t (a INT PRIMRY KEY)", 22, "PRIMARY"],
+  ["SELECT CASE WHEN a TEHN 1 END", 19, "THEN"],
+  ["SELECT a FROM t LEFT JION u ON b", 21, "JOIN"],
+])("parseStatements, %s: a hint at %d to write %s", (text, position, meant) => {
+  const error = errorOf(() => parseStatements(text));
+  expect(error.condition).toBe("INVALID_SQL");
+  expect(error.position).toBe(position);
+  expect(error.hint).toBe(`did you mean ${meant}?`);
+  expect(error.statementIndex).toBe(0);
+});
+
+test.each([
+  ["SELECT", 6, "found the end of the text, expected an expression"],
+  ["SELECT (1", 9, 'found the end of the text, expected ")" or ","'],
+  ["SELECT a,, b", 9, 'found ",", expected an expression'],
+  ["SELECT 1 2", 9, 'found "2", expected the end of the statement, AS, ",", INTO, FROM, WHERE …'],
+  ["INSERT t", 7, 'found "t", expected INTO'],
+  ["DROP TABLE 5", 11, 'found "5", expected a table'],
+  ["SELECT a FROM select", 14, "found the reserved word select, expected a table"],
+  ["CREATE USER u ROLE x", 20, "found the end of the text, expected PASSWORD, OAUTH or INTERNAL"],
+  ["CREATE USER u PASSWORD 'geheim' 'geheim'", 32, "found a string, expected the end"],
+  ["CREATE USER u PASSWORD 'a' INTERNAL", 27, "found a second way to log in, expected one"],
+  ["SELECT a < b < c", 13, "comparisons do not chain"],
+  ["SELECT a LIKE b LIKE c", 16, "BETWEEN, IN and LIKE do not chain"],
+  ["SELECT a = ANY (1, 2)", 11, "ANY takes one query or array, not a list"],
+  ["SELECT 1 LIMIT 1 LIMIT 2", 17, "found a second LIMIT, expected one row limit"],
+  ["(SELECT 1 ORDER BY 1) ORDER BY 1", 22, "a query has two ORDER BY clauses"],
+  ["UPDATE t SET (a, b) = (1, 2, 3)", 22, "found 3 values for 2 columns, expected as many"],
+  ["BEGIN READ ONLY, READ WRITE", 17, "found a second READ mode"],
+  ["CREATE TABLE t (a INT) WITH (x = 1 + 1)", 33, "found an expression, expected a plain value"],
+  ["FROB", 0, 'found "FROB", expected a statement'],
+])("parseStatements, %s fails at %d", (text, position, message) => {
+  const error = errorOf(() => parseStatements(text));
+  expect(error.condition).toBe("INVALID_SQL");
+  expect(error.message).toStartWith("Cannot parse statement 1: ");
+  expect(error.message).toContain(message);
+  expect(error.position).toBe(position);
+  expect(error.message).not.toContain("geheim");
+});
+
+test("parseStatements, an error counts the statements before it", () => {
+  const error = errorOf(() => parseStatements("SELECT 1;; SELECT 2; SELEC 3"));
+  expect(error.statementIndex).toBe(2);
+  expect(error.position).toBe(21);
+  expect(error.message).toStartWith("Cannot parse statement 3: ");
+});
+
+test.each(["", "  ", ";;", "-- none", "/* none */ ;"])(
+  "parseStatements, %j is EMPTY_SQL",
+  (text) => {
+    expect(errorOf(() => parseStatements(text)).condition).toBe("EMPTY_SQL");
+  },
+);
+
+test.each([
+  ["EXECUTE AS USER 'u' (SELECT 1; SELECT 2)", 29],
+  ["EXECUTE AS USER 'u' ()", 21],
+  ["EXECUTE AS USER 'u' SELECT 1", 20],
+  ["EXECUTE AS USER (SELECT 1)", 16],
+  ["EXECUTE AS USER 'u' (SELECT 1", 29],
+  ["EXECUTE AS USER 'u' (SELECT 1) LIMIT 1", 31],
+  ["EXECUTE AS USER 'u' (EXECUTE AS USER 'v' (SELECT 1))", 21],
+])("parseStatements, %s is INVALID_INPUT at %d", (text, position) => {
+  const error = errorOf(() => parseStatements(text));
+  expect(error.condition).toBe("INVALID_INPUT");
+  expect(error.position).toBe(position);
+  expect(error.statementIndex).toBe(0);
+});
+
+test("parseStatements, a fault inside EXECUTE AS is the fault of the statement inside", () => {
+  const error = errorOf(() => parseStatements("EXECUTE AS USER 'u' (SELECT 1 FORM t)"));
+  expect(error.condition).toBe("INVALID_SQL");
+  expect(error.hint).toBe("did you mean FROM?");
+});
+
+test.each([
+  ["CREATE TABLE t (a INT UNIQUE)", "UNIQUE", "PRIMARY KEY"],
+  ["CREATE TABLE t (a INT, UNIQUE (a))", "UNIQUE", "PRIMARY KEY"],
+  ["CREATE UNIQUE INDEX i ON t (a)", "UNIQUE", "PRIMARY KEY"],
+  ["CREATE INDEX i ON t (a)", "CREATE INDEX", "key columns"],
+  ["DROP INDEX i", "DROP INDEX", "key columns"],
+  ["CREATE TABLE t (a INT REFERENCES u (b))", "REFERENCES", "EXISTS"],
+  ["CREATE TABLE t (a INT, FOREIGN KEY (a) REFERENCES u (b))", "FOREIGN KEY", "EXISTS"],
+  ["ALTER TABLE t ADD CONSTRAINT k FOREIGN KEY (a) REFERENCES u (b)", "FOREIGN KEY", "EXISTS"],
+  ["CREATE TABLE t AS SELECT 1", "CREATE TABLE … AS", "INSERT INTO … SELECT"],
+  ["CREATE TABLE t (LIKE u)", "LIKE", ""],
+  ["CREATE TABLE t (a INT) INHERITS (u)", "INHERITS", ""],
+  ["CREATE TABLE t (a INT) PARTITION BY RANGE (a)", "PARTITION BY", "built in"],
+  ["CREATE TABLE t (a INT) USING heap", "USING", ""],
+  ["CREATE TEMP TABLE t (a INT)", "TEMP TABLE", ""],
+  ["CREATE TABLE t (a INT GENERATED ALWAYS AS (b + 1) STORED)", "GENERATED", ""],
+  ["CREATE TABLE t (a INT, EXCLUDE USING gist (a WITH =))", "EXCLUDE", ""],
+  ["GRANT SELECT ON t TO u", "GRANT", "roles"],
+  ["REVOKE SELECT ON t FROM u", "REVOKE", "roles"],
+  ["CREATE SEQUENCE s", "SEQUENCE", "SNOWFLAKE_ID()"],
+  ["SELECT nextval('s')", "NEXTVAL", "SNOWFLAKE_ID()"],
+  ["PREPARE p AS SELECT 1", "PREPARE", "parameters"],
+  ["EXECUTE p (1)", "EXECUTE", "parameters"],
+  ["DECLARE c CURSOR FOR SELECT 1", "DECLARE", ""],
+  ["FETCH 5 FROM c", "FETCH", ""],
+  ["CREATE TRIGGER x BEFORE INSERT ON t", "TRIGGER", "live queries"],
+  ["CREATE OR REPLACE FUNCTION f() RETURNS int", "FUNCTION", ""],
+  ["CREATE PROCEDURE p()", "PROCEDURE", ""],
+  ["DO $$ BEGIN END $$", "DO", ""],
+  ["CALL p()", "CALL", ""],
+  ["LISTEN x", "LISTEN", "live queries"],
+  ["NOTIFY x", "NOTIFY", "STREAM"],
+  ["CREATE MATERIALIZED VIEW v AS SELECT 1", "MATERIALIZED VIEW", ""],
+  ["SELECT * FROM t FOR UPDATE", "FOR UPDATE", ""],
+  ["SELECT * FROM t FOR SHARE", "FOR SHARE", ""],
+  ["SAVEPOINT s", "SAVEPOINT", ""],
+  ["RELEASE SAVEPOINT s", "RELEASE", ""],
+  ["ROLLBACK TO s", "ROLLBACK TO", ""],
+  ["BEGIN ISOLATION LEVEL SERIALIZABLE", "SERIALIZABLE", "snapshot"],
+  ["SELECT * FROM t TABLESAMPLE system (1)", "TABLESAMPLE", ""],
+  ["WITH a AS (DELETE FROM t RETURNING *) SELECT * FROM a", "DELETE in a CTE", ""],
+  ["SELECT 1 INTO t FROM u", "SELECT INTO", "INSERT INTO … SELECT"],
+  ["SELECT a FROM t QUALIFY rank() OVER () = 1", "QUALIFY", "outer query"],
+  ["MERGE INTO t USING u ON a WHEN MATCHED THEN DELETE", "MERGE", "ON CONFLICT"],
+  ["TRUNCATE t", "TRUNCATE", "DELETE"],
+  ["COMMENT ON TABLE t IS 'x'", "COMMENT ON", ""],
+  ["ALTER TABLE t RENAME TO u", "RENAME TO", ""],
+  ["ALTER TABLE t SET SCHEMA n", "SET SCHEMA", ""],
+  ["VACUUM", "VACUUM", "STORAGE COMPACT"],
+  ["SELECT a LIKE ANY (ARRAY['x'])", "LIKE with ANY", ""],
+  ["SELECT f(VARIADIC a)", "VARIADIC", ""],
+  ['CREATE TABLE t (a TEXT COLLATE "C")', "COLLATE", ""],
+])("parseStatements, %s is not available", (text, construct, hint) => {
+  const error = errorOf(() => parseStatements(`SELECT 1; ${text}`));
+  expect(error.condition).toBe("UNSUPPORTED_FEATURE");
+  expect(error.message).toContain(construct);
+  expect(error.hint ?? "").toContain(hint);
+  expect(error.statementIndex).toBe(1);
+  expect(error.position).toBeGreaterThanOrEqual(10);
+});
+
+test("parseExpression, takes one whole expression", () => {
+  const error = errorOf(() => parseExpression("1 + 1, 2"));
+  expect(error.condition).toBe("INVALID_SQL");
+  expect(error.position).toBe(5);
+});

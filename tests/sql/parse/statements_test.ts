@@ -1,0 +1,703 @@
+/**
+ * Goal: every statement form of the grammar gives the node that `ast.ts` promises.
+ */
+import { expect, test } from "bun:test";
+import { parseStatements } from "../../../src/sql/parse/parser.ts";
+import { bare, type Json } from "./bare.ts";
+
+type Tree = { readonly [key: string]: Json };
+
+const name = (text: string): Tree => ({ name: text });
+const qname = (schema: string, text: string): Tree => ({ schema, name: text });
+const ref = (text: string): Tree => ({ type: "ref", name: text });
+const integer = (value: number): Tree => ({ type: "integer", value, text: String(value) });
+const string = (value: string): Tree => ({ type: "string", value });
+const star: Tree = { expr: { type: "ref", name: "*", star: true } };
+const table = (text: string): Tree => ({ type: "table", name: name(text) });
+const select = (rest: Tree): Tree => ({ type: "select", ...rest });
+const one = select({ columns: [{ expr: integer(1) }] });
+const option = (key: string, value: Tree): Tree => ({ name: key, value });
+const word = (text: string): Tree => ({ type: "identifier", name: text });
+const equals = (left: Tree, right: Tree): Tree => ({ type: "binary", op: "=", left, right });
+
+function treeOf(text: string): Json {
+  const statements = parseStatements(text);
+  expect(statements.length).toBe(1);
+  return bare(statements[0]);
+}
+
+test.each<[string, Tree]>([
+  ["SELECT 1", one],
+  ["SELECT FROM t", select({ from: [table("t")] })],
+  ["TABLE t", select({ columns: [star], from: [table("t")] })],
+  ["VALUES (1), (2)", { type: "values", values: [[integer(1)], [integer(2)]] }],
+  [
+    "SELECT a FROM t FOR SYSTEM_TIME AS OF 5 AS k",
+    select({
+      columns: [{ expr: ref("a") }],
+      from: [{ type: "table", name: { name: "t", alias: "k" }, systemTime: integer(5) }],
+    }),
+  ],
+  ["SELECT 1 LIMIT ALL", { ...one, limit: {} }],
+  ["SELECT 1 LIMIT NULL", { ...one, limit: { limit: { type: "null" } } }],
+  ["SELECT 1 FETCH FIRST ROW ONLY", { ...one, limit: { limit: integer(1) } }],
+  [
+    "SELECT 1 OFFSET 2 ROWS FETCH NEXT 3 ROWS WITH TIES",
+    { ...one, limit: { limit: integer(3), offset: integer(2), withTies: true } },
+  ],
+  [
+    "SELECT 1 UNION SELECT 1 INTERSECT SELECT 1 EXCEPT ALL SELECT 1",
+    {
+      type: "except all",
+      left: { type: "union", left: one, right: { type: "intersect", left: one, right: one } },
+      right: one,
+    },
+  ],
+  [
+    "SELECT 1 UNION SELECT 1 ORDER BY 1 LIMIT 1",
+    {
+      type: "union",
+      left: one,
+      right: one,
+      orderBy: [{ by: integer(1) }],
+      limit: { limit: integer(1) },
+    },
+  ],
+  [
+    "((SELECT 1) UNION SELECT 1) ORDER BY 1",
+    { type: "union", left: one, right: one, orderBy: [{ by: integer(1) }] },
+  ],
+  [
+    "WITH RECURSIVE a (x) AS (SELECT 1), b AS NOT MATERIALIZED (SELECT 1) SELECT 1",
+    {
+      type: "with recursive",
+      bind: [
+        { alias: name("a"), columnNames: [name("x")], statement: one },
+        { alias: name("b"), materialized: false, statement: one },
+      ],
+      in: one,
+    },
+  ],
+  [
+    "WITH a AS MATERIALIZED (SELECT 1) DELETE FROM t",
+    {
+      type: "with",
+      bind: [{ alias: name("a"), materialized: true, statement: one }],
+      in: { type: "delete", from: name("t") },
+    },
+  ],
+  [
+    "SELECT 1 GROUP BY a, (), ROLLUP (a, (b, c)), GROUPING SETS (CUBE (a), ())",
+    {
+      ...one,
+      groupBy: [
+        ref("a"),
+        { type: "list", expressions: [] },
+        { type: "rollup", groups: [ref("a"), { type: "list", expressions: [ref("b"), ref("c")] }] },
+        {
+          type: "grouping sets",
+          groups: [
+            { type: "cube", groups: [ref("a")] },
+            { type: "list", expressions: [] },
+          ],
+        },
+      ],
+    },
+  ],
+  [
+    "SELECT sum(a) OVER (w ROWS 1 PRECEDING EXCLUDE TIES) WINDOW w AS (PARTITION BY b)",
+    select({
+      columns: [
+        {
+          expr: {
+            type: "call",
+            function: name("sum"),
+            args: [ref("a")],
+            over: {
+              base: name("w"),
+              frame: {
+                mode: "rows",
+                start: { type: "preceding", offset: integer(1) },
+                end: { type: "current row" },
+                exclude: "ties",
+              },
+            },
+          },
+        },
+      ],
+      windows: [{ name: name("w"), window: { partitionBy: [ref("b")] } }],
+    }),
+  ],
+  [
+    "SELECT DISTINCT ON (a) a FROM t ORDER BY a USING >, b DESC NULLS FIRST",
+    select({
+      distinct: [ref("a")],
+      columns: [{ expr: ref("a") }],
+      from: [table("t")],
+      orderBy: [
+        { by: ref("a"), order: "DESC" },
+        { by: ref("b"), order: "DESC", nulls: "FIRST" },
+      ],
+    }),
+  ],
+  [
+    "INSERT INTO t DEFAULT VALUES RETURNING *",
+    { type: "insert", into: name("t"), insert: { type: "default values" }, returning: [star] },
+  ],
+  [
+    "INSERT INTO t (a) SELECT 1 ON CONFLICT (a) DO UPDATE SET a = excluded.a WHERE b",
+    {
+      type: "insert",
+      into: name("t"),
+      columns: [name("a")],
+      insert: one,
+      onConflict: {
+        on: { type: "on expr", exprs: [ref("a")] },
+        do: {
+          sets: [
+            {
+              type: "set",
+              column: name("a"),
+              value: { type: "ref", table: name("excluded"), name: "a" },
+            },
+          ],
+        },
+        where: ref("b"),
+      },
+    },
+  ],
+  [
+    "UPDATE t AS k SET a = DEFAULT, (b, c) = (SELECT 1) FROM u, v WHERE d",
+    {
+      type: "update",
+      table: { name: "t", alias: "k" },
+      sets: [
+        { type: "set", column: name("a"), value: { type: "default" } },
+        { type: "set columns", columns: [name("b"), name("c")], select: one },
+      ],
+      from: [table("u"), table("v")],
+      where: ref("d"),
+    },
+  ],
+  [
+    "UPDATE t SET (a, b) = ROW(1, 2)",
+    {
+      type: "update",
+      table: name("t"),
+      sets: [
+        { type: "set", column: name("a"), value: integer(1) },
+        { type: "set", column: name("b"), value: integer(2) },
+      ],
+    },
+  ],
+  [
+    "DELETE FROM a.t k USING (VALUES (1)) d (x)",
+    {
+      type: "delete",
+      from: { ...qname("a", "t"), alias: "k" },
+      using: [
+        {
+          type: "statement",
+          statement: { type: "values", values: [[integer(1)]] },
+          alias: "d",
+          columnNames: [name("x")],
+        },
+      ],
+    },
+  ],
+])("parseStatements, %s", (text, expected) => {
+  expect(treeOf(text)).toEqual(expected);
+});
+
+const group: Tree = {
+  type: "from group",
+  from: [table("b"), { ...table("c"), join: { type: "LEFT JOIN", on: ref("x") } }],
+};
+const f: Tree = { type: "call", function: name("f"), args: [] };
+
+test.each<[string, readonly Tree[]]>([
+  ["a JOIN b ON x", [table("a"), { ...table("b"), join: { type: "INNER JOIN", on: ref("x") } }]],
+  [
+    "a FULL OUTER JOIN b USING (x)",
+    [table("a"), { ...table("b"), join: { type: "FULL JOIN", using: [name("x")] } }],
+  ],
+  [
+    "a NATURAL RIGHT JOIN b",
+    [table("a"), { ...table("b"), join: { type: "RIGHT JOIN", natural: true } }],
+  ],
+  [
+    "a JOIN (b LEFT JOIN c ON x) ON y",
+    [table("a"), { ...group, join: { type: "INNER JOIN", on: ref("y") } }],
+  ],
+  [
+    "a JOIN b LEFT JOIN c ON x ON y",
+    [table("a"), { ...group, join: { type: "INNER JOIN", on: ref("y") } }],
+  ],
+  ["(b LEFT JOIN c ON x)", group["from"] as readonly Tree[]],
+  ["(a)", [table("a")]],
+  ["(SELECT 1)", [{ type: "statement", statement: one }]],
+  [
+    "((SELECT 1) UNION SELECT 1) k",
+    [{ type: "statement", statement: { type: "union", left: one, right: one }, alias: "k" }],
+  ],
+  [
+    "((SELECT 1) k CROSS JOIN a)",
+    [
+      { type: "statement", statement: one, alias: "k" },
+      { ...table("a"), join: { type: "CROSS JOIN" } },
+    ],
+  ],
+  ["LATERAL (SELECT 1) k", [{ type: "statement", statement: one, alias: "k", lateral: true }]],
+  ["LATERAL f() k", [{ ...f, lateral: true, alias: name("k") }]],
+  ["n.f()", [{ ...f, function: qname("n", "f") }]],
+  [
+    "f() WITH ORDINALITY AS k (a, b)",
+    [{ ...f, withOrdinality: true, alias: { name: "k", columns: [name("a"), name("b")] } }],
+  ],
+  [
+    "f() AS k (a int)",
+    [
+      {
+        ...f,
+        alias: name("k"),
+        columnDefinitions: [{ name: name("a"), dataType: name("int") }],
+      },
+    ],
+  ],
+  ["f() AS (a int)", [{ ...f, columnDefinitions: [{ name: name("a"), dataType: name("int") }] }]],
+])("parseStatements, FROM %s", (text, from) => {
+  expect(treeOf(`SELECT 1 FROM ${text}`)).toEqual({ ...one, from });
+});
+
+test.each<[string, Tree]>([
+  [
+    'CREATE SCHEMA IF NOT EXISTS n AUTHORIZATION "Bob"',
+    { type: "create namespace", name: name("n"), ifNotExists: true, authorization: name("Bob") },
+  ],
+  [
+    "ALTER NAMESPACE n SET OPTIONS (A = -1, b = 'x', c = TRUE, d = word)",
+    {
+      type: "alter namespace",
+      name: name("n"),
+      options: [
+        option("a", integer(-1)),
+        option("b", string("x")),
+        option("c", { type: "boolean", value: true }),
+        option("d", word("word")),
+      ],
+    },
+  ],
+  [
+    "ALTER NAMESPACE n OWNER TO 'bob'",
+    { type: "alter namespace", name: name("n"), owner: name("bob") },
+  ],
+  [
+    "DROP NAMESPACE IF EXISTS n CASCADE",
+    { type: "drop namespace", name: name("n"), ifExists: true, cascade: "cascade" },
+  ],
+  ["CREATE NAMESPACE default", { type: "create namespace", name: name("default") }],
+  ["USE app", { type: "use namespace", name: name("app") }],
+  ["USE NAMESPACE default", { type: "use namespace", name: name("default") }],
+  ["SET NAMESPACE app", { type: "use namespace", name: name("app") }],
+  ["SET search_path TO app", { type: "use namespace", name: name("app") }],
+  [
+    "CREATE USER TABLE IF NOT EXISTS a.t (id BIGINT AUTO_INCREMENT, b TIMESTAMP(3) DEFAULT now() " +
+      "NOT NULL, c INT CONSTRAINT k CHECK (c > 0), d DECIMAL(10,2) GENERATED ALWAYS AS IDENTITY, " +
+      "PRIMARY KEY (id, b), CONSTRAINT z CHECK (c < 9)) WITH (TYPE='USER', FLUSH_POLICY='rows:1')",
+    {
+      type: "create table",
+      kind: "user",
+      name: qname("a", "t"),
+      ifNotExists: true,
+      columns: [
+        {
+          kind: "column",
+          name: name("id"),
+          dataType: name("bigint"),
+          constraints: [{ type: "auto increment" }],
+        },
+        {
+          kind: "column",
+          name: name("b"),
+          dataType: { name: "timestamp", config: [3] },
+          constraints: [
+            { type: "default", default: { type: "call", function: name("now"), args: [] } },
+            { type: "not null" },
+          ],
+        },
+        {
+          kind: "column",
+          name: name("c"),
+          dataType: name("int"),
+          constraints: [
+            {
+              type: "check",
+              constraintName: name("k"),
+              expr: { type: "binary", op: ">", left: ref("c"), right: integer(0) },
+            },
+          ],
+        },
+        {
+          kind: "column",
+          name: name("d"),
+          dataType: { name: "decimal", config: [10, 2] },
+          constraints: [{ type: "add generated", always: "always" }],
+        },
+      ],
+      constraints: [
+        { type: "primary key", columns: [name("id"), name("b")] },
+        {
+          type: "check",
+          constraintName: name("z"),
+          expr: { type: "binary", op: "<", left: ref("c"), right: integer(9) },
+        },
+      ],
+      options: [option("type", string("USER")), option("flush_policy", string("rows:1"))],
+    },
+  ],
+  [
+    "DROP STREAM TABLE IF EXISTS a.t, u RESTRICT",
+    {
+      type: "drop table",
+      kind: "stream",
+      names: [qname("a", "t"), name("u")],
+      ifExists: true,
+      cascade: "restrict",
+    },
+  ],
+  [
+    "ALTER SHARED TABLE t MODIFY COLUMN a BIGINT NOT NULL, RENAME b TO c, RESET (Compression), " +
+      "SET ACCESS LEVEL public, SET TBLPROPERTIES (x = 1), ADD PRIMARY KEY (a)",
+    {
+      type: "alter table",
+      kind: "shared",
+      table: name("t"),
+      changes: [
+        { type: "modify column", column: name("a"), dataType: name("bigint"), notNull: true },
+        { type: "rename column", column: name("b"), to: name("c") },
+        { type: "reset options", names: [name("compression")] },
+        { type: "set options", options: [option("access_level", word("public"))] },
+        { type: "set options", options: [option("x", integer(1))] },
+        { type: "add constraint", constraint: { type: "primary key", columns: [name("a")] } },
+      ],
+    },
+  ],
+  [
+    "CREATE OR REPLACE VIEW v (a) AS SELECT 1",
+    {
+      type: "create view",
+      orReplace: true,
+      name: name("v"),
+      columnNames: [name("a")],
+      query: one,
+    },
+  ],
+  [
+    "DROP VIEW IF EXISTS v, w",
+    { type: "drop view", names: [name("v"), name("w")], ifExists: true },
+  ],
+  [
+    "CREATE USER IF NOT EXISTS u EMAIL 'e' ROLE dba OAUTH '{}'",
+    {
+      type: "create user",
+      name: name("u"),
+      ifNotExists: true,
+      oauth: "{}",
+      role: name("dba"),
+      email: "e",
+    },
+  ],
+  ["CREATE USER 'A b' WITH INTERNAL", { type: "create user", name: name("A b"), internal: true }],
+  [
+    "ALTER USER CURRENT_USER SET PASSWORD 'p'",
+    { type: "alter user", name: { name: "current_user", currentUser: true }, password: "p" },
+  ],
+  ["ALTER USER u SET ROLE service", { type: "alter user", name: name("u"), role: name("service") }],
+  [
+    "DROP USER IF EXISTS u PURGE",
+    { type: "drop user", name: name("u"), ifExists: true, purge: true },
+  ],
+  [
+    "CREATE STORAGE s TYPE filesystem PATH '/p' Name 'n'",
+    {
+      type: "create storage",
+      name: name("s"),
+      storageType: name("filesystem"),
+      settings: [
+        { name: "path", value: "/p" },
+        { name: "name", value: "n" },
+      ],
+    },
+  ],
+  [
+    "ALTER STORAGE s SET NAME 'a' SET DESCRIPTION 'b'",
+    {
+      type: "alter storage",
+      name: name("s"),
+      settings: [
+        { name: "name", value: "a" },
+        { name: "description", value: "b" },
+      ],
+    },
+  ],
+  ["DROP STORAGE IF EXISTS s", { type: "drop storage", name: name("s"), ifExists: true }],
+  [
+    "CREATE TOPIC IF NOT EXISTS a.t PARTITIONS 4 WITH (RETENTION_HOURS = 1)",
+    {
+      type: "create topic",
+      name: qname("a", "t"),
+      ifNotExists: true,
+      partitions: 4,
+      options: [option("retention_hours", integer(1))],
+    },
+  ],
+  [
+    "ALTER TOPIC t ADD SOURCE a.u ON UPDATE WHERE b WITH (payload = 'key')",
+    {
+      type: "alter topic",
+      name: name("t"),
+      change: {
+        type: "add source",
+        table: qname("a", "u"),
+        on: "update",
+        where: ref("b"),
+        options: [option("payload", string("key"))],
+      },
+    },
+  ],
+  [
+    "ALTER TOPIC t DROP SOURCE u ON DELETE",
+    {
+      type: "alter topic",
+      name: name("t"),
+      change: { type: "drop source", table: name("u"), on: "delete" },
+    },
+  ],
+  ["DROP TOPIC IF EXISTS t", { type: "drop topic", name: name("t"), ifExists: true }],
+  ["CLEAR TOPIC a.t", { type: "clear topic", name: qname("a", "t") }],
+  [
+    "CREATE POLICY p ON t FOR SELECT TO x, y USING (a) WITH CHECK (b)",
+    {
+      type: "create policy",
+      name: name("p"),
+      table: name("t"),
+      command: "select",
+      roles: [name("x"), name("y")],
+      using: ref("a"),
+      withCheck: ref("b"),
+    },
+  ],
+  [
+    "ALTER POLICY p ON t TO x",
+    { type: "alter policy", name: name("p"), table: name("t"), roles: [name("x")] },
+  ],
+  [
+    "DROP POLICY IF EXISTS p ON t",
+    { type: "drop policy", name: name("p"), table: name("t"), ifExists: true },
+  ],
+])("parseStatements, %s", (text, expected) => {
+  expect(treeOf(text)).toEqual(expected);
+});
+
+test.each<[string, Tree]>([
+  ["BEGIN", { type: "begin" }],
+  [
+    "BEGIN WORK ISOLATION LEVEL SNAPSHOT, READ ONLY",
+    { type: "begin", isolationLevel: "snapshot", writeable: "read only" },
+  ],
+  [
+    "START TRANSACTION READ WRITE ISOLATION LEVEL READ COMMITTED",
+    { type: "start transaction", isolationLevel: "read committed", writeable: "read write" },
+  ],
+  ["COMMIT TRANSACTION", { type: "commit" }],
+  ["END", { type: "commit" }],
+  ["ROLLBACK WORK", { type: "rollback" }],
+  ["ABORT", { type: "rollback" }],
+  ["EXECUTE AS USER 'U 1' (SELECT 1)", { type: "execute as", user: name("U 1"), statement: one }],
+  [
+    "EXECUTE AS bob (DROP TABLE t);",
+    {
+      type: "execute as",
+      user: name("bob"),
+      statement: { type: "drop table", names: [name("t")] },
+    },
+  ],
+  [
+    "EXPLAIN ANALYZE SELECT 1",
+    { type: "explain", analyze: true, verbose: false, format: "text", statement: one },
+  ],
+  [
+    "EXPLAIN (FORMAT JSON, ANALYZE false, VERBOSE) DELETE FROM t",
+    {
+      type: "explain",
+      analyze: false,
+      verbose: true,
+      format: "json",
+      statement: { type: "delete", from: name("t") },
+    },
+  ],
+  [
+    "EXPLAIN (SELECT 1)",
+    { type: "explain", analyze: false, verbose: false, format: "text", statement: one },
+  ],
+  ["SHOW NAMESPACES", { type: "show namespaces" }],
+  ["SHOW SCHEMAS", { type: "show namespaces" }],
+  ["SHOW TABLES", { type: "show tables" }],
+  ["SHOW TABLES FROM NAMESPACE app", { type: "show tables", namespace: name("app") }],
+  ["SHOW TABLES IN default", { type: "show tables", namespace: name("default") }],
+  ["SHOW COLUMNS FROM a.t", { type: "show columns", table: qname("a", "t") }],
+  ["SHOW STORAGES", { type: "show storages" }],
+  ["SHOW MANIFEST", { type: "show manifest" }],
+  ["SHOW STATS FOR TABLE t", { type: "show stats", table: name("t") }],
+  ["SHOW EXPORT", { type: "show export" }],
+  ["SHOW ALL", { type: "show all" }],
+  ["SHOW limits.max_sql_bytes", { type: "show", variable: name("limits.max_sql_bytes") }],
+  [
+    "DESCRIBE TABLE default.t HISTORY",
+    { type: "describe", table: qname("default", "t"), history: true },
+  ],
+  ["DESC t", { type: "describe", table: name("t") }],
+  [
+    "SET LOCAL statement_timeout = 5",
+    {
+      type: "set",
+      variable: name("statement_timeout"),
+      scope: "local",
+      set: { type: "value", value: integer(5) },
+    },
+  ],
+  ["SET x TO DEFAULT", { type: "set", variable: name("x"), set: { type: "default" } }],
+  [
+    "SET SESSION x = y",
+    { type: "set", variable: name("x"), scope: "session", set: { type: "identifier", name: "y" } },
+  ],
+  ["SET TIME ZONE 'UTC'", { type: "set timezone", to: { type: "value", value: "UTC" } }],
+  ["STORAGE FLUSH TABLE a.t", { type: "storage flush", table: qname("a", "t") }],
+  ["STORAGE FLUSH ALL", { type: "storage flush" }],
+  ["STORAGE COMPACT ALL IN NAMESPACE app", { type: "storage compact", namespace: name("app") }],
+  ["STORAGE CHECK s EXTENDED", { type: "storage check", name: name("s"), extended: true }],
+  ["KILL JOB 'x'", { type: "kill", target: "job", id: "x" }],
+  ["KILL QUERY 'x'", { type: "kill", target: "query", id: "x" }],
+  ["KILL LIVE QUERY 'x'", { type: "kill", target: "live query", id: "x" }],
+  ["KILL CONNECTION 'x'", { type: "kill", target: "connection", id: "x" }],
+  [
+    "SUBSCRIBE TO t WHERE a = 1 OPTIONS (last_rows = 5, from = 7)",
+    {
+      type: "subscribe",
+      query: select({
+        columns: [star],
+        from: [table("t")],
+        where: equals(ref("a"), integer(1)),
+      }),
+      options: [option("last_rows", integer(5)), option("from", integer(7))],
+    },
+  ],
+  [
+    "SUBSCRIBE TO SELECT 1 FROM t OPTIONS (batch_size = 5)",
+    {
+      type: "subscribe",
+      query: { ...one, from: [table("t")] },
+      options: [option("batch_size", integer(5))],
+    },
+  ],
+  [
+    "CONSUME FROM t PARTITION 1 GROUP 'g' FROM 9 LIMIT 5 NO ACK",
+    { type: "consume", topic: name("t"), partition: 1, group: "g", from: 9, limit: 5, noAck: true },
+  ],
+  ["ACK t GROUP 'g' UPTO OFFSET 9", { type: "ack", topic: name("t"), group: "g", upToOffset: 9 }],
+  [
+    "COPY t (a) FROM STDIN WITH (FORMAT csv, HEADER, DELIMITER ';')",
+    {
+      type: "copy",
+      direction: "from stdin",
+      table: name("t"),
+      columns: [name("a")],
+      options: [
+        option("format", word("csv")),
+        { name: "header" },
+        option("delimiter", string(";")),
+      ],
+    },
+  ],
+  ["COPY (SELECT 1) TO STDOUT", { type: "copy", direction: "to stdout", query: one }],
+  ["BACKUP DATABASE TO 'd'", { type: "backup", target: "d" }],
+  [
+    "RESTORE DATABASE FROM 'd' TO SEQ 9007199254740993",
+    { type: "restore", source: "d", to: { type: "seq", text: "9007199254740993" } },
+  ],
+  [
+    "RESTORE DATABASE FROM 'd' TO TIMESTAMP 'x'",
+    { type: "restore", source: "d", to: { type: "timestamp", value: "x" } },
+  ],
+  ["EXPORT USER DATA", { type: "export user data" }],
+])("parseStatements, %s", (text, expected) => {
+  expect(treeOf(text)).toEqual(expected);
+});
+
+test("parseStatements, splits at semicolons and skips empty statements", () => {
+  const text = ";; SELECT 1;\nSELECT 'a;b' /* ; */ -- ;\n ;; ";
+  const ranges = parseStatements(text).map(({ _location }) =>
+    text.slice(_location.start, _location.end),
+  );
+  expect(ranges).toEqual(["SELECT 1", "SELECT 'a;b'"]);
+});
+
+test("parseStatements, keeps the texts that the catalog stores", () => {
+  const [create, view, subscribe, subscribeTable] = parseStatements(
+    "CREATE TABLE t (a INT DEFAULT (1 + 2) CHECK ( a > 0 )); CREATE VIEW v AS SELECT 1 ;" +
+      "SUBSCRIBE TO SELECT a FROM t OPTIONS (from = 1); SUBSCRIBE TO n.t WHERE a;",
+  );
+  const constraints = create?.type === "create table" ? create.columns[0]?.constraints : [];
+  expect(constraints?.map((one_) => ("source" in one_ ? one_.source : ""))).toEqual([
+    "(1 + 2)",
+    "a > 0",
+  ]);
+  expect(view?.type === "create view" && view.source).toBe("SELECT 1");
+  expect(subscribe?.type === "subscribe" && subscribe.source).toBe("SELECT a FROM t");
+  expect(subscribeTable?.type === "subscribe" && subscribeTable.source).toBe(
+    "SELECT * FROM n.t WHERE a",
+  );
+});
+
+test("parseStatements, every node knows its place", () => {
+  const text = "SELECT a.b, (1 + x) * 2 FROM n.t AS k WHERE f(y) = 'z'";
+  const [node] = parseStatements(text);
+  const found: string[] = [];
+  const visit = (value: unknown): void => {
+    if (typeof value !== "object" || value === null) return;
+    if ("_location" in value) {
+      const { start, end } = value._location as { start: number; end: number };
+      found.push(text.slice(start, end));
+    } else if ("name" in value || "type" in value) {
+      found.push("a node without place");
+    }
+    for (const [key, inner] of Object.entries(value)) if (key !== "_location") visit(inner);
+  };
+  visit(node);
+  expect(found).not.toContain("a node without place");
+  for (const part of ["a.b", "(1 + x) * 2", "1 + x", "n.t AS k", "f(y) = 'z'", "f(y)", "'z'"]) {
+    expect(found).toContain(part);
+  }
+});
+
+test("parseStatements, long VALUES lists become one compact node with exact cells", () => {
+  const rows = Array.from({ length: 33 }, (_, row) => `(${row}, -1.50, E'a\\n')`).join(",");
+  const [statement] = parseStatements(`INSERT INTO t VALUES ${rows}, (NULL, TRUE, DEFAULT)`);
+  const values = statement?.type === "insert" ? statement.insert : undefined;
+  expect(values?.type).toBe("literal values");
+  if (values?.type !== "literal values") return;
+  expect([values.rowCount, values.columnCount]).toEqual([34, 3]);
+  expect([...values.kinds.slice(0, 3), ...values.kinds.slice(-3)]).toEqual([4, 5, 6, 0, 3, 1]);
+  expect(values.texts.slice(3, 6)).toEqual(["1", "-1.50", "a\n"]);
+  expect(values.starts[0]).toBe("INSERT INTO t VALUES (".length);
+});
+
+test.each([
+  ["an expression among the cells", "(1 + 1, 2)", ""],
+  ["a shorter row", "(1)", ""],
+  ["an ORDER BY behind", "(1, 2)", " ORDER BY 1"],
+])("parseStatements, VALUES with %s stays ordinary", (_, row, tail) => {
+  const rows = Array.from({ length: 40 }, () => "(1, 2)").join(", ");
+  const [statement] = parseStatements(`INSERT INTO t VALUES ${rows}, ${row}${tail}`);
+  expect(statement?.type === "insert" && statement.insert.type).toBe("values");
+});
