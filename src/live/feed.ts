@@ -46,7 +46,7 @@ export class Feed<Member extends Follower> {
   #isReading = false;
   #followerCount = 0;
   /** Members that are ahead of the feed and wait until it has come as far. */
-  #ahead = new Set<Member>();
+  #ahead: Set<Member> | undefined;
   /** Messages that one version has made of late. */
   #messagesPerVersion = 1;
 
@@ -123,7 +123,7 @@ export class Feed<Member extends Follower> {
 
   /** A subscription is gone, and with the last one its group. */
   leave(group: Group<Member>, member: Member): void {
-    this.#ahead.delete(member);
+    this.#ahead?.delete(member);
     group.members.delete(member);
     if (group.members.size > 0) return;
     this.#groups.delete(group);
@@ -132,13 +132,14 @@ export class Feed<Member extends Follower> {
 
   /** Remembers a subscription that is ahead of the feed. */
   waitFor(member: Member): void {
+    this.#ahead ??= new Set();
     this.#ahead.add(member);
   }
 
   /** Those that waited, once the feed has come as far as anyone can be. */
-  takeWaiting(): ReadonlySet<Member> {
-    const waiting = this.#ahead;
-    if (waiting.size > 0) this.#ahead = new Set();
+  takeWaiting(): Iterable<Member> {
+    const waiting = this.#ahead ?? [];
+    this.#ahead = undefined;
     return waiting;
   }
 

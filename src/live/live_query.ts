@@ -41,7 +41,7 @@ export interface LiveChange {
  * Where each column of a plan is found in a change batch: an index into its columns, or
  * SEQ_SOURCE or DELETED_SOURCE.
  */
-export type Sources = Int32Array;
+export type Sources = readonly number[];
 
 const SEQ_SOURCE = -1;
 const DELETED_SOURCE = -2;
@@ -93,7 +93,7 @@ export class LiveQuery {
 
   /** Finds the plan's columns in batches that hold `columnIds`. */
   sourcesIn(columnIds: readonly number[]): Sources {
-    return Int32Array.from(this.plan.columnIds, (columnId) => {
+    return this.plan.columnIds.map((columnId) => {
       if (columnId === SEQ_COLUMN_ID) return SEQ_SOURCE;
       if (columnId === DELETED_COLUMN_ID) return DELETED_SOURCE;
       const index = columnIds.indexOf(columnId);

@@ -10,7 +10,8 @@ export class Outlet<Waiting> {
   /** How many subscriptions it has. */
   subscriptionCount = 0;
   #isFull = false;
-  #waiting = new Set<Waiting>();
+  /** Made when someone waits: most connections never fill. */
+  #waiting: Set<Waiting> | undefined;
 
   constructor(sink: LiveSink, connectionId: string) {
     this.sink = sink;
@@ -28,18 +29,19 @@ export class Outlet<Waiting> {
 
   /** Remembers who has more to send once there is room. */
   waitFor(subscription: Waiting): void {
+    this.#waiting ??= new Set();
     this.#waiting.add(subscription);
   }
 
   forget(subscription: Waiting): void {
-    this.#waiting.delete(subscription);
+    this.#waiting?.delete(subscription);
   }
 
   /** There is room again. Returns who waited. */
-  drained(): ReadonlySet<Waiting> {
+  drained(): Iterable<Waiting> {
     this.#isFull = false;
-    const waiting = this.#waiting;
-    this.#waiting = new Set();
+    const waiting = this.#waiting ?? [];
+    this.#waiting = undefined;
     return waiting;
   }
 }

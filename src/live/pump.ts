@@ -24,7 +24,7 @@ interface Advancing {
 }
 
 export interface PumpedFeed<Task> extends Advancing {
-  takeWaiting(): ReadonlySet<Task>;
+  takeWaiting(): Iterable<Task>;
 }
 
 export class Pump<Task extends Advancing> {
