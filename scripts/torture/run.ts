@@ -49,6 +49,9 @@ const LOOKUPS_PER_SCOPE = 10;
 
 const MINUTE_MS = 60_000;
 
+/** Of what a server said that failed where none was killed. */
+const OUTPUT_SHOWN = 4000;
+
 export async function torture(options: TortureOptions): Promise<TortureReport> {
   const chance = chanceFromSeed(options.seed);
   const server = await startServer({
@@ -62,7 +65,10 @@ export async function torture(options: TortureOptions): Promise<TortureReport> {
   });
   await server.setup();
   const run = new Run(server, await makeScopes(server), { ...options, chance });
-  const report = await run.toTheEnd();
+  const report = await run.toTheEnd().catch((error: unknown) => {
+    const said = `${server.output.slice(-OUTPUT_SHOWN)}\nthe data is kept in ${server.directory}`;
+    throw new Error(`Cannot go on after ${run.killCount} kills:\n${said}`, { cause: error });
+  });
   const isClean = report.findings.length === 0;
   server.kill("SIGKILL");
   await server.exited();
@@ -141,6 +147,10 @@ class Run {
       findings: [],
       directory: server.directory,
     };
+  }
+
+  get killCount(): number {
+    return this.#report.kills;
   }
 
   async toTheEnd(): Promise<TortureReport> {
