@@ -10,7 +10,8 @@ import { DatabaseError, DiskError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Seq } from "../base/seq.ts";
 import type { CommitLog } from "./commit_log.ts";
-import { type FlushTools, flushTable } from "./flush_table.ts";
+import { flushTable } from "./flush_table.ts";
+import type { SegmentTools } from "./segment_drafts.ts";
 import type { SpaceGuard } from "./space.ts";
 import type { FlushResult } from "./store.ts";
 import type { StoredTable } from "./table.ts";
@@ -29,7 +30,7 @@ const TIMER_MS_MAX: number = 2 ** 31 - 1;
 
 const NOTHING: FlushResult = { versions: 0, bytes: 0 };
 
-export interface FlusherOptions extends Omit<FlushTools, "isCancelled"> {
+export interface FlusherOptions extends Omit<SegmentTools, "isCancelled"> {
   readonly clock: Clock;
   readonly log: Log;
   readonly tables: ReadonlyMap<number, StoredTable>;

@@ -11,108 +11,79 @@
  * old deletion vectors. Nothing is dropped here: history stays.
  */
 import { assert } from "../base/assert.ts";
-import type { Clock } from "../base/clock.ts";
-import type { Disk } from "../base/disk.ts";
 import { BATCH_ROWS_MAX } from "../base/limits.ts";
 import type { Seq } from "../base/seq.ts";
 import type { DeletionVector } from "./deletion_vector.ts";
-import {
-  type DataPaths,
-  deletionVectorFileName,
-  segmentDirectory,
-  segmentFileName,
-} from "./file_names.ts";
-import type { Manifest, SegmentEntry } from "./manifest.ts";
+import type { SegmentEntry } from "./manifest.ts";
 import type { Memtable } from "./memtable.ts";
-import {
-  type MemtableSource,
-  memtablePieces,
-  ReplacementCopy,
-  segmentOrder,
-} from "./memtable_segment.ts";
+import { memtablePieces, ReplacementCopy, segmentOrder } from "./memtable_segment.ts";
 import { deletionsUpTo, OpenSegment } from "./open_segment.ts";
-import { type SegmentSummary, writeSegment } from "./segment/writer.ts";
-import type { LocalSegmentFiles } from "./segment_files.ts";
+import { SegmentDrafts, type SegmentTools } from "./segment_drafts.ts";
 import type { FlushResult } from "./store.ts";
 import type { StoredTable } from "./table.ts";
 
-/** How long a flush may hold the event loop, about. */
-const TURN_MS = 2;
+const NOTHING: FlushResult = { versions: 0, bytes: 0 };
 
-/** Steps after which others get a turn in any case. */
-const STEPS_PER_TURN = 8;
-
-export interface FlushTools {
-  readonly disk: Disk;
-  readonly paths: DataPaths;
-  readonly clock: Clock;
-  readonly manifest: Manifest;
-  readonly files: LocalSegmentFiles;
-  /** Whether the flush should stop at its next step. */
-  isCancelled(): boolean;
-}
-
-/** A segment and its entry to be. */
+/** A segment, and its deletion vector to be. */
 interface ChangedSegment {
   readonly segment: OpenSegment;
-  readonly entry: SegmentEntry;
-}
-
-interface DraftFile {
-  readonly draft: string;
-  readonly path: string;
+  readonly deletionGeneration: number;
 }
 
 /** @throws {DiskError} The memtable is then still frozen. */
 export async function flushTable(
   table: StoredTable,
   memtable: Memtable,
-  tools: FlushTools,
+  tools: SegmentTools,
 ): Promise<FlushResult> {
   if (memtable.rowCount === 0) {
     if (table.frozen === memtable) table.frozen = undefined;
-    return { versions: 0, bytes: 0 };
+    return NOTHING;
   }
-  const flush = new TableFlush(table, memtable, tools);
+  const drafts = new SegmentDrafts(tools, table.tableId);
   try {
-    return await flush.run();
-  } catch (error) {
-    flush.discard();
-    throw error;
+    return await new TableFlush(table, memtable, { tools, drafts }).run();
+  } finally {
+    drafts.discard();
   }
 }
 
 class TableFlush {
   readonly #table: StoredTable;
   readonly #memtable: Memtable;
-  readonly #tools: FlushTools;
+  readonly #tools: SegmentTools;
   readonly #flushedSeq: Seq;
-  readonly #drafts: DraftFile[] = [];
-  readonly #pause: () => Promise<void>;
-  #isPublishing = false;
+  readonly #drafts: SegmentDrafts;
 
-  constructor(table: StoredTable, memtable: Memtable, tools: FlushTools) {
+  constructor(
+    table: StoredTable,
+    memtable: Memtable,
+    { tools, drafts }: { tools: SegmentTools; drafts: SegmentDrafts },
+  ) {
     this.#table = table;
     this.#memtable = memtable;
     this.#tools = tools;
     this.#flushedSeq = memtable.lastSeq as Seq;
-    this.#pause = pauser(tools.clock);
+    this.#drafts = drafts;
   }
 
   async run(): Promise<FlushResult> {
     const { manifest, clock, files } = this.#tools;
-    const { tableId } = this.#table;
+    const { tableId, definition } = this.#table;
     const memtable = this.#memtable;
     const segmentId = manifest.nextSegmentId();
     const order = segmentOrder(memtable);
     const source = { memtable, order, columns: [...memtable.columns] };
-    const { bytes, rowCount, minSeq, maxSeq } = await this.#writeSegment(segmentId, source);
-    if (this.#tools.isCancelled()) return this.#cancel();
+    const { keyColumnIds } = definition;
+    const info = { segmentId, tableId, keyColumnIds, columns: source.columns };
+    const pieces = memtablePieces(source, info);
+    const { bytes, rowCount, minSeq, maxSeq } = await this.#drafts.writeSegment(segmentId, pieces);
+    if (this.#tools.isCancelled()) return NOTHING;
 
     const copy = new ReplacementCopy(memtable, order, { segmentId, rowCount });
     for (let row = 0; row < rowCount; row += BATCH_ROWS_MAX) {
       copy.refresh(row, Math.min(row + BATCH_ROWS_MAX, rowCount));
-      await this.#pause();
+      await this.#drafts.pause();
     }
     const replaced = deletionsUpTo(copy.deletions, this.#flushedSeq);
     const entry: SegmentEntry = {
@@ -126,10 +97,10 @@ class TableFlush {
       createdAtMs: clock.nowMs(),
       quarantined: false,
     };
-    if (replaced.count > 0) await this.#writeDeletions(entry, replaced);
+    if (replaced.count > 0) await this.#drafts.writeDeletions(entry, replaced);
     const changed = await this.#writeChangedDeletions();
-    if (this.#tools.isCancelled()) return this.#cancel();
-    this.#moveIntoPlace();
+    if (this.#tools.isCancelled()) return NOTHING;
+    this.#drafts.moveIntoPlace({ isFirst: this.#table.segments.length === 0 });
     copy.refresh(0, rowCount);
     const outdated = this.#publish(entry, copy.deletions, changed);
     for (const old of outdated) files.removeFile(files.deletionVectorPath(old));
@@ -143,76 +114,11 @@ class TableFlush {
       if (!segment.isDirtyUpTo(this.#flushedSeq)) continue;
       const { deletionGeneration } = segment.entry;
       const entry = { ...segment.entry, deletionGeneration: deletionGeneration + 1 };
-      await this.#writeDeletions(entry, segment.deletionsUpTo(this.#flushedSeq));
-      changed.push({ segment, entry });
-      await this.#pause();
+      await this.#drafts.writeDeletions(entry, segment.deletionsUpTo(this.#flushedSeq));
+      changed.push({ segment, deletionGeneration: entry.deletionGeneration });
+      await this.#drafts.pause();
     }
     return changed;
-  }
-
-  /** Removes what was written, unless the manifest may already list it. */
-  discard(): void {
-    if (this.#isPublishing) return;
-    for (const { draft, path } of this.#drafts) {
-      this.#tools.files.removeFile(draft);
-      this.#tools.files.removeFile(path);
-    }
-  }
-
-  #cancel(): FlushResult {
-    this.discard();
-    return { versions: 0, bytes: 0 };
-  }
-
-  async #writeSegment(segmentId: number, source: MemtableSource): Promise<SegmentSummary> {
-    const { disk } = this.#tools;
-    const { tableId, definition } = this.#table;
-    const { keyColumnIds } = definition;
-    const info = { segmentId, tableId, keyColumnIds, columns: source.columns };
-    const file = disk.open(this.#draftFor(segmentFileName(segmentId)), { exclusive: true });
-    try {
-      const steps = writeSegment(file, memtablePieces(source, info));
-      for (;;) {
-        const step = steps.next();
-        if (step.done === true) {
-          await file.sync();
-          return step.value;
-        }
-        await this.#pause();
-      }
-    } finally {
-      file.close();
-    }
-  }
-
-  async #writeDeletions(entry: SegmentEntry, deletions: DeletionVector): Promise<void> {
-    const { disk } = this.#tools;
-    const name = deletionVectorFileName(entry.segmentId, entry.deletionGeneration);
-    const draft = this.#draftFor(name);
-    const file = disk.open(draft, { exclusive: true });
-    try {
-      file.write(deletions.encode(), 0);
-      await file.sync();
-    } finally {
-      file.close();
-    }
-  }
-
-  #draftFor(name: string): string {
-    const { paths } = this.#tools;
-    const draft = `${paths.tmp}/${name}`;
-    this.#drafts.push({ draft, path: `${segmentDirectory(paths, this.#table.tableId)}/${name}` });
-    return draft;
-  }
-
-  #moveIntoPlace(): void {
-    const { disk, paths } = this.#tools;
-    const directory = segmentDirectory(paths, this.#table.tableId);
-    disk.makeDirectory(directory);
-    // An attempt before this one may have made it without living to make the name durable.
-    if (this.#table.segments.length === 0) disk.syncDirectory(paths.segments);
-    for (const { draft, path } of this.#drafts) disk.rename(draft, path);
-    disk.syncDirectory(directory);
   }
 
   /** Returns the entries whose deletion vectors are no longer listed. */
@@ -228,10 +134,15 @@ class TableFlush {
     const flushedSeq = this.#flushedSeq;
     const lastFlushedAtMs = clock.nowMs();
     const { lowWaterSeq } = table.progress;
-    this.#isPublishing = true;
+    this.#drafts.notePublishing();
+    // Only now: the segment may have been quarantined meanwhile.
+    const entries = changed.map(({ segment: { entry: old }, deletionGeneration }) => ({
+      ...old,
+      deletionGeneration,
+    }));
     manifest.publish({
       addSegments: [entry],
-      changeSegments: changed.map((change) => change.entry),
+      changeSegments: entries,
       tables: [
         { tableId: table.tableId, flushedSeq, lowWaterSeq: lowWaterSeq as Seq, lastFlushedAtMs },
       ],
@@ -242,8 +153,8 @@ class TableFlush {
       if (seq > flushedSeq) segment.noteDirty(seq);
     });
     const outdated = changed.map((change) => change.segment.entry);
-    for (const change of changed) {
-      change.segment.entry = change.entry;
+    for (const [index, change] of changed.entries()) {
+      change.segment.entry = entries[index] ?? change.segment.entry;
       change.segment.noteWritten(flushedSeq);
     }
     table.segments = [...table.segments, segment];
@@ -251,16 +162,4 @@ class TableFlush {
     table.progress = { flushedSeq, lowWaterSeq, lastFlushedAtMs };
     return outdated.filter(({ deletionGeneration }) => deletionGeneration > 0);
   }
-}
-
-/** Makes a function that lets other work run when it is time to. */
-function pauser(clock: Clock): () => Promise<void> {
-  let turnStartMs = clock.monotonicMs();
-  let stepCount = 0;
-  return async () => {
-    stepCount += 1;
-    if (stepCount % STEPS_PER_TURN !== 0 && clock.monotonicMs() - turnStartMs < TURN_MS) return;
-    await clock.yield();
-    turnStartMs = clock.monotonicMs();
-  };
 }

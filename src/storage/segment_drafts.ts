@@ -1,0 +1,131 @@
+/**
+ * New files of one table's segments: written and synced under tmp/, then moved into place, and only
+ * then published. What is not published is removed again.
+ */
+import type { Clock } from "../base/clock.ts";
+import type { Disk } from "../base/disk.ts";
+import type { DeletionVector } from "./deletion_vector.ts";
+import {
+  type DataPaths,
+  deletionVectorFileName,
+  segmentDirectory,
+  segmentFileName,
+} from "./file_names.ts";
+import type { Manifest, SegmentEntry } from "./manifest.ts";
+import { type SegmentSummary, writeSegment } from "./segment/writer.ts";
+import type { LocalSegmentFiles } from "./segment_files.ts";
+
+/** How long a flush or a merge may hold the event loop, about. */
+const TURN_MS = 2;
+
+/** Steps after which others get a turn in any case. */
+const STEPS_PER_TURN = 8;
+
+/** What a flush or a merge works with. */
+export interface SegmentTools {
+  readonly disk: Disk;
+  readonly paths: DataPaths;
+  readonly clock: Clock;
+  readonly manifest: Manifest;
+  readonly files: LocalSegmentFiles;
+  /** Whether the work should stop at its next step. */
+  isCancelled(): boolean;
+}
+
+interface DraftFile {
+  readonly draft: string;
+  readonly path: string;
+}
+
+export class SegmentDrafts {
+  /** Resolves at once, or in a later turn when it is time to let others work. */
+  readonly pause: () => Promise<void>;
+  readonly #tools: SegmentTools;
+  readonly #tableId: number;
+  readonly #drafts: DraftFile[] = [];
+  #isPublishing = false;
+
+  constructor(tools: SegmentTools, tableId: number) {
+    this.#tools = tools;
+    this.#tableId = tableId;
+    this.pause = pauser(tools.clock);
+  }
+
+  /** @throws {DiskError} */
+  async writeSegment(
+    segmentId: number,
+    pieces: Generator<Uint8Array, SegmentSummary>,
+  ): Promise<SegmentSummary> {
+    const file = this.#open(segmentFileName(segmentId));
+    try {
+      const steps = writeSegment(file, pieces);
+      for (;;) {
+        const step = steps.next();
+        if (step.done === true) {
+          await file.sync();
+          return step.value;
+        }
+        await this.pause();
+      }
+    } finally {
+      file.close();
+    }
+  }
+
+  /** Writes the deletion vector that an entry names. @throws {DiskError} */
+  async writeDeletions(entry: SegmentEntry, deletions: DeletionVector): Promise<void> {
+    const file = this.#open(deletionVectorFileName(entry.segmentId, entry.deletionGeneration));
+    try {
+      file.write(deletions.encode(), 0);
+      await file.sync();
+    } finally {
+      file.close();
+    }
+  }
+
+  /** Gives every file its name, durably. @throws {DiskError} */
+  moveIntoPlace({ isFirst }: { isFirst: boolean }): void {
+    const { disk, paths } = this.#tools;
+    const directory = segmentDirectory(paths, this.#tableId);
+    disk.makeDirectory(directory);
+    // Also when it was there: an attempt before this one may not have made its name durable.
+    if (isFirst) disk.syncDirectory(paths.segments);
+    for (const { draft, path } of this.#drafts) disk.rename(draft, path);
+    disk.syncDirectory(directory);
+  }
+
+  /** From now on the manifest may list the files. */
+  notePublishing(): void {
+    this.#isPublishing = true;
+  }
+
+  /** Removes what was written, unless the manifest may list it. */
+  discard(): void {
+    if (this.#isPublishing) return;
+    for (const { draft, path } of this.#drafts) {
+      this.#tools.files.removeFile(draft);
+      this.#tools.files.removeFile(path);
+    }
+  }
+
+  #open(name: string): ReturnType<Disk["open"]> {
+    const { disk, paths } = this.#tools;
+    const draft = `${paths.tmp}/${name}`;
+    this.#drafts.push({ draft, path: `${segmentDirectory(paths, this.#tableId)}/${name}` });
+    const file = disk.open(draft, { create: true });
+    file.truncate(0);
+    return file;
+  }
+}
+
+/** Makes a function that lets other work run when it is time to. */
+function pauser(clock: Clock): () => Promise<void> {
+  let turnStartMs = clock.monotonicMs();
+  let stepCount = 0;
+  return async () => {
+    stepCount += 1;
+    if (stepCount % STEPS_PER_TURN !== 0 && clock.monotonicMs() - turnStartMs < TURN_MS) return;
+    await clock.yield();
+    turnStartMs = clock.monotonicMs();
+  };
+}
