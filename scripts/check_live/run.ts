@@ -14,6 +14,9 @@ import { write } from "./writer.ts";
 /** How long subscribers may take to come to the end once the writers are done. */
 const CATCH_UP_MS_MAX = 60_000;
 
+/** How much of the server's output is shown when a run breaks off. */
+const OUTPUT_LENGTH_MAX = 4000;
+
 const JUDGE_EVERY_MS = 100;
 const PROGRESS_EVERY_MS = 5000;
 const FLUSH_EVERY_MS = 1500;
@@ -48,7 +51,12 @@ export async function checkLive(options: CheckOptions): Promise<CheckReport> {
       logging: { level: "warn" },
     },
   });
-  return await run(server, options);
+  try {
+    return await run(server, options);
+  } catch (error) {
+    const said = server.output.slice(-OUTPUT_LENGTH_MAX);
+    throw new Error(`The run broke off; the server's last words:\n${said}`, { cause: error });
+  }
 }
 
 async function run(server: ServerProcess, options: CheckOptions): Promise<CheckReport> {
