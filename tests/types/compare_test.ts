@@ -1,0 +1,119 @@
+/** Goal: one total order a type, with keys that are equal exactly where values are. */
+import { expect, test } from "bun:test";
+import {
+  BIGINT,
+  BOOLEAN,
+  BYTES,
+  codePointLength,
+  comparatorFor,
+  compareCodePoints,
+  DATE,
+  type DataType,
+  DOUBLE,
+  decimalType,
+  groupKeyMakerFor,
+  groupKeyOf,
+  INT,
+  INTERVAL,
+  JSONB,
+  sliceCodePoints,
+  TEXT,
+  typeName,
+  UUID,
+  valueFromText,
+} from "../../src/types/mod.ts";
+
+/** Ascending texts; those in one inner list are equal. */
+const ORDERS: readonly (readonly [DataType, readonly (readonly string[])[]])[] = [
+  [BOOLEAN, [["false"], ["true"]]],
+  [INT, [["-1"], ["0", "-0"], ["2"], ["10"]]],
+  [
+    BIGINT,
+    [
+      ["-9223372036854775808"],
+      ["-1"],
+      ["9007199254740991"],
+      ["9007199254740993"],
+      ["9223372036854775807"],
+    ],
+  ],
+  [DOUBLE, [["-1e300"], ["-0.5"], ["0", "-0"], ["1e-300"], ["1e300"]]],
+  [
+    decimalType(38, 2),
+    [["-99999999999999999999"], ["-0.01"], ["0"], ["1.10", "1.1"], ["99999999999999999999.99"]],
+  ],
+  [TEXT, [[""], ["A"], ["a"], ["ab"], ["b"], ["é"], ["\uffee"], ["😀"]]],
+  [DATE, [["0001-01-01"], ["1969-12-31"], ["1970-01-01"], ["9999-12-31"]]],
+  [
+    UUID,
+    [
+      ["00000000-0000-0000-0000-000000000001"],
+      ["0fffffff-0000-0000-0000-000000000000"],
+      ["a0000000-0000-0000-0000-000000000000"],
+    ],
+  ],
+  [BYTES, [[""], ["\\x00"], ["\\x0000"], ["\\x7f"], ["\\x80"], ["\\xff"]]],
+  [
+    INTERVAL,
+    [
+      ["-1 day"],
+      ["0"],
+      ["23:59:59"],
+      ["1 day", "24:00:00"],
+      ["1 month", "30 days"],
+      ["1 year", "360 days"],
+    ],
+  ],
+  [
+    JSONB,
+    [["null"], ['"a"'], ["1", "1.0"], ["[1,2]", "[1, 2.00]"], ['{"a":1,"b":2}', '{"b":2,"a":1}']],
+  ],
+  [{ kind: "embedding", dimensions: 2 }, [["[0,0]", "[-0,0]"], ["[0,1]"], ["[1,0]"]]],
+  [
+    { kind: "array", element: INT },
+    [["{}"], ["{1}"], ["{1,2}"], ["{1,NULL}"], ["{2}"], ["{NULL}"]],
+  ],
+  [{ kind: "array", element: TEXT }, [["{a,b}"], ['{"a,b"}'], ["{ab}"]]],
+];
+
+test.each(ORDERS.map(([type, groups]) => [typeName(type), groups, type] as const))(
+  "%s has a total order, and keys that agree with it",
+  (_, groups, type) => {
+    const compare = comparatorFor(type);
+    const flat = groups.flatMap((texts, rank) =>
+      texts.map((text) => ({ rank, text, value: valueFromText(type, text) })),
+    );
+    for (const left of flat) {
+      for (const right of flat) {
+        const wanted = Math.sign(left.rank - right.rank);
+        const what = `${left.text} and ${right.text}`;
+        expect(Math.sign(compare(left.value, right.value)), what).toBe(wanted);
+        const isSameKey = groupKeyOf(type, left.value) === groupKeyOf(type, right.value);
+        expect(isSameKey, what).toBe(wanted === 0);
+      }
+    }
+  },
+);
+
+test("groupKeyMakerFor is undefined exactly where values are their own keys", () => {
+  expect(groupKeyMakerFor(INT)).toBeUndefined();
+  expect(groupKeyMakerFor(TEXT)).toBeUndefined();
+  expect(groupKeyMakerFor(JSONB)?.("1.0")).toBe("1");
+});
+
+test("compareCodePoints orders as UTF-8 bytes do", () => {
+  const texts = ["", "a", "z", "é", "\ud7ff", "\ue000", "\uffff", "😀", "a😀", "a\uffff", "𐀀"];
+  for (const left of texts) {
+    for (const right of texts) {
+      const wanted = Math.sign(Buffer.compare(Buffer.from(left), Buffer.from(right)));
+      expect(Math.sign(compareCodePoints(left, right)), `${left} ${right}`).toBe(wanted);
+    }
+  }
+});
+
+test("lengths and slices count code points", () => {
+  expect(codePointLength("a😀é")).toBe(3);
+  expect(sliceCodePoints("a😀é", 1, 2)).toBe("😀");
+  expect(sliceCodePoints("abc", -2, 2)).toBe("ab");
+  expect(sliceCodePoints("a😀", -1, -1)).toBe("");
+});

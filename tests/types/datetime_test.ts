@@ -1,0 +1,127 @@
+/**
+ * Goal: the calendar is right on every day of the years 1 to 9999, and timestamps keep their
+ * microseconds on both sides of 2^53.
+ */
+import { expect, test } from "bun:test";
+import {
+  checkDate,
+  civilFromDays,
+  DATE_MAX,
+  DATE_MIN,
+  dateFromCivil,
+  dayOfWeek,
+  daysFromCivil,
+  daysInMonth,
+  joinTimestamp,
+  roundTimestamp,
+  splitTimestamp,
+} from "../../src/types/datetime.ts";
+import type { Zone } from "../../src/types/time_zone.ts";
+import { offsetSecondsAt, offsetSecondsAtLocal, zoneFromText } from "../../src/types/time_zone.ts";
+import { randomFrom, seedOf } from "./random.ts";
+
+test("civilFromDays walks through every day of the years 1 to 9999 in order", () => {
+  let days = DATE_MIN;
+  let mismatches = 0;
+  for (let year = 1; year <= 9999; year += 1) {
+    for (let month = 1; month <= 12; month += 1) {
+      const length = daysInMonth(year, month);
+      // The first and the last of each month bound the days between.
+      for (const day of [1, length]) {
+        const at = days + day - 1;
+        const civil = civilFromDays(at);
+        const isSame = civil.year === year && civil.month === month && civil.day === day;
+        if (!isSame || daysFromCivil(year, month, day) !== at) mismatches += 1;
+      }
+      days += length;
+    }
+  }
+  expect(mismatches).toBe(0);
+  expect(days - 1).toBe(DATE_MAX);
+});
+
+test.each([
+  [2000, true],
+  [1900, false],
+  [2024, true],
+  [2025, false],
+  [4, true],
+])("February of %p has a leap day: %p", (year, isLeap) => {
+  expect(daysInMonth(year, 2)).toBe(isLeap ? 29 : 28);
+  if (isLeap) expect(dateFromCivil(year, 2, 29)).toBe(daysFromCivil(year, 3, 1) - 1);
+  else expect(() => dateFromCivil(year, 2, 29)).toThrow("there is no such day");
+});
+
+test("dayOfWeek agrees with known days on both sides of 1970", () => {
+  expect(dayOfWeek(0)).toBe(4);
+  expect(dayOfWeek(daysFromCivil(2025, 3, 16))).toBe(0);
+  expect(dayOfWeek(daysFromCivil(1900, 1, 1))).toBe(1);
+  expect(dayOfWeek(DATE_MIN)).toBe(1);
+});
+
+test("dates end at the years 1 and 9999", () => {
+  expect(checkDate(DATE_MIN)).toBe(DATE_MIN);
+  expect(checkDate(DATE_MAX)).toBe(DATE_MAX);
+  expect(() => checkDate(DATE_MIN - 1)).toThrow("between 1 and 9999");
+  expect(() => checkDate(DATE_MAX + 1)).toThrow("between 1 and 9999");
+});
+
+test("splitTimestamp and joinTimestamp are inverse over the whole range", () => {
+  const seed = seedOf();
+  const random = randomFrom(seed);
+  for (let round = 0; round < 20_000; round += 1) {
+    const days = DATE_MIN + Math.floor(random() * (DATE_MAX - DATE_MIN + 1));
+    const micros = Math.floor(random() * 86_400_000_000);
+    const value = joinTimestamp(days, micros);
+    expect(typeof value === "bigint").toBe(!Number.isSafeInteger(Number(value)));
+    expect(splitTimestamp(value), `seed ${seed}`).toEqual({ days, micros });
+  }
+});
+
+test("joinTimestamp carries microseconds beyond a day, and refuses years out of range", () => {
+  expect(joinTimestamp(0, -1)).toBe(-1);
+  expect(joinTimestamp(0, 86_400_000_000)).toBe(86_400_000_000);
+  expect(splitTimestamp(-1)).toEqual({ days: -1, micros: 86_399_999_999 });
+  expect(() => joinTimestamp(DATE_MAX, 86_400_000_000)).toThrow("between 1 and 9999");
+  expect(() => joinTimestamp(DATE_MIN, -1)).toThrow("between 1 and 9999");
+});
+
+test("roundTimestamp rounds to digits of a second", () => {
+  expect(roundTimestamp(1_234_567, 3)).toBe(1_235_000);
+  expect(roundTimestamp(1_500_000, 0)).toBe(2_000_000);
+  expect(roundTimestamp(1_234_567, 6)).toBe(1_234_567);
+});
+
+function zone(name: string): Zone {
+  const found = zoneFromText(name);
+  if (found === undefined) throw new Error(`no zone ${name}`);
+  return found;
+}
+
+function micros(iso: string): number {
+  return Date.parse(iso) * 1000;
+}
+
+test.each([
+  ["Europe/Berlin", "2025-06-01T12:00:00Z", 7200],
+  ["Europe/Berlin", "2025-01-01T12:00:00Z", 3600],
+  ["America/New_York", "2025-07-01T00:00:00Z", -14_400],
+  ["asia/kolkata", "2025-07-01T00:00:00Z", 19_800],
+  ["UTC", "2025-07-01T00:00:00Z", 0],
+  ["+05:30", "2025-07-01T00:00:00Z", 19_800],
+  ["-0800", "2025-07-01T00:00:00Z", -28_800],
+])("offsetSecondsAt(%p, %p) is %p", (name, instant, seconds) => {
+  expect(offsetSecondsAt(zone(name), micros(instant))).toBe(seconds);
+});
+
+test("a local time that clocks skip or repeat is read as PostgreSQL reads it", () => {
+  const berlin = zone("Europe/Berlin");
+  expect(offsetSecondsAtLocal(berlin, micros("2025-03-30T02:30:00Z"))).toBe(3600);
+  expect(offsetSecondsAtLocal(berlin, micros("2025-10-26T02:30:00Z"))).toBe(3600);
+  expect(offsetSecondsAtLocal(berlin, micros("2025-03-30T03:30:00Z"))).toBe(7200);
+  expect(offsetSecondsAtLocal(berlin, micros("2025-03-30T01:30:00Z"))).toBe(3600);
+});
+
+test.each(["Nowhere", "+25", "Europe/Berlin; x", ""])("zoneFromText(%p) is no zone", (text) => {
+  expect(zoneFromText(text)).toBeUndefined();
+});

@@ -1,0 +1,69 @@
+/** Goal: intervals read and write PostgreSQL's forms, and spill fractions as it does. */
+import { expect, test } from "bun:test";
+import {
+  addIntervals,
+  divideInterval,
+  intervalFromText,
+  intervalSpan,
+  makeInterval,
+  negateInterval,
+  scaleInterval,
+  textFromInterval,
+} from "../../src/types/interval.ts";
+
+test.each([
+  ["1 day 02:00:00", "1 day 02:00:00"],
+  ["1 2:03", "1 day 02:03:00"],
+  ["1.5 months", "1 mon 15 days"],
+  ["0.1 month", "3 days"],
+  ["1.7 years", "1 year 8 mons"],
+  ["-1-2", "-1 years -2 mons"],
+  ["1-2 3 4:05", "1 year 2 mons 3 days 04:05:00"],
+  ["1 year -1 day", "1 year -1 days"],
+  ["1 week 3h ago", "-7 days -03:00:00"],
+  ["P1Y2M3DT4H5M6.5S", "1 year 2 mons 3 days 04:05:06.5"],
+  ["-P1D", "-1 days"],
+  ["PT36H", "36:00:00"],
+  ["90 minutes", "01:30:00"],
+  ["5", "00:00:05"],
+  ["1h30m", "01:30:00"],
+  ["2 decades", "20 years"],
+  ["-1 day +2 hours", "-1 days +02:00:00"],
+  ["1 microsecond", "00:00:00.000001"],
+  ["0", "00:00:00"],
+  ["@ 1 minute", "00:01:00"],
+])("%p is %p, which reads back", (text, written) => {
+  const interval = intervalFromText(text);
+  expect(textFromInterval(interval)).toBe(written);
+  expect(intervalFromText(written)).toEqual(interval);
+});
+
+test.each(["", "x", "1 parsec", "P", "PT", "1:60", "2025-01-01", "1 day ago 2", "--1 day"])(
+  "%p is no interval",
+  (text) => {
+    expect(() => intervalFromText(text)).toThrow("as an interval");
+  },
+);
+
+test("scaleInterval and divideInterval spill months into days and days into time", () => {
+  const month = intervalFromText("1 month");
+  expect(textFromInterval(scaleInterval(month, 1.5))).toBe("1 mon 15 days");
+  expect(textFromInterval(divideInterval(month, 7))).toBe("4 days 06:51:25.6896");
+  expect(textFromInterval(divideInterval(intervalFromText("1 hour"), 4))).toBe("00:15:00");
+  expect(textFromInterval(divideInterval(intervalFromText("49 months"), 49))).toBe("1 mon");
+});
+
+test("intervals compare by 30 days a month and 24 hours a day", () => {
+  expect(intervalSpan(intervalFromText("1 month"))).toBe(intervalSpan(intervalFromText("30 days")));
+  expect(intervalSpan(intervalFromText("1 day"))).toBe(intervalSpan(intervalFromText("24:00")));
+  expect(intervalSpan(makeInterval(2_000_000_000, 0, 0))).toBe(
+    2_000_000_000n * 30n * 86_400_000_000n,
+  );
+});
+
+test("parts are bounded", () => {
+  expect(() => makeInterval(2 ** 31, 0, 0)).toThrow("Cannot make an interval");
+  const largest = makeInterval(2 ** 31 - 1, 0, 0);
+  expect(() => addIntervals(largest, largest)).toThrow("Cannot make an interval");
+  expect(negateInterval(makeInterval(0, 0, 0))).toEqual({ months: 0, days: 0, micros: 0 });
+});

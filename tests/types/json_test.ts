@@ -1,0 +1,182 @@
+/**
+ * Goal: JSON text is accepted exactly where JSON.parse accepts it, and JSONB has one canonical
+ * form in which equal documents are found equal.
+ */
+import { expect, test } from "bun:test";
+import { DatabaseError } from "../../src/base/errors.ts";
+import {
+  canonicalJson,
+  checkJson,
+  compareJson,
+  groupKeyOf,
+  JSONB,
+  type JsonSlice,
+  jsonElements,
+  jsonMember,
+  jsonMembers,
+  jsonPath,
+  jsonRoot,
+  jsonScalarText,
+  jsonTree,
+  textFromJson,
+} from "../../src/types/mod.ts";
+import { randomFrom, seedOf } from "./random.ts";
+
+function isJson(text: string): boolean {
+  try {
+    checkJson(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function isParsed(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function randomJson(random: () => number, depth: number): string {
+  const space = random() < 0.3 ? " \n\t"[Math.floor(random() * 3)] : "";
+  const kind = Math.floor(random() * (depth > 3 ? 4 : 6));
+  const scalars = ["null", "true", '"a\\"\\u00e9€"', "-12.50e+3"];
+  if (kind < 4) return `${space}${scalars[kind]}${space}`;
+  const count = Math.floor(random() * 4);
+  const items = Array.from({ length: count }, () => randomJson(random, depth + 1));
+  if (kind === 4) return `[${space}${items.join(",")}]`;
+  const members = items.map((item) => `"${"ab€"[Math.floor(random() * 3)]}"${space}:${item}`);
+  return `{${space}${members.join(",")}}`;
+}
+
+test("checkJson accepts what JSON.parse accepts, also after one character is changed", () => {
+  const seed = seedOf();
+  const random = randomFrom(seed);
+  const characters = '{}[]",:0123456789.-+eEtruefalsn \\u\u0001';
+  for (let round = 0; round < 5000; round += 1) {
+    const good = randomJson(random, 0);
+    expect(isJson(good), good).toBe(true);
+    const at = Math.floor(random() * (good.length + 1));
+    const other = characters[Math.floor(random() * characters.length)] ?? "";
+    const changed = good.slice(0, at) + other + good.slice(at + Math.floor(random() * 2));
+    expect(isJson(changed), `seed ${seed}: ${changed}`).toBe(isParsed(changed));
+  }
+});
+
+test("textFromJson of a tree is canonical: reading it again changes nothing", () => {
+  const random = randomFrom(seedOf() + 1);
+  for (let round = 0; round < 3000; round += 1) {
+    const text = randomJson(random, 0);
+    const canonical = canonicalJson(text);
+    expect(canonicalJson(canonical)).toBe(canonical);
+    expect(JSON.parse(canonical)).toEqual(JSON.parse(text));
+    expect(compareJson(jsonTree(text), jsonTree(canonical))).toBe(0);
+    expect(groupKeyOf(JSONB, text)).toBe(groupKeyOf(JSONB, canonical));
+  }
+});
+
+test.each([
+  ['{"b":1, "a":2, "b":3}', '{"a": 2, "b": 3}'],
+  ['{"aa":1,"b":2,"é":3,"c":4}', '{"b": 2, "c": 4, "aa": 1, "é": 3}'],
+  [
+    "[1.50,1e2,1E-2,-0,-0.0,12345678901234567890]",
+    "[1.50, 100, 0.01, 0, 0.0, 12345678901234567890]",
+  ],
+  ['"\\u00e9\\/\\u0001"', '"é/\\u0001"'],
+  [" [ ] ", "[]"],
+  ["{}", "{}"],
+  ["1.0", "1.0"],
+])("canonicalJson(%p) is %p", (text, canonical) => {
+  expect(canonicalJson(text)).toBe(canonical);
+});
+
+test("nesting is bounded at 128 levels", () => {
+  const nested = (depth: number): string => "[".repeat(depth) + "]".repeat(depth);
+  expect(isJson(nested(128))).toBe(true);
+  expect(() => {
+    checkJson(nested(129));
+  }).toThrow("deeper than 128");
+  expect(() => {
+    checkJson(nested(1_000_000));
+  }).toThrow("deeper than 128");
+});
+
+test.each(['"\\u0000"', '"\\ud800"', "1e99999", "1e-99999"])(
+  "JSONB refuses %p, which JSON keeps",
+  (text) => {
+    expect(isJson(text)).toBe(true);
+    expect(() => canonicalJson(text)).toThrow(DatabaseError);
+  },
+);
+
+test("numbers compare by value, not by digits", () => {
+  const order = (left: string, right: string): number =>
+    Math.sign(compareJson(jsonTree(left), jsonTree(right)));
+  expect(order("1.0", "1")).toBe(0);
+  expect(order("10", "9")).toBe(1);
+  expect(order("-1e2", "-99.5")).toBe(-1);
+  expect(groupKeyOf(JSONB, "[1.0]")).toBe(groupKeyOf(JSONB, "[1]"));
+  expect(groupKeyOf(JSONB, "[10]")).not.toBe(groupKeyOf(JSONB, "[1]"));
+});
+
+test("kinds are ordered as in PostgreSQL", () => {
+  const ascending = [
+    "[]",
+    "null",
+    '"b"',
+    "2",
+    "false",
+    "true",
+    "[1]",
+    "[0,0]",
+    "{}",
+    '{"a":1}',
+    '{"b":0}',
+  ];
+  for (const [index, left] of ascending.entries()) {
+    for (const [other, right] of ascending.entries()) {
+      const order = Math.sign(compareJson(jsonTree(left), jsonTree(right)));
+      expect(order, `${left} and ${right}`).toBe(Math.sign(index - other));
+    }
+  }
+});
+
+function texts(text: string, slices: readonly JsonSlice[]): string[] {
+  return slices.map(({ start, end }) => text.slice(start, end));
+}
+
+test("members and elements are slices of the text", () => {
+  const text = ' {"a" : [1, {"x":"]}"} ,"s"], "b\\u0063": -1.5e3 , "a": null}';
+  const root = jsonRoot(text);
+  expect(jsonMembers(text, root).map(({ key }) => key)).toEqual(["a", "bc", "a"]);
+  const [first] = jsonMembers(text, root);
+  expect(first === undefined ? [] : texts(text, jsonElements(text, first.value))).toEqual([
+    "1",
+    '{"x":"]}"}',
+    '"s"',
+  ]);
+  const last = jsonMember(text, root, "a");
+  expect(last === undefined ? undefined : jsonScalarText(text, last)).toBeUndefined();
+  const escaped = jsonMember(text, root, "bc");
+  expect(escaped === undefined ? undefined : jsonScalarText(text, escaped)).toBe("-1.5e3");
+});
+
+test("jsonPath follows keys and indexes, from the end too, and stops where there is nothing", () => {
+  const text = '{"a":{"b":[1,2,"x"]}}';
+  const at = (...path: string[]): string | undefined => {
+    const slice = jsonPath(text, path);
+    return slice === undefined ? undefined : jsonScalarText(text, slice);
+  };
+  expect(at("a", "b", "1")).toBe("2");
+  expect(at("a", "b", "-1")).toBe("x");
+  expect(at("a", "b", "3")).toBeUndefined();
+  expect(at("a", "b", "x")).toBeUndefined();
+  expect(at("a", "c", "d")).toBeUndefined();
+});
+
+test("textFromJson escapes what JSON must escape and nothing else", () => {
+  expect(textFromJson('a"\\\n\u0001é😀\u007f')).toBe('"a\\"\\\\\\n\\u0001é😀\u007f"');
+});
