@@ -37,10 +37,17 @@ function fail(message: string): never {
   process.exit(EXIT_START_FAILED);
 }
 
+function readText(path: string): string {
+  return new TextDecoder().decode(bunDisk.readFile(path));
+}
+
+function say(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
 function readConfig(path: string): { config: Config; warnings: readonly string[] } {
-  const read = (name: string): string => new TextDecoder().decode(bunDisk.readFile(name));
   try {
-    return parseConfig(read(path), path, process.env, read);
+    return parseConfig(readText(path), path, process.env, readText);
   } catch (error) {
     if (error instanceof ConfigError) return fail(`Cannot start Tidemark:\n${error.message}`);
     if (error instanceof DiskError) {
@@ -96,7 +103,6 @@ function announce(
   }: { database: Database; server: RunningServer; warnings: readonly string[] },
 ): void {
   const { needs_setup: needsSetup } = database.auth.status();
-  const say = (line: string): boolean => process.stdout.write(`${line}\n`);
   say(`Tidemark ${VERSION}`);
   say(`  data       ${storage.data_path}`);
   say(`  listening  ${server.url}`);

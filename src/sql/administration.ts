@@ -8,6 +8,7 @@ import {
   type Principal,
   requireRun,
   roleFromWord,
+  type StatementClass,
 } from "../auth/mod.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type { Role, TableEntry } from "../catalog/mod.ts";
@@ -69,6 +70,39 @@ const SUBSCRIBE_COLUMNS: readonly PlainColumn[] = [
   "message",
 ].map((name) => ({ name, type: TEXT }));
 
+/** The row of the role × statement matrix for each statement that has one. */
+const CLASSES: ReadonlyMap<Statement["type"], StatementClass> = new Map<
+  Statement["type"],
+  StatementClass
+>([
+  ["create user", "users"],
+  ["alter user", "users"],
+  ["drop user", "users"],
+  ["storage flush", "maintain"],
+  ["storage compact", "maintain"],
+  ["explain", "inspect"],
+  ["show", "inspect"],
+  ["show all", "inspect"],
+  ["set", "inspect"],
+  ["set timezone", "inspect"],
+  ["kill", "operate"],
+  ["storage check", "operate"],
+  ["create storage", "operate"],
+  ["alter storage", "operate"],
+  ["drop storage", "operate"],
+  ["create view", "removeTable"],
+  ["drop view", "removeTable"],
+  ["backup", "administer"],
+  ["restore", "administer"],
+  ["create topic", "administer"],
+  ["alter topic", "administer"],
+  ["drop topic", "administer"],
+  ["clear topic", "administer"],
+  ["create policy", "administer"],
+  ["alter policy", "administer"],
+  ["drop policy", "administer"],
+]);
+
 export class Administration {
   readonly #environment: SqlEnvironment;
 
@@ -77,57 +111,22 @@ export class Administration {
   }
 
   /** The role × statement matrix, before anything of the request runs. @throws {DatabaseError} */
-  authorize(node: Statement, principal: Principal, _namespace: string): void {
-    const details = { action: `run ${node.type.toUpperCase()}`, position: node._location.start };
-    switch (node.type) {
-      case "create user":
-      case "drop user":
-        requireRun(principal, "users", details);
-        return;
-      case "alter user": {
-        const isOwnPassword =
-          node.password !== undefined && this.#userId(node.name, principal) === principal.userId;
-        if (!isOwnPassword) requireRun(principal, "users", details);
-        return;
-      }
-      case "storage flush":
-      case "storage compact":
-        requireRun(principal, "maintain", details);
-        return;
-      case "explain":
-      case "show":
-      case "show all":
-      case "set":
-      case "set timezone":
-        requireRun(principal, "inspect", details);
-        return;
-      case "kill":
-      case "storage check":
-      case "create storage":
-      case "alter storage":
-      case "drop storage":
-        requireRun(principal, "operate", details);
-        return;
-      case "create view":
-      case "drop view":
-        requireRun(principal, "removeTable", details);
-        return;
-      case "backup":
-      case "restore":
-      case "create topic":
-      case "alter topic":
-      case "drop topic":
-      case "clear topic":
-        requireRun(principal, "administer", details);
-        return;
-      default:
-        return;
-    }
+  authorize(node: Statement, principal: Principal): void {
+    const isOwnPassword =
+      node.type === "alter user" &&
+      node.password !== undefined &&
+      this.#userId(node.name, principal) === principal.userId;
+    const statementClass = CLASSES.get(node.type);
+    if (statementClass === undefined || isOwnPassword) return;
+    requireRun(principal, statementClass, {
+      action: `run ${node.type.toUpperCase()}`,
+      position: node._location.start,
+    });
   }
 
   /** @throws {DatabaseError} UNSUPPORTED_FEATURE for statements that are not built. */
   async run(node: Statement, call: AdministrationCall): Promise<StatementResult> {
-    this.authorize(node, call.principal, call.namespace);
+    this.authorize(node, call.principal);
     const { principal } = call;
     const asUser = principal.userId;
     switch (node.type) {

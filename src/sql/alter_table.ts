@@ -18,7 +18,6 @@ import { StatementBinding } from "./bind/binding.ts";
 import { bindCondition, bindExpression } from "./bind/expression_binder.ts";
 import { Scope } from "./bind/scope.ts";
 import { columnIdsIn, isVolatile } from "./bind/walk.ts";
-import { optionSettings } from "./definitions.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { compileExpression } from "./execute/expression.ts";
 import { columnsFromRows } from "./execute/filter.ts";
@@ -35,7 +34,7 @@ import type {
   TableAlterationRenameColumn,
 } from "./parse/ast.ts";
 import { parseExpression } from "./parse/parser.ts";
-import { checksOf, newCheck, newColumn } from "./table_elements.ts";
+import { checksOf, newCheck, newColumn, optionSettings } from "./table_elements.ts";
 
 /** @throws {DatabaseError} */
 export function alteredTable(

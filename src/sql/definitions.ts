@@ -15,8 +15,6 @@ import { DatabaseError } from "../base/errors.ts";
 import {
   checkObjectName,
   isReservedNamespace,
-  type NamespaceEntry,
-  type OptionSetting,
   type TableEntry,
   tableOptionsFrom,
 } from "../catalog/mod.ts";
@@ -30,12 +28,11 @@ import type {
   CreateTableStatement,
   DropNamespaceStatement,
   DropTableStatement,
-  OptionEntry,
   QName,
   Statement,
 } from "./parse/ast.ts";
 import { messageResult } from "./result.ts";
-import { newTable } from "./table_elements.ts";
+import { newTable, optionSettings } from "./table_elements.ts";
 
 export class Definitions {
   readonly #environment: SqlEnvironment;
@@ -69,9 +66,10 @@ export class Definitions {
       }
       case "drop table":
         for (const name of node.names) {
+          const holder = catalog.namespace(name.schema ?? namespace);
           requireRun(principal, "removeTable", {
             action: `drop table ${shown(name, namespace)}`,
-            ...namespaceOption(catalog.namespace(name.schema ?? namespace)),
+            ...(holder === undefined ? {} : { namespace: holder }),
           });
         }
         return;
@@ -254,12 +252,6 @@ function shown(name: QName, namespace: string): string {
   return `${name.schema ?? namespace}.${name.name}`;
 }
 
-function namespaceOption(
-  namespace: NamespaceEntry | undefined,
-): { namespace: NamespaceEntry } | Record<never, never> {
-  return namespace === undefined ? {} : { namespace };
-}
-
 /** The kind word of ALTER and DROP must match. @throws {DatabaseError} INVALID_OPERATION */
 function requireKind(kind: string | undefined, table: TableEntry, node: Statement): void {
   if (kind === undefined || kind === table.kind) return;
@@ -268,30 +260,4 @@ function requireKind(kind: string | undefined, table: TableEntry, node: Statemen
     `Cannot use ${table.namespace}.${table.name} as a ${kind.toUpperCase()} table: it is ${table.kind.toUpperCase()}`,
     { position: node._location.start },
   );
-}
-
-/** WITH and SET entries as the catalog reads them. */
-export function optionSettings(entries: readonly OptionEntry[] | undefined): OptionSetting[] {
-  return (entries ?? []).map(({ _location, name, value }) => {
-    const position = _location.start;
-    switch (value.type) {
-      case "identifier":
-        return { name, value: value.name, position };
-      case "integer":
-      case "numeric":
-        return { name, value: value.value, position };
-      case "string":
-      case "boolean":
-        return { name, value: value.value, position };
-      case "bytes":
-      case "null":
-        throw new DatabaseError(
-          "INVALID_OPTION",
-          `Cannot read option ${name}: a word or number is needed`,
-          {
-            position,
-          },
-        );
-    }
-  });
 }

@@ -31,7 +31,7 @@ export interface UploadTarget {
   readonly table: TableEntry;
   readonly owner: number;
   readonly filePositions: readonly number[];
-  keyOf(row: Row): Row;
+  readonly keyOf: (row: Row) => Row;
 }
 
 export class Uploads {

@@ -7,7 +7,13 @@ import { DatabaseError } from "../base/errors.ts";
 import { SEQ_COLUMN_ID } from "../storage/mod.ts";
 import { type Batch, type DataType, groupKeyOf } from "../types/mod.ts";
 import { StatementBinding } from "./bind/binding.ts";
-import type { BoundExpression, BoundOutput, BoundRelation, BoundSelect } from "./bind/bound.ts";
+import type {
+  BoundColumn,
+  BoundExpression,
+  BoundOutput,
+  BoundRelation,
+  BoundSelect,
+} from "./bind/bound.ts";
 import { bindSelect } from "./bind/select_binder.ts";
 import { childrenOf, columnIdsIn, conjunctsOf, sameExpression } from "./bind/walk.ts";
 import type { CompiledExpression, LivePlan, LiveRequest } from "./engine.ts";
@@ -16,11 +22,11 @@ import { compileExpression, compileScalar, type Layout } from "./execute/express
 import type { Run } from "./execute/run.ts";
 import { ownerOf } from "./execute/scan.ts";
 import { newRun } from "./new_run.ts";
+import { parseLimitsOf, typedParameters } from "./parameters.ts";
 import type { AstNode, SelectFromStatement } from "./parse/ast.ts";
 import { parseRequest } from "./parse/parser.ts";
 import { equalityIn } from "./plan/access.ts";
 import { dmlContextOf } from "./relation_source.ts";
-import { parseLimitsOf, typedParameters } from "./request.ts";
 import { fieldsOf } from "./result.ts";
 
 /** Functions of the session that are fixed at subscribe. */
@@ -59,10 +65,7 @@ export function planLiveQuery(
   requireRead(principal, table, { namespace: catalog.namespace(table.namespace) });
   const outputs = withIdentity(select.outputs, from.relation, node);
 
-  const used = new Set<number>();
-  for (const { expression } of outputs) columnIdsIn(expression, used);
-  if (select.where !== undefined) columnIdsIn(select.where, used);
-  const read = columns.filter(({ id }) => used.has(id));
+  const read = columnsRead(select, outputs, columns);
   const layout: Layout = new Map(read.map(({ id }, position) => [id, position]));
   const owned = withOwner(environment, principal);
   const run = newRun(environment, {
@@ -106,6 +109,18 @@ export function planLiveQuery(
       return mayRead(asNow, current, catalog.namespace(current.namespace));
     },
   };
+}
+
+/** Columns that the filter or a field reads, in the order of the table. */
+function columnsRead(
+  { where }: BoundSelect,
+  outputs: readonly BoundOutput[],
+  columns: readonly BoundColumn[],
+): BoundColumn[] {
+  const used = new Set<number>();
+  for (const { expression } of outputs) columnIdsIn(expression, used);
+  if (where !== undefined) columnIdsIn(where, used);
+  return columns.filter(({ id }) => used.has(id));
 }
 
 function liveSelect(

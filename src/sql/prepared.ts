@@ -11,13 +11,8 @@ import type { SchemaField } from "../protocol/mod.ts";
 import type { DataType } from "../types/mod.ts";
 import { type StatementBinding } from "./bind/binding.ts";
 import type { BoundOutput, Requirement } from "./bind/bound.ts";
-import {
-  type BoundReturning,
-  bindDelete,
-  bindInsert,
-  bindUpdate,
-  type DmlContext,
-} from "./bind/dml_binder.ts";
+import { type BoundReturning, bindDelete, bindInsert, bindUpdate } from "./bind/dml_binder.ts";
+import type { DmlContext } from "./bind/dml_target.ts";
 import { bindQuery } from "./bind/select_binder.ts";
 import { buildPlan, type OperatorFactory } from "./execute/build.ts";
 import { compileDelete, compileInsert, compileUpdate, type DmlProgram } from "./execute/dml.ts";

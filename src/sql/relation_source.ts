@@ -2,7 +2,7 @@
  * Where the names in FROM lead: the catalog, and the views of the system.
  */
 import type { StatementBinding } from "./bind/binding.ts";
-import type { DmlContext } from "./bind/dml_binder.ts";
+import type { DmlContext } from "./bind/dml_target.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { findTable } from "./names.ts";
 import { systemViewsOf } from "./system_views.ts";

@@ -9,19 +9,19 @@
  */
 import type { Principal } from "../auth/mod.ts";
 import { DatabaseError } from "../base/errors.ts";
-import { NESTING_MAX } from "../base/limits.ts";
-import { type DataType, type Value, valueFromParameter } from "../types/mod.ts";
+import type { DataType, Value } from "../types/mod.ts";
 import { Administration } from "./administration.ts";
 import { StatementBinding } from "./bind/binding.ts";
 import { Definitions } from "./definitions.ts";
-import type { Parameter, SqlRequest, SqlResponse, StatementResult } from "./engine.ts";
-import type { SqlEnvironment, SqlLimits } from "./environment.ts";
+import type { SqlRequest, SqlResponse, StatementResult } from "./engine.ts";
+import type { SqlEnvironment } from "./environment.ts";
 import { checkDeadline, type Deadline } from "./execute/operator.ts";
 import { Transaction } from "./execute/transaction.ts";
 import { findNamespace } from "./names.ts";
 import { isQueryNode } from "./node_kinds.ts";
+import { deadlineOf, parseLimitsOf, typedParameters } from "./parameters.ts";
 import type { BeginStatement, ExecuteAsStatement, QueryStatement, Statement } from "./parse/ast.ts";
-import { type ParseLimits, parseRequest } from "./parse/parser.ts";
+import { parseRequest } from "./parse/parser.ts";
 import { authorize, type Prepared, prepare } from "./prepared.ts";
 import { dmlContextOf } from "./relation_source.ts";
 import { messageResult } from "./result.ts";
@@ -172,7 +172,7 @@ export class RequestRunner {
     if (rows === undefined) {
       if (node.type === "execute as") throw refuseInside(node);
       this.#definitions.authorize(node, this.#principal, this.#namespace);
-      this.#administration.authorize(node, this.#principal, this.#namespace);
+      this.#administration.authorize(node, this.#principal);
       return;
     }
     const statement = new StatementBinding(this.#parameterTypes);
@@ -311,50 +311,6 @@ export class RequestRunner {
       ? result
       : { ...result, schema: prepared.fields, rows: [] };
   }
-}
-
-/** When a request must end. */
-export function deadlineOf({ clock, limits }: SqlEnvironment, { timeoutMs }: SqlRequest): Deadline {
-  const limitMs = Math.min(timeoutMs ?? limits.timeoutMs, limits.timeoutMsMax);
-  const atMs = limitMs === 0 ? Number.POSITIVE_INFINITY : clock.monotonicMs() + limitMs;
-  return { atMs, isCancelled: false };
-}
-
-export function parseLimitsOf({ limits }: SqlEnvironment): ParseLimits {
-  return {
-    sqlBytesMax: limits.sqlBytesMax,
-    parametersMax: limits.parametersMax,
-    nestingMax: NESTING_MAX,
-  };
-}
-
-/** Parameters with their types. @throws {DatabaseError} INVALID_PARAMETER */
-export function typedParameters(
-  params: readonly Parameter[],
-  { parameterBytesMax, parametersMax }: SqlLimits,
-): { type: DataType; value: Value }[] {
-  if (params.length > parametersMax) {
-    throw new DatabaseError(
-      "INVALID_PARAMETER",
-      `Cannot bind ${params.length} parameters: the most is ${parametersMax}`,
-    );
-  }
-  return params.map((parameter, i) => typedParameter(parameter, i, parameterBytesMax));
-}
-
-function typedParameter(
-  parameter: Parameter,
-  index: number,
-  bytesMax: number,
-): { type: DataType; value: Value } {
-  const text = typeof parameter === "string" ? parameter : "";
-  if (text.length * 3 > bytesMax && Buffer.byteLength(text) > bytesMax) {
-    throw new DatabaseError(
-      "INVALID_PARAMETER",
-      `Cannot bind $${index + 1}: it has more than ${bytesMax} bytes`,
-    );
-  }
-  return valueFromParameter(parameter);
 }
 
 function isBegin(node: Statement | undefined): boolean {

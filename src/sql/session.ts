@@ -3,17 +3,18 @@
  */
 import type { Principal } from "../auth/mod.ts";
 import { DatabaseError } from "../base/errors.ts";
-import { type Value, valueFromParameter } from "../types/mod.ts";
+import type { DataType, Value } from "../types/mod.ts";
 import { StatementBinding } from "./bind/binding.ts";
 import type { LivePlan, LiveRequest, SqlEngine, SqlRequest, SqlResponse } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { planLiveQuery } from "./live_planner.ts";
 import { isQueryNode } from "./node_kinds.ts";
+import { deadlineOf, parseLimitsOf, typedParameters } from "./parameters.ts";
 import { parseNormalized } from "./parse/parser.ts";
 import { type CacheKey, literalValues, PlanCache } from "./plan_cache.ts";
 import { authorize, type Prepared, prepare } from "./prepared.ts";
 import { dmlContextOf } from "./relation_source.ts";
-import { deadlineOf, parseLimitsOf, RequestRunner, typedParameters } from "./request.ts";
+import { RequestRunner } from "./request.ts";
 import { StatementRunner } from "./statement_runner.ts";
 
 export class LocalSqlEngine implements SqlEngine {
@@ -80,7 +81,7 @@ export class LocalSqlEngine implements SqlEngine {
     }: {
       key: CacheKey;
       namespace: string;
-      types: readonly ReturnType<typeof valueFromParameter>["type"][];
+      types: readonly DataType[];
     },
   ): Prepared | undefined {
     const parsed = parseNormalized(sql, key.normalized, parseLimitsOf(this.#environment));

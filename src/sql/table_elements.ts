@@ -7,6 +7,7 @@ import {
   type CheckEntry,
   type ColumnEntry,
   checkColumnName,
+  type OptionSetting,
   type TableEntry,
   type TableKind,
 } from "../catalog/mod.ts";
@@ -22,6 +23,7 @@ import type {
   ConstraintCheck,
   CreateColumnDef,
   CreateTableStatement,
+  OptionEntry,
 } from "./parse/ast.ts";
 import { parseExpression } from "./parse/parser.ts";
 
@@ -160,8 +162,8 @@ export function newCheck(
 function keyNamesOf(
   node: CreateTableStatement,
 ): readonly (AstNode & { name: string })[] | undefined {
-  const ofColumns = node.columns.filter(({ constraints }) =>
-    constraints?.some(({ type }) => type === "primary key"),
+  const ofColumns = node.columns.filter(({ constraints = [] }) =>
+    constraints.some(({ type }) => type === "primary key"),
   );
   const ofTable = (node.constraints ?? []).flatMap((c) => (c.type === "primary key" ? [c] : []));
   if (ofColumns.length + ofTable.length > 1) {
@@ -264,4 +266,30 @@ function checkDefault(
       { position: node._location.start, cause: error },
     );
   }
+}
+
+/** WITH and SET entries as the catalog reads them. */
+export function optionSettings(entries: readonly OptionEntry[] | undefined): OptionSetting[] {
+  return (entries ?? []).map(({ _location, name, value }) => {
+    const position = _location.start;
+    switch (value.type) {
+      case "identifier":
+        return { name, value: value.name, position };
+      case "integer":
+      case "numeric":
+        return { name, value: value.value, position };
+      case "string":
+      case "boolean":
+        return { name, value: value.value, position };
+      case "bytes":
+      case "null":
+        throw new DatabaseError(
+          "INVALID_OPTION",
+          `Cannot read option ${name}: a word or number is needed`,
+          {
+            position,
+          },
+        );
+    }
+  });
 }

@@ -68,7 +68,7 @@ function parse(text: string): Example[] {
     else if (/^\w+> /.test(line)) {
       const [user = "", ...rest] = line.split("> ");
       request = { user, sql: rest.join("> "), line: index + 1 };
-    } else if (request !== undefined && /^(?:waits |later )?= /.test(line)) {
+    } else if (request !== undefined && line.includes("= ")) {
       if (line.startsWith("later")) {
         request = undefined;
         continue;
@@ -100,7 +100,7 @@ async function run({ namespace, params, sql, user }: Example): Promise<SqlAnswer
     ...(params === undefined ? {} : { params }),
     ...(namespace === undefined ? {} : { namespace }),
   });
-  if (/^ALTER USER bob SET PASSWORD/.test(sql) && answer.status === 200) {
+  if (sql.startsWith("ALTER USER bob SET PASSWORD") && answer.status === 200) {
     tokens.delete("bob");
     passwords.set("bob", "Correct-horse-8");
   }
@@ -134,12 +134,7 @@ function checkEntry(entry: SqlAnswer["body"]["results"][number], expected: strin
   const count = /n=(\d+)/.exec(rest);
   if (count !== null) expect(entry.row_count, text).toBe(Number(count[1]));
   for (const has of rest.matchAll(/has "((?:[^"\\]|\\.)*)"/g)) {
-    expect(text).toContain(
-      (has[1] ?? "").replaceAll(
-        '\\"',
-        text.includes('\\"') && has[1]?.includes("rows") ? '\\"' : '"',
-      ),
-    );
+    expect(text.replaceAll('\\"', '"')).toContain((has[1] ?? "").replaceAll('\\"', '"'));
   }
 }
 

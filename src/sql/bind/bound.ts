@@ -83,7 +83,7 @@ export type BoundExpression =
   | {
       readonly kind: "case";
       readonly type: DataType;
-      readonly branches: readonly { when: BoundExpression; then: BoundExpression }[];
+      readonly branches: readonly CaseBranch[];
       readonly otherwise: BoundExpression | undefined;
     }
   | {
@@ -99,6 +99,12 @@ export type BoundExpression =
       readonly items: readonly BoundExpression[];
       readonly negated: boolean;
     };
+
+/** WHEN a condition holds, the value behind THEN. */
+export interface CaseBranch {
+  readonly when: BoundExpression;
+  readonly value: BoundExpression;
+}
 
 export type ComparisonOperator = "=" | "<>" | "<" | "<=" | ">" | ">=";
 

@@ -8,43 +8,34 @@ import type {
   Expr,
   InsertStatement,
   LiteralValuesStatement,
-  Name,
-  OnConflictAction,
-  QNameAliased,
   SelectedColumn,
-  SetStatement,
   UpdateStatement,
 } from "../parse/ast.ts";
 import { notAvailable, type Place, type StatementBinding } from "./binding.ts";
 import type { BoundColumn, BoundExpression, BoundOutput, BoundSelect } from "./bound.ts";
 import { castTo } from "./casts.ts";
-import { bindCondition, bindExpression } from "./expression_binder.ts";
-import { type FromResult, tableResult } from "./from_binder.ts";
+import { type BoundConflict, bindConflict } from "./conflict_binder.ts";
+import {
+  type BoundCell,
+  bindCell,
+  bindSets,
+  bindTarget,
+  checkTwice,
+  type DmlContext,
+  nameOf,
+  placeIn,
+  positionOf,
+  type Target,
+} from "./dml_target.ts";
+import { bindCondition } from "./expression_binder.ts";
 import { Scope } from "./scope.ts";
-import { bindQuery, bindSelectedColumns, type SelectContext } from "./select_binder.ts";
-
-/** A value for a column, or its default. */
-export type BoundCell = BoundExpression | "default";
+import { bindQuery, bindSelectedColumns } from "./select_binder.ts";
 
 export type InsertSource =
   | { readonly kind: "rows"; readonly rows: readonly (readonly BoundCell[])[] }
   | { readonly kind: "literals"; readonly literals: LiteralValuesStatement }
   /** Outputs are cast to the target columns already. */
   | { readonly kind: "query"; readonly query: BoundSelect };
-
-/** A new value for the column at a position of the table. */
-export interface BoundSet {
-  readonly position: number;
-  readonly value: BoundCell;
-}
-
-export interface BoundConflict {
-  readonly action: "nothing" | "update";
-  /** Columns of the stored row, then of the proposed one (`excluded`). */
-  readonly columns: readonly BoundColumn[];
-  readonly sets: readonly BoundSet[];
-  readonly where: BoundExpression | undefined;
-}
 
 export interface BoundInsert {
   readonly kind: "insert";
@@ -77,11 +68,6 @@ export interface BoundDelete {
   /** Yields the declared columns. */
   readonly rows: BoundSelect;
   readonly returning: BoundReturning | undefined;
-}
-
-export interface DmlContext extends SelectContext {
-  /** limits.require_where */
-  readonly requiresWhere: boolean;
 }
 
 export function bindInsert(insert: InsertStatement, context: DmlContext): BoundInsert {
@@ -193,24 +179,6 @@ function castOutputs(
   return { ...query, outputs };
 }
 
-function bindCell(
-  cell: Expr,
-  { place, position, table }: { table: TableEntry; position: number; place: Place },
-): BoundCell {
-  if (cell.type === "default") return "default";
-  const column = table.columns[position];
-  const bound = bindExpression(cell, place);
-  if (column === undefined) return bound;
-  if (column.generatedAlways) {
-    throw new DatabaseError(
-      "INVALID_OPERATION",
-      `Cannot write column "${column.name}" of ${nameOf(table)}: it is GENERATED ALWAYS`,
-      { position: cell._location.start, hint: "leave it out, or write DEFAULT" },
-    );
-  }
-  return castTo(bound, { to: column.type, mode: "assignment", node: cell });
-}
-
 export function bindUpdate(update: UpdateStatement, context: DmlContext): BoundUpdate {
   if (update.from !== undefined) throw notAvailable(update, "UPDATE … FROM");
   const target = bindTarget(update.table, context);
@@ -249,38 +217,6 @@ export function bindDelete(remove: DeleteStatement, context: DmlContext): BoundD
   };
 }
 
-/** A table that a statement writes, as a relation. */
-interface Target {
-  readonly table: TableEntry;
-  readonly from: FromResult;
-  readonly columns: readonly BoundColumn[];
-}
-
-function bindTarget(name: QNameAliased, { source, statement }: DmlContext): Target {
-  const namespace = name.schema ?? source.namespace;
-  if (source.systemView(namespace, name.name) !== undefined) {
-    throw new DatabaseError(
-      "READ_ONLY_OBJECT",
-      `Cannot write ${namespace}.${name.name}: it is a system view`,
-      { position: name._location.start },
-    );
-  }
-  const table = source.table(name, name);
-  statement.requirements.push({ action: "write", table });
-  const from = tableResult(table, {
-    alias: name.alias ?? name.name,
-    isAliased: name.alias !== undefined,
-    statement,
-    node: name,
-  });
-  const [relation] = from.scope.relations;
-  return {
-    table,
-    from,
-    columns: [...(relation?.columns ?? []), ...(relation?.systemColumns ?? [])],
-  };
-}
-
 /** The rows that a statement changes: declared columns first, then what it computes from them. */
 function rowsOf(
   { columns, from, table }: Target,
@@ -313,100 +249,6 @@ function rowsOf(
   };
 }
 
-function bindSets(sets: readonly SetStatement[], table: TableEntry, place: Place): BoundSet[] {
-  const plain = sets.map((set) => {
-    if (set.type === "set") return set;
-    throw notAvailable(set, "SET from a subquery");
-  });
-  checkTwice(plain.map(({ column }) => column));
-  return plain.map(({ column, value }) => {
-    const position = positionOf(table, column);
-    const columnId = table.columns[position]?.columnId ?? 0;
-    if (table.primaryKey.includes(columnId)) {
-      throw new DatabaseError(
-        "INVALID_OPERATION",
-        `Cannot change column "${column.name}" of ${nameOf(table)}: it is part of the primary key`,
-        { position: column._location.start, hint: "delete the row and insert it anew" },
-      );
-    }
-    const cellPlace: Place = { ...place, allowsFiles: true };
-    return { position, value: bindCell(value, { table, position, place: cellPlace }) };
-  });
-}
-
-function bindConflict(
-  action: OnConflictAction,
-  target: Target,
-  statement: StatementBinding,
-): BoundConflict {
-  const { table } = target;
-  checkConflictTarget(action, table);
-  if (action.do === "do nothing") {
-    return { action: "nothing", columns: [], sets: [], where: undefined };
-  }
-  if (action.on === undefined) {
-    throw new DatabaseError(
-      "INVALID_QUERY",
-      "Cannot run ON CONFLICT DO UPDATE: it must name the primary key columns",
-      { position: action._location.start },
-    );
-  }
-  const excluded = table.columns.map(({ columnId, name, type }) =>
-    statement.newColumn({ name, type, origin: { table, columnId } }),
-  );
-  const scope = new Scope([
-    ...target.from.scope.relations,
-    { alias: "excluded", namespace: undefined, columns: excluded, systemColumns: [] },
-  ]);
-  // An unqualified name in SET and WHERE means the stored row.
-  const place: Place = {
-    statement,
-    scope: new PreferFirst(scope),
-    clause: "ON CONFLICT",
-    sink: undefined,
-    allowsFiles: true,
-  };
-  return {
-    action: "update",
-    columns: [...target.columns, ...excluded],
-    sets: bindSets(action.do.sets, table, place),
-    where: action.where === undefined ? undefined : bindCondition(action.where, place),
-  };
-}
-
-/** A scope in which unqualified names are looked up in the first relation only. */
-class PreferFirst extends Scope {
-  constructor(scope: Scope) {
-    super(scope.relations, [
-      ...(scope.relations[0]?.columns ?? []),
-      ...(scope.relations[0]?.systemColumns ?? []),
-    ]);
-  }
-}
-
-function checkConflictTarget({ on, _location }: OnConflictAction, table: TableEntry): void {
-  if (on === undefined) return;
-  const keyNames = table.primaryKey.map(
-    (columnId) => table.columns.find((column) => column.columnId === columnId)?.name ?? "",
-  );
-  if (on.type === "on constraint") {
-    if (on.constraint.name === `${table.name}_pkey`) return;
-    throw new DatabaseError(
-      "OBJECT_NOT_FOUND",
-      `Cannot find constraint "${on.constraint.name}": the key of ${nameOf(table)} is ${table.name}_pkey`,
-      { position: on._location.start },
-    );
-  }
-  const named = on.exprs.map(({ name }) => name);
-  const isKey = named.length === keyNames.length && keyNames.every((name) => named.includes(name));
-  if (isKey) return;
-  throw new DatabaseError(
-    "INVALID_QUERY",
-    `Cannot use ON CONFLICT (${named.join(", ")}): the target must be the primary key (${keyNames.join(", ")})`,
-    { position: _location.start },
-  );
-}
-
 function bindReturning(
   returning: readonly SelectedColumn[] | undefined,
   target: Target,
@@ -420,38 +262,6 @@ function bindReturning(
       withSystemColumns: true,
     }),
   };
-}
-
-function placeIn({ from }: Target, statement: StatementBinding, clause: string): Place {
-  return { statement, scope: from.scope, clause, sink: undefined };
-}
-
-/** Where a column stands in the table. @throws {DatabaseError} COLUMN_NOT_FOUND, SYSTEM_COLUMN */
-function positionOf(table: TableEntry, { name, _location }: Name): number {
-  const position = table.columns.findIndex((column) => column.name === name);
-  if (position !== -1) return position;
-  if (name === "_seq" || name === "_deleted") {
-    throw new DatabaseError(
-      "SYSTEM_COLUMN",
-      `Cannot write column "${name}" of ${nameOf(table)}: the server assigns it`,
-      { position: _location.start },
-    );
-  }
-  throw new DatabaseError("COLUMN_NOT_FOUND", `Cannot find column "${name}" in ${nameOf(table)}`, {
-    position: _location.start,
-  });
-}
-
-function checkTwice(names: readonly Name[]): void {
-  const seen = new Set<string>();
-  for (const { name, _location } of names) {
-    if (seen.has(name)) {
-      throw new DatabaseError("INVALID_QUERY", `Cannot assign column "${name}" twice`, {
-        position: _location.start,
-      });
-    }
-    seen.add(name);
-  }
 }
 
 function requireWhere(
@@ -476,8 +286,4 @@ function notUpdatable(
     `Cannot run ${what} on ${nameOf(table)}: rows of a STREAM table are inserted and deleted only`,
     { position: node._location.start },
   );
-}
-
-function nameOf(table: TableEntry): string {
-  return `${table.namespace}.${table.name}`;
 }

@@ -4,7 +4,6 @@
  * The rules of each form of expression are in `operators.ts`, `predicates.ts` and `calls.ts`; this
  * file knows literals and columns and sends every other node to its room.
  */
-import { unreachable } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import {
   BOOLEAN,
@@ -105,6 +104,44 @@ type RarerExpr = Exclude<
 >;
 
 function bindRarer(expression: RarerExpr, place: Place): BoundExpression {
+  switch (expression.type) {
+    case "keyword":
+    case "extract":
+    case "substring":
+    case "overlay":
+    case "trim":
+      return bindKeywordCall(expression, place);
+    case "collate":
+      return bindCollate(expression, place);
+    case "array":
+      return bindArray(expression, place);
+    case "arrayIndex":
+      return bindElement(expression, place);
+    case "list":
+      throw new DatabaseError("INVALID_QUERY", "Cannot use a row here: a single value is needed", {
+        position: expression._location.start,
+      });
+    case "default":
+      throw new DatabaseError(
+        "INVALID_QUERY",
+        "Cannot use DEFAULT here: it is a value of INSERT and UPDATE only",
+        { position: expression._location.start },
+      );
+    case "arraySlice":
+      throw notAvailable(expression, "an array slice");
+    default:
+      // What is left are queries, and ARRAY(query).
+      throw notAvailable(expression, "a subquery");
+  }
+}
+
+type KeywordCall = Extract<
+  Expr,
+  { type: "keyword" | "extract" | "substring" | "overlay" | "trim" }
+>;
+
+/** Functions that SQL writes with words between their arguments, or without parentheses. */
+function bindKeywordCall(expression: KeywordCall, place: Place): BoundExpression {
   const part = (inner: Expr | undefined): BoundExpression[] =>
     inner === undefined ? [] : [bindExpression(inner, place)];
   const call = (name: string, args: readonly BoundExpression[]): BoundExpression =>
@@ -134,38 +171,6 @@ function bindRarer(expression: RarerExpr, place: Place): BoundExpression {
       const name = { both: "btrim", leading: "ltrim", trailing: "rtrim" }[expression.side];
       return call(name, [...part(expression.value), ...part(expression.characters)]);
     }
-    case "collate":
-      return bindCollate(expression, place);
-    case "array":
-      return bindArray(expression, place);
-    case "arrayIndex":
-      return bindElement(expression, place);
-    case "list":
-      throw new DatabaseError("INVALID_QUERY", "Cannot use a row here: a single value is needed", {
-        position: expression._location.start,
-      });
-    case "default":
-      throw new DatabaseError(
-        "INVALID_QUERY",
-        "Cannot use DEFAULT here: it is a value of INSERT and UPDATE only",
-        { position: expression._location.start },
-      );
-    case "arraySlice":
-      throw notAvailable(expression, "an array slice");
-    case "array select":
-    case "select":
-    case "values":
-    case "with":
-    case "with recursive":
-    case "union":
-    case "union all":
-    case "intersect":
-    case "intersect all":
-    case "except":
-    case "except all":
-      throw notAvailable(expression, "a subquery");
-    default:
-      return unreachable(expression, "every expression is bound");
   }
 }
 
@@ -216,13 +221,13 @@ function bindCase(expression: ExprCase, place: Place): BoundExpression {
           };
     return { when: bindCondition(condition, place), value };
   });
-  const nodes = [...expression.whens.map(({ value }) => value)];
+  const nodes = expression.whens.map(({ value }) => value);
   if (expression.else !== undefined) nodes.push(expression.else);
   const values = nodes.map((node) => bindExpression(node, place));
   const { type, expressions } = castAlike(values, nodes, "CASE");
   const branches = whens.map(({ when }, i) => ({
     when,
-    then: expressions[i] ?? constant(type, null),
+    value: expressions[i] ?? constant(type, null),
   }));
   const otherwise = expression.else === undefined ? undefined : expressions.at(-1);
   return { kind: "case", type, branches, otherwise };

@@ -17,36 +17,13 @@ import type {
   Name,
   ValuesStatement,
 } from "../parse/ast.ts";
+import { binaryOf } from "./binary_forms.ts";
 import { notAvailable, type Place, type StatementBinding } from "./binding.ts";
-import type {
-  BoundColumn,
-  BoundExpression,
-  BoundFrom,
-  BoundRelation,
-  SystemRows,
-} from "./bound.ts";
+import type { BoundColumn, BoundExpression, BoundFrom, BoundRelation } from "./bound.ts";
 import { castAlike } from "./casts.ts";
 import { bindCondition, bindExpression } from "./expression_binder.ts";
-import { binaryOf } from "./operators.ts";
 import { Scope, type ScopeRelation } from "./scope.ts";
-import { bindQuery, type SelectContext } from "./select_binder.ts";
-
-/** A view of the system or information_schema namespace. */
-export interface SystemView {
-  readonly columns: readonly { readonly name: string; readonly type: DataType }[];
-  readonly rows: SystemRows;
-  /** Readable by every role, filtered to the caller. */
-  readonly isOpen: boolean;
-}
-
-/** Where names of FROM lead. */
-export interface RelationSource {
-  /** Namespace of unqualified names. */
-  readonly namespace: string;
-  /** @throws {DatabaseError} TABLE_NOT_FOUND, NAMESPACE_NOT_FOUND */
-  table(name: { name: string; schema?: string | undefined }, node: AstNode): TableEntry;
-  systemView(namespace: string, name: string): SystemView | undefined;
-}
+import type { BindQuery, SelectContext } from "./select_context.ts";
 
 export interface FromResult {
   readonly from: BoundFrom;
@@ -54,11 +31,15 @@ export interface FromResult {
 }
 
 /** Binds a flat list of FROM items: an item with `join` joins everything of its comma item so far. */
-export function bindFrom(items: readonly From[], context: SelectContext): FromResult {
+export function bindFrom(
+  items: readonly From[],
+  context: SelectContext,
+  bindQuery: BindQuery,
+): FromResult {
   let whole: FromResult | undefined;
   let current: FromResult | undefined;
   for (const item of items) {
-    const next = bindItem(item, context);
+    const next = bindItem(item, context, bindQuery);
     if (item.join === undefined) {
       whole = whole === undefined || current === undefined ? current : product(whole, current);
       current = next;
@@ -71,14 +52,14 @@ export function bindFrom(items: readonly From[], context: SelectContext): FromRe
   return whole === undefined ? current : product(whole, current);
 }
 
-function bindItem(item: From, context: SelectContext): FromResult {
+function bindItem(item: From, context: SelectContext, bindQuery: BindQuery): FromResult {
   switch (item.type) {
     case "table":
       return bindTable(item, context);
     case "statement":
-      return bindDerived(item, context);
+      return bindDerived(item, context, bindQuery);
     case "from group":
-      return bindFrom(item.from, context);
+      return bindFrom(item.from, context, bindQuery);
     case "call":
       throw notAvailable(item, `table function ${item.function.name}`);
   }
@@ -169,7 +150,11 @@ function relationResult(relation: BoundRelation, inScope: ScopeRelation): FromRe
   return { from: { kind: "relation", relation }, scope: new Scope([inScope]) };
 }
 
-function bindDerived(item: FromStatement, context: SelectContext): FromResult {
+function bindDerived(
+  item: FromStatement,
+  context: SelectContext,
+  bindQuery: BindQuery,
+): FromResult {
   if (item.lateral === true) throw notAvailable(item, "LATERAL");
   const alias = item.alias ?? "";
   const { statement } = context;

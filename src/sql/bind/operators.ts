@@ -3,12 +3,12 @@
  * own in the evaluator.
  */
 import { DatabaseError } from "../../base/errors.ts";
-import { BOOLEAN, type DataType, isInteger, sameType, TEXT, typeName } from "../../types/mod.ts";
-import type { OperatorForm } from "../functions/function.ts";
-import { resolveBinary, resolvePrefix } from "../functions/operators.ts";
+import { BOOLEAN, TEXT, typeName } from "../../types/mod.ts";
+import { resolvePrefix } from "../functions/operators.ts";
 import type { Expr, ExprBinary, ExprUnary } from "../parse/ast.ts";
+import { binaryOf, comparisonOf } from "./binary_forms.ts";
 import { type Bind, notAvailable, type Place } from "./binding.ts";
-import type { BoundExpression, ComparisonOperator } from "./bound.ts";
+import type { BoundExpression } from "./bound.ts";
 import { bindFunction } from "./calls.ts";
 import { castTo } from "./casts.ts";
 import {
@@ -18,18 +18,6 @@ import {
   bindQuantified,
   bindRowComparison,
 } from "./predicates.ts";
-
-/** Magnitude up to which whole numbers are exact in doubles. */
-const WHOLE_MAX = Number.MAX_SAFE_INTEGER;
-
-const COMPARISONS: ReadonlyMap<string, ComparisonOperator> = new Map<string, ComparisonOperator>([
-  ["=", "="],
-  ["!=", "<>"],
-  ["<", "<"],
-  ["<=", "<="],
-  [">", ">"],
-  [">=", ">="],
-]);
 
 export function bindBinary(expression: ExprBinary, place: Place, bind: Bind): BoundExpression {
   const { left, op, right } = expression;
@@ -59,7 +47,7 @@ export function bindBinary(expression: ExprBinary, place: Place, bind: Bind): Bo
     default:
       break;
   }
-  const comparison = COMPARISONS.get(op);
+  const comparison = comparisonOf(op);
   if (comparison !== undefined) {
     if (left.type === "list" || right.type === "list") {
       return bindRowComparison(expression, place, bind);
@@ -91,74 +79,6 @@ function bindLogic(expression: ExprBinary, place: Place, bind: Bind): BoundExpre
   };
   visit(expression);
   return { kind: expression.op === "AND" ? "and" : "or", type: BOOLEAN, operands };
-}
-
-export interface BinaryOperands {
-  readonly op: string;
-  readonly left: BoundExpression;
-  readonly right: BoundExpression;
-}
-
-/** An operator over bound operands. @throws {DatabaseError} TYPE_MISMATCH if there is no form. */
-export function binaryOf({ op, left, right }: BinaryOperands, node: Expr): BoundExpression {
-  const form = resolveBinary(op, left.type, right.type);
-  if (form === undefined) {
-    throw new DatabaseError(
-      "TYPE_MISMATCH",
-      `Cannot apply ${op} to ${typeName(left.type)} and ${typeName(right.type)}`,
-      { position: node._location.start, hint: "cast one side explicitly" },
-    );
-  }
-  const [leftType = left.type, rightType = right.type] = form.operands;
-  const l = castTo(left, { to: leftType, mode: "implicit", node });
-  const r = castTo(right, { to: rightType, mode: "implicit", node });
-  const { evaluate, result, seesNull } = form;
-  const comparison = COMPARISONS.get(op === "<>" ? "!=" : op);
-  if (comparison !== undefined && sameType(leftType, rightType)) {
-    return { kind: "compare", type: BOOLEAN, operator: comparison, left: l, right: r, evaluate };
-  }
-  const magnitudeMax = arithmeticMagnitude(op, form);
-  if (magnitudeMax !== undefined && (op === "+" || op === "-" || op === "*")) {
-    return {
-      kind: "arithmetic",
-      type: result,
-      operator: op,
-      left: l,
-      right: r,
-      magnitudeMax,
-      evaluate,
-    };
-  }
-  return {
-    kind: "call",
-    type: result,
-    name: op,
-    args: [l, r],
-    evaluate,
-    seesNull: seesNull === true,
-    volatility: "immutable",
-  };
-}
-
-/** Largest result that doubles compute exactly as the form does; undefined where none is. */
-function arithmeticMagnitude(op: string, { operands, result }: OperatorForm): number | undefined {
-  const [left, right] = operands;
-  if (left === undefined || right === undefined) return undefined;
-  if (isInteger(left) && isInteger(right) && isInteger(result)) {
-    if (result.kind === "smallint") return 32767;
-    return result.kind === "int" ? 2147483647 : WHOLE_MAX;
-  }
-  if (left.kind === "double" && right.kind === "double" && result.kind === "double") {
-    return Number.MAX_VALUE;
-  }
-  if (left.kind !== "decimal" || right.kind !== "decimal" || result.kind !== "decimal") {
-    return undefined;
-  }
-  const scaleFits =
-    op === "*"
-      ? left.scale + right.scale === result.scale
-      : left.scale === result.scale && right.scale === result.scale;
-  return scaleFits ? Math.min(WHOLE_MAX, 10 ** result.precision - 1) : undefined;
 }
 
 const TESTS: ReadonlyMap<string, { test: "null" | "true" | "false"; negated: boolean }> = new Map([
@@ -219,9 +139,4 @@ function bindTest(
     ? castTo(bound, { to: BOOLEAN, mode: "implicit", node: operand })
     : bound;
   return { kind: "is", type: BOOLEAN, test, negated, operand: inner };
-}
-
-/** The type of array elements, or undefined for another type. */
-export function elementOf(type: DataType): DataType | undefined {
-  return type.kind === "array" ? type.element : undefined;
 }

@@ -5,10 +5,10 @@ import { DatabaseError } from "../../base/errors.ts";
 import { BOOLEAN, sameType, typeName, type Value } from "../../types/mod.ts";
 import { resolveBinary, resolveLike } from "../functions/operators.ts";
 import type { Expr, ExprBinary, ExprCall, ExprList, ExprTernary } from "../parse/ast.ts";
+import { binaryOf, elementOf } from "./binary_forms.ts";
 import { type Bind, notAvailable, type Place } from "./binding.ts";
 import type { BoundExpression } from "./bound.ts";
 import { castAlike, castTo } from "./casts.ts";
-import { binaryOf, elementOf } from "./operators.ts";
 
 export function bindIn(expression: ExprBinary, place: Place, bind: Bind): BoundExpression {
   const { left, op, right } = expression;

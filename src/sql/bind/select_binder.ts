@@ -15,7 +15,7 @@ import type {
   SelectFromStatement,
   SelectStatement,
 } from "../parse/ast.ts";
-import { type AggregateSink, notAvailable, type Place, type StatementBinding } from "./binding.ts";
+import { type AggregateSink, notAvailable, type Place } from "./binding.ts";
 import type {
   BoundAggregate,
   BoundColumn,
@@ -26,16 +26,10 @@ import type {
 } from "./bound.ts";
 import { castTo } from "./casts.ts";
 import { bindCondition, bindExpression, bindValue, settled } from "./expression_binder.ts";
-import { bindFrom, type RelationSource } from "./from_binder.ts";
+import { bindFrom } from "./from_binder.ts";
 import { Scope } from "./scope.ts";
+import type { SelectContext } from "./select_context.ts";
 import { mapChildren, sameExpression } from "./walk.ts";
-
-export interface SelectContext {
-  readonly statement: StatementBinding;
-  readonly source: RelationSource;
-  /** The outermost block: `*` of one stored table shows the system columns. */
-  readonly isOutermost: boolean;
-}
 
 /** Binds a query of the forms that are available. @throws {DatabaseError} */
 export function bindQuery(query: SelectStatement, context: SelectContext): BoundSelect {
@@ -85,7 +79,7 @@ export function bindSelect(select: SelectFromStatement, context: SelectContext):
   const { from, scope } =
     select.from === undefined
       ? { from: undefined, scope: new Scope([]) }
-      : bindFrom(select.from, context);
+      : bindFrom(select.from, context, bindQuery);
   const sink: AggregateSink & { aggregates: BoundAggregate[] } = { aggregates: [] };
   const block: Block = { select, context, scope, sink };
   const where =
@@ -117,7 +111,11 @@ export function bindSelect(select: SelectFromStatement, context: SelectContext):
     where,
     outputs: outputs.map(({ name, expression }) => ({ name, expression: over(expression) })),
     having: having === undefined ? undefined : over(having),
-    orderBy: orderBy.map((sort) => ({ ...sort, expression: over(sort.expression) })),
+    orderBy: orderBy.map(({ expression, isDescending, nullsFirst }) => ({
+      expression: over(expression),
+      isDescending,
+      nullsFirst,
+    })),
     groupBy: grouping?.groupBy ?? [],
     aggregates: sink.aggregates,
     isAggregated,

@@ -125,13 +125,7 @@ export function resolveType(definition: DataTypeDef): DataType {
   if (SERIALS.has(name)) return BIGINT;
   const time = TIMES.get(name);
   if (time !== undefined) return timeType(definition, time);
-  if (TEXTS.has(name)) {
-    if (first === undefined)
-      return name.startsWith("c") && name !== "character varying"
-        ? { kind: "text", lengthMax: 1 }
-        : TEXT;
-    return { kind: "text", lengthMax: inRange(definition, first, { min: 1, max: 10_485_760 }) };
-  }
+  if (TEXTS.has(name)) return textType(definition);
   switch (name) {
     case "float":
       return first === undefined || inRange(definition, first, { min: 1, max: 53 }) <= 24
@@ -151,6 +145,16 @@ export function resolveType(definition: DataTypeDef): DataType {
     default:
       throw unsupported(definition);
   }
+}
+
+/** CHAR is CHAR(1); VARCHAR without a length is TEXT. */
+function textType(definition: BasicDataTypeDef): DataType {
+  const [length] = definition.config ?? [];
+  if (length !== undefined) {
+    return { kind: "text", lengthMax: inRange(definition, length, { min: 1, max: 10_485_760 }) };
+  }
+  const isChar = ["char", "character", "nchar"].includes(definition.name);
+  return isChar ? { kind: "text", lengthMax: 1 } : TEXT;
 }
 
 function timeType(definition: BasicDataTypeDef, type: DataType): DataType {

@@ -24,7 +24,7 @@ export function childrenOf(expression: BoundExpression): readonly BoundExpressio
     case "coalesce":
       return expression.operands;
     case "case": {
-      const branches = expression.branches.flatMap(({ when, then }) => [when, then]);
+      const branches = expression.branches.flatMap(({ when, value }) => [when, value]);
       return expression.otherwise === undefined ? branches : [...branches, expression.otherwise];
     }
     case "in":
@@ -56,9 +56,9 @@ export function mapChildren(
     case "coalesce":
       return { ...expression, operands: expression.operands.map(change) };
     case "case": {
-      const branches = expression.branches.map(({ when, then }) => ({
+      const branches = expression.branches.map(({ when, value }) => ({
         when: change(when),
-        then: change(then),
+        value: change(value),
       }));
       const otherwise =
         expression.otherwise === undefined ? undefined : change(expression.otherwise);
@@ -120,22 +120,8 @@ export function conjunctionOf(conditions: readonly BoundExpression[]): BoundExpr
 
 /** Two expressions that always give the same value: the same form over the same columns. */
 export function sameExpression(left: BoundExpression, right: BoundExpression): boolean {
-  if (left.kind !== right.kind) return false;
-  if (left.kind === "column" && right.kind === "column") return left.column.id === right.column.id;
-  if (left.kind === "constant" && right.kind === "constant") return left.value === right.value;
-  if (left.kind === "slot" && right.kind === "slot") return left.slot === right.slot;
-  if (left.kind === "call" && right.kind === "call" && left.name !== right.name) return false;
-  if (left.kind === "compare" && right.kind === "compare" && left.operator !== right.operator) {
-    return false;
-  }
-  if (left.kind === "arithmetic" && right.kind === "arithmetic") {
-    if (left.operator !== right.operator) return false;
-  }
-  if (left.kind === "is" && right.kind === "is") {
-    if (left.test !== right.test || left.negated !== right.negated) return false;
-  }
-  if (left.kind === "in" && right.kind === "in" && left.negated !== right.negated) return false;
-  if (left.type.kind !== right.type.kind || isVolatile(left)) return false;
+  if (left.kind !== right.kind || left.type.kind !== right.type.kind) return false;
+  if (formOf(left) !== formOf(right) || isVolatile(left)) return false;
   const leftChildren = childrenOf(left);
   const rightChildren = childrenOf(right);
   if (leftChildren.length !== rightChildren.length) return false;
@@ -143,4 +129,27 @@ export function sameExpression(left: BoundExpression, right: BoundExpression): b
     const other = rightChildren[index];
     return other !== undefined && sameExpression(child, other);
   });
+}
+
+/** What tells an expression from others of its kind, beside its operands. */
+function formOf(expression: BoundExpression): unknown {
+  switch (expression.kind) {
+    case "column":
+      return expression.column.id;
+    case "constant":
+      return expression.value;
+    case "slot":
+      return expression.slot;
+    case "call":
+      return expression.name;
+    case "compare":
+    case "arithmetic":
+      return expression.operator;
+    case "is":
+      return `${expression.test} ${expression.negated}`;
+    case "in":
+      return expression.negated;
+    default:
+      return undefined;
+  }
 }

@@ -15,15 +15,15 @@ import {
   valueAt,
   valueFromNumberText,
 } from "../../types/mod.ts";
+import type { BoundConflict } from "../bind/conflict_binder.ts";
 import type {
-  BoundCell,
-  BoundConflict,
   BoundDelete,
   BoundInsert,
   BoundReturning,
   BoundUpdate,
   InsertSource,
 } from "../bind/dml_binder.ts";
+import type { BoundCell } from "../bind/dml_target.ts";
 import { columnIdsIn } from "../bind/walk.ts";
 import { LiteralCell, type LiteralValuesStatement } from "../parse/ast.ts";
 import { planSelect } from "../plan/planner.ts";

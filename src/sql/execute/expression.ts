@@ -295,11 +295,11 @@ function takeColumns(batch: Batch, rows: Selection, needed: ReadonlySet<number>)
 }
 
 function compileCase({ branches, otherwise, type }: Of<"case">, layout: Layout): Evaluator {
-  const compiled = branches.map(({ when, then }) => ({
+  const compiled = branches.map(({ when, value }) => ({
     when: compileExpression(when, layout),
     whenColumns: positionsOf(when, layout),
-    value: compileExpression(then, layout),
-    valueColumns: positionsOf(then, layout),
+    value: compileExpression(value, layout),
+    valueColumns: positionsOf(value, layout),
   }));
   const last =
     otherwise === undefined

@@ -34,7 +34,7 @@ export interface UploadSink {
       readonly table: TableEntry;
       readonly owner: number;
       readonly filePositions: readonly number[];
-      keyOf(row: Row): Row;
+      readonly keyOf: (row: Row) => Row;
     },
     rows: readonly Row[],
     nowMs: number,

@@ -91,5 +91,5 @@ export interface OperatorForm {
   readonly result: DataType;
   readonly seesNull?: boolean;
   /** @throws {DatabaseError} DIVISION_BY_ZERO, VALUE_OUT_OF_RANGE, … */
-  evaluate(values: readonly Value[]): Value;
+  readonly evaluate: (values: readonly Value[]) => Value;
 }

@@ -47,17 +47,23 @@ export function combineTruth(kind: "and" | "or", left: Vector, right: Vector): V
     }
     return { kind: "bool", length, values, nulls: undefined };
   }
+  return combineUnknown(l, r, { settling: kind === "or" ? 1 : 0, length });
+}
+
+/** A settling operand settles, whatever the other is; else an unknown one makes it unknown. */
+function combineUnknown(
+  left: Truths,
+  right: Truths,
+  { length, settling }: { settling: 0 | 1; length: number },
+): Vector {
+  const values = new Uint8Array(length);
   const nulls = new Uint8Array(length);
-  const settling = kind === "or" ? 1 : 0;
   for (let i = 0; i < length; i += 1) {
-    const leftNull = l.nulls?.[i] ?? 0;
-    const rightNull = r.nulls?.[i] ?? 0;
-    const leftValue = l.values[i] ?? 0;
-    const rightValue = r.values[i] ?? 0;
-    const isSettled =
-      (leftNull === 0 && leftValue === settling) || (rightNull === 0 && rightValue === settling);
-    if (isSettled) values[i] = settling;
-    else if ((leftNull | rightNull) === 1) nulls[i] = 1;
+    // 2 stands for unknown.
+    const l = left.nulls?.[i] === 1 ? 2 : (left.values[i] ?? 0);
+    const r = right.nulls?.[i] === 1 ? 2 : (right.values[i] ?? 0);
+    if (l === settling || r === settling) values[i] = settling;
+    else if (l === 2 || r === 2) nulls[i] = 1;
     else values[i] = 1 - settling;
   }
   return { kind: "bool", length, values, nulls };

@@ -1,0 +1,102 @@
+/**
+ * Binary operators over bound operands: which form serves their types, and whether the evaluator
+ * has a loop of its own for it.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import { BOOLEAN, type DataType, isInteger, sameType, typeName } from "../../types/mod.ts";
+import type { OperatorForm } from "../functions/function.ts";
+import { resolveBinary } from "../functions/operators.ts";
+import type { Expr } from "../parse/ast.ts";
+import type { BoundExpression, ComparisonOperator } from "./bound.ts";
+import { castTo } from "./casts.ts";
+
+/** Magnitude up to which whole numbers are exact in doubles. */
+const WHOLE_MAX = Number.MAX_SAFE_INTEGER;
+
+const COMPARISONS: ReadonlyMap<string, ComparisonOperator> = new Map<string, ComparisonOperator>([
+  ["=", "="],
+  ["!=", "<>"],
+  ["<>", "<>"],
+  ["<", "<"],
+  ["<=", "<="],
+  [">", ">"],
+  [">=", ">="],
+]);
+
+/** The comparison that an operator is, if it is one; `!=` is `<>`. */
+export function comparisonOf(op: string): ComparisonOperator | undefined {
+  return COMPARISONS.get(op);
+}
+
+export interface BinaryOperands {
+  readonly op: string;
+  readonly left: BoundExpression;
+  readonly right: BoundExpression;
+}
+
+/** An operator over bound operands. @throws {DatabaseError} TYPE_MISMATCH if there is no form. */
+export function binaryOf({ op, left, right }: BinaryOperands, node: Expr): BoundExpression {
+  const form = resolveBinary(op, left.type, right.type);
+  if (form === undefined) {
+    throw new DatabaseError(
+      "TYPE_MISMATCH",
+      `Cannot apply ${op} to ${typeName(left.type)} and ${typeName(right.type)}`,
+      { position: node._location.start, hint: "cast one side explicitly" },
+    );
+  }
+  const [leftType = left.type, rightType = right.type] = form.operands;
+  const l = castTo(left, { to: leftType, mode: "implicit", node });
+  const r = castTo(right, { to: rightType, mode: "implicit", node });
+  const { evaluate, result, seesNull } = form;
+  const comparison = comparisonOf(op);
+  if (comparison !== undefined && sameType(leftType, rightType)) {
+    return { kind: "compare", type: BOOLEAN, operator: comparison, left: l, right: r, evaluate };
+  }
+  const magnitudeMax = arithmeticMagnitude(op, form);
+  if (magnitudeMax !== undefined && (op === "+" || op === "-" || op === "*")) {
+    return {
+      kind: "arithmetic",
+      type: result,
+      operator: op,
+      left: l,
+      right: r,
+      magnitudeMax,
+      evaluate,
+    };
+  }
+  return {
+    kind: "call",
+    type: result,
+    name: op,
+    args: [l, r],
+    evaluate,
+    seesNull: seesNull === true,
+    volatility: "immutable",
+  };
+}
+
+/** Largest result that doubles compute exactly as the form does; undefined where none is. */
+function arithmeticMagnitude(op: string, { operands, result }: OperatorForm): number | undefined {
+  const [left, right] = operands;
+  if (left === undefined || right === undefined) return undefined;
+  if (isInteger(left) && isInteger(right) && isInteger(result)) {
+    if (result.kind === "smallint") return 32767;
+    return result.kind === "int" ? 2147483647 : WHOLE_MAX;
+  }
+  if (left.kind === "double" && right.kind === "double" && result.kind === "double") {
+    return Number.MAX_VALUE;
+  }
+  if (left.kind !== "decimal" || right.kind !== "decimal" || result.kind !== "decimal") {
+    return undefined;
+  }
+  const scaleFits =
+    op === "*"
+      ? left.scale + right.scale === result.scale
+      : left.scale === result.scale && right.scale === result.scale;
+  return scaleFits ? Math.min(WHOLE_MAX, 10 ** result.precision - 1) : undefined;
+}
+
+/** The type of array elements, or undefined for another type. */
+export function elementOf(type: DataType): DataType | undefined {
+  return type.kind === "array" ? type.element : undefined;
+}

@@ -1,0 +1,92 @@
+/**
+ * ON CONFLICT: its target is the primary key, its actions see the stored and the proposed row.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import type { TableEntry } from "../../catalog/mod.ts";
+import type { OnConflictAction } from "../parse/ast.ts";
+import type { Place, StatementBinding } from "./binding.ts";
+import type { BoundColumn, BoundExpression } from "./bound.ts";
+import { type BoundSet, bindSets, nameOf, type Target } from "./dml_target.ts";
+import { bindCondition } from "./expression_binder.ts";
+import { Scope } from "./scope.ts";
+
+export interface BoundConflict {
+  readonly action: "nothing" | "update";
+  /** Columns of the stored row, then of the proposed one (`excluded`). */
+  readonly columns: readonly BoundColumn[];
+  readonly sets: readonly BoundSet[];
+  readonly where: BoundExpression | undefined;
+}
+
+export function bindConflict(
+  action: OnConflictAction,
+  target: Target,
+  statement: StatementBinding,
+): BoundConflict {
+  const { table } = target;
+  checkConflictTarget(action, table);
+  if (action.do === "do nothing") {
+    return { action: "nothing", columns: [], sets: [], where: undefined };
+  }
+  if (action.on === undefined) {
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      "Cannot run ON CONFLICT DO UPDATE: it must name the primary key columns",
+      { position: action._location.start },
+    );
+  }
+  const excluded = table.columns.map(({ columnId, name, type }) =>
+    statement.newColumn({ name, type, origin: { table, columnId } }),
+  );
+  const scope = new Scope([
+    ...target.from.scope.relations,
+    { alias: "excluded", namespace: undefined, columns: excluded, systemColumns: [] },
+  ]);
+  // An unqualified name in SET and WHERE means the stored row.
+  const place: Place = {
+    statement,
+    scope: new PreferFirst(scope),
+    clause: "ON CONFLICT",
+    sink: undefined,
+    allowsFiles: true,
+  };
+  return {
+    action: "update",
+    columns: [...target.columns, ...excluded],
+    sets: bindSets(action.do.sets, table, place),
+    where: action.where === undefined ? undefined : bindCondition(action.where, place),
+  };
+}
+
+/** A scope in which unqualified names are looked up in the first relation only. */
+class PreferFirst extends Scope {
+  constructor(scope: Scope) {
+    super(scope.relations, [
+      ...(scope.relations[0]?.columns ?? []),
+      ...(scope.relations[0]?.systemColumns ?? []),
+    ]);
+  }
+}
+
+export function checkConflictTarget({ on, _location }: OnConflictAction, table: TableEntry): void {
+  if (on === undefined) return;
+  const keyNames = table.primaryKey.map(
+    (columnId) => table.columns.find((column) => column.columnId === columnId)?.name ?? "",
+  );
+  if (on.type === "on constraint") {
+    if (on.constraint.name === `${table.name}_pkey`) return;
+    throw new DatabaseError(
+      "OBJECT_NOT_FOUND",
+      `Cannot find constraint "${on.constraint.name}": the key of ${nameOf(table)} is ${table.name}_pkey`,
+      { position: on._location.start },
+    );
+  }
+  const named = on.exprs.map(({ name }) => name);
+  const isKey = named.length === keyNames.length && keyNames.every((name) => named.includes(name));
+  if (isKey) return;
+  throw new DatabaseError(
+    "INVALID_QUERY",
+    `Cannot use ON CONFLICT (${named.join(", ")}): the target must be the primary key (${keyNames.join(", ")})`,
+    { position: _location.start },
+  );
+}

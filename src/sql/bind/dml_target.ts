@@ -1,0 +1,137 @@
+/**
+ * What INSERT, UPDATE and DELETE share: the table that is written, and the values of its columns.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import type { TableEntry } from "../../catalog/mod.ts";
+import type { Expr, Name, QNameAliased, SetStatement } from "../parse/ast.ts";
+import { notAvailable, type Place, type StatementBinding } from "./binding.ts";
+import type { BoundColumn, BoundExpression } from "./bound.ts";
+import { castTo } from "./casts.ts";
+import { bindExpression } from "./expression_binder.ts";
+import { type FromResult, tableResult } from "./from_binder.ts";
+import type { SelectContext } from "./select_context.ts";
+
+/** A value for a column, or its default. */
+export type BoundCell = BoundExpression | "default";
+
+/** A new value for the column at a position of the table. */
+export interface BoundSet {
+  readonly position: number;
+  readonly value: BoundCell;
+}
+
+export interface DmlContext extends SelectContext {
+  /** limits.require_where */
+  readonly requiresWhere: boolean;
+}
+
+/** A table that a statement writes, as a relation. */
+export interface Target {
+  readonly table: TableEntry;
+  readonly from: FromResult;
+  readonly columns: readonly BoundColumn[];
+}
+
+export function bindTarget(name: QNameAliased, { source, statement }: DmlContext): Target {
+  const namespace = name.schema ?? source.namespace;
+  if (source.systemView(namespace, name.name) !== undefined) {
+    throw new DatabaseError(
+      "READ_ONLY_OBJECT",
+      `Cannot write ${namespace}.${name.name}: it is a system view`,
+      { position: name._location.start },
+    );
+  }
+  const table = source.table(name, name);
+  statement.requirements.push({ action: "write", table });
+  const from = tableResult(table, {
+    alias: name.alias ?? name.name,
+    isAliased: name.alias !== undefined,
+    statement,
+    node: name,
+  });
+  const [relation] = from.scope.relations;
+  return {
+    table,
+    from,
+    columns: [...(relation?.columns ?? []), ...(relation?.systemColumns ?? [])],
+  };
+}
+
+export function bindCell(
+  cell: Expr,
+  { place, position, table }: { table: TableEntry; position: number; place: Place },
+): BoundCell {
+  if (cell.type === "default") return "default";
+  const column = table.columns[position];
+  const bound = bindExpression(cell, place);
+  if (column === undefined) return bound;
+  if (column.generatedAlways) {
+    throw new DatabaseError(
+      "INVALID_OPERATION",
+      `Cannot write column "${column.name}" of ${nameOf(table)}: it is GENERATED ALWAYS`,
+      { position: cell._location.start, hint: "leave it out, or write DEFAULT" },
+    );
+  }
+  return castTo(bound, { to: column.type, mode: "assignment", node: cell });
+}
+
+export function bindSets(
+  sets: readonly SetStatement[],
+  table: TableEntry,
+  place: Place,
+): BoundSet[] {
+  const plain = sets.map((set) => {
+    if (set.type === "set") return set;
+    throw notAvailable(set, "SET from a subquery");
+  });
+  checkTwice(plain.map(({ column }) => column));
+  return plain.map(({ column, value }) => {
+    const position = positionOf(table, column);
+    const columnId = table.columns[position]?.columnId ?? 0;
+    if (table.primaryKey.includes(columnId)) {
+      throw new DatabaseError(
+        "INVALID_OPERATION",
+        `Cannot change column "${column.name}" of ${nameOf(table)}: it is part of the primary key`,
+        { position: column._location.start, hint: "delete the row and insert it anew" },
+      );
+    }
+    const cellPlace: Place = { ...place, allowsFiles: true };
+    return { position, value: bindCell(value, { table, position, place: cellPlace }) };
+  });
+}
+
+export function placeIn({ from }: Target, statement: StatementBinding, clause: string): Place {
+  return { statement, scope: from.scope, clause, sink: undefined };
+}
+
+/** Where a column stands in the table. @throws {DatabaseError} COLUMN_NOT_FOUND, SYSTEM_COLUMN */
+export function positionOf(table: TableEntry, { name, _location }: Name): number {
+  const position = table.columns.findIndex((column) => column.name === name);
+  if (position !== -1) return position;
+  if (name === "_seq" || name === "_deleted") {
+    throw new DatabaseError(
+      "SYSTEM_COLUMN",
+      `Cannot write column "${name}" of ${nameOf(table)}: the server assigns it`,
+      { position: _location.start },
+    );
+  }
+  throw new DatabaseError("COLUMN_NOT_FOUND", `Cannot find column "${name}" in ${nameOf(table)}`, {
+    position: _location.start,
+  });
+}
+
+export function checkTwice(names: readonly Name[]): void {
+  const seen = new Set<string>();
+  for (const { name, _location } of names) {
+    if (seen.has(name)) {
+      throw new DatabaseError("INVALID_QUERY", `Cannot assign column "${name}" twice`, {
+        position: _location.start,
+      });
+    }
+    seen.add(name);
+  }
+}
+
+export function nameOf(table: TableEntry): string {
+  return `${table.namespace}.${table.name}`;
+}

@@ -1,0 +1,54 @@
+/**
+ * What a request brings besides its text: parameters, and how long it may take.
+ */
+import { DatabaseError } from "../base/errors.ts";
+import { NESTING_MAX } from "../base/limits.ts";
+import { type DataType, type Value, valueFromParameter } from "../types/mod.ts";
+import type { Parameter, SqlRequest } from "./engine.ts";
+import type { SqlEnvironment, SqlLimits } from "./environment.ts";
+import type { Deadline } from "./execute/operator.ts";
+import type { ParseLimits } from "./parse/parser.ts";
+
+/** When a request must end. */
+export function deadlineOf({ clock, limits }: SqlEnvironment, { timeoutMs }: SqlRequest): Deadline {
+  const limitMs = Math.min(timeoutMs ?? limits.timeoutMs, limits.timeoutMsMax);
+  const atMs = limitMs === 0 ? Number.POSITIVE_INFINITY : clock.monotonicMs() + limitMs;
+  return { atMs, isCancelled: false };
+}
+
+export function parseLimitsOf({ limits }: SqlEnvironment): ParseLimits {
+  return {
+    sqlBytesMax: limits.sqlBytesMax,
+    parametersMax: limits.parametersMax,
+    nestingMax: NESTING_MAX,
+  };
+}
+
+/** Parameters with their types. @throws {DatabaseError} INVALID_PARAMETER */
+export function typedParameters(
+  params: readonly Parameter[],
+  { parameterBytesMax, parametersMax }: SqlLimits,
+): { type: DataType; value: Value }[] {
+  if (params.length > parametersMax) {
+    throw new DatabaseError(
+      "INVALID_PARAMETER",
+      `Cannot bind ${params.length} parameters: the most is ${parametersMax}`,
+    );
+  }
+  return params.map((parameter, i) => typedParameter(parameter, i, parameterBytesMax));
+}
+
+function typedParameter(
+  parameter: Parameter,
+  index: number,
+  bytesMax: number,
+): { type: DataType; value: Value } {
+  const text = typeof parameter === "string" ? parameter : "";
+  if (text.length * 3 > bytesMax && Buffer.byteLength(text) > bytesMax) {
+    throw new DatabaseError(
+      "INVALID_PARAMETER",
+      `Cannot bind $${index + 1}: it has more than ${bytesMax} bytes`,
+    );
+  }
+  return valueFromParameter(parameter);
+}
