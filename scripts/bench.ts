@@ -2,7 +2,7 @@
  * Measures Tidemark beside PostgreSQL, SQLite and DuckDB, which it starts itself, on the same
  * machine in the same run, and prints a table.
  *
- *     bun scripts/bench.ts [--only insert,point,bulk,snapshot,fanout,scan,idle] [--quick]
+ *     bun scripts/bench.ts [--only idle,text,insert,bulk,point,snapshot,fanout,scan] [--quick]
  *                          [--rounds 3] [--rows 1000000]
  *
  * The load comes from a second process. PostgreSQL and SQLite stand behind a thin front that
@@ -23,9 +23,10 @@ import {
 import { startPlaces } from "./bench/places.ts";
 import { tableOf } from "./bench/report.ts";
 import { scanLines } from "./bench/scans.ts";
+import { textLine } from "./bench/text.ts";
 import { readOptions } from "./support/arguments.ts";
 
-const JOBS = ["idle", "insert", "bulk", "point", "snapshot", "fanout", "scan"];
+const JOBS = ["idle", "text", "insert", "bulk", "point", "snapshot", "fanout", "scan"];
 
 const options = readOptions(["only", "rounds", "rows"], ["quick"]);
 const wanted = options.text("only")?.split(",") ?? JOBS;
@@ -41,6 +42,7 @@ process.on("SIGTERM", () => process.exit(143));
 
 const lines: Line[] = [];
 if (wanted.includes("idle")) lines.push(await idleLine());
+if (wanted.includes("text")) lines.push(await textLine(roundCount));
 await using places = await startPlaces(wanted.includes("fanout") ? SUBSCRIBER_COUNT : 0);
 const jobOptions: JobOptions = { places, roundCount, seconds: isQuick ? 1 : 3 };
 
@@ -79,5 +81,11 @@ async function idleLine(): Promise<Line> {
   const status = await Bun.file(`/proc/${server.pid}/status`).text();
   const kilobytes = Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]);
   const values = { Tidemark: kilobytes / 1024 };
-  return { job: "memory of an idle server", unit: "MiB", isRate: false, values };
+  return {
+    job: "memory of an idle server",
+    unit: "MiB",
+    isRate: false,
+    values,
+    target: { atMost: 120 },
+  };
 }

@@ -25,11 +25,10 @@ export interface Line {
   readonly target?: Target;
 }
 
-export interface Target {
-  readonly peer: string;
-  /** How many times better than the peer. */
-  readonly factor: number;
-}
+/** To be so many times better than a peer, or to stay at or below a value. */
+export type Target =
+  | { readonly peer: string; readonly factor: number }
+  | { readonly atMost: number };
 
 export const SUBSCRIBER_COUNT = 1000;
 

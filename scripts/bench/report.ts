@@ -33,6 +33,11 @@ function ratioTo({ values, isRate }: Line, peer: string): number | undefined {
 
 function targetOf(line: Line): string {
   if (line.target === undefined) return "";
+  if ("atMost" in line.target) {
+    const { atMost } = line.target;
+    const isReached = (line.values[OURS] ?? Number.POSITIVE_INFINITY) <= atMost;
+    return `≤ ${atMost} ${line.unit}: ${isReached ? "reached" : "MISSED"}`;
+  }
   const { peer, factor } = line.target;
   const ratio = ratioTo(line, peer);
   const verdict = ratio !== undefined && ratio >= factor ? "reached" : "MISSED";
