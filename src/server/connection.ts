@@ -46,18 +46,9 @@ import { decodeFrame } from "./frames/decode.ts";
 import { type FrameFormat, frameOf } from "./frames/encode.ts";
 import { jsonFromMessage } from "./frames/json.ts";
 import type { ServerConfig } from "./options.ts";
+import { Outbox, type Socket } from "./outbox.ts";
 import { TokenBucket } from "./rate_limit.ts";
 import { Subscriptions } from "./subscriptions.ts";
-
-/** What a connection needs of a socket; the runtime's own has it, and so has a simulated one. */
-export interface Socket {
-  /** Bytes sent, -1 when queued, 0 when dropped. */
-  send(frame: string | Uint8Array): number;
-  getBufferedAmount(): number;
-  ping(): number;
-  close(code: number, reason: string): void;
-  terminate(): void;
-}
 
 /** What the upgrade request asked for. */
 export interface ConnectionRequest {
@@ -101,6 +92,7 @@ type State = "unauthenticated" | "authenticated" | "closing";
 export class Connection implements LiveSink {
   readonly id: string;
   readonly #socket: Socket;
+  readonly #outbox: Outbox;
   readonly #options: ConnectionOptions;
   readonly #clock: Clock;
   readonly #bucket: TokenBucket;
@@ -122,6 +114,11 @@ export class Connection implements LiveSink {
     this.id = options.connectionId;
     this.#options = options;
     this.#socket = options.socket;
+    this.#outbox = new Outbox({
+      socket: options.socket,
+      budgetBytes: options.config.websocket.send_queue_bytes,
+      onDropped: () => this.#dropped(),
+    });
     this.#clock = options.clock;
     this.#format = options.request.format;
     this.#lastFrameMs = this.#clock.monotonicMs();
@@ -160,11 +157,13 @@ export class Connection implements LiveSink {
   receive(frame: string | Uint8Array): void {
     this.touch();
     if (this.#state === "closing") return;
-    if (this.#waiting.length > 0 || this.#isOverBudget()) {
+    if (this.#waiting.length > 0 || this.#outbox.isOverBudget) {
       this.#wait(frame);
       return;
     }
     this.#serve(frame);
+    // The runtime corks the whole event: what it caused goes out with it.
+    this.#outbox.flush();
   }
 
   /** A control frame of the client. */
@@ -178,13 +177,13 @@ export class Connection implements LiveSink {
       this.#closeIfFlushed();
       return;
     }
-    while (this.#waiting.length > 0 && !this.#isOverBudget()) {
+    while (this.#waiting.length > 0 && !this.#outbox.isOverBudget) {
       const frame = this.#waiting.shift();
       assert(frame !== undefined, "a frame waits");
       this.#waitingBytes -= frame.length;
       this.#serve(frame);
     }
-    this.#subscriptions.resume(() => this.#state !== "closing" && !this.#isOverBudget());
+    this.#subscriptions.resume(() => this.#state !== "closing" && !this.#outbox.isOverBudget);
   }
 
   /** Called about once a second: keep-alive and idle timeout. */
@@ -235,7 +234,7 @@ export class Connection implements LiveSink {
 
   send(message: SharedMessage): boolean {
     if (this.#state === "closing") return true;
-    const hasRoom = this.#sendFrame(frameOf(message, this.#format));
+    const hasRoom = this.#outbox.hold(frameOf(message, this.#format));
     if (!hasRoom) this.#subscriptions.pause();
     return hasRoom;
   }
@@ -380,7 +379,7 @@ export class Connection implements LiveSink {
       return;
     }
     this.#subscriptions.add(id, subscription);
-    if (this.#isOverBudget()) this.#subscriptions.pause();
+    if (this.#outbox.isOverBudget) this.#subscriptions.pause();
   }
 
   #pong(id: string | undefined): void {
@@ -397,24 +396,12 @@ export class Connection implements LiveSink {
   }
 
   #sendControl(message: ControlMessage): void {
-    if (this.#state !== "closing") this.#sendFrame(jsonFromMessage(message));
+    if (this.#state !== "closing") this.#outbox.send(jsonFromMessage(message));
   }
 
-  /** Returns whether the socket has room for more. */
-  #sendFrame(frame: string | Uint8Array): boolean {
-    const sent = this.#socket.send(frame);
-    if (sent > 0) return true;
-    if (sent === 0 && frame.length > 0) {
-      // The socket took nothing: the client would miss a message, so it must not go on.
-      this.#options.log.warn("websocket dropped a message; closing", { connection: this.id });
-      this.#close(CLOSE_INTERNAL, "send failed");
-      return false;
-    }
-    return !this.#isOverBudget();
-  }
-
-  #isOverBudget(): boolean {
-    return this.#socket.getBufferedAmount() > this.#options.config.websocket.send_queue_bytes;
+  #dropped(): void {
+    this.#options.log.warn("websocket dropped a message; closing", { connection: this.id });
+    this.#close(CLOSE_INTERNAL, "send failed");
   }
 
   #endAll(code: SubscriptionCode, message: string): void {
@@ -426,12 +413,15 @@ export class Connection implements LiveSink {
 
   #closeIfFlushed(): void {
     const wanted = this.#closeWhenFlushed;
-    if (wanted === undefined || this.#socket.getBufferedAmount() > 0) return;
-    this.#close(wanted.code, wanted.reason);
+    if (wanted === undefined) return;
+    this.#outbox.flush();
+    if (this.#outbox.isEmpty) this.#close(wanted.code, wanted.reason);
   }
 
   #close(code: number, reason: string): void {
     if (this.#state === "closing") return;
+    this.#state = "closing";
+    this.#outbox.flush();
     this.#leave();
     this.#socket.close(code, reason);
   }
@@ -439,6 +429,7 @@ export class Connection implements LiveSink {
   #leave(): void {
     this.#state = "closing";
     this.#cancelAuthTimeout?.();
+    this.#outbox.clear();
     this.#dropWaiting();
     this.#subscriptions.closeAll();
   }

@@ -11,7 +11,8 @@ import { silentLog } from "../../src/base/log.ts";
 import { CatalogDatabase } from "../../src/catalog/mod.ts";
 import type { LiveEngine } from "../../src/live/mod.ts";
 import type { ServerMessage } from "../../src/protocol/mod.ts";
-import { Connection, type ConnectionRequest, type Socket } from "../../src/server/connection.ts";
+import { Connection, type ConnectionRequest } from "../../src/server/connection.ts";
+import type { Socket } from "../../src/server/outbox.ts";
 import { authSettings, type ConfigChange, serverConfig } from "../support/http.ts";
 import { fixtureOver, MESSAGES, message, messagesTable, settle } from "../support/live_fixture.ts";
 import { ManualClock } from "../support/manual_clock.ts";
@@ -26,6 +27,7 @@ class SimulatedSocket implements Socket {
   closed: { code: number; reason: string } | undefined;
   isTerminated = false;
   pingCount = 0;
+  corkCount = 0;
   /** Bytes that the network takes at once. */
   capacity: number = Infinity;
   /** Drops everything from now on, as the runtime does above its own limit. */
@@ -39,6 +41,11 @@ class SimulatedSocket implements Socket {
     if (this.#buffered + bytes <= this.capacity) return bytes;
     this.#buffered += bytes;
     return -1;
+  }
+
+  cork(write: () => void): void {
+    this.corkCount += 1;
+    write();
   }
 
   getBufferedAmount(): number {

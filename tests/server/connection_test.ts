@@ -3,11 +3,22 @@
  * live engine, and every event in every state.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import type { Change } from "../../src/protocol/mod.ts";
 import type { ConnectionRequest } from "../../src/server/connection.ts";
 import { Connections } from "../../src/server/connections.ts";
 import { settle } from "../support/live_fixture.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import { ConnectionFixture, Identity, subscribe } from "./connection_fixture.ts";
+
+function changeOf(seq: number): Change {
+  return {
+    type: "change",
+    subscription_id: "m1",
+    change_type: "insert",
+    rows: [{ id: seq }],
+    commit_seq: seq,
+  };
+}
 
 let identity: Identity;
 let token: string;
@@ -294,6 +305,25 @@ test("a full socket pauses subscriptions and client messages, and nothing is los
     .flatMap((it) => (it.type === "change" ? it.rows.map(({ id }) => id) : []));
   expect(ids).toEqual(Array.from({ length: 200 }, (_, index) => index + 1));
   expect(socket.messages().some(({ type }) => type === "pong")).toBe(true);
+});
+
+test("what one turn sends goes out in one write, in order", async () => {
+  const { connection, socket, say } = fixture.openAuthenticated();
+  say(subscribe("m1"));
+  await settle();
+  socket.drain();
+  const corksBefore = socket.corkCount;
+  for (let id = 1; id <= 5; id += 1) {
+    connection.send({ message: changeOf(id), encoded: new Map() });
+  }
+  expect(socket.frames).toEqual([]);
+  await settle();
+  expect(socket.corkCount).toBe(corksBefore + 1);
+  // A control message never overtakes data.
+  connection.send({ message: changeOf(6), encoded: new Map() });
+  say({ type: "ping", id: "p" });
+  const ids = socket.messages().map((it) => (it.type === "change" ? it.commit_seq : it.type));
+  expect(ids).toEqual([1, 2, 3, 4, 5, 6, "pong"]);
 });
 
 test("a client that sends without reading is closed when too much waits", () => {
