@@ -284,7 +284,12 @@ export class Cursor {
     const end = this.tokens.ends[token] ?? 0;
     return this.tokens.kinds[token] === Token.string
       ? this.text.slice(start + 1, end - 1)
-      : decodeString(this.text, start, end);
+      : this.decode(start, end);
+  }
+
+  /** The value of a string token that needs decoding. */
+  decode(start: number, end: number): string {
+    return decodeString({ text: this.text, start, end }, (what, at) => this.fail(what, at));
   }
 
   /** Exact digits of an integer. */

@@ -17,7 +17,7 @@ import {
 import type { Cursor } from "./cursor.ts";
 import { parseFromList, parseTargetAlias } from "./from.ts";
 import { Token } from "./lexer.ts";
-import { decodeString, integerText, numericText } from "./literals.ts";
+import { integerText, numericText } from "./literals.ts";
 import { LIFTED_LITERALS_MAX } from "./normalize.ts";
 import { isQueryNode, parseParenthesised } from "./primary.ts";
 import { beginsQuery, parseItems, parseQuery } from "./select.ts";
@@ -144,7 +144,7 @@ function cellText(cursor: Cursor, token: number, kind: number, isNegative: boole
     case LiteralCell.string:
       return kinds[token] === Token.string
         ? text.slice(start + 1, end - 1)
-        : decodeString(text, start, end);
+        : cursor.decode(start, end);
     case LiteralCell.integer:
       return (isNegative ? "-" : "") + integerText(text.slice(start, end));
     case LiteralCell.numeric:

@@ -7,6 +7,14 @@
  */
 import { assert } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
+import {
+  closingQuote,
+  isDigit,
+  isUnicodeSpace,
+  skipDigits,
+  skipRadixDigits,
+  stringContinuation,
+} from "./characters.ts";
 import { foldIntoHash, keywordAt } from "./keywords.ts";
 
 /** Kinds of tokens. */
@@ -96,7 +104,6 @@ const MINUS = 45;
 const SLASH = 47;
 const STAR = 42;
 const QUOTE = 39;
-const NEWLINE = 10;
 
 /** Reads [from, to) of a text. @throws {DatabaseError} BATCH_PARSE_ERROR, INVALID_SQL. */
 export function tokenize(text: string, from = 0, to: number = text.length): Tokens {
@@ -202,8 +209,12 @@ class Lexer implements Tokens {
       case 98: // b
         throw new DatabaseError(
           "UNSUPPORTED_FEATURE",
-          "Cannot parse the text: bit strings (B'…') are not available",
-          { position: this.position, hint: "write bytes as X'…'" },
+          "Cannot parse the text: bit strings (B'…') are not available yet",
+          {
+            position: this.position,
+            hint: "write bytes as X'…'",
+            statementIndex: this.statementIndex(),
+          },
         );
       default:
         return false;
@@ -376,9 +387,11 @@ class Lexer implements Tokens {
     throw new DatabaseError(
       "INVALID_SQL",
       `Cannot parse the text: found ${printable}, which begins no token`,
-      code < 128
-        ? { position: this.position }
-        : { position: this.position, hint: 'a name with such letters needs double quotes: "…"' },
+      {
+        position: this.position,
+        statementIndex: this.statementIndex(),
+        ...(code < 128 ? {} : { hint: 'a name with such letters needs double quotes: "…"' }),
+      },
     );
   }
 
@@ -387,58 +400,21 @@ class Lexer implements Tokens {
   }
 
   private fail(condition: "INVALID_SQL" | "BATCH_PARSE_ERROR", what: string, at: number): never {
-    throw new DatabaseError(condition, `Cannot parse the text: ${what}`, { position: at });
+    throw new DatabaseError(condition, `Cannot parse the text: ${what}`, {
+      position: at,
+      statementIndex: this.statementIndex(),
+    });
   }
-}
 
-/** Offset of the quote that ends a string whose body starts at `from`, or -1. */
-export function closingQuote(text: string, from: number, backslashes: boolean): number {
-  for (let at = from; at < text.length; at++) {
-    const code = text.charCodeAt(at);
-    if (code === 92 && backslashes) at += 1;
-    else if (code === QUOTE) {
-      if (text.charCodeAt(at + 1) !== QUOTE) return at;
-      at += 1;
+  // Statements that ended before the position.
+  private statementIndex(): number {
+    let index = 0;
+    let isEmpty = true;
+    for (const word of this.words) {
+      if (word === ";" && !isEmpty) index += 1;
+      isEmpty = word === ";";
     }
-  }
-  return -1;
-}
-
-/** Offset of the opening quote of a part that continues a string which ended before `from`. */
-export function stringContinuation(text: string, from: number): number {
-  let hasBreak = false;
-  for (let at = from; at < text.length; at++) {
-    const code = text.charCodeAt(at);
-    if (code === NEWLINE || code === 13) hasBreak = true;
-    else if (code === QUOTE) return hasBreak ? at : -1;
-    else if (code >= 128 || STARTS[code] !== Start.space) return -1;
-  }
-  return -1;
-}
-
-function isDigit(code: number): boolean {
-  return code >= 48 && code <= 57;
-}
-
-// Digits with single underscores between them.
-function skipDigits(text: string, from: number): number {
-  let at = from;
-  for (;;) {
-    const code = text.charCodeAt(at);
-    const isSeparator = code === 95 && at > from && isDigit(text.charCodeAt(at + 1));
-    if (!isDigit(code) && !isSeparator) return at;
-    at += 1;
-  }
-}
-
-// x 120, o 111, b 98; an underscore may stand before every digit.
-function skipRadixDigits(text: string, from: number, radix: number): number {
-  const base = radix === 120 ? 16 : radix === 111 ? 8 : 2;
-  let at = from;
-  for (;;) {
-    const digit = text.charCodeAt(at) === 95 ? at + 1 : at;
-    if (Number.isNaN(Number.parseInt(text.charAt(digit), base))) return at;
-    at = digit + 1;
+    return index;
   }
 }
 
@@ -447,19 +423,4 @@ function startsComment(text: string, at: number): boolean {
   const code = text.charCodeAt(at);
   const next = text.charCodeAt(at + 1);
   return (code === SLASH && next === STAR) || (code === MINUS && next === MINUS);
-}
-
-/** White space beyond ASCII. */
-export function isUnicodeSpace(code: number): boolean {
-  return (
-    code === 0xa0 ||
-    code === 0x1680 ||
-    (code >= 0x2000 && code <= 0x200a) ||
-    code === 0x2028 ||
-    code === 0x2029 ||
-    code === 0x202f ||
-    code === 0x205f ||
-    code === 0x3000 ||
-    code === 0xfeff
-  );
 }

@@ -2,19 +2,28 @@
  * From tokens to values: strings, numbers, bytes. Exact text goes in and comes out; only `value`
  * of a number node is rounded.
  */
-import { DatabaseError } from "../../base/errors.ts";
-import { closingQuote, stringContinuation } from "./lexer.ts";
+import { closingQuote, stringContinuation } from "./characters.ts";
 
 const BACKSLASH = 92;
 
-/** The value of a string token in any form. @throws {DatabaseError} INVALID_SQL: a bad escape. */
-export function decodeString(text: string, start: number, end: number): string {
+/** Throws INVALID_SQL; the parser knows in which statement. */
+export type Fail = (what: string, position: number) => never;
+
+/** A token of a text. */
+export interface TokenRange {
+  readonly text: string;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** The value of a string token in any form. */
+export function decodeString({ text, start, end }: TokenRange, fail: Fail): string {
   const first = text.charAt(start);
   if (first === "$") {
     const tag = text.indexOf("$", start + 1) + 1 - start;
     return text.slice(start + tag, end - tag);
   }
-  if (first !== "'") return decodeEscapes(text, start + 2, end - 1);
+  if (first !== "'") return decodeEscapes({ text, start: start + 2, end: end - 1 }, fail);
   let value = "";
   for (let open = start; open !== -1 && open < end; ) {
     const close = closingQuote(text, open + 1, false);
@@ -33,10 +42,12 @@ const SIMPLE_ESCAPES: Readonly<Record<string, string>> = {
 };
 
 // The body of E'…': C escapes, \uXXXX, and bytes (\x41, \101) as far as they are characters.
-function decodeEscapes(text: string, from: number, to: number): string {
+function decodeEscapes({ text, start, end }: TokenRange, fail: Fail): string {
+  const failEscape = (position: number, found: string, expected: string): never =>
+    fail(`the string holds ${found}, and should hold ${expected}`, position);
   let value = "";
-  let at = from;
-  while (at < to) {
+  let at = start;
+  while (at < end) {
     const code = text.charCodeAt(at);
     if (code !== BACKSLASH) {
       value += text.charAt(at);
@@ -44,7 +55,7 @@ function decodeEscapes(text: string, from: number, to: number): string {
       at += code === 39 ? 2 : 1;
       continue;
     }
-    const rest = text.slice(at + 1, Math.min(to, at + 10));
+    const rest = text.slice(at + 1, Math.min(end, at + 10));
     const numeric =
       /^(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{1,2})|([0-7]{1,3}))/.exec(rest);
     if (numeric === null) {
@@ -65,16 +76,8 @@ function decodeEscapes(text: string, from: number, to: number): string {
     value += String.fromCodePoint(point);
     at += 1 + found.length;
   }
-  if (!value.isWellFormed()) failEscape(from, "a lone surrogate", "both halves of the pair");
+  if (!value.isWellFormed()) failEscape(start, "a lone surrogate", "both halves of the pair");
   return value;
-}
-
-function failEscape(position: number, found: string, expected: string): never {
-  throw new DatabaseError(
-    "INVALID_SQL",
-    `Cannot parse the text: the string holds ${found}, and should hold ${expected}`,
-    { position },
-  );
 }
 
 /** Exact decimal text of an integer token: no `_`, no radix prefix. */
@@ -91,15 +94,11 @@ export function numericText(source: string): string {
   return source.includes("_") ? source.replaceAll("_", "") : source;
 }
 
-/** Hex digits of X'…' in lower case. @throws {DatabaseError} INVALID_SQL: not pairs of digits. */
-export function bytesHex(source: string, position: number): string {
+/** Hex digits of X'…' in lower case. */
+export function bytesHex(source: string, position: number, fail: Fail): string {
   const hex = source.slice(2, -1);
   if (hex.length % 2 !== 0 || /[^0-9a-fA-F]/.test(hex)) {
-    throw new DatabaseError(
-      "INVALID_SQL",
-      "Cannot parse the text: X'…' holds something else, and should hold pairs of hex digits",
-      { position },
-    );
+    fail("X'…' holds something else, and should hold pairs of hex digits", position);
   }
   return hex.toLowerCase();
 }

@@ -14,7 +14,7 @@
  * errors have true positions.
  */
 import type { LiteralKind } from "./ast.ts";
-import { closingQuote, isUnicodeSpace } from "./lexer.ts";
+import { closingQuote, isDigit, isUnicodeSpace } from "./characters.ts";
 
 /** More literals than this are not lifted: each count of them would be another key. */
 export const LIFTED_LITERALS_MAX = 64;
@@ -136,7 +136,8 @@ class Normalizer {
       if (!this.token(code)) return undefined;
       if (this.position > limit) return undefined;
     }
-    if (this.copied === -1) return undefined;
+    // An open parenthesis here is a fault that the parser explains.
+    if (this.copied === -1 || this.outerLifts.length > 0) return undefined;
     this.key += text.slice(this.copied, this.end);
     return {
       key: this.key,
@@ -325,7 +326,7 @@ class Normalizer {
       case 46:
         // .5 stays in the key.
         if (!isDigit(this.text.charCodeAt(end))) return this.take(end, Before.operator);
-        return this.take(skipDigits(this.text, end), Before.value);
+        return this.take(skipNumber(this.text, end), Before.value);
       case 93:
         return this.take(end, Before.value);
       default:
@@ -336,10 +337,6 @@ class Normalizer {
         return true;
     }
   }
-}
-
-function isDigit(code: number): boolean {
-  return code >= 48 && code <= 57;
 }
 
 function isWordStart(code: number): boolean {
@@ -355,7 +352,7 @@ function isExponentSign(text: string, at: number): boolean {
   return (code === 43 || code === 45) && (text.charCodeAt(at - 1) | 32) === 101;
 }
 
-function skipDigits(text: string, from: number): number {
+function skipNumber(text: string, from: number): number {
   let at = from;
   while (isWordPart(text.charCodeAt(at)) || isExponentSign(text, at)) at += 1;
   return at;

@@ -98,7 +98,11 @@ function parseLiteral(cursor: Cursor): Expr {
       return { type: "numeric", value: Number(text), text, _location };
     }
     case Token.bytes:
-      return { type: "bytes", hex: bytesHex(source, start), _location };
+      return {
+        type: "bytes",
+        hex: bytesHex(source, start, (what, at) => cursor.fail(what, at)),
+        _location,
+      };
     default: {
       const index = parameterIndex(cursor, start, source);
       return { type: "parameter", name: source, index, _location };

@@ -132,4 +132,5 @@ test.each([
   const error = errorOf(text);
   expect(error?.condition).toBe(condition);
   expect(error?.position).toBe(position);
+  expect(error?.statementIndex).toBe(text.startsWith("SELECT 1;") ? 1 : 0);
 });

@@ -92,6 +92,7 @@ test.each([
   "SELECT $$x$$",
   "SELECT a WHERE b = 'x'\n'y'",
   "SELECT a WHERE b = 1)",
+  "EXECUTE AS USER 'u' (SELECT 1; SELECT 2)",
   "SELECT \u0001",
 ])("normalizeStatement, %j is left to the parser", (text) => {
   expect(normalizeStatement(text)).toBeUndefined();

@@ -1,0 +1,70 @@
+/**
+ * Facts about characters and runs of them that the lexer and the normaliser share.
+ */
+
+/** Offset of the quote that ends a string whose body starts at `from`, or -1. */
+export function closingQuote(text: string, from: number, backslashes: boolean): number {
+  for (let at = from; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === 92 && backslashes) at += 1;
+    else if (code === 39) {
+      if (text.charCodeAt(at + 1) !== 39) return at;
+      at += 1;
+    }
+  }
+  return -1;
+}
+
+/** Offset of the opening quote of a part that continues a string which ended before `from`. */
+export function stringContinuation(text: string, from: number): number {
+  let hasBreak = false;
+  for (let at = from; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === 10 || code === 13) hasBreak = true;
+    else if (code === 39) return hasBreak ? at : -1;
+    else if (code !== 32 && (code < 9 || code > 13)) return -1;
+  }
+  return -1;
+}
+
+/** 0 to 9. */
+export function isDigit(code: number): boolean {
+  return code >= 48 && code <= 57;
+}
+
+/** Behind digits with single underscores between them. */
+export function skipDigits(text: string, from: number): number {
+  let at = from;
+  for (;;) {
+    const code = text.charCodeAt(at);
+    const isSeparator = code === 95 && at > from && isDigit(text.charCodeAt(at + 1));
+    if (!isDigit(code) && !isSeparator) return at;
+    at += 1;
+  }
+}
+
+/** Behind digits of 0x (120), 0o (111), 0b (98); `_` may stand before each. */
+export function skipRadixDigits(text: string, from: number, radix: number): number {
+  const base = radix === 120 ? 16 : radix === 111 ? 8 : 2;
+  let at = from;
+  for (;;) {
+    const digit = text.charCodeAt(at) === 95 ? at + 1 : at;
+    if (Number.isNaN(Number.parseInt(text.charAt(digit), base))) return at;
+    at = digit + 1;
+  }
+}
+
+/** White space beyond ASCII. */
+export function isUnicodeSpace(code: number): boolean {
+  return (
+    code === 0xa0 ||
+    code === 0x1680 ||
+    (code >= 0x2000 && code <= 0x200a) ||
+    code === 0x2028 ||
+    code === 0x2029 ||
+    code === 0x202f ||
+    code === 0x205f ||
+    code === 0x3000 ||
+    code === 0xfeff
+  );
+}
