@@ -6,11 +6,13 @@
  * flush of the table begins with it.
  */
 import type { CancelTimer, Clock } from "../base/clock.ts";
-import { DatabaseError, DiskError } from "../base/errors.ts";
+import { CorruptionError, DatabaseError, DiskError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Seq } from "../base/seq.ts";
 import type { CommitLog } from "./commit_log.ts";
 import { flushTable } from "./flush_table.ts";
+import { mergeSegments, segmentsToMerge } from "./merge_segments.ts";
+import type { OpenSegment } from "./open_segment.ts";
 import type { SegmentTools } from "./segment_drafts.ts";
 import type { SpaceGuard } from "./space.ts";
 import type { FlushResult } from "./store.ts";
@@ -48,6 +50,8 @@ export class Flusher {
   readonly #failed = new Set<StoredTable>();
   /** Tables with enough rows that wait for their turn. */
   readonly #paced = new Set<StoredTable>();
+  /** Tables whose last merge failed: it is tried again after the next flush. */
+  readonly #unmergeable = new Set<StoredTable>();
   /** When each table's last flush began. */
   readonly #startedMs = new Map<StoredTable, number>();
   #isClosing = false;
@@ -97,9 +101,40 @@ export class Flusher {
       return await flushing;
     } finally {
       this.#running.delete(table);
-      // What came meanwhile may already be enough for another flush.
-      this.noteAppended(table);
+      if (!this.#isClosing && !table.isDropped) this.#continue(table);
     }
+  }
+
+  /** After a flush: what came meanwhile may be enough for another, or there are many segments. */
+  #continue(table: StoredTable): void {
+    const segments = this.#unmergeable.has(table) ? undefined : segmentsToMerge(table);
+    this.#unmergeable.delete(table);
+    if (segments === undefined) {
+      this.noteAppended(table);
+      return;
+    }
+    const merging = this.#merge(table, segments).finally(() => {
+      this.#running.delete(table);
+      if (!this.#isClosing && !table.isDropped) this.#continue(table);
+    });
+    this.#running.set(table, merging);
+  }
+
+  async #merge(table: StoredTable, segments: readonly OpenSegment[]): Promise<FlushResult> {
+    const isCancelled = (): boolean => this.#isClosing || table.isDropped;
+    try {
+      await mergeSegments(table, segments, { ...this.#options, isCancelled });
+    } catch (error) {
+      // Safe: the segments stay as they are, and a damaged one is quarantined.
+      if (!(error instanceof DiskError || error instanceof CorruptionError)) throw error;
+      if (error instanceof DiskError && error.code === "ENOSPC") this.#options.space.noteFull();
+      this.#options.log.error("cannot merge segments", {
+        table: table.definition.name,
+        error: error.message,
+      });
+      this.#unmergeable.add(table);
+    }
+    return NOTHING;
   }
 
   /** The table was dropped. */

@@ -33,6 +33,8 @@ export class OpenSegment {
   /** Lowest and highest replacing seqs that the deletion vector on disk does not have. */
   #dirtySince = Infinity;
   #dirtyUpTo = 0;
+  /** While the segment is merged: replacements since, and 0 for one that was taken back. */
+  #journal: { row: number; seq: number }[] | undefined;
 
   constructor(entry: SegmentEntry, files: SegmentFiles) {
     this.entry = entry;
@@ -94,6 +96,12 @@ export class OpenSegment {
     }
   }
 
+  /** Reports an error that a read of several segments met, if it is damage in this one. */
+  noteIfDamaged(error: unknown): void {
+    if (!(error instanceof CorruptionError) || error.path !== this.#reader?.path) return;
+    this.#files.onDamage(this, error);
+  }
+
   seqAt(row: number): number {
     return this.guard(() => this.reader.seqAt(row));
   }
@@ -127,6 +135,7 @@ export class OpenSegment {
 
   replace(row: number, seq: number): void {
     this.deletions.replace(row, seq);
+    this.#journal?.push({ row, seq });
     this.noteDirty(seq);
   }
 
@@ -151,8 +160,21 @@ export class OpenSegment {
     return deletionsUpTo(this.deletions, upTo);
   }
 
+  /** Notes replacements from now on, for who copies the segment meanwhile. */
+  beginJournal(): void {
+    this.#journal = [];
+  }
+
+  /** What was noted, in order; ends the journal. */
+  endJournal(): readonly { row: number; seq: number }[] {
+    const journal = this.#journal ?? [];
+    this.#journal = undefined;
+    return journal;
+  }
+
   revert(row: number): void {
     this.deletions.revert(row);
+    this.#journal?.push({ row, seq: 0 });
   }
 
   #remove(): void {

@@ -33,9 +33,16 @@ const USER = defineTable(2, [{ kind: "text" }, { kind: "bigint" }, { kind: "bool
 const KEYLESS = defineTable(3, [{ kind: "double" }, { kind: "bytes" }], []);
 const TABLES = [SHARED, USER, KEYLESS];
 
+interface SimulationOptions extends Partial<LocalStoreOptions> {
+  readonly flushSteps?: number;
+}
+
 class Simulation {
   readonly random: SeededRandom;
   readonly options: Partial<LocalStoreOptions>;
+  /** Of a hundred steps. */
+  readonly flushSteps: number;
+  mergeCount = 0;
   disk = new SimulatedDisk();
   manifest = new MemoryManifest();
   clock = new ManualClock();
@@ -45,13 +52,17 @@ class Simulation {
   life = 0;
   store: LocalStore | undefined;
 
-  constructor(seed: number, options: Partial<LocalStoreOptions>) {
+  constructor(seed: number, { flushSteps = 8, ...options }: SimulationOptions) {
     this.random = new SeededRandom(seed);
     this.options = options;
+    this.flushSteps = flushSteps;
   }
 
   async open(): Promise<LocalStore> {
     const { disk, manifest, clock, options } = this;
+    manifest.onPublish = ({ removeSegmentIds = [] }) => {
+      if (removeSegmentIds.length > 0) this.mergeCount += 1;
+    };
     this.store = await openStore({ disk, manifest, clock, definitions: TABLES, options });
     return this.store;
   }
@@ -60,8 +71,9 @@ class Simulation {
     const { random } = this;
     this.clock.advance(random.below(3));
     const choice = random.below(100);
-    if (choice < 60) this.commit(store);
-    else if (choice < 72) await settled(random.below(4));
+    const flushFrom = 80 - this.flushSteps;
+    if (choice < flushFrom - 12) this.commit(store);
+    else if (choice < flushFrom) await settled(random.below(4));
     else if (choice < 80) await this.flush(store);
     else if (choice < 95) this.check(store);
     else if (choice < 97) return this.crash(store);
@@ -222,12 +234,13 @@ async function settled(rounds: number): Promise<void> {
   }
 }
 
-async function simulate(seed: number, options: Partial<LocalStoreOptions>): Promise<void> {
+async function simulate(seed: number, options: SimulationOptions): Promise<number> {
   const simulation = new Simulation(seed, options);
   try {
     let store = await simulation.open();
     for (let step = 0; step < 250; step += 1) store = await simulation.step(store);
     await store.close();
+    return simulation.mergeCount;
   } catch (error) {
     throw new Error(`seed ${seed}`, { cause: error });
   }
@@ -246,4 +259,12 @@ test("LocalStore does so when commits span log files and the log is recycled", a
   for (let seed = firstSeed; seed < firstSeed + seedCount; seed += 1) {
     await simulate(seed + 1000, options);
   }
+}, 60_000);
+
+test("LocalStore does so while segments are merged", async () => {
+  let mergeCount = 0;
+  for (let seed = firstSeed; seed < firstSeed + seedCount; seed += 1) {
+    mergeCount += await simulate(seed + 2000, { flushSteps: 35 });
+  }
+  expect(mergeCount).toBeGreaterThan(seedCount);
 }, 60_000);

@@ -1,0 +1,174 @@
+/**
+ * Merging keeps every version, whatever is written, read or crashed meanwhile.
+ */
+import { expect, test } from "bun:test";
+import type { LocalStore } from "../../src/storage/mod.ts";
+import type { Row } from "../../src/types/mod.ts";
+import { MemoryManifest } from "../support/memory_manifest.ts";
+import { SeededRandom } from "../support/seeded_random.ts";
+import { SimulatedDisk } from "../support/simulated_disk.ts";
+import {
+  commit,
+  DATA_PATH,
+  defineTable,
+  openStore,
+  readChanges,
+  readRows,
+} from "../support/store_fixture.ts";
+
+const TABLE = defineTable(1, [{ kind: "int" }, { kind: "text" }]);
+
+/** Lets everything that is ready run, until what was begun in the background has ended. */
+async function settled(): Promise<void> {
+  for (let round = 0; round < 100; round += 1) {
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+/** Seven segments of rows of two owners that replace one another, and an eighth in memory. */
+async function almostDue(store: LocalStore): Promise<void> {
+  for (let round = 0; round < 8; round += 1) {
+    for (const owner of [1, 2]) {
+      await commit(store, 1, "insert", [[round, `${owner} ${round}`]], owner);
+      if (round > 0) await commit(store, 1, "update", [[round - 1, "updated"]], owner);
+      if (round > 2) await commit(store, 1, "delete", [[round - 3, "deleted"]], owner);
+    }
+    if (round < 7) await store.flush(1);
+  }
+  expect(store.stats(1).segments).toBe(7);
+}
+
+function everything(store: LocalStore): unknown {
+  return [1, 2].map((owner) => {
+    const changes = readChanges(store, TABLE, { owner });
+    const states = changes.map(({ seq }) =>
+      readRows(store, TABLE, { owner, upTo: seq, withTombstones: seq % 2 === 0 }),
+    );
+    return { changes, states, live: store.liveRowCount(1, owner) };
+  });
+}
+
+test("eight flushed segments become one, and every earlier seq reads as before", async () => {
+  const disk = new SimulatedDisk();
+  const manifest = new MemoryManifest();
+  const store = await openStore({ disk, manifest, definitions: [TABLE] });
+  await almostDue(store);
+  const before = everything(store);
+  await store.flush(1);
+  await settled();
+  expect(store.stats(1).segments).toBe(1);
+  expect(everything(store)).toEqual(before);
+  const names = disk.list(`${DATA_PATH}/segments/1`).map(({ name }) => name);
+  expect(names.toSorted()).toEqual(["9.1.dv", "9.seg"]);
+  await store.close();
+  const again = await openStore({ disk, manifest, definitions: [TABLE] });
+  expect(everything(again)).toEqual(before);
+  await again.close();
+});
+
+test("rows that are replaced while their segment is merged stay replaced, or come back", async () => {
+  const disk = new SimulatedDisk();
+  const manifest = new MemoryManifest();
+  const store = await openStore({ disk, manifest, definitions: [TABLE] });
+  await almostDue(store);
+  let isFull = false;
+  disk.faultPlan = (operation, path) => {
+    if (operation !== "write" || !path.endsWith(".wal") || !isFull) return undefined;
+    isFull = false;
+    return { code: "ENOSPC" };
+  };
+  const replaced: Promise<unknown>[] = [];
+  let outcome = "committed";
+  manifest.onPublish = ({ removeSegmentIds = [] }) => {
+    expect(removeSegmentIds.length === 0 || replaced.length === 2).toBe(true);
+  };
+  disk.holdsSyncs = true;
+  const flushing = store.flush(1);
+  // Let one sync after the other go until the merged segment is written and waits for its own.
+  while (!disk.exists(`${DATA_PATH}/tmp/9.seg`)) {
+    disk.releaseSyncs();
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  await flushing;
+  disk.holdsSyncs = false;
+  replaced.push(commit(store, 1, "update", [[6, "while merging"]], 1));
+  await replaced[0];
+  isFull = true;
+  replaced.push(
+    commit(store, 1, "delete", [[5, "taken back"]], 1).catch(() => {
+      outcome = "taken back";
+    }),
+  );
+  await replaced[1];
+  expect(outcome).toBe("taken back");
+  disk.releaseSyncs();
+  await settled();
+  expect(store.stats(1).segments).toBe(1);
+  const rows = readRows(store, TABLE, { owner: 1 }).map(([, ...row]) => row);
+  const expected: Row[] = [
+    [7, "1 7"],
+    [5, "updated"],
+    [6, "while merging"],
+  ];
+  expect(rows.toSorted()).toEqual(expected.toSorted());
+  const crashed = disk.crash({ keep: "none" });
+  await commit(store, 1, "delete", [[5, "now"]], 1);
+  const again = await openStore({
+    disk: crashed,
+    manifest: manifest.restart(),
+    definitions: [TABLE],
+  });
+  expect(
+    readRows(again, TABLE, { owner: 1 })
+      .map(([, ...row]) => row)
+      .toSorted(),
+  ).toEqual(rows.toSorted());
+  await Promise.all([store.close(), again.close()]);
+});
+
+test("a crash before any operation of a merge changes nothing", async () => {
+  const disk = new SimulatedDisk();
+  const manifest = new MemoryManifest();
+  const random = new SeededRandom(3);
+  const store = await openStore({ disk, manifest, definitions: [TABLE] });
+  await almostDue(store);
+  const before = everything(store);
+  const moments: [string, SimulatedDisk, MemoryManifest][] = [];
+  disk.faultPlan = (operation, path) => {
+    if (operation === "read" || operation === "map" || operation === "list") return undefined;
+    for (const keep of ["none", "some", "all"] as const) {
+      const crashed = disk.crash(keep === "some" ? { keep, random } : { keep });
+      moments.push([`${operation} ${path}`, crashed, manifest.restart()]);
+    }
+    return undefined;
+  };
+  await store.flush(1);
+  await settled();
+  disk.faultPlan = undefined;
+  expect(store.stats(1).segments).toBe(1);
+  await store.close();
+  expect(moments.filter(([operation]) => operation.includes("9.seg")).length).toBeGreaterThan(10);
+  for (const [operation, crashed, left] of moments) {
+    const again = await openStore({ disk: crashed, manifest: left, definitions: [TABLE] });
+    expect(everything(again), `crash before ${operation}`).toEqual(before);
+    await again.close();
+  }
+}, 20_000);
+
+test("a scan that was opened before a merge reads on from the files that the merge replaced", async () => {
+  const disk = new SimulatedDisk();
+  const store = await openStore({ disk, definitions: [TABLE] });
+  await almostDue(store);
+  const expected = readRows(store, TABLE, { owner: 1 });
+  const scan = store.scan(1, { owner: 1, upTo: store.visibleSeq, columnIds: [-1], batchRows: 1 });
+  await store.flush(1);
+  await settled();
+  expect(store.stats(1).segments).toBe(1);
+  let rowCount = 0;
+  for (let batch = scan.next(); batch !== undefined; batch = scan.next())
+    rowCount += batch.rowCount;
+  expect(rowCount).toBe(expected.length);
+  scan.close();
+  expect(disk.list(`${DATA_PATH}/segments/1`).length).toBe(2);
+  await store.close();
+});
