@@ -118,11 +118,6 @@ export function isFunctionWord(word: string): boolean {
   return word === "" || CLASS_OF.get(word) !== Class.reserved;
 }
 
-/** All keywords, for tests and hints. */
-export function allKeywords(): readonly string[] {
-  return WORDS;
-}
-
 /** The word itself when it is a keyword, else "". */
 export function keywordOf(word: string): string {
   return CLASS_OF.has(word) ? word : "";

@@ -375,8 +375,8 @@ function integerKind(digits: string): "integer" | "bigint" | undefined {
     : undefined;
 }
 
-/** Precision of the DECIMAL that a literal with a point is; the scale is the digits behind it. */
-export function decimalPrecision(digits: string, scale: number): number {
+// Precision of the DECIMAL that a literal with a point is; the scale is the digits behind it.
+function decimalPrecision(digits: string, scale: number): number {
   const whole = digits.slice(0, digits.indexOf(".")).replace(/^0+/, "");
   return Math.max(whole.length + scale, 1);
 }

@@ -35,8 +35,8 @@ export function parseCopyOptions(cursor: Cursor): CopyOption[] {
   return entries;
 }
 
-/** A literal, or a bare word. */
-export function parseOptionValue(cursor: Cursor): ExprLiteral | OptionIdentifier {
+// A literal, or a bare word.
+function parseOptionValue(cursor: Cursor): ExprLiteral | OptionIdentifier {
   const { word, kind } = cursor;
   const isLiteral = kind !== Token.word && kind !== Token.quoted;
   if (isLiteral || word === "true" || word === "false" || word === "null") {

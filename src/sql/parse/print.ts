@@ -206,12 +206,12 @@ const QUERY_TYPES: ReadonlySet<string> = new Set<QueryStatement["type"]>([
   "delete",
 ]);
 
-/** Whether a statement reads or writes rows. */
-export function isQueryStatement(statement: Statement): statement is QueryStatement {
+// Whether a statement reads or writes rows.
+function isQueryStatement(statement: Statement): statement is QueryStatement {
   return QUERY_TYPES.has(statement.type);
 }
 
-/** Whether a statement changes definitions: its type begins with what it does. */
-export function isDefinition(statement: Statement): statement is DefinitionStatement {
+// Whether a statement changes definitions: its type begins with what it does.
+function isDefinition(statement: Statement): statement is DefinitionStatement {
   return /^(?:create|alter|drop|clear) /.test(statement.type);
 }

@@ -17,8 +17,8 @@ export function refuseForeignKey(cursor: Cursor, construct: string): never {
   cursor.refuse(construct, "check with EXISTS in the same transaction");
 }
 
-/** CREATE INDEX and its kin. */
-export function refuseIndex(cursor: Cursor, construct: string): never {
+// CREATE INDEX and its kin.
+function refuseIndex(cursor: Cursor, construct: string): never {
   cursor.refuse(construct, "lead with key columns: the primary key is the index of a table");
 }
 

@@ -215,8 +215,8 @@ function parseBlock(cursor: Cursor): SelectStatement {
   }
 }
 
-/** `VALUES (…), …`. */
-export function parseValues(cursor: Cursor): ValuesStatement {
+// `VALUES (…), …`.
+function parseValues(cursor: Cursor): ValuesStatement {
   const start = cursor.token;
   cursor.expect("values");
   const values: Expr[][] = [];

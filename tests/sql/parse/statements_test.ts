@@ -2,7 +2,7 @@
  * Goal: every statement form of the grammar gives the node that `ast.ts` promises.
  */
 import { expect, test } from "bun:test";
-import { parseStatements } from "../../../src/sql/parse/parser.ts";
+import { literalValuesToRows, parseStatements } from "../../../src/sql/parse/parser.ts";
 import { bare, type Json } from "./bare.ts";
 
 type Tree = { readonly [key: string]: Json };
@@ -700,4 +700,13 @@ test.each([
   const rows = Array.from({ length: 40 }, () => "(1, 2)").join(", ");
   const [statement] = parseStatements(`INSERT INTO t VALUES ${rows}, ${row}${tail}`);
   expect(statement?.type === "insert" && statement.insert.type).toBe("values");
+});
+
+test("literalValuesToRows, gives what an ordinary list gives", () => {
+  const rows = Array.from({ length: 40 }, (_, row) => `(${row}, -1.50, 'a', NULL, TRUE, DEFAULT)`);
+  const [long] = parseStatements(`INSERT INTO t VALUES ${rows.join(", ")}`);
+  const [short] = parseStatements(`VALUES ${rows.join(", ")}`);
+  const values = long?.type === "insert" ? long.insert : undefined;
+  if (values?.type !== "literal values") throw new Error("the list is compact");
+  expect(bare(literalValuesToRows(values))).toEqual(bare(short));
 });
