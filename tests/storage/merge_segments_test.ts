@@ -3,7 +3,7 @@
  */
 import { expect, test } from "bun:test";
 import type { LocalStore } from "../../src/storage/mod.ts";
-import type { Row } from "../../src/types/mod.ts";
+import type { Value } from "../../src/types/mod.ts";
 import { MemoryManifest } from "../support/memory_manifest.ts";
 import { SeededRandom } from "../support/seeded_random.ts";
 import { SimulatedDisk } from "../support/simulated_disk.ts";
@@ -105,7 +105,7 @@ test("rows that are replaced while their segment is merged stay replaced, or com
   await settled();
   expect(store.stats(1).segments).toBe(1);
   const rows = readRows(store, TABLE, { owner: 1 }).map(([, ...row]) => row);
-  const expected: Row[] = [
+  const expected: Value[][] = [
     [5, "updated"],
     [7, "1 7"],
     [6, "while merging"],
