@@ -10,7 +10,7 @@ import type { AggregateNode, JoinNode, PlanNode, ScanNode } from "../plan/plan.t
 import { Aggregate, type AggregateColumn } from "./aggregate.ts";
 import { Distinct } from "./distinct.ts";
 import { compileExpression, compileScalar, type Layout } from "./expression.ts";
-import { Filter, Limit, Project, RowSource, rowCountFrom } from "./filter.ts";
+import { Filter, Limit, Project, RowCounts, RowSource, rowCountFrom } from "./filter.ts";
 import { HashJoin } from "./hash_join.ts";
 import type { Operator } from "./operator.ts";
 import type { Run } from "./run.ts";
@@ -94,6 +94,9 @@ function buildScan(node: ScanNode): OperatorFactory {
   // A condition on the key reads no column of the row; the scan still has to say that it is there.
   const readIds = columnIds.length === 0 ? [SEQ_COLUMN_ID] : columnIds;
 
+  const shaped = (operator: Operator): Operator =>
+    columnIds.length === 0 ? new RowCounts(operator) : operator;
+
   return (run) => {
     const options = {
       run,
@@ -105,14 +108,14 @@ function buildScan(node: ScanNode): OperatorFactory {
     };
     if (key !== undefined) {
       const values = key.map((value) => value(run));
-      return new KeyLookup(options, values.includes(null) ? undefined : values);
+      return shaped(new KeyLookup(options, values.includes(null) ? undefined : values));
     }
     const ranges: ColumnRange[] = bounds.map(({ columnId, min, max }) => ({
       columnId,
       min: min === undefined ? Number.NEGATIVE_INFINITY : numberFrom(min(run), "min"),
       max: max === undefined ? Number.POSITIVE_INFINITY : numberFrom(max(run), "max"),
     }));
-    return new TableScan({ ...options, ranges });
+    return shaped(new TableScan({ ...options, ranges }));
   };
 }
 

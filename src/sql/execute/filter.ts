@@ -68,6 +68,24 @@ export class Project implements Operator {
   }
 }
 
+/** Passes how many rows there are and none of their columns: nobody above reads one. */
+export class RowCounts implements Operator {
+  readonly #input: Operator;
+
+  constructor(input: Operator) {
+    this.#input = input;
+  }
+
+  next(): Batch | undefined {
+    const batch = this.#input.next();
+    return batch === undefined ? undefined : { rowCount: batch.rowCount, columns: [] };
+  }
+
+  close(): void {
+    this.#input.close();
+  }
+}
+
 /** Yields rows that are there already. */
 export class RowSource implements Operator {
   readonly #rows: readonly Row[];
