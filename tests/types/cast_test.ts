@@ -194,7 +194,7 @@ test.each(
   CASTS.map(([from, text, to, mode, written]) => {
     return [typeName(from), text, typeName(to), written, { from, to, mode }] as const;
   }),
-)("%s %p as %s is %p", (_from, text, _to, written, options) => {
+)("%s %p as %s is %p", (...[, text, , written, options]) => {
   const value = valueFromText(options.from, text);
   expect(textFromValue(options.to, castValue(value, options))).toBe(written);
 });
@@ -225,7 +225,7 @@ test.each(
   REFUSED.map(([from, text, to, mode, condition]) => {
     return [typeName(from), text, typeName(to), condition, { from, to, mode }] as const;
   }),
-)("%s %p as %s is refused with %s", (_from, text, _to, condition, options) => {
+)("%s %p as %s is refused with %s", (...[, text, , condition, options]) => {
   const value = valueFromText(options.from, text);
   let thrown: unknown;
   try {

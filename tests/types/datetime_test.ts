@@ -98,7 +98,7 @@ function zone(name: string): Zone {
   return found;
 }
 
-function micros(iso: string): number {
+function microsAt(iso: string): number {
   return Date.parse(iso) * 1000;
 }
 
@@ -111,15 +111,15 @@ test.each([
   ["+05:30", "2025-07-01T00:00:00Z", 19_800],
   ["-0800", "2025-07-01T00:00:00Z", -28_800],
 ])("offsetSecondsAt(%p, %p) is %p", (name, instant, seconds) => {
-  expect(offsetSecondsAt(zone(name), micros(instant))).toBe(seconds);
+  expect(offsetSecondsAt(zone(name), microsAt(instant))).toBe(seconds);
 });
 
 test("a local time that clocks skip or repeat is read as PostgreSQL reads it", () => {
   const berlin = zone("Europe/Berlin");
-  expect(offsetSecondsAtLocal(berlin, micros("2025-03-30T02:30:00Z"))).toBe(3600);
-  expect(offsetSecondsAtLocal(berlin, micros("2025-10-26T02:30:00Z"))).toBe(3600);
-  expect(offsetSecondsAtLocal(berlin, micros("2025-03-30T03:30:00Z"))).toBe(7200);
-  expect(offsetSecondsAtLocal(berlin, micros("2025-03-30T01:30:00Z"))).toBe(3600);
+  expect(offsetSecondsAtLocal(berlin, microsAt("2025-03-30T02:30:00Z"))).toBe(3600);
+  expect(offsetSecondsAtLocal(berlin, microsAt("2025-10-26T02:30:00Z"))).toBe(3600);
+  expect(offsetSecondsAtLocal(berlin, microsAt("2025-03-30T03:30:00Z"))).toBe(7200);
+  expect(offsetSecondsAtLocal(berlin, microsAt("2025-03-30T01:30:00Z"))).toBe(3600);
 });
 
 test.each(["Nowhere", "+25", "Europe/Berlin; x", ""])("zoneFromText(%p) is no zone", (text) => {

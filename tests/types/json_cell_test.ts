@@ -62,7 +62,7 @@ const CELLS: readonly (readonly [DataType, string, string, unknown])[] = [
 
 test.each(
   CELLS.map(([type, text, json, word]) => [typeName(type), text, json, word, type] as const),
-)("%s %p is the cell %s of type %p", (_, text, json, word, type) => {
+)("%s %p is the cell %s of type %p", (...[, text, json, word, type]) => {
   const value = valueFromText(type, text);
   expect(JSON.stringify(cellFromValue(type, value))).toBe(json);
   expect(JSON.stringify(cellMakerFor(type)(value))).toBe(json);

@@ -63,7 +63,7 @@ export function vectorNorm(vector: Numbers): number {
 /** 0 where a norm is 0. */
 export function cosineSimilarity(left: Numbers, right: Numbers): number {
   const product = innerProduct(left, right);
-  const norms = vectorNorm(left) * vectorNorm(right);
+  const norms = Math.sqrt(innerProduct(left, left) * innerProduct(right, right));
   if (norms === 0) return 0;
   return Math.min(1, Math.max(-1, product / norms));
 }

@@ -1,0 +1,161 @@
+/**
+ * Calls functions, operators and aggregates as the executor does: resolve, cast, evaluate.
+ */
+import { resolveAggregate } from "../../../src/sql/functions/aggregates.ts";
+import type { CallContext } from "../../../src/sql/functions/function.ts";
+import { resolveBinary, resolvePrefix } from "../../../src/sql/functions/operators.ts";
+import { resolveFunction } from "../../../src/sql/functions/registry.ts";
+import {
+  castValue,
+  type DataType,
+  negateWhole,
+  TEXT,
+  textFromValue,
+  typeName,
+  UNKNOWN,
+  type Value,
+  valueFromNumberText,
+  valueFromText,
+  type Whole,
+} from "../../../src/types/mod.ts";
+
+export interface Argument {
+  readonly type: DataType;
+  readonly value: Value;
+}
+
+/** 2025-01-02 03:04:05.678901 UTC. */
+export const NOW_MICROS = 1_735_787_045_678_901;
+
+let snowflake = 1000;
+
+export const CALL: CallContext = {
+  nowMicros: NOW_MICROS,
+  userId: "alice",
+  sessionUserId: "root",
+  role: "user",
+  namespace: "app",
+  version: "Tidemark 0.1.0",
+  clockMicros: () => NOW_MICROS + 1,
+  snowflakeId: () => {
+    snowflake += 1;
+    return snowflake;
+  },
+  randomBytes: (count) => new Uint8Array(count).fill(0xab),
+  randomUnit: () => 0.25,
+};
+
+/** A number as it stands in a statement, with a sign. */
+export function num(text: string): Argument {
+  const literal = valueFromNumberText(text.replace(/^-/, ""));
+  if (literal === undefined) throw new Error(`no number: ${text}`);
+  if (!text.startsWith("-")) return literal;
+  const value =
+    literal.type.kind === "double" ? -Number(literal.value) : negateWhole(literal.value as Whole);
+  return { type: literal.type, value };
+}
+
+export function of(type: DataType, text: string): Argument {
+  return { type, value: valueFromText(type, text) };
+}
+
+export function text(value: string): Argument {
+  return { type: TEXT, value };
+}
+
+/** An untyped literal. */
+export function untyped(value: string): Argument {
+  return { type: UNKNOWN, value };
+}
+
+export function nullOf(type: DataType): Argument {
+  return { type, value: null };
+}
+
+/** Strings are TEXT, numbers literals. */
+export type Given = Argument | string | number | boolean | null;
+
+export function argument(given: Given): Argument {
+  if (given === null) return nullOf(UNKNOWN);
+  if (typeof given === "string") return text(given);
+  if (typeof given === "number") return num(given.toString());
+  if (typeof given === "boolean") return { type: { kind: "boolean" }, value: given };
+  return given;
+}
+
+function castTo({ type, value }: Argument, to: DataType): Value {
+  return value === null ? null : castValue(value, { from: type, to, mode: "implicit" });
+}
+
+/** What a call gives: the text of the value and the name of its type. */
+export interface Outcome {
+  readonly text: string | null;
+  readonly type: string;
+  readonly value: Value;
+}
+
+function outcome(type: DataType, value: Value): Outcome {
+  return { type: typeName(type), value, text: value === null ? null : textFromValue(type, value) };
+}
+
+export function callFunction(name: string, ...given: readonly Given[]): Outcome {
+  const args = given.map(argument);
+  const resolved = resolveFunction(
+    name,
+    args.map(({ type }) => type),
+    args.map(({ value }) => value),
+  );
+  if (resolved === undefined) throw new Error(`FUNCTION_NOT_FOUND ${name}`);
+  const values = args.map((arg, index) => castTo(arg, resolved.argumentTypes[index] ?? TEXT));
+  const isUncalled = resolved.overload.seesNull !== true && values.includes(null);
+  const value = isUncalled
+    ? null
+    : resolved.overload.evaluate(values, CALL, resolved.argumentTypes);
+  return outcome(resolved.result, value);
+}
+
+export function operate(left: Given, op: string, right: Given): Outcome {
+  const args = [argument(left), argument(right)] as const;
+  const form = resolveBinary(op, args[0].type, args[1].type);
+  if (form === undefined) throw new Error(`TYPE_MISMATCH ${op}`);
+  const values = args.map((arg, index) => castTo(arg, form.operands[index] ?? TEXT));
+  const isUncalled = form.seesNull !== true && values.includes(null);
+  return outcome(form.result, isUncalled ? null : form.evaluate(values));
+}
+
+export function prefix(op: string, operand: Given): Outcome {
+  const arg = argument(operand);
+  const form = resolvePrefix(op, arg.type);
+  if (form === undefined) throw new Error(`TYPE_MISMATCH ${op}`);
+  const value = castTo(arg, form.operands[0] ?? TEXT);
+  return outcome(form.result, value === null ? null : form.evaluate([value]));
+}
+
+/** One group over rows of arguments. */
+export function aggregate(
+  name: string,
+  types: readonly DataType[],
+  rows: readonly (readonly Given[])[],
+): Outcome {
+  const form = resolveAggregate(name, types);
+  if (form === undefined) throw new Error(`FUNCTION_NOT_FOUND ${name}`);
+  const state = form.create();
+  for (const row of rows) {
+    const values = row.map((given, index) =>
+      castTo(argument(given), form.argumentTypes[index] ?? TEXT),
+    );
+    state.add(0, ...values);
+  }
+  return outcome(form.result, state.finish(0));
+}
+
+/** The condition of the error that a call raises; its message if it is of another kind. */
+export function conditionOf(call: () => unknown): string {
+  try {
+    call();
+  } catch (error) {
+    const { condition, message } = error as { condition?: string; message: string };
+    return condition ?? message;
+  }
+  return "no error";
+}
