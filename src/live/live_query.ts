@@ -61,6 +61,13 @@ const PLAIN_KINDS: ReadonlySet<DataType["kind"]> = new Set([
   "uuid",
 ]);
 
+/** Whole numbers stay bigint beyond 2^53: JSON makes text of them, MessagePack an int64. */
+const WHOLE_KINDS: ReadonlySet<DataType["kind"]> = new Set(["bigint", "timestamp", "datetime"]);
+
+function unchanged(value: Value): unknown {
+  return value;
+}
+
 interface FieldWriter {
   readonly name: string;
   /** Values of numbers, texts and booleans are their own cells. */
@@ -86,7 +93,12 @@ export class LiveQuery {
     this.ownSources = this.sourcesIn(this.storedColumnIds);
     this.#fields = plan.fields.map((field, index) => {
       const type = defined(plan.fieldTypes[index], "every field has a type");
-      return { name: field.name, isPlain: PLAIN_KINDS.has(type.kind), toCell: cellMakerFor(type) };
+      const isWhole = WHOLE_KINDS.has(type.kind);
+      return {
+        name: field.name,
+        isPlain: PLAIN_KINDS.has(type.kind),
+        toCell: isWhole ? unchanged : cellMakerFor(type),
+      };
     });
     this.#seqName = defined(this.#fields[plan.seqFieldIndex], "_seq is a field").name;
   }

@@ -73,11 +73,22 @@ export function parametersFromSpec(params: SubscriptionSpec["params"]): Paramete
   return given.map((value: unknown, index) => {
     if (value === null || typeof value === "boolean" || typeof value === "string") return value;
     if (typeof value === "number" || typeof value === "bigint") return { number: String(value) };
+    if (isWrittenNumber(value)) return value;
     throw new DatabaseError(
       "INVALID_PARAMETER",
       `Cannot bind parameter ${index + 1}: arrays and objects are not values`,
     );
   });
+}
+
+/** A number that still has its digits: `1.0` is DOUBLE, `1` is BIGINT. */
+function isWrittenNumber(value: unknown): value is { number: string } {
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    "number" in value &&
+    typeof value.number === "string"
+  );
 }
 
 /** A position that lies above every id issued. */

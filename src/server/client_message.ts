@@ -13,7 +13,6 @@ import {
   type SubscriptionCode,
   type SubscriptionSpec,
 } from "../protocol/mod.ts";
-import type { Parameter } from "../sql/mod.ts";
 import type { Serialization } from "./frames/encode.ts";
 import { checkedValues, type ParameterLimits, parametersFromJson } from "./parameters.ts";
 import { objectOf } from "./request_body.ts";
@@ -117,7 +116,7 @@ export function readSubscriptionId({ value }: Decoded): string {
 /**
  * The rest of a subscribe message, once its id is known.
  *
- * Numbers of `params` come as number or, when that would round them, as bigint.
+ * Numbers of `params` keep their digits.
  *
  * @throws {SubscriptionError} INVALID_MESSAGE, INVALID_OPTIONS, INVALID_SQL, INVALID_PARAMETER
  */
@@ -185,18 +184,11 @@ function readParams(
   try {
     if (decoded.text === undefined) return checkedValues(params, limits);
     const pathToParams = ["subscription", "params"];
-    return parametersFromJson(params, decoded.text, { pathToParams, limits }).map(valueOf);
+    return parametersFromJson(params, decoded.text, { pathToParams, limits });
   } catch (error) {
     if (!(error instanceof DatabaseError)) throw error;
     throw refusal("INVALID_PARAMETER", id, error.message);
   }
-}
-
-function valueOf(parameter: Parameter): null | boolean | string | number | bigint {
-  if (typeof parameter !== "object" || parameter === null) return parameter;
-  const number = Number(parameter.number);
-  if (Number.isSafeInteger(number) || !/^-?\d+$/.test(parameter.number)) return number;
-  return BigInt(parameter.number);
 }
 
 function missing(type: string, field: string): SubscriptionError {

@@ -418,7 +418,7 @@ export class Cursor {
   badParameter(position: number, found: string): never {
     throw new DatabaseError(
       "INVALID_PARAMETER",
-      `Cannot parse statement ${this.statementIndex + 1}: found ${found.slice(0, 20)}, ` +
+      `Cannot parse the statement: found ${found.slice(0, 20)}, ` +
         `expected $1 to $${this.limits.parametersMax}`,
       { position, statementIndex: this.statementIndex },
     );

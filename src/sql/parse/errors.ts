@@ -85,7 +85,7 @@ export function syntaxError(
   what: string,
   details: ErrorDetails,
 ): DatabaseError {
-  return new DatabaseError("INVALID_SQL", `Cannot parse statement ${statementIndex + 1}: ${what}`, {
+  return new DatabaseError("INVALID_SQL", `Cannot parse the statement: ${what}`, {
     ...details,
     statementIndex,
   });

@@ -64,7 +64,7 @@ test.each([
 ])("parseStatements, %s fails at %d", (text, position, message) => {
   const error = errorOf(() => parseStatements(text));
   expect(error.condition).toBe("INVALID_SQL");
-  expect(error.message).toStartWith("Cannot parse statement 1: ");
+  expect(error.message).toStartWith("Cannot parse the statement: ");
   expect(error.message).toContain(message);
   expect(error.position).toBe(position);
   expect(error.message).not.toContain("geheim");
@@ -74,7 +74,7 @@ test("parseStatements, an error counts the statements before it", () => {
   const error = errorOf(() => parseStatements("SELECT 1;; SELECT 2; SELEC 3"));
   expect(error.statementIndex).toBe(2);
   expect(error.position).toBe(21);
-  expect(error.message).toStartWith("Cannot parse statement 3: ");
+  expect(error.message).toStartWith("Cannot parse the statement: ");
 });
 
 test.each(["", "  ", ";;", "-- none", "/* none */ ;"])(
