@@ -75,6 +75,10 @@ export function sameType(left: DataType, right: DataType): boolean {
       return right.kind === "embedding" && left.dimensions === right.dimensions;
     case "array":
       return right.kind === "array" && sameType(left.element, right.element);
+    case "timestamp":
+    case "datetime":
+    case "time":
+      return right.kind === left.kind && (left.digits ?? 6) === (right.digits ?? 6);
     default:
       return true;
   }

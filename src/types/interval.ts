@@ -121,29 +121,41 @@ function readVerbose(text: string): Interval | undefined {
     at = TOKEN.lastIndex;
     if (match[2] !== undefined) {
       // A bare number before a clock time counts days: '1 02:03'.
-      if (bare !== undefined) sum.add({ part: "days", count: 1 }, bare);
+      sum.add({ part: "days", count: 1 }, bare ?? 0);
       bare = undefined;
       if (!addClock(sum, match)) return undefined;
     } else if (match[7] !== undefined) {
-      const sign = match[6] === "-" ? -1 : 1;
-      const months = Number(match[7]) * 12 + Number(match[8]);
-      sum.add({ part: "months", count: 1 }, sign * months);
+      addYears(sum, match);
     } else if (match[9] !== undefined) {
-      if (bare !== undefined) return undefined;
-      const word = (match[10] ?? "").toLowerCase();
-      const unit = UNIT_BY_WORD.get(word);
-      if (word !== "" && unit === undefined) return undefined;
-      // Without a unit a number ends at a space, so that a date is not read as numbers.
-      if (unit === undefined && at < text.length && !/\s/.test(text[at - 1] ?? "")) return undefined;
-      if (unit === undefined) bare = Number(match[9]);
-      else sum.add(unit, Number(match[9]));
+      const isSpaced = at === text.length || /\s/.test(text[at - 1] ?? "");
+      const added = bare === undefined && addAmount(sum, match, isSpaced);
+      if (added === false) return undefined;
+      bare = added === "bare" ? Number(match[9]) : undefined;
     } else if (match[11] !== undefined) {
       if (at < text.length) return undefined;
       sum.negate();
     }
   }
-  if (bare !== undefined) sum.add({ part: "micros", count: MICROS_PER_SECOND }, bare);
+  sum.add({ part: "micros", count: MICROS_PER_SECOND }, bare ?? 0);
   return sum.interval();
+}
+
+/** `y-m`. */
+function addYears(sum: Sum, match: RegExpExecArray): void {
+  const months = Number(match[7]) * 12 + Number(match[8]);
+  sum.add({ part: "months", count: 1 }, match[6] === "-" ? -months : months);
+}
+
+/**
+ * Adds a number with its unit, or says that it has none. Without a unit a number ends at a space,
+ * so that a date is not read as numbers.
+ */
+function addAmount(sum: Sum, match: RegExpExecArray, isSpaced: boolean): boolean | "bare" {
+  const word = (match[10] ?? "").toLowerCase();
+  if (word === "") return isSpaced ? "bare" : false;
+  const unit = UNIT_BY_WORD.get(word);
+  if (unit !== undefined) sum.add(unit, Number(match[9]));
+  return unit !== undefined;
 }
 
 function addClock(sum: Sum, match: RegExpExecArray): boolean {

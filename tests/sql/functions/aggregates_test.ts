@@ -3,7 +3,7 @@
  * says.
  */
 import { expect, test } from "bun:test";
-import type { AggregateForm } from "../../../src/sql/functions/aggregates.ts";
+import type { AggregateForm, AggregateState } from "../../../src/sql/functions/aggregates.ts";
 import { isAggregate, resolveAggregate } from "../../../src/sql/functions/aggregates.ts";
 import {
   BIGINT,
@@ -424,12 +424,12 @@ test("sums beyond their type are refused", () => {
 
 /** Adds the same rows one by one and as vectors; both must agree. */
 function bothWays(
-  { create }: AggregateForm,
+  aggregateForm: AggregateForm,
   type: DataType,
   batches: readonly { groups: Uint32Array | undefined; values: Value[] }[],
 ): { byRow: Value[]; byVector: Value[]; vectorCount: number } {
-  const byRow = create();
-  const byVector = create();
+  const byRow = aggregateForm.create();
+  const byVector = aggregateForm.create();
   let vectorCount = 0;
   let groupCount = 1;
   for (const { groups, values } of batches) {
@@ -442,7 +442,7 @@ function bothWays(
     if (byVector.addVector?.(groups, vector, values.length) === true) vectorCount += 1;
     else for (const [row, value] of values.entries()) byVector.add(groups?.[row] ?? 0, value);
   }
-  const finish = (state: ReturnType<typeof create>): Value[] =>
+  const finish = (state: AggregateState): Value[] =>
     Array.from({ length: groupCount + 1 }, (_, group) => state.finish(group));
   return { byRow: finish(byRow), byVector: finish(byVector), vectorCount };
 }

@@ -46,17 +46,17 @@ export const CALL: CallContext = {
 };
 
 /** A number as it stands in a statement, with a sign. */
-export function num(text: string): Argument {
-  const literal = valueFromNumberText(text.replace(/^-/, ""));
-  if (literal === undefined) throw new Error(`no number: ${text}`);
-  if (!text.startsWith("-")) return literal;
+export function num(digits: string): Argument {
+  const literal = valueFromNumberText(digits.replace(/^-/, ""));
+  if (literal === undefined) throw new Error(`no number: ${digits}`);
+  if (!digits.startsWith("-")) return literal;
   const value =
     literal.type.kind === "double" ? -Number(literal.value) : negateWhole(literal.value as Whole);
   return { type: literal.type, value };
 }
 
-export function of(type: DataType, text: string): Argument {
-  return { type, value: valueFromText(type, text) };
+export function of(type: DataType, written: string): Argument {
+  return { type, value: valueFromText(type, written) };
 }
 
 export function text(value: string): Argument {
