@@ -113,7 +113,7 @@ const RULES: Rules = {
       environment: "TIDEMARK_LOG_TO_CONSOLE",
     }),
     format: word("compact", ["compact", "pretty", "json"], "How a line looks"),
-    targets: { type: "levels", initial: {}, description: "Levels of single components" },
+    targets: { type: "levels", initial: {}, description: "Levels of single components", ...LATER },
     slow_query_threshold_ms: whole(1000, [0], "Statements above it are logged; 0 is off"),
     max_file_bytes: whole(64 * MIB, [MIB], "Size at which a log file is rolled"),
     max_files: whole(10, [1, 1000], "Log files kept"),
@@ -200,7 +200,7 @@ const RULES: Rules = {
     max_files_per_request: whole(20, [1, 1000], "Files of one request"),
     max_files_per_folder: whole(5000, [1, 1_000_000], "Files in one directory on disk"),
     allowed_mime_types: list("Media types that may be uploaded; empty is all", { form: MIME }),
-    staging_path: maybe("Where uploads lie before their commit; by default {data_path}/tmp"),
+    staging_path: maybe("Where uploads lie before their commit; by default {data_path}/tmp", LATER),
   },
   oidc: {
     auto_provision: flag(false, "Whether unknown users of a provider get an account", LATER),

@@ -167,7 +167,7 @@ function tableDefinition(table: TableEntry, { storage }: Config): TableDefinitio
   };
 }
 
-function sqlLimits({ files, limits, performance }: Config): SqlEnvironment["limits"] {
+function sqlLimits({ files, limits, logging, performance }: Config): SqlEnvironment["limits"] {
   return {
     sqlBytesMax: limits.max_sql_bytes,
     parametersMax: limits.max_parameters,
@@ -179,6 +179,7 @@ function sqlLimits({ files, limits, performance }: Config): SqlEnvironment["limi
     transactionTimeoutMs: limits.transaction_timeout_secs * 1000,
     transactionBytesMax: limits.transaction_max_bytes,
     queryMemoryBytes: performance.query_memory_bytes,
+    slowQueryMs: logging.slow_query_threshold_ms,
     filesPerFolderMax: files.max_files_per_folder,
   };
 }

@@ -95,7 +95,7 @@ function stopAtOnce(log: LogWriter, what: string, cause: unknown): never {
 }
 
 function announce(
-  { auth, storage }: Config,
+  { storage }: Config,
   {
     database,
     server,
@@ -120,14 +120,6 @@ function announce(
     `  first SQL  POST ${server.url}/v1/api/sql  {"sql":"SELECT 1"}  with Authorization: Bearer <token>`,
   );
   for (const warning of warnings) say(`  warning    ${warning}`);
-  if (auth.jwt_secret === undefined) {
-    say("  warning    auth.jwt_secret is not set: the server made its own, in the data directory");
-  }
-  if (storage.durability === "relaxed") {
-    say(
-      "  warning    storage.durability is relaxed: a crash may lose the last acknowledged writes",
-    );
-  }
 }
 
 async function serve(path: string): Promise<void> {
@@ -243,4 +235,6 @@ async function main([first, second]: readonly string[]): Promise<void> {
   }
 }
 
+// What the server writes is for its own user only: keys, rows and files of others lie in it.
+process.umask(0o077);
 await main(process.argv.slice(2));

@@ -22,6 +22,8 @@ export interface SqlLimits {
   readonly transactionTimeoutMs: number;
   readonly transactionBytesMax: number;
   readonly queryMemoryBytes: number;
+  /** A request that took as long or longer is logged; 0 is off. */
+  readonly slowQueryMs: number;
   /** Files in one sub-folder of a table. */
   readonly filesPerFolderMax: number;
 }

@@ -10,12 +10,16 @@ import type { SqlEnvironment } from "./environment.ts";
 import { planLiveQuery } from "./live_planner.ts";
 import { isQueryNode } from "./node_kinds.ts";
 import { deadlineOf, parseLimitsOf, typedParameters } from "./parameters.ts";
-import { parseNormalized } from "./parse/parser.ts";
+import { parseNormalized, parseStatements } from "./parse/parser.ts";
+import { statementToSql } from "./parse/print.ts";
 import { type CacheKey, literalValues, PlanCache } from "./plan_cache.ts";
 import { authorize, type Prepared, prepare } from "./prepared.ts";
 import { dmlContextOf } from "./relation_source.ts";
 import { RequestRunner } from "./request.ts";
 import { StatementRunner } from "./statement_runner.ts";
+
+/** Characters of a slow statement that the log keeps. */
+const SLOW_SQL_LENGTH_MAX = 2000;
 
 export class LocalSqlEngine implements SqlEngine {
   readonly #environment: SqlEnvironment;
@@ -27,6 +31,17 @@ export class LocalSqlEngine implements SqlEngine {
   }
 
   async execute(principal: Principal, request: SqlRequest): Promise<SqlResponse> {
+    const { clock, limits } = this.#environment;
+    const startMs = clock.monotonicMs();
+    const response = await this.#execute(principal, request);
+    const tookMs = clock.monotonicMs() - startMs;
+    if (limits.slowQueryMs > 0 && tookMs >= limits.slowQueryMs) {
+      this.#logSlow(principal, request, Math.round(tookMs));
+    }
+    return response;
+  }
+
+  async #execute(principal: Principal, request: SqlRequest): Promise<SqlResponse> {
     if (request.files === undefined && request.check !== true) {
       try {
         const short = this.#short(principal, request);
@@ -41,6 +56,24 @@ export class LocalSqlEngine implements SqlEngine {
 
   planLive(principal: Principal, request: LiveRequest): LivePlan {
     return planLiveQuery(this.#environment, principal, request);
+  }
+
+  /** Prints the statements anew, so that no password gets into the log. */
+  #logSlow({ userId }: Principal, { sql }: SqlRequest, tookMs: number): void {
+    let shown: string;
+    try {
+      shown = parseStatements(sql, parseLimitsOf(this.#environment))
+        .map((node) => statementToSql(node))
+        .join("; ");
+    } catch (error) {
+      if (!(error instanceof DatabaseError)) throw error;
+      shown = "(not parsable)";
+    }
+    this.#environment.log.warn("slow query", {
+      ms: tookMs,
+      user: userId,
+      sql: shown.slice(0, SLOW_SQL_LENGTH_MAX),
+    });
   }
 
   /** Runs the one statement of a text through the plan cache; undefined for the long way. */
