@@ -16,7 +16,7 @@ import type { Row, Value } from "../types/mod.ts";
 import { rescaled, scaleOf } from "./convert.ts";
 import { sweepSegments } from "./data_directory.ts";
 import type { DataPaths } from "./file_names.ts";
-import { decodeWrites, type Frame, type LoggedWrite } from "./local_wal/format.ts";
+import { decodeWrites, type LoggedWrite } from "./local_wal/format.ts";
 import { type HighWaterFile, openHighWater } from "./local_wal/high_water.ts";
 import { type LoggedCommit, readWal, type WalEnd } from "./local_wal/reader.ts";
 import type { Manifest, ManifestState, SegmentEntry } from "./manifest.ts";
@@ -132,11 +132,13 @@ function requireCatalog({ frames, lastSeq }: LoggedCommit, catalogSeq: Seq): voi
 }
 
 function replay({ frames, lastSeq }: LoggedCommit, tables: ReadonlyMap<number, StoredTable>): void {
+  // A part is worth nothing without the parts before it, so the file of the first one counts.
+  const firstLogFile = frames[0]?.fileNumber;
   for (const frame of frames) {
     for (const write of decodeWrites(frame)) {
       const table = tables.get(write.tableId);
       // A table that the catalog does not know was dropped.
-      if (table !== undefined) replayWrite(table, write, { frame, commitSeq: lastSeq });
+      if (table !== undefined) replayWrite(table, write, { firstLogFile, commitSeq: lastSeq });
     }
   }
 }
@@ -144,14 +146,14 @@ function replay({ frames, lastSeq }: LoggedCommit, tables: ReadonlyMap<number, S
 function replayWrite(
   table: StoredTable,
   write: LoggedWrite,
-  { frame, commitSeq }: { frame: Frame; commitSeq: number },
+  { firstLogFile, commitSeq }: { firstLogFile: number | undefined; commitSeq: number },
 ): void {
   const { owner, operation, seqs, prevs, rows } = write;
   const { flushedSeq } = table.progress;
   // Seqs ascend, so what is flushed comes first.
   const flushedCount = seqs.findIndex((seq) => seq > flushedSeq);
   if (flushedCount === -1) return;
-  table.active.firstLogFile ??= frame.fileNumber;
+  table.active.firstLogFile ??= firstLogFile;
   table.replay({
     owner,
     isDeleted: operation === "delete",

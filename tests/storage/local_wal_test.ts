@@ -305,6 +305,32 @@ test("a commit larger than a log file goes over several, and is read back whole"
   await Promise.all([store, whole].map((each) => each.close()));
 });
 
+test("a part of a commit keeps the files of the parts before it, also after a restart", async () => {
+  const disk = new SimulatedDisk();
+  const manifest = new MemoryManifest();
+  const other = defineTable(2, [{ kind: "int" }, { kind: "text" }]);
+  const options = { walSegmentBytes: 16384, rowBytesMax: 4096 };
+  const definitions = [TABLE, other];
+  const first = await openStore({ disk, manifest, definitions, options });
+  // The rows of table 1 fill the first file; that of table 2 is in the last part.
+  const rows = Array.from({ length: 12 }, (_, id): Row => [id, "y".repeat(2000)]);
+  const { lastSeq } = first.apply({
+    writes: [
+      { tableId: 1, owner: 0, operation: "insert", rows },
+      { tableId: 2, owner: 0, operation: "insert", rows: [[1, "in the last part"]] },
+    ],
+  });
+  await first.durable(lastSeq);
+  await first.close();
+  const second = await openStore({ disk, manifest, definitions, options });
+  await second.flush(1);
+  await second.close();
+  const third = await openStore({ disk, manifest, definitions, options });
+  expect(readRows(third, other).map(([, ...row]) => row)).toEqual([[1, "in the last part"]]);
+  expect(idsOf(third).length).toBe(12);
+  await third.close();
+});
+
 test("log files are recycled once every table is flushed, and stale frames in them never count", async () => {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();

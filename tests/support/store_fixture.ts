@@ -76,6 +76,7 @@ export function openStore(parts: FixtureParts): Promise<LocalStore> {
 }
 
 /** Applies a batch of one write and waits until it is durable. */
+// oxlint-disable-next-line max-params -- a test reads best with one short line for each commit
 export async function commit(
   store: Store,
   tableId: number,
@@ -225,7 +226,7 @@ export class StoreModel {
     const { owner = 0, upTo = Infinity, after = 0, withTombstones = false } = options;
     return this.#current(tableId, owner, upTo)
       .filter(({ seq, isDeleted }) => seq > after && (withTombstones || !isDeleted))
-      .map(({ seq, row }) => [seq, ...row]);
+      .map(({ seq, row }) => [seq as Value].concat(row));
   }
 
   changes(tableId: number, options: ReadOptions): PlainChange[] {
