@@ -17,7 +17,7 @@ import {
 import type { SegmentEntry } from "./manifest.ts";
 
 /** Raised whenever an older program could not read what this one writes. */
-export const DIRECTORY_FORMAT = 1;
+const DIRECTORY_FORMAT = 1;
 
 export interface DataDirectory {
   readonly paths: DataPaths;

@@ -23,7 +23,7 @@ import { SimulatedDisk } from "./simulated_disk.ts";
 
 export const DATA_PATH = "/data";
 
-export const STORE_OPTIONS: LocalStoreOptions = {
+const STORE_OPTIONS: LocalStoreOptions = {
   nodeId: 0,
   nodeBits: 0,
   durability: "sync",

@@ -53,14 +53,14 @@ import { readValue } from "./value_codec.ts";
 
 export const WAL_HEADER_BYTES = 64;
 export const FRAME_HEADER_BYTES = 48;
-export const WAL_FORMAT = 1;
+const WAL_FORMAT = 1;
 
 const MAGIC = 0x4c415754;
 const HEADER_CRC_OFFSET = 60;
 const SPAN_32 = 4294967296;
 
 /** What a frame is for. */
-export const FRAME_KINDS = {
+const FRAME_KINDS = {
   commit: 1,
   partBegin: 2,
   part: 3,
