@@ -21,8 +21,10 @@ import { type LiveEngine, LocalLiveEngine } from "./live/mod.ts";
 import { isFileLive, LocalSqlEngine, type SqlEngine, type SqlEnvironment } from "./sql/mod.ts";
 import {
   type BlobStore,
+  type DataDirectory,
   LocalBlobStore,
   LocalStore,
+  openDataDirectory,
   type Store,
   type TableDefinition,
 } from "./storage/mod.ts";
@@ -32,8 +34,8 @@ export interface DatabaseParts {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
-  /** Key of every token. */
-  readonly jwtSecret: Uint8Array;
+  /** Key of every token; asked once the directory is locked. */
+  readonly jwtSecret: () => Uint8Array;
   readonly version: string;
   /** The log failed: the process must stop and recover by starting again. */
   readonly onFatal: (cause: unknown) => void;
@@ -63,13 +65,14 @@ const HOUR_MS = 3_600_000;
 export async function openDatabase(config: Config, parts: DatabaseParts): Promise<Database> {
   const { clock, disk, log, random } = parts;
   const dataPath = config.storage.data_path;
-  disk.makeDirectory(dataPath);
-  const catalog = CatalogDatabase.open({ path: `${dataPath}/catalog.sqlite`, clock, log });
+  // A directory in use, or of a newer format, is refused before a byte of it changes.
+  const directory = openDataDirectory(disk, dataPath);
+  const catalog = openCatalog(parts, directory);
   const definitionOf = (table: TableEntry): TableDefinition => tableDefinition(table, config);
-  const store = await openStore(config, parts, { catalog, definitionOf });
+  const store = await openStore(config, parts, { catalog, definitionOf, directory });
   store.onFatal = parts.onFatal;
   const blobs = new LocalBlobStore({ disk, dataPath, random });
-  const settings = authSettingsFrom(config, parts.jwtSecret);
+  const settings = authSettingsFrom(config, parts.jwtSecret());
   const auth = new Auth({ catalog, clock, random, log, settings });
   await auth.start();
 
@@ -109,18 +112,36 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
   };
 }
 
+function openCatalog(
+  { clock, log }: DatabaseParts,
+  { paths, release }: DataDirectory,
+): CatalogDatabase {
+  try {
+    return CatalogDatabase.open({ path: `${paths.root}/catalog.sqlite`, clock, log });
+  } catch (error) {
+    release();
+    throw error;
+  }
+}
+
 async function openStore(
   { cluster, limits, storage }: Config,
   { clock, disk, log, random }: DatabaseParts,
   {
     catalog,
     definitionOf,
-  }: { catalog: CatalogDatabase; definitionOf: (table: TableEntry) => TableDefinition },
+    directory,
+  }: {
+    catalog: CatalogDatabase;
+    definitionOf: (table: TableEntry) => TableDefinition;
+    directory: DataDirectory;
+  },
 ): Promise<LocalStore> {
   try {
     return await LocalStore.open({
       disk,
       dataPath: storage.data_path,
+      directory,
       clock,
       random,
       log,

@@ -62,17 +62,16 @@ function readConfig(path: string): { config: Config; warnings: readonly string[]
 async function open(config: Config, log: LogWriter): Promise<Database> {
   const dataPath = config.storage.data_path;
   try {
-    bunDisk.makeDirectory(dataPath);
-    const jwtSecret =
-      config.auth.jwt_secret === undefined
-        ? keptSecret({ disk: bunDisk, dataPath, random: systemRandom })
-        : new TextEncoder().encode(config.auth.jwt_secret);
+    const given = config.auth.jwt_secret;
     return await openDatabase(config, {
       disk: bunDisk,
       clock: systemClock,
       random: systemRandom,
       log,
-      jwtSecret,
+      jwtSecret: () =>
+        given === undefined
+          ? keptSecret({ disk: bunDisk, dataPath, random: systemRandom })
+          : new TextEncoder().encode(given),
       version: VERSION,
       onFatal: (cause) => stopAtOnce(log, "the log on disk failed; start again to recover", cause),
     });

@@ -66,6 +66,8 @@ export interface LocalStoreOptions {
 export interface LocalStoreParts {
   readonly disk: Disk;
   readonly dataPath: string;
+  /** The locked directory, when the caller opened it before the catalog; taken over. */
+  readonly directory?: DataDirectory;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
@@ -97,9 +99,9 @@ export class LocalStore implements Store {
    * @throws {DiskError}
    */
   static async open(parts: LocalStoreParts): Promise<LocalStore> {
-    requireRoomForRows(parts.options);
-    const directory = openDataDirectory(parts.disk, parts.dataPath);
+    const directory = parts.directory ?? openDataDirectory(parts.disk, parts.dataPath);
     try {
+      requireRoomForRows(parts.options);
       return new LocalStore(parts, directory);
     } catch (error) {
       directory.release();

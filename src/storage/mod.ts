@@ -2,6 +2,7 @@
  * Row versions on disk in `_seq` order.
  */
 export type { BlobPath, BlobStore, StagedBlob } from "./blob_store.ts";
+export { type DataDirectory, openDataDirectory } from "./data_directory.ts";
 export { LocalBlobStore } from "./local_blob_store.ts";
 export { LocalStore, type LocalStoreOptions, type LocalStoreParts } from "./local_store.ts";
 export type {
