@@ -10,6 +10,8 @@ const FLOAT_NORMAL_MIN = 1.1754943508222875e-38;
 /** The double whose shortest text is also the shortest that gives back the 32-bit value. */
 export function shortestFloat(value: number): number {
   if (Number.isInteger(value) && Math.abs(value) < 16_777_216) return value;
+  const quick = shortestMiddling(value);
+  if (quick !== undefined) return quick;
   // Six digits always survive 32 bits, except below the normal numbers.
   const from = Math.abs(value) < FLOAT_NORMAL_MIN ? 1 : 6;
   for (let precision = from; precision < 9; precision += 1) {
@@ -17,6 +19,22 @@ export function shortestFloat(value: number): number {
     if (Math.fround(candidate) === value) return candidate;
   }
   return Number(value.toPrecision(9));
+}
+
+/**
+ * The same by arithmetic, for numbers whose digits stand around the point: a whole number below
+ * 2^53 over a power of ten divides to the double of exactly these digits.
+ */
+function shortestMiddling(value: number): number | undefined {
+  const size = Math.abs(value);
+  if (size < 1e-4 || size >= 1e6) return undefined;
+  const exponent = Math.floor(Math.log10(size));
+  for (let precision = 6; precision <= 9; precision += 1) {
+    const power = 10 ** (precision - 1 - exponent);
+    const candidate = Math.round(value * power) / power;
+    if (Math.fround(candidate) === value) return candidate;
+  }
+  return undefined;
 }
 
 export function textFromFloat(value: number): string {

@@ -9,7 +9,13 @@ import type { Whole } from "./value.ts";
 
 export type Zone =
   | { readonly kind: "fixed"; readonly offsetSeconds: number }
-  | { readonly kind: "named"; readonly name: string; readonly format: Intl.DateTimeFormat };
+  | {
+      readonly kind: "named";
+      readonly name: string;
+      readonly format: Intl.DateTimeFormat;
+      /** Offsets at the start of days, by days since 1970. */
+      readonly offsetByDay: Map<number, number>;
+    };
 
 /** Zones kept; there are about 600 names, so this is never reached by honest use. */
 const ZONES_MAX = 1000;
@@ -56,18 +62,38 @@ function namedZone(name: string): Zone | undefined {
     if (error instanceof RangeError) return undefined;
     throw error;
   }
-  const zone: Zone = { kind: "named", name, format };
+  const zone: Zone = { kind: "named", name, format, offsetByDay: new Map() };
   if (zoneByName.size < ZONES_MAX) zoneByName.set(name, zone);
   return zone;
 }
+
+/** Days of a zone whose offset is kept: a formatter costs a hundred times a look-up. */
+const DAYS_KEPT = 20_000;
+const SECONDS_PER_DAY = 86_400;
 
 /** Seconds east of UTC at an instant, given in microseconds UTC. */
 export function offsetSecondsAt(zone: Zone, instant: Whole): number {
   if (zone.kind === "fixed") return zone.offsetSeconds;
   const seconds = Math.floor(Number(instant) / 1_000_000);
+  const day = Math.floor(seconds / SECONDS_PER_DAY);
+  const before = offsetAtDay(zone, day);
+  // No zone changes twice between two midnights of UTC.
+  return before === offsetAtDay(zone, day + 1) ? before : offsetAt(zone.format, seconds);
+}
+
+function offsetAtDay(zone: Zone & { kind: "named" }, day: number): number {
+  const known = zone.offsetByDay.get(day);
+  if (known !== undefined) return known;
+  const offset = offsetAt(zone.format, day * SECONDS_PER_DAY);
+  if (zone.offsetByDay.size >= DAYS_KEPT) zone.offsetByDay.clear();
+  zone.offsetByDay.set(day, offset);
+  return offset;
+}
+
+function offsetAt(format: Intl.DateTimeFormat, seconds: number): number {
   const fields: Record<string, number> = {};
   let isBeforeChrist = false;
-  for (const { type, value } of zone.format.formatToParts(seconds * 1000)) {
+  for (const { type, value } of format.formatToParts(seconds * 1000)) {
     if (type === "era") isBeforeChrist = value.startsWith("B");
     else fields[type] = Number(value);
   }
@@ -80,7 +106,7 @@ export function offsetSecondsAt(zone: Zone, instant: Whole): number {
   );
   local.setUTCHours(fields["hour"] ?? 0, fields["minute"] ?? 0, fields["second"] ?? 0);
   const offset = local.getTime() / 1000 - seconds;
-  assert(Math.abs(offset) < 86_400, "a zone is less than a day from UTC");
+  assert(Math.abs(offset) < SECONDS_PER_DAY, "a zone is less than a day from UTC");
   return offset;
 }
 

@@ -89,12 +89,14 @@ interface Thread {
 class Machine {
   readonly #instructions: readonly Instruction[];
   readonly #slotCount: number;
+  readonly #firstSet: RegexProgram["firstSet"];
   readonly #states = new Map<string, State>();
   /** Marks places visited in the current step; a new step has a new number. */
   readonly #visited: Uint32Array;
   #step = 0;
 
-  constructor({ instructions, groupCount }: RegexProgram) {
+  constructor({ instructions, groupCount, firstSet }: RegexProgram) {
+    this.#firstSet = firstSet;
     this.#instructions = instructions;
     this.#slotCount = 2 * (groupCount + 1);
     this.#visited = new Uint32Array(instructions.length);
@@ -171,7 +173,21 @@ class Machine {
     }
   }
 
-  exec(text: string, from: number): RegexMatch | undefined {
+  /** The first position at or after `at` where a match can begin; the text's length if none. */
+  #nextStart(text: string, at: number): number {
+    const set = this.#firstSet;
+    if (set === undefined) return at;
+    let index = at;
+    while (index < text.length) {
+      const code = text.codePointAt(index) ?? 0;
+      if (hasCharacter(set, code)) return index;
+      index += code > 0xffff ? 2 : 1;
+    }
+    return index;
+  }
+
+  exec(text: string, start: number): RegexMatch | undefined {
+    const from = this.#nextStart(text, start);
     let threads: Thread[] = [];
     let best: RegexMatch | undefined;
     let before = from === 0 ? NOTHING : neighbourOf(codeBefore(text, from));
@@ -198,6 +214,11 @@ class Machine {
       if (code === END_OF_TEXT || (best !== undefined && threads.length === 0)) return best;
       at += code > 0xffff ? 2 : 1;
       before = after;
+      if (threads.length === 0) {
+        const next = this.#nextStart(text, at);
+        if (next > at) before = neighbourOf(codeBefore(text, next));
+        at = next;
+      }
     }
   }
 

@@ -10,7 +10,7 @@
  *     match      done
  */
 import { DatabaseError } from "../../base/errors.ts";
-import type { CharacterSet } from "./regex_sets.ts";
+import { type CharacterSet, unionOfSets } from "./regex_sets.ts";
 import { type Assertion, parseRegex, type RegexNode } from "./regex_syntax.ts";
 
 export type Instruction =
@@ -24,6 +24,8 @@ export type Instruction =
 export interface RegexProgram {
   readonly instructions: readonly Instruction[];
   readonly groupCount: number;
+  /** Characters with which a match can begin; undefined if it may be empty. */
+  readonly firstSet: CharacterSet | undefined;
 }
 
 /** Bounds the cost of one character; counted repetition of repetitions grows this quickly. */
@@ -37,7 +39,26 @@ export function compileProgram(pattern: string, flags: string): RegexProgram {
   emitter.node(root);
   emitter.emit({ op: "save", slot: 1 });
   emitter.emit({ op: "match" });
-  return { instructions: emitter.instructions, groupCount };
+  const { instructions } = emitter;
+  return { instructions, groupCount, firstSet: firstSetOf(instructions) };
+}
+
+/** The union of all sets that can consume first, whatever assertions hold. */
+function firstSetOf(instructions: readonly Instruction[]): CharacterSet | undefined {
+  const sets: CharacterSet[] = [];
+  const visited = new Set<number>();
+  const stack = [0];
+  for (;;) {
+    const place = stack.pop();
+    if (place === undefined) return unionOfSets(sets);
+    if (visited.has(place)) continue;
+    visited.add(place);
+    const instruction = instructions[place];
+    if (instruction === undefined || instruction.op === "match") return undefined;
+    if (instruction.op === "set") sets.push(instruction.set);
+    else if (instruction.op === "split") stack.push(instruction.preferred, instruction.other);
+    else stack.push(instruction.op === "jump" ? instruction.to : place + 1);
+  }
 }
 
 class Emitter {
