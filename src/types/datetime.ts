@@ -58,7 +58,7 @@ export function civilFromDays(days: number): CivilDate {
   };
 }
 
-export function isLeapYear(year: number): boolean {
+function isLeapYear(year: number): boolean {
   return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
 }
 

@@ -18,7 +18,7 @@ const SMALL_POWERS: readonly number[] = Array.from({ length: 16 }, (_, power) =>
 /** Exponents and digit counts beyond this are refused before BigInt, whose cost grows faster. */
 const EXPONENT_MAX = 10_000;
 
-export function powerOfTen(power: number): bigint {
+function powerOfTen(power: number): bigint {
   assert(power >= 0, "a power of ten is not negative");
   return POWERS[power] ?? 10n ** BigInt(power);
 }

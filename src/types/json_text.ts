@@ -38,7 +38,7 @@ export function checkJson(text: string): void {
   if (end < text.length) throw malformed(text, end);
 }
 
-export function skipSpace(text: string, at: number): number {
+function skipSpace(text: string, at: number): number {
   let index = at;
   for (;;) {
     const code = text.charCodeAt(index);
@@ -47,12 +47,12 @@ export function skipSpace(text: string, at: number): number {
   }
 }
 
-export function malformed(text: string, at: number): DatabaseError {
+function malformed(text: string, at: number): DatabaseError {
   const found = at >= text.length ? "it ends too early" : `unexpected character at ${at}`;
   return new DatabaseError("INVALID_VALUE", `Cannot read ${excerpt(text)} as JSON: ${found}`);
 }
 
-export function tooDeep(): DatabaseError {
+function tooDeep(): DatabaseError {
   return new DatabaseError(
     "INVALID_VALUE",
     `Cannot read JSON: it must not nest deeper than ${NESTING_MAX} levels`,
@@ -188,7 +188,7 @@ export function jsonRoot(text: string): JsonSlice {
 }
 
 /** Returns the end of the valid value that begins at `start`. */
-export function skipValue(text: string, start: number): number {
+function skipValue(text: string, start: number): number {
   let depth = 0;
   let at = start;
   for (;;) {

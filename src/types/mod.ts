@@ -54,7 +54,6 @@ export {
 export {
   type CivilDate,
   checkDate,
-  checkTimestamp,
   civilFromDays,
   dateFromCivil,
   dayOfWeek,
@@ -71,7 +70,6 @@ export {
   compareWhole,
   type DecimalDigits,
   decimalFromText,
-  decimalShape,
   digitsFromText,
   divideDecimal,
   divideWhole,
@@ -80,7 +78,6 @@ export {
   fitsPrecision,
   multiplyWhole,
   negateWhole,
-  powerOfTen,
   remainderWhole,
   rescale,
   roundedQuotient,
@@ -94,18 +91,15 @@ export {
   fitInteger,
   fitsInteger,
   type IntegerKind,
-  integerFromDouble,
   roundHalfEven,
 } from "./integer.ts";
 export {
   addIntervals,
   divideInterval,
-  intervalSpan,
   MICROS_PER_DAY,
   MICROS_PER_SECOND,
   makeInterval,
   negateInterval,
-  pad2,
   scaleInterval,
 } from "./interval.ts";
 export {
@@ -131,7 +125,6 @@ export {
   jsonPath,
   jsonRoot,
   jsonScalarText,
-  jsonString,
 } from "./json_text.ts";
 export {
   canonicalJson,
@@ -147,15 +140,13 @@ export {
 } from "./json_tree.ts";
 export { valueFromNumberText } from "./number_literal.ts";
 export {
-  checkDimensions,
-  checkedText,
   embeddingFromText,
   outputText,
   textFromValue,
   valueFromText,
 } from "./text_form.ts";
 export { offsetSecondsAt, offsetSecondsAtLocal, type Zone, zoneFromText } from "./time_zone.ts";
-export { commonNumeric, commonType, type DecimalType, decimalOf } from "./unify.ts";
+export { commonType, type DecimalType, decimalOf } from "./unify.ts";
 export {
   type Interval,
   isInterval,

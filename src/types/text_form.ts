@@ -173,7 +173,7 @@ function refuse(type: DataType, text: string): never {
 }
 
 /** @throws {DatabaseError} INVALID_VALUE if the text cannot be stored as UTF-8 without NUL. */
-export function checkedText(text: string): string {
+function checkedText(text: string): string {
   if (!text.includes("\u0000") && text.isWellFormed()) return text;
   throw new DatabaseError(
     "INVALID_VALUE",

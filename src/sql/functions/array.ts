@@ -70,7 +70,7 @@ function toText(
 }
 
 /** A NULL separator splits into characters, an empty one does not split. */
-export function splitText(text: string, separator: string | null): string[] {
+function splitText(text: string, separator: string | null): string[] {
   if (text === "") return [];
   if (separator === null) return Array.from(text);
   return separator === "" ? [text] : text.split(separator);

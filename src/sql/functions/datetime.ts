@@ -129,7 +129,7 @@ function ages(type: DataType): readonly Overload[] {
 }
 
 /** Whole days out of the time. */
-export function justifyHours({ months, days, micros }: Interval): Interval {
+function justifyHours({ months, days, micros }: Interval): Interval {
   const whole = Math.trunc(micros / MICROS_PER_DAY);
   return sameSigns(months, days + whole, micros - whole * MICROS_PER_DAY);
 }
@@ -142,7 +142,7 @@ function sameSigns(months: number, days: number, micros: number): Interval {
 }
 
 /** Months out of 30 days each. */
-export function justifyDays({ months, days, micros }: Interval): Interval {
+function justifyDays({ months, days, micros }: Interval): Interval {
   const whole = Math.trunc(days / 30);
   const rest = days - whole * 30;
   const total = months + whole;

@@ -54,13 +54,13 @@ const ALIASES: ReadonlyMap<string, string> = new Map([
   ["millennia", "millennium"],
 ]);
 
-export function fieldName(text: string): string {
+function fieldName(text: string): string {
   const word = text.trim().toLowerCase();
   return ALIASES.get(word) ?? word;
 }
 
 /** @throws {DatabaseError} INVALID_VALUE */
-export function noSuchField(field: string, type: DataType): DatabaseError {
+function noSuchField(field: string, type: DataType): DatabaseError {
   return new DatabaseError(
     "INVALID_VALUE",
     `Cannot use the field ${excerpt(field)}: ${typeName(type)} has no such field`,

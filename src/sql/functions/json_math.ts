@@ -11,7 +11,7 @@ import {
 } from "../../types/mod.ts";
 
 /** Whether `outer` holds all of `inner`, as `@>` means it. */
-export function jsonContains(outer: JsonNode, inner: JsonNode): boolean {
+function jsonContains(outer: JsonNode, inner: JsonNode): boolean {
   if (isJsonObject(inner)) {
     if (!isJsonObject(outer)) return false;
     for (const [key, value] of inner) {

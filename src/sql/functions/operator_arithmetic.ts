@@ -5,7 +5,6 @@
 import { DatabaseError } from "../../base/errors.ts";
 import {
   addWhole,
-  BIGINT,
   type DataType,
   DECIMAL_PRECISION_MAX,
   DOUBLE,
@@ -26,7 +25,6 @@ import {
   negateWhole,
   remainderWhole,
   rescale,
-  SMALLINT,
   subtractWhole,
   type Value,
   type Whole,
@@ -301,9 +299,4 @@ function numericFunction(
     default:
       return (value) => onDouble(value as number);
   }
-}
-
-/** The integer type of a kind. */
-export function integerType(kind: IntegerKind): DataType {
-  return kind === "smallint" ? SMALLINT : kind === "int" ? INT : BIGINT;
 }

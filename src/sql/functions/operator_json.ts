@@ -30,7 +30,7 @@ import {
 } from "./json_math.ts";
 import { binaryForm } from "./operator_form.ts";
 
-export const TEXT_ARRAY: DataType = { kind: "array", element: TEXT };
+const TEXT_ARRAY: DataType = { kind: "array", element: TEXT };
 
 function isJson(type: DataType): boolean {
   return type.kind === "json" || type.kind === "file";

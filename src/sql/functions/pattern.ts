@@ -35,13 +35,13 @@ export function* matchesOf(regex: Regex, text: string, from: number): Generator<
 }
 
 /** The text of a group, or null if it took no part. */
-export function groupText(text: string, match: RegexMatch, group: number): string | null {
+function groupText(text: string, match: RegexMatch, group: number): string | null {
   const start = match[2 * group] ?? -1;
   return start < 0 ? null : text.slice(start, match[2 * group + 1]);
 }
 
 /** What regexp_match gives: the groups, or the whole match where there are none. */
-export function groupsOf(text: string, match: RegexMatch): Value[] {
+function groupsOf(text: string, match: RegexMatch): Value[] {
   const count = match.length / 2 - 1;
   if (count === 0) return [groupText(text, match, 0)];
   return Array.from({ length: count }, (_, index) => groupText(text, match, index + 1));
@@ -176,7 +176,7 @@ function replaceFrom(values: readonly Value[]): string {
 }
 
 /** Parts between matches; empty matches at the start and at the end split nothing. */
-export function splitByPattern(text: string, regex: Regex): string[] {
+function splitByPattern(text: string, regex: Regex): string[] {
   const parts: string[] = [];
   let at = 0;
   for (const [start = 0, end = 0] of matchesOf(regex, text, 0)) {

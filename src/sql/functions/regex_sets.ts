@@ -5,7 +5,7 @@
 /** `[first, last, first, last, …]`, both inclusive, ascending, not touching. */
 export type CharacterSet = readonly number[];
 
-export const CODE_POINT_MAX = 0x10ffff;
+const CODE_POINT_MAX = 0x10ffff;
 const NEWLINE = 0x0a;
 
 /** Case variants are looked for up to here; beyond, scripts have no case that SQL text meets. */
@@ -26,7 +26,7 @@ export function unionOfSets(sets: readonly CharacterSet[]): CharacterSet {
   return setOfRanges(sets.flatMap(rangesOf));
 }
 
-export function rangesOf(set: CharacterSet): [number, number][] {
+function rangesOf(set: CharacterSet): [number, number][] {
   const ranges: [number, number][] = [];
   for (let i = 0; i < set.length; i += 2) ranges.push([set[i] ?? 0, set[i + 1] ?? 0]);
   return ranges;

@@ -68,7 +68,7 @@ export interface RegexFlags {
  *
  * @throws {DatabaseError} INVALID_VALUE
  */
-export function flagsFromText(text: string, given: RegexFlags): RegexFlags {
+function flagsFromText(text: string, given: RegexFlags): RegexFlags {
   let { ignoreCase, byLine } = given;
   for (const flag of text) {
     if (flag === "i" || flag === "c") ignoreCase = flag === "i";
@@ -88,7 +88,7 @@ export function parseRegex(pattern: string, flags: string): RegexSyntax {
   return new RegexParser(pattern, flags).parse();
 }
 
-export class RegexParser {
+class RegexParser {
   readonly pattern: string;
   readonly #flags: RegexFlags;
   #at = 0;

@@ -45,16 +45,16 @@ function mapCase(text: string, change: (text: string) => string): string {
   }).join("");
 }
 
-export function lower(text: string): string {
+function lower(text: string): string {
   return mapCase(text, (each) => each.toLowerCase());
 }
 
-export function upper(text: string): string {
+function upper(text: string): string {
   return mapCase(text, (each) => each.toUpperCase());
 }
 
 /** The first letter of each word large, the others small. */
-export function initcap(text: string): string {
+function initcap(text: string): string {
   return text.replaceAll(/[\p{L}\p{N}]+/gu, (word) => {
     const first = Array.from(word)[0] ?? "";
     return upper(first) + lower(word.slice(first.length));

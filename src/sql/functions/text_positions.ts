@@ -18,13 +18,13 @@ import { compileRegex } from "./regex.ts";
 import { quoteIdentifier, quoteLiteral } from "./text_format.ts";
 
 /** The position of the first occurrence, or 0. */
-export function positionOf(needle: string, haystack: string): number {
+function positionOf(needle: string, haystack: string): number {
   const at = haystack.indexOf(needle);
   return at < 0 ? 0 : codePointLength(haystack.slice(0, at)) + 1;
 }
 
 /** Start and end, from 0, of `count` positions from `from`; undefined count: to the end. */
-export function rangeOf(from: number, count: number | undefined): { start: number; end: number } {
+function rangeOf(from: number, count: number | undefined): { start: number; end: number } {
   if (count !== undefined && count < 0) {
     throw new DatabaseError(
       "VALUE_OUT_OF_RANGE",

@@ -57,7 +57,7 @@ function localFromInstant(zone: Value, instant: Value): Value {
 }
 
 /** @throws {DatabaseError} INVALID_VALUE */
-export function zoneOf(value: Value): Zone {
+function zoneOf(value: Value): Zone {
   if (typeof value === "string") return zoneOfText(value);
   return { kind: "fixed", offsetSeconds: (value as Interval).micros / 1_000_000 };
 }

@@ -25,7 +25,7 @@ export interface Argument {
 }
 
 /** 2025-01-02 03:04:05.678901 UTC. */
-export const NOW_MICROS = 1_735_787_045_678_901;
+const NOW_MICROS = 1_735_787_045_678_901;
 
 let snowflake = 1000;
 
@@ -59,7 +59,7 @@ export function of(type: DataType, written: string): Argument {
   return { type, value: valueFromText(type, written) };
 }
 
-export function text(value: string): Argument {
+function text(value: string): Argument {
   return { type: TEXT, value };
 }
 
@@ -75,7 +75,7 @@ export function nullOf(type: DataType): Argument {
 /** Strings are TEXT, numbers literals. */
 export type Given = Argument | string | number | boolean | null;
 
-export function argument(given: Given): Argument {
+function argument(given: Given): Argument {
   if (given === null) return nullOf(UNKNOWN);
   if (typeof given === "string") return text(given);
   if (typeof given === "number") return num(given.toString());

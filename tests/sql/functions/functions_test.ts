@@ -6,6 +6,7 @@ import { expect, test } from "bun:test";
 import {
   functionExists,
   functionNames,
+  parameterNames,
   resolveFunction,
 } from "../../../src/sql/functions/registry.ts";
 import {
@@ -671,6 +672,19 @@ test("ids have their forms, and snowflake ids ascend", () => {
 test("uuid_v7 begins with the milliseconds of the clock", () => {
   const hex = (callFunction("uuidv7").text ?? "").replaceAll("-", "").slice(0, 12);
   expect(Number.parseInt(hex, 16)).toBe(Math.floor(CALL.clockMicros() / 1000));
+});
+
+test("parameterNames are there where a function takes named arguments", () => {
+  expect(parameterNames("make_interval")).toEqual([
+    "years",
+    "months",
+    "weeks",
+    "days",
+    "hours",
+    "mins",
+    "secs",
+  ]);
+  expect(parameterNames("abs")).toBeUndefined();
 });
 
 test("volatility is as the contract says", () => {
