@@ -3,12 +3,14 @@
  * machine in the same run, and prints a table.
  *
  *     bun scripts/bench.ts [--only idle,text,insert,bulk,point,snapshot,fanout,scan] [--quick]
- *                          [--rounds 3] [--rows 1000000]
+ *                          [--rounds 3] [--rows 1000000] [--readme]
  *
  * The load comes from a second process. PostgreSQL and SQLite stand behind a thin front that
  * checks the same bearer token; both sync before they answer. A figure is the median of its rounds.
+ * With `--readme` the table also replaces the one in README.md.
  */
 
+import { cpus } from "node:os";
 import { startServer } from "../tests/support/server_process.ts";
 import {
   bulkLines,
@@ -28,7 +30,7 @@ import { readOptions } from "./support/arguments.ts";
 
 const JOBS = ["idle", "text", "insert", "bulk", "point", "snapshot", "fanout", "scan"];
 
-const options = readOptions(["only", "rounds", "rows"], ["quick"]);
+const options = readOptions(["only", "rounds", "rows"], ["quick", "readme"]);
 const wanted = options.text("only")?.split(",") ?? JOBS;
 const unknown = wanted.filter((job) => !JOBS.includes(job));
 if (unknown.length > 0)
@@ -64,6 +66,7 @@ if (wanted.includes("scan")) {
   );
 }
 process.stdout.write(`\n${tableOf(lines)}\n`);
+if (options.has("readme")) await writeReadme(tableOf(lines));
 
 /** Says on stderr what is being measured, since a whole run takes minutes. */
 async function noted(name: string, job: (options: JobOptions) => Promise<Line[]>): Promise<Line[]> {
@@ -88,4 +91,17 @@ async function idleLine(): Promise<Line> {
     values,
     target: { atMost: 120 },
   };
+}
+
+async function writeReadme(table: string): Promise<void> {
+  const text = await Bun.file("README.md").text();
+  const date = new Date().toISOString().slice(0, 10);
+  const machine = `${cpus().length} cores, Linux, ${date}, medians of ${roundCount} rounds:`;
+  const marked = /<!-- bench -->[\s\S]*<!-- \/bench -->/;
+  if (!marked.test(text)) throw new Error("Cannot write README.md: it has no place for the table");
+  const part = `<!-- bench -->\n${machine}\n\n${table}\n<!-- /bench -->`;
+  await Bun.write(
+    "README.md",
+    text.replace(marked, () => part),
+  );
 }
