@@ -36,7 +36,7 @@ export async function textLine(roundCount: number): Promise<Line> {
     clock: systemClock,
     random: systemRandom,
     log: silentLog,
-    jwtSecret: systemRandom.bytes(32),
+    jwtSecret: () => systemRandom.bytes(32),
     version: "0.0.0",
     onFatal: (cause) => {
       throw new Error("Cannot measure: the log failed", { cause });
