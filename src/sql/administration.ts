@@ -201,7 +201,7 @@ export class Administration {
         ? catalog
             .tables()
             .filter((t) => node.namespace === undefined || t.namespace === node.namespace.name)
-        : [findTable(catalog, node.table, { namespace, node: node.table })];
+        : [findTable(catalog, node.table, { namespace, node: node.table, principal })];
     const rows: Row[] = [];
     for (const table of tables) {
       if (table.kind === "stream") {
@@ -317,7 +317,7 @@ export class Administration {
     { namespace, principal }: { namespace: string; principal: Principal },
   ): TableEntry {
     const { catalog } = this.#environment;
-    const table = findTable(catalog, name, { namespace, node: name });
+    const table = findTable(catalog, name, { namespace, node: name, principal });
     if (mayRead(principal, table, catalog.namespace(table.namespace))) return table;
     throw new DatabaseError(
       "PERMISSION_DENIED",

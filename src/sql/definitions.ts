@@ -207,7 +207,7 @@ export class Definitions {
 
   #alterTable(node: AlterTableStatement, principal: Principal, namespace: string): string {
     const { catalog, definitionOf, live, store } = this.#environment;
-    const table = findTable(catalog, node.table, { namespace, node: node.table });
+    const table = findTable(catalog, node.table, { namespace, node: node.table, principal });
     requireAlter(principal, table, { namespace: catalog.namespace(table.namespace) });
     requireKind(node.kind, table, node);
     const changed = alteredTable(table, node, this.#environment);
@@ -223,18 +223,19 @@ export class Definitions {
 
   #dropTables(node: DropTableStatement, principal: Principal, namespace: string): string {
     const { catalog } = this.#environment;
-    const tables: TableEntry[] = [];
+    // A table may be named twice, and is dropped once.
+    const tables = new Map<number, TableEntry>();
     for (const name of node.names) {
       const table = catalog.table(name.schema ?? namespace, name.name);
       if (table === undefined && node.ifExists === true) continue;
-      const found = table ?? findTable(catalog, name, { namespace, node: name });
+      const found = table ?? findTable(catalog, name, { namespace, node: name, principal });
       requireDrop(principal, found, { namespace: catalog.namespace(found.namespace) });
       requireKind(node.kind, found, node);
-      tables.push(found);
+      tables.set(found.tableId, found);
     }
-    for (const table of tables) this.#drop(table);
+    for (const table of tables.values()) this.#drop(table);
     const names = node.names.map((name) => shown(name, namespace)).join(", ");
-    return tables.length === 0 ? `Table ${names} does not exist` : `Table ${names} dropped`;
+    return tables.size === 0 ? `Table ${names} does not exist` : `Table ${names} dropped`;
   }
 
   #drop(table: TableEntry): void {

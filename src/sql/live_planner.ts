@@ -24,7 +24,7 @@ import { ownerOf } from "./execute/scan.ts";
 import { newRun } from "./new_run.ts";
 import { parseLimitsOf, typedParameters } from "./parameters.ts";
 import type { AstNode, SelectFromStatement } from "./parse/ast.ts";
-import { parseRequest } from "./parse/parser.ts";
+import { type ParsedRequest, type ParseLimits, parseRequest } from "./parse/parser.ts";
 import { equalityIn } from "./plan/access.ts";
 import { dmlContextOf } from "./relation_source.ts";
 import { fieldsOf } from "./result.ts";
@@ -49,7 +49,7 @@ export function planLiveQuery(
   const node = liveSelect(request.sql, { environment, parameterCount: typed.length });
   const statement = new StatementBinding(typed.map(({ type }) => type));
   const namespace = request.namespace ?? "default";
-  const context = dmlContextOf(environment, { namespace, statement });
+  const context = dmlContextOf(environment, { namespace, principal, statement });
   const select = bindSelect(node, context);
   const { from } = select;
   if (from?.kind !== "relation" || from.relation.kind !== "table") {
@@ -127,7 +127,7 @@ function liveSelect(
   sql: string,
   { environment, parameterCount }: { environment: SqlEnvironment; parameterCount: number },
 ): SelectFromStatement {
-  const parsed = parseRequest(sql, parseLimitsOf(environment));
+  const parsed = parseLive(sql, parseLimitsOf(environment));
   const [node, second] = parsed.statements;
   if (node === undefined || second !== undefined) {
     throw new DatabaseError(
@@ -144,6 +144,20 @@ function liveSelect(
   if (node.type !== "select") throw refused(node.type.toUpperCase(), node);
   checkClauses(node);
   return node;
+}
+
+/** Constructs that no version of a live query will have are faults of the query here. */
+function parseLive(sql: string, limits: ParseLimits): ParsedRequest {
+  try {
+    return parseRequest(sql, limits);
+  } catch (error) {
+    if (!(error instanceof DatabaseError) || error.condition !== "UNSUPPORTED_FEATURE") throw error;
+    const { hint, message, position } = error;
+    throw new DatabaseError("INVALID_SQL", message, {
+      ...(position === undefined ? {} : { position }),
+      ...(hint === undefined ? {} : { hint }),
+    });
+  }
 }
 
 function refused(what: string, node: AstNode): DatabaseError {

@@ -1,6 +1,7 @@
 /**
  * Table names of a statement → catalog entries, with hints for near misses.
  */
+import { mayRead, type Principal } from "../auth/mod.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type { Catalog, NamespaceEntry, TableEntry } from "../catalog/mod.ts";
 import { nearestName } from "./nearest_name.ts";
@@ -15,7 +16,7 @@ export interface TableName {
 export function findTable(
   catalog: Catalog,
   { name, schema }: TableName,
-  { namespace, node }: { namespace: string; node: AstNode },
+  { namespace, node, principal }: { namespace: string; node: AstNode; principal: Principal },
 ): TableEntry {
   const inNamespace = schema ?? namespace;
   const table = catalog.table(inNamespace, name);
@@ -23,7 +24,11 @@ export function findTable(
   const position = node._location.start;
   const shown = `${inNamespace}.${name}`;
   if (schema !== undefined) findNamespace(catalog, schema, node);
-  const known = catalog.tables().map((entry) => `${entry.namespace}.${entry.name}`);
+  // A hint must not tell of tables that the caller may not see.
+  const known = catalog
+    .tables()
+    .filter((entry) => mayRead(principal, entry, catalog.namespace(entry.namespace)))
+    .map((entry) => `${entry.namespace}.${entry.name}`);
   const near = nearestName(shown, known);
   throw new DatabaseError(
     "TABLE_NOT_FOUND",
@@ -36,14 +41,8 @@ export function findTable(
 export function findNamespace(catalog: Catalog, name: string, node: AstNode): NamespaceEntry {
   const namespace = catalog.namespace(name);
   if (namespace !== undefined) return namespace;
-  const near = nearestName(
-    name,
-    catalog.namespaces().map((entry) => entry.name),
-  );
-  const position = node._location.start;
-  throw new DatabaseError(
-    "NAMESPACE_NOT_FOUND",
-    `namespace ${name} not found`,
-    near === undefined ? { position } : { position, hint: `did you mean ${near}?` },
-  );
+  throw new DatabaseError("NAMESPACE_NOT_FOUND", `namespace ${name} not found`, {
+    position: node._location.start,
+    hint: "SHOW NAMESPACES lists those that you may see",
+  });
 }

@@ -38,6 +38,17 @@ export function typedParameters(
   return params.map((parameter, i) => typedParameter(parameter, i, parameterBytesMax));
 }
 
+/** Every parameter up to the highest is named. @throws {DatabaseError} INVALID_PARAMETER */
+export function requireNoGap(used: ReadonlySet<number>, count: number): void {
+  for (let number = 1; number <= count; number += 1) {
+    if (used.has(number)) continue;
+    throw new DatabaseError(
+      "INVALID_PARAMETER",
+      `Cannot bind $${number}: the text does not name it, only a higher one`,
+    );
+  }
+}
+
 function typedParameter(
   parameter: Parameter,
   index: number,

@@ -1,6 +1,7 @@
 /**
  * Where the names in FROM lead: the catalog, and the views of the system.
  */
+import type { Principal } from "../auth/mod.ts";
 import type { StatementBinding } from "./bind/binding.ts";
 import type { DmlContext } from "./bind/dml_target.ts";
 import type { SqlEnvironment } from "./environment.ts";
@@ -11,12 +12,14 @@ export interface BindingPlace {
   /** Namespace of unqualified names. */
   readonly namespace: string;
   readonly statement: StatementBinding;
+  /** Whom a hint about other names is for. */
+  readonly principal: Principal;
 }
 
 /** What the binder needs to know of the world. */
 export function dmlContextOf(
   environment: SqlEnvironment,
-  { namespace, statement }: BindingPlace,
+  { namespace, principal, statement }: BindingPlace,
 ): DmlContext {
   const views = systemViewsOf(environment);
   return {
@@ -25,7 +28,7 @@ export function dmlContextOf(
     requiresWhere: environment.limits.requiresWhere,
     source: {
       namespace,
-      table: (name, node) => findTable(environment.catalog, name, { namespace, node }),
+      table: (name, node) => findTable(environment.catalog, name, { namespace, node, principal }),
       systemView: (inNamespace, name) => views.get(`${inNamespace}.${name}`),
     },
   };

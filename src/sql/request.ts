@@ -19,7 +19,7 @@ import { checkDeadline, type Deadline } from "./execute/operator.ts";
 import { Transaction } from "./execute/transaction.ts";
 import { findNamespace } from "./names.ts";
 import { isQueryNode } from "./node_kinds.ts";
-import { deadlineOf, parseLimitsOf, typedParameters } from "./parameters.ts";
+import { deadlineOf, parseLimitsOf, requireNoGap, typedParameters } from "./parameters.ts";
 import type { BeginStatement, ExecuteAsStatement, QueryStatement, Statement } from "./parse/ast.ts";
 import { parseRequest } from "./parse/parser.ts";
 import { authorize, type Prepared, prepare } from "./prepared.ts";
@@ -63,6 +63,7 @@ export class RequestRunner {
   readonly #runner: StatementRunner;
   readonly #results: StatementResult[] = [];
   #parameterTypes: readonly DataType[] = [];
+  readonly #usedParameters = new Set<number>();
   #namespace: string;
   #transaction: Transaction | undefined;
 
@@ -86,6 +87,7 @@ export class RequestRunner {
         this.#bind(unit, units, statementIndex);
         statementIndex += 1;
       }
+      requireNoGap(this.#usedParameters, parameters.length);
       if (this.#request.check === true) {
         for (const unit of units) this.#results.push(this.#checked(unit));
         return { results: this.#results };
@@ -176,9 +178,14 @@ export class RequestRunner {
       return;
     }
     const statement = new StatementBinding(this.#parameterTypes);
-    const context = dmlContextOf(this.#environment, { namespace: this.#namespace, statement });
+    const context = dmlContextOf(this.#environment, {
+      namespace: this.#namespace,
+      principal,
+      statement,
+    });
     const prepared = prepare(rows, { context, statement });
     authorize(prepared.requirements, principal, this.#environment.catalog);
+    for (const number of statement.usedParameters) this.#usedParameters.add(number);
     unit.prepared = prepared;
     unit.catalogVersion = this.#environment.catalog.version;
     unit.namespace = this.#namespace;

@@ -9,7 +9,7 @@ import type { LivePlan, LiveRequest, SqlEngine, SqlRequest, SqlResponse } from "
 import type { SqlEnvironment } from "./environment.ts";
 import { planLiveQuery } from "./live_planner.ts";
 import { isQueryNode } from "./node_kinds.ts";
-import { deadlineOf, parseLimitsOf, typedParameters } from "./parameters.ts";
+import { deadlineOf, parseLimitsOf, requireNoGap, typedParameters } from "./parameters.ts";
 import { parseNormalized, parseStatements } from "./parse/parser.ts";
 import { statementToSql } from "./parse/print.ts";
 import { type CacheKey, literalValues, PlanCache } from "./plan_cache.ts";
@@ -88,7 +88,8 @@ export class LocalSqlEngine implements SqlEngine {
     const types = typed.map(({ type }) => type);
     const key = this.#plans.keyOf(request.sql, { namespace, types });
     if (key === undefined) return undefined;
-    const prepared = this.#plans.get(key) ?? this.#prepare(request, { key, namespace, types });
+    const prepared =
+      this.#plans.get(key) ?? this.#prepare(request, { key, namespace, principal, types });
     if (prepared === undefined) return undefined;
     authorize(prepared.requirements, principal, this.#environment.catalog);
     const runner = new StatementRunner(this.#environment, deadlineOf(this.#environment, request));
@@ -110,10 +111,12 @@ export class LocalSqlEngine implements SqlEngine {
     {
       key,
       namespace,
+      principal,
       types,
     }: {
       key: CacheKey;
       namespace: string;
+      principal: Principal;
       types: readonly DataType[];
     },
   ): Prepared | undefined {
@@ -123,8 +126,9 @@ export class LocalSqlEngine implements SqlEngine {
     if (!isQueryNode(node)) return undefined;
     if (parameterCount !== types.length) return undefined;
     const statement = new StatementBinding(types);
-    const context = dmlContextOf(this.#environment, { namespace, statement });
+    const context = dmlContextOf(this.#environment, { namespace, principal, statement });
     const prepared = prepare(node, { context, statement });
+    requireNoGap(statement.usedParameters, types.length);
     this.#plans.set(key, prepared);
     return prepared;
   }

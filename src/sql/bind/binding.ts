@@ -14,6 +14,8 @@ export class StatementBinding {
   /** Types of `$1`, `$2`, …; slot n − 1. Lifted literals follow them. */
   readonly parameterTypes: readonly DataType[];
   readonly requirements: Requirement[] = [];
+  /** Numbers of the parameters that the statement names. */
+  readonly usedParameters: Set<number> = new Set<number>();
   /** Placeholders of FILE('x'), in order of appearance. */
   readonly files: string[] = [];
   #nextColumnId = 1;
@@ -30,6 +32,7 @@ export class StatementBinding {
 
   parameter(index: number, node: AstNode): BoundExpression {
     const type = this.parameterTypes[index - 1];
+    this.usedParameters.add(index);
     if (type !== undefined) return { kind: "slot", type, slot: index - 1 };
     throw new DatabaseError(
       "INVALID_PARAMETER",
