@@ -1,11 +1,109 @@
 /**
- * The built admin page, read from `ui/dist`; without it the server says how to build it.
+ * Where the admin page comes from, the first of these that is there:
+ *
+ *     1. the executable         one pack, embedded by scripts/build.ts
+ *     2. ui/src and its packages  bundled in memory at the first request: nothing to build, never stale
+ *     3. ui/dist/ui.pack        made by scripts/build_ui.ts, for an installation without those packages
+ *
+ * Looking costs the start next to nothing, and nothing about the page can fail the server: what
+ * goes wrong is logged, and the page says so.
  */
+import { join } from "node:path";
 import type { Log } from "./base/log.ts";
-import type { UiAssets } from "./server/mod.ts";
+import type { UiAsset, UiAssets } from "./server/mod.ts";
+import { bundleUi, NONCE_MARK, type UiPack } from "./ui_bundle.ts";
 
-/** @returns Undefined when the page was not built. */
+const UI_DIRECTORY = join(import.meta.dir, "../ui");
+const UI_ENTRY = join(UI_DIRECTORY, "src/main.tsx");
+
+/** Where `scripts/build_ui.ts` leaves the pack. */
+export const UI_PACK_PATH: string = join(UI_DIRECTORY, "dist/ui.pack");
+
+/** Embedded files have a hash in their names. */
+const EMBEDDED_PACK = /^ui(?:-[a-z0-9]+)?\.pack$/;
+
+const PAGE_FAILED = `<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><title>Tidemark</title></head>
+<body>
+<h1>Tidemark</h1>
+<p>The server is running. The admin page could not be built: its log says why.</p>
+</body>
+</html>
+`;
+
+/** @returns Undefined when there is nothing to make the page from. */
 export function loadUi(log: Log): UiAssets | undefined {
-  log.debug("the admin UI is not built");
+  const embedded = Bun.embeddedFiles.find((file) => EMBEDDED_PACK.test(nameOf(file)));
+  if (embedded !== undefined) return new LazyUi(log, () => readPack(embedded));
+  if (hasFile(UI_ENTRY) && hasPackages()) return new LazyUi(log, () => bundleUi(UI_ENTRY));
+  if (hasFile(UI_PACK_PATH)) return new LazyUi(log, () => readPack(Bun.file(UI_PACK_PATH)));
+  log.debug("the admin page is not built");
   return undefined;
+}
+
+/** The page, made at the first request for it. */
+class LazyUi implements UiAssets {
+  readonly #log: Log;
+  readonly #make: () => Promise<UiPack>;
+  #ready: Promise<ReadyUi | undefined> | undefined;
+
+  constructor(log: Log, make: () => Promise<UiPack>) {
+    this.#log = log;
+    this.#make = make;
+  }
+
+  async get(path: string): Promise<UiAsset | undefined> {
+    return (await this.#load())?.assets.get(path);
+  }
+
+  async page(nonce: string): Promise<string> {
+    return (await this.#load())?.page.replaceAll(NONCE_MARK, nonce) ?? PAGE_FAILED;
+  }
+
+  #load(): Promise<ReadyUi | undefined> {
+    this.#ready ??= this.#make().then(readyFrom, (error: unknown) => {
+      this.#log.error("the admin page could not be built", { cause: String(error) });
+      // The next request tries again: whoever mends the sources need not start the server anew.
+      this.#ready = undefined;
+      return undefined;
+    });
+    return this.#ready;
+  }
+}
+
+interface ReadyUi {
+  readonly page: string;
+  readonly assets: ReadonlyMap<string, UiAsset>;
+}
+
+function readyFrom({ assets, page }: UiPack): ReadyUi {
+  const encoder = new TextEncoder();
+  const ready = assets.map(({ path, text, type }): [string, UiAsset] => [
+    path,
+    { bytes: encoder.encode(text), type, immutable: true },
+  ]);
+  return { page, assets: new Map(ready) };
+}
+
+async function readPack(file: Blob): Promise<UiPack> {
+  return JSON.parse(await file.text()) as UiPack;
+}
+
+function nameOf(file: Blob): string {
+  return "name" in file && typeof file.name === "string" ? file.name : "";
+}
+
+function hasFile(path: string): boolean {
+  return Bun.file(path).size > 0;
+}
+
+/** Whether the development packages of `ui` are installed. */
+function hasPackages(): boolean {
+  try {
+    return Bun.resolveSync("react-dom/client", UI_DIRECTORY) !== "";
+  } catch {
+    // It has no other way to say no.
+    return false;
+  }
 }

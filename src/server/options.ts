@@ -77,9 +77,9 @@ export interface ServerConfig {
 /** The built admin page. */
 export interface UiAssets {
   /** An asset by its path below `/ui/`, without a leading slash; undefined when there is none. */
-  get(path: string): UiAsset | undefined;
+  get(path: string): UiAsset | undefined | Promise<UiAsset | undefined>;
   /** The HTML of the page, its style nonce filled in. */
-  page(nonce: string): string;
+  page(nonce: string): string | Promise<string>;
 }
 
 export interface UiAsset {

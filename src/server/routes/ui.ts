@@ -20,35 +20,39 @@ const PAGE_NOT_BUILT = `<!doctype html>
 <head><meta charset="utf-8"><title>Tidemark</title></head>
 <body>
 <h1>Tidemark</h1>
-<p>The server is running. This build does not contain the admin page.</p>
+<p>The server is running, without its admin page. Build it with <code>npm run build:ui</code>.</p>
 </body>
 </html>
 `;
 
 /** `path` is what follows `/ui`, with its slash; empty for the bare page. */
-export function handleUi(
+export async function handleUi(
   exchange: Exchange,
   path: string,
   options: UiRouteOptions,
-): Response | Promise<Response> {
+): Promise<Response> {
   const name = path.slice(1);
   const lastSegment = name.slice(name.lastIndexOf("/") + 1);
-  if (!lastSegment.includes(".")) return page(exchange, options);
-  const asset = options.assets?.get(name);
+  if (!lastSegment.includes(".")) return await page(exchange, options);
+  const asset = await options.assets?.get(name);
   if (asset === undefined) throw new HttpError(404, "not_found", `There is no /ui/${name}`);
   const headers = uiHeaders(asset.type, "");
   const caching = asset.immutable ? "public, max-age=31536000, immutable" : "no-cache";
   headers.set("Cache-Control", caching);
   const { mayCompress } = options;
-  return bytesResponse(exchange, asset.bytes, { status: 200, headers, mayCompress });
+  return await bytesResponse(exchange, asset.bytes, { status: 200, headers, mayCompress });
 }
 
-function page(exchange: Exchange, options: UiRouteOptions): Response | Promise<Response> {
+async function page(exchange: Exchange, options: UiRouteOptions): Promise<Response> {
   const nonce = Buffer.from(options.random.bytes(18)).toString("base64");
   const headers = uiHeaders("text/html; charset=utf-8", ` 'nonce-${nonce}'`);
   headers.set("Cache-Control", "no-store");
-  const body = options.assets?.page(nonce) ?? PAGE_NOT_BUILT;
-  return textResponse(exchange, body, { status: 200, headers, mayCompress: options.mayCompress });
+  const body = (await options.assets?.page(nonce)) ?? PAGE_NOT_BUILT;
+  return await textResponse(exchange, body, {
+    status: 200,
+    headers,
+    mayCompress: options.mayCompress,
+  });
 }
 
 function uiHeaders(type: string, styleNonce: string): Headers {

@@ -1,0 +1,77 @@
+/**
+ * Makes the admin page from its sources under `ui`: scripts and styles with a hash in their names,
+ * and the document that names them, all in memory.
+ *
+ * Used by a server that runs from its sources, at the first request for the page, and by
+ * `scripts/build_ui.ts`. Needs the development packages of `ui`.
+ */
+
+/** The page in one piece, as it is kept in the file that a build leaves. */
+export interface UiPack {
+  /** The document, with {@linkcode NONCE_MARK} where the nonce of a response goes. */
+  readonly page: string;
+  readonly assets: readonly UiPackAsset[];
+}
+
+export interface UiPackAsset {
+  /** Below `/ui/`. */
+  readonly path: string;
+  readonly type: string;
+  readonly text: string;
+}
+
+export const NONCE_MARK = "{{nonce}}";
+
+const NAMING = "[name]-[hash].[ext]";
+
+const ICON =
+  "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Crect " +
+  "width='16' height='16' rx='4' fill='%230b6e84'/%3E%3Cpath d='M2 6.5c2-2.5 4-2.5 6 0s4 2.5 6 0M2 " +
+  "10.5c2-2.5 4-2.5 6 0s4 2.5 6 0' fill='none' stroke='white' stroke-width='1.6'/%3E%3C/svg%3E";
+
+/** @throws {Error} With what the bundler says, if the sources cannot be built. */
+export async function bundleUi(entry: string): Promise<UiPack> {
+  const built = await Bun.build({
+    entrypoints: [entry],
+    target: "browser",
+    minify: true,
+    splitting: true,
+    publicPath: "/ui/",
+    naming: { entry: NAMING, chunk: NAMING, asset: NAMING },
+    define: { "process.env.NODE_ENV": '"production"' },
+    throw: false,
+  });
+  if (!built.success) throw new Error(built.logs.map(String).join("\n"));
+  const assets: UiPackAsset[] = [];
+  let script = "";
+  for (const output of built.outputs) {
+    const path = output.path.replace(/^\.?\//, "");
+    assets.push({ path, type: output.type, text: await output.text() });
+    if (output.kind === "entry-point") script = path;
+  }
+  // The sheet of the entry holds those of the chunks that it loads later.
+  const stem = script.slice(0, script.lastIndexOf("-"));
+  const style = assets.find(({ path }) => path.startsWith(`${stem}-`) && path.endsWith(".css"));
+  if (style === undefined) throw new Error(`the bundle of ${entry} has no style sheet`);
+  return { page: pageOf(script, style.path), assets };
+}
+
+function pageOf(script: string, style: string): string {
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>Tidemark</title>
+<link rel="icon" href="${ICON}">
+<link rel="stylesheet" href="/ui/${style}" nonce="${NONCE_MARK}">
+<script type="module" src="/ui/${script}"></script>
+</head>
+<body>
+<div id="root"></div>
+<noscript>Tidemark's admin page needs JavaScript.</noscript>
+</body>
+</html>
+`;
+}

@@ -1,0 +1,99 @@
+/**
+ * Which screen is shown: setup while the server has no administrator, else log-in, else the work.
+ */
+import { lazy, type ReactNode, Suspense, useCallback, useEffect, useState } from "react";
+import { type Identity, ServerError } from "../../src/client/mod.ts";
+import { LoginForm, SetupForm } from "./auth_forms.tsx";
+import { db, whenSignedOut } from "./database.ts";
+import { Header } from "./header.tsx";
+import { hadSession, rememberSession } from "./settings.ts";
+import { strings } from "./strings.ts";
+
+const Workbench = lazy(async () => ({ default: (await import("./workbench.tsx")).Workbench }));
+
+type Screen =
+  | { readonly kind: "loading" | "setup" | "unreachable" }
+  | { readonly kind: "login"; readonly notice?: string }
+  | { readonly kind: "work"; readonly identity: Identity };
+
+/** Finds the screen to begin with. @throws {ConnectionError} */
+async function firstScreen(): Promise<Screen> {
+  const { needs_setup: needsSetup } = await db.session.status();
+  if (needsSetup) return { kind: "setup" };
+  if (!hadSession()) return { kind: "login" };
+  try {
+    return screenOf(await db.session.refresh());
+  } catch (error) {
+    if (!(error instanceof ServerError)) throw error;
+    rememberSession(false);
+    return { kind: "login" };
+  }
+}
+
+function screenOf(identity: Identity): Screen {
+  if (identity.mayAdminister) return { kind: "work", identity };
+  void db.session.logout();
+  rememberSession(false);
+  return { kind: "login", notice: strings.login.notAdmin };
+}
+
+export function App(): ReactNode {
+  const [screen, setScreen] = useState<Screen>({ kind: "loading" });
+
+  const begin = useCallback(() => {
+    setScreen({ kind: "loading" });
+    firstScreen().then(setScreen, () => setScreen({ kind: "unreachable" }));
+  }, []);
+
+  useEffect(() => {
+    whenSignedOut(() => {
+      rememberSession(false);
+      setScreen({ kind: "login", notice: strings.login.ended });
+    });
+    begin();
+  }, [begin]);
+
+  const logIn = async (user: string, password: string): Promise<void> => {
+    const identity = await db.session.login(user, password);
+    rememberSession(true);
+    setScreen(screenOf(identity));
+  };
+
+  const logOut = (): void => {
+    db.close();
+    rememberSession(false);
+    setScreen({ kind: "login" });
+    // Logged out here in any case; a server that does not hear of it lets the session expire.
+    db.session.logout().catch(() => undefined);
+  };
+
+  const identity = screen.kind === "work" ? screen.identity : undefined;
+  return (
+    <>
+      <Header identity={identity} onLogout={logOut} />
+      <main className={identity === undefined ? "gate" : "work"}>
+        {screen.kind === "loading" && <p role="status">{strings.loading}</p>}
+        {screen.kind === "unreachable" && <Unreachable onRetry={begin} />}
+        {screen.kind === "setup" && <SetupForm onDone={logIn} />}
+        {screen.kind === "login" && <LoginForm notice={screen.notice} onLogin={logIn} />}
+        {identity !== undefined && (
+          <Suspense fallback={<p role="status">{strings.loading}</p>}>
+            <Workbench />
+          </Suspense>
+        )}
+      </main>
+    </>
+  );
+}
+
+function Unreachable({ onRetry }: { readonly onRetry: () => void }): ReactNode {
+  return (
+    <section className="card">
+      <h2>{strings.unreachable.title}</h2>
+      <p>{strings.unreachable.help}</p>
+      <button type="button" className="primary" onClick={onRetry}>
+        {strings.unreachable.again}
+      </button>
+    </section>
+  );
+}

@@ -1,0 +1,189 @@
+/**
+ * First-time setup and log-in. A refusal is told beside the field it concerns, else below the form.
+ */
+import { type ReactNode, type SubmitEvent, useId, useState } from "react";
+import { ConnectionError, ServerError } from "../../src/client/mod.ts";
+import { db } from "./database.ts";
+import { strings } from "./strings.ts";
+
+interface Failure {
+  readonly message: string;
+  readonly field: string | undefined;
+}
+
+function failureFrom(error: unknown): Failure {
+  if (error instanceof ServerError) {
+    const { field, message, retryAfterSeconds } = error;
+    const isWait = retryAfterSeconds !== undefined;
+    const text = isWait ? `${message}. ${strings.login.retryAfter(retryAfterSeconds)}` : message;
+    return { message: text, field: error.code === "invalid_user" ? "user" : field };
+  }
+  if (error instanceof ConnectionError) return { message: error.message, field: undefined };
+  throw error;
+}
+
+interface FieldProps {
+  readonly label: string;
+  readonly name: string;
+  readonly type: "text" | "password";
+  readonly autoComplete: string;
+  readonly help?: string;
+  readonly failure: Failure | undefined;
+  readonly hasFocus?: boolean;
+}
+
+function Field({
+  label,
+  name,
+  type,
+  autoComplete,
+  help,
+  failure,
+  hasFocus,
+}: FieldProps): ReactNode {
+  const id = useId();
+  const message = failure?.field === name ? failure.message : undefined;
+  const note = message ?? help;
+  return (
+    <p className="field">
+      <label htmlFor={id}>{label}</label>
+      <input
+        id={id}
+        name={name}
+        type={type}
+        autoComplete={autoComplete}
+        // The first field of the only form: whoever comes here comes to fill it in.
+        autoFocus={hasFocus === true}
+        required
+        spellCheck={false}
+        autoCapitalize="none"
+        dir="auto"
+        aria-invalid={message !== undefined}
+        {...(note === undefined ? {} : { "aria-describedby": `${id}-note` })}
+      />
+      {note !== undefined && (
+        <span
+          id={`${id}-note`}
+          className={message === undefined ? "help" : "fault"}
+          {...(message === undefined ? {} : { role: "alert" })}
+        >
+          {note}
+        </span>
+      )}
+    </p>
+  );
+}
+
+interface FormState {
+  readonly failure: Failure | undefined;
+  readonly isBusy: boolean;
+  readonly submit: (event: SubmitEvent<HTMLFormElement>) => void;
+}
+
+/** Gives the fields to `send` by name, and keeps what became of it. */
+function useForm(send: (field: (name: string) => string) => Promise<void>): FormState {
+  const [failure, setFailure] = useState<Failure>();
+  const [isBusy, setBusy] = useState(false);
+  const submit = (event: SubmitEvent<HTMLFormElement>): void => {
+    event.preventDefault();
+    const data = new FormData(event.currentTarget);
+    setBusy(true);
+    setFailure(undefined);
+    send((name) => String(data.get(name) ?? ""))
+      .catch((error: unknown) => setFailure(failureFrom(error)))
+      .finally(() => setBusy(false));
+  };
+  return { failure, isBusy, submit };
+}
+
+export function SetupForm({
+  onDone,
+}: {
+  readonly onDone: (user: string, password: string) => Promise<void>;
+}): ReactNode {
+  const { failure, isBusy, submit } = useForm(async (field) => {
+    const user = field("user");
+    const password = field("password");
+    await db.session.setup({ user, password, root_password: field("root_password") });
+    await onDone(user, password);
+  });
+  const { setup } = strings;
+  return (
+    <form className="card" onSubmit={submit} aria-labelledby="setup-title">
+      <h2 id="setup-title">{setup.title}</h2>
+      <p>{setup.help}</p>
+      <Field
+        label={setup.user}
+        name="user"
+        type="text"
+        autoComplete="username"
+        failure={failure}
+        hasFocus
+      />
+      <Field
+        label={setup.password}
+        name="password"
+        type="password"
+        autoComplete="new-password"
+        help={setup.passwordHelp}
+        failure={failure}
+      />
+      <Field
+        label={setup.rootPassword}
+        name="root_password"
+        type="password"
+        autoComplete="new-password"
+        failure={failure}
+      />
+      <FormFailure failure={failure} />
+      <button type="submit" className="primary" disabled={isBusy}>
+        {isBusy ? setup.busy : setup.submit}
+      </button>
+    </form>
+  );
+}
+
+export function LoginForm({
+  notice,
+  onLogin,
+}: {
+  readonly notice: string | undefined;
+  readonly onLogin: (user: string, password: string) => Promise<void>;
+}): ReactNode {
+  const { failure, isBusy, submit } = useForm((field) => onLogin(field("user"), field("password")));
+  const { login } = strings;
+  return (
+    <form className="card" onSubmit={submit} aria-labelledby="login-title">
+      <h2 id="login-title">{login.title}</h2>
+      {notice !== undefined && <p role="status">{notice}</p>}
+      <Field
+        label={login.user}
+        name="user"
+        type="text"
+        autoComplete="username"
+        failure={failure}
+        hasFocus
+      />
+      <Field
+        label={login.password}
+        name="password"
+        type="password"
+        autoComplete="current-password"
+        failure={failure}
+      />
+      <FormFailure failure={failure} />
+      <button type="submit" className="primary" disabled={isBusy}>
+        {isBusy ? login.busy : login.submit}
+      </button>
+    </form>
+  );
+}
+
+function FormFailure({ failure }: { readonly failure: Failure | undefined }): ReactNode {
+  if (failure === undefined || failure.field !== undefined) return null;
+  return (
+    <p className="fault" role="alert">
+      {failure.message}
+    </p>
+  );
+}

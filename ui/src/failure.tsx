@@ -1,0 +1,91 @@
+/**
+ * An error as a person can use it: code, message, hint, the place in the text, and a copy button.
+ */
+import { type ReactNode, useState } from "react";
+import { ConnectionError, ServerError } from "../../src/client/mod.ts";
+import { copyText } from "./clipboard.ts";
+import { Icon } from "./icon.tsx";
+import { strings } from "./strings.ts";
+
+/** What is shown of an error, with its place in the editor's text rather than in what was sent. */
+export interface Failure {
+  readonly code: string;
+  readonly message: string;
+  readonly hint: string | undefined;
+  readonly reason: string | undefined;
+  readonly place:
+    | { readonly offset: number; readonly line: number; readonly column: number }
+    | undefined;
+}
+
+/** @throws Whatever is no failure of the server or the connection: that is a bug of the page. */
+export function failureFrom(
+  error: unknown,
+  placeOf: (position: number) => NonNullable<Failure["place"]>,
+): Failure {
+  if (error instanceof ServerError) {
+    const { code, hint, message, position, reason } = error;
+    const place = position === undefined ? undefined : placeOf(position);
+    return { code, message, hint, reason, place };
+  }
+  if (error instanceof ConnectionError || isAbort(error)) {
+    const message = isAbort(error) ? strings.error.stopped : error.message;
+    const code = strings.error.connection;
+    return { code, message, hint: undefined, reason: undefined, place: undefined };
+  }
+  throw error;
+}
+
+function isAbort(error: unknown): error is DOMException {
+  return error instanceof DOMException && error.name === "AbortError";
+}
+
+export interface FailureBoxProps {
+  readonly failure: Failure;
+  /** The statements it was about, for the copy. */
+  readonly sql: string;
+  readonly onGoTo: (offset: number) => void;
+}
+
+export function FailureBox({ failure, onGoTo, sql }: FailureBoxProps): ReactNode {
+  const { code, hint, message, place, reason } = failure;
+  const [note, setNote] = useState("");
+  const copy = (): void => {
+    const lines = [
+      `${code}${reason === undefined ? "" : ` (${reason})`}: ${message}`,
+      ...(place === undefined ? [] : [strings.error.at(place.line, place.column)]),
+      ...(hint === undefined ? [] : [strings.error.hint(hint)]),
+      "",
+      sql,
+    ];
+    void copyText(lines.join("\n")).then((isDone) =>
+      setNote(isDone ? strings.results.copied : strings.results.notCopied),
+    );
+  };
+  return (
+    <div className="failure" role="alert">
+      <p className="failure-head">
+        <Icon name="error" />
+        <strong>{code}</strong>
+        {reason !== undefined && <span className="reason">{reason}</span>}
+        {place !== undefined && (
+          <span className="place">{strings.error.at(place.line, place.column)}</span>
+        )}
+      </p>
+      <p dir="auto">{message}</p>
+      {hint !== undefined && <p className="hint">{strings.error.hint(hint)}</p>}
+      <p className="failure-actions">
+        {place !== undefined && (
+          <button type="button" onClick={() => onGoTo(place.offset)}>
+            {strings.error.goTo}
+          </button>
+        )}
+        <button type="button" onClick={copy}>
+          <Icon name="copy" />
+          {strings.error.copy}
+        </button>
+        <span role="status">{note}</span>
+      </p>
+    </div>
+  );
+}

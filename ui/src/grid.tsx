@@ -1,0 +1,314 @@
+/**
+ * A table of any length: only the rows in sight are in the document. One cell is current; arrow keys
+ * move it, Ctrl+C copies it. Rows may be marked as changed, and light up when they are.
+ */
+import { useVirtualizer, type Virtualizer } from "@tanstack/react-virtual";
+import {
+  type CSSProperties,
+  type KeyboardEvent,
+  memo,
+  type ReactNode,
+  useId,
+  useLayoutEffect,
+  useRef,
+  useState,
+} from "react";
+import type { SchemaField } from "../../src/protocol/mod.ts";
+import { cellText, isNumeric, typeText } from "./cells.ts";
+import { copyText } from "./clipboard.ts";
+import { Icon } from "./icon.tsx";
+import { strings } from "./strings.ts";
+
+export interface Mark {
+  readonly kind: "insert" | "update" | "delete";
+  /** When it happened, by `performance.now()`. */
+  readonly atMs: number;
+}
+
+export interface GridRow {
+  readonly key: string | number;
+  readonly cells: readonly unknown[];
+  readonly mark?: Mark | undefined;
+}
+
+export interface GridProps {
+  readonly label: string;
+  readonly schema: readonly SchemaField[];
+  readonly rowCount: number;
+  readonly row: (index: number) => GridRow;
+  /** Stands left of the copy button. */
+  readonly footer: ReactNode;
+}
+
+const ROW_HEIGHT = 28;
+const PAGE_ROWS = 20;
+const CHARACTERS_MIN = 6;
+const CHARACTERS_MAX = 48;
+/** Rows looked at to find the width of a column. */
+const SAMPLE_ROWS = 60;
+/** A row that comes into sight later than this after its change is not lit up any more. */
+const LIGHT_MS_MAX = 400;
+
+interface Position {
+  readonly row: number;
+  readonly column: number;
+}
+
+/** As style variables, so that header and rows share them. */
+interface ColumnWidths {
+  readonly "--columns": string;
+  /** Of all columns together. */
+  readonly "--characters": number;
+}
+
+type RowVirtualizer = Virtualizer<HTMLDivElement, HTMLDivElement>;
+
+export function Grid({ footer, label, row, rowCount, schema }: GridProps): ReactNode {
+  const scroller = useRef<HTMLDivElement>(null);
+  const id = useId();
+  const [chosen, setChosen] = useState<Position>({ row: 0, column: 0 });
+  const [note, setNote] = useState("");
+  const widths = useWidths(schema, rowCount, row);
+  const virtualizer: RowVirtualizer = useVirtualizer({
+    count: rowCount,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => ROW_HEIGHT,
+    overscan: 12,
+    scrollPaddingStart: ROW_HEIGHT,
+  });
+  // Rows and columns may have become fewer since the cell was chosen.
+  const current: Position = {
+    row: Math.max(0, Math.min(chosen.row, rowCount - 1)),
+    column: Math.max(0, Math.min(chosen.column, schema.length - 1)),
+  };
+  const choose = (position: Position): void => {
+    setChosen(position);
+    setNote("");
+  };
+  const copy = (): void => {
+    const field = schema[current.column];
+    if (field === undefined || rowCount === 0) return;
+    const text = cellText(row(current.row).cells[current.column], field.data_type) ?? "";
+    void copyText(text).then((isDone) =>
+      setNote(isDone ? strings.results.copied : strings.results.notCopied),
+    );
+  };
+  const onKeyDown = (event: KeyboardEvent): void => {
+    if ((event.ctrlKey || event.metaKey) && event.key === "c") {
+      // A selection made with the mouse is copied by the browser.
+      if (getSelection()?.isCollapsed === false) return;
+      copy();
+    } else {
+      const next = moved(current, event, { rows: rowCount, columns: schema.length });
+      if (next === undefined) return;
+      choose(next);
+      virtualizer.scrollToIndex(next.row);
+    }
+    event.preventDefault();
+  };
+  const items = virtualizer.getVirtualItems();
+  const isShown = items.some(({ index }) => index === current.row);
+  return (
+    <div className="grid" style={widths as CSSProperties}>
+      <div
+        ref={scroller}
+        className="grid-scroll"
+        role="grid"
+        aria-label={label}
+        aria-rowcount={rowCount + 1}
+        aria-colcount={schema.length}
+        tabIndex={0}
+        onKeyDown={onKeyDown}
+        {...(isShown ? { "aria-activedescendant": `${id}-${current.row}-${current.column}` } : {})}
+      >
+        <div role="presentation" className="grid-inner">
+          <HeaderRow schema={schema} />
+          <div role="rowgroup" className="grid-body" style={{ height: virtualizer.getTotalSize() }}>
+            {items.map(({ index, start }) => {
+              const shown = row(index);
+              return (
+                <BodyRow
+                  key={shown.key}
+                  id={id}
+                  index={index}
+                  top={start}
+                  row={shown}
+                  schema={schema}
+                  column={index === current.row ? current.column : undefined}
+                  onChoose={choose}
+                />
+              );
+            })}
+          </div>
+        </div>
+      </div>
+      <div className="grid-foot">
+        {footer}
+        <span className="spacer" />
+        <span role="status">{note}</span>
+        {rowCount > 0 && (
+          <button type="button" className="quiet" onClick={copy}>
+            <Icon name="copy" />
+            {strings.results.copyCell}
+          </button>
+        )}
+      </div>
+    </div>
+  );
+}
+
+function HeaderRow({ schema }: { readonly schema: readonly SchemaField[] }): ReactNode {
+  return (
+    <div role="rowgroup" className="grid-head">
+      <div role="row" className="grid-row" aria-rowindex={1}>
+        {schema.map(({ data_type: type, flags, index, name }) => (
+          <div
+            key={index}
+            role="columnheader"
+            aria-colindex={index + 1}
+            className={isNumeric(type) ? "cell numeric" : "cell"}
+          >
+            <span className="name" dir="auto">
+              {name}
+            </span>
+            <span className="type">
+              {flags?.includes("pk") === true && <b title="PRIMARY KEY">PK </b>}
+              {typeText(type)}
+            </span>
+          </div>
+        ))}
+      </div>
+    </div>
+  );
+}
+
+interface BodyRowProps {
+  readonly id: string;
+  readonly index: number;
+  readonly top: number;
+  readonly row: GridRow;
+  readonly schema: readonly SchemaField[];
+  /** The current column, when this is the current row. */
+  readonly column: number | undefined;
+  readonly onChoose: (position: Position) => void;
+}
+
+const BodyRow = memo(ShownRow, (before, now) => {
+  const { cells, mark } = before.row;
+  return (
+    cells === now.row.cells &&
+    mark === now.row.mark &&
+    before.index === now.index &&
+    before.top === now.top &&
+    before.column === now.column &&
+    before.schema === now.schema
+  );
+});
+
+function ShownRow({ id, index, top, row, schema, column, onChoose }: BodyRowProps): ReactNode {
+  const element = useRef<HTMLDivElement>(null);
+  const { mark } = row;
+  useLayoutEffect(() => {
+    if (element.current !== null && mark !== undefined) lightUp(element.current, mark);
+  }, [mark]);
+  return (
+    <div
+      ref={element}
+      role="row"
+      className={mark?.kind === "delete" ? "grid-row gone" : "grid-row"}
+      aria-rowindex={index + 2}
+      style={{ transform: `translateY(${top}px)` }}
+    >
+      {schema.map(({ data_type: type, index: at }) => {
+        const text = cellText(row.cells[at], type);
+        const kinds = [
+          "cell",
+          isNumeric(type) ? "numeric" : "",
+          text === undefined ? "null" : "",
+          at === column ? "current" : "",
+        ];
+        return (
+          <div
+            key={at}
+            id={`${id}-${index}-${at}`}
+            role="gridcell"
+            aria-colindex={at + 1}
+            aria-selected={at === column}
+            className={kinds.filter((kind) => kind !== "").join(" ")}
+            dir="auto"
+            onMouseDown={() => onChoose({ row: index, column: at })}
+          >
+            {text ?? strings.results.null}
+          </div>
+        );
+      })}
+    </div>
+  );
+}
+
+/** Animates what is in sight and nothing else, so that thousands of changes cost a screenful. */
+function lightUp(element: HTMLElement, { atMs, kind }: Mark): void {
+  if (performance.now() - atMs > LIGHT_MS_MAX) return;
+  const colour = getComputedStyle(element).getPropertyValue(`--flash-${kind}`);
+  const isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  if (isCalm) {
+    const bar = { boxShadow: `inset 4px 0 ${colour}` };
+    element.animate([bar, bar], { duration: 1200 });
+  } else {
+    element.animate([{ backgroundColor: colour }, { backgroundColor: "transparent" }], {
+      duration: 1200,
+      easing: "ease-out",
+    });
+  }
+}
+
+/** Where a key leads; undefined for a key that is not the grid's. */
+function moved(
+  { column, row }: Position,
+  { ctrlKey, key }: KeyboardEvent,
+  { columns, rows }: { rows: number; columns: number },
+): Position | undefined {
+  const within = (value: number, count: number): number => Math.max(0, Math.min(value, count - 1));
+  switch (key) {
+    case "ArrowDown":
+      return { row: within(row + 1, rows), column };
+    case "ArrowUp":
+      return { row: within(row - 1, rows), column };
+    case "ArrowRight":
+      return { row, column: within(column + 1, columns) };
+    case "ArrowLeft":
+      return { row, column: within(column - 1, columns) };
+    case "PageDown":
+      return { row: within(row + PAGE_ROWS, rows), column };
+    case "PageUp":
+      return { row: within(row - PAGE_ROWS, rows), column };
+    case "Home":
+      return { row: ctrlKey ? 0 : row, column: 0 };
+    case "End":
+      return { row: ctrlKey ? within(rows - 1, rows) : row, column: columns - 1 };
+    default:
+      return undefined;
+  }
+}
+
+/** One width per column, from its header and its first rows; found once, so that nothing jumps. */
+function useWidths(
+  schema: readonly SchemaField[],
+  rowCount: number,
+  row: (index: number) => GridRow,
+): ColumnWidths {
+  const [kept, setKept] = useState<{ schema: readonly SchemaField[]; widths: ColumnWidths }>();
+  if (kept?.schema === schema) return kept.widths;
+  const sample = Array.from({ length: Math.min(rowCount, SAMPLE_ROWS) }, (_, index) => row(index));
+  const characters = schema.map(({ data_type: type, index, name }) => {
+    const lengths = sample.map(({ cells }) => cellText(cells[index], type)?.length ?? 4);
+    const longest = Math.max(name.length + 2, typeText(type).length + 3, ...lengths);
+    return Math.max(CHARACTERS_MIN, Math.min(longest, CHARACTERS_MAX)) + 3;
+  });
+  const widths: ColumnWidths = {
+    "--columns": characters.map((width) => `minmax(${width}ch, ${width}fr)`).join(" "),
+    "--characters": characters.reduce((sum, width) => sum + width, 0),
+  };
+  if (rowCount > 0) setKept({ schema, widths });
+  return widths;
+}

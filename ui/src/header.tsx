@@ -1,0 +1,52 @@
+/**
+ * The bar on top: the name of the product, who is logged in, the colours.
+ */
+import { type ReactNode, useState } from "react";
+import type { Identity } from "../../src/client/mod.ts";
+import { Icon } from "./icon.tsx";
+import { applyTheme, storedTheme, type Theme } from "./settings.ts";
+import { strings } from "./strings.ts";
+
+export interface HeaderProps {
+  readonly identity: Identity | undefined;
+  readonly onLogout: () => void;
+}
+
+export function Header({ identity, onLogout }: HeaderProps): ReactNode {
+  const [theme, setTheme] = useState(storedTheme);
+  return (
+    <header className="top">
+      <h1>
+        <Icon name="tide" />
+        {strings.product}
+      </h1>
+      <span className="host">{location.host}</span>
+      <span className="spacer" />
+      <label className="theme">
+        <span className="hidden">{strings.header.theme}</span>
+        <select
+          value={theme}
+          onChange={({ currentTarget }) => {
+            const chosen = currentTarget.value as Theme;
+            applyTheme(chosen);
+            setTheme(chosen);
+          }}
+        >
+          <option value="system">{strings.header.themes.system}</option>
+          <option value="light">{strings.header.themes.light}</option>
+          <option value="dark">{strings.header.themes.dark}</option>
+        </select>
+      </label>
+      {identity !== undefined && (
+        <>
+          <span className="who" dir="auto">
+            {strings.header.signedInAs(identity.user.id, identity.user.role)}
+          </span>
+          <button type="button" className="quiet" onClick={onLogout}>
+            {strings.header.logout}
+          </button>
+        </>
+      )}
+    </header>
+  );
+}

@@ -1,0 +1,229 @@
+/**
+ * The rows of a live query as they stand, and the proof that none was missed.
+ *
+ * Rows keep their place in a Map, which is ordered by first arrival: a change replaces in place, a
+ * new row goes to the end. A deleted row stays a moment, marked, and is then swept. What is drawn is
+ * a copy made at most ten times a second, so a burst of changes costs a burst of Map writes only.
+ *
+ * A change is right when it fits what is held: an update names the version it replaces, an insert
+ * finds no row, a delete finds one. What does not fit was missed, except beyond the rows kept here.
+ */
+import type { LiveEvent } from "../../src/client/mod.ts";
+import type { CellObject, Change, SchemaField } from "../../src/protocol/mod.ts";
+
+export interface LiveMark {
+  readonly kind: "insert" | "update" | "delete";
+  readonly atMs: number;
+}
+
+export interface LiveRow {
+  readonly key: string;
+  readonly seq: number;
+  readonly cells: readonly unknown[];
+  readonly mark: LiveMark | undefined;
+}
+
+export interface LiveCounts {
+  readonly rows: number;
+  readonly changes: number;
+  readonly missed: number;
+  readonly resumes: number;
+  /** Rows and changes that the last resume brought. */
+  readonly replayed: number;
+  /** The position that the last resume started from. */
+  readonly resumedFrom: number | undefined;
+  /** Whether the rows had to be read anew because history was no longer complete. */
+  readonly isRestarted: boolean;
+  /** Whether there are more rows than are kept here. */
+  readonly isPartial: boolean;
+  /** Milliseconds from commit to screen; undefined before the first. */
+  readonly p50: number | undefined;
+  readonly p99: number | undefined;
+}
+
+/** Deleted rows are shown so long. */
+export const GONE_MS = 1200;
+const LATENCIES_MAX = 1000;
+
+export class LiveModel {
+  readonly #rowsMax: number;
+  #schema: readonly SchemaField[] = [];
+  #keyColumns: readonly string[] = [];
+  readonly #rows = new Map<string, LiveRow>();
+  readonly #gone = new Map<string, number>();
+  #waitingCommits: number[] = [];
+  readonly #latencies: number[] = [];
+  #latencyCount = 0;
+  #changes = 0;
+  #missed = 0;
+  #resumes = 0;
+  #replayed = 0;
+  #resumedFrom: number | undefined;
+  #isReplaying = false;
+  #isStarted = false;
+  #isRestarted = false;
+  #isPartial = false;
+
+  /** Keeps the newest `rowsMax` rows. */
+  constructor(rowsMax: number) {
+    this.#rowsMax = rowsMax;
+  }
+
+  get schema(): readonly SchemaField[] {
+    return this.#schema;
+  }
+
+  /** Takes what the client tells, `nowMs` being `performance.now()`. */
+  apply(event: LiveEvent, nowMs: number): void {
+    if (event.type === "start") this.#start(event.schema, event.resumedFrom);
+    else if (event.type === "rows") this.#addRows(event.rows, event.isReplay, nowMs);
+    else if (event.type === "change") this.#addChange(event.change, event.isReplay, nowMs);
+    else if (event.status === "ready") this.#isReplaying = false;
+  }
+
+  /** Rows as they stand, the newest first. */
+  rows(): LiveRow[] {
+    return [...this.#rows.values()].reverse();
+  }
+
+  /** Removes the rows deleted long enough ago. @returns When to come again, in milliseconds. */
+  sweep(nowMs: number): number | undefined {
+    for (const [key, goneMs] of this.#gone) {
+      if (nowMs - goneMs < GONE_MS) return goneMs + GONE_MS - nowMs;
+      this.#gone.delete(key);
+      this.#rows.delete(key);
+    }
+    return undefined;
+  }
+
+  /** What has come since is on the screen now, or will not be measured. `unixMs` is the wall clock. */
+  painted(unixMs: number, { isMeasured }: { isMeasured: boolean }): void {
+    const commits = this.#waitingCommits;
+    if (commits.length === 0) return;
+    this.#waitingCommits = [];
+    if (!isMeasured) return;
+    for (const committedMs of commits) {
+      // Clocks that disagree by a little must not make a negative delay.
+      this.#latencies[this.#latencyCount % LATENCIES_MAX] = Math.max(0, unixMs - committedMs);
+      this.#latencyCount += 1;
+    }
+  }
+
+  counts(): LiveCounts {
+    const sorted = this.#latencies.toSorted((left, right) => left - right);
+    return {
+      rows: this.#rows.size - this.#gone.size,
+      changes: this.#changes,
+      missed: this.#missed,
+      resumes: this.#resumes,
+      replayed: this.#replayed,
+      resumedFrom: this.#resumedFrom,
+      isRestarted: this.#isRestarted,
+      isPartial: this.#isPartial,
+      p50: sorted[Math.floor(sorted.length * 0.5)],
+      p99: sorted[Math.floor(sorted.length * 0.99)],
+    };
+  }
+
+  #start(schema: readonly SchemaField[], resumedFrom: number | undefined): void {
+    this.#schema = schema;
+    const keys = schema.filter(({ flags }) => flags?.includes("pk") === true);
+    this.#keyColumns = keys.map(({ name }) => name);
+    this.#resumedFrom = resumedFrom;
+    this.#replayed = 0;
+    this.#isReplaying = resumedFrom !== undefined;
+    this.#isRestarted = this.#isStarted && resumedFrom === undefined;
+    this.#isStarted = true;
+    if (resumedFrom !== undefined) {
+      this.#resumes += 1;
+      return;
+    }
+    this.#rows.clear();
+    this.#gone.clear();
+    this.#isPartial = false;
+  }
+
+  #addRows(rows: readonly CellObject[], isReplay: boolean, nowMs: number): void {
+    for (const row of rows) {
+      const key = this.#keyOf(row);
+      const kind = this.#held(key) === undefined ? "insert" : "update";
+      this.#put(key, row, isReplay ? { kind, atMs: nowMs } : undefined);
+    }
+    if (isReplay) this.#countReplayed(rows.length);
+    else if (this.#rows.size >= this.#rowsMax) this.#isPartial = true;
+  }
+
+  #addChange(change: Change, isReplay: boolean, nowMs: number): void {
+    const { change_type: kind, old_values: olds = [], rows } = change;
+    const mark: LiveMark = { kind, atMs: nowMs };
+    const moved = kind === "delete" ? olds : rows;
+    for (const [index, row] of moved.entries()) {
+      if (kind === "delete") this.#remove(row, mark);
+      else this.#replace(row, olds[index], mark);
+    }
+    if (isReplay || this.#isReplaying) return this.#countReplayed(moved.length);
+    this.#changes += moved.length;
+    // A message of a thousand rows is one delivery.
+    if (change.ts !== undefined) this.#waitingCommits.push(change.ts);
+  }
+
+  #countReplayed(count: number): void {
+    this.#replayed += count;
+    this.#changes += count;
+  }
+
+  #replace(row: CellObject, old: CellObject | undefined, mark: LiveMark): void {
+    const key = this.#keyOf(row);
+    const held = this.#held(key);
+    const fits = mark.kind === "insert" ? held === undefined : held?.seq === old?.["_seq"];
+    if (!fits && !(held === undefined && this.#isPartial)) this.#missed += 1;
+    this.#put(key, row, mark);
+  }
+
+  #remove(row: CellObject, mark: LiveMark): void {
+    const key = this.#keyColumns.length === 0 ? this.#keyByContent(row) : this.#keyOf(row);
+    const held = key === undefined ? undefined : this.#held(key);
+    if (key === undefined || held === undefined) {
+      if (!this.#isPartial) this.#missed += 1;
+      return;
+    }
+    this.#rows.set(key, { ...held, mark });
+    this.#gone.set(key, mark.atMs);
+  }
+
+  #put(key: string, row: CellObject, mark: LiveMark | undefined): void {
+    this.#gone.delete(key);
+    const cells = this.#schema.map(({ name }) => row[name] ?? null);
+    this.#rows.set(key, { key, seq: Number(row["_seq"]), cells, mark });
+    while (this.#rows.size > this.#rowsMax) {
+      const [oldest] = this.#rows.keys();
+      if (oldest === undefined) return;
+      this.#rows.delete(oldest);
+      this.#gone.delete(oldest);
+      this.#isPartial = true;
+    }
+  }
+
+  /** The row of a key, unless it was deleted and only still shown. */
+  #held(key: string): LiveRow | undefined {
+    return this.#gone.has(key) ? undefined : this.#rows.get(key);
+  }
+
+  /** Stream tables may have no key: each of their rows is then its own. */
+  #keyOf(row: CellObject): string {
+    if (this.#keyColumns.length === 0) return String(row["_seq"]);
+    return this.#keyColumns.map((name) => JSON.stringify(row[name])).join();
+  }
+
+  /** Without a key a deletion names its row by its content; the oldest such row goes. */
+  #keyByContent(row: CellObject): string | undefined {
+    const names = this.#schema.map(({ name }) => name).filter((name) => !name.startsWith("_"));
+    const wanted = JSON.stringify(names.map((name) => row[name] ?? null));
+    const indexes = this.#schema.flatMap(({ name }, at) => (name.startsWith("_") ? [] : [at]));
+    for (const { cells, key } of this.#rows.values()) {
+      const isSame = JSON.stringify(indexes.map((at) => cells[at])) === wanted;
+      if (isSame && !this.#gone.has(key)) return key;
+    }
+    return undefined;
+  }
+}

@@ -1,0 +1,121 @@
+/**
+ * The live view of a query: its rows, the newest first, and the proof of delivery beside them.
+ */
+import { type ReactNode, useState } from "react";
+import type { ServerError } from "../../src/client/mod.ts";
+import { db } from "./database.ts";
+import { Grid } from "./grid.tsx";
+import { Icon } from "./icon.tsx";
+import type { LiveCounts } from "./live_model.ts";
+import { strings } from "./strings.ts";
+import { type LiveQueryText, type LiveView, useLive } from "./use_live.ts";
+
+export interface LivePanelProps extends LiveQueryText {
+  /** Shown when the query has ended with an error. */
+  readonly renderError: (error: ServerError) => ReactNode;
+}
+
+const CUT_MS = 3000;
+
+export function LivePanel({ lastRows, renderError, sql }: LivePanelProps): ReactNode {
+  const [isPaused, setPaused] = useState(false);
+  const view = useLive({ lastRows, sql }, isPaused);
+  const { error, rows, schema, status } = view;
+  const { live } = strings;
+  return (
+    <div className="live">
+      <div className="live-bar">
+        <span className={`status status-${status}`} role="status">
+          {live.status[status]}
+        </span>
+        <button
+          type="button"
+          aria-pressed={isPaused}
+          disabled={status === "ended"}
+          onClick={() => setPaused(!isPaused)}
+        >
+          <Icon name={isPaused ? "run" : "pause"} />
+          {isPaused ? live.resume : live.pause}
+        </button>
+        {isPaused && <span className="held">{live.held(view.held)}</span>}
+        <button type="button" disabled={status !== "ready"} onClick={() => db.interrupt(CUT_MS)}>
+          <Icon name="cut" />
+          {live.cut}
+        </button>
+        <span className="news" role="status">
+          {newsOf(view)}
+        </span>
+      </div>
+      <Statistics counts={view.counts} doubled={view.doubled} />
+      {error !== undefined && renderError(error)}
+      {schema.length > 0 && (
+        <Grid
+          label={live.grid}
+          schema={schema}
+          rowCount={rows.length}
+          row={(index) => rows[index] ?? { key: `none-${index}`, cells: [] }}
+          footer={view.counts.isPartial ? <span>{live.partial(lastRows)}</span> : undefined}
+        />
+      )}
+    </div>
+  );
+}
+
+function newsOf({ counts, status }: LiveView): string {
+  const { live } = strings;
+  if (status === "offline") return live.cutting;
+  if (counts.resumedFrom !== undefined) {
+    return status === "ready" ? live.resumed(counts.resumedFrom, counts.replayed) : live.back;
+  }
+  return counts.isRestarted ? live.restarted : "";
+}
+
+function Statistics({
+  counts,
+  doubled,
+}: {
+  readonly counts: LiveCounts;
+  readonly doubled: number;
+}): ReactNode {
+  const { live } = strings;
+  const time = (ms: number | undefined): string =>
+    ms === undefined ? live.none : strings.duration(ms);
+  const proof = (faults: number): string => (faults === 0 ? "good" : "bad");
+  return (
+    <dl className="stats" aria-label={live.statsLabel}>
+      <Figure name={live.stats.rows} value={strings.count(counts.rows)} />
+      <Figure name={live.stats.changes} value={strings.count(counts.changes)} />
+      <Figure name={live.stats.p50} value={time(counts.p50)} help={live.latencyHelp} />
+      <Figure name={live.stats.p99} value={time(counts.p99)} help={live.latencyHelp} />
+      <Figure
+        name={live.stats.missed}
+        value={strings.count(counts.missed)}
+        help={live.missedHelp}
+        mood={proof(counts.missed)}
+      />
+      <Figure
+        name={live.stats.doubled}
+        value={strings.count(doubled)}
+        help={live.doubledHelp}
+        mood={proof(doubled)}
+      />
+      <Figure name={live.stats.resumes} value={strings.count(counts.resumes)} />
+    </dl>
+  );
+}
+
+interface FigureProps {
+  readonly name: string;
+  readonly value: string;
+  readonly help?: string;
+  readonly mood?: string;
+}
+
+function Figure({ help, mood = "", name, value }: FigureProps): ReactNode {
+  return (
+    <div className="figure" title={help}>
+      <dt>{name}</dt>
+      <dd className={mood}>{value}</dd>
+    </div>
+  );
+}

@@ -1,0 +1,19 @@
+/**
+ * Starts the page. What is needed before anybody is logged in is in this chunk; the editor, the
+ * grid and the live view come with the first screen that shows them.
+ */
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import { App } from "./app.tsx";
+import { applyTheme, storedTheme } from "./settings.ts";
+import "./style.css";
+import "./workbench.css";
+
+applyTheme(storedTheme());
+const root = document.getElementById("root");
+if (root === null) throw new Error("Cannot start the page: its document has no #root");
+createRoot(root).render(
+  <StrictMode>
+    <App />
+  </StrictMode>,
+);

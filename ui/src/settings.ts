@@ -1,0 +1,48 @@
+/**
+ * What the browser remembers between visits: the chosen colours, and that there was a session.
+ * Never a token, a password or a statement.
+ */
+
+export type Theme = "system" | "light" | "dark";
+
+const THEMES: readonly Theme[] = ["system", "light", "dark"];
+const THEME_KEY = "tidemark.theme";
+const SESSION_KEY = "tidemark.session";
+
+/** Undefined as well where the browser forbids storage. */
+function read(key: string): string | undefined {
+  try {
+    return localStorage.getItem(key) ?? undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function write(key: string, value: string | undefined): void {
+  try {
+    if (value === undefined) localStorage.removeItem(key);
+    else localStorage.setItem(key, value);
+  } catch {
+    // A browser that forbids storage works all the same, and forgets.
+  }
+}
+
+export function storedTheme(): Theme {
+  const stored = read(THEME_KEY);
+  return THEMES.find((theme) => theme === stored) ?? "system";
+}
+
+export function applyTheme(theme: Theme): void {
+  if (theme === "system") delete document.documentElement.dataset["theme"];
+  else document.documentElement.dataset["theme"] = theme;
+  write(THEME_KEY, theme === "system" ? undefined : theme);
+}
+
+/** Whether asking for a refresh is worth it: the cookie itself cannot be seen from here. */
+export function hadSession(): boolean {
+  return read(SESSION_KEY) !== undefined;
+}
+
+export function rememberSession(isThere: boolean): void {
+  write(SESSION_KEY, isThere ? "1" : undefined);
+}

@@ -1,0 +1,237 @@
+/**
+ * The SQL editor: CodeMirror by parts. It owns its text; others reach it through the handle.
+ */
+import {
+  acceptCompletion,
+  autocompletion,
+  closeBrackets,
+  closeBracketsKeymap,
+  completionKeymap,
+} from "@codemirror/autocomplete";
+import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
+import { type SQLNamespace, sql } from "@codemirror/lang-sql";
+import {
+  bracketMatching,
+  HighlightStyle,
+  indentOnInput,
+  syntaxHighlighting,
+  syntaxTree,
+} from "@codemirror/language";
+import { lintGutter, setDiagnostics } from "@codemirror/lint";
+import { Compartment, EditorState, type Extension } from "@codemirror/state";
+import {
+  drawSelection,
+  EditorView,
+  highlightActiveLine,
+  highlightSpecialChars,
+  keymap,
+  lineNumbers,
+} from "@codemirror/view";
+import { tags } from "@lezer/highlight";
+import { type ReactNode, type Ref, useEffect, useImperativeHandle, useRef } from "react";
+import { TIDEMARK_SQL } from "./sql_dialect.ts";
+import { strings } from "./strings.ts";
+
+/** A piece of the editor's text, and where it stood. */
+export interface Submitted {
+  readonly text: string;
+  readonly offset: number;
+}
+
+export interface EditorHandle {
+  /** The selection, or everything when nothing is selected. */
+  submitted(): Submitted;
+  /** The selection, or the one statement that the cursor is in or behind. */
+  statement(): Submitted;
+  replace(text: string): void;
+  /** Underlines the word at an offset of the whole text. */
+  mark(offset: number, message: string): void;
+  clearMark(): void;
+  goTo(offset: number): void;
+  lineOf(offset: number): { readonly line: number; readonly column: number };
+}
+
+export interface SqlEditorProps {
+  readonly ref: Ref<EditorHandle>;
+  readonly tables: SQLNamespace;
+  readonly onRun: () => void;
+}
+
+const highlighting = HighlightStyle.define([
+  { tag: tags.keyword, color: "var(--code-keyword)", fontWeight: "600" },
+  { tag: [tags.typeName, tags.standard(tags.name)], color: "var(--code-type)" },
+  { tag: [tags.string, tags.special(tags.string)], color: "var(--code-string)" },
+  { tag: [tags.number, tags.bool, tags.null], color: "var(--code-number)" },
+  { tag: tags.comment, color: "var(--code-comment)", fontStyle: "italic" },
+  { tag: [tags.operator, tags.punctuation], color: "var(--code-operator)" },
+]);
+
+const theme = EditorView.theme({
+  "&": { height: "100%", backgroundColor: "var(--surface)", color: "var(--text)" },
+  "&.cm-focused": { outline: "none" },
+  ".cm-scroller": { fontFamily: "var(--mono)", fontSize: "13px", lineHeight: "1.6" },
+  ".cm-content": { caretColor: "var(--accent)", padding: "8px 0" },
+  ".cm-cursor": { borderLeftColor: "var(--accent)", borderLeftWidth: "2px" },
+  ".cm-gutters": { backgroundColor: "var(--surface)", color: "var(--faint)", border: "none" },
+  ".cm-activeLine": { backgroundColor: "var(--line-tint)" },
+  "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground":
+    { backgroundColor: "var(--selection)" },
+  ".cm-tooltip": {
+    backgroundColor: "var(--raised)",
+    color: "var(--text)",
+    border: "1px solid var(--border)",
+    borderRadius: "6px",
+    overflow: "hidden",
+    boxShadow: "var(--shadow)",
+  },
+  ".cm-tooltip-autocomplete ul li": { padding: "3px 8px" },
+  ".cm-tooltip-autocomplete ul li[aria-selected]": {
+    backgroundColor: "var(--accent)",
+    color: "var(--on-accent)",
+  },
+  ".cm-completionDetail": { opacity: "0.75", fontStyle: "normal", marginLeft: "1.5em" },
+  ".cm-gutter-lint": { width: "1em" },
+  ".cm-diagnostic-error": { borderLeftColor: "var(--bad)", padding: "6px 10px" },
+});
+
+/** The nonce that the server gave the page for styles made by scripts. */
+function styleNonce(): string {
+  return document.querySelector<HTMLLinkElement>("link[rel=stylesheet][nonce]")?.nonce ?? "";
+}
+
+function language(schema: SQLNamespace): Extension {
+  return sql({ dialect: TIDEMARK_SQL, schema, upperCaseKeywords: true, defaultSchema: "default" });
+}
+
+interface Editor {
+  readonly view: EditorView;
+  readonly language: Compartment;
+}
+
+function openEditor(parent: HTMLElement, tables: SQLNamespace, onRun: () => void): Editor {
+  const compartment = new Compartment();
+  const run = (): boolean => {
+    onRun();
+    return true;
+  };
+  const view = new EditorView({
+    parent,
+    state: EditorState.create({
+      doc: strings.editor.first,
+      extensions: [
+        EditorView.cspNonce.of(styleNonce()),
+        compartment.of(language(tables)),
+        lineNumbers(),
+        lintGutter(),
+        history(),
+        drawSelection(),
+        highlightSpecialChars(),
+        highlightActiveLine(),
+        indentOnInput(),
+        bracketMatching(),
+        closeBrackets(),
+        autocompletion({ icons: false }),
+        syntaxHighlighting(highlighting),
+        theme,
+        EditorView.contentAttributes.of({
+          "aria-label": strings.editor.label,
+          "aria-description": strings.editor.leaveHelp,
+        }),
+        keymap.of([
+          { key: "Mod-Enter", run },
+          { key: "Tab", run: acceptCompletion },
+          ...closeBracketsKeymap,
+          ...completionKeymap,
+          ...defaultKeymap,
+          ...historyKeymap,
+          indentWithTab,
+        ]),
+      ],
+    }),
+  });
+  return { view, language: compartment };
+}
+
+/** The word or sign at an offset; at least one character, at most to the end of the text. */
+function rangeAt(text: string, offset: number): { from: number; to: number } {
+  const from = Math.max(0, Math.min(offset, text.length - 1));
+  const word = /^(?:"[^"]*"|'[^']*'|[\p{L}\p{N}_$.]+)/u.exec(text.slice(from, from + 256))?.[0];
+  return { from, to: Math.min(text.length, from + Math.max(1, word?.length ?? 1)) };
+}
+
+function handleOf({ view }: Editor): EditorHandle {
+  const all = (): string => view.state.doc.toString();
+  const inside = (offset: number): number => Math.max(0, Math.min(offset, view.state.doc.length));
+  const selected = (): Submitted | undefined => {
+    const { from, to } = view.state.selection.main;
+    return from === to ? undefined : { text: view.state.sliceDoc(from, to), offset: from };
+  };
+  return {
+    submitted: () => selected() ?? { text: all(), offset: 0 },
+    statement() {
+      const { head } = view.state.selection.main;
+      const statements = syntaxTree(view.state).topNode.getChildren("Statement");
+      const near = statements.findLast(({ from }) => from <= head) ?? statements[0];
+      if (near === undefined) return selected() ?? { text: all(), offset: 0 };
+      const { from, to } = near;
+      return selected() ?? { text: view.state.sliceDoc(from, to), offset: from };
+    },
+    replace(text) {
+      view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } });
+      view.focus();
+    },
+    mark(offset, message) {
+      const range = rangeAt(all(), offset);
+      view.dispatch(setDiagnostics(view.state, [{ ...range, severity: "error", message }]));
+    },
+    clearMark() {
+      view.dispatch(setDiagnostics(view.state, []));
+    },
+    goTo(offset) {
+      view.dispatch({ selection: { anchor: inside(offset) }, scrollIntoView: true });
+      view.focus();
+    },
+    lineOf(offset) {
+      const line = view.state.doc.lineAt(inside(offset));
+      return { line: line.number, column: inside(offset) - line.from + 1 };
+    },
+  };
+}
+
+export function SqlEditor({ ref, tables, onRun }: SqlEditorProps): ReactNode {
+  const parent = useRef<HTMLDivElement>(null);
+  const editor = useRef<Editor>(undefined);
+  const latest = useRef({ onRun, tables });
+  latest.current = { onRun, tables };
+
+  useEffect(() => {
+    if (parent.current === null) return undefined;
+    const opened = openEditor(parent.current, latest.current.tables, () => latest.current.onRun());
+    editor.current = opened;
+    opened.view.focus();
+    return () => opened.view.destroy();
+  }, []);
+
+  useEffect(() => {
+    const { current } = editor;
+    current?.view.dispatch({ effects: current.language.reconfigure(language(tables)) });
+  }, [tables]);
+
+  useImperativeHandle(ref, () => {
+    const opened = (): EditorHandle => {
+      if (editor.current === undefined) throw new Error("The editor is used before it is shown");
+      return handleOf(editor.current);
+    };
+    return {
+      submitted: () => opened().submitted(),
+      statement: () => opened().statement(),
+      replace: (text) => opened().replace(text),
+      mark: (offset, message) => opened().mark(offset, message),
+      clearMark: () => opened().clearMark(),
+      goTo: (offset) => opened().goTo(offset),
+      lineOf: (offset) => opened().lineOf(offset),
+    };
+  }, []);
+
+  return <div className="editor" ref={parent} />;
+}

@@ -1,0 +1,144 @@
+/**
+ * Every text that people read, in one place, so that it can be translated and checked as a whole.
+ */
+
+const number = new Intl.NumberFormat("en");
+const milliseconds = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
+
+function count(value: number, one: string, many: string): string {
+  return `${number.format(value)} ${value === 1 ? one : many}`;
+}
+
+function duration(ms: number): string {
+  return ms < 1000 ? `${milliseconds.format(ms)} ms` : `${milliseconds.format(ms / 1000)} s`;
+}
+
+export const strings = {
+  product: "Tidemark",
+  tagline: "A SQL database you can subscribe to.",
+  loading: "Loading …",
+  count: (value: number): string => number.format(value),
+  duration: (ms: number): string => duration(ms),
+  rows: (value: number): string => count(value, "row", "rows"),
+
+  unreachable: {
+    title: "The server does not answer",
+    help: "It may be starting, or this computer has lost its way to it.",
+    again: "Try again",
+  },
+
+  setup: {
+    title: "First-time setup",
+    help: "Nobody can log in yet. Make the first administrator, and a password for root, the account that always exists.",
+    user: "Your user name",
+    password: "Your password",
+    rootPassword: "Password for root",
+    passwordHelp: "At least 8 characters, and none of the usual ones.",
+    submit: "Set up",
+    busy: "Setting up …",
+    local: "Setup is only open on the machine that the server runs on.",
+  },
+
+  login: {
+    title: "Log in",
+    user: "User name",
+    password: "Password",
+    submit: "Log in",
+    busy: "Logging in …",
+    notAdmin: "This page is for administrators: your role may not open it.",
+    ended: "Your session has ended. Log in again.",
+    retryAfter: (seconds: number): string => `Try again in ${count(seconds, "second", "seconds")}.`,
+  },
+
+  header: {
+    logout: "Log out",
+    theme: "Colours",
+    themes: { system: "System", light: "Light", dark: "Dark" },
+    signedInAs: (user: string, role: string): string => `${user} · ${role}`,
+  },
+
+  tables: {
+    title: "Tables",
+    none: "No tables yet.",
+    reload: "Read the list of tables again",
+    show: (name: string): string => `Show ${name}`,
+  },
+
+  editor: {
+    label: "SQL",
+    run: "Run",
+    runHelp: "Runs the selection, or everything",
+    stop: "Stop",
+    live: "Live",
+    liveHelp: "Follow a query of one table: its rows now, then every change",
+    first:
+      "-- A first table, to run with Ctrl+Enter (Cmd+Enter on a Mac).\nCREATE NAMESPACE IF NOT EXISTS demo;\nCREATE TABLE IF NOT EXISTS demo.notes (\n  id BIGINT PRIMARY KEY AUTO_INCREMENT,\n  text TEXT NOT NULL,\n  at TIMESTAMPTZ DEFAULT now()\n);\nINSERT INTO demo.notes (text) VALUES ('Hello'), ('Now switch on Live');\nSELECT * FROM demo.notes;\n",
+    leaveHelp: "Escape, then Tab, leaves the editor",
+  },
+
+  results: {
+    region: "Results",
+    tabs: "Statements",
+    grid: (statement: number): string => `Rows of statement ${statement}`,
+    tab: (index: number, rows: number | undefined): string =>
+      rows === undefined ? `${index}` : `${index} · ${count(rows, "row", "rows")}`,
+    failedTab: (index: number): string => `${index} · failed`,
+    empty: "Results appear here.",
+    emptyHelp: "Ctrl+Enter runs. With Live on, the query is followed instead.",
+    running: "Running …",
+    took: (ms: number): string => `took ${duration(ms)}`,
+    asUser: (user: string): string => `as ${user}`,
+    lastSeq: (seq: number): string => `last _seq ${seq}`,
+    noRows: "No rows",
+    copyCell: "Copy cell",
+    copied: "Copied",
+    notCopied: "The browser did not allow copying",
+    null: "NULL",
+    done: "Done",
+  },
+
+  error: {
+    title: "Error",
+    at: (line: number, column: number): string => `line ${line}, column ${column}`,
+    goTo: "Show in editor",
+    copy: "Copy error",
+    hint: (hint: string): string => `Hint: ${hint}`,
+    connection: "connection",
+    stopped: "Stopped. A write that had already begun may have taken effect.",
+  },
+
+  live: {
+    grid: "Rows of the live query, newest first",
+    status: {
+      connecting: "Connecting …",
+      loading: "Loading …",
+      ready: "Live",
+      offline: "Offline",
+      ended: "Ended",
+    },
+    pause: "Pause",
+    resume: "Resume",
+    held: (changes: number): string => `${count(changes, "change", "changes")} held`,
+    cut: "Cut the connection for 3 s",
+    cutting: "Connection cut: changes made now are replayed when it is back",
+    back: "Back: resuming",
+    resumed: (seq: number, replayed: number): string =>
+      `Resumed after _seq ${seq}: ${count(replayed, "change", "changes")} replayed`,
+    restarted: "History was no longer complete: the rows were read anew",
+    partial: (rows: number): string => `only the newest ${number.format(rows)} rows are kept here`,
+    stats: {
+      rows: "Rows",
+      changes: "Changes",
+      p50: "Commit → screen p50",
+      p99: "p99",
+      missed: "Missed",
+      doubled: "Doubled",
+      resumes: "Resumes",
+    },
+    statsLabel: "Delivery",
+    latencyHelp: "From the commit by the server's clock to the screen by this computer's",
+    missedHelp: "Changes whose previous version was not the one held, by _seq",
+    doubledHelp: "Changes that came a second time and were dropped, by _seq",
+    none: "–",
+  },
+};

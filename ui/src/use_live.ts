@@ -1,0 +1,121 @@
+/**
+ * Ties a live query to React: events go into the model at once, the screen follows at most ten
+ * times a second, and at once when it was quiet. While paused the screen keeps what it shows; the
+ * model goes on, so that nothing has to be held back or caught up.
+ */
+import { useEffect, useLayoutEffect, useRef, useState } from "react";
+import type { LiveEvent, LiveQuery, LiveStatus, ServerError } from "../../src/client/mod.ts";
+import type { SchemaField } from "../../src/protocol/mod.ts";
+import { db } from "./database.ts";
+import { type LiveCounts, LiveModel, type LiveRow } from "./live_model.ts";
+
+/** More rows than these would only fill the browser; the newest are kept. */
+export const SNAPSHOT_ROWS_MAX = 10_000;
+const DRAW_MS_MIN = 100;
+
+export interface LiveView {
+  readonly status: LiveStatus;
+  readonly error: ServerError | undefined;
+  readonly schema: readonly SchemaField[];
+  readonly rows: readonly LiveRow[];
+  readonly counts: LiveCounts;
+  readonly doubled: number;
+  /** Changes that have come since the view was paused. */
+  readonly held: number;
+}
+
+interface Drawn extends LiveView {
+  readonly model: LiveModel;
+}
+
+export interface LiveQueryText {
+  readonly sql: string;
+  /** Begin with the newest so many rows, and keep no more. */
+  readonly lastRows: number;
+}
+
+export function useLive({ lastRows, sql }: LiveQueryText, isPaused: boolean): LiveView {
+  const [drawn, setDrawn] = useState<Drawn>(() => emptyView());
+  const pause = useRef(isPaused);
+  const redraw = useRef(() => {});
+
+  useEffect(() => {
+    const model = new LiveModel(lastRows);
+    let query: LiveQuery | undefined;
+    let status: LiveStatus = "connecting";
+    let error: ServerError | undefined;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    let dueMs = 0;
+    let drawnMs = -DRAW_MS_MIN;
+
+    const draw = (): void => {
+      timer = undefined;
+      drawnMs = performance.now();
+      const sweepMs = model.sweep(drawnMs);
+      const counts = model.counts();
+      const { schema } = model;
+      const doubled = query?.doubled ?? 0;
+      setDrawn((before) => {
+        const isFrozen = pause.current && before.model === model;
+        const rows = isFrozen ? before.rows : model.rows();
+        const held = isFrozen ? before.held + counts.changes - before.counts.changes : 0;
+        return { model, status, error, schema, rows, counts, doubled, held };
+      });
+      if (sweepMs !== undefined) schedule(Math.max(sweepMs, DRAW_MS_MIN));
+    };
+    const schedule = (delayMs: number): void => {
+      const atMs = performance.now() + delayMs;
+      if (timer !== undefined && dueMs <= atMs) return;
+      clearTimeout(timer);
+      dueMs = atMs;
+      timer = setTimeout(draw, delayMs);
+    };
+    const soon = (): void => schedule(Math.max(0, drawnMs + DRAW_MS_MIN - performance.now()));
+    redraw.current = soon;
+
+    query = db.live(sql, {
+      lastRows,
+      onEvent(event: LiveEvent) {
+        if (event.type === "status")
+          ({ error, status } = { error: event.error, status: event.status });
+        model.apply(event, performance.now());
+        soon();
+      },
+    });
+    soon();
+    return () => {
+      clearTimeout(timer);
+      query.close();
+    };
+  }, [lastRows, sql]);
+
+  useEffect(() => {
+    pause.current = isPaused;
+    redraw.current();
+  }, [isPaused]);
+
+  const { counts, model } = drawn;
+  useLayoutEffect(() => {
+    // What is drawn here is on the screen with the next frame.
+    const frame = requestAnimationFrame(() => {
+      model.painted(Date.now(), { isMeasured: !pause.current && !document.hidden });
+    });
+    return () => cancelAnimationFrame(frame);
+  }, [counts, model]);
+
+  return drawn;
+}
+
+function emptyView(): Drawn {
+  const model = new LiveModel(0);
+  return {
+    model,
+    status: "connecting",
+    error: undefined,
+    schema: model.schema,
+    rows: [],
+    counts: model.counts(),
+    doubled: 0,
+    held: 0,
+  };
+}

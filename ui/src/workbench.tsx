@@ -1,0 +1,229 @@
+/**
+ * The work: write SQL, run it, see what it gave, or follow it live.
+ */
+import { type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { ConnectionError, ServerError } from "../../src/client/mod.ts";
+import type { StatementEntry } from "../../src/protocol/mod.ts";
+import { db } from "./database.ts";
+import { type Failure, FailureBox, failureFrom } from "./failure.tsx";
+import { Icon } from "./icon.tsx";
+import { LivePanel } from "./live_panel.tsx";
+import { Results } from "./results.tsx";
+import { completionTree, readTables, type TableInfo } from "./schema.ts";
+import { type EditorHandle, SqlEditor, type Submitted } from "./sql_editor.tsx";
+import { strings } from "./strings.ts";
+import { TableList } from "./table_list.tsx";
+import { SNAPSHOT_ROWS_MAX } from "./use_live.ts";
+
+type Outcome =
+  | { readonly kind: "none" }
+  | { readonly kind: "running"; readonly abort: AbortController }
+  | {
+      readonly kind: "done";
+      readonly run: number;
+      readonly submitted: Submitted;
+      readonly entries: readonly StatementEntry[];
+      readonly tookMs: number | undefined;
+      readonly failure: Failure | undefined;
+    }
+  | { readonly kind: "live"; readonly run: number; readonly submitted: Submitted };
+
+/** Tables as they are now; read again after a run that may have changed them. */
+function useTables(): { tables: readonly TableInfo[]; reload: () => void } {
+  const [tables, setTables] = useState<readonly TableInfo[]>([]);
+  const reload = useCallback(() => {
+    readTables().then(setTables, (error: unknown) => {
+      // Without the list the page does all else; the next run tells what is wrong.
+      if (!(error instanceof ServerError || error instanceof ConnectionError)) throw error;
+    });
+  }, []);
+  useEffect(reload, [reload]);
+  return { tables, reload };
+}
+
+export function Workbench(): ReactNode {
+  const editor = useRef<EditorHandle>(null);
+  const runs = useRef(0);
+  const [outcome, setOutcome] = useState<Outcome>({ kind: "none" });
+  const [isLive, setLive] = useState(false);
+  const { reload, tables } = useTables();
+  const completion = useMemo(() => completionTree(tables), [tables]);
+
+  /** Marks the place of an error and gives it in the words of the editor. */
+  const place = (error: unknown, { offset }: Submitted): Failure => {
+    const failure = failureFrom(error, (position) => {
+      const at = offset + position;
+      return { offset: at, ...(editor.current?.lineOf(at) ?? { line: 1, column: 1 }) };
+    });
+    if (failure.place !== undefined) editor.current?.mark(failure.place.offset, failure.message);
+    return failure;
+  };
+
+  const run = async (submitted: Submitted): Promise<void> => {
+    const abort = new AbortController();
+    const done = { kind: "done", run: runs.current, submitted } as const;
+    setOutcome({ kind: "running", abort });
+    try {
+      const { results, tookMs } = await db.execute(submitted.text, { signal: abort.signal });
+      setOutcome({ ...done, entries: results, tookMs, failure: undefined });
+      if (results.some(isDefinition)) reload();
+    } catch (error) {
+      const entries = error instanceof ServerError ? error.results : [];
+      const failure = place(error, submitted);
+      setOutcome({ ...done, entries, tookMs: undefined, failure });
+      if (entries.some(isDefinition)) reload();
+    }
+  };
+
+  const start = (live: boolean): void => {
+    const submitted = live ? editor.current?.statement() : editor.current?.submitted();
+    if (submitted === undefined || outcome.kind === "running") return;
+    editor.current?.clearMark();
+    runs.current += 1;
+    if (live) setOutcome({ kind: "live", run: runs.current, submitted });
+    else void run(submitted);
+  };
+
+  const toggleLive = (): void => {
+    setLive(!isLive);
+    if (!isLive) start(true);
+    else if (outcome.kind === "live") setOutcome({ kind: "none" });
+  };
+
+  return (
+    <>
+      <TableList
+        tables={tables}
+        onReload={reload}
+        onChoose={(sql) => editor.current?.replace(sql)}
+      />
+      <section className="bench">
+        <div className="toolbar">
+          <button
+            type="button"
+            className="primary"
+            title={strings.editor.runHelp}
+            disabled={outcome.kind === "running"}
+            onClick={() => start(isLive)}
+          >
+            <Icon name="run" />
+            {strings.editor.run}
+            <kbd>{isMac() ? "⌘↵" : "Ctrl ↵"}</kbd>
+          </button>
+          {outcome.kind === "running" && (
+            <button type="button" onClick={() => outcome.abort.abort()}>
+              <Icon name="stop" />
+              {strings.editor.stop}
+            </button>
+          )}
+          <button
+            type="button"
+            role="switch"
+            className="switch"
+            aria-checked={isLive}
+            title={strings.editor.liveHelp}
+            onClick={toggleLive}
+          >
+            <span className="knob" />
+            {strings.editor.live}
+          </button>
+        </div>
+        <SqlEditor ref={editor} tables={completion} onRun={() => start(isLive)} />
+        <section className="outcome" aria-label={strings.results.region}>
+          <OutcomeView
+            outcome={outcome}
+            onGoTo={(offset) => editor.current?.goTo(offset)}
+            onLiveError={place}
+          />
+        </section>
+      </section>
+    </>
+  );
+}
+
+interface OutcomeProps {
+  readonly outcome: Outcome;
+  readonly onGoTo: (offset: number) => void;
+  readonly onLiveError: (error: unknown, submitted: Submitted) => Failure;
+}
+
+function OutcomeView({ onGoTo, onLiveError, outcome }: OutcomeProps): ReactNode {
+  switch (outcome.kind) {
+    case "none":
+      return (
+        <div className="empty">
+          <p>{strings.results.empty}</p>
+          <p className="faint">{strings.results.emptyHelp}</p>
+        </div>
+      );
+    case "running":
+      return (
+        <p className="empty" role="status">
+          {strings.results.running}
+        </p>
+      );
+    case "live":
+      return (
+        <LivePanel
+          key={outcome.run}
+          {...liveQueryOf(outcome.submitted.text)}
+          renderError={(error) => (
+            <LiveFailure
+              error={error}
+              submitted={outcome.submitted}
+              onGoTo={onGoTo}
+              onLiveError={onLiveError}
+            />
+          )}
+        />
+      );
+    case "done": {
+      const { entries, failure, run, submitted, tookMs } = outcome;
+      const box =
+        failure === undefined ? undefined : (
+          <FailureBox failure={failure} sql={submitted.text} onGoTo={onGoTo} />
+        );
+      return <Results key={run} entries={entries} tookMs={tookMs} failure={box} />;
+    }
+  }
+}
+
+/** Marks the place once, when the error comes. */
+function LiveFailure({
+  error,
+  onGoTo,
+  onLiveError,
+  submitted,
+}: Omit<OutcomeProps, "outcome"> & {
+  readonly error: unknown;
+  readonly submitted: Submitted;
+}): ReactNode {
+  const [failure, setFailure] = useState<Failure>();
+  const report = useRef(onLiveError);
+  useEffect(() => setFailure(report.current(error, submitted)), [error, submitted]);
+  if (failure === undefined) return null;
+  return <FailureBox failure={failure} sql={submitted.text} onGoTo={onGoTo} />;
+}
+
+/**
+ * A statement as a subscription takes it: without its semicolon, and without a LIMIT at the end,
+ * which here says how many of the newest rows to begin with.
+ */
+function liveQueryOf(text: string): { sql: string; lastRows: number } {
+  const sql = text.replace(/[\s;]+$/, "");
+  const limit = /\s+LIMIT\s+(\d+)$/i.exec(sql);
+  if (limit === null) return { sql, lastRows: SNAPSHOT_ROWS_MAX };
+  return {
+    sql: sql.slice(0, limit.index),
+    lastRows: Math.min(Number(limit[1]), SNAPSHOT_ROWS_MAX),
+  };
+}
+
+/** Statements that change rows or give rows leave the tables as they are. */
+function isDefinition({ last_seq: lastSeq, schema }: StatementEntry): boolean {
+  return schema === undefined && lastSeq === undefined;
+}
+
+function isMac(): boolean {
+  return /Mac|iPhone|iPad/.test(navigator.userAgent);
+}
