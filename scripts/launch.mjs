@@ -15,7 +15,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { constants } from "node:os";
-import { delimiter, dirname, join, relative } from "node:path";
+import { basename, delimiter, dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -64,7 +64,8 @@ function install(checksum) {
 /** The package manager that called, which names itself; else the one that comes with the runtime. */
 function installCommand() {
   const caller = process.env["npm_execpath"];
-  const isBun = caller === undefined ? process.versions.bun !== undefined : /bun/i.test(caller);
+  const isBun =
+    caller === undefined ? process.versions.bun !== undefined : /^bun/i.test(basename(caller));
   // Bun reads npm's lock file, and without --no-save would leave one of its own beside it.
   if (isBun) return [caller ?? process.execPath, "install", "--no-save"];
   if (caller !== undefined && /\.[cm]?js$/.test(caller)) {
