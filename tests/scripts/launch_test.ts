@@ -17,9 +17,9 @@ import { join } from "node:path";
 
 /** Says what it was started with, and what reaches it. */
 const PROGRAM = `
-  console.log(JSON.stringify(process.argv.slice(2)));
   process.on("SIGTERM", () => { console.log("SIGTERM"); process.exit(7); });
   process.on("SIGINT", () => console.log("SIGINT"));
+  console.log(JSON.stringify(process.argv.slice(2)));
   if (process.argv[2] === "stay") setTimeout(() => {}, 60_000);
   else process.exit(Number(process.argv[3] ?? 0));
 `;
@@ -108,8 +108,8 @@ test("launch passes on signals, and takes two of a kind at once for one", async 
   };
   await until("stay");
   child.kill("SIGINT");
-  await until("SIGINT");
   child.kill("SIGINT");
+  await until("SIGINT");
   child.kill("SIGTERM");
   await until("SIGTERM");
   expect(await child.exited).toBe(7);
