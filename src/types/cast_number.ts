@@ -6,6 +6,7 @@ import type { DataType } from "./data_type.ts";
 import { decimalFromDouble, doubleFromDecimal, fitDecimal, rescale } from "./decimal.ts";
 import { finiteFloat } from "./float_text.ts";
 import { fitInteger, integerFromDouble } from "./integer.ts";
+import { decimalOf } from "./unify.ts";
 import type { Value, Whole } from "./value.ts";
 
 const RANK: Readonly<Record<string, number>> = {
@@ -41,6 +42,7 @@ function fromInteger(from: DataType, to: DataType): FoundCast {
     }
     case "decimal": {
       const { precision, scale } = to;
+      if (scale === 0 && precision >= decimalOf(from).precision) return "same";
       return (value) => fitDecimal(rescale(value as Whole, 0, scale), precision, scale);
     }
     case "float":

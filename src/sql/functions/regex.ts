@@ -32,6 +32,8 @@ const END_OF_TEXT = -1;
 
 /** States kept before all are forgotten: bounds memory at a few megabytes a pattern. */
 const STATES_MAX = 1000;
+/** Places in all states kept, which a long program has many of. */
+const PLACES_MAX = 100_000;
 const ASCII_COUNT = 128;
 
 /** @throws {DatabaseError} INVALID_VALUE, UNSUPPORTED_FEATURE */
@@ -94,6 +96,7 @@ class Machine {
   /** Marks places visited in the current step; a new step has a new number. */
   readonly #visited: Uint32Array;
   #step = 0;
+  #placesKept = 0;
 
   constructor({ instructions, groupCount, firstSet }: RegexProgram) {
     this.#firstSet = firstSet;
@@ -124,7 +127,11 @@ class Machine {
     const key = `${before}:${places.join(",")}`;
     const known = this.#states.get(key);
     if (known !== undefined) return known;
-    if (this.#states.size >= STATES_MAX) this.#states.clear();
+    if (this.#states.size >= STATES_MAX || this.#placesKept > PLACES_MAX) {
+      this.#states.clear();
+      this.#placesKept = 0;
+    }
+    this.#placesKept += places.length;
     const state: State = { places, before, next: [] };
     this.#states.set(key, state);
     return state;

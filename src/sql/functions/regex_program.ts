@@ -29,7 +29,7 @@ export interface RegexProgram {
 }
 
 /** Bounds the cost of one character; counted repetition of repetitions grows this quickly. */
-const INSTRUCTIONS_MAX = 20_000;
+const INSTRUCTIONS_MAX = 4000;
 
 /** @throws {DatabaseError} INVALID_VALUE, UNSUPPORTED_FEATURE */
 export function compileProgram(pattern: string, flags: string): RegexProgram {
