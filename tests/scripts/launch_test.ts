@@ -108,8 +108,8 @@ test("launch passes on signals, and takes two of a kind at once for one", async 
   };
   await until("stay");
   child.kill("SIGINT");
-  child.kill("SIGINT");
   await until("SIGINT");
+  child.kill("SIGINT");
   child.kill("SIGTERM");
   await until("SIGTERM");
   expect(await child.exited).toBe(7);
