@@ -48,8 +48,10 @@ export function buildPlan(node: PlanNode): OperatorFactory {
     }
     case "filter": {
       const input = buildPlan(node.input);
-      const condition = compileExpression(node.condition, layoutOf(node.input.columns));
-      return (run) => new Filter(input(run), condition, run);
+      const layout = layoutOf(node.input.columns);
+      const condition = compileExpression(node.condition, layout);
+      const kept = node.columns.map(({ id }) => defined(layout.get(id), "a filter adds no column"));
+      return (run) => new Filter(input(run), { condition, kept, run });
     }
     case "project": {
       const input = buildPlan(node.input);

@@ -1,6 +1,7 @@
 /**
  * The operators that look at one batch at a time: filter, projection, literal rows, limits.
  */
+import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
 import {
@@ -17,26 +18,34 @@ import { type Evaluator, selectRows } from "./expression.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
 import type { Run } from "./run.ts";
 
+export interface FilterOptions {
+  readonly run: Run;
+  readonly condition: Evaluator;
+  /** Positions of the columns that go up; those that only the condition reads stay behind. */
+  readonly kept: readonly number[];
+}
+
 /** Keeps the rows on which a condition is true. */
 export class Filter implements Operator {
   readonly #input: Operator;
-  readonly #condition: Evaluator;
-  readonly #run: Run;
+  readonly #options: FilterOptions;
 
-  constructor(input: Operator, condition: Evaluator, run: Run) {
+  constructor(input: Operator, options: FilterOptions) {
     this.#input = input;
-    this.#condition = condition;
-    this.#run = run;
+    this.#options = options;
   }
 
   next(): Batch | undefined {
     const batch = this.#input.next();
     if (batch === undefined || batch.rowCount === 0) return batch;
-    const kept = selectRows(this.#condition(batch, this.#run), batch.rowCount);
-    if (kept.count === batch.rowCount) return batch;
-    if (kept.count === 0) return NOTHING_YET;
-    const columns = batch.columns.map((column) => take(column, kept));
-    return { rowCount: kept.count, columns };
+    const { condition, kept, run } = this.#options;
+    const rows = selectRows(condition(batch, run), batch.rowCount);
+    if (rows.count === 0) return NOTHING_YET;
+    const columns = kept.map((position) => {
+      const column = defined(batch.columns[position], "a batch has its columns");
+      return rows.count === batch.rowCount ? column : take(column, rows);
+    });
+    return { rowCount: rows.count, columns };
   }
 
   close(): void {

@@ -36,6 +36,10 @@ export interface QueryPlan {
 interface PlanningState {
   /** Columns that any clause reads. */
   readonly needed: ReadonlySet<number>;
+  /** Columns that a clause other than WHERE and ON reads. */
+  readonly neededAbove: ReadonlySet<number>;
+  /** The conditions of WHERE and ON, wherever they are tested. */
+  readonly conditions: readonly BoundExpression[];
   /** Nothing above wants rows one by one. */
   readonly isBulk: boolean;
   /** Ids for columns that only the plan knows: below every bound one. */
@@ -44,8 +48,12 @@ interface PlanningState {
 
 /** Plans one SELECT block. */
 export function planSelect(select: BoundSelect): QueryPlan {
+  const neededAbove = neededColumns(select);
+  const conditions = [...conjunctsOf(select.where), ...joinConditions(select.from)];
   const state: PlanningState = {
-    needed: neededColumns(select),
+    needed: withColumnsOf(conditions, neededAbove),
+    neededAbove,
+    conditions,
     isBulk: select.isAggregated || select.orderBy.length > 0,
     nextId: -1,
   };
@@ -59,7 +67,6 @@ function neededColumns(select: BoundSelect): ReadonlySet<number> {
   const add = (expression: BoundExpression | undefined): void => {
     if (expression !== undefined) columnIdsIn(expression, needed);
   };
-  add(select.where);
   add(select.having);
   for (const { expression } of select.groupBy) add(expression);
   for (const { expression } of select.outputs) add(expression);
@@ -71,15 +78,22 @@ function neededColumns(select: BoundSelect): ReadonlySet<number> {
     for (const expression of extra) add(expression);
     for (const { expression } of orderBy) add(expression);
   }
-  addJoinColumns(select.from, needed);
   return needed;
 }
 
-function addJoinColumns(from: BoundFrom | undefined, needed: Set<number>): void {
-  if (from?.kind !== "join") return;
-  if (from.condition !== undefined) columnIdsIn(from.condition, needed);
-  addJoinColumns(from.left, needed);
-  addJoinColumns(from.right, needed);
+function joinConditions(from: BoundFrom | undefined): readonly BoundExpression[] {
+  if (from?.kind !== "join") return [];
+  const own = conjunctsOf(from.condition);
+  return [...own, ...joinConditions(from.left), ...joinConditions(from.right)];
+}
+
+function withColumnsOf(
+  conditions: readonly BoundExpression[],
+  columns: ReadonlySet<number>,
+): ReadonlySet<number> {
+  const all = new Set(columns);
+  for (const condition of conditions) columnIdsIn(condition, all);
+  return all;
 }
 
 function planFrom(
@@ -180,7 +194,7 @@ function planRelation(
         withTombstones,
         isBulk: state.isBulk,
       };
-      return filtered(scan, conditions);
+      return filtered(scan, conditions, state);
     }
     case "system": {
       const columns = relation.columns.filter(({ id }) => state.needed.has(id));
@@ -215,10 +229,19 @@ function namesDeletedColumn(condition: BoundExpression, columns: readonly BoundC
   return columns.some(({ id, origin }) => origin?.columnId === DELETED_COLUMN_ID && used.has(id));
 }
 
-function filtered(input: PlanNode, conditions: readonly BoundExpression[]): PlanNode {
+/** Tests conditions; columns that only they read go no further when `state` is given. */
+function filtered(
+  input: PlanNode,
+  conditions: readonly BoundExpression[],
+  state?: PlanningState,
+): PlanNode {
   const condition = conjunctionOf(conditions);
   if (condition === undefined) return input;
-  return { kind: "filter", input, condition, columns: input.columns };
+  if (state === undefined) return { kind: "filter", input, condition, columns: input.columns };
+  const others = state.conditions.filter((other) => !conditions.includes(other));
+  const needed = withColumnsOf(others, state.neededAbove);
+  const columns = input.columns.filter(({ id }) => needed.has(id));
+  return { kind: "filter", input, condition, columns };
 }
 
 function planAggregate(select: BoundSelect, input: PlanNode): PlanNode {
