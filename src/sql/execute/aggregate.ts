@@ -2,12 +2,10 @@
  * GROUP BY and aggregates: every row is added to the states of its group; the groups come out at
  * the end, in order of first appearance.
  */
-import { defined } from "../../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
 import {
   type Batch,
   type DataType,
-  groupKeyOf,
   take,
   type Value,
   type Vector,
@@ -20,6 +18,7 @@ import { Grouping } from "./grouping.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
 import type { Run } from "./run.ts";
 import { compareByKey, type SortKey } from "./sort.ts";
+import { keyTextOf } from "./transaction.ts";
 
 export interface AggregateColumn {
   readonly form: AggregateForm;
@@ -136,10 +135,7 @@ export class Aggregate implements Operator {
 
   #addRow({ column, state, seen }: Accumulator, group: number, values: readonly Value[]): void {
     if (seen !== undefined) {
-      const [value = null] = values;
-      if (value === null) return;
-      const type = defined(column.argumentTypes[0], "an argument has its type");
-      const key = `${group}:${String(groupKeyOf(type, value))}`;
+      const key = `${group}:${keyTextOf(column.argumentTypes, values)}`;
       if (seen.has(key)) return;
       this.#options.run.memory.take(32 + 2 * key.length);
       seen.add(key);

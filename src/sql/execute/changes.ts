@@ -85,7 +85,7 @@ function stage(runtime: TableRuntime, { before, operation, row }: RowChange, run
     throw duplicateKey(runtime, key);
   }
   const stored = mine === undefined ? before : mine.stored;
-  transaction.stage({ tableId: table.tableId, owner }, keyText, {
+  transaction.stage({ table, owner }, keyText, {
     row,
     isDeleted: operation === "delete",
     stored,

@@ -8,6 +8,7 @@
 import { assert } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { Seq } from "../../base/seq.ts";
+import type { Catalog, TableEntry } from "../../catalog/mod.ts";
 import type { TableWrite } from "../../storage/mod.ts";
 import { type DataType, groupKeyOf, type Row, type Value } from "../../types/mod.ts";
 import { bytesOf } from "./run.ts";
@@ -20,13 +21,18 @@ export interface StagedRow {
   readonly stored: Row | undefined;
 }
 
-/** A text that is equal for equal keys only. */
+/** A text that is equal for equal values only; NULL equals NULL. */
 export function keyTextOf(types: readonly DataType[], key: readonly Value[]): string {
   let text = "";
   for (let i = 0; i < key.length; i += 1) {
     const type = types[i];
     assert(type !== undefined, "a key column has a type");
-    const part = String(groupKeyOf(type, key[i] ?? null));
+    const value = key[i] ?? null;
+    if (value === null) {
+      text += "n";
+      continue;
+    }
+    const part = String(groupKeyOf(type, value));
     text += `${part.length}:${part}`;
   }
   return text;
@@ -47,6 +53,8 @@ export class Transaction {
   readonly startedAtMs: number;
   readonly #bytesMax: number;
   readonly #staged = new Map<number, Map<number, Map<string, StagedRow>>>();
+  /** The definition that the staged rows of a table were made for. */
+  readonly #versions = new Map<number, number>();
   #bytes = 0;
 
   constructor(options: TransactionOptions) {
@@ -67,18 +75,36 @@ export class Transaction {
   }
 
   /**
+   * Staged rows have the columns of one definition: another may not read or write them.
+   *
+   * @throws {DatabaseError} CONFLICT when a table was altered or dropped since.
+   */
+  requireUnaltered(catalog: Catalog): void {
+    for (const [tableId, version] of this.#versions) {
+      if (catalog.tableById(tableId)?.schemaVersion === version) continue;
+      throw new DatabaseError(
+        "CONFLICT",
+        "Cannot go on with the transaction: a table that it wrote to was altered or dropped meanwhile",
+        { hint: "repeat the transaction" },
+      );
+    }
+  }
+
+  /**
    * Stages the new state of a key.
    *
    * @throws {DatabaseError} TRANSACTION_LIMIT when the transaction would hold too much.
    */
   stage(
-    { tableId, owner }: { tableId: number; owner: number },
+    { table, owner }: { table: TableEntry; owner: number },
     keyText: string,
     staged: StagedRow,
   ): void {
+    const { schemaVersion, tableId } = table;
     let owners = this.#staged.get(tableId);
     if (owners === undefined) {
       owners = new Map();
+      this.#versions.set(tableId, schemaVersion);
       this.#staged.set(tableId, owners);
     }
     let rows = owners.get(owner);
