@@ -102,26 +102,28 @@ function findBun() {
  */
 function run(bun, args) {
   const path = [dirname(bun), join(MODULES, ".bin"), process.env["PATH"] ?? ""].join(delimiter);
-  const child = spawn(bun, args, {
-    stdio: "inherit",
-    detached: process.platform !== "win32",
-    env: { ...process.env, PATH: path },
-  });
+  let child;
   const passedAt = new Map();
   const pass = (signal) => {
     const now = Date.now();
     if (now - (passedAt.get(signal) ?? 0) < SAME_SIGNAL_MS) return;
     passedAt.set(signal, now);
-    child.kill(signal);
+    child?.kill(signal);
   };
+  // Before the child is there, since it may be asked to stop as soon as it is.
   process.on("SIGINT", () => pass("SIGINT"));
   process.on("SIGTERM", () => pass("SIGTERM"));
   process.on("SIGHUP", () => pass("SIGTERM"));
-  if (process.env["npm_lifecycle_event"] !== undefined) whenParentEnds(() => pass("SIGTERM"));
+  child = spawn(bun, args, {
+    stdio: "inherit",
+    detached: process.platform !== "win32",
+    env: { ...process.env, PATH: path },
+  });
   child.on("error", (error) => fail(`Cannot start ${bun}: ${error.message}`));
   child.on("exit", (code, signal) => {
     process.exit(signal === null ? code : 128 + constants.signals[signal]);
   });
+  if (process.env["npm_lifecycle_event"] !== undefined) whenParentEnds(() => pass("SIGTERM"));
 }
 
 /**
