@@ -15,7 +15,7 @@ interface Check {
 
 /** This Bun, so that a machine without a global one runs the same. */
 const BUN = process.execPath;
-const PATHS = ["src", "tests", "scripts"];
+const PATHS = ["src", "tests", "scripts", "ui/src"];
 
 const TEXT_CHECKS: readonly Check[] = [
   { name: "types", command: ["tsc", "-p", "."] },

@@ -4,6 +4,7 @@
 import { lazy, type ReactNode, Suspense, useCallback, useEffect, useState } from "react";
 import { type Identity, ServerError } from "../../src/client/mod.ts";
 import { LoginForm, SetupForm } from "./auth_forms.tsx";
+import { Broken } from "./broken.tsx";
 import { db, whenSignedOut } from "./database.ts";
 import { Header } from "./header.tsx";
 import { hadSession, rememberSession } from "./settings.ts";
@@ -77,9 +78,11 @@ export function App(): ReactNode {
         {screen.kind === "setup" && <SetupForm onDone={logIn} />}
         {screen.kind === "login" && <LoginForm notice={screen.notice} onLogin={logIn} />}
         {identity !== undefined && (
-          <Suspense fallback={<p role="status">{strings.loading}</p>}>
-            <Workbench />
-          </Suspense>
+          <Broken>
+            <Suspense fallback={<p role="status">{strings.loading}</p>}>
+              <Workbench />
+            </Suspense>
+          </Broken>
         )}
       </main>
     </>

@@ -89,11 +89,15 @@ function useForm(send: (field: (name: string) => string) => Promise<void>): Form
     const data = new FormData(event.currentTarget);
     setBusy(true);
     setFailure(undefined);
-    send((name) => String(data.get(name) ?? ""))
+    send((name) => textOf(data.get(name)))
       .catch((error: unknown) => setFailure(failureFrom(error)))
       .finally(() => setBusy(false));
   };
   return { failure, isBusy, submit };
+}
+
+function textOf(value: FormDataEntryValue | null): string {
+  return typeof value === "string" ? value : "";
 }
 
 export function SetupForm({

@@ -28,19 +28,24 @@ export function cellText(cell: unknown, type: DataTypeWord): string | undefined 
     case "DateTime":
       return timestampText(cell, "Z");
     case "Date":
-      return typeof cell === "number" ? isoDate(cell * 86_400_000) : String(cell);
+      return typeof cell === "number" ? isoDate(cell * 86_400_000) : plainText(cell);
     case "Time":
-      return typeof cell === "number" ? timeText(cell) : String(cell);
+      return typeof cell === "number" ? timeText(cell) : plainText(cell);
     case "Bytes":
-      return Array.isArray(cell) ? bytesText(cell as readonly number[]) : String(cell);
+      return Array.isArray(cell) ? bytesText(cell as readonly number[]) : plainText(cell);
     default:
-      return Array.isArray(cell) ? `[${cell.join(", ")}]` : String(cell);
+      return Array.isArray(cell) ? `[${cell.join(", ")}]` : plainText(cell);
   }
+}
+
+/** A cell is what JSON can hold; what is no scalar is shown as JSON. */
+function plainText(cell: unknown): string {
+  return typeof cell === "string" ? cell : JSON.stringify(cell);
 }
 
 function timestampText(cell: unknown, zone: string): string {
   // Beyond 2^53 microseconds the cell is a string of digits, and beyond what Date can show.
-  if (typeof cell !== "number") return String(cell);
+  if (typeof cell !== "number") return plainText(cell);
   const dayMicros = 86_400_000_000;
   const days = Math.floor(cell / dayMicros);
   return `${isoDate(days * 86_400_000)} ${timeText(cell - days * dayMicros)}${zone}`;

@@ -2,12 +2,13 @@
  * A table of any length: only the rows in sight are in the document. One cell is current; arrow keys
  * move it, Ctrl+C copies it. Rows may be marked as changed, and light up when they are.
  */
-import { useVirtualizer, type Virtualizer } from "@tanstack/react-virtual";
+import { useVirtualizer } from "@tanstack/react-virtual";
 import {
   type CSSProperties,
   type KeyboardEvent,
   memo,
   type ReactNode,
+  type RefObject,
   useId,
   useLayoutEffect,
   useRef,
@@ -38,9 +39,13 @@ export interface GridProps {
   readonly row: (index: number) => GridRow;
   /** Stands left of the copy button. */
   readonly footer: ReactNode;
+  /** Rows may come and go above: what is in sight and what is chosen then stay where they are. */
+  readonly isMoving?: boolean;
 }
 
 const ROW_HEIGHT = 28;
+/** It stays on top of the rows that scroll. */
+const HEADER_HEIGHT = 42;
 const PAGE_ROWS = 20;
 const CHARACTERS_MIN = 6;
 const CHARACTERS_MAX = 48;
@@ -61,37 +66,22 @@ interface ColumnWidths {
   readonly "--characters": number;
 }
 
-type RowVirtualizer = Virtualizer<HTMLDivElement, HTMLDivElement>;
-
-export function Grid({ footer, label, row, rowCount, schema }: GridProps): ReactNode {
+export function Grid(props: GridProps): ReactNode {
+  const { footer, label, row, rowCount, schema } = props;
   const scroller = useRef<HTMLDivElement>(null);
   const id = useId();
-  const [chosen, setChosen] = useState<Position>({ row: 0, column: 0 });
   const [note, setNote] = useState("");
   const widths = useWidths(schema, rowCount, row);
-  const virtualizer: RowVirtualizer = useVirtualizer({
+  const virtualizer = useVirtualizer({
     count: rowCount,
     getScrollElement: () => scroller.current,
     estimateSize: () => ROW_HEIGHT,
     overscan: 12,
-    scrollPaddingStart: ROW_HEIGHT,
+    scrollPaddingStart: HEADER_HEIGHT,
   });
-  // Rows and columns may have become fewer since the cell was chosen.
-  const current: Position = {
-    row: Math.max(0, Math.min(chosen.row, rowCount - 1)),
-    column: Math.max(0, Math.min(chosen.column, schema.length - 1)),
-  };
-  const choose = (position: Position): void => {
-    setChosen(position);
-    setNote("");
-  };
+  const { choose, current } = useChosen(props, scroller);
   const copy = (): void => {
-    const field = schema[current.column];
-    if (field === undefined || rowCount === 0) return;
-    const text = cellText(row(current.row).cells[current.column], field.data_type) ?? "";
-    void copyText(text).then((isDone) =>
-      setNote(isDone ? strings.results.copied : strings.results.notCopied),
-    );
+    void copyCell(props, current).then(setNote);
   };
   const onKeyDown = (event: KeyboardEvent): void => {
     if ((event.ctrlKey || event.metaKey) && event.key === "c") {
@@ -102,6 +92,7 @@ export function Grid({ footer, label, row, rowCount, schema }: GridProps): React
       const next = moved(current, event, { rows: rowCount, columns: schema.length });
       if (next === undefined) return;
       choose(next);
+      setNote("");
       virtualizer.scrollToIndex(next.row);
     }
     event.preventDefault();
@@ -146,15 +137,27 @@ export function Grid({ footer, label, row, rowCount, schema }: GridProps): React
         {footer}
         <span className="spacer" />
         <span role="status">{note}</span>
-        {rowCount > 0 && (
-          <button type="button" className="quiet" onClick={copy}>
-            <Icon name="copy" />
-            {strings.results.copyCell}
-          </button>
-        )}
+        {rowCount > 0 && <CopyButton onCopy={copy} />}
       </div>
     </div>
   );
+}
+
+function CopyButton({ onCopy }: { readonly onCopy: () => void }): ReactNode {
+  return (
+    <button type="button" className="quiet" onClick={onCopy}>
+      <Icon name="copy" />
+      {strings.results.copyCell}
+    </button>
+  );
+}
+
+/** @returns What to tell. */
+async function copyCell({ row, rowCount, schema }: GridProps, at: Position): Promise<string> {
+  const field = schema[at.column];
+  if (field === undefined || rowCount === 0) return "";
+  const text = cellText(row(at.row).cells[at.column], field.data_type) ?? "";
+  return (await copyText(text)) ? strings.results.copied : strings.results.notCopied;
 }
 
 function HeaderRow({ schema }: { readonly schema: readonly SchemaField[] }): ReactNode {
@@ -262,13 +265,16 @@ function lightUp(element: HTMLElement, { atMs, kind }: Mark): void {
   }
 }
 
+function within(index: number, count: number): number {
+  return Math.max(0, Math.min(index, count - 1));
+}
+
 /** Where a key leads; undefined for a key that is not the grid's. */
 function moved(
   { column, row }: Position,
   { ctrlKey, key }: KeyboardEvent,
   { columns, rows }: { rows: number; columns: number },
 ): Position | undefined {
-  const within = (value: number, count: number): number => Math.max(0, Math.min(value, count - 1));
   switch (key) {
     case "ArrowDown":
       return { row: within(row + 1, rows), column };
@@ -289,6 +295,41 @@ function moved(
     default:
       return undefined;
   }
+}
+
+/**
+ * The current cell, and, where rows come and go, the place: the rows in sight and the chosen one are
+ * followed to where they are now.
+ */
+function useChosen(
+  { isMoving = false, row, rowCount, schema }: GridProps,
+  scroller: RefObject<HTMLDivElement | null>,
+): { current: Position; choose: (position: Position) => void } {
+  const [chosen, choose] = useState<Position>({ row: 0, column: 0 });
+  const before = useRef({ row, rowCount });
+  useLayoutEffect(() => {
+    const { row: rowBefore, rowCount: countBefore } = before.current;
+    before.current = { row, rowCount };
+    const { current: element } = scroller;
+    if (!isMoving || element === null || row === rowBefore) return;
+    const placeNow = (index: number): number => {
+      if (index >= countBefore) return index;
+      const { key } = rowBefore(index);
+      for (let at = 0; at < rowCount; at += 1) if (row(at).key === key) return at;
+      return index;
+    };
+    const chosenRow = placeNow(chosen.row);
+    if (chosenRow !== chosen.row) choose({ ...chosen, row: chosenRow });
+    // At the very top one wants to see what comes in.
+    const top = Math.floor(element.scrollTop / ROW_HEIGHT);
+    if (top > 0) element.scrollTop += (placeNow(top) - top) * ROW_HEIGHT;
+  });
+  // Rows and columns may have become fewer since the cell was chosen.
+  const current = {
+    row: within(chosen.row, rowCount),
+    column: within(chosen.column, schema.length),
+  };
+  return { current, choose };
 }
 
 /** One width per column, from its header and its first rows; found once, so that nothing jumps. */

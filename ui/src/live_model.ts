@@ -3,7 +3,7 @@
  *
  * Rows keep their place in a Map, which is ordered by first arrival: a change replaces in place, a
  * new row goes to the end. A deleted row stays a moment, marked, and is then swept. What is drawn is
- * a copy made at most ten times a second, so a burst of changes costs a burst of Map writes only.
+ * a copy, made seldom under load, so a burst of changes costs a burst of Map writes only.
  *
  * A change is right when it fits what is held: an update names the version it replaces, an insert
  * finds no row, a delete finds one. What does not fit was missed, except beyond the rows kept here.
@@ -42,7 +42,7 @@ export interface LiveCounts {
 }
 
 /** Deleted rows are shown so long. */
-export const GONE_MS = 1200;
+const GONE_MS = 1200;
 const LATENCIES_MAX = 1000;
 
 export class LiveModel {
@@ -83,7 +83,7 @@ export class LiveModel {
 
   /** Rows as they stand, the newest first. */
   rows(): LiveRow[] {
-    return [...this.#rows.values()].reverse();
+    return [...this.#rows.values()].toReversed();
   }
 
   /** Removes the rows deleted long enough ago. @returns When to come again, in milliseconds. */

@@ -1,7 +1,7 @@
 /**
  * The live view of a query: its rows, the newest first, and the proof of delivery beside them.
  */
-import { type ReactNode, useState } from "react";
+import { type ReactNode, useCallback, useState } from "react";
 import type { ServerError } from "../../src/client/mod.ts";
 import { db } from "./database.ts";
 import { Grid } from "./grid.tsx";
@@ -22,6 +22,7 @@ export function LivePanel({ lastRows, renderError, sql }: LivePanelProps): React
   const view = useLive({ lastRows, sql }, isPaused);
   const { error, rows, schema, status } = view;
   const { live } = strings;
+  const row = useCallback((index: number) => rows[index] ?? { key: index, cells: [] }, [rows]);
   return (
     <div className="live">
       <div className="live-bar">
@@ -53,7 +54,8 @@ export function LivePanel({ lastRows, renderError, sql }: LivePanelProps): React
           label={live.grid}
           schema={schema}
           rowCount={rows.length}
-          row={(index) => rows[index] ?? { key: `none-${index}`, cells: [] }}
+          row={row}
+          isMoving
           footer={view.counts.isPartial ? <span>{live.partial(lastRows)}</span> : undefined}
         />
       )}
@@ -78,30 +80,35 @@ function Statistics({
   readonly doubled: number;
 }): ReactNode {
   const { live } = strings;
-  const time = (ms: number | undefined): string =>
-    ms === undefined ? live.none : strings.duration(ms);
-  const proof = (faults: number): string => (faults === 0 ? "good" : "bad");
   return (
     <dl className="stats" aria-label={live.statsLabel}>
       <Figure name={live.stats.rows} value={strings.count(counts.rows)} />
       <Figure name={live.stats.changes} value={strings.count(counts.changes)} />
-      <Figure name={live.stats.p50} value={time(counts.p50)} help={live.latencyHelp} />
-      <Figure name={live.stats.p99} value={time(counts.p99)} help={live.latencyHelp} />
+      <Figure name={live.stats.p50} value={durationText(counts.p50)} help={live.latencyHelp} />
+      <Figure name={live.stats.p99} value={durationText(counts.p99)} help={live.latencyHelp} />
       <Figure
         name={live.stats.missed}
         value={strings.count(counts.missed)}
         help={live.missedHelp}
-        mood={proof(counts.missed)}
+        mood={moodOf(counts.missed)}
       />
       <Figure
         name={live.stats.doubled}
         value={strings.count(doubled)}
         help={live.doubledHelp}
-        mood={proof(doubled)}
+        mood={moodOf(doubled)}
       />
       <Figure name={live.stats.resumes} value={strings.count(counts.resumes)} />
     </dl>
   );
+}
+
+function durationText(ms: number | undefined): string {
+  return ms === undefined ? strings.live.none : strings.duration(ms);
+}
+
+function moodOf(faults: number): string {
+  return faults === 0 ? "good" : "bad";
 }
 
 interface FigureProps {

@@ -4,21 +4,22 @@
  */
 import { SQLDialect } from "@codemirror/lang-sql";
 
+/** Words that are mostly names of columns are left out, though the grammar knows them. */
 const KEYWORDS: string =
-  "abort access action add all alter always analyze and any as asc at auto_increment before begin " +
-  "between both by cascade case cast check collate column commit conflict constraint create cross " +
-  "cube current current_date current_role current_time current_timestamp current_user default " +
+  "abort add all alter always analyze and any as asc auto_increment before begin between both " +
+  "by cascade case cast check collate column commit conflict constraint create cross cube " +
+  "current current_date current_role current_time current_timestamp current_user default " +
   "delete desc describe distinct do drop else end escape except exclude execute exists explain " +
-  "extract fetch filter first flush following for format from full generated group grouping groups " +
-  "having history identity if ilike in inner insert intersect into is isnull isolation join key " +
-  "kill last lateral leading left level like limit live local localtime localtimestamp manifest " +
-  "materialized modify namespace namespaces natural next no not nothing notnull nulls of offset on " +
-  "only options or order ordinality outer over overlaps overlay owner partition password placing " +
-  "position preceding primary purge query range recursive rename replace reset restrict returning " +
-  "right role rollback rollup row rows schema schemas select session session_user set sets shared " +
-  "show similar some start stats storage storages stream subscribe symmetric system_time table " +
-  "tables tblproperties then ties to trailing transaction trim type unbounded union unknown update " +
-  "use user using values verbose view when where window with within without work zone";
+  "extract fetch filter flush following for format from full generated group grouping having " +
+  "history identity if ilike in inner insert intersect into is isnull isolation join key kill " +
+  "lateral leading left like limit live localtime localtimestamp manifest materialized modify " +
+  "namespace namespaces natural no not nothing notnull nulls of offset on only options or " +
+  "order ordinality outer over overlaps overlay partition password placing preceding primary " +
+  "purge query range recursive rename replace reset restrict returning right rollback rollup " +
+  "row rows schema schemas select session session_user set shared show similar some start " +
+  "storage stream subscribe symmetric system_time table tables tblproperties then ties to " +
+  "trailing transaction trim unbounded union unknown update use user using values verbose view " +
+  "when where window with within without";
 
 const TYPES: string =
   "bigint bigserial binary blob bool boolean bytea bytes char clob date datetime dec decimal double " +
@@ -49,9 +50,6 @@ export const TIDEMARK_SQL: SQLDialect = SQLDialect.define({
   builtin: FUNCTIONS,
   doubleDollarQuotedStrings: true,
   operatorChars: "+-*/<>=~!@#%^&|?:",
-  specialVar: "",
   identifierQuotes: '"',
   caseInsensitiveIdentifiers: true,
 });
-
-export const FUNCTION_NAMES: readonly string[] = FUNCTIONS.split(" ");

@@ -4,12 +4,18 @@
 import {
   acceptCompletion,
   autocompletion,
+  type CompletionSource,
   closeBrackets,
   closeBracketsKeymap,
+  closeCompletion,
   completionKeymap,
 } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
-import { type SQLNamespace, sql } from "@codemirror/lang-sql";
+import {
+  keywordCompletionSource,
+  type SQLNamespace,
+  schemaCompletionSource,
+} from "@codemirror/lang-sql";
 import {
   bracketMatching,
   HighlightStyle,
@@ -90,7 +96,6 @@ const theme = EditorView.theme({
     color: "var(--on-accent)",
   },
   ".cm-completionDetail": { opacity: "0.75", fontStyle: "normal", marginLeft: "1.5em" },
-  ".cm-gutter-lint": { width: "1em" },
   ".cm-diagnostic-error": { borderLeftColor: "var(--bad)", padding: "6px 10px" },
 });
 
@@ -99,8 +104,24 @@ function styleNonce(): string {
   return document.querySelector<HTMLLinkElement>("link[rel=stylesheet][nonce]")?.nonce ?? "";
 }
 
+const completeKeyword = keywordCompletionSource(TIDEMARK_SQL, true);
+
+/** Behind a dot only names can follow, no keywords. */
+const completeWord: CompletionSource = (context) =>
+  context.matchBefore(/\.\s*"?\w*$/) === null ? completeKeyword(context) : null;
+
 function language(schema: SQLNamespace): Extension {
-  return sql({ dialect: TIDEMARK_SQL, schema, upperCaseKeywords: true, defaultSchema: "default" });
+  const { language: sql } = TIDEMARK_SQL;
+  const completeName = schemaCompletionSource({
+    dialect: TIDEMARK_SQL,
+    schema,
+    defaultSchema: "default",
+  });
+  return [
+    sql,
+    sql.data.of({ autocomplete: completeWord }),
+    sql.data.of({ autocomplete: completeName }),
+  ];
 }
 
 interface Editor {
@@ -167,8 +188,12 @@ function handleOf({ view }: Editor): EditorHandle {
     return from === to ? undefined : { text: view.state.sliceDoc(from, to), offset: from };
   };
   return {
-    submitted: () => selected() ?? { text: all(), offset: 0 },
+    submitted() {
+      closeCompletion(view);
+      return selected() ?? { text: all(), offset: 0 };
+    },
     statement() {
+      closeCompletion(view);
       const { head } = view.state.selection.main;
       const statements = syntaxTree(view.state).topNode.getChildren("Statement");
       const near = statements.findLast(({ from }) => from <= head) ?? statements[0];

@@ -21,6 +21,11 @@ export const strings = {
   duration: (ms: number): string => duration(ms),
   rows: (value: number): string => count(value, "row", "rows"),
 
+  broken: {
+    title: "This page failed",
+    reload: "Load it again",
+  },
+
   unreachable: {
     title: "The server does not answer",
     help: "It may be starting, or this computer has lost its way to it.",
@@ -72,7 +77,7 @@ export const strings = {
     live: "Live",
     liveHelp: "Follow a query of one table: its rows now, then every change",
     first:
-      "-- A first table, to run with Ctrl+Enter (Cmd+Enter on a Mac).\nCREATE NAMESPACE IF NOT EXISTS demo;\nCREATE TABLE IF NOT EXISTS demo.notes (\n  id BIGINT PRIMARY KEY AUTO_INCREMENT,\n  text TEXT NOT NULL,\n  at TIMESTAMPTZ DEFAULT now()\n);\nINSERT INTO demo.notes (text) VALUES ('Hello'), ('Now switch on Live');\nSELECT * FROM demo.notes;\n",
+      "-- A first table, to run with Ctrl+Enter (Cmd+Enter on a Mac).\nCREATE NAMESPACE IF NOT EXISTS demo;\nCREATE TABLE IF NOT EXISTS demo.notes (\n  id BIGINT PRIMARY KEY AUTO_INCREMENT,\n  note TEXT NOT NULL,\n  written TIMESTAMPTZ DEFAULT now()\n);\nINSERT INTO demo.notes (note) VALUES ('Hello'), ('Now switch on Live');\nSELECT * FROM demo.notes;\n",
     leaveHelp: "Escape, then Tab, leaves the editor",
   },
 

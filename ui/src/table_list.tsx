@@ -1,5 +1,5 @@
 /**
- * The tables beside the editor, by namespace; choosing one writes its query.
+ * The tables beside the editor, by namespace; choosing one writes its query and runs it.
  */
 import type { ReactNode } from "react";
 import { Icon } from "./icon.tsx";

@@ -1,6 +1,6 @@
 /**
- * Ties a live query to React: events go into the model at once, the screen follows at most ten
- * times a second, and at once when it was quiet. While paused the screen keeps what it shows; the
+ * Ties a live query to React: events go into the model at once, the screen follows with the next
+ * frame when it is quiet, and ten times a second under load. While paused the screen keeps what it shows; the
  * model goes on, so that nothing has to be held back or caught up.
  */
 import { useEffect, useLayoutEffect, useRef, useState } from "react";
@@ -11,7 +11,12 @@ import { type LiveCounts, LiveModel, type LiveRow } from "./live_model.ts";
 
 /** More rows than these would only fill the browser; the newest are kept. */
 export const SNAPSHOT_ROWS_MAX = 10_000;
-const DRAW_MS_MIN = 100;
+
+/** Between two drawings: a frame while little happens, much more while much does. */
+const DRAW_MS_QUIET = 16;
+const DRAW_MS_BUSY = 100;
+/** So many messages within one drawing are much. */
+const BUSY_MESSAGES = 20;
 
 export interface LiveView {
   readonly status: LiveStatus;
@@ -46,11 +51,15 @@ export function useLive({ lastRows, sql }: LiveQueryText, isPaused: boolean): Li
     let error: ServerError | undefined;
     let timer: ReturnType<typeof setTimeout> | undefined;
     let dueMs = 0;
-    let drawnMs = -DRAW_MS_MIN;
+    let drawnMs = -DRAW_MS_BUSY;
+    let messages = 0;
+    let pauseMs = DRAW_MS_QUIET;
 
     const draw = (): void => {
       timer = undefined;
       drawnMs = performance.now();
+      pauseMs = messages > BUSY_MESSAGES ? DRAW_MS_BUSY : DRAW_MS_QUIET;
+      messages = 0;
       const sweepMs = model.sweep(drawnMs);
       const counts = model.counts();
       const { schema } = model;
@@ -61,7 +70,7 @@ export function useLive({ lastRows, sql }: LiveQueryText, isPaused: boolean): Li
         const held = isFrozen ? before.held + counts.changes - before.counts.changes : 0;
         return { model, status, error, schema, rows, counts, doubled, held };
       });
-      if (sweepMs !== undefined) schedule(Math.max(sweepMs, DRAW_MS_MIN));
+      if (sweepMs !== undefined) schedule(Math.max(sweepMs, DRAW_MS_BUSY));
     };
     const schedule = (delayMs: number): void => {
       const atMs = performance.now() + delayMs;
@@ -70,7 +79,7 @@ export function useLive({ lastRows, sql }: LiveQueryText, isPaused: boolean): Li
       dueMs = atMs;
       timer = setTimeout(draw, delayMs);
     };
-    const soon = (): void => schedule(Math.max(0, drawnMs + DRAW_MS_MIN - performance.now()));
+    const soon = (): void => schedule(Math.max(0, drawnMs + pauseMs - performance.now()));
     redraw.current = soon;
 
     query = db.live(sql, {
@@ -79,6 +88,7 @@ export function useLive({ lastRows, sql }: LiveQueryText, isPaused: boolean): Li
         if (event.type === "status")
           ({ error, status } = { error: event.error, status: event.status });
         model.apply(event, performance.now());
+        messages += 1;
         soon();
       },
     });

@@ -1,7 +1,15 @@
 /**
  * The work: write SQL, run it, see what it gave, or follow it live.
  */
-import { type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import {
+  type ReactNode,
+  type RefObject,
+  useCallback,
+  useEffect,
+  useMemo,
+  useRef,
+  useState,
+} from "react";
 import { ConnectionError, ServerError } from "../../src/client/mod.ts";
 import type { StatementEntry } from "../../src/protocol/mod.ts";
 import { db } from "./database.ts";
@@ -41,15 +49,20 @@ function useTables(): { tables: readonly TableInfo[]; reload: () => void } {
   return { tables, reload };
 }
 
-export function Workbench(): ReactNode {
-  const editor = useRef<EditorHandle>(null);
-  const runs = useRef(0);
-  const [outcome, setOutcome] = useState<Outcome>({ kind: "none" });
-  const [isLive, setLive] = useState(false);
-  const { reload, tables } = useTables();
-  const completion = useMemo(() => completionTree(tables), [tables]);
-
+interface Runs {
+  readonly outcome: Outcome;
+  /** Runs what the editor holds, or follows it. */
+  readonly start: (isLive: boolean) => void;
+  /** Takes a live view away. */
+  readonly clear: () => void;
   /** Marks the place of an error and gives it in the words of the editor. */
+  readonly place: (error: unknown, submitted: Submitted) => Failure;
+}
+
+function useRuns(editor: RefObject<EditorHandle | null>, onDefinition: () => void): Runs {
+  const count = useRef(0);
+  const [outcome, setOutcome] = useState<Outcome>({ kind: "none" });
+
   const place = (error: unknown, { offset }: Submitted): Failure => {
     const failure = failureFrom(error, (position) => {
       const at = offset + position;
@@ -61,73 +74,53 @@ export function Workbench(): ReactNode {
 
   const run = async (submitted: Submitted): Promise<void> => {
     const abort = new AbortController();
-    const done = { kind: "done", run: runs.current, submitted } as const;
+    const done = { kind: "done", run: count.current, submitted } as const;
+    let entries: readonly StatementEntry[] = [];
     setOutcome({ kind: "running", abort });
     try {
       const { results, tookMs } = await db.execute(submitted.text, { signal: abort.signal });
-      setOutcome({ ...done, entries: results, tookMs, failure: undefined });
-      if (results.some(isDefinition)) reload();
+      entries = results;
+      setOutcome({ ...done, entries, tookMs, failure: undefined });
     } catch (error) {
-      const entries = error instanceof ServerError ? error.results : [];
-      const failure = place(error, submitted);
-      setOutcome({ ...done, entries, tookMs: undefined, failure });
-      if (entries.some(isDefinition)) reload();
+      if (error instanceof ServerError) entries = error.results;
+      setOutcome({ ...done, entries, tookMs: undefined, failure: place(error, submitted) });
     }
+    if (entries.some(isDefinition)) onDefinition();
   };
 
-  const start = (live: boolean): void => {
-    const submitted = live ? editor.current?.statement() : editor.current?.submitted();
+  const start = (isLive: boolean): void => {
+    const submitted = isLive ? editor.current?.statement() : editor.current?.submitted();
     if (submitted === undefined || outcome.kind === "running") return;
     editor.current?.clearMark();
-    runs.current += 1;
-    if (live) setOutcome({ kind: "live", run: runs.current, submitted });
+    count.current += 1;
+    if (isLive) setOutcome({ kind: "live", run: count.current, submitted });
     else void run(submitted);
   };
 
-  const toggleLive = (): void => {
-    setLive(!isLive);
-    if (!isLive) start(true);
-    else if (outcome.kind === "live") setOutcome({ kind: "none" });
-  };
+  const clear = (): void => setOutcome({ kind: "none" });
+  return { outcome, start, clear, place };
+}
 
+export function Workbench(): ReactNode {
+  const editor = useRef<EditorHandle>(null);
+  const [isLive, setLive] = useState(false);
+  const { reload, tables } = useTables();
+  const { clear, outcome, place, start } = useRuns(editor, reload);
+  const completion = useMemo(() => completionTree(tables), [tables]);
+  const choose = (sql: string): void => {
+    editor.current?.replace(sql);
+    start(isLive);
+  };
+  const setMode = (live: boolean): void => {
+    setLive(live);
+    if (live) start(true);
+    else if (outcome.kind === "live") clear();
+  };
   return (
     <>
-      <TableList
-        tables={tables}
-        onReload={reload}
-        onChoose={(sql) => editor.current?.replace(sql)}
-      />
-      <section className="bench">
-        <div className="toolbar">
-          <button
-            type="button"
-            className="primary"
-            title={strings.editor.runHelp}
-            disabled={outcome.kind === "running"}
-            onClick={() => start(isLive)}
-          >
-            <Icon name="run" />
-            {strings.editor.run}
-            <kbd>{isMac() ? "⌘↵" : "Ctrl ↵"}</kbd>
-          </button>
-          {outcome.kind === "running" && (
-            <button type="button" onClick={() => outcome.abort.abort()}>
-              <Icon name="stop" />
-              {strings.editor.stop}
-            </button>
-          )}
-          <button
-            type="button"
-            role="switch"
-            className="switch"
-            aria-checked={isLive}
-            title={strings.editor.liveHelp}
-            onClick={toggleLive}
-          >
-            <span className="knob" />
-            {strings.editor.live}
-          </button>
-        </div>
+      <TableList tables={tables} onReload={reload} onChoose={choose} />
+      <section className="bench" aria-label={strings.editor.label}>
+        <Toolbar outcome={outcome} isLive={isLive} onRun={start} onLive={setMode} />
         <SqlEditor ref={editor} tables={completion} onRun={() => start(isLive)} />
         <section className="outcome" aria-label={strings.results.region}>
           <OutcomeView
@@ -138,6 +131,48 @@ export function Workbench(): ReactNode {
         </section>
       </section>
     </>
+  );
+}
+
+interface ToolbarProps {
+  readonly outcome: Outcome;
+  readonly isLive: boolean;
+  readonly onRun: (isLive: boolean) => void;
+  readonly onLive: (isLive: boolean) => void;
+}
+
+function Toolbar({ isLive, onLive, onRun, outcome }: ToolbarProps): ReactNode {
+  return (
+    <div className="toolbar">
+      <button
+        type="button"
+        className="primary"
+        title={strings.editor.runHelp}
+        disabled={outcome.kind === "running"}
+        onClick={() => onRun(isLive)}
+      >
+        <Icon name="run" />
+        {strings.editor.run}
+        <kbd>{isMac() ? "⌘↵" : "Ctrl ↵"}</kbd>
+      </button>
+      {outcome.kind === "running" && (
+        <button type="button" onClick={() => outcome.abort.abort()}>
+          <Icon name="stop" />
+          {strings.editor.stop}
+        </button>
+      )}
+      <button
+        type="button"
+        role="switch"
+        className="switch"
+        aria-checked={isLive}
+        title={strings.editor.liveHelp}
+        onClick={() => onLive(!isLive)}
+      >
+        <span className="knob" />
+        {strings.editor.live}
+      </button>
+    </div>
   );
 }
 
