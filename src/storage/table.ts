@@ -39,6 +39,8 @@ export class StoredTable {
   #definition: TableDefinition;
   #keyPositions: readonly number[] = [];
   readonly #cursor = new VersionCursor();
+  /** The key under search, so that a search allocates nothing. */
+  readonly #keyValues: Value[] = [];
 
   constructor(
     definition: TableDefinition,
@@ -109,7 +111,8 @@ export class StoredTable {
       return this.#cursor;
     }
     if (this.segments.length === 0) return undefined;
-    const values = this.#keyPositions.map((position) => row[position] ?? null);
+    const values = this.#keyValues;
+    for (const [i, position] of this.#keyPositions.entries()) values[i] = row[position] ?? null;
     return this.#findInSegments(owner, values);
   }
 

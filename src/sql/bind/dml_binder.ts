@@ -11,6 +11,7 @@ import type {
   SelectedColumn,
   UpdateStatement,
 } from "../parse/ast.ts";
+import { LiteralCell } from "../parse/ast.ts";
 import { notAvailable, type Place, type StatementBinding } from "./binding.ts";
 import type { BoundColumn, BoundExpression, BoundOutput, BoundSelect } from "./bound.ts";
 import { castTo } from "./casts.ts";
@@ -22,6 +23,7 @@ import {
   bindTarget,
   checkTwice,
   type DmlContext,
+  generatedAlways,
   nameOf,
   placeIn,
   positionOf,
@@ -130,6 +132,7 @@ function bindSource(
     case "default values":
       return { kind: "rows", rows: [[]] };
     case "literal values":
+      requireWritable(insert, { table, targets });
       return { kind: "literals", literals: insert };
     case "values": {
       const place: Place = {
@@ -152,6 +155,21 @@ function bindSource(
     default: {
       const query = bindQuery(insert, { ...context, isOutermost: false });
       return { kind: "query", query: castOutputs(query, { table, targets }, insert) };
+    }
+  }
+}
+
+/** GENERATED ALWAYS takes DEFAULT only. */
+function requireWritable(
+  { columnCount, kinds, starts }: LiteralValuesStatement,
+  { table, targets }: { table: TableEntry; targets: readonly number[] },
+): void {
+  for (const [column, position] of targets.entries()) {
+    const entry = table.columns[position];
+    if (entry?.generatedAlways !== true) continue;
+    for (let cell = column; cell < kinds.length; cell += columnCount) {
+      if (kinds[cell] !== LiteralCell.default)
+        throw generatedAlways(table, entry, starts[cell] ?? 0);
     }
   }
 }

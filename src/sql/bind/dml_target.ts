@@ -2,7 +2,7 @@
  * What INSERT, UPDATE and DELETE share: the table that is written, and the values of its columns.
  */
 import { DatabaseError } from "../../base/errors.ts";
-import type { TableEntry } from "../../catalog/mod.ts";
+import type { ColumnEntry, TableEntry } from "../../catalog/mod.ts";
 import type { Expr, Name, QNameAliased, SetStatement } from "../parse/ast.ts";
 import { notAvailable, type Place, type StatementBinding } from "./binding.ts";
 import type { BoundColumn, BoundExpression } from "./bound.ts";
@@ -65,14 +65,20 @@ export function bindCell(
   const column = table.columns[position];
   const bound = bindExpression(cell, place);
   if (column === undefined) return bound;
-  if (column.generatedAlways) {
-    throw new DatabaseError(
-      "INVALID_OPERATION",
-      `Cannot write column "${column.name}" of ${nameOf(table)}: it is GENERATED ALWAYS`,
-      { position: cell._location.start, hint: "leave it out, or write DEFAULT" },
-    );
-  }
+  if (column.generatedAlways) throw generatedAlways(table, column, cell._location.start);
   return castTo(bound, { to: column.type, mode: "assignment", node: cell });
+}
+
+export function generatedAlways(
+  table: TableEntry,
+  { name }: ColumnEntry,
+  position: number,
+): DatabaseError {
+  return new DatabaseError(
+    "INVALID_OPERATION",
+    `Cannot write column "${name}" of ${nameOf(table)}: it is GENERATED ALWAYS`,
+    { position, hint: "leave it out, or write DEFAULT" },
+  );
 }
 
 export function bindSets(

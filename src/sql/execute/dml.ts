@@ -4,17 +4,7 @@
  * Each compiled statement is a function that runs within one turn of the event loop.
  */
 import { DatabaseError } from "../../base/errors.ts";
-import {
-  type Batch,
-  BOOLEAN,
-  castValue,
-  type DataType,
-  type Row,
-  UNKNOWN,
-  type Value,
-  valueAt,
-  valueFromNumberText,
-} from "../../types/mod.ts";
+import { type Batch, BOOLEAN, type Row, type Value, valueAt } from "../../types/mod.ts";
 import type { BoundConflict } from "../bind/conflict_binder.ts";
 import type {
   BoundDelete,
@@ -25,12 +15,12 @@ import type {
 } from "../bind/dml_binder.ts";
 import type { BoundCell } from "../bind/dml_target.ts";
 import { columnIdsIn } from "../bind/walk.ts";
-import { LiteralCell, type LiteralValuesStatement } from "../parse/ast.ts";
 import { planSelect } from "../plan/planner.ts";
 import { buildPlan, layoutOf } from "./build.ts";
 import { type Applied, applyChanges, duplicateKey, type RowChange, storedRow } from "./changes.ts";
 import { compileExpression, compileScalar, type Evaluator, selectRows } from "./expression.ts";
 import { columnsFromRows } from "./filter.ts";
+import { literalRows } from "./literal_rows.ts";
 import { drainNow } from "./operator.ts";
 import type { Run } from "./run.ts";
 import { ownerOf } from "./scan.ts";
@@ -74,7 +64,10 @@ function compileSource(
 ): (run: Run) => Row[] {
   const filled = new Set(targets);
   const missing = table.columns.flatMap((_, position) => (filled.has(position) ? [] : [position]));
-  const rowOf = (cells: readonly Value[], run: Run): Row => {
+  // A source that fills every column in order makes whole rows already.
+  const isWhole = missing.length === 0 && targets.every((position, i) => position === i);
+  const rowOf = (cells: Value[], run: Run): Row => {
+    if (isWhole) return cells;
     const row: Value[] = Array.from({ length: table.columns.length }, () => null);
     for (let i = 0; i < targets.length; i += 1) row[targets[i] ?? 0] = cells[i] ?? null;
     for (const position of missing) row[position] = runtime.defaultAt(position, run);
@@ -108,83 +101,9 @@ function compileCell(
   return compileScalar(cell);
 }
 
-/** A long list of plain literals: cast cell by cell, without a tree. */
-function literalRows(
-  { columnCount, kinds, rowCount, starts, texts }: LiteralValuesStatement,
-  {
-    rowOf,
-    runtime,
-    targets,
-  }: {
-    runtime: TableRuntime;
-    targets: readonly number[];
-    rowOf: (cells: readonly Value[], run: Run) => Row;
-  },
-): (run: Run) => Row[] {
-  const types = targets.map((position) => runtime.types[position] ?? UNKNOWN);
-  return (run) => {
-    const rows: Row[] = [];
-    for (let row = 0; row < rowCount; row += 1) {
-      const cells: Value[] = [];
-      for (let column = 0; column < columnCount; column += 1) {
-        const cell = row * columnCount + column;
-        const kind = kinds[cell] ?? LiteralCell.null;
-        if (kind === LiteralCell.default) {
-          cells.push(runtime.defaultAt(targets[column] ?? 0, run));
-        } else {
-          const options = { to: types[column] ?? UNKNOWN, position: starts[cell] ?? 0, run };
-          cells.push(literalValue(kind, texts[cell] ?? "", options));
-        }
-      }
-      rows.push(rowOf(cells, run));
-    }
-    return rows;
-  };
-}
-
-interface LiteralOptions {
-  readonly to: DataType;
-  readonly position: number;
-  readonly run: Run;
-}
-
-function literalValue(kind: number, text: string, { position, run, to }: LiteralOptions): Value {
-  if (kind === LiteralCell.null) return null;
-  if (kind === LiteralCell.string && to.kind === "text" && to.lengthMax === undefined) return text;
-  if (
-    kind === LiteralCell.integer &&
-    text.length <= 9 &&
-    (to.kind === "int" || to.kind === "bigint" || to.kind === "double")
-  ) {
-    // The plus turns -0 into 0.
-    return Number(text) + 0;
-  }
-  const nowMicros = run.call.nowMicros;
-  try {
-    if (kind === LiteralCell.string) {
-      return castValue(text, { from: UNKNOWN, to, mode: "assignment", nowMicros });
-    }
-    if (kind === LiteralCell.true || kind === LiteralCell.false) {
-      const value = kind === LiteralCell.true;
-      return castValue(value, { from: BOOLEAN, to, mode: "assignment" });
-    }
-    const typed = valueFromNumberText(text);
-    if (typed === undefined) {
-      throw new DatabaseError(
-        "VALUE_OUT_OF_RANGE",
-        `Cannot read number ${text}: it is out of range`,
-      );
-    }
-    return castValue(typed.value, { from: typed.type, to, mode: "assignment" });
-  } catch (error) {
-    if (!(error instanceof DatabaseError) || error.position !== undefined) throw error;
-    throw new DatabaseError(error.condition, error.message, { position });
-  }
-}
-
 function queryRows(
   { query }: Extract<InsertSource, { kind: "query" }>,
-  rowOf: (cells: readonly Value[], run: Run) => Row,
+  rowOf: (cells: Value[], run: Run) => Row,
 ): (run: Run) => Row[] {
   const plan = planSelect(query);
   const build = buildPlan(plan.root);

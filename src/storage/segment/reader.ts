@@ -52,6 +52,14 @@ export interface Zone {
 
 const sharedCache: ChunkCache = new ChunkCache();
 
+/** Smallest and largest value of a key of one numeric column. */
+interface KeyBounds {
+  readonly min: number;
+  readonly max: number;
+}
+
+const ANY_KEY: KeyBounds = { min: Number.NEGATIVE_INFINITY, max: Number.POSITIVE_INFINITY };
+
 export class SegmentReader {
   readonly path: string;
   readonly segmentId: number;
@@ -61,6 +69,7 @@ export class SegmentReader {
   readonly minSeq: number;
   readonly maxSeq: number;
   readonly #file: SegmentFile;
+  #keyBounds: KeyBounds | undefined;
   readonly #directory: Directory;
   readonly #cache: ChunkCache;
   readonly #cacheKey: number;
@@ -250,6 +259,7 @@ export class SegmentReader {
     const { keyCount, sections, keyHashes, keyRows, keyFilter, keyColumnIds } = this.#directory;
     if (keyCount === 0) return -1;
     assert(key.length === keyColumnIds.length, "a key has a value for each key column");
+    if (this.#isOutsideKeyBounds(key)) return -1;
     const hash = hashOfKey(owner, key);
     sections.keyFilter.touch(filterOffset(hash, keyFilter.byteLength));
     if (!filterHas(keyFilter, hash)) return -1;
@@ -265,6 +275,28 @@ export class SegmentReader {
       if (row >= range.start && row < range.end && this.#hasKey(row, key)) return row;
     }
     return -1;
+  }
+
+  /** A key that ascends with time, as most do, is above all that was written before it. */
+  #isOutsideKeyBounds(key: Row): boolean {
+    const [value] = key;
+    if (key.length !== 1 || typeof value !== "number") return false;
+    this.#keyBounds ??= this.#findKeyBounds();
+    return value < this.#keyBounds.min || value > this.#keyBounds.max;
+  }
+
+  #findKeyBounds(): KeyBounds {
+    const [columnId] = this.#directory.keyColumnIds;
+    let min = Number.POSITIVE_INFINITY;
+    let max = Number.NEGATIVE_INFINITY;
+    for (let group = 0; group < this.groupCount; group += 1) {
+      const zone = columnId === undefined ? undefined : this.zone(columnId, group);
+      // A group without a zone map may hold any key.
+      if (zone === undefined) return ANY_KEY;
+      min = Math.min(min, zone.min);
+      max = Math.max(max, zone.max);
+    }
+    return { min, max };
   }
 
   /** Row of a version, -1 when it is not here. */
