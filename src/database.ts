@@ -5,7 +5,7 @@
  * higher one goes through one callback given here.
  */
 import { Auth } from "./auth/mod.ts";
-import type { Clock } from "./base/clock.ts";
+import type { CancelTimer, Clock } from "./base/clock.ts";
 import type { Disk } from "./base/disk.ts";
 import type { Log } from "./base/log.ts";
 import type { Random } from "./base/random.ts";
@@ -18,7 +18,13 @@ import {
 } from "./catalog/mod.ts";
 import { authSettingsFrom, type Config, settingsOf } from "./config.ts";
 import { type LiveEngine, LocalLiveEngine } from "./live/mod.ts";
-import { isFileLive, LocalSqlEngine, type SqlEngine, type SqlEnvironment } from "./sql/mod.ts";
+import {
+  isFileLive,
+  LocalSqlEngine,
+  type SqlEngine,
+  type SqlEnvironment,
+  sweepFiles,
+} from "./sql/mod.ts";
 import {
   type BlobStore,
   type DataDirectory,
@@ -96,6 +102,13 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
   };
   const sql = new LocalSqlEngine(environment);
   const live = new LocalLiveEngine({ store, sql, clock, random, log, limits: liveLimits(config) });
+  const stopSweeping = everyHour(clock, () => {
+    const count = sweepFiles(
+      { catalog, store, blobs },
+      { historyMsOf: (table) => definitionOf(table).historyMs, nowMs: clock.nowMs() },
+    );
+    if (count > 0) log.info("removed files that no row names", { count });
+  });
   return {
     catalog,
     store,
@@ -105,11 +118,25 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
     live,
     fileIsLive: (entry) => isFileLive(entry, { catalog, store }),
     async close() {
+      stopSweeping();
       live.shutdown();
       await store.close();
       catalog.close();
     },
   };
+}
+
+/** Runs a task an hour after the one before. */
+function everyHour(clock: Clock, task: () => void): CancelTimer {
+  let cancel: CancelTimer = () => {};
+  const schedule = (): void => {
+    cancel = clock.after(HOUR_MS, () => {
+      task();
+      schedule();
+    });
+  };
+  schedule();
+  return () => cancel();
 }
 
 function openCatalog(

@@ -7,14 +7,18 @@
  */
 import { assert } from "../base/assert.ts";
 import { DatabaseError } from "../base/errors.ts";
+import { type Seq, seqFromUnixMs } from "../base/seq.ts";
 import type { Catalog, FileEntry, TableEntry } from "../catalog/mod.ts";
-import type { StagedBlob, Store } from "../storage/mod.ts";
+import type { BlobStore, StagedBlob, Store } from "../storage/mod.ts";
 import type { Row, Value } from "../types/mod.ts";
 import type { UploadedFile } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
 
 /** Characters kept of a name for its URL. */
 const SLUG_LENGTH_MAX = 50;
+
+/** A row commits within this time of the listing of its files. */
+const COMMIT_DELAY_MS_MAX = 60_000;
 
 interface Upload {
   readonly blob: StagedBlob;
@@ -80,47 +84,62 @@ export class Uploads {
     return this.#uploads.map(({ reference }) => reference);
   }
 
-  /** Moves the files that rows name to their places and lists them, before the rows commit. */
-  record(
-    { filePositions, keyOf, owner, table }: UploadTarget,
+  /**
+   * Lists the files that rows name and moves them to their places, before the rows commit. Listed
+   * first: a crash then leaves an entry without bytes, which the sweep removes, and never bytes that
+   * nobody knows of.
+   */
+  record(target: UploadTarget, rows: readonly Row[], nowMs: number): void {
+    const { owner, table } = target;
+    const placed = this.#placed(target, rows);
+    this.#usedIds = new Set(placed.map(({ upload }) => upload.id));
+    if (placed.length === 0) return;
+    this.#listed = [...this.#usedIds];
+    this.#catalog?.addFiles(
+      placed.map(
+        ({ columnId, key, upload }): FileEntry => ({
+          fileId: upload.id,
+          tableId: table.tableId,
+          owner,
+          columnId,
+          keyJson: keyToJson(key),
+          sub: upload.sub,
+          storedName: upload.storedName,
+          name: upload.part.name,
+          mime: upload.part.mime,
+          size: upload.blob.size,
+          sha256: upload.blob.sha256,
+          createdAtMs: nowMs,
+        }),
+      ),
+    );
+    for (const { upload } of placed) {
+      const { blob, storedName, sub } = upload;
+      blob.publish({ tableId: table.tableId, owner, sub, storedName });
+    }
+  }
+
+  /** Which cell each upload goes to. @throws {DatabaseError} INVALID_INPUT for several cells. */
+  #placed(
+    { filePositions, keyOf, table }: UploadTarget,
     rows: readonly Row[],
-    nowMs: number,
-  ): void {
-    const entries: FileEntry[] = [];
-    const used = new Set<string>();
+  ): { upload: Upload; columnId: number; key: Row }[] {
+    const placed: { upload: Upload; columnId: number; key: Row }[] = [];
     for (const row of rows) {
       for (const position of filePositions) {
         const upload = this.#uploads.find(({ reference }) => reference === row[position]);
         if (upload === undefined) continue;
-        if (used.has(upload.id)) {
+        if (placed.some((other) => other.upload === upload)) {
           throw new DatabaseError(
             "INVALID_INPUT",
             `Cannot write file "${upload.part.name}" to several cells: upload it once for each`,
           );
         }
-        used.add(upload.id);
-        const { blob, id, part, storedName, sub } = upload;
-        blob.publish({ tableId: table.tableId, owner, sub, storedName });
-        entries.push({
-          fileId: id,
-          tableId: table.tableId,
-          owner,
-          columnId: table.columns[position]?.columnId ?? 0,
-          keyJson: keyToJson(keyOf(row)),
-          sub,
-          storedName,
-          name: part.name,
-          mime: part.mime,
-          size: blob.size,
-          sha256: blob.sha256,
-          createdAtMs: nowMs,
-        });
+        const columnId = table.columns[position]?.columnId ?? 0;
+        placed.push({ upload, columnId, key: keyOf(row) });
       }
     }
-    this.#usedIds = used;
-    if (entries.length === 0) return;
-    this.#catalog?.addFiles(entries);
-    this.#listed = entries.map(({ fileId }) => fileId);
+    return placed;
   }
 
   /** The statement stands: what no row took is removed. */
@@ -135,18 +154,52 @@ export class Uploads {
   }
 }
 
+/** Where files are looked up. */
+export interface FileWorld {
+  readonly catalog: Catalog;
+  readonly store: Store;
+}
+
 /** Whether the row that a file was written to still names it. */
-export function isFileLive(
-  entry: FileEntry,
-  { catalog, store }: { catalog: Catalog; store: Store },
-): boolean {
+export function isFileLive(entry: FileEntry, world: FileWorld): boolean {
+  return isNamedAt(entry, world.store.visibleSeq, world);
+}
+
+/**
+ * Removes files that no retained version of a row names: not live now, and not live at the start of
+ * the history that is kept.
+ *
+ * @returns How many were removed.
+ */
+export function sweepFiles(
+  world: FileWorld & { readonly blobs: BlobStore },
+  { historyMsOf, nowMs }: { historyMsOf: (table: TableEntry) => number; nowMs: number },
+): number {
+  const { blobs, catalog } = world;
+  const dead = catalog.files().filter((entry) => {
+    const table = catalog.tableById(entry.tableId);
+    if (table === undefined) return true;
+    const historyStartMs = nowMs - historyMsOf(table);
+    const isRecent = entry.createdAtMs > historyStartMs - COMMIT_DELAY_MS_MAX;
+    if (isRecent || isFileLive(entry, world)) return false;
+    return !isNamedAt(entry, seqFromUnixMs(historyStartMs), world);
+  });
+  if (dead.length === 0) return 0;
+  for (const { owner, storedName, sub, tableId } of dead) {
+    blobs.remove({ tableId, owner, sub, storedName });
+  }
+  catalog.removeFiles(dead.map(({ fileId }) => fileId));
+  return dead.length;
+}
+
+function isNamedAt(entry: FileEntry, upTo: Seq, { catalog, store }: FileWorld): boolean {
   const table = catalog.tableById(entry.tableId);
   if (table === undefined) return false;
   if (!table.columns.some(({ columnId }) => columnId === entry.columnId)) return false;
   const row = store.lookup(entry.tableId, {
     owner: entry.owner,
     key: keyFromJson(entry.keyJson),
-    upTo: store.visibleSeq,
+    upTo,
     columnIds: [entry.columnId],
   });
   const cell = row?.[0];

@@ -13,5 +13,5 @@ export type {
   UploadedFile,
 } from "./engine.ts";
 export type { LiveAccess, LiveRow, SettingRow, SqlEnvironment, SqlLimits } from "./environment.ts";
-export { isFileLive } from "./files.ts";
+export { isFileLive, sweepFiles } from "./files.ts";
 export { LocalSqlEngine } from "./session.ts";

@@ -1,0 +1,79 @@
+/**
+ * Files that no retained version of a row names are removed, and no others.
+ */
+import { afterEach, expect, test } from "bun:test";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { bunDisk } from "../../src/base/bun_disk.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { systemRandom } from "../../src/base/random.ts";
+import { parseConfig } from "../../src/config.ts";
+import { type Database, openDatabase } from "../../src/database.ts";
+import { ManualClock } from "../support/manual_clock.ts";
+
+const HOUR_MS = 3_600_000;
+const directories: string[] = [];
+
+afterEach(() => {
+  for (const directory of directories.splice(0)) rmSync(directory, { recursive: true });
+});
+
+async function open(clock: ManualClock): Promise<{ database: Database; directory: string }> {
+  const directory = mkdtempSync(join(tmpdir(), "tidemark-"));
+  directories.push(directory);
+  const toml = `storage.data_path = "${directory}"\nstorage.history_hours = 2`;
+  const { config } = parseConfig(toml, "test.toml", {});
+  const database = await openDatabase(config, {
+    disk: bunDisk,
+    clock,
+    random: systemRandom,
+    log: silentLog,
+    jwtSecret: () => new Uint8Array(32).fill(7),
+    version: "0.0.0",
+    onFatal: (cause) => {
+      throw cause;
+    },
+  });
+  return { database, directory };
+}
+
+async function run(database: Database, sql: string, file?: string): Promise<void> {
+  const bytes = new TextEncoder().encode(file);
+  const files = new Map([["f", { name: "note.txt", mime: "text/plain", bytes }]]);
+  const { error } = await database.sql.execute(database.auth.principalFor("root"), {
+    sql,
+    params: [],
+    ...(file === undefined ? {} : { files }),
+  });
+  expect(error).toBeUndefined();
+}
+
+function storedFiles(directory: string): string[] {
+  return readdirSync(join(directory, "files"), { recursive: true, encoding: "utf8" }).filter(
+    (name) => name.endsWith(".txt"),
+  );
+}
+
+test("sweepFiles keeps what a row or the history names, and removes the rest", async () => {
+  const clock = new ManualClock();
+  const { database, directory } = await open(clock);
+  await run(database, "CREATE TABLE doc (id INT PRIMARY KEY, f FILE)");
+  await run(database, "INSERT INTO doc VALUES (1, FILE('f'))", "kept");
+  await run(database, "INSERT INTO doc VALUES (2, FILE('f'))", "gone");
+  expect(storedFiles(directory)).toHaveLength(2);
+
+  clock.advance(HOUR_MS);
+  await run(database, "DELETE FROM doc WHERE id = 2");
+  clock.advance(1.5 * HOUR_MS);
+  expect(storedFiles(directory), "the deleted row is still in the history").toHaveLength(2);
+
+  clock.advance(2 * HOUR_MS);
+  const [entry] = database.catalog.files();
+  expect(database.catalog.files()).toHaveLength(1);
+  expect(storedFiles(directory).map((path) => path.split("/").at(-1))).toEqual([
+    entry?.storedName ?? "",
+  ]);
+  expect(entry !== undefined && database.fileIsLive(entry)).toBe(true);
+  await database.close();
+});
