@@ -213,23 +213,17 @@ export class RequestRunner {
       default:
         break;
     }
-    const isStale =
-      unit.prepared === undefined ||
-      unit.catalogVersion !== this.#environment.catalog.version ||
-      unit.namespace !== this.#namespace;
-    if (isStale) this.#prepareUnit(unit);
-    const { prepared } = unit;
+    const prepared = this.#renewed(unit);
     if (prepared !== undefined) {
       this.#checkTransactionTime();
-      const principal = this.#principalOf(node);
-      // Rights are asked again at the turn: an earlier statement may have changed them.
-      authorize(prepared.requirements, principal, this.#environment.catalog);
+      this.#transaction?.requireUnaltered(this.#environment.catalog);
       return this.#runner.run(prepared, {
-        principal,
+        principal: this.#principalOf(node),
         namespace: this.#namespace,
         transaction: this.#transaction,
         parameters,
         files: this.#request.files,
+        renewed: () => this.#renewed(unit) ?? prepared,
       });
     }
     if (this.#transaction !== undefined && !isReadOnlyNode(node)) {
@@ -247,6 +241,22 @@ export class RequestRunner {
         baseUrl: this.#request.baseUrl,
       }))
     );
+  }
+
+  /**
+   * A statement of rows as the definitions of this turn have it; undefined for any other. Rights
+   * are asked again: an earlier statement, or another caller, may have changed them.
+   */
+  #renewed(unit: Unit): Prepared | undefined {
+    const { catalog } = this.#environment;
+    const isStale =
+      unit.prepared === undefined ||
+      unit.catalogVersion !== catalog.version ||
+      unit.namespace !== this.#namespace;
+    if (isStale) this.#prepareUnit(unit);
+    const { node, prepared } = unit;
+    if (prepared !== undefined) authorize(prepared.requirements, this.#principalOf(node), catalog);
+    return prepared;
   }
 
   #begin(node: BeginStatement): StatementResult {
@@ -269,6 +279,7 @@ export class RequestRunner {
   async #commit(): Promise<StatementResult> {
     const transaction = this.#requireTransaction("COMMIT");
     this.#checkTransactionTime();
+    transaction.requireUnaltered(this.#environment.catalog);
     this.#transaction = undefined;
     const writes = transaction.writes();
     const result = messageResult("Transaction committed", this.#principal.userId);

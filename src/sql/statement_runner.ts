@@ -2,6 +2,7 @@
  * Runs a prepared statement for one caller and makes its result entry.
  */
 import type { Principal } from "../auth/mod.ts";
+import { assert } from "../base/assert.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type { Value } from "../types/mod.ts";
 import type { StatementResult, UploadedFile } from "./engine.ts";
@@ -21,6 +22,8 @@ export interface RunOptions {
   /** Parameters, then lifted literals. */
   readonly parameters: readonly Value[];
   readonly files: ReadonlyMap<string, UploadedFile> | undefined;
+  /** Binds the statement again if a definition changed since. @throws {DatabaseError} */
+  renewed?(): Prepared;
 }
 
 const VERBS = { insert: "Inserted", update: "Updated", delete: "Deleted" } as const;
@@ -72,10 +75,16 @@ export class StatementRunner {
     };
   }
 
-  async #change(prepared: PreparedDml, options: RunOptions): Promise<StatementResult> {
+  async #change(given: PreparedDml, options: RunOptions): Promise<StatementResult> {
     const { catalog, store } = this.#environment;
-    const uploads = await this.#stage(prepared, options);
+    let prepared = given;
+    let uploads = Uploads.none;
+    // A statement runs in the turn in which it was bound: a definition may change in any other.
+    if (options.files !== undefined || given.files.length > 0) {
+      uploads = await this.#stage(given, options);
+    }
     try {
+      if (uploads !== Uploads.none) prepared = renewedDml(given, options);
       const principal = ownerOfWrites(options.principal, (userId) =>
         catalog.ownerNumber(userId, { create: true }),
       );
@@ -92,14 +101,16 @@ export class StatementRunner {
       uploads.keep();
       return this.#entry(prepared, outcome, options.principal.userId);
     } catch (error) {
-      uploads.discard();
+      // The rows may be there after the restart, and then name the files.
+      const isUnknown = error instanceof DatabaseError && error.condition === "COMMIT_UNKNOWN";
+      if (isUnknown) uploads.keep();
+      else uploads.discard();
       throw error;
     }
   }
 
-  #stage({ files }: PreparedDml, options: RunOptions): Promise<Uploads> | Uploads {
+  async #stage({ files }: PreparedDml, options: RunOptions): Promise<Uploads> {
     if (options.files === undefined) {
-      if (files.length === 0) return Uploads.none;
       throw new DatabaseError(
         "INVALID_INPUT",
         "Cannot read FILE: send the statement as multipart/form-data",
@@ -120,6 +131,13 @@ export class StatementRunner {
     new CellRows(prepared.types).append(returned, rows);
     return { schema: prepared.fields, rows, rowCount, asUser, lastSeq };
   }
+}
+
+/** The statement as it is to be run after a wait. @throws {DatabaseError} */
+function renewedDml(given: PreparedDml, options: RunOptions): PreparedDml {
+  const prepared = options.renewed?.() ?? given;
+  assert(prepared.kind !== "query", "a text stays the statement that it is");
+  return prepared;
 }
 
 /** The first write of a user gives it the number that owns its rows. */

@@ -77,13 +77,13 @@ export class Transaction {
   /**
    * Staged rows have the columns of one definition: another may not read or write them.
    *
-   * @throws {DatabaseError} CONFLICT when a table was altered or dropped since.
+   * @throws {DatabaseError} SERIALIZATION_FAILURE when a table was altered or dropped since.
    */
   requireUnaltered(catalog: Catalog): void {
     for (const [tableId, version] of this.#versions) {
       if (catalog.tableById(tableId)?.schemaVersion === version) continue;
       throw new DatabaseError(
-        "CONFLICT",
+        "SERIALIZATION_FAILURE",
         "Cannot go on with the transaction: a table that it wrote to was altered or dropped meanwhile",
         { hint: "repeat the transaction" },
       );
