@@ -218,7 +218,7 @@ interface Findings {
 function faultsBetween(config: Config, placeOf: (path: string) => string): Findings {
   const faults: string[] = [];
   const warnings: string[] = [];
-  const { server, storage, auth, websocket, files, cluster } = config;
+  const { server, storage, limits, auth, websocket, files, cluster } = config;
   const { cors } = config.security;
   const demand = (isMet: boolean, path: string, message: string): void => {
     if (!isMet) faults.push(`${placeOf(path)}: ${path} ${message}`);
@@ -228,25 +228,23 @@ function faultsBetween(config: Config, placeOf: (path: string) => string): Findi
     server.tls_key === undefined ? "server.tls_cert" : "server.tls_key",
     "is set, and server.tls_cert and server.tls_key should be both or neither",
   );
-  demand(
-    auth.refresh_expiry_hours >= auth.jwt_expiry_hours,
-    "auth.refresh_expiry_hours",
-    `is ${auth.refresh_expiry_hours}, and should not be below auth.jwt_expiry_hours, ${auth.jwt_expiry_hours}`,
-  );
+  for (const [path, value, other, floor] of floorsOf(config)) {
+    demand(value >= floor, path, `is ${value}, and should not be below ${other}, ${floor}`);
+  }
   demand(
     websocket.idle_timeout_secs > websocket.ping_interval_secs,
     "websocket.idle_timeout_secs",
     `is ${websocket.idle_timeout_secs}, and should be above websocket.ping_interval_secs, ${websocket.ping_interval_secs}`,
   );
   demand(
-    files.max_request_bytes >= files.max_size_bytes,
-    "files.max_request_bytes",
-    `is ${files.max_request_bytes}, and should not be below files.max_size_bytes, ${files.max_size_bytes}`,
-  );
-  demand(
     storage.wal_max_bytes >= 4 * storage.wal_segment_bytes,
     "storage.wal_max_bytes",
     `is ${storage.wal_max_bytes}, and should be at least 4 times storage.wal_segment_bytes, ${storage.wal_segment_bytes}`,
+  );
+  demand(
+    storage.wal_segment_bytes >= 2 * limits.max_row_bytes,
+    "storage.wal_segment_bytes",
+    `is ${storage.wal_segment_bytes}, and should be at least twice limits.max_row_bytes, ${limits.max_row_bytes}`,
   );
   demand(
     !cors.allow_credentials || !cors.allowed_origins.includes("*"),
@@ -258,11 +256,7 @@ function faultsBetween(config: Config, placeOf: (path: string) => string): Findi
     "cluster.node_id",
     `is ${cluster.node_id}, and should be below 2 to the power of cluster.node_bits, ${2 ** cluster.node_bits}`,
   );
-  const policy = passwordPolicyFrom(auth);
-  const weak =
-    auth.root_password === undefined
-      ? undefined
-      : passwordFault(auth.root_password, { userId: "root", policy });
+  const weak = rootPasswordFault(auth);
   demand(weak === undefined, "auth.root_password", `is not good enough: ${weak}`);
   const secret = secretFault(auth.jwt_secret, server.host);
   if (secret !== undefined) {
@@ -275,6 +269,35 @@ function faultsBetween(config: Config, placeOf: (path: string) => string): Findi
     );
   }
   return { faults, warnings };
+}
+
+/** Keys that may not be below another: path, value, the other's path and value. */
+function floorsOf({ auth, files }: Config): readonly (readonly [string, number, string, number])[] {
+  return [
+    [
+      "auth.refresh_expiry_hours",
+      auth.refresh_expiry_hours,
+      "auth.jwt_expiry_hours",
+      auth.jwt_expiry_hours,
+    ],
+    [
+      "auth.max_password_length",
+      auth.max_password_length,
+      "auth.min_password_length",
+      auth.min_password_length,
+    ],
+    [
+      "files.max_request_bytes",
+      files.max_request_bytes,
+      "files.max_size_bytes",
+      files.max_size_bytes,
+    ],
+  ];
+}
+
+function rootPasswordFault(auth: Config["auth"]): string | undefined {
+  if (auth.root_password === undefined) return undefined;
+  return passwordFault(auth.root_password, { userId: "root", policy: passwordPolicyFrom(auth) });
 }
 
 function passwordPolicyFrom(auth: Config["auth"]): PasswordPolicy {

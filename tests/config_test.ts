@@ -303,6 +303,8 @@ test("parseConfig holds the rules that tie keys together", () => {
     ["websocket.ping_interval_secs = 60", "websocket.idle_timeout_secs"],
     ["files.max_size_bytes = 104857601", "files.max_request_bytes"],
     ["storage.wal_max_bytes = 268435455", "storage.wal_max_bytes"],
+    ["storage.wal_segment_bytes = 4194303", "storage.wal_segment_bytes"],
+    ["auth.min_password_length = 128\nauth.max_password_length = 64", "auth.max_password_length"],
     [
       "security.cors.allow_credentials = true\nsecurity.cors.allowed_origins = ['*']",
       "security.cors.allow_credentials",
