@@ -28,6 +28,7 @@ export {
   checkUserId,
   DEFAULT_NAMESPACE,
   isReservedNamespace,
+  isSystemNamespace,
   isUserId,
   type ObjectKind,
 } from "./names.ts";

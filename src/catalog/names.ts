@@ -23,6 +23,11 @@ export function isReservedNamespace(name: string): boolean {
   return RESERVED_NAMESPACES.has(folded) || folded.startsWith("pg_");
 }
 
+/** Whether a namespace holds the server's own tables, or none at all. Case does not matter. */
+export function isSystemNamespace(name: string): boolean {
+  return isReservedNamespace(name) && name.toLowerCase() !== DEFAULT_NAMESPACE;
+}
+
 /** @throws {DatabaseError} INVALID_NAME, and for a namespace RESERVED_NAME. */
 export function checkObjectName(kind: ObjectKind, name: string, details: ErrorDetails = {}): void {
   if (!OBJECT_NAME.test(name)) {

@@ -10,7 +10,7 @@ import { DatabaseError } from "../../base/errors.ts";
 import {
   type Catalog,
   type FileEntry,
-  isReservedNamespace,
+  isSystemNamespace,
   type TableEntry,
 } from "../../catalog/mod.ts";
 import { type BlobStore, SHARED_OWNER } from "../../storage/mod.ts";
@@ -72,7 +72,7 @@ export class FileRoute {
   }
 
   #table({ namespace, table: name }: FilePath): TableEntry {
-    if (isReservedNamespace(namespace)) {
+    if (isSystemNamespace(namespace)) {
       throw invalidInput(`Cannot read a file of ${namespace}.${name}: it is a system table`);
     }
     const table = this.#options.catalog.table(namespace, name);
