@@ -80,14 +80,10 @@ export function Grid(props: GridProps): ReactNode {
     scrollPaddingStart: HEADER_HEIGHT,
   });
   const { choose, current } = useChosen(props, scroller);
-  const copy = (): void => {
-    void copyCell(props, current).then(setNote);
-  };
+  const copy = (): unknown => copyCell(props, current).then(setNote);
   const onKeyDown = (event: KeyboardEvent): void => {
-    if ((event.ctrlKey || event.metaKey) && event.key === "c") {
-      // A selection made with the mouse is copied by the browser.
-      if (getSelection()?.isCollapsed === false) return;
-      copy();
+    if (isCopy(event)) {
+      void copy();
     } else {
       const next = moved(current, event, { rows: rowCount, columns: schema.length });
       if (next === undefined) return;
@@ -115,21 +111,18 @@ export function Grid(props: GridProps): ReactNode {
         <div role="presentation" className="grid-inner">
           <HeaderRow schema={schema} />
           <div role="rowgroup" className="grid-body" style={{ height: virtualizer.getTotalSize() }}>
-            {items.map(({ index, start }) => {
-              const shown = row(index);
-              return (
-                <BodyRow
-                  key={shown.key}
-                  id={id}
-                  index={index}
-                  top={start}
-                  row={shown}
-                  schema={schema}
-                  column={index === current.row ? current.column : undefined}
-                  onChoose={choose}
-                />
-              );
-            })}
+            {items.map(({ index, start }) => (
+              <BodyRow
+                key={row(index).key}
+                id={id}
+                index={index}
+                top={start}
+                row={row(index)}
+                schema={schema}
+                column={index === current.row ? current.column : undefined}
+                onChoose={choose}
+              />
+            ))}
           </div>
         </div>
       </div>
@@ -143,7 +136,7 @@ export function Grid(props: GridProps): ReactNode {
   );
 }
 
-function CopyButton({ onCopy }: { readonly onCopy: () => void }): ReactNode {
+function CopyButton({ onCopy }: { readonly onCopy: () => unknown }): ReactNode {
   return (
     <button type="button" className="quiet" onClick={onCopy}>
       <Icon name="copy" />
@@ -263,6 +256,11 @@ function lightUp(element: HTMLElement, { atMs, kind }: Mark): void {
       easing: "ease-out",
     });
   }
+}
+
+/** A selection made with the mouse is left to the browser to copy. */
+function isCopy({ ctrlKey, key, metaKey }: KeyboardEvent): boolean {
+  return (ctrlKey || metaKey) && key === "c" && getSelection()?.isCollapsed !== false;
 }
 
 function within(index: number, count: number): number {

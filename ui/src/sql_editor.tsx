@@ -155,6 +155,8 @@ function openEditor(parent: HTMLElement, tables: SQLNamespace, onRun: () => void
         syntaxHighlighting(highlighting),
         theme,
         EditorView.contentAttributes.of({
+          // Editable text takes the focus anyway; said, so that tools know too.
+          tabindex: "0",
           "aria-label": strings.editor.label,
           "aria-description": strings.editor.leaveHelp,
         }),

@@ -1,0 +1,301 @@
+/**
+ * The admin page as its users meet it: the real server process and a real Chromium. Every test ends
+ * by asking for errors on the console, broken rules of the policy, and requests to elsewhere.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { Browser, Locator, Page } from "playwright-core";
+import { ADMIN, PASSWORD, type ServerProcess, startServer } from "../support/server_process.ts";
+import {
+  accessibilityFaults,
+  animatedShadows,
+  backgroundColour,
+  CHROMIUM,
+  clipboardText,
+  launchBrowser,
+  logIn,
+  openPage,
+  runSql,
+  type WatchedPage,
+  writeSql,
+} from "./browser.ts";
+
+const TEST_MS_MAX = 20_000;
+
+async function until<T>(read: () => Promise<T>, isDone: (value: T) => boolean): Promise<T> {
+  const deadline = Date.now() + 8000;
+  for (;;) {
+    const value = await read();
+    if (isDone(value) || Date.now() > deadline) return value;
+    await Bun.sleep(20);
+  }
+}
+
+function figure(page: Page, name: string): Promise<string> {
+  return page.locator(".figure", { hasText: name }).locator("dd").innerText();
+}
+
+async function cellsOf(row: Locator): Promise<string[]> {
+  return row.getByRole("gridcell").allInnerTexts();
+}
+
+if (CHROMIUM === undefined) {
+  process.stderr.write("The admin page is not tested: there is no Chromium on this machine\n");
+}
+
+describe.skipIf(CHROMIUM === undefined)("the admin page", () => {
+  let browser: Browser;
+  let server: ServerProcess;
+
+  beforeAll(async () => {
+    [browser, server] = await Promise.all([
+      launchBrowser(),
+      startServer({ config: { server: { ui_enabled: true } } }),
+    ]);
+    await server.setup();
+    await server.rows("CREATE NAMESPACE shop");
+  }, TEST_MS_MAX);
+
+  afterAll(async () => {
+    await browser.close();
+    await server.stop();
+  });
+
+  async function openWorkbench(options = {}): Promise<WatchedPage> {
+    const watched = await openPage(browser, server, options);
+    await logIn(watched.page, ADMIN, PASSWORD);
+    await watched.page.getByRole("button", { name: "Run" }).waitFor();
+    return watched;
+  }
+
+  test(
+    "set-up refuses a weak password beside its field, then leads to the first rows",
+    async () => {
+      await using fresh = await startServer({ config: { server: { ui_enabled: true } } });
+      const { close, faults, page } = await openPage(browser, fresh);
+      await page.getByLabel("Your user name").fill(ADMIN);
+      await page.getByLabel("Your password").fill("password");
+      await page.getByLabel("Password for root").fill("battery staple 7");
+      expect(await accessibilityFaults(page)).toEqual([]);
+      await page.getByRole("button", { name: "Set up" }).click();
+      await page.getByRole("alert").waitFor();
+      expect(await page.getByLabel("Your password").getAttribute("aria-invalid")).toBe("true");
+      expect(faults({ exceptStatus: 400 })).toEqual([]);
+
+      await page.getByLabel("Your password").fill(PASSWORD);
+      await page.keyboard.press("Enter");
+      await page.getByRole("button", { name: "Run" }).waitFor();
+      // The editor has the focus, and an example in it.
+      await page.keyboard.press("ControlOrMeta+Enter");
+      await page.getByRole("tab", { name: "4 · 2 rows", selected: true }).waitFor();
+      expect(await page.getByRole("columnheader").allInnerTexts()).toContain("id\nPK BIGINT");
+      expect(await page.getByRole("gridcell", { name: "Hello", exact: true }).count()).toBe(1);
+      await page.getByRole("tab", { name: "1", exact: true }).click();
+      await page.keyboard.press("ArrowRight");
+      await page.getByRole("tab", { name: "2", selected: true }).waitFor();
+      await page.getByRole("button", { name: "Show notes" }).click();
+      await page.getByRole("tab", { name: "1 · 2 rows", selected: true }).waitFor();
+      expect(faults()).toEqual([]);
+      await close();
+    },
+    TEST_MS_MAX,
+  );
+
+  test(
+    "log-in refuses a wrong password and a user without rights; a reload keeps the session",
+    async () => {
+      await server.createUser("bob");
+      const { close, faults, page } = await openPage(browser, server);
+      await logIn(page, ADMIN, "not the password");
+      await page.getByRole("alert").waitFor();
+      expect(faults({ exceptStatus: 401 })).toEqual([]);
+      await logIn(page, "bob", PASSWORD);
+      await page.getByText("for administrators").waitFor();
+      expect(await accessibilityFaults(page)).toEqual([]);
+
+      await logIn(page, ADMIN, PASSWORD);
+      await page.getByText("ada · dba").waitFor();
+      const stored = await page.evaluate<string>("JSON.stringify({ ...localStorage })");
+      expect(stored).toBe('{"tidemark.session":"1"}');
+      await page.reload();
+      await page.getByText("ada · dba").waitFor();
+      await page.getByRole("button", { name: "Log out" }).click();
+      await page.getByRole("heading", { name: "Log in" }).waitFor();
+      await page.reload();
+      await page.getByRole("heading", { name: "Log in" }).waitFor();
+      expect(faults()).toEqual([]);
+      await close();
+    },
+    TEST_MS_MAX,
+  );
+
+  test(
+    "results: one tab per statement, NULL, times as text, exact integers, twenty thousand rows",
+    async () => {
+      const values = Array.from({ length: 20_000 }, (_, index) => `(${index + 1})`).join();
+      await server.rows("CREATE TABLE shop.numbers (n BIGINT PRIMARY KEY)");
+      await server.rows(`INSERT INTO shop.numbers VALUES ${values}`);
+      const { close, faults, page } = await openWorkbench();
+      await runSql(
+        page,
+        "SELECT NULL AS nothing, '' AS empty, 9223372036854775807 AS big, " +
+          "TIMESTAMP '2026-11-21 10:00:00.25' AS at, X'0aff' AS bytes, 'مرحبا' AS text;\n" +
+          "SELECT n FROM shop.numbers ORDER BY n",
+      );
+      await page.getByRole("tab", { name: "2 · 20,000 rows", selected: true }).waitFor();
+      const grid = page.getByRole("grid");
+      expect(await grid.getAttribute("aria-rowcount")).toBe("20001");
+      await grid.focus();
+      await page.keyboard.press("Control+End");
+      await page.getByRole("gridcell", { name: "20000", exact: true }).waitFor();
+      expect(await page.getByRole("row").count()).toBeLessThan(80);
+      await page.keyboard.press("ArrowUp");
+      await page.keyboard.press("ControlOrMeta+c");
+      await page.getByText("Copied").waitFor();
+      expect(await clipboardText(page)).toBe("19999");
+
+      await page.getByRole("tab", { name: "1 · 1 row" }).click();
+      expect(await cellsOf(page.getByRole("row").nth(1))).toEqual([
+        "NULL",
+        "",
+        "9223372036854775807",
+        "2026-11-21 10:00:00.25",
+        "\\x0aff",
+        "مرحبا",
+      ]);
+      expect(await page.locator(".cell.null").count()).toBe(1);
+      expect(await page.getByText(/1 row · took .* · as ada/).count()).toBe(1);
+      expect(await accessibilityFaults(page)).toEqual([]);
+      expect(faults()).toEqual([]);
+      await close();
+    },
+    TEST_MS_MAX,
+  );
+
+  test(
+    "an error marks its place and keeps what ran before it; names complete",
+    async () => {
+      const { close, faults, page } = await openWorkbench({ colorScheme: "dark" });
+      await runSql(
+        page,
+        "CREATE TABLE shop.items (id BIGINT PRIMARY KEY, label TEXT);\nSELECT 1;\nSELECT lable\n  FROM shop.items",
+      );
+      await page.getByRole("alert").waitFor();
+      expect(await page.getByText("line 3, column 8").count()).toBe(1);
+      // Everything was bound before anything ran, so only the marker is left of it.
+      expect(await page.locator(".cm-lintRange-error").innerText()).toBe("lable");
+      await page.getByRole("button", { name: "Copy error" }).click();
+      await page.getByText("Copied").waitFor();
+      const copied = await clipboardText(page);
+      expect(copied).toContain("INVALID_SQL");
+      expect(copied).toContain("SELECT lable");
+      expect(await accessibilityFaults(page)).toEqual([]);
+      expect(faults({ exceptStatus: 400 })).toEqual([]);
+
+      await runSql(page, "SELECT 1; CREATE NAMESPACE default");
+      await page.getByRole("tab", { name: "2 · failed", selected: true }).waitFor();
+      await page.getByRole("tab", { name: "1 · 1 row" }).waitFor();
+      expect(await page.getByText("reserved_name").count()).toBe(1);
+      faults({ exceptStatus: 400 });
+
+      await runSql(
+        page,
+        "CREATE TABLE IF NOT EXISTS shop.items (id BIGINT PRIMARY KEY, label TEXT)",
+      );
+      await page.getByRole("button", { name: "Show items" }).waitFor();
+      await writeSql(page, "SELECT * FROM ");
+      await page.keyboard.type("shop.");
+      await page.getByRole("option", { name: "items" }).waitFor();
+      await page.keyboard.press("Escape");
+
+      await page.getByLabel("Colours").selectOption("light");
+      expect(await backgroundColour(page)).toBe("rgb(243, 246, 248)");
+      expect(faults()).toEqual([]);
+      await close();
+    },
+    TEST_MS_MAX,
+  );
+
+  test(
+    "live: rows appear, change and go; a pause holds them; a cut is resumed without a gap",
+    async () => {
+      await server.rows(
+        "CREATE TABLE shop.orders (id BIGINT PRIMARY KEY, item TEXT); " +
+          "INSERT INTO shop.orders VALUES (1, 'tea'), (2, 'salt')",
+      );
+      const { close, faults, page } = await openWorkbench({ reducedMotion: "reduce" });
+      await writeSql(page, "SELECT id, item FROM shop.orders LIMIT 500;");
+      await page.getByRole("switch", { name: "Live" }).click();
+      await page.locator(".status", { hasText: "Live" }).waitFor();
+      await page.getByRole("gridcell", { name: "tea" }).waitFor();
+
+      await server.rows("INSERT INTO shop.orders VALUES (3, 'rice')");
+      const first = page.getByRole("row").nth(1);
+      expect(
+        await until(
+          () => cellsOf(first),
+          (cells) => cells[1] === "rice",
+        ),
+      ).toContain("rice");
+      // Less motion is wanted: a bar that stands still, where there would be a flash.
+      const shadows = await animatedShadows(first);
+      expect(shadows).toHaveLength(2);
+      expect(new Set(shadows).size).toBe(1);
+      expect(shadows[0]).toContain("inset");
+      await server.rows("UPDATE shop.orders SET item = 'mint' WHERE id = 1");
+      await page.getByRole("gridcell", { name: "mint" }).waitFor();
+      await server.rows("DELETE FROM shop.orders WHERE id = 2");
+      await page.getByRole("gridcell", { name: "salt" }).waitFor({ state: "detached" });
+      expect(await figure(page, "Commit → screen p50")).toMatch(/^[\d.]+ m?s$/);
+
+      await page.getByRole("button", { name: "Pause" }).click();
+      await server.rows("INSERT INTO shop.orders VALUES (4, 'oil')");
+      await page.getByText("1 change held").waitFor();
+      expect(await page.getByRole("gridcell", { name: "oil" }).count()).toBe(0);
+      await page.getByRole("button", { name: "Resume" }).click();
+      await page.getByRole("gridcell", { name: "oil" }).waitFor();
+
+      await page.getByRole("button", { name: "Cut the connection" }).click();
+      await page.locator(".status", { hasText: "Offline" }).waitFor();
+      await server.rows(
+        "INSERT INTO shop.orders VALUES (5, 'figs'); " +
+          "UPDATE shop.orders SET item = 'dates' WHERE id = 5; " +
+          "DELETE FROM shop.orders WHERE id = 3; UPDATE shop.orders SET item = 'ghee' WHERE id = 4",
+      );
+      expect(await accessibilityFaults(page)).toEqual([]);
+      await page.getByText("4 changes replayed").waitFor();
+      await page.getByRole("gridcell", { name: "rice" }).waitFor({ state: "detached" });
+      const shown = await page.getByRole("gridcell").allInnerTexts();
+      expect(shown.filter((text) => /^[a-z]+$/.test(text)).toSorted()).toEqual([
+        "dates",
+        "ghee",
+        "mint",
+      ]);
+      expect(await figure(page, "Rows")).toBe("3");
+      expect(await figure(page, "Missed")).toBe("0");
+      expect(await figure(page, "Doubled")).toBe("0");
+      expect(await figure(page, "Resumes")).toBe("1");
+      expect(faults()).toEqual([]);
+      await close();
+    },
+    TEST_MS_MAX,
+  );
+
+  test(
+    "live refuses what cannot be followed, and follows the next query",
+    async () => {
+      await server.rows("CREATE TABLE shop.prices (id BIGINT PRIMARY KEY, cents BIGINT)");
+      const { close, faults, page } = await openWorkbench();
+      await writeSql(page, "SELECT count(*) FROM shop.prices");
+      await page.getByRole("switch", { name: "Live" }).click();
+      await page.getByRole("alert").waitFor();
+      expect(await page.getByRole("alert").innerText()).toContain("INVALID_SQL");
+      await runSql(page, "SELECT * FROM shop.prices");
+      await page.locator(".status", { hasText: "Live" }).waitFor();
+      await server.rows("INSERT INTO shop.prices VALUES (1, 100)");
+      await page.getByRole("gridcell", { name: "100", exact: true }).waitFor();
+      expect(faults()).toEqual([]);
+      await close();
+    },
+    TEST_MS_MAX,
+  );
+});
