@@ -218,7 +218,7 @@ interface Findings {
 function faultsBetween(config: Config, placeOf: (path: string) => string): Findings {
   const faults: string[] = [];
   const warnings: string[] = [];
-  const { server, storage, limits, auth, websocket, files, cluster } = config;
+  const { server, storage, limits, auth, websocket, cluster } = config;
   const { cors } = config.security;
   const demand = (isMet: boolean, path: string, message: string): void => {
     if (!isMet) faults.push(`${placeOf(path)}: ${path} ${message}`);
