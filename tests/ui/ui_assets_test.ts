@@ -1,0 +1,24 @@
+/**
+ * Where the page comes from: made at the first request, whole, with nothing of elsewhere in it.
+ */
+import { expect, test } from "bun:test";
+import { defined } from "../../src/base/assert.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { loadUi } from "../../src/ui_assets.ts";
+
+test("the page names assets that exist, for ever, and carries its nonce", async () => {
+  const ui = defined(loadUi(silentLog), "the packages of the page are installed");
+  const page = await ui.page("n0nce");
+  expect(page).toContain('nonce="n0nce"');
+  expect(page).not.toMatch(/https?:\/\/(?!www\.w3\.org)/);
+  const names = [...page.matchAll(/"\/ui\/([^"]+)"/g)].map(([, name]) => name ?? "");
+  expect(names.map((name) => name.split(".").at(-1))).toEqual(["css", "js"]);
+  for (const name of names) {
+    const asset = defined(await ui.get(name), "an asset that the page names exists");
+    expect(asset.immutable).toBe(true);
+    expect(name).toMatch(/-[a-z0-9]{8}\./);
+    // The editor and the grid come later.
+    expect(asset.bytes.length).toBeLessThan(300_000);
+  }
+  expect(await ui.get("nothing.js")).toBeUndefined();
+});
