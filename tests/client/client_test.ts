@@ -219,7 +219,8 @@ test("execute tells an unreachable server from a refusal", async () => {
   server.answer = () => {
     throw new TypeError("Failed to fetch");
   };
-  await expect(client.execute("SELECT 1")).rejects.toBeInstanceOf(ConnectionError);
+  const thrown = await client.execute("SELECT 1").catch((failure: unknown) => failure);
+  expect(thrown).toBeInstanceOf(ConnectionError);
 });
 
 test("an expired token is refreshed once for all requests that met it, each then repeated", async () => {
@@ -254,8 +255,8 @@ test("a refused refresh signs out", async () => {
     path.endsWith("/refresh")
       ? { status: 401, body: { error: "unauthorized", message: "no" } }
       : expired();
-  await expect(client.execute("SELECT 1")).rejects.toMatchObject({ code: "unauthorized" });
-  await Bun.sleep(0);
+  const thrown = await client.execute("SELECT 1").catch((failure: unknown) => failure);
+  expect(thrown).toMatchObject({ code: "unauthorized" });
   expect(signedOut).toBe(1);
   expect(client.session.accessToken).toBeUndefined();
 });
