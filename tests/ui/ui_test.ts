@@ -202,10 +202,12 @@ describe.skipIf(CHROMIUM === undefined)("the admin page", () => {
         "CREATE TABLE IF NOT EXISTS shop.items (id BIGINT PRIMARY KEY, label TEXT)",
       );
       await page.getByRole("button", { name: "Show items" }).waitFor();
-      await writeSql(page, "SELECT * FROM ");
-      await page.keyboard.type("shop.");
+      await page.keyboard.press("ControlOrMeta+a");
+      await page.keyboard.type("SELECT * FROM shop.it");
       await page.getByRole("option", { name: "items" }).waitFor();
-      await page.keyboard.press("Escape");
+      await page.keyboard.press("Tab");
+      await page.keyboard.press("ControlOrMeta+Enter");
+      await page.getByRole("tab", { name: "1 · 0 rows" }).waitFor();
 
       await page.getByLabel("Colours").selectOption("light");
       expect(await backgroundColour(page)).toBe("rgb(243, 246, 248)");

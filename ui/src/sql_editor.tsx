@@ -24,7 +24,7 @@ import {
   syntaxTree,
 } from "@codemirror/language";
 import { lintGutter, setDiagnostics } from "@codemirror/lint";
-import { Compartment, EditorState, type Extension } from "@codemirror/state";
+import { Compartment, EditorState, type Extension, type Transaction } from "@codemirror/state";
 import {
   drawSelection,
   EditorView,
@@ -124,6 +124,26 @@ function language(schema: SQLNamespace): Extension {
   ];
 }
 
+/**
+ * Typing over a selection. Chromium, left alone, keeps the looks of the replaced text in a style
+ * attribute, which the page's policy refuses with an error on the console.
+ */
+const typeOverSelection: Extension = EditorView.domEventHandlers({
+  beforeinput({ data, inputType }, view) {
+    const { empty, from, to } = view.state.selection.main;
+    if (inputType !== "insertText" || data === null || empty || view.composing) return false;
+    const insert = (): Transaction =>
+      view.state.update(view.state.replaceSelection(data), {
+        userEvent: "input.type",
+        scrollIntoView: true,
+      });
+    const handlers = view.state.facet(EditorView.inputHandler);
+    const isTaken = handlers.some((handler) => handler(view, from, to, data, insert));
+    if (!isTaken) view.dispatch(insert());
+    return true;
+  },
+});
+
 interface Editor {
   readonly view: EditorView;
   readonly language: Compartment;
@@ -152,6 +172,7 @@ function openEditor(parent: HTMLElement, tables: SQLNamespace, onRun: () => void
         bracketMatching(),
         closeBrackets(),
         autocompletion({ icons: false }),
+        typeOverSelection,
         syntaxHighlighting(highlighting),
         theme,
         EditorView.contentAttributes.of({
