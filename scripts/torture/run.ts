@@ -66,6 +66,7 @@ export async function torture(options: TortureOptions): Promise<TortureReport> {
   await server.setup();
   const run = new Run(server, await makeScopes(server), { ...options, chance });
   const report = await run.toTheEnd().catch((error: unknown) => {
+    server.keepDirectory();
     const said = `${server.output.slice(-OUTPUT_SHOWN)}\nthe data is kept in ${server.directory}`;
     throw new Error(`Cannot go on after ${run.killCount} kills:\n${said}`, { cause: error });
   });
@@ -73,6 +74,7 @@ export async function torture(options: TortureOptions): Promise<TortureReport> {
   server.kill("SIGKILL");
   await server.exited();
   if (isClean || options.plant !== undefined) await server.stop();
+  else server.keepDirectory();
   return report;
 }
 

@@ -90,8 +90,10 @@ export const ADMIN = "ada";
 export const PASSWORD = "correct horse 9";
 
 const running = new Set<ServerProcess>();
+const directories = new Set<string>();
 process.on("exit", () => {
   for (const server of running) server.kill("SIGKILL");
+  for (const directory of directories) rmSync(directory, { recursive: true, force: true });
 });
 
 /** Starts a server on a new data directory and waits until it listens. */
@@ -101,6 +103,7 @@ export async function startServer(options: ServerOptions = {}): Promise<ServerPr
   try {
     await server.start();
   } catch (error) {
+    directories.delete(directory);
     rmSync(directory, { recursive: true, force: true });
     throw error;
   }
@@ -134,6 +137,7 @@ export class ServerProcess {
     this.directory = directory;
     this.configPath = join(directory, "config.toml");
     this.#options = options;
+    directories.add(directory);
     mkdirSync(this.directory, { recursive: true });
     writeFileSync(this.configPath, tomlFromSections(this.#sections()));
   }
@@ -279,10 +283,16 @@ export class ServerProcess {
     await this.start();
   }
 
+  /** Leaves the directory behind when this script ends, for people to look at. */
+  keepDirectory(): void {
+    directories.delete(this.directory);
+  }
+
   /** Ends the process and removes its directory. */
   async stop(): Promise<void> {
     this.kill("SIGKILL");
     await this.exited();
+    directories.delete(this.directory);
     rmSync(this.directory, { recursive: true, force: true });
   }
 
