@@ -128,25 +128,19 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
 
 /** Runs a task an hour after the one before. */
 function everyHour(clock: Clock, task: () => void): CancelTimer {
-  let cancel: CancelTimer = () => {};
-  const schedule = (): void => {
-    cancel = clock.after(HOUR_MS, () => {
-      task();
-      schedule();
-    });
-  };
-  schedule();
+  let cancel = clock.after(HOUR_MS, tick);
+  function tick(): void {
+    task();
+    cancel = clock.after(HOUR_MS, tick);
+  }
   return () => cancel();
 }
 
-function openCatalog(
-  { clock, log }: DatabaseParts,
-  { paths, release }: DataDirectory,
-): CatalogDatabase {
+function openCatalog({ clock, log }: DatabaseParts, directory: DataDirectory): CatalogDatabase {
   try {
-    return CatalogDatabase.open({ path: `${paths.root}/catalog.sqlite`, clock, log });
+    return CatalogDatabase.open({ path: `${directory.paths.root}/catalog.sqlite`, clock, log });
   } catch (error) {
-    release();
+    directory.release();
     throw error;
   }
 }

@@ -315,7 +315,7 @@ export function parseExecuteAs(cursor: Cursor, start: number): ExecuteAsStatemen
 function malformed(cursor: Cursor, what: string): never {
   throw new DatabaseError(
     "INVALID_INPUT",
-    `Cannot parse the statement: ${what}, ` + "expected EXECUTE AS USER 'id' ( one statement )",
+    `Cannot parse the statement: ${what}, expected EXECUTE AS USER 'id' ( one statement )`,
     { position: cursor.start, statementIndex: cursor.statementIndex },
   );
 }

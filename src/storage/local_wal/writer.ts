@@ -142,12 +142,17 @@ export class LocalWal implements CommitLog {
     const waitsForSync = this.#isSyncing && !this.#options.isRelaxed;
     if (this.#isScheduled || waitsForSync) return;
     this.#isScheduled = true;
-    // In a later turn: what other requests of this one commit goes into the same group. With 64
-    // clients that made 28,000 commits a second of 22,000.
-    void this.#options.clock.yield().then(() => {
-      this.#isScheduled = false;
-      this.#writeNext();
-    });
+    void this.#writeSoon();
+  }
+
+  /**
+   * Writes in a later turn: what other requests of this one commit goes into the same group. With
+   * 64 clients that made 28,000 commits a second of 22,000.
+   */
+  async #writeSoon(): Promise<void> {
+    await this.#options.clock.yield();
+    this.#isScheduled = false;
+    this.#writeNext();
   }
 
   /** Writes the next group, if there is one and nothing stands before it. */
