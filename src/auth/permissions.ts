@@ -1,6 +1,6 @@
 /**
  * Who may do what: the role × statement matrix, the table matrix and the matrix of EXECUTE AS, as
- * pure functions. The SQL binder asks them, and nobody else decides about rights.
+ * pure functions. The SQL layer asks them before each run, and nobody else decides about statements.
  *
  * - Default deny: what no row of a matrix admits is refused.
  * - The owner of a namespace has, on what lies in it, the rights of the rows marked `owner`. Inside
@@ -27,7 +27,7 @@ export type StatementClass =
   | "namespace"
   /** STORAGE FLUSH, STORAGE COMPACT, PG_SLEEP, CONSUME, ACK. */
   | "maintain"
-  /** EXPLAIN, SET, SHOW ALL, SHOW name, system.* but system.my_*. */
+  /** EXPLAIN, SET, SHOW ALL, SHOW name, and the system views that are not open to everybody. */
   | "inspect"
   /** KILL …, STORAGE CHECK, CREATE/ALTER/DROP STORAGE. */
   | "operate"
@@ -75,16 +75,6 @@ export function requireRun(
       : `it takes role ${minimum} or higher`,
     details,
   );
-}
-
-/** @throws {DatabaseError} PERMISSION_DENIED */
-export function requireRole(
-  principal: Principal,
-  minimum: Role,
-  { action, ...details }: { action: string } & ErrorDetails,
-): void {
-  if (isAtLeast(principal.role, minimum)) return;
-  throw denied(action, `it takes role ${minimum} or higher`, details);
 }
 
 /** Whether rows of the table may be read; of USER and STREAM tables the own ones. */
@@ -144,11 +134,6 @@ export function mayCreateTable(
   namespace: NamespaceEntry | undefined,
 ): boolean {
   return mayRun(principal, "defineTable", namespace);
-}
-
-/** Whether a table of `system` may be read; `my_…` ones hold the own rows of everybody. */
-export function mayReadSystemTable(principal: Principal, tableName: string): boolean {
-  return tableName.startsWith("my_") || isAtLeast(principal.role, "dba");
 }
 
 /** @throws {DatabaseError} PERMISSION_DENIED */

@@ -4,8 +4,7 @@
  * A prepared statement names no caller: rights are asked at every run, the owner of the rows comes
  * from the principal of the run.
  */
-import { type Principal, requireRead, requireWrite } from "../auth/mod.ts";
-import { DatabaseError } from "../base/errors.ts";
+import { type Principal, requireRead, requireRun, requireWrite } from "../auth/mod.ts";
 import type { Catalog } from "../catalog/mod.ts";
 import type { SchemaField } from "../protocol/mod.ts";
 import type { DataType } from "../types/mod.ts";
@@ -102,11 +101,10 @@ export function authorize(
 ): void {
   for (const requirement of requirements) {
     if (requirement.action === "read-system") {
-      if (requirement.isOpen || principal.role === "dba" || principal.role === "system") continue;
-      throw new DatabaseError(
-        "PERMISSION_DENIED",
-        `Cannot read ${requirement.name}: it takes role dba or higher`,
-      );
+      if (!requirement.isOpen) {
+        requireRun(principal, "inspect", { action: `read ${requirement.name}` });
+      }
+      continue;
     }
     const { table } = requirement;
     const right = { namespace: catalog.namespace(table.namespace) };

@@ -11,20 +11,18 @@ import {
   mayExecuteAs,
   mayManageUser,
   mayRead,
-  mayReadSystemTable,
   mayRun,
   maySetPassword,
   mayWrite,
-  type Principal,
   requireAlter,
   requireCreateTable,
   requireDrop,
   requireRead,
-  requireRole,
   requireRun,
   requireWrite,
   type StatementClass,
-} from "../../src/auth/mod.ts";
+} from "../../src/auth/permissions.ts";
+import type { Principal } from "../../src/auth/principal.ts";
 import { DatabaseError } from "../../src/base/errors.ts";
 import type {
   AccessLevel,
@@ -165,11 +163,6 @@ test("Nobody owns a namespace inside EXECUTE AS, nor writes a SHARED table", () 
   expect(mayCreateTable(INSIDE, NAMESPACE)).toBeFalse();
 });
 
-test("mayReadSystemTable opens my_… to all and the others to dba", () => {
-  expect(who((caller) => mayReadSystemTable(caller, "my_account"))).toBe("USDYO");
-  expect(who((caller) => mayReadSystemTable(caller, "users"))).toBe("DY");
-});
-
 test("mayExecuteAs is its matrix; an id without account counts as role user", () => {
   const roles: readonly Role[] = ["user", "service", "dba", "system"];
   const matrix: readonly [actor: Role, targets: readonly (Role | undefined)[]][] = [
@@ -214,7 +207,6 @@ test("The require functions throw PERMISSION_DENIED that names the object, with 
       (caller) => requireRun(caller, "inspect", { action: "explain a query", position: 7 }),
       "explain",
     ],
-    [(caller) => requireRole(caller, "dba", { action: "show all", position: 7 }), "show all"],
   ];
   for (const [action, named] of actions) {
     expect(() => action(Y)).not.toThrow();
