@@ -8,8 +8,9 @@
  * registry. With `--container` it also lays out `<out>/container`, the root file system of the
  * image that the Containerfile describes: the program and the libraries it is linked with.
  */
-import { chmodSync, copyFileSync, existsSync, mkdirSync, rmSync } from "node:fs";
+import { chmodSync, copyFileSync, mkdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { UI_PACK_PATH } from "../src/ui_assets.ts";
 import { readOptions } from "./support/arguments.ts";
 
 const TARGETS = ["linux-x64", "linux-arm64", "darwin-arm64", "windows-x64"];
@@ -24,7 +25,9 @@ for (const target of targets) {
   }
 }
 
+const buildDate = new Date().toISOString().slice(0, 10);
 mkdirSync(out, { recursive: true });
+buildUi();
 for (const target of targets) {
   const path = compile(target);
   const megabytes = (Bun.file(path).size / 1e6).toFixed(1);
@@ -32,10 +35,19 @@ for (const target of targets) {
   if (options.has("container") && target === "linux-x64") layOutContainer(path);
 }
 
+/** Makes the pack that the executable embeds. */
+function buildUi(): void {
+  const built = Bun.spawnSync([process.execPath, "scripts/build_ui.ts"], {
+    stdout: "ignore",
+    stderr: "inherit",
+  });
+  if (!built.success) throw new Error("Cannot build the admin page");
+}
+
 function compile(target: string): string {
   const path = join(out, `tidemark-${target}${target.startsWith("windows") ? ".exe" : ""}`);
-  // A worker must be named as an entry of its own to be found inside the binary.
-  const entries = ["src/main.ts", "src/worker.ts"].filter((entry) => existsSync(entry));
+  // What is no module but named as an entry is embedded as it is.
+  const entries = ["src/main.ts", UI_PACK_PATH];
   const built = Bun.spawnSync(
     [
       process.execPath,
@@ -47,6 +59,8 @@ function compile(target: string): string {
       // A server reads the configuration it is given, and no file that happens to lie around.
       "--no-compile-autoload-dotenv",
       "--no-compile-autoload-bunfig",
+      // Constants of src/version.ts: an executable has no package.json beside it.
+      `--define=process.env.TIDEMARK_BUILD_DATE=${JSON.stringify(buildDate)}`,
       `--target=bun-${target}`,
       `--outfile=${path}`,
       ...entries,
