@@ -8,6 +8,7 @@
 import type { Principal } from "../auth/mod.ts";
 import type { Seq } from "../base/seq.ts";
 import type { DataMessage, ErrorMessage, SubscriptionSpec } from "../protocol/mod.ts";
+import type { LiveRow } from "../sql/mod.ts";
 
 /** A data message that many sockets may share: each encoding is made once, by whoever needs it. */
 export interface SharedMessage {
@@ -40,21 +41,6 @@ export interface LiveSubscription {
   close(): void;
 }
 
-/** What `system.live` shows of one subscription. */
-export interface LiveInfo {
-  readonly liveId: string;
-  readonly subscriptionId: string;
-  readonly userId: string;
-  readonly tableId: number;
-  readonly query: string;
-  readonly status: string;
-  readonly changes: number;
-  readonly lastSeq: number | undefined;
-  readonly createdAtMs: number;
-  readonly lastUpdateMs: number | undefined;
-  readonly connectionId: string;
-}
-
 /** Refuses a subscription. `message` is ready to be sent; its `subscription_id` is set. */
 export class SubscriptionError extends Error {
   readonly response: ErrorMessage;
@@ -78,9 +64,8 @@ export interface LiveEngine {
     sink: LiveSink;
     connectionId: string;
   }): LiveSubscription;
-  /** How many subscriptions a user has, over all connections. */
-  countOfUser(userId: string): number;
-  subscriptions(): readonly LiveInfo[];
+  /** What `system.live` shows, one row a subscription. */
+  subscriptions(): readonly LiveRow[];
   /** KILL LIVE QUERY. Returns false when there is none. */
   kill(liveId: string): boolean;
   /** Ends every subscription with SHUTTING_DOWN. */

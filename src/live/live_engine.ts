@@ -14,13 +14,12 @@ import type { Log } from "../base/log.ts";
 import type { Random } from "../base/random.ts";
 import type { Seq } from "../base/seq.ts";
 import type { SubscriptionSpec } from "../protocol/mod.ts";
-import type { LivePlan, SqlEngine } from "../sql/mod.ts";
+import type { LivePlan, LiveRow, SqlEngine } from "../sql/mod.ts";
 import type { ChangedPartition, Store } from "../storage/mod.ts";
 import { definitionOutcomes } from "./definition_changes.ts";
 import { Feed } from "./feed.ts";
 import {
   type LiveEngine,
-  type LiveInfo,
   type LiveSink,
   type LiveSubscription,
   SubscriptionError,
@@ -32,7 +31,6 @@ import { PACE, type Pace, Pump } from "./pump.ts";
 import { ReplayReader } from "./replay_reader.ts";
 import { SnapshotReader } from "./snapshot_reader.ts";
 import {
-  checkSubscriptionId,
   invalidResume,
   parametersFromSpec,
   type Start,
@@ -108,7 +106,6 @@ export class LocalLiveEngine implements LiveEngine {
     connectionId: string;
   }): LiveSubscription {
     const { principal, spec, sink, connectionId } = options;
-    checkSubscriptionId(spec.id);
     if (this.#isShutDown) throw refusal(spec.id, "SHUTTING_DOWN", "The server is shutting down");
     const wanted = wantedFromSpec(spec, this.#limits);
     const outlet = this.#outlets.get(sink) ?? new Outlet<Subscription>(sink, connectionId);
@@ -132,12 +129,13 @@ export class LocalLiveEngine implements LiveEngine {
     return subscription;
   }
 
+  /** How many subscriptions a user has, over all connections. */
   countOfUser(userId: string): number {
     return this.#countByUser.get(userId) ?? 0;
   }
 
-  subscriptions(): readonly LiveInfo[] {
-    return [...this.#subscriptions.values()].map((subscription) => subscription.info());
+  subscriptions(): readonly LiveRow[] {
+    return [...this.#subscriptions.values()].map((subscription) => subscription.row());
   }
 
   kill(liveId: string): boolean {

@@ -3,7 +3,6 @@
  */
 export {
   type LiveEngine,
-  type LiveInfo,
   type LiveSink,
   type LiveSubscription,
   type SharedMessage,

@@ -1,7 +1,8 @@
 /**
  * Reads what a client asked for: the options and parameters of `subscribe`, as they came.
  *
- * The types of the message say what a good client sends; here every value is distrusted.
+ * The types of the message say what a good client sends; here every value is distrusted. The id and
+ * the text of the query were checked where the message was read.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { type Seq, seqFromNumber } from "../base/seq.ts";
@@ -9,9 +10,6 @@ import type { SubscriptionSpec } from "../protocol/mod.ts";
 import type { Parameter } from "../sql/mod.ts";
 import { SubscriptionError } from "./live.ts";
 import { type EndCode, ending } from "./live_errors.ts";
-
-/** Characters of a subscription id. */
-const ID_LENGTH_MAX = 128;
 
 export type ReplayMode = "all" | "latest";
 
@@ -24,18 +22,6 @@ export type Start =
 export interface Wanted {
   readonly start: Start;
   readonly batchSize: number;
-}
-
-/** @throws {SubscriptionError} INVALID_SUBSCRIPTION_ID */
-export function checkSubscriptionId(id: string): void {
-  if (typeof id === "string" && id.trim() !== "" && id.length <= ID_LENGTH_MAX) return;
-  throw new SubscriptionError({
-    type: "error",
-    subscription_id: "invalid_subscription",
-    code: "INVALID_SUBSCRIPTION_ID",
-    message: `Cannot subscribe: a subscription id has 1 to ${ID_LENGTH_MAX} characters, not all blank`,
-    ended: false,
-  });
 }
 
 /** @throws {SubscriptionError} INVALID_OPTIONS, INVALID_RESUME */

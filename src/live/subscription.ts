@@ -21,11 +21,12 @@ import type { CancelTimer, Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Seq } from "../base/seq.ts";
 import type { BatchControl, ErrorMessage, SubscriptionSpec } from "../protocol/mod.ts";
+import type { LiveRow } from "../sql/mod.ts";
 import type { Store } from "../storage/mod.ts";
 import type { Budget } from "./budget.ts";
 import type { Feed } from "./feed.ts";
 import type { Follower, Group } from "./groups.ts";
-import type { LiveInfo, LiveSubscription, SharedMessage } from "./live.ts";
+import type { LiveSubscription, SharedMessage } from "./live.ts";
 import { ending, endingFor, resumeExpired } from "./live_errors.ts";
 import type { Loader, LoadStep } from "./loader.ts";
 import { ackMessage, batchMessage, changeMessage, draftFrom, shared } from "./messages.ts";
@@ -199,7 +200,7 @@ export class Subscription implements LiveSubscription, Follower {
     }
   }
 
-  info(): LiveInfo {
+  row(): LiveRow {
     return {
       liveId: this.liveId,
       subscriptionId: this.id,

@@ -108,7 +108,6 @@ export class Connection implements LiveSink {
   #lastPingMs: number;
   /** How to close once the queue is empty. */
   #closeWhenFlushed: { code: number; reason: string } | undefined;
-  #isShuttingDown = false;
 
   constructor(options: ConnectionOptions) {
     this.id = options.connectionId;
@@ -214,7 +213,6 @@ export class Connection implements LiveSink {
    */
   shutDown(): void {
     if (this.#state === "closing") return;
-    this.#isShuttingDown = true;
     this.#dropWaiting();
     this.#subscriptions.closeAll();
     this.#closeWhenFlushed = { code: CLOSE_GOING_AWAY, reason: "server shutdown" };
@@ -358,19 +356,10 @@ export class Connection implements LiveSink {
     const principal = this.#principal;
     assert(principal !== undefined, "an authenticated connection has a principal");
     const id = readSubscriptionId(decoded);
-    // The old one ends first, whether or not the new one is accepted.
+    // The old one ends first, whether or not the new one is accepted; so it makes room, too.
     this.#subscriptions.close(id);
-    const { limits } = this.#options.config;
-    const spec = readSpec(decoded, id, limits);
-    if (this.#isShuttingDown) throw refusal("SHUTTING_DOWN", id, "The server is shutting down");
-    if (this.#subscriptions.count >= limits.subscriptions_per_connection) {
-      throw limitExceeded(id, limits.subscriptions_per_connection, "connection");
-    }
-    const perUser = limits.subscriptions_per_user;
-    if (perUser > 0 && this.#options.live.countOfUser(principal.userId) >= perUser) {
-      throw limitExceeded(id, perUser, "user");
-    }
-    const { live } = this.#options;
+    const { config, live } = this.#options;
+    const spec = readSpec(decoded, id, config.limits);
     const subscription = live.subscribe({ principal, spec, sink: this, connectionId: this.id });
     // The first batch may have ended the subscription, or the connection.
     if (subscription.state === "ended") return;
@@ -447,8 +436,3 @@ const AUTH_ERROR_CODES: ReadonlySet<string> = new Set([
   "AUTH_TIMEOUT",
   "RATE_LIMIT_EXCEEDED",
 ]);
-
-function limitExceeded(id: string, maximum: number, of: string): SubscriptionError {
-  const message = `Cannot subscribe: there may be at most ${maximum} subscriptions per ${of}`;
-  return refusal("SUBSCRIPTION_LIMIT_EXCEEDED", id, message);
-}

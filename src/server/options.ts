@@ -32,8 +32,6 @@ export interface ServerConfig {
     readonly queries_per_sec_per_user: number;
     readonly requests_per_sec_per_ip: number;
     readonly connections_per_ip: number;
-    readonly subscriptions_per_user: number;
-    readonly subscriptions_per_connection: number;
     readonly max_message_size: number;
     readonly messages_per_sec: number;
   };

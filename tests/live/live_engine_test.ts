@@ -64,16 +64,6 @@ test("options: null stands for absent, a large batch_size for the largest", () =
   expect(large.sink.batches()[0]?.rows).toHaveLength(5);
 });
 
-test.each(["", "   ", "x".repeat(129)])("id %p is INVALID_SUBSCRIPTION_ID", (id) => {
-  const fixture = liveFixture();
-  expect(refusal(() => fixture.open(EVERYTHING, {}, { id }))).toMatchObject({
-    code: "INVALID_SUBSCRIPTION_ID",
-    subscription_id: "invalid_subscription",
-    ended: false,
-  });
-  expect(fixture.open(EVERYTHING, {}, { id: "x".repeat(128) }).subscription.state).toBe("ready");
-});
-
 test("a statement that cannot be planned keeps position and hint", () => {
   const fixture = liveFixture();
   expect(refusal(() => fixture.open("SELEC"))).toMatchObject({

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { Auth, type Caller } from "../../src/auth/mod.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { CatalogDatabase } from "../../src/catalog/mod.ts";
-import type { LiveEngine } from "../../src/live/mod.ts";
+import type { LiveLimits, LocalLiveEngine } from "../../src/live/mod.ts";
 import type { ServerMessage } from "../../src/protocol/mod.ts";
 import { Connection, type ConnectionRequest } from "../../src/server/connection.ts";
 import type { Socket } from "../../src/server/outbox.ts";
@@ -151,17 +151,17 @@ export class Identity {
 /** A store with one table, its live engine, and connections to it. */
 export class ConnectionFixture {
   readonly clock: ManualClock = new ManualClock();
-  readonly live: LiveEngine;
+  readonly live: LocalLiveEngine;
   readonly #identity: Identity;
   readonly #store: ModelStore;
   readonly #token: string;
 
-  constructor(identity: Identity, token: string) {
+  constructor(identity: Identity, token: string, limits: Partial<LiveLimits> = {}) {
     this.#identity = identity;
     this.#token = token;
     this.#store = new ModelStore(this.clock);
     this.#store.defineTable(messagesTable());
-    this.live = fixtureOver(this.#store, this.clock).engine;
+    this.live = fixtureOver(this.#store, this.clock, limits).engine;
   }
 
   open({ config = {}, request = {}, as = this.#identity.auth }: OpenOptions = {}): Opened {

@@ -263,8 +263,9 @@ test("next_batch without id is ambiguous while several load", async () => {
 });
 
 test("limits of subscriptions per connection and per user", () => {
-  const limits = { subscriptions_per_connection: 2, subscriptions_per_user: 3 };
-  const first = fixture.openAuthenticated({ config: { limits } });
+  const limits = { subscriptionsPerConnection: 2, subscriptionsPerUser: 3 };
+  const limited = new ConnectionFixture(identity, token, limits);
+  const first = limited.openAuthenticated();
   for (const id of ["a", "b", "c"]) first.say(subscribe(id));
   expect(first.socket.messages().at(-1)).toMatchObject({
     code: "SUBSCRIPTION_LIMIT_EXCEEDED",
@@ -275,7 +276,7 @@ test("limits of subscriptions per connection and per user", () => {
   first.socket.drain();
   first.say(subscribe("b"));
   expect(first.socket.messages()[0]).toMatchObject({ type: "subscription_ack" });
-  const second = fixture.openAuthenticated({ config: { limits } });
+  const second = limited.openAuthenticated();
   second.say(subscribe("a"));
   second.say(subscribe("b"));
   expect(second.socket.messages().at(-1)).toMatchObject({ code: "SUBSCRIPTION_LIMIT_EXCEEDED" });

@@ -42,8 +42,6 @@ const DEFAULTS: ServerConfig = {
     queries_per_sec_per_user: 0,
     requests_per_sec_per_ip: 0,
     connections_per_ip: 0,
-    subscriptions_per_user: 100,
-    subscriptions_per_connection: 1000,
     max_message_size: 1048576,
     messages_per_sec: 1000,
   },
