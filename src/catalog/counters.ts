@@ -14,7 +14,8 @@ export type CounterName =
   | "next_segment_id"
   | "next_owner"
   | "next_account_id"
-  | "highest_seq";
+  | "highest_seq"
+  | "first_log_file";
 
 export class Counters {
   readonly #file: SqliteFile;
@@ -55,4 +56,6 @@ const FIRST_VALUES: Readonly<Record<CounterName, number>> = {
   next_owner: 1,
   next_account_id: 1,
   highest_seq: 0,
+  // Files of the log are numbered from 1.
+  first_log_file: 0,
 };

@@ -39,6 +39,7 @@ export interface ManifestUpdate {
   readonly removeSegmentIds?: readonly number[];
   readonly tables?: readonly ManifestTable[];
   readonly removeTableIds?: readonly number[];
+  readonly firstLogFile?: number;
 }
 
 /** Ids are reserved on disk in blocks, so that most segments cost no transaction of their own. */
@@ -63,19 +64,25 @@ export class ManifestDatabase {
     }
   }
 
-  /** Every live segment, ascending by id, and every table's state. */
-  load(): { segments: readonly ManifestSegment[]; tables: readonly ManifestTable[] } {
+  /** Every live segment, ascending by id, every table's state, and where the log begins. */
+  load(): {
+    segments: readonly ManifestSegment[];
+    tables: readonly ManifestTable[];
+    firstLogFile?: number | undefined;
+  } {
     const segments = [...this.#segments.values()];
+    const firstLogFile = this.#counters.get("first_log_file");
     return {
       segments: segments.toSorted((left, right) => left.segmentId - right.segmentId),
       tables: [...this.#tables.values()],
+      firstLogFile: firstLogFile === 0 ? undefined : firstLogFile,
     };
   }
 
   /** One durable transaction: when this returns, a crash does not undo it. */
   publish(change: ManifestUpdate): void {
     const { addSegments = [], changeSegments = [], removeSegmentIds = [] } = change;
-    const { tables = [], removeTableIds = [] } = change;
+    const { tables = [], removeTableIds = [], firstLogFile = 0 } = change;
     for (const { segmentId } of addSegments) {
       assert(!this.#segments.has(segmentId), "a segment is added once");
       assert(segmentId < this.#counters.get("next_segment_id"), "a segment id was reserved");
@@ -94,6 +101,7 @@ export class ManifestDatabase {
         putSealed(this.#file, "table_states", { key: entry.tableId, value: entry });
       }
       this.#counters.store("highest_seq", highest);
+      this.#counters.store("first_log_file", firstLogFile);
     });
     for (const id of removeSegmentIds) this.#segments.delete(id);
     for (const entry of [...addSegments, ...changeSegments]) {
@@ -102,6 +110,7 @@ export class ManifestDatabase {
     for (const id of removeTableIds) this.#tables.delete(id);
     for (const entry of tables) this.#tables.set(entry.tableId, entry);
     this.#counters.raise("highest_seq", highest);
+    this.#counters.raise("first_log_file", firstLogFile);
   }
 
   /** A segment id that was never used before, also not before a crash. */

@@ -54,10 +54,13 @@ export class Flusher {
   readonly #unmergeable = new Set<StoredTable>();
   /** When each table's last flush began. */
   readonly #startedMs = new Map<StoredTable, number>();
+  /** Where recovery would begin to read the log, as the manifest has it. */
+  #firstLogFile: number;
   #isClosing = false;
 
   constructor(options: FlusherOptions) {
     this.#options = options;
+    this.#firstLogFile = options.manifest.load().firstLogFile ?? 0;
   }
 
   /** Begins to watch the tables that recovery has filled. */
@@ -126,8 +129,8 @@ export class Flusher {
       await mergeSegments(table, segments, { ...this.#options, isCancelled });
     } catch (error) {
       // Safe: the segments stay as they are, and a damaged one is quarantined.
-      if (!(error instanceof DiskError || error instanceof CorruptionError)) throw error;
-      if (error instanceof DiskError && error.code === "ENOSPC") this.#options.space.noteFull();
+      if (!isExpected(error)) throw error;
+      if (isFull(error)) this.#options.space.noteFull();
       this.#options.log.error("cannot merge segments", {
         table: table.definition.name,
         error: error.message,
@@ -181,7 +184,7 @@ export class Flusher {
     if (this.#running.has(table) || this.#isClosing || table.isDropped) return;
     this.flush(table).catch((error: unknown) => {
       // Safe: the rows stay readable and in the log, and the flush is tried again.
-      if (!(error instanceof DiskError || error instanceof DatabaseError)) throw error;
+      if (!isExpected(error)) throw error;
       this.#options.log.error("cannot flush a table", {
         table: table.definition.name,
         error: error.message,
@@ -205,7 +208,9 @@ export class Flusher {
       this.#releaseLog();
       return result;
     } catch (error) {
-      if (error instanceof DiskError) this.#noteFailed(table, error);
+      if (error instanceof DiskError || error instanceof DatabaseError) {
+        this.#noteFailed(table, error);
+      }
       throw error;
     }
   }
@@ -224,8 +229,8 @@ export class Flusher {
     }
   }
 
-  #noteFailed(table: StoredTable, error: DiskError): void {
-    if (error.code === "ENOSPC") this.#options.space.noteFull();
+  #noteFailed(table: StoredTable, error: DiskError | DatabaseError): void {
+    if (isFull(error)) this.#options.space.noteFull();
     this.#failed.add(table);
     if (this.#isClosing) return;
     this.#cancelTimer(table);
@@ -239,17 +244,33 @@ export class Flusher {
 
   /** Lets log files go that no table needs. */
   #releaseLog(): void {
-    const { commitLog, tables, log } = this.#options;
+    const { commitLog, manifest, tables, log } = this.#options;
     let needed = commitLog.oldestUnwrittenFile;
     for (const table of tables.values()) needed = Math.min(needed, firstLogFileOf(table) ?? needed);
     try {
+      if (needed > this.#firstLogFile) {
+        manifest.publish({ firstLogFile: needed });
+        this.#firstLogFile = needed;
+      }
       commitLog.release(needed);
     } catch (error) {
-      if (!(error instanceof DiskError)) throw error;
+      if (!(error instanceof DiskError || error instanceof DatabaseError)) throw error;
       // Safe: a file that is kept too long is skipped by recovery.
-      log.warn("cannot release log files", { code: error.code });
+      log.warn("cannot release log files", { error: error.message });
     }
   }
+}
+
+/** What the disk, the catalog's disk included, can do to a flush or a merge. */
+function isExpected(error: unknown): error is Error {
+  return (
+    error instanceof DiskError || error instanceof DatabaseError || error instanceof CorruptionError
+  );
+}
+
+function isFull(error: Error): boolean {
+  if (error instanceof DiskError) return error.code === "ENOSPC";
+  return error instanceof DatabaseError && error.condition === "DISK_FULL";
 }
 
 function firstLogFileOf(table: StoredTable): number | undefined {

@@ -33,6 +33,8 @@ export interface TableState {
 export interface ManifestState {
   readonly segments: readonly SegmentEntry[];
   readonly tables: readonly TableState[];
+  /** Number of the log file that recovery begins with; undefined before there was a log. */
+  readonly firstLogFile?: number | undefined;
 }
 
 /** Applied whole or not at all. */
@@ -43,6 +45,8 @@ export interface ManifestChange {
   readonly removeSegmentIds?: readonly number[];
   readonly tables?: readonly TableState[];
   readonly removeTableIds?: readonly number[];
+  /** Only grows: published before the files below it are let go. */
+  readonly firstLogFile?: number;
 }
 
 export interface Manifest {

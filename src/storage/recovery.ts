@@ -3,19 +3,19 @@
  * the log.
  *
  *     1 manifest     → segments, opened at first touch; tables that the catalog forgot are removed
- *     2 sweep        → files that no manifest entry names go to lost+found/
- *     3 high water   → how far the log must reach at least
- *     4 log          → memtables, keys and replacements above the flushed seq
+ *     2 high water   → how far the log must reach at least
+ *     3 log          → memtables, keys and replacements above the flushed seq
+ *     4 sweep        → files that no manifest entry names go to lost+found/
  *     5 seqs         → the next one is above everything that was found
  */
 import type { Disk } from "../base/disk.ts";
-import { DatabaseError } from "../base/errors.ts";
+import { CorruptionError, DatabaseError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { SEQ_ZERO, type Seq } from "../base/seq.ts";
 import type { Row, Value } from "../types/mod.ts";
 import { rescaled, scaleOf } from "./convert.ts";
 import { sweepSegments } from "./data_directory.ts";
-import type { DataPaths } from "./file_names.ts";
+import { type DataPaths, walFilePath } from "./file_names.ts";
 import { decodeWrites, type LoggedWrite } from "./local_wal/format.ts";
 import { type HighWaterFile, openHighWater } from "./local_wal/high_water.ts";
 import { type LoggedCommit, readWal, type WalEnd } from "./local_wal/reader.ts";
@@ -47,7 +47,6 @@ export interface Recovered {
 export function recover(options: RecoveryOptions): Recovered {
   const { disk, paths, log, manifest, definitions, files } = options;
   const state = withoutDropped(manifest, definitions, log);
-  sweepSegments(disk, paths, { entries: state.segments, log });
   const tables = tablesOf(definitions, state, files);
   const { file: highWater, value: highWaterSeq } = openHighWater(disk, paths.highWater);
   const catalogSeq = manifest.highestSeq();
@@ -59,6 +58,9 @@ export function recover(options: RecoveryOptions): Recovered {
     requireCatalog(commit, catalogSeq);
     replay(commit, tables);
   });
+  requireBeginning(paths, state, end);
+  // What is refused above is left as it was found.
+  sweepSegments(disk, paths, { entries: state.segments, log });
   let flushedSeq = 0;
   for (const { progress } of tables.values())
     flushedSeq = Math.max(flushedSeq, progress.flushedSeq);
@@ -68,6 +70,19 @@ export function recover(options: RecoveryOptions): Recovered {
     log.info("read the log", { commits: commitCount, files: end.files.length, visibleSeq });
   }
   return { tables, end, highWater, visibleSeq, lastSeq };
+}
+
+/** @throws {CorruptionError} If the files that the log begins with are gone. */
+function requireBeginning(paths: DataPaths, { firstLogFile }: ManifestState, end: WalEnd): void {
+  const found = end.files[0]?.number ?? Infinity;
+  if (firstLogFile === undefined || found <= firstLogFile) return;
+  throw new CorruptionError(
+    walFilePath(paths, firstLogFile),
+    0,
+    found === Infinity
+      ? "it is missing, and so is the rest of the log"
+      : `it is missing, or the catalog is older than the log, which begins with file ${found}`,
+  );
 }
 
 /** The manifest's state, after removing tables that were dropped just before a crash. */
@@ -125,7 +140,7 @@ function requireCatalog({ frames, lastSeq }: LoggedCommit, catalogSeq: Seq): voi
     if (catalogVersion <= catalogSeq) continue;
     throw new DatabaseError(
       "STORAGE_UNAVAILABLE",
-      `Cannot replay ${path}: commit ${lastSeq} was written under definition ${catalogVersion}, and the catalog ends at ${catalogSeq}`,
+      `Cannot replay ${path}: commit ${lastSeq} was written under definition ${catalogVersion}, and the catalog ends at ${catalogSeq}: it is missing, or older than the log`,
       { hint: "put back the catalog that belongs to this log" },
     );
   }

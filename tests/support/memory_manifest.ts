@@ -21,9 +21,14 @@ export class MemoryManifest implements Manifest {
   readonly #segments = new Map<number, SegmentEntry>();
   readonly #tables = new Map<number, TableState>();
   #segmentCount = 0;
+  #firstLogFile: number | undefined;
 
   load(): ManifestState {
-    return { segments: [...this.#segments.values()], tables: [...this.#tables.values()] };
+    return {
+      segments: [...this.#segments.values()],
+      tables: [...this.#tables.values()],
+      firstLogFile: this.#firstLogFile,
+    };
   }
 
   publish(change: ManifestChange): void {
@@ -41,6 +46,7 @@ export class MemoryManifest implements Manifest {
     for (const segmentId of change.removeSegmentIds ?? []) this.#segments.delete(segmentId);
     for (const table of change.tables ?? []) this.#tables.set(table.tableId, table);
     for (const tableId of change.removeTableIds ?? []) this.#tables.delete(tableId);
+    this.#firstLogFile = change.firstLogFile ?? this.#firstLogFile;
   }
 
   nextSegmentId(): number {
@@ -60,6 +66,7 @@ export class MemoryManifest implements Manifest {
     const copy = new MemoryManifest();
     copy.catalogSeq = this.catalogSeq;
     copy.#segmentCount = this.#segmentCount;
+    copy.#firstLogFile = this.#firstLogFile;
     for (const [id, entry] of this.#segments) copy.#segments.set(id, entry);
     for (const [id, table] of this.#tables) copy.#tables.set(id, table);
     return copy;
