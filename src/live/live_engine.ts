@@ -199,7 +199,12 @@ export class LocalLiveEngine implements LiveEngine {
         ...(spec.namespace_id === undefined ? {} : { namespace: spec.namespace_id }),
       });
     } catch (error) {
-      throw new SubscriptionError(endingFor(spec.id, error, "planning"));
+      const refused = endingFor(spec.id, error, "planning");
+      if (refused.code === "SUBSCRIPTION_FAILED") {
+        const cause = error instanceof Error ? error.message : String(error);
+        this.#host.log.error("cannot plan a live query", { user: principal.userId, cause });
+      }
+      throw new SubscriptionError(refused);
     }
   }
 

@@ -1,9 +1,10 @@
 /**
- * Goal: the engine refuses with the codes of wire.md 9.11, counts what it should, forgets what
+ * Goal: the engine refuses with the codes of the wire contract, counts what it should, forgets what
  * ended, and answers changed definitions.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../src/base/errors.ts";
+import { type Log, silentLog } from "../../src/base/log.ts";
 import { SubscriptionError } from "../../src/live/mod.ts";
 import type { SubscribeOptions } from "../../src/protocol/mod.ts";
 import {
@@ -85,6 +86,18 @@ test.each([
   const fixture = liveFixture();
   fixture.sql.refusal = new DatabaseError(condition, "no");
   expect(refusal(() => fixture.open(EVERYTHING))).toMatchObject({ code, ended: true });
+});
+
+test("planning that fails by no fault of the client is told to the log", () => {
+  const causes: unknown[] = [];
+  const log: Log = { ...silentLog, error: (_message, fields) => void causes.push(fields) };
+  const fixture = liveFixture({}, log);
+  fixture.sql.refusal = new DatabaseError("TABLE_NOT_FOUND", "no");
+  expect(refusal(() => fixture.open(EVERYTHING)).code).toBe("NOT_FOUND");
+  expect(causes).toEqual([]);
+  fixture.sql.refusal = new DatabaseError("DATA_DAMAGED", "checksum");
+  expect(refusal(() => fixture.open(EVERYTHING)).code).toBe("SUBSCRIPTION_FAILED");
+  expect(causes).toEqual([{ user: "ann", cause: "checksum" }]);
 });
 
 test("parameters: numbers keep their digits, arrays and objects are INVALID_PARAMETER", () => {

@@ -5,7 +5,7 @@
 import type { Principal } from "../../src/auth/mod.ts";
 import { defined } from "../../src/base/assert.ts";
 import { DatabaseError } from "../../src/base/errors.ts";
-import { silentLog } from "../../src/base/log.ts";
+import { type Log, silentLog } from "../../src/base/log.ts";
 import {
   type LiveLimits,
   type LiveSink,
@@ -350,17 +350,18 @@ export interface LiveFixture<S extends Store = ModelStore> {
 }
 
 /** An engine over the model store, with `chat.messages` in it. */
-export function liveFixture(limits: Partial<LiveLimits> = {}): LiveFixture {
+export function liveFixture(limits: Partial<LiveLimits> = {}, log: Log = silentLog): LiveFixture {
   const clock = new ManualClock();
   const store = new ModelStore(clock);
   store.defineTable(messagesTable());
-  return fixtureOver(store, clock, limits);
+  return fixtureOver(store, clock, limits, log);
 }
 
 export function fixtureOver<S extends Store>(
   store: S,
   clock: ManualClock,
   limits: Partial<LiveLimits> = {},
+  log: Log = silentLog,
 ): LiveFixture<S> {
   const sql = new KnownQueries();
   const engine = new LocalLiveEngine({
@@ -368,7 +369,7 @@ export function fixtureOver<S extends Store>(
     sql,
     clock,
     random: new SeededRandom(1),
-    log: silentLog,
+    log,
     limits: { ...LIMITS, ...limits },
   });
   let connectionCount = 0;
