@@ -1,5 +1,5 @@
 /**
- * How a subscription is refused or ended: from what went wrong to the code of wire.md 9.11.
+ * How a subscription is refused or ended: from what went wrong to the code of the `error` message.
  *
  * The table is total, so a new condition forces a decision here.
  */

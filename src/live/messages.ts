@@ -18,7 +18,7 @@ import type {
 import type { SharedMessage } from "./live.ts";
 import type { LiveChange } from "./live_query.ts";
 
-/** Rows in one `change`: wire.md 9.9. */
+/** Rows in one `change`, as the wire contract promises clients. */
 const CHANGE_ROWS_MAX = 1000;
 
 /** Bytes of a message around its rows: the longest id with every character escaped, and the rest. */

@@ -1,5 +1,5 @@
 /**
- * The shape of every request, response and frame, for server, client, CLI and UI alike.
+ * The shape of every request, response and frame, for server, client and admin page alike.
  */
 export {
   endsSubscription,

@@ -1,6 +1,6 @@
 /**
- * Goal: what a commit does to the result is what the change matrix of sql.md 17.2 says, in order,
- * once, and to whom it concerns.
+ * Goal: what a commit does to the result is what the change matrix of the SQL contract says, in
+ * order, once, and to whom it concerns.
  */
 import { expect, test } from "bun:test";
 import { unixMsFromSeq } from "../../src/base/seq.ts";

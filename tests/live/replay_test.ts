@@ -1,5 +1,6 @@
 /**
- * Goal: a client that resumes gets exactly what it missed, as wire.md 9.8 says, or a clear refusal.
+ * Goal: a client that resumes gets exactly what it missed, as the wire contract says, or a clear
+ * refusal.
  */
 import { expect, test } from "bun:test";
 import type { Seq } from "../../src/base/seq.ts";
