@@ -1,12 +1,12 @@
 /**
- * Which build this is. `scripts/build.ts` fills both in for an executable; from source the version
- * is that of package.json and the date is the day of the start.
+ * Which build this is. `scripts/build.ts` writes the date into an executable; from source it is the
+ * day of the start.
  */
 import manifest from "../package.json" with { type: "json" };
 import { systemClock } from "./base/clock.ts";
 
 /** Semantic version. */
-export const VERSION: string = process.env["TIDEMARK_BUILD_VERSION"] ?? manifest.version;
+export const VERSION: string = manifest.version;
 
 /** YYYY-MM-DD. */
 export const BUILD_DATE: string =
