@@ -56,8 +56,9 @@ export class Exchange implements Caller {
     this.#peers = peers;
     this.#network = network;
     const url = request.url;
-    // The runtime gives an absolute URL: the path begins at the first slash after "https://".
-    const pathStart = url.indexOf("/", 8);
+    // The runtime gives an absolute URL, whose path begins at the first slash after "https://", but
+    // a path alone when there is no Host.
+    const pathStart = url.startsWith("/") ? 0 : url.indexOf("/", 8);
     const queryStart = url.indexOf("?", pathStart);
     this.path = queryStart < 0 ? url.slice(pathStart) : url.slice(pathStart, queryStart);
     this.query = queryStart < 0 ? "" : url.slice(queryStart + 1);
@@ -86,6 +87,11 @@ export class Exchange implements Caller {
   get isSecure(): boolean {
     const { url, headers } = this.request;
     return isSecureRequest(url, this.#peer(), headers, this.#network.trustedProxies);
+  }
+
+  /** Scheme, host and port as the client wrote them; undefined if they are no address. */
+  get baseUrl(): string | undefined {
+    return URL.parse(this.request.url)?.origin;
   }
 
   /** Whether `Host` is a name and port: anything else would shift where the path begins. */

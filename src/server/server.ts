@@ -360,7 +360,7 @@ class HttpServer implements RunningServer {
   #routes(): readonly Route[] {
     const { config, auth, sql, clock, version, buildDate } = this.#options;
     const baseUrl = (exchange: Exchange): string =>
-      config.server.public_origin ?? new URL(exchange.request.url).origin;
+      config.server.public_origin ?? exchange.baseUrl ?? this.url;
     return [
       sqlRoute({ auth, sql, config, clock, baseUrl }),
       ...authRoutes({
