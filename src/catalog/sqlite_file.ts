@@ -190,7 +190,7 @@ function asStorageError(error: unknown, path: string): unknown {
     return new CorruptionError(path, 0, error.message);
   }
   if (code === "SQLITE_FULL") {
-    return new DatabaseError("DISK_FULL", `Cannot change the catalog ${path}: the disk is full`, {
+    return new DatabaseError("DISK_FULL", "Cannot change the catalog: the disk is full", {
       cause: error,
     });
   }

@@ -110,6 +110,10 @@ function failureOf(error: unknown, shape: ErrorShape): Failure | undefined {
   if (error instanceof CorruptionError) {
     return { status: 500, body: { code: "DATA_DAMAGED", message: error.message }, extra: {} };
   }
+  if (error instanceof DiskError && error.code === "ENOSPC") {
+    const { code, status } = wireErrorOf("DISK_FULL");
+    return { status, body: { code, message: "Cannot write: the disk is full" }, extra: {} };
+  }
   if (error instanceof DiskError) {
     const code = shape === "A" ? "internal_error" : "INTERNAL_ERROR";
     const message = "Cannot answer: a disk operation failed, see the server's log";
