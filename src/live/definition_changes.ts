@@ -4,11 +4,11 @@
  * is told so; the others go on and notice nothing.
  */
 import type { Principal } from "../auth/mod.ts";
-import type { ErrorMessage, SubscriptionSpec } from "../protocol/mod.ts";
+import type { EndCode, ErrorMessage, SubscriptionSpec } from "../protocol/mod.ts";
 import type { LivePlan } from "../sql/mod.ts";
 import type { Group } from "./groups.ts";
 import { SubscriptionError } from "./live.ts";
-import { type EndCode, ending } from "./live_errors.ts";
+import { ending } from "./live_errors.ts";
 import type { Subscription } from "./subscription.ts";
 
 /** @throws {SubscriptionError} */

@@ -5,24 +5,8 @@
  */
 import { AssertionError } from "../base/assert.ts";
 import { type Condition, CorruptionError, DatabaseError } from "../base/errors.ts";
-import type { ErrorMessage } from "../protocol/mod.ts";
+import type { EndCode, ErrorMessage } from "../protocol/mod.ts";
 import { SubscriptionError } from "./live.ts";
-
-export type EndCode =
-  | "SUBSCRIPTION_LIMIT_EXCEEDED"
-  | "INVALID_OPTIONS"
-  | "INVALID_SQL"
-  | "UNSUPPORTED"
-  | "INVALID_PARAMETER"
-  | "NOT_FOUND"
-  | "UNAUTHORIZED"
-  | "INVALID_RESUME"
-  | "RESUME_EXPIRED"
-  | "SCHEMA_CHANGED"
-  | "KILLED"
-  | "SUBSCRIPTION_FAILED"
-  | "CONVERSION_ERROR"
-  | "SHUTTING_DOWN";
 
 type Stage = "planning" | "reading";
 

@@ -6,10 +6,10 @@
  */
 import { DatabaseError } from "../base/errors.ts";
 import { type Seq, seqFromNumber } from "../base/seq.ts";
-import type { SubscriptionSpec } from "../protocol/mod.ts";
+import type { EndCode, SubscriptionSpec } from "../protocol/mod.ts";
 import type { Parameter } from "../sql/mod.ts";
 import { SubscriptionError } from "./live.ts";
-import { type EndCode, ending } from "./live_errors.ts";
+import { ending } from "./live_errors.ts";
 
 export type ReplayMode = "all" | "latest";
 

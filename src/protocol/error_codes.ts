@@ -45,10 +45,8 @@ export interface WireError {
   readonly sqlstate?: string;
 }
 
-/** Codes of the WebSocket message `error`. */
-export type SubscriptionCode =
-  | "AUTH_REQUIRED"
-  | "INVALID_SUBSCRIPTION_ID"
+/** Codes after which no subscription of the named id exists. */
+export type EndCode =
   | "SUBSCRIPTION_LIMIT_EXCEEDED"
   | "INVALID_OPTIONS"
   | "INVALID_SQL"
@@ -63,7 +61,12 @@ export type SubscriptionCode =
   | "SUBSCRIPTION_FAILED"
   | "CONVERSION_ERROR"
   | "TOKEN_REVOKED"
-  | "SHUTTING_DOWN"
+  | "SHUTTING_DOWN";
+
+/** Codes that leave subscriptions as they are. */
+type PassingCode =
+  | "AUTH_REQUIRED"
+  | "INVALID_SUBSCRIPTION_ID"
   | "BATCH_FETCH_FAILED"
   | "AMBIGUOUS_SUBSCRIPTION"
   | "INVALID_MESSAGE"
@@ -71,31 +74,18 @@ export type SubscriptionCode =
   | "MESSAGE_TOO_LARGE"
   | "RATE_LIMIT_EXCEEDED";
 
-/** Whether no subscription of the named id exists after this error. */
-const ENDED_BY_CODE: Record<SubscriptionCode, boolean> = {
-  AUTH_REQUIRED: false,
-  INVALID_SUBSCRIPTION_ID: false,
-  SUBSCRIPTION_LIMIT_EXCEEDED: true,
-  INVALID_OPTIONS: true,
-  INVALID_SQL: true,
-  UNSUPPORTED: true,
-  INVALID_PARAMETER: true,
-  NOT_FOUND: true,
-  UNAUTHORIZED: true,
-  INVALID_RESUME: true,
-  RESUME_EXPIRED: true,
-  SCHEMA_CHANGED: true,
-  KILLED: true,
-  SUBSCRIPTION_FAILED: true,
-  CONVERSION_ERROR: true,
-  TOKEN_REVOKED: true,
-  SHUTTING_DOWN: true,
-  BATCH_FETCH_FAILED: false,
-  AMBIGUOUS_SUBSCRIPTION: false,
-  INVALID_MESSAGE: false,
-  UNSUPPORTED_DATA: false,
-  MESSAGE_TOO_LARGE: false,
-  RATE_LIMIT_EXCEEDED: false,
+/** Codes of the WebSocket message `error`. */
+export type SubscriptionCode = EndCode | PassingCode;
+
+const PASSING: Record<PassingCode, true> = {
+  AUTH_REQUIRED: true,
+  INVALID_SUBSCRIPTION_ID: true,
+  BATCH_FETCH_FAILED: true,
+  AMBIGUOUS_SUBSCRIPTION: true,
+  INVALID_MESSAGE: true,
+  UNSUPPORTED_DATA: true,
+  MESSAGE_TOO_LARGE: true,
+  RATE_LIMIT_EXCEEDED: true,
 };
 
 function plain(code: WireCode, sqlstate: string, status = 400): WireError {
@@ -188,5 +178,5 @@ export function wireErrorOf(condition: Condition): WireError {
 
 /** The `ended` field that belongs to a code. */
 export function endsSubscription(code: SubscriptionCode): boolean {
-  return ENDED_BY_CODE[code];
+  return !Object.hasOwn(PASSING, code);
 }

@@ -2,6 +2,7 @@
  * The shape of every request, response and frame, for server, client and admin page alike.
  */
 export {
+  type EndCode,
   endsSubscription,
   type SubscriptionCode,
   type WireCode,
