@@ -1,6 +1,7 @@
 /**
  * Questions about bound expressions that binder, planner and compiler ask alike.
  */
+import { sameType, textFromValue } from "../../types/mod.ts";
 import type { BoundExpression } from "./bound.ts";
 
 /** The direct operands of an expression, in order of evaluation. */
@@ -120,8 +121,8 @@ export function conjunctionOf(conditions: readonly BoundExpression[]): BoundExpr
 
 /** Two expressions that always give the same value: the same form over the same columns. */
 export function sameExpression(left: BoundExpression, right: BoundExpression): boolean {
-  if (left.kind !== right.kind || left.type.kind !== right.type.kind) return false;
-  if (formOf(left) !== formOf(right) || isVolatile(left)) return false;
+  if (left.kind !== right.kind || !sameType(left.type, right.type)) return false;
+  if (!sameForm(left, right) || isVolatile(left)) return false;
   const leftChildren = childrenOf(left);
   const rightChildren = childrenOf(right);
   if (leftChildren.length !== rightChildren.length) return false;
@@ -131,13 +132,19 @@ export function sameExpression(left: BoundExpression, right: BoundExpression): b
   });
 }
 
+function sameForm(left: BoundExpression, right: BoundExpression): boolean {
+  if (left.kind !== "constant" || right.kind !== "constant") return formOf(left) === formOf(right);
+  if (left.value === right.value) return true;
+  if (left.value === null || right.value === null || left.type.kind === "unknown") return false;
+  // Bytes, intervals and arrays are objects: equal ones are written alike.
+  return textFromValue(left.type, left.value) === textFromValue(right.type, right.value);
+}
+
 /** What tells an expression from others of its kind, beside its operands. */
 function formOf(expression: BoundExpression): unknown {
   switch (expression.kind) {
     case "column":
       return expression.column.id;
-    case "constant":
-      return expression.value;
     case "slot":
       return expression.slot;
     case "call":

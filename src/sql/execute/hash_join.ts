@@ -89,6 +89,7 @@ export class HashJoin implements Operator {
       this.#isBuilt = true;
       return NOTHING_YET;
     }
+    if (batch.rowCount === 0) return NOTHING_YET;
     const keys = rightKeys.map((key) => key(batch, run));
     const start = this.#held.rowCount;
     this.#held.append(batch.columns, batch.rowCount);
