@@ -207,7 +207,7 @@ function product(left: FromResult, right: FromResult): FromResult {
     from: { kind: "join", join: "cross", left: left.from, right: right.from, condition: undefined },
     scope: new Scope(
       [...left.scope.relations, ...right.scope.relations],
-      [...left.scope.merged, ...right.scope.merged],
+      [...left.scope.visible, ...right.scope.visible],
     ),
   };
 }
@@ -229,7 +229,9 @@ function join(
   let scope = both.scope;
   if (names !== undefined) {
     const merged = mergeColumns(names, left.scope, right.scope);
-    scope = new Scope(both.scope.relations, [...merged.columns, ...both.scope.merged]);
+    const mergedNames = new Set(names.map(({ name }) => name));
+    const rest = both.scope.visible.filter(({ name }) => !mergedNames.has(name));
+    scope = new Scope(both.scope.relations, [...merged.columns, ...rest]);
     condition =
       merged.conditions.length === 0
         ? undefined
@@ -245,9 +247,8 @@ function join(
 }
 
 function commonNames(left: Scope, right: Scope): Name[] {
-  const rightNames = new Set(right.starColumns().map(({ name }) => name));
-  return left
-    .starColumns()
+  const rightNames = new Set(right.visible.map(({ name }) => name));
+  return left.visible
     .filter(({ name }) => rightNames.has(name))
     .map(({ name }) => ({ name, _location: { start: 0, end: 0 } }));
 }

@@ -20,12 +20,18 @@ export interface ScopeRelation {
 
 export class Scope {
   readonly relations: readonly ScopeRelation[];
-  /** Columns that USING or NATURAL merged: found by name before all others, once in `*`. */
-  readonly merged: readonly BoundColumn[];
+  /**
+   * What a name without a table can mean and what `*` stands for, in order. Of columns that USING
+   * or NATURAL merged it holds one.
+   */
+  readonly visible: readonly BoundColumn[];
 
-  constructor(relations: readonly ScopeRelation[], merged: readonly BoundColumn[] = []) {
+  constructor(
+    relations: readonly ScopeRelation[],
+    visible: readonly BoundColumn[] = relations.flatMap(({ columns }) => columns),
+  ) {
     this.relations = relations;
-    this.merged = merged;
+    this.visible = visible;
   }
 
   /** @throws {DatabaseError} COLUMN_NOT_FOUND, AMBIGUOUS_COLUMN, TABLE_NOT_FOUND */
@@ -37,14 +43,7 @@ export class Scope {
 
   /** As `resolve`, but undefined when there is no such column. */
   find(ref: ExprRef): BoundColumn | undefined {
-    if (ref.table === undefined) {
-      const merged = this.merged.find((column) => column.name === ref.name);
-      if (merged !== undefined) return merged;
-    }
-    const relations = ref.table === undefined ? this.relations : [this.relationOf(ref, ref.table)];
-    const matches = relations.flatMap(({ columns, systemColumns }) =>
-      [...columns, ...systemColumns].filter((column) => column.name === ref.name),
-    );
+    const matches = this.#candidates(ref).filter(({ name }) => name === ref.name);
     const [first, second] = matches;
     if (second === undefined) return first;
     throw new DatabaseError(
@@ -52,6 +51,14 @@ export class Scope {
       `Cannot tell which column "${ref.name}" means: ${matches.length} tables have one`,
       { position: ref._location.start, hint: "name its table: table.column" },
     );
+  }
+
+  #candidates(ref: ExprRef): readonly BoundColumn[] {
+    if (ref.table === undefined) {
+      return [...this.visible, ...this.relations.flatMap(({ systemColumns }) => systemColumns)];
+    }
+    const { columns, systemColumns } = this.relationOf(ref, ref.table);
+    return [...columns, ...systemColumns];
   }
 
   /** The relation that `t.c` or `ns.t.c` names. @throws {DatabaseError} TABLE_NOT_FOUND */
@@ -68,15 +75,6 @@ export class Scope {
     throw new DatabaseError("TABLE_NOT_FOUND", `Cannot find table "${name}" in FROM`, {
       position: node._location.start,
     });
-  }
-
-  /** Columns that `*` stands for, in order. */
-  starColumns(): readonly BoundColumn[] {
-    const mergedNames = new Set(this.merged.map(({ name }) => name));
-    const rest = this.relations.flatMap(({ columns }) =>
-      columns.filter(({ name }) => !mergedNames.has(name)),
-    );
-    return [...this.merged, ...rest];
   }
 
   #notFound(ref: ExprRef): DatabaseError {

@@ -159,7 +159,7 @@ export function bindSelectedColumns(
     if (expr.type === "ref" && expr.star === true) {
       const relation =
         expr.table === undefined ? undefined : place.scope.relationOf(expr, expr.table);
-      const stars = relation?.columns ?? place.scope.starColumns();
+      const stars = relation?.columns ?? place.scope.visible;
       if (place.scope.relations.length === 0) {
         throw new DatabaseError("INVALID_QUERY", 'Cannot expand "*": there is no FROM', {
           position: expr._location.start,
