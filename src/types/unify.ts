@@ -12,12 +12,22 @@ import { typeClass } from "./type_class.ts";
  */
 export function commonType(types: readonly DataType[]): DataType | undefined {
   let common: DataType | undefined;
+  let hasUntyped = false;
   for (const type of types) {
-    if (type.kind === "unknown") continue;
+    if (type.kind === "unknown") {
+      hasUntyped = true;
+      continue;
+    }
     common = common === undefined ? type : commonOfTwo(common, type);
     if (common === undefined) return undefined;
   }
-  return common ?? TEXT;
+  if (common === undefined) return TEXT;
+  return hasUntyped ? unbounded(common) : common;
+}
+
+/** What a literal without a type becomes: neither cut to a length nor rounded to some digits. */
+function unbounded(type: DataType): DataType {
+  return type.kind === "text" ? TEXT : withoutDigits(type);
 }
 
 const NUMERIC_ORDER = ["smallint", "int", "bigint", "decimal", "float", "double"] as const;

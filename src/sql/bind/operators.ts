@@ -12,7 +12,6 @@ import type { BoundExpression } from "./bound.ts";
 import { bindFunction } from "./calls.ts";
 import { castTo } from "./casts.ts";
 import {
-  bindDistinctFrom,
   bindIn,
   bindLike,
   bindQuantified,
@@ -35,9 +34,6 @@ export function bindBinary(expression: ExprBinary, place: Place, bind: Bind): Bo
     case "SIMILAR TO":
     case "NOT SIMILAR TO":
       return bindLike(expression, place, bind);
-    case "IS DISTINCT FROM":
-    case "IS NOT DISTINCT FROM":
-      return bindDistinctFrom(expression, place, bind);
     case "AT TIME ZONE": {
       const zone = castTo(bind(right, place), { to: TEXT, mode: "implicit", node: right });
       return bindFunction({ name: "timezone", args: [zone, bind(left, place)], node: expression });

@@ -2,7 +2,7 @@
  * Predicates: IN, BETWEEN, LIKE, IS DISTINCT FROM, ANY and ALL, comparison of rows.
  */
 import { DatabaseError } from "../../base/errors.ts";
-import { BOOLEAN, sameType, typeName, type Value } from "../../types/mod.ts";
+import { BOOLEAN, typeName, type Value } from "../../types/mod.ts";
 import { resolveBinary, resolveLike } from "../functions/operators.ts";
 import type { Expr, ExprBinary, ExprCall, ExprList, ExprTernary } from "../parse/ast.ts";
 import { binaryOf, elementOf } from "./binary_forms.ts";
@@ -142,37 +142,6 @@ export function bindLike(expression: ExprBinary, place: Place, bind: Bind): Boun
     ),
     evaluate: form.evaluate,
     seesNull: form.seesNull === true,
-    volatility: "immutable",
-  };
-}
-
-export function bindDistinctFrom(
-  expression: ExprBinary,
-  place: Place,
-  bind: Bind,
-): BoundExpression {
-  const operands = [bind(expression.left, place), bind(expression.right, place)];
-  const nodes = [expression.left, expression.right];
-  const { type, expressions } = castAlike(operands, nodes, expression.op);
-  const form = resolveBinary("=", type, type);
-  if (form === undefined || !sameType(form.operands[0] ?? type, type)) {
-    throw new DatabaseError("TYPE_MISMATCH", `Cannot compare values of ${typeName(type)}`, {
-      position: expression._location.start,
-    });
-  }
-  const whenSame = expression.op === "IS NOT DISTINCT FROM";
-  return {
-    kind: "call",
-    type: BOOLEAN,
-    name: expression.op,
-    args: expressions,
-    evaluate: (values) => {
-      const [left = null, right = null] = values;
-      const isSame =
-        left === null || right === null ? left === right : form.evaluate(values) === true;
-      return isSame === whenSame;
-    },
-    seesNull: true,
     volatility: "immutable",
   };
 }
