@@ -38,9 +38,13 @@ function decimalScale(type: DataType): number {
 }
 
 /** A decimal type for results rounded to a scale: rounding up may need one more digit. */
-function roundedType(type: DataType, scale: number): DataType {
+function roundedType(
+  type: DataType,
+  scale: number,
+  carries: boolean = scale < decimalScale(type),
+): DataType {
   const { precision, scale: from } = decimalOf(type);
-  const digits = precision - from + scale + (scale < from ? 1 : 0);
+  const digits = precision - from + scale + (carries ? 1 : 0);
   return decimalType(Math.min(DECIMAL_PRECISION_MAX, Math.max(digits, 1)), scale);
 }
 
@@ -96,7 +100,7 @@ function resultOfDigits(type: DataType, digits: number | undefined): DataType {
   if (type.kind === "float" || type.kind === "double") return DOUBLE;
   if (isInteger(type)) return type;
   const scale = digits === undefined ? decimalScale(type) : Math.max(0, Math.min(digits, 30));
-  return roundedType(type, scale);
+  return roundedType(type, scale, digits === undefined || digits < decimalScale(type));
 }
 
 function roundingTo(
