@@ -11,6 +11,7 @@ import type { Principal } from "../auth/mod.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type { DataType, Value } from "../types/mod.ts";
 import { Administration } from "./administration.ts";
+import { atStatement } from "./at_statement.ts";
 import { StatementBinding } from "./bind/binding.ts";
 import { Definitions } from "./definitions.ts";
 import type { SqlRequest, SqlResponse, StatementResult } from "./engine.ts";
@@ -357,16 +358,4 @@ function refuseInside({ statement }: ExecuteAsStatement): DatabaseError {
     `Cannot run ${statement.type.toUpperCase()} inside EXECUTE AS: only SELECT, INSERT, UPDATE and DELETE`,
     { position: statement._location.start },
   );
-}
-
-function atStatement(error: DatabaseError, statementIndex: number): DatabaseError {
-  if (error.statementIndex !== undefined) return error;
-  const { condition, earliestSeq, hint, message, position } = error;
-  return new DatabaseError(condition, message, {
-    statementIndex,
-    cause: error,
-    ...(position === undefined ? {} : { position }),
-    ...(hint === undefined ? {} : { hint }),
-    ...(earliestSeq === undefined ? {} : { earliestSeq }),
-  });
 }

@@ -4,6 +4,7 @@
 import type { Principal } from "../auth/mod.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type { DataType, Value } from "../types/mod.ts";
+import { atStatement } from "./at_statement.ts";
 import { StatementBinding } from "./bind/binding.ts";
 import type { LivePlan, LiveRequest, SqlEngine, SqlRequest, SqlResponse } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
@@ -48,7 +49,7 @@ export class LocalSqlEngine implements SqlEngine {
         if (short !== undefined) return { results: [await short] };
       } catch (error) {
         if (!(error instanceof DatabaseError)) throw error;
-        return { results: [], error: numbered(error) };
+        return { results: [], error: atStatement(error, 0) };
       }
     }
     return new RequestRunner({ environment: this.#environment, principal, request }).run();
@@ -132,15 +133,4 @@ export class LocalSqlEngine implements SqlEngine {
     this.#plans.set(key, prepared);
     return prepared;
   }
-}
-
-function numbered(error: DatabaseError): DatabaseError {
-  const { condition, earliestSeq, hint, message, position } = error;
-  return new DatabaseError(condition, message, {
-    statementIndex: error.statementIndex ?? 0,
-    cause: error,
-    ...(position === undefined ? {} : { position }),
-    ...(hint === undefined ? {} : { hint }),
-    ...(earliestSeq === undefined ? {} : { earliestSeq }),
-  });
 }
