@@ -16,7 +16,10 @@ import { DatabaseError } from "./errors.ts";
 
 declare const seqBrand: unique symbol;
 
-/** A sequence id. Made only by {@linkcode SeqGenerator} and {@linkcode seqFromNumber}. */
+/**
+ * A sequence id. Issued by {@linkcode SeqGenerator}; from outside it comes through
+ * {@linkcode seqFromNumber}. Columns hold seqs as plain numbers, and who reads one names it again.
+ */
 export type Seq = number & { readonly [seqBrand]: true };
 
 /** 2026-01-01T00:00:00Z in Unix milliseconds. */
@@ -30,9 +33,6 @@ const AHEAD_MS_MAX = 3_600_000;
 
 /** Before every seq. */
 export const SEQ_ZERO: Seq = 0 as Seq;
-
-/** The largest seq that can be. */
-export const SEQ_MAX: Seq = Number.MAX_SAFE_INTEGER as Seq;
 
 /** Accepts a number from outside, or returns undefined when it cannot be a sequence id. */
 export function seqFromNumber(value: number): Seq | undefined {

@@ -207,7 +207,7 @@ function isNamedAt(entry: FileEntry, upTo: Seq, { catalog, store }: FileWorld): 
 }
 
 /** Key values as JSON; what JSON cannot hold exactly is tagged. */
-export function keyToJson(key: Row): string {
+function keyToJson(key: Row): string {
   return JSON.stringify(
     key.map((value) => {
       if (typeof value === "bigint") return { whole: String(value) };
@@ -217,7 +217,7 @@ export function keyToJson(key: Row): string {
   );
 }
 
-export function keyFromJson(text: string): Row {
+function keyFromJson(text: string): Row {
   const parts = JSON.parse(text) as (Value | { whole?: string; hex?: string })[];
   return parts.map((part): Value => {
     if (typeof part !== "object" || part === null) return part;
@@ -229,7 +229,7 @@ export function keyFromJson(text: string): Row {
 }
 
 /** `{id}-{slug}.{ext}`: safe in a path and readable in a URL. */
-export function storedNameOf(id: string, fileName: string): string {
+function storedNameOf(id: string, fileName: string): string {
   const dot = fileName.lastIndexOf(".");
   const stem = dot === -1 ? fileName : fileName.slice(0, dot);
   const ending = dot === -1 ? "" : fileName.slice(dot + 1).toLowerCase();

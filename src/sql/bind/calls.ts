@@ -160,7 +160,7 @@ function bindFilter(condition: Expr, place: Place, bind: Bind): BoundExpression 
 }
 
 /** One ORDER BY entry over plain expressions. ASC puts NULL last, DESC first. */
-export function bindSort(sort: OrderByStatement, place: Place, bind: Bind): BoundSort {
+function bindSort(sort: OrderByStatement, place: Place, bind: Bind): BoundSort {
   const isDescending = sort.order === "DESC";
   return {
     expression: bind(sort.by, place),

@@ -68,7 +68,7 @@ class PreferFirst extends Scope {
   }
 }
 
-export function checkConflictTarget({ on, _location }: OnConflictAction, table: TableEntry): void {
+function checkConflictTarget({ on, _location }: OnConflictAction, table: TableEntry): void {
   if (on === undefined) return;
   const keyNames = table.primaryKey.map(
     (columnId) => table.columns.find((column) => column.columnId === columnId)?.name ?? "",

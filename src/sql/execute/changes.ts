@@ -7,7 +7,6 @@
  */
 import { assert } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
-import type { Seq } from "../../base/seq.ts";
 import type { Commit, TableWrite } from "../../storage/mod.ts";
 import { type Row, textFromValue } from "../../types/mod.ts";
 import type { Run } from "./run.ts";
@@ -113,9 +112,4 @@ export function duplicateKey(runtime: TableRuntime, key: Row): DatabaseError {
 
 function readOnly(): DatabaseError {
   return new DatabaseError("INVALID_OPERATION", "Cannot change rows: the transaction is READ ONLY");
-}
-
-/** Highest seq of what was written, for `last_seq`. */
-export function lastSeqOf({ commit }: Applied): Seq | undefined {
-  return commit?.lastSeq;
 }

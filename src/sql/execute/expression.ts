@@ -84,7 +84,7 @@ export function compileExpression(expression: BoundExpression, layout: Layout): 
 type Of<Kind extends BoundExpression["kind"]> = Extract<BoundExpression, { kind: Kind }>;
 
 /** One row and no column: what an expression without columns is evaluated over. */
-export const SINGLE_ROW: Batch = { rowCount: 1, columns: [] };
+const SINGLE_ROW: Batch = { rowCount: 1, columns: [] };
 
 const EMPTY_LAYOUT: Layout = new Map();
 

@@ -10,8 +10,6 @@ import type {
   Volatility,
 } from "./function.ts";
 
-export type Evaluate = Overload["evaluate"];
-
 export interface OverloadOptions {
   readonly optionalCount?: number;
   readonly variadic?: ParameterType;

@@ -90,7 +90,7 @@ function arithmeticLoop(operator: "+" | "-" | "*", left: string, right: string):
 }
 
 /** NULL where either operand is. */
-export function mergeNulls(
+function mergeNulls(
   left: Uint8Array | undefined,
   right: Uint8Array | undefined,
 ): Uint8Array | undefined {
