@@ -1,10 +1,10 @@
 /**
- * What a route is: a handler, made once at start, and the shape of its errors.
+ * What a route is: a function, made once at start, and the shape of its errors.
  */
 import type { Exchange } from "./exchange.ts";
 import type { ErrorShape } from "./http_error.ts";
 
-export type RouteHandler = (exchange: Exchange) => Response | Promise<Response>;
+export type RouteFunction = (exchange: Exchange) => Response | Promise<Response>;
 
 export type Method = "GET" | "POST";
 
@@ -12,5 +12,5 @@ export interface Route {
   readonly path: string;
   readonly method: Method;
   readonly shape: ErrorShape;
-  readonly handle: RouteHandler;
+  readonly handle: RouteFunction;
 }

@@ -7,7 +7,7 @@
 import type { Exchange } from "./exchange.ts";
 import type { ErrorShape } from "./http_error.ts";
 import { HttpError } from "./http_error.ts";
-import type { Method, Route, RouteHandler } from "./route.ts";
+import type { Method, Route, RouteFunction } from "./route.ts";
 
 /** Of the wire contract, but of a later version. */
 const PLANNED_PATHS: readonly string[] = [
@@ -18,7 +18,7 @@ const PLANNED_PATHS: readonly string[] = [
   "/v1/api/auth/oidc/",
 ];
 
-/** A subtree; the handler gets what follows the prefix. */
+/** A subtree; its function gets what follows the prefix. */
 export interface PrefixRoute {
   readonly prefix: string;
   readonly method: Method;
@@ -30,7 +30,7 @@ export interface PrefixRoute {
 export interface Found {
   readonly method: Method;
   readonly shape: ErrorShape;
-  readonly handle: RouteHandler;
+  readonly handle: RouteFunction;
 }
 
 export class Router {

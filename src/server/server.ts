@@ -1,10 +1,10 @@
 /**
  * The server: one `Bun.serve` for HTTP and WebSocket.
  *
- *     request → readiness → limits of the address → route → handler → headers
+ *     request → readiness → limits of the address → route → headers
  *                  └────────── refused: shape A, or B on paths of shape B ──┘
  *
- * A handler throws what it refuses; the one catch is here. What is no expected failure is a bug:
+ * A route throws what it refuses; the one catch is here. What is no expected failure is a bug:
  * the caller gets 500, and the error goes up by `onBug`.
  */
 import type { ServerWebSocket } from "bun";
@@ -247,7 +247,7 @@ class HttpServer implements RunningServer {
     return response;
   }
 
-  /** What is refused before any handler runs. */
+  /** What is refused before any route runs. */
   #protect(exchange: Exchange): void {
     if (!exchange.isHostWellFormed) {
       throw new HttpError(400, "invalid_request", "The Host header is malformed");

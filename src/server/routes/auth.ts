@@ -8,7 +8,7 @@ import type { Exchange } from "../exchange.ts";
 import { HttpError } from "../http_error.ts";
 import { objectOf, parseJson, readBytes, requireJsonType, textFromUtf8 } from "../request_body.ts";
 import { json } from "../responses.ts";
-import type { Method, Route, RouteHandler } from "../route.ts";
+import type { Method, Route, RouteFunction } from "../route.ts";
 
 export interface AuthRouteOptions {
   readonly auth: Auth;
@@ -33,7 +33,7 @@ export function authRoutes(options: AuthRouteOptions): readonly Route[] {
   ];
 }
 
-function route(method: Method, name: string, handle: RouteHandler): Route {
+function route(method: Method, name: string, handle: RouteFunction): Route {
   return { path: `/v1/api/auth/${name}`, method, shape: "A", handle };
 }
 

@@ -9,7 +9,7 @@ import { type IpRange, isInRanges } from "../ip_address.ts";
 import type { Metrics } from "../metrics.ts";
 import type { Readiness } from "../options.ts";
 import { apiHeaders, json, textResponse } from "../responses.ts";
-import type { Route, RouteHandler } from "../route.ts";
+import type { Route, RouteFunction } from "../route.ts";
 
 export interface HealthRouteOptions {
   readonly auth: Auth;
@@ -51,12 +51,12 @@ export function healthRoutes(options: HealthRouteOptions): readonly Route[] {
   ];
 }
 
-function route(path: string, handle: RouteHandler): Route {
+function route(path: string, handle: RouteFunction): Route {
   return { path, method: "GET", shape: "A", handle };
 }
 
 /** Refuses callers from elsewhere, and pages that made this machine's browser call. */
-function localOnly(handle: RouteHandler): RouteHandler {
+function localOnly(handle: RouteFunction): RouteFunction {
   return (exchange) => {
     if (!exchange.isLocal) {
       throw new HttpError(403, "forbidden", "This endpoint answers callers on this machine only");
