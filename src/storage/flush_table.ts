@@ -68,16 +68,17 @@ class TableFlush {
   }
 
   async run(): Promise<FlushResult> {
-    const { manifest, clock, files } = this.#tools;
+    const { manifest, files } = this.#tools;
     const { tableId, definition } = this.#table;
     const memtable = this.#memtable;
     const segmentId = manifest.nextSegmentId();
     const order = segmentOrder(memtable);
     const source = { memtable, order, columns: [...memtable.columns] };
     const { keyColumnIds } = definition;
-    const info = { segmentId, tableId, keyColumnIds, columns: source.columns };
-    const pieces = memtablePieces(source, info);
-    const { bytes, rowCount, minSeq, maxSeq } = await this.#drafts.writeSegment(segmentId, pieces);
+    const outline = { segmentId, tableId, keyColumnIds, columns: source.columns };
+    const pieces = memtablePieces(source, outline);
+    const summary = await this.#drafts.writeSegment(segmentId, pieces);
+    const { bytes, rowCount } = summary;
     if (this.#tools.isCancelled()) return NOTHING;
 
     const copy = new ReplacementCopy(memtable, order, { segmentId, rowCount });
@@ -86,18 +87,7 @@ class TableFlush {
       await this.#drafts.pause();
     }
     const replaced = deletionsUpTo(copy.deletions, this.#flushedSeq);
-    const entry: SegmentEntry = {
-      segmentId,
-      tableId,
-      minSeq: minSeq as Seq,
-      maxSeq: maxSeq as Seq,
-      rowCount,
-      bytes,
-      deletionGeneration: replaced.count === 0 ? 0 : 1,
-      createdAtMs: clock.nowMs(),
-      quarantined: false,
-    };
-    if (replaced.count > 0) await this.#drafts.writeDeletions(entry, replaced);
+    const entry = await this.#drafts.writeEntry(segmentId, { summary, deletions: replaced });
     const changed = await this.#writeChangedDeletions();
     if (this.#tools.isCancelled()) return NOTHING;
     this.#drafts.moveIntoPlace({ isFirst: this.#table.segments.length === 0 });

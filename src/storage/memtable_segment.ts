@@ -10,7 +10,7 @@ import type { MemColumn } from "./mem_column.ts";
 import type { Memtable } from "./memtable.ts";
 import { groupEnd } from "./segment/group_size.ts";
 import {
-  type SegmentInfoInput,
+  type SegmentOutline,
   type SegmentRows,
   type SegmentSummary,
   SegmentWriter,
@@ -43,9 +43,9 @@ export interface MemtableSource {
 /** The bytes of the segment in order; many pieces are empty, to let other work run. */
 export function* memtablePieces(
   { memtable, order, columns }: MemtableSource,
-  info: SegmentInfoInput,
+  outline: SegmentOutline,
 ): Generator<Uint8Array, SegmentSummary> {
-  const writer = new SegmentWriter(info);
+  const writer = new SegmentWriter(outline);
   for (let start = 0; start < order.length; start += ROW_GROUP_ROWS_MAX) {
     const rows = order.subarray(start, start + ROW_GROUP_ROWS_MAX);
     const vectors: Vector[] = [];

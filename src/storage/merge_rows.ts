@@ -11,7 +11,7 @@ import { convertVector } from "./convert.ts";
 import type { OpenSegment } from "./open_segment.ts";
 import { groupEnd } from "./segment/group_size.ts";
 import {
-  type SegmentInfoInput,
+  type SegmentOutline,
   type SegmentRows,
   type SegmentSummary,
   SegmentWriter,
@@ -40,9 +40,9 @@ export interface MergeSource {
 /** The bytes of the merged segment in order; many pieces are empty, to let other work run. */
 export function* mergedPieces(
   source: MergeSource,
-  info: SegmentInfoInput,
+  outline: SegmentOutline,
 ): Generator<Uint8Array, SegmentSummary> {
-  const writer = new SegmentWriter(info);
+  const writer = new SegmentWriter(outline);
   let outRow = 0;
   for (const spans of spanGroups(source.segments)) {
     noteNewRows(source, spans, outRow);

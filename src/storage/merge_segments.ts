@@ -11,7 +11,6 @@
  * and brought over in the turn of 3. No flush of the table runs at the same time.
  */
 import { assert } from "../base/assert.ts";
-import type { Seq } from "../base/seq.ts";
 import { DeletionVector } from "./deletion_vector.ts";
 import type { SegmentEntry } from "./manifest.ts";
 import { mergedPieces } from "./merge_rows.ts";
@@ -81,7 +80,7 @@ interface Merge {
 }
 
 async function merge({ table, segments, tools, drafts }: Merge): Promise<void> {
-  const { manifest, clock } = tools;
+  const { manifest } = tools;
   const { tableId, definition } = table;
   const segmentId = manifest.nextSegmentId();
   const { columns, keyColumnIds } = definition;
@@ -92,28 +91,17 @@ async function merge({ table, segments, tools, drafts }: Merge): Promise<void> {
     segments,
     mergedPieces({ segments, columns, newRows }, { segmentId, tableId, keyColumnIds, columns }),
   );
-  const { bytes, rowCount, minSeq, maxSeq } = await drafts.writeSegment(segmentId, pieces);
+  const summary = await drafts.writeSegment(segmentId, pieces);
   if (tools.isCancelled()) return;
 
-  const deletions = new DeletionVector({ segmentId, rowCount });
+  const deletions = new DeletionVector({ segmentId, rowCount: summary.rowCount });
   for (const [source, copied] of before.entries()) {
     copied.visitAll((row, seq) => deletions.replace(newRows[source]?.[row] ?? 0, seq));
     await drafts.pause();
   }
   const { flushedSeq } = table.progress;
   const durable = deletionsUpTo(deletions, flushedSeq);
-  const entry: SegmentEntry = {
-    segmentId,
-    tableId,
-    minSeq: minSeq as Seq,
-    maxSeq: maxSeq as Seq,
-    rowCount,
-    bytes,
-    deletionGeneration: durable.count === 0 ? 0 : 1,
-    createdAtMs: clock.nowMs(),
-    quarantined: false,
-  };
-  if (durable.count > 0) await drafts.writeDeletions(entry, durable);
+  const entry = await drafts.writeEntry(segmentId, { summary, deletions: durable });
   if (tools.isCancelled()) return;
   drafts.moveIntoPlace({ isFirst: false });
   assert(table.progress.flushedSeq === flushedSeq, "no flush runs while segments are merged");

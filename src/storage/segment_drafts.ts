@@ -4,6 +4,7 @@
  */
 import type { Clock } from "../base/clock.ts";
 import type { Disk } from "../base/disk.ts";
+import type { Seq } from "../base/seq.ts";
 import type { DeletionVector } from "./deletion_vector.ts";
 import {
   type DataPaths,
@@ -70,6 +71,31 @@ export class SegmentDrafts {
     } finally {
       file.close();
     }
+  }
+
+  /**
+   * The manifest's entry of a segment that was written, after its deletion vector, if it has one.
+   *
+   * @throws {DiskError}
+   */
+  async writeEntry(
+    segmentId: number,
+    { summary, deletions }: { summary: SegmentSummary; deletions: DeletionVector },
+  ): Promise<SegmentEntry> {
+    const { bytes, rowCount, minSeq, maxSeq } = summary;
+    const entry: SegmentEntry = {
+      segmentId,
+      tableId: this.#tableId,
+      minSeq: minSeq as Seq,
+      maxSeq: maxSeq as Seq,
+      rowCount,
+      bytes,
+      deletionGeneration: deletions.count === 0 ? 0 : 1,
+      createdAtMs: this.#tools.clock.nowMs(),
+      quarantined: false,
+    };
+    if (deletions.count > 0) await this.writeDeletions(entry, deletions);
+    return entry;
   }
 
   /** Writes the deletion vector that an entry names. @throws {DiskError} */

@@ -45,7 +45,8 @@ export interface SegmentColumn {
   readonly type: DataType;
 }
 
-export interface SegmentInfoInput {
+/** What is known of a segment before its rows. */
+export interface SegmentOutline {
   readonly segmentId: number;
   readonly tableId: number;
   readonly keyColumnIds: readonly number[];
@@ -135,7 +136,7 @@ export function* segmentChunks(input: SegmentInput): Generator<Uint8Array, Segme
 
 /** Writes one segment from groups of rows that come one after the other. */
 export class SegmentWriter {
-  readonly #info: SegmentInfoInput;
+  readonly #outline: SegmentOutline;
   readonly #columnIds: readonly number[];
   readonly #entries: ChunkEntry[] = [];
   readonly #groupStarts: number[] = [];
@@ -151,12 +152,12 @@ export class SegmentWriter {
   #lastOwner = -1;
   #lastSeq = -1;
 
-  constructor(info: SegmentInfoInput) {
-    const ids = info.columns.map(({ columnId }) => columnId);
+  constructor(outline: SegmentOutline) {
+    const ids = outline.columns.map(({ columnId }) => columnId);
     assert(new Set(ids).size === ids.length, "column ids differ");
     for (const id of ids) assert(id > 0, "column ids are above 0");
-    for (const id of info.keyColumnIds) assert(ids.includes(id), "key columns are columns");
-    this.#info = info;
+    for (const id of outline.keyColumnIds) assert(ids.includes(id), "key columns are columns");
+    this.#outline = outline;
     this.#columnIds = [...SYSTEM_COLUMN_IDS, ...ids];
   }
 
@@ -178,9 +179,9 @@ export class SegmentWriter {
     const count = rows.seqs.length;
     assert(count > 0, "a row group has a row");
     assert(count <= ROW_GROUP_ROWS_MAX, "a row group fits its bound");
-    assert(rows.vectors.length === this.#info.columns.length, "every column has a vector");
+    assert(rows.vectors.length === this.#outline.columns.length, "every column has a vector");
     if (this.#offset === 0)
-      yield this.#emit(encodeHeader(this.#info.segmentId, this.#info.tableId));
+      yield this.#emit(encodeHeader(this.#outline.segmentId, this.#outline.tableId));
     this.#addOrder(rows);
     const groupIndex = this.#groupStarts.length;
     this.#groupStarts.push(this.#rowCount);
@@ -188,7 +189,7 @@ export class SegmentWriter {
     yield this.#chunk(groupIndex, encodeFlags(rows.deleted));
     yield this.#chunk(groupIndex, encodePrevs(rows.prevs));
     yield this.#chunk(groupIndex, encodeNumbers(commitGaps(rows)));
-    for (const [index, { type }] of this.#info.columns.entries()) {
+    for (const [index, { type }] of this.#outline.columns.entries()) {
       const vector = rows.vectors[index];
       assert(vector !== undefined && vector.length === count, "vectors have the rows of the group");
       yield this.#chunk(groupIndex, encodeChunk(type, vector));
@@ -203,12 +204,12 @@ export class SegmentWriter {
     yield* this.#section("owners", this.#owners.view());
     this.#ownerStarts.u32(this.#rowCount);
     yield* this.#section("ownerStarts", this.#ownerStarts.view());
-    const keyCount = this.#info.keyColumnIds.length === 0 ? 0 : this.#rowCount;
+    const keyCount = this.#outline.keyColumnIds.length === 0 ? 0 : this.#rowCount;
     if (keyCount > 0) yield* this.#keySections();
     const directory = this.#directory(keyCount);
     const directoryOffset = this.#offset;
     yield this.#emit(directory);
-    const { segmentId } = this.#info;
+    const { segmentId } = this.#outline;
     const directoryHash = hashAt(directorySeed(segmentId), directory);
     const directoryBytes = directory.length;
     yield this.#emit(encodeTrailer({ segmentId, directoryOffset, directoryBytes, directoryHash }));
@@ -250,16 +251,16 @@ export class SegmentWriter {
     const columnCount = this.#columnIds.length;
     const columnId = this.#columnIds[this.#entries.length - groupIndex * columnCount];
     assert(columnId !== undefined, "a group has one chunk for each column");
-    const seed = chunkSeed({ segmentId: this.#info.segmentId, columnId, groupIndex });
+    const seed = chunkSeed({ segmentId: this.#outline.segmentId, columnId, groupIndex });
     const place = { offset: this.#offset, byteCount: bytes.length, hash: hashAt(seed, bytes) };
     this.#entries.push({ ...header, ...place });
     return this.#emit(bytes);
   }
 
   *#hashKeys({ owners, vectors }: SegmentRows): Generator<Uint8Array, void> {
-    if (this.#info.keyColumnIds.length === 0) return;
-    const keyVectors = this.#info.keyColumnIds.map((keyColumnId) => {
-      const index = this.#info.columns.findIndex(({ columnId }) => columnId === keyColumnId);
+    if (this.#outline.keyColumnIds.length === 0) return;
+    const keyVectors = this.#outline.keyColumnIds.map((keyColumnId) => {
+      const index = this.#outline.columns.findIndex(({ columnId }) => columnId === keyColumnId);
       return defined(vectors[index], "key columns have vectors");
     });
     this.#keyHashes.push(yield* inEmptySteps(hashKeys(owners, keyVectors)));
@@ -318,9 +319,9 @@ export class SegmentWriter {
 
   #columnTable(): Uint8Array {
     const writer = new ByteWriter();
-    writer.varint(this.#info.keyColumnIds.length);
-    for (const keyColumnId of this.#info.keyColumnIds) writer.i32(keyColumnId);
-    for (const { columnId, type } of this.#info.columns) {
+    writer.varint(this.#outline.keyColumnIds.length);
+    for (const keyColumnId of this.#outline.keyColumnIds) writer.i32(keyColumnId);
+    for (const { columnId, type } of this.#outline.columns) {
       writer.i32(columnId);
       writer.text(JSON.stringify(type));
     }
@@ -334,7 +335,7 @@ export class SegmentWriter {
   ): void {
     for (let start = 0; start < bytes.length; start += PAGE_BYTES) {
       const place = {
-        segmentId: this.#info.segmentId,
+        segmentId: this.#outline.segmentId,
         section: name,
         pageIndex: start / PAGE_BYTES,
       };
