@@ -82,8 +82,13 @@ async function open(config: Config, log: LogWriter): Promise<Database> {
       error instanceof DiskError;
     if (!isExpected) throw error;
     log.flush();
-    return fail(`Cannot start Tidemark on ${dataPath}: ${error.message}`);
+    return fail(`Cannot start Tidemark on ${dataPath}: ${textOf(error)}`);
   }
+}
+
+function textOf(error: Error): string {
+  const hint = error instanceof DatabaseError ? error.hint : undefined;
+  return hint === undefined ? error.message : `${error.message}; ${hint}`;
 }
 
 function stopAtOnce(log: LogWriter, what: string, cause: unknown): never {
@@ -165,6 +170,7 @@ function startOrFail(
   config: Config,
   { database, log, readiness }: { database: Database; log: LogWriter; readiness: () => Readiness },
 ): RunningServer {
+  const uiAssets = config.server.ui_enabled ? loadUi(log) : undefined;
   try {
     return startServer({
       config,
@@ -174,7 +180,7 @@ function startOrFail(
       catalog: database.catalog,
       blobs: database.blobs,
       fileIsLive: (entry) => database.fileIsLive(entry),
-      uiAssets: config.server.ui_enabled ? loadUi(log) : undefined,
+      uiAssets,
       clock: systemClock,
       random: systemRandom,
       log,
@@ -184,6 +190,8 @@ function startOrFail(
       readiness,
     });
   } catch (error) {
+    // What the server cannot read in its configuration, before it listens.
+    if (error instanceof DatabaseError) return fail(`Cannot start Tidemark: ${textOf(error)}`);
     const { host, port } = config.server;
     const reason = error instanceof Error ? error.message : String(error);
     return fail(`Cannot start Tidemark: cannot listen on ${host}:${port}: ${reason}`);

@@ -2,8 +2,9 @@
  * How the server starts, and what it refuses to start with (chapters 11 and 12 of the wire
  * contract): one clear message on stderr, exit code 1, and nothing touched.
  */
+import { Database } from "bun:sqlite";
 import { afterEach, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
 import { SocketClient } from "../support/client.ts";
@@ -97,6 +98,11 @@ describe("the server does not start", () => {
       /cluster.*not available yet/,
     ],
     ["a password that is too weak", '[auth]\nroot_password = "short"', /root_password/],
+    [
+      "a range of addresses that is none",
+      '[server]\nport = 0\n[security]\ntrusted_proxies = ["10.0.0.0/99"]',
+      /^Cannot start Tidemark: Cannot read security.trusted_proxies: "10.0.0.0\/99"/m,
+    ],
   ])("with %s", async (_name, text, message) => {
     expectRefusal(await run([configFile(text)]), message);
   });
@@ -128,6 +134,18 @@ describe("the server does not start", () => {
     await using server = await startReadyServer();
     expectRefusal(await run([server.configPath]), server.dataPath);
     expect(await server.rows("SELECT 1")).toEqual([[1]]);
+  });
+
+  test("on a catalog of a newer version, and says what would read it", async () => {
+    const path = configFile("[server]\nport = 0");
+    const catalogPath = join(path, "../data/catalog.sqlite");
+    mkdirSync(join(path, "../data"));
+    const catalog = new Database(catalogPath);
+    catalog.run("CREATE TABLE made (by TEXT)");
+    catalog.run("PRAGMA application_id = 1413762379");
+    catalog.run("PRAGMA user_version = 99");
+    catalog.close();
+    expectRefusal(await run([path]), /version 99.*; start the newer Tidemark/);
   });
 
   test("on a port in use", async () => {
