@@ -38,14 +38,18 @@ export function bindConflict(
   const excluded = table.columns.map(({ columnId, name, type }) =>
     statement.newColumn({ name, type, origin: { table, columnId } }),
   );
-  const scope = new Scope([
-    ...target.from.scope.relations,
-    { alias: "excluded", namespace: undefined, columns: excluded, systemColumns: [] },
-  ]);
+  const proposed = {
+    alias: "excluded",
+    namespace: undefined,
+    columns: excluded,
+    systemColumns: [],
+  };
   // An unqualified name in SET and WHERE means the stored row.
+  const { relations, visible } = target.from.scope;
+  const scope = new Scope([...relations, proposed], visible);
   const place: Place = {
     statement,
-    scope: new PreferFirst(scope),
+    scope,
     clause: "ON CONFLICT",
     sink: undefined,
     allowsFiles: true,
@@ -56,16 +60,6 @@ export function bindConflict(
     sets: bindSets(action.do.sets, table, place),
     where: action.where === undefined ? undefined : bindCondition(action.where, place),
   };
-}
-
-/** A scope in which unqualified names are looked up in the first relation only. */
-class PreferFirst extends Scope {
-  constructor(scope: Scope) {
-    super(scope.relations, [
-      ...(scope.relations[0]?.columns ?? []),
-      ...(scope.relations[0]?.systemColumns ?? []),
-    ]);
-  }
 }
 
 function checkConflictTarget({ on, _location }: OnConflictAction, table: TableEntry): void {

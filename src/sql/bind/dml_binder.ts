@@ -1,8 +1,11 @@
 /**
  * INSERT, UPDATE and DELETE: which column each value goes to, with its cast.
  */
+import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
+import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../../storage/mod.ts";
+import { BOOLEAN } from "../../types/mod.ts";
 import type {
   DeleteStatement,
   Expr,
@@ -32,6 +35,7 @@ import {
 import { bindCondition } from "./expression_binder.ts";
 import { Scope } from "./scope.ts";
 import { bindQuery, bindSelectedColumns } from "./select_binder.ts";
+import { columnIdsIn } from "./walk.ts";
 
 export type InsertSource =
   | { readonly kind: "rows"; readonly rows: readonly (readonly BoundCell[])[] }
@@ -58,7 +62,7 @@ export interface BoundReturning {
 export interface BoundUpdate {
   readonly kind: "update";
   readonly table: TableEntry;
-  /** Yields the declared columns, then one value for each set that is not DEFAULT. */
+  /** Yields the declared columns, `_seq`, then one value for each set that is not DEFAULT. */
   readonly rows: BoundSelect;
   readonly sets: readonly { readonly position: number; readonly isDefault: boolean }[];
   readonly returning: BoundReturning | undefined;
@@ -211,7 +215,7 @@ export function bindUpdate(update: UpdateStatement, context: DmlContext): BoundU
     table,
     rows: rowsOf(target, {
       where: update.where,
-      extra: values,
+      extra: [columnValue(seqColumnOf(target)), ...values],
       place: placeIn(target, context.statement, "WHERE"),
     }),
     sets: sets.map(({ position, value }) => ({ position, isDefault: value === "default" })),
@@ -244,16 +248,12 @@ function rowsOf(
     where,
   }: { where: Expr | undefined; extra: readonly BoundExpression[]; place: Place },
 ): BoundSelect {
-  const declared = columns.slice(0, table.columns.length).map(
-    (column): BoundOutput => ({
-      name: column.name,
-      expression: { kind: "column", type: column.type, column },
-    }),
-  );
-  // Tombstones that a condition on `_deleted` lets in are no rows to change.
+  const declared = columns
+    .slice(0, table.columns.length)
+    .map((column): BoundOutput => ({ name: column.name, expression: columnValue(column) }));
   return {
     from: from.from,
-    where: where === undefined ? undefined : bindCondition(where, place),
+    where: where === undefined ? undefined : liveOnly(bindCondition(where, place), columns),
     groupBy: [],
     aggregates: [],
     isAggregated: false,
@@ -265,6 +265,23 @@ function rowsOf(
     offset: undefined,
     withTies: false,
   };
+}
+
+/** Tombstones that a condition on `_deleted` lets in are no rows to change. */
+function liveOnly(condition: BoundExpression, columns: readonly BoundColumn[]): BoundExpression {
+  const deleted = columns.find(({ origin }) => origin?.columnId === DELETED_COLUMN_ID);
+  if (deleted === undefined || !columnIdsIn(condition).has(deleted.id)) return condition;
+  const isLive: BoundExpression = { kind: "not", type: BOOLEAN, operand: columnValue(deleted) };
+  return { kind: "and", type: BOOLEAN, operands: [isLive, condition] };
+}
+
+function seqColumnOf({ columns }: Target): BoundColumn {
+  const column = columns.find(({ origin }) => origin?.columnId === SEQ_COLUMN_ID);
+  return defined(column, "a table has a _seq");
+}
+
+function columnValue(column: BoundColumn): BoundExpression {
+  return { kind: "column", type: column.type, column };
 }
 
 function bindReturning(

@@ -7,8 +7,8 @@
  */
 import { assert } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
-import type { Commit, TableWrite } from "../../storage/mod.ts";
-import { type Row, textFromValue } from "../../types/mod.ts";
+import { type Commit, SEQ_COLUMN_ID, type TableWrite } from "../../storage/mod.ts";
+import { type Row, textFromValue, type Value } from "../../types/mod.ts";
 import type { Run } from "./run.ts";
 import { ownerOf, readRow } from "./scan.ts";
 import { nameOf, type TableRuntime } from "./table_runtime.ts";
@@ -20,16 +20,18 @@ export interface RowChange {
   readonly row: Row;
   /** The stored row that is replaced; undefined for an insert. */
   readonly before: Row | undefined;
+  /** Its seq, where it is known: what an update that changes nothing keeps. NULL: not committed. */
+  readonly beforeSeq?: Value;
 }
 
 export interface Applied {
   /** Undefined inside a transaction, or when nothing had to be written. */
   readonly commit: Commit | undefined;
-  /** The seq of each change; undefined where no version was written. */
-  readonly seqs: readonly (number | undefined)[];
+  /** The seq of each change, if they were asked for; NULL for what is not committed yet. */
+  readonly seqs: readonly Value[];
 }
 
-const NO_SEQS: readonly undefined[] = [];
+const NO_SEQS: readonly Value[] = [];
 
 /**
  * Applies the changes of one statement to one table, in order.
@@ -43,33 +45,41 @@ export function applyChanges(
 ): Applied {
   if (run.transaction !== undefined) {
     if (run.transaction.isReadOnly) throw readOnly();
-    for (const change of changes) stage(runtime, change, run);
-    return { commit: undefined, seqs: changes.map(() => undefined) };
+    const seqs = changes.map((change) => stage(runtime, change, run));
+    return { commit: undefined, seqs };
   }
   const writes: TableWrite[] = [];
   const written: number[] = [];
   const owner = ownerOf(run.principal, runtime.table);
-  for (const [i, { before, operation, row }] of changes.entries()) {
-    const isSame = operation === "update" && before !== undefined && sameRow(before, row);
-    if (isSame) continue;
+  for (const [i, change] of changes.entries()) {
+    if (changesNothing(change)) continue;
+    const { operation, row } = change;
     written.push(i);
     const last = writes.at(-1);
     if (last?.operation === operation) (last.rows as Row[]).push(row);
     else writes.push({ tableId: runtime.table.tableId, owner, operation, rows: [row] });
   }
-  if (writes.length === 0) return { commit: undefined, seqs: changes.map(() => undefined) };
+  const seqs = wantsSeqs ? changes.map(({ beforeSeq = null }) => beforeSeq) : NO_SEQS;
+  if (writes.length === 0) return { commit: undefined, seqs };
   const commit = run.store.apply({ writes, wantsSeqs });
-  if (!wantsSeqs) return { commit, seqs: NO_SEQS };
-  const seqs: (number | undefined)[] = changes.map(() => undefined);
+  if (!wantsSeqs) return { commit, seqs };
+  const all = [...seqs];
   for (const [i, change] of written.entries()) {
     const seq = commit.seqs?.[i];
     assert(seq !== undefined, "a commit that was asked for seqs has one for each row");
-    seqs[change] = seq;
+    all[change] = seq;
   }
-  return { commit, seqs };
+  return { commit, seqs: all };
 }
 
-function stage(runtime: TableRuntime, { before, operation, row }: RowChange, run: Run): void {
+function changesNothing({ before, operation, row }: RowChange): boolean {
+  return operation === "update" && before !== undefined && sameRow(before, row);
+}
+
+/** Stages a change and returns the seq that its row reads from now on. */
+function stage(runtime: TableRuntime, change: RowChange, run: Run): Value {
+  if (changesNothing(change)) return change.beforeSeq ?? null;
+  const { before, operation, row } = change;
   const { transaction } = run;
   assert(transaction !== undefined, "rows are staged inside a transaction");
   const { table } = runtime;
@@ -79,7 +89,7 @@ function stage(runtime: TableRuntime, { before, operation, row }: RowChange, run
   const mine = transaction.stagedOf(table.tableId, owner)?.get(keyText);
   if (
     operation === "insert" &&
-    (mine === undefined ? storedRow(runtime, key, run) !== undefined : !mine.isDeleted)
+    (mine === undefined ? isStored(runtime, key, run) : !mine.isDeleted)
   ) {
     throw duplicateKey(runtime, key);
   }
@@ -89,12 +99,17 @@ function stage(runtime: TableRuntime, { before, operation, row }: RowChange, run
     isDeleted: operation === "delete",
     stored,
   });
+  return null;
 }
 
-/** The live row of a key as the statement sees it, all declared columns. */
-export function storedRow(runtime: TableRuntime, key: Row, run: Run): Row | undefined {
-  const columnIds = runtime.table.columns.map(({ columnId }) => columnId);
+/** The live row of a key as the statement sees it: all declared columns, then its `_seq`. */
+export function storedRowWithSeq(runtime: TableRuntime, key: Row, run: Run): Row | undefined {
+  const columnIds = [...runtime.table.columns.map(({ columnId }) => columnId), SEQ_COLUMN_ID];
   return readRow(run, runtime.table, { key, columnIds });
+}
+
+function isStored({ table }: TableRuntime, key: Row, run: Run): boolean {
+  return readRow(run, table, { key, columnIds: [SEQ_COLUMN_ID] }) !== undefined;
 }
 
 export function duplicateKey(runtime: TableRuntime, key: Row): DatabaseError {

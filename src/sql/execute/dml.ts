@@ -17,7 +17,13 @@ import type { BoundCell } from "../bind/dml_target.ts";
 import { columnIdsIn } from "../bind/walk.ts";
 import { planSelect } from "../plan/planner.ts";
 import { buildPlan, layoutOf } from "./build.ts";
-import { type Applied, applyChanges, duplicateKey, type RowChange, storedRow } from "./changes.ts";
+import {
+  type Applied,
+  applyChanges,
+  duplicateKey,
+  type RowChange,
+  storedRowWithSeq,
+} from "./changes.ts";
 import { compileExpression, compileScalar, type Evaluator, selectRows } from "./expression.ts";
 import { columnsFromRows } from "./filter.ts";
 import { literalRows } from "./literal_rows.ts";
@@ -109,14 +115,15 @@ function queryRows(
   const build = buildPlan(plan.root);
   return (run) => {
     const rows: Row[] = [];
-    drainNow(build(run), (batch) => {
+    const onBatch = (batch: Batch): void => {
       for (let row = 0; row < batch.rowCount; row += 1) {
         const cells = batch.columns
           .slice(0, plan.outputCount)
           .map((column) => valueAt(column, row));
         rows.push(rowOf(cells, run));
       }
-    });
+    };
+    drainNow(build(run), { run, onBatch });
     return rows;
   };
 }
@@ -140,7 +147,9 @@ function compileConflict(conflict: BoundConflict, runtime: TableRuntime): Confli
       const key = runtime.keyOf(row);
       const keyText = keyTextOf(runtime.keyTypes, key);
       const isRepeated = touched.has(keyText);
-      const before = storedRow(runtime, key, run);
+      const stored = storedRowWithSeq(runtime, key, run);
+      const before = stored?.slice(0, -1);
+      const beforeSeq = stored?.at(-1) ?? null;
       if (conflict.action === "nothing") {
         if (isRepeated || before !== undefined) continue;
       } else if (isRepeated) {
@@ -154,23 +163,23 @@ function compileConflict(conflict: BoundConflict, runtime: TableRuntime): Confli
         changes.push({ operation: "insert", row, before });
         continue;
       }
-      const updated = updatedRow({ before, proposed: row }, run);
+      const updated = updatedRow({ before, beforeSeq, proposed: row }, run);
       if (updated !== undefined) {
         runtime.check([updated], run);
-        changes.push({ operation: "update", row: updated, before });
+        changes.push({ operation: "update", row: updated, before, beforeSeq });
       }
     }
     return changes;
   };
 
   function updatedRow(
-    { before, proposed }: { before: Row; proposed: Row },
+    { before, beforeSeq, proposed }: { before: Row; beforeSeq: Value; proposed: Row },
     run: Run,
   ): Row | undefined {
     // Stored values, `_seq` and `_deleted` of the stored row, proposed values.
     const batch: Batch = {
       rowCount: 1,
-      columns: columnsFromRows([[...before, null, false, ...proposed]], types),
+      columns: columnsFromRows([[...before, beforeSeq, false, ...proposed]], types),
     };
     if (where !== undefined && selectRows(where(batch, run), 1).count === 0) return undefined;
     const row = [...before];
@@ -193,12 +202,13 @@ export function compileUpdate(update: BoundUpdate): DmlProgram {
   const columnCount = update.table.columns.length;
   return (run) => {
     const changes: RowChange[] = [];
-    drainNow(build(run), (batch) => {
+    const onBatch = (batch: Batch): void => {
       const rows: Row[] = [];
       for (let row = 0; row < batch.rowCount; row += 1) {
         const before = rowAt(batch, row, columnCount);
         const after = [...before];
-        let computed = columnCount;
+        const beforeSeq = seqAt(batch, row, columnCount);
+        let computed = columnCount + 1;
         for (const { isDefault, position } of update.sets) {
           if (isDefault) {
             after[position] = runtime.defaultAt(position, run);
@@ -209,10 +219,11 @@ export function compileUpdate(update: BoundUpdate): DmlProgram {
           }
         }
         rows.push(after);
-        changes.push({ operation: "update", row: after, before });
+        changes.push({ operation: "update", row: after, before, beforeSeq });
       }
       runtime.check(rows, run);
-    });
+    };
+    drainNow(build(run), { run, onBatch });
     return finish(runtime, changes, { run, returning });
   };
 }
@@ -226,14 +237,20 @@ export function compileDelete(remove: BoundDelete): DmlProgram {
   const columnCount = remove.table.columns.length;
   return (run) => {
     const changes: RowChange[] = [];
-    drainNow(build(run), (batch) => {
+    const onBatch = (batch: Batch): void => {
       for (let row = 0; row < batch.rowCount; row += 1) {
         const before = rowAt(batch, row, columnCount);
         changes.push({ operation: "delete", row: before, before });
       }
-    });
+    };
+    drainNow(build(run), { run, onBatch });
     return finish(runtime, changes, { run, returning });
   };
+}
+
+function seqAt({ columns }: Batch, row: number, columnCount: number): Value {
+  const column = columns[columnCount];
+  return column === undefined ? null : valueAt(column, row);
 }
 
 function rowAt({ columns }: Batch, row: number, columnCount: number): Row {
@@ -300,7 +317,7 @@ function recordUploads(runtime: TableRuntime, changes: readonly RowChange[], run
 function returnRows(
   { types }: TableRuntime,
   changes: readonly RowChange[],
-  options: { returning: Returning; run: Run; seqs: readonly (number | undefined)[] },
+  options: { returning: Returning; run: Run; seqs: readonly Value[] },
 ): Batch {
   const rows = changes.map(({ operation, row }, i): Row => {
     return [...row, options.seqs[i] ?? null, operation === "delete"];
