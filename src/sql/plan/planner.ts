@@ -181,10 +181,8 @@ function planRelation(
   switch (relation.kind) {
     case "table": {
       const columns = relation.columns.filter(({ id }) => state.needed.has(id));
-      const namesDeleted = columns.some(({ origin }) => origin?.columnId === DELETED_COLUMN_ID);
-      const isFiltered = conditions.some((c) => namesDeletedColumn(c, relation.columns));
       const { key, ranges } = accessOf(relation.table, conditions);
-      const withTombstones = namesDeleted && isFiltered;
+      const withTombstones = state.conditions.some((c) => namesDeletedColumn(c, relation.columns));
       const scan: PlanNode = {
         kind: "scan",
         table: relation.table,
