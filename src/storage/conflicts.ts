@@ -43,7 +43,7 @@ export function requireInsertable(
   if (newest.isDeleted) return;
   throw new DatabaseError(
     "DUPLICATE_KEY",
-    `Cannot insert into ${check.table.definition.name}: ${describeKey(check.table, row)} is already there`,
+    `Cannot insert into ${check.table.definition.name}: ${describeKey(check.table, row)} already exists`,
   );
 }
 

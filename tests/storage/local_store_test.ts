@@ -158,7 +158,7 @@ test("apply says which key is there", async () => {
   await commit(store, 1, "insert", [[5, "x"]]);
   expect(() =>
     store.apply({ writes: [{ tableId: 1, owner: 0, operation: "insert", rows: [[5, "y"]] }] }),
-  ).toThrow("Cannot insert into app.t1: key (c1) = (5) is already there");
+  ).toThrow("Cannot insert into app.t1: key (c1) = (5) already exists");
   await store.close();
 });
 
