@@ -8,7 +8,6 @@ import {
   type Principal,
   requireRun,
   roleFromWord,
-  type StatementClass,
 } from "../auth/mod.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type { Role, TableEntry } from "../catalog/mod.ts";
@@ -42,6 +41,7 @@ import {
   storageRow,
   tableRows,
 } from "./show.ts";
+import { rightOf } from "./statement_rights.ts";
 
 export interface AdministrationCall {
   readonly principal: Principal;
@@ -70,39 +70,6 @@ const SUBSCRIBE_COLUMNS: readonly PlainColumn[] = [
   "message",
 ].map((name) => ({ name, type: TEXT }));
 
-/** The row of the role × statement matrix for each statement that has one. */
-const CLASSES: ReadonlyMap<Statement["type"], StatementClass> = new Map<
-  Statement["type"],
-  StatementClass
->([
-  ["create user", "users"],
-  ["alter user", "users"],
-  ["drop user", "users"],
-  ["storage flush", "maintain"],
-  ["storage compact", "maintain"],
-  ["explain", "inspect"],
-  ["show", "inspect"],
-  ["show all", "inspect"],
-  ["set", "inspect"],
-  ["set timezone", "inspect"],
-  ["kill", "operate"],
-  ["storage check", "operate"],
-  ["create storage", "operate"],
-  ["alter storage", "operate"],
-  ["drop storage", "operate"],
-  ["create view", "removeTable"],
-  ["drop view", "removeTable"],
-  ["backup", "administer"],
-  ["restore", "administer"],
-  ["create topic", "administer"],
-  ["alter topic", "administer"],
-  ["drop topic", "administer"],
-  ["clear topic", "administer"],
-  ["create policy", "administer"],
-  ["alter policy", "administer"],
-  ["drop policy", "administer"],
-]);
-
 export class Administration {
   readonly #environment: SqlEnvironment;
 
@@ -116,9 +83,9 @@ export class Administration {
       node.type === "alter user" &&
       node.password !== undefined &&
       this.#userId(node.name, principal) === principal.userId;
-    const statementClass = CLASSES.get(node.type);
-    if (statementClass === undefined || isOwnPassword) return;
-    requireRun(principal, statementClass, {
+    const right = rightOf(node.type);
+    if (right === "object" || isOwnPassword) return;
+    requireRun(principal, right, {
       action: `run ${node.type.toUpperCase()}`,
       position: node._location.start,
     });
