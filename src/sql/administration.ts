@@ -13,6 +13,7 @@ import { DatabaseError } from "../base/errors.ts";
 import type { Role, TableEntry } from "../catalog/mod.ts";
 import type { Row } from "../types/mod.ts";
 import { TEXT } from "../types/mod.ts";
+import { notAvailable } from "./bind/binding.ts";
 import type { StatementResult } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { planLiveQuery } from "./live_planner.ts";
@@ -145,7 +146,7 @@ export class Administration {
   #dropUser(node: DropUserStatement, principal: Principal): string {
     const { auth, catalog } = this.#environment;
     const userId = node.name.name;
-    if (node.purge === true) throw notAvailable("DROP USER … PURGE", node);
+    if (node.purge === true) throw notAvailable(node, "DROP USER … PURGE");
     if (node.ifExists === true && catalog.user(userId) === undefined) {
       return `User ${userId} does not exist`;
     }
@@ -191,7 +192,7 @@ export class Administration {
   }
 
   #kill({ id, target, _location }: KillStatement): string {
-    if (target !== "live query") throw notAvailable(`KILL ${target.toUpperCase()}`, { _location });
+    if (target !== "live query") throw notAvailable({ _location }, `KILL ${target.toUpperCase()}`);
     if (this.#environment.live().kill(id)) return `Live query ${id} killed`;
     throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find live query "${id}"`, {
       position: _location.start,
@@ -255,7 +256,7 @@ export class Administration {
       case "show":
         return this.#settings(node, asUser);
       default:
-        throw notAvailable(node.type.toUpperCase(), node);
+        throw notAvailable(node, node.type.toUpperCase());
     }
   }
 
@@ -312,10 +313,4 @@ function credentialsOf({ oauth, password }: CreateUserStatement): NewCredentials
   if (password !== undefined) return { kind: "password", password };
   if (oauth !== undefined) return { kind: "oauth", link: oauth };
   return { kind: "internal" };
-}
-
-function notAvailable(what: string, node: AstNode): DatabaseError {
-  return new DatabaseError("UNSUPPORTED_FEATURE", `Cannot run ${what}: not available yet`, {
-    position: node._location.start,
-  });
 }

@@ -4,6 +4,7 @@
 import type { Principal } from "../auth/mod.ts";
 import { mayRead, requireRead } from "../auth/mod.ts";
 import { DatabaseError } from "../base/errors.ts";
+import { DEFAULT_NAMESPACE } from "../catalog/mod.ts";
 import { SEQ_COLUMN_ID } from "../storage/mod.ts";
 import { type Batch, type DataType, groupKeyOf } from "../types/mod.ts";
 import { StatementBinding } from "./bind/binding.ts";
@@ -48,7 +49,7 @@ export function planLiveQuery(
   const typed = typedParameters(request.params, limits);
   const node = liveSelect(request.sql, { environment, parameterCount: typed.length });
   const statement = new StatementBinding(typed.map(({ type }) => type));
-  const namespace = request.namespace ?? "default";
+  const namespace = request.namespace ?? DEFAULT_NAMESPACE;
   const context = dmlContextOf(environment, { namespace, principal, statement });
   const select = bindSelect(node, context);
   const { from } = select;

@@ -9,6 +9,7 @@
  */
 import type { Principal } from "../auth/mod.ts";
 import { DatabaseError } from "../base/errors.ts";
+import { DEFAULT_NAMESPACE } from "../catalog/mod.ts";
 import type { DataType, Value } from "../types/mod.ts";
 import { Administration } from "./administration.ts";
 import { atStatement } from "./at_statement.ts";
@@ -72,7 +73,7 @@ export class RequestRunner {
     this.#environment = environment;
     this.#principal = principal;
     this.#request = request;
-    this.#namespace = request.namespace ?? "default";
+    this.#namespace = request.namespace ?? DEFAULT_NAMESPACE;
     this.#deadline = deadlineOf(environment, request);
     this.#definitions = new Definitions(environment);
     this.#administration = new Administration(environment);
@@ -93,7 +94,7 @@ export class RequestRunner {
         for (const unit of units) this.#results.push(this.#checked(unit));
         return { results: this.#results };
       }
-      this.#namespace = this.#request.namespace ?? "default";
+      this.#namespace = this.#request.namespace ?? DEFAULT_NAMESPACE;
       statementIndex = 0;
       for (const unit of units) {
         checkDeadline(this.#deadline, this.#environment.clock);

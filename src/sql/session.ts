@@ -3,6 +3,7 @@
  */
 import type { Principal } from "../auth/mod.ts";
 import { DatabaseError } from "../base/errors.ts";
+import { DEFAULT_NAMESPACE } from "../catalog/mod.ts";
 import type { DataType, Value } from "../types/mod.ts";
 import { atStatement } from "./at_statement.ts";
 import { StatementBinding } from "./bind/binding.ts";
@@ -85,7 +86,7 @@ export class LocalSqlEngine implements SqlEngine {
     const { limits } = this.#environment;
     if (request.sql.length > limits.sqlBytesMax) return undefined;
     const typed = typedParameters(request.params, limits);
-    const namespace = request.namespace ?? "default";
+    const namespace = request.namespace ?? DEFAULT_NAMESPACE;
     const types = typed.map(({ type }) => type);
     const key = this.#plans.keyOf(request.sql, { namespace, types });
     if (key === undefined) return undefined;

@@ -2,7 +2,7 @@
  * Rows of SHOW and DESCRIBE: what the caller may see of the catalog, and nothing else.
  */
 import { isAtLeast, mayRead, ownsNamespace, type Principal } from "../auth/mod.ts";
-import type { ColumnEntry, TableEntry } from "../catalog/mod.ts";
+import { type ColumnEntry, DEFAULT_NAMESPACE, type TableEntry } from "../catalog/mod.ts";
 import {
   BIGINT,
   BOOLEAN,
@@ -99,7 +99,7 @@ export function namespaceRows(environment: SqlEnvironment, principal: Principal)
     .filter(
       (namespace) =>
         isAtLeast(principal.role, "dba") ||
-        namespace.name === "default" ||
+        namespace.name === DEFAULT_NAMESPACE ||
         ownsNamespace(principal, namespace) ||
         countOf(namespace.name) > 0,
     )
