@@ -5,6 +5,7 @@ import { mayReadHistory, type Principal } from "../auth/mod.ts";
 import type { Seq } from "../base/seq.ts";
 import type { Value } from "../types/mod.ts";
 import type { SqlEnvironment } from "./environment.ts";
+import { checkDeadline, type Deadline } from "./execute/operator.ts";
 import { MemoryBudget, type Run, type UploadSink } from "./execute/run.ts";
 import type { Transaction } from "./execute/transaction.ts";
 
@@ -17,6 +18,8 @@ export interface NewRun {
   readonly atSeq: Seq;
   readonly transaction?: Transaction | undefined;
   readonly uploads?: UploadSink | undefined;
+  /** When the statement must stop; undefined for never. */
+  readonly deadline?: Deadline | undefined;
 }
 
 /** A caller that is nobody: for expressions of definitions, which read no row. */
@@ -32,7 +35,7 @@ export const NO_PRINCIPAL: Principal = {
 
 export function newRun(
   { catalog, clock, limits, random, store, version }: SqlEnvironment,
-  { atSeq, namespace, principal, slots, transaction, uploads }: NewRun,
+  { atSeq, deadline, namespace, principal, slots, transaction, uploads }: NewRun,
 ): Run {
   return {
     principal,
@@ -41,6 +44,9 @@ export function newRun(
     transaction,
     snapshotSeq: transaction?.snapshotSeq ?? atSeq,
     slots,
+    checkTime: () => {
+      if (deadline !== undefined) checkDeadline(deadline, clock);
+    },
     memory: new MemoryBudget(limits.queryMemoryBytes),
     uploads,
     call: {

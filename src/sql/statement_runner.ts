@@ -50,6 +50,7 @@ export class StatementRunner {
       ...options,
       slots: options.parameters,
       atSeq: store.visibleSeq,
+      deadline: this.#deadline,
     });
     const cells = new CellRows(prepared.types);
     const rows: unknown[][] = [];
@@ -57,6 +58,7 @@ export class StatementRunner {
       clock,
       deadline: this.#deadline,
       onBatch: (batch) => {
+        run.memory.takeBatch(batch);
         cells.append(batch, rows);
         if (limits.resultRowsMax > 0 && rows.length > limits.resultRowsMax) {
           throw new DatabaseError(
@@ -94,6 +96,7 @@ export class StatementRunner {
         slots: [...options.parameters, ...uploads.references],
         atSeq: store.appliedSeq,
         uploads,
+        deadline: this.#deadline,
       });
       const outcome = prepared.program(run);
       const lastSeq = outcome.applied.commit?.lastSeq;

@@ -16,7 +16,7 @@ import type { AggregateForm, AggregateState } from "../functions/aggregates.ts";
 import { type Evaluator, selectRows } from "./expression.ts";
 import { Grouping } from "./grouping.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
-import type { Run } from "./run.ts";
+import { bytesOf, type Run } from "./run.ts";
 import { compareByKey, type SortKey } from "./sort.ts";
 import { keyTextOf } from "./transaction.ts";
 
@@ -139,6 +139,11 @@ export class Aggregate implements Operator {
       if (seen.has(key)) return;
       this.#options.run.memory.take(32 + 2 * key.length);
       seen.add(key);
+    }
+    if (state.keepsRows === true) {
+      let bytes = 16;
+      for (const value of values) bytes += bytesOf(value);
+      this.#options.run.memory.take(bytes);
     }
     state.add(group, ...values);
   }

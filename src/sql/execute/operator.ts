@@ -13,6 +13,7 @@ import type { Clock } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { TURN_MS_MAX } from "../../base/limits.ts";
 import type { Batch } from "../../types/mod.ts";
+import type { Run } from "./run.ts";
 
 export interface Operator {
   next(): Batch | undefined;
@@ -70,11 +71,16 @@ export async function drain(
 }
 
 /** Drains an operator in this very turn: what a DML statement reads, it reads before anyone writes. */
-export function drainNow(operator: Operator, onBatch: (batch: Batch) => void): void {
+export function drainNow(
+  operator: Operator,
+  { onBatch, run }: { run: Run; onBatch: (batch: Batch) => void },
+): void {
   try {
     for (;;) {
       const batch = operator.next();
+      run.checkTime();
       if (batch === undefined) return;
+      run.memory.takeBatch(batch);
       if (batch.rowCount > 0) onBatch(batch);
     }
   } finally {

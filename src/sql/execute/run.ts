@@ -6,7 +6,7 @@ import { DatabaseError } from "../../base/errors.ts";
 import type { Seq } from "../../base/seq.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
 import type { Store } from "../../storage/mod.ts";
-import type { Row, Value } from "../../types/mod.ts";
+import type { Batch, Row, Value } from "../../types/mod.ts";
 import type { CallContext } from "../functions/function.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -23,6 +23,8 @@ export interface Run {
   readonly slots: readonly Value[];
   /** Files that came with the statement. */
   readonly uploads?: UploadSink | undefined;
+  /** @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED */
+  checkTime(): void;
   /** Bytes of memory left for operators that hold rows. */
   readonly memory: MemoryBudget;
 }
@@ -48,6 +50,20 @@ export class MemoryBudget {
 
   constructor(bytesMax: number) {
     this.#bytesMax = bytesMax;
+  }
+
+  /** Takes the rows of a batch that are going to be kept. @throws {DatabaseError} MEMORY_EXCEEDED */
+  takeBatch({ columns, rowCount }: Batch): void {
+    let bytes = 16 * rowCount * columns.length;
+    for (const column of columns) {
+      if (column.kind === "any") {
+        for (const value of column.values) bytes += bytesOf(value) - 16;
+      } else if (column.kind === "utf8") {
+        const { length, offsets } = column;
+        bytes += 2 * ((offsets[length] ?? 0) - (offsets[0] ?? 0));
+      }
+    }
+    this.take(bytes);
   }
 
   /** @throws {DatabaseError} MEMORY_EXCEEDED when the statement would hold more than it may. */

@@ -7,6 +7,7 @@ import { finishedJson, jsonKeyOf, jsonTextOf } from "./json_build.ts";
 
 /** Keeps what `read` makes of each row; undefined is left out. Over no rows the result is NULL. */
 class CollectState<Item> implements AggregateState {
+  readonly keepsRows = true;
   readonly #items: Item[][] = [];
   readonly #read: (values: readonly Value[]) => Item | undefined;
   readonly #finish: (items: readonly Item[]) => Value;

@@ -15,6 +15,7 @@ import type { AggregateState } from "./aggregate_state.ts";
 
 /** The middle of the values, between two of them their mean. */
 export class MedianState implements AggregateState {
+  readonly keepsRows = true;
   readonly #values: number[][] = [];
 
   add(group: number, ...values: readonly Value[]): void {
@@ -49,6 +50,7 @@ interface OrderedGroup {
 
 /** percentile_cont and percentile_disc: the first argument is a fraction or an array of them. */
 export class PercentileState implements AggregateState {
+  readonly keepsRows = true;
   readonly #groups: OrderedGroup[] = [];
   readonly #at: (values: readonly Value[], fraction: number) => Value;
 

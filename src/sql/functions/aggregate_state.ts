@@ -9,6 +9,8 @@ import type { DataType, Value, Vector } from "../../types/mod.ts";
  * Groups are numbers from 0 without gaps; a group that was never added to finishes as over no rows.
  */
 export interface AggregateState {
+  /** Whether what it holds grows with each row, not only with each group. */
+  readonly keepsRows?: boolean;
   /**
    * Adds one row: the arguments in order, NULL included, already cast to the form's argument
    * types; none for count(*).

@@ -5,7 +5,7 @@ import { DatabaseError } from "../../base/errors.ts";
 import { type DataType, groupKeyOf, INT, outputText, TEXT, type Value } from "../../types/mod.ts";
 import { firstType, functionsNamed, overload } from "./define.ts";
 import type { Overload, ScalarFunction } from "./function.ts";
-import { checkMadeLength } from "./text.ts";
+import { checkMadeLength } from "./made_length.ts";
 
 type Items = readonly Value[];
 

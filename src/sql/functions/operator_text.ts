@@ -7,6 +7,7 @@ import { DatabaseError } from "../../base/errors.ts";
 import { BOOLEAN, BYTES, type DataType, TEXT, textFromValue } from "../../types/mod.ts";
 import type { OperatorForm } from "./function.ts";
 import { compileLike } from "./like.ts";
+import { checkMadeLength } from "./made_length.ts";
 import { binaryForm } from "./operator_form.ts";
 import { compileRegex } from "./regex.ts";
 import { regexFromSimilar } from "./similar.ts";
@@ -52,13 +53,16 @@ export function resolveConcatenation(left: DataType, right: DataType): OperatorF
   const leftType = isTextual(left) ? TEXT : left;
   const rightType = isTextual(right) ? TEXT : right;
   if (leftType === TEXT && rightType === TEXT) {
-    return binaryForm([TEXT, TEXT], TEXT, (l, r) => (l as string) + (r as string));
+    return binaryForm([TEXT, TEXT], TEXT, (l, r) => joined(l as string, r as string));
   }
-  return binaryForm(
-    [leftType, rightType],
-    TEXT,
-    (l, r) => textFromValue(leftType, l) + textFromValue(rightType, r),
+  return binaryForm([leftType, rightType], TEXT, (l, r) =>
+    joined(textFromValue(leftType, l), textFromValue(rightType, r)),
   );
+}
+
+function joined(left: string, right: string): string {
+  checkMadeLength(left.length + right.length);
+  return left + right;
 }
 
 const LIKE_FAMILY: ReadonlySet<string> = new Set(["LIKE", "ILIKE", "SIMILAR TO"]);

@@ -5,9 +5,9 @@ import { DatabaseError } from "../../base/errors.ts";
 import { BOOLEAN, type DataType, INT, sliceCodePoints, TEXT, type Value } from "../../types/mod.ts";
 import { functionsNamed, overload } from "./define.ts";
 import type { ScalarFunction } from "./function.ts";
+import { checkMadeLength } from "./made_length.ts";
 import { remembering } from "./operator_text.ts";
 import { compileRegex, type Regex, type RegexMatch } from "./regex.ts";
-import { checkMadeLength } from "./text.ts";
 
 const TEXT_ARRAY: DataType = { kind: "array", element: TEXT };
 

@@ -15,19 +15,8 @@ import {
 } from "../../types/mod.ts";
 import { functionsNamed, overload } from "./define.ts";
 import type { Overload, ScalarFunction } from "./function.ts";
+import { checkMadeLength } from "./made_length.ts";
 import { formatText } from "./text_format.ts";
-
-/** Characters of a text that a function may make out of nothing: 256 MiB would stop the server. */
-const MADE_LENGTH_MAX = 16 * 1024 * 1024;
-
-/** @throws {DatabaseError} VALUE_TOO_LONG */
-export function checkMadeLength(length: number): void {
-  if (length <= MADE_LENGTH_MAX) return;
-  throw new DatabaseError(
-    "VALUE_TOO_LONG",
-    `Cannot make a text of ${length} characters: at most ${MADE_LENGTH_MAX} are allowed`,
-  );
-}
 
 /** A function of one text that gives a text. */
 function onText(compute: (text: string) => string): Overload {
@@ -63,9 +52,14 @@ function initcap(text: string): string {
 
 function concat(values: readonly Value[], types: readonly DataType[], separator: string): string {
   const texts: string[] = [];
+  let length = 0;
   for (const [index, value] of values.entries()) {
-    if (value !== null) texts.push(outputText(types[index] ?? TEXT, value));
+    if (value === null) continue;
+    const text = outputText(types[index] ?? TEXT, value);
+    texts.push(text);
+    length += text.length + separator.length;
   }
+  checkMadeLength(length);
   return texts.join(separator);
 }
 
@@ -134,9 +128,21 @@ function repeat([text = null, count = null]: readonly Value[]): string {
 function replace([text = null, from = null, to = null]: readonly Value[]): string {
   const source = text as string;
   if (from === "") return source;
-  const replaced = source.replaceAll(from as string, () => to as string);
-  checkMadeLength(replaced.length);
-  return replaced;
+  checkMadeLength(replacedLength(source, from as string, to as string));
+  return source.replaceAll(from as string, () => to as string);
+}
+
+/** How long a text becomes: the runtime throws only after it has made most of it. */
+function replacedLength(source: string, from: string, to: string): number {
+  const growth = to.length - from.length;
+  if (growth <= 0) return source.length;
+  let count = 0;
+  let at = source.indexOf(from);
+  while (at !== -1) {
+    count += 1;
+    at = source.indexOf(from, at + from.length);
+  }
+  return source.length + count * growth;
 }
 
 function splitPart([text = null, separator = null, place = null]: readonly Value[]): string {

@@ -3,6 +3,7 @@
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { type DataType, outputText, TEXT, type Value } from "../../types/mod.ts";
+import { checkMadeLength } from "./made_length.ts";
 import { isReservedWord } from "./reserved_words.ts";
 
 /** As it stands if it is a plain lower-case name, else in double quotes. */
@@ -28,6 +29,7 @@ export function formatText(values: readonly Value[], types: readonly DataType[])
     if (letter === "%" && whole === "%%") return "%";
     const isStar = width === undefined && whole.includes("*");
     const size = isStar ? args.width(widthPlace) : Number(width ?? "0");
+    checkMadeLength(Math.abs(size));
     const text = args.text(place, letter);
     const isLeft = minus !== undefined || size < 0;
     return isLeft ? text.padEnd(Math.abs(size)) : text.padStart(size);

@@ -1,0 +1,69 @@
+/**
+ * Statements of a few bytes that ask for everything: each is refused within its time and memory,
+ * and others are served again at once.
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
+
+/** Of the server process, in bytes: far below what the statements ask for. */
+const MEMORY_BYTES_MAX = 1_200_000_000;
+
+let server: ServerProcess;
+
+beforeAll(async () => {
+  server = await startReadyServer({
+    config: { performance: { request_timeout: 2, query_memory_bytes: 33_554_432 } },
+  });
+  await server.rows(
+    "CREATE TABLE default.t (id INT PRIMARY KEY, v TEXT); " +
+      "CREATE TABLE default.o (id BIGINT PRIMARY KEY, v TEXT)",
+  );
+  const values = Array.from({ length: 3000 }, (_, id) => `(${id}, '${"v".repeat(100)}')`);
+  await server.rows(`INSERT INTO t VALUES ${values.join(",")}`);
+});
+
+afterAll(async () => {
+  expect(server.output).not.toMatch(/stopped by a bug/);
+  expect(await server.rows("SELECT COUNT(*) FROM o")).toEqual([[0]]);
+  const status = await Bun.file(`/proc/${server.pid}/status`).text();
+  const kib = Number(/VmHWM:\s+(\d+)/.exec(status)?.[1]);
+  expect(kib * 1024).toBeLessThan(MEMORY_BYTES_MAX);
+  await server.stop();
+});
+
+const PAIRS = "t AS a JOIN t AS b ON a.id % 2 = b.id % 2";
+
+test.each([
+  ["rows to insert", `INSERT INTO o SELECT a.id * 10000 + b.id, a.v FROM ${PAIRS}`, "memory"],
+  ["rows to answer", `SELECT a.v, b.v FROM ${PAIRS}`, "memory"],
+  ["texts to join", `SELECT STRING_AGG(a.v, ',') FROM ${PAIRS}`, "memory"],
+  ["values to collect", `SELECT ARRAY_AGG(a.v) FROM ${PAIRS}`, "memory"],
+  ["numbers to sort", `SELECT MEDIAN(a.id) FROM ${PAIRS} JOIN t AS c ON c.id < 9`, "memory"],
+  ["a text replaced", "SELECT REPLACE(REPEAT('a', 1000000), 'a', REPEAT('b', 100000))", "type"],
+  ["a text padded", "SELECT FORMAT('%1000000000s', 'x')", "type"],
+  [
+    "texts put together",
+    `SELECT ${Array.from({ length: 200 }, () => "REPEAT('x', 16000000)").join(" || ")}`,
+    "type",
+  ],
+])("too much of %s", async (_name, sql, reason) => {
+  const { status, body } = await server.sql(sql);
+  expect([status, body.error?.code, body.error?.reason]).toEqual([
+    400,
+    "SQL_EXECUTION_ERROR",
+    reason,
+  ]);
+});
+
+test.each([
+  ["a count", "SELECT COUNT(*) FROM t a CROSS JOIN t b CROSS JOIN t c"],
+  [
+    "rows to insert, of which there are none",
+    "INSERT INTO o SELECT a.id, a.v FROM t a CROSS JOIN t b CROSS JOIN t c WHERE a.v || b.v || c.v = 'x'",
+  ],
+])("too much time for %s", async (_name, sql) => {
+  const startMs = performance.now();
+  const { status, body } = await server.sql(sql, { fields: { timeout_ms: 300 } });
+  expect([status, body.error?.code]).toEqual([400, "QUERY_TIMEOUT"]);
+  expect(performance.now() - startMs).toBeLessThan(2000);
+});
