@@ -62,6 +62,7 @@ export function sweepSegments(
   { entries, log }: { entries: readonly SegmentEntry[]; log: Log },
 ): void {
   const listed = new Set<string>();
+  const tableNames = new Set(entries.map(({ tableId }) => String(tableId)));
   for (const { tableId, segmentId, deletionGeneration } of entries) {
     listed.add(`${tableId}/${segmentFileName(segmentId)}`);
     if (deletionGeneration > 0) {
@@ -80,10 +81,13 @@ export function sweepSegments(
       });
       movedCount += 1;
     }
-    if (movedCount === 0) continue;
-    disk.syncDirectory(path);
-    disk.syncDirectory(paths.lostAndFound);
-    log.warn("moved unlisted segment files to lost+found", { path, count: movedCount });
+    if (movedCount > 0) {
+      disk.syncDirectory(path);
+      disk.syncDirectory(paths.lostAndFound);
+      log.warn("moved unlisted segment files to lost+found", { path, count: movedCount });
+    }
+    // Of a table that was dropped, or that has flushed nothing yet: the next flush makes it again.
+    if (!tableNames.has(directory.name)) disk.removeDirectory(path);
   }
 }
 

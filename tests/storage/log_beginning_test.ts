@@ -99,3 +99,15 @@ test("a flush and a merge that the manifest refuses are tried again, and lose no
   expect(readRows(again, TABLE)).toHaveLength(120);
   await again.close();
 });
+
+test("LocalStore.open removes the empty directories of dropped tables", async () => {
+  const { disk, manifest } = await written();
+  const store = await openStore({ disk, manifest, definitions, options });
+  await store.flush(1);
+  await store.flush(2);
+  store.dropTable(2);
+  await store.close();
+  const again = await openStore({ disk, manifest, definitions: [TABLE], options });
+  expect(disk.list(`${DATA_PATH}/segments`).map(({ name }) => name)).toEqual(["1"]);
+  await again.close();
+});
