@@ -4,7 +4,7 @@
 import type { Principal } from "../auth/mod.ts";
 import { mayRead, requireRead } from "../auth/mod.ts";
 import { DatabaseError } from "../base/errors.ts";
-import { DEFAULT_NAMESPACE } from "../catalog/mod.ts";
+import { type Catalog, DEFAULT_NAMESPACE } from "../catalog/mod.ts";
 import { SEQ_COLUMN_ID } from "../storage/mod.ts";
 import { type Batch, type DataType, groupKeyOf } from "../types/mod.ts";
 import { StatementBinding } from "./bind/binding.ts";
@@ -62,6 +62,8 @@ export function planLiveQuery(
   }
   refuseAggregates(select, node);
   refuseUnfixed(select, node);
+  // What is not refused by now tells who asks.
+  const isOfCaller = volatileCalls(select).length > 0;
   const { columns, table } = from.relation;
   requireRead(principal, table, { namespace: catalog.namespace(table.namespace) });
   const outputs = withIdentity(select.outputs, from.relation, node);
@@ -98,18 +100,20 @@ export function planLiveQuery(
     fieldTypes: outputs.map(({ expression }): DataType => expression.type),
     keyFieldIndexes: table.primaryKey.map(indexOf),
     seqFieldIndex: indexOf(SEQ_COLUMN_ID),
-    fingerprint: fingerprintOf(request, principal, namespace),
+    fingerprint: fingerprintOf(request, namespace, isOfCaller ? principal : undefined),
     equality: equalityOf(select, run),
     hasStar: (node.columns ?? []).some(({ expr }) => expr.type === "ref" && expr.star === true),
     namedColumnIds: named.filter((columnId) => columnId > 0),
-    mayRead: () => {
-      const current = catalog.tableById(table.tableId);
-      const now = catalog.user(principal.userId);
-      if (current === undefined || now === undefined) return false;
-      const asNow = { ...principal, role: now.role };
-      return mayRead(asNow, current, catalog.namespace(current.namespace));
-    },
+    mayRead: () => mayReadNow(catalog, principal, table.tableId),
   };
+}
+
+/** Whether the subscriber may still read the table, with the role that it has by now. */
+function mayReadNow(catalog: Catalog, principal: Principal, tableId: number): boolean {
+  const table = catalog.tableById(tableId);
+  const user = catalog.user(principal.userId);
+  if (table === undefined || user === undefined) return false;
+  return mayRead({ ...principal, role: user.role }, table, catalog.namespace(table.namespace));
 }
 
 /** Columns that the filter or a field reads, in the order of the table. */
@@ -222,20 +226,27 @@ function refuseAggregates(select: BoundSelect, node: AstNode): void {
 
 /** What changes without a change of the row cannot be live. */
 function refuseUnfixed(select: BoundSelect, node: AstNode): void {
+  for (const name of volatileCalls(select)) {
+    if (FIXED_FUNCTIONS.has(name)) continue;
+    throw new DatabaseError(
+      "UNSUPPORTED_FEATURE",
+      `Cannot subscribe with function ${name}: its value changes without the row`,
+      { position: node._location.start, hint: "pass the value as a parameter" },
+    );
+  }
+}
+
+/** Functions of a query whose value does not follow from their arguments. */
+function volatileCalls({ outputs, where }: BoundSelect): string[] {
+  const names: string[] = [];
   const visit = (expression: BoundExpression): void => {
-    if (expression.kind === "call" && expression.volatility !== "immutable") {
-      if (!FIXED_FUNCTIONS.has(expression.name)) {
-        throw new DatabaseError(
-          "UNSUPPORTED_FEATURE",
-          `Cannot subscribe with function ${expression.name}: its value changes without the row`,
-          { position: node._location.start, hint: "pass the value as a parameter" },
-        );
-      }
-    }
+    const isCall = expression.kind === "call";
+    if (isCall && expression.volatility !== "immutable") names.push(expression.name);
     for (const child of childrenOf(expression)) visit(child);
   };
-  for (const { expression } of select.outputs) visit(expression);
-  if (select.where !== undefined) visit(select.where);
+  for (const { expression } of outputs) visit(expression);
+  if (where !== undefined) visit(where);
+  return names;
 }
 
 /** Primary key and `_seq` are in every row; an alias must not hide them. */
@@ -281,16 +292,14 @@ function equalityOf(
   return undefined;
 }
 
-/** Text, parameters and caller: what decides every message of the query. */
+/** Text, parameters and, where it matters, the caller: what decides every message of the query. */
 function fingerprintOf(
   { params, sql }: LiveRequest,
-  { role, userId }: Principal,
   namespace: string,
+  caller: Principal | undefined,
 ): string {
-  const mentionsCaller =
-    /\b(?:current_user|session_user|user|current_role|current_user_id)\b/i.test(sql);
-  const caller = mentionsCaller ? [userId, role] : [];
-  return JSON.stringify([namespace, sql.trim(), params, ...caller]);
+  const identity = caller === undefined ? [] : [caller.userId, caller.role];
+  return JSON.stringify([namespace, sql.trim(), params, ...identity]);
 }
 
 /** A subscriber to its own rows has a number for them, so that the first row reaches it. */
