@@ -34,7 +34,7 @@ import type {
   TableAlterationRenameColumn,
 } from "./parse/ast.ts";
 import { parseExpression } from "./parse/parser.ts";
-import { checksOf, newCheck, newColumn, optionSettings } from "./table_elements.ts";
+import { checksOf, hasColumn, newCheck, newColumn, optionSettings } from "./table_elements.ts";
 
 /** @throws {DatabaseError} */
 export function alteredTable(
@@ -93,7 +93,7 @@ function addColumn(
 ): TableEntry {
   const position = column._location.start;
   const { name } = column.name;
-  if (table.columns.some((entry) => entry.name === name)) {
+  if (hasColumn(table.columns, name)) {
     if (ifNotExists === true) return table;
     throw new DatabaseError("ALREADY_EXISTS", `Cannot add column "${name}": it already exists`, {
       position,
@@ -244,7 +244,12 @@ function renameColumn(
     position: to._location.start,
     isQuoted: !/^[a-z_][a-z0-9_$]*$/.test(to.name),
   });
-  if (table.columns.some((entry) => entry.name === to.name)) {
+  if (
+    hasColumn(
+      table.columns.filter((entry) => entry !== column),
+      to.name,
+    )
+  ) {
     throw new DatabaseError("ALREADY_EXISTS", `Cannot rename to "${to.name}": it already exists`, {
       position: to._location.start,
     });

@@ -89,7 +89,10 @@ export class RequestRunner {
         this.#bind(unit, units, statementIndex);
         statementIndex += 1;
       }
-      requireNoGap(this.#usedParameters, parameters.length);
+      statementIndex = units.length - 1;
+      // A definition takes no parameter, and says so itself.
+      const hasRows = units.some(({ prepared }) => prepared !== undefined);
+      if (hasRows) requireNoGap(this.#usedParameters, parameters.length);
       if (this.#request.check === true) {
         for (const unit of units) this.#results.push(this.#checked(unit));
         return { results: this.#results };

@@ -11,21 +11,37 @@ import {
   type TableEntry,
   type TableKind,
 } from "../catalog/mod.ts";
-import { type DataType, typeName } from "../types/mod.ts";
+import { castValue, type DataType, typeName } from "../types/mod.ts";
 import { StatementBinding } from "./bind/binding.ts";
+import { castTo } from "./bind/casts.ts";
 import { bindCondition } from "./bind/expression_binder.ts";
 import { isSerial, resolveType } from "./bind/types.ts";
-import { isVolatile } from "./bind/walk.ts";
-import { checkScope, compileDefaultSql } from "./execute/table_runtime.ts";
+import { isImmutable } from "./bind/walk.ts";
+import { bindDefault, checkScope } from "./execute/table_runtime.ts";
 import type {
   AstNode,
   ColumnConstraint,
   ConstraintCheck,
   CreateColumnDef,
   CreateTableStatement,
+  Expr,
   OptionEntry,
 } from "./parse/ast.ts";
-import { parseExpression } from "./parse/parser.ts";
+
+const FORBIDDEN_IN_DEFAULTS: ReadonlySet<string> = new Set([
+  "COLUMN_NOT_FOUND",
+  "INVALID_PARAMETER",
+  "INVALID_QUERY",
+]);
+
+/** What a DEFAULT can be refused with that is the definition's own fault. */
+const UNFIT_DEFAULTS: ReadonlySet<string> = new Set([
+  ...FORBIDDEN_IN_DEFAULTS,
+  "INVALID_VALUE",
+  "VALUE_OUT_OF_RANGE",
+  "VALUE_TOO_LONG",
+  "DIMENSION_MISMATCH",
+]);
 
 const SNOWFLAKE_DEFAULT = "SNOWFLAKE_ID()";
 
@@ -110,7 +126,7 @@ export function newColumn(
     : given?.type === "default"
       ? given.source
       : undefined;
-  if (given?.type === "default") checkDefault(given.source, { type, name: name.name, node: given });
+  if (given?.type === "default") checkDefault(given.default, { type, name: name.name });
   return {
     columnId,
     name: name.name,
@@ -139,11 +155,11 @@ export function newCheck(
 ): CheckEntry {
   const { scope } = checkScope(columns);
   const place = { statement: new StatementBinding([]), scope, clause: "CHECK", sink: undefined };
-  const condition = bindCondition(parseExpression(check.source), place);
-  if (isVolatile(condition)) {
+  const condition = bindCondition(check.expr, place);
+  if (!isImmutable(condition)) {
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      "Cannot use a volatile function in CHECK: it must give the same answer each time",
+      "Cannot use such a function in CHECK: it must give the same answer each time",
       { position: check._location.start },
     );
   }
@@ -190,13 +206,20 @@ function keyNamesOf(
 function checkNames(columns: readonly CreateColumnDef[]): void {
   const seen = new Set<string>();
   for (const { name } of columns) {
-    if (seen.has(name.name)) {
+    const folded = name.name.toLowerCase();
+    if (seen.has(folded)) {
       throw new DatabaseError("INVALID_DEFINITION", `Cannot define column "${name.name}" twice`, {
         position: name._location.start,
       });
     }
-    seen.add(name.name);
+    seen.add(folded);
   }
+}
+
+/** Whether a column has this name, quoted or not: names differ by more than their case. */
+export function hasColumn(columns: readonly ColumnEntry[], name: string): boolean {
+  const folded = name.toLowerCase();
+  return columns.some((column) => column.name.toLowerCase() === folded);
 }
 
 function checkConstraints(constraints: readonly ColumnConstraint[], name: string): void {
@@ -247,23 +270,23 @@ function requireKeyType({ name, type }: ColumnEntry, position: number): void {
   }
 }
 
-/** A DEFAULT names no column, parameter or aggregate. */
-function checkDefault(
-  sql: string,
-  { name, node, type }: { type: DataType; name: string; node: AstNode },
-): void {
+/** A DEFAULT names no column, parameter or aggregate, and a plain value fits its column. */
+function checkDefault(node: Expr, { name, type }: { type: DataType; name: string }): void {
+  const position = node._location.start;
   try {
-    compileDefaultSql(sql, type);
+    const bound = bindDefault(node);
+    castTo(bound, { to: type, mode: "assignment", node });
+    if (bound.kind !== "constant" || bound.value === null) return;
+    castValue(bound.value, { from: bound.type, to: type, mode: "assignment", nowMicros: 0 });
   } catch (error) {
     if (!(error instanceof DatabaseError)) throw error;
-    const isForbidden = ["COLUMN_NOT_FOUND", "INVALID_PARAMETER", "INVALID_QUERY"].includes(
-      error.condition,
-    );
-    if (!isForbidden) throw error;
+    if (!UNFIT_DEFAULTS.has(error.condition)) throw error;
+    const isForbidden = FORBIDDEN_IN_DEFAULTS.has(error.condition);
+    const why = isForbidden ? "it may hold no column, parameter or aggregate" : error.message;
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      `Cannot use the DEFAULT of column "${name}": it may hold no column, parameter or aggregate`,
-      { position: node._location.start, cause: error },
+      `Cannot use the DEFAULT of column "${name}": ${why}`,
+      { position, cause: error },
     );
   }
 }

@@ -105,6 +105,12 @@ export function isVolatile(expression: BoundExpression): boolean {
   return childrenOf(expression).some(isVolatile);
 }
 
+/** Whether an expression gives the same value for the same row at any time, to anyone. */
+export function isImmutable(expression: BoundExpression): boolean {
+  if (expression.kind === "call" && expression.volatility !== "immutable") return false;
+  return childrenOf(expression).every(isImmutable);
+}
+
 /** The operands of nested ANDs, left to right; none for an absent condition. */
 export function conjunctsOf(condition: BoundExpression | undefined): readonly BoundExpression[] {
   if (condition === undefined) return [];

@@ -7,10 +7,11 @@ import { KEY_BYTES_MAX } from "../../base/limits.ts";
 import type { ColumnEntry, TableEntry } from "../../catalog/mod.ts";
 import { type DataType, type Row, type Value, valueAt } from "../../types/mod.ts";
 import { StatementBinding } from "../bind/binding.ts";
-import type { BoundColumn } from "../bind/bound.ts";
+import type { BoundColumn, BoundExpression } from "../bind/bound.ts";
 import { castTo } from "../bind/casts.ts";
 import { bindCondition, bindExpression } from "../bind/expression_binder.ts";
 import { Scope } from "../bind/scope.ts";
+import type { Expr } from "../parse/ast.ts";
 import { parseExpression } from "../parse/parser.ts";
 import { compileExpression, compileScalar, type Evaluator } from "./expression.ts";
 import { columnsFromRows } from "./filter.ts";
@@ -135,17 +136,20 @@ function compileDefault({ defaultSql, type }: ColumnEntry): DefaultValue | undef
   return defaultSql === undefined ? undefined : compileDefaultSql(defaultSql, type);
 }
 
-/** Compiles a DEFAULT; used at definition too, so that a faulty one is refused there. */
+/** Compiles a DEFAULT. */
 export function compileDefaultSql(sql: string, type: DataType): DefaultValue {
   const node = parseExpression(sql);
-  const place = {
+  return compileScalar(castTo(bindDefault(node), { to: type, mode: "assignment", node }));
+}
+
+/** Binds what a DEFAULT says, as it is before it is cast to the type of its column. */
+export function bindDefault(node: Expr): BoundExpression {
+  return bindExpression(node, {
     statement: new StatementBinding([]),
     scope: new Scope([]),
     clause: "DEFAULT",
     sink: undefined,
-  };
-  const bound = bindExpression(node, place);
-  return compileScalar(castTo(bound, { to: type, mode: "assignment", node }));
+  });
 }
 
 function compileChecks(table: TableEntry): { name: string; evaluate: Evaluator }[] {
