@@ -195,6 +195,9 @@ function castOutputs(
   if (mustNest) throw notAvailable(node, "INSERT of an ordered or distinct query");
   const outputs = query.outputs.map(({ name, expression }, i) => {
     const column = table.columns[targets[i] ?? 0];
+    if (column?.generatedAlways === true) {
+      throw generatedAlways(table, column, node._location.start);
+    }
     const to = column?.type ?? expression.type;
     return { name, expression: castTo(expression, { to, mode: "assignment", node }) };
   });
