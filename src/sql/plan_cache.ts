@@ -23,6 +23,9 @@ import type { Prepared } from "./prepared.ts";
 /** Plans kept. Each holds compiled expressions, some kilobytes in all. */
 const PLANS_MAX = 2000;
 
+/** Characters of their texts together: what a plan holds grows with its text. */
+const TEXT_LENGTH_MAX: number = 2 * 1024 * 1024;
+
 export interface CacheKey {
   readonly text: string;
   readonly normalized: NormalizedStatement;
@@ -36,6 +39,7 @@ interface Entry {
 export class PlanCache {
   readonly #catalog: Catalog;
   readonly #entries = new Map<string, Entry>();
+  #textLength = 0;
 
   constructor(catalog: Catalog) {
     this.#catalog = catalog;
@@ -57,7 +61,7 @@ export class PlanCache {
     const entry = this.#entries.get(text);
     if (entry === undefined || entry.catalogVersion !== this.#catalog.version) return undefined;
     // Behind the others: a Map keeps the order of insertion, and the first goes first.
-    if (this.#entries.size > PLANS_MAX / 2) {
+    if (this.#entries.size > PLANS_MAX / 2 || this.#textLength > TEXT_LENGTH_MAX / 2) {
       this.#entries.delete(text);
       this.#entries.set(text, entry);
     }
@@ -65,11 +69,14 @@ export class PlanCache {
   }
 
   set({ text }: CacheKey, prepared: Prepared): void {
-    if (this.#entries.size >= PLANS_MAX) {
-      const [oldest] = this.#entries.keys();
-      if (oldest !== undefined) this.#entries.delete(oldest);
-    }
+    if (this.#entries.delete(text)) this.#textLength -= text.length;
     this.#entries.set(text, { catalogVersion: this.#catalog.version, prepared });
+    this.#textLength += text.length;
+    for (const oldest of this.#entries.keys()) {
+      if (this.#entries.size <= PLANS_MAX && this.#textLength <= TEXT_LENGTH_MAX) break;
+      this.#entries.delete(oldest);
+      this.#textLength -= oldest.length;
+    }
   }
 }
 
