@@ -138,6 +138,7 @@ export function checkTwice(names: readonly Name[]): void {
   }
 }
 
+/** "namespace.table", as messages show it. */
 export function nameOf(table: TableEntry): string {
   return `${table.namespace}.${table.name}`;
 }

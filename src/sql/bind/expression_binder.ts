@@ -175,7 +175,7 @@ function bindKeywordCall(expression: KeywordCall, place: Place): BoundExpression
 }
 
 /** A constant of a type. */
-export function constant(type: DataType, value: Value): BoundExpression {
+function constant(type: DataType, value: Value): BoundExpression {
   return { kind: "constant", type, value };
 }
 

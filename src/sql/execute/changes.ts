@@ -9,9 +9,10 @@ import { assert } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { type Commit, SEQ_COLUMN_ID, type TableWrite } from "../../storage/mod.ts";
 import { type Row, textFromValue, type Value } from "../../types/mod.ts";
+import { nameOf } from "../bind/dml_target.ts";
 import type { Run } from "./run.ts";
 import { ownerOf, readRow } from "./scan.ts";
-import { nameOf, type TableRuntime } from "./table_runtime.ts";
+import type { TableRuntime } from "./table_runtime.ts";
 import { keyTextOf, sameRow } from "./transaction.ts";
 
 export interface RowChange {

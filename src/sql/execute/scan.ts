@@ -177,7 +177,7 @@ function stagedValue(table: TableEntry, row: Row, columnId: number): Value {
 }
 
 /** The type of a stored or system column. */
-export function typeOf(table: TableEntry, columnId: number): DataType {
+function typeOf(table: TableEntry, columnId: number): DataType {
   if (columnId === SEQ_COLUMN_ID) return BIGINT;
   if (columnId === DELETED_COLUMN_ID) return BOOLEAN;
   return table.columns.find((column) => column.columnId === columnId)?.type ?? BIGINT;

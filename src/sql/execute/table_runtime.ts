@@ -9,6 +9,7 @@ import { type DataType, type Row, type Value, valueAt } from "../../types/mod.ts
 import { StatementBinding } from "../bind/binding.ts";
 import type { BoundColumn, BoundExpression } from "../bind/bound.ts";
 import { castTo } from "../bind/casts.ts";
+import { nameOf } from "../bind/dml_target.ts";
 import { bindCondition, bindExpression } from "../bind/expression_binder.ts";
 import { Scope } from "../bind/scope.ts";
 import type { Expr } from "../parse/ast.ts";
@@ -119,11 +120,6 @@ export function runtimeOf(table: TableEntry): TableRuntime {
     runtimes.set(table, runtime);
   }
   return runtime;
-}
-
-/** "namespace.table", as messages show it. */
-export function nameOf(table: TableEntry): string {
-  return `${table.namespace}.${table.name}`;
 }
 
 function typeAt(types: readonly DataType[], position: number): DataType {
