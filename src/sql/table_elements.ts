@@ -237,10 +237,12 @@ function checkConstraints(constraints: readonly ColumnConstraint[], name: string
     }
     seen.add(type);
   }
-  if (seen.has("null") && seen.has("primary key")) {
+  const nullable = constraints.find(({ type }) => type === "null");
+  if (nullable !== undefined && seen.has("primary key")) {
     throw new DatabaseError(
       "INVALID_DEFINITION",
       `Cannot define column "${name}": a key is not NULL`,
+      { position: nullable._location.start },
     );
   }
 }

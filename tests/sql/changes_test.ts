@@ -1,0 +1,192 @@
+/**
+ * INSERT, UPDATE and DELETE: whole or not at all, and what `_seq` and RETURNING say.
+ */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { TestEngine } from "../support/sql_engine.ts";
+
+let engine: TestEngine;
+
+beforeAll(async () => {
+  engine = await TestEngine.open();
+  await engine.run(
+    "CREATE TABLE t (id INT PRIMARY KEY, a INT CHECK (a < 100), b VARCHAR(3) NOT NULL DEFAULT 'x')",
+  );
+});
+afterAll(() => engine[Symbol.asyncDispose]());
+
+beforeEach(async () => {
+  await engine.run("DELETE FROM t; INSERT INTO t VALUES (1, 1, 'one'), (2, 2, 'two')");
+});
+
+const REFUSED: readonly (readonly [string, string])[] = [
+  ["INSERT INTO t VALUES (3, 3, 'x'), (4, 400, 'x')", "CHECK_VIOLATION@1"],
+  ["INSERT INTO t VALUES (3, 3, 'x'), (3, 4, 'x')", "DUPLICATE_KEY@1"],
+  ["INSERT INTO t VALUES (3, 3, 'x'), (1, 4, 'x')", "DUPLICATE_KEY@1"],
+  ["INSERT INTO t VALUES (3, 3, 'x'), (4, 3, NULL)", "NOT_NULL_VIOLATION@1"],
+  ["INSERT INTO t VALUES (3, 3, 'x'), (4, 3, 'long')", "VALUE_TOO_LONG@1"],
+  ["INSERT INTO t VALUES (3, 3, 'x'), (NULL, 3, 'x')", "NOT_NULL_VIOLATION@1"],
+  ["INSERT INTO t VALUES (3, 3, 'x'), (4, 99999999999, 'x')", "VALUE_OUT_OF_RANGE@1"],
+  ["INSERT INTO t VALUES (3, 1, 'x') RETURNING 1 / (a - 1)", "DIVISION_BY_ZERO@1"],
+  ["INSERT INTO t SELECT id + 1, a, b FROM t", "DUPLICATE_KEY@1"],
+  ["INSERT INTO t (id, nope) VALUES (3, 1)", "COLUMN_NOT_FOUND@1:19"],
+  ["INSERT INTO t (id, id) VALUES (3, 1)", "INVALID_QUERY@1:19"],
+  ["INSERT INTO t (id, _seq) VALUES (3, 1)", "SYSTEM_COLUMN@1:19"],
+  ["INSERT INTO t (id) VALUES (3, 1)", "INVALID_QUERY@1:19"],
+  ["INSERT INTO t (id, a) VALUES (3)", "INVALID_QUERY@1:22"],
+  ["INSERT INTO t VALUES (3, 1, 'x') ON CONFLICT (a) DO NOTHING", "INVALID_QUERY@1:33"],
+  [
+    "INSERT INTO t VALUES (1, 1, 'x') ON CONFLICT (id) DO UPDATE SET id = 5",
+    "INVALID_OPERATION@1:64",
+  ],
+  ["INSERT INTO t VALUES (1, 1, 'x') ON CONFLICT DO UPDATE SET a = 5", "INVALID_QUERY@1:33"],
+  [
+    "INSERT INTO t VALUES (1, 3, 'x'), (5, 1, 'x'), (5, 2, 'x') ON CONFLICT (id) DO UPDATE SET a = 9",
+    "CARDINALITY_VIOLATION@1",
+  ],
+  [
+    "INSERT INTO t VALUES (3, 3, 'x'), (1, 0, 'x') ON CONFLICT (id) DO UPDATE SET a = 100",
+    "CHECK_VIOLATION@1",
+  ],
+  ["UPDATE t SET a = a + 98", "CHECK_VIOLATION@1"],
+  ["UPDATE t SET b = NULL WHERE id = 2", "NOT_NULL_VIOLATION@1"],
+  ["UPDATE t SET a = 10 / (a - 2)", "DIVISION_BY_ZERO@1"],
+  ["UPDATE t SET a = 9 RETURNING 1 / (id - 2)", "DIVISION_BY_ZERO@1"],
+  ["UPDATE t SET id = id", "INVALID_OPERATION@1:13"],
+  ["UPDATE t SET _deleted = TRUE", "SYSTEM_COLUMN@1:13"],
+  ["UPDATE t SET a = 1, a = 2", "INVALID_QUERY@1:20"],
+  ["UPDATE t SET a = b", "TYPE_MISMATCH@1:17"],
+  ["DELETE FROM t WHERE 1 / (id - 2) = 1", "DIVISION_BY_ZERO@1"],
+  ["DELETE FROM t RETURNING 1 / (id - 2)", "DIVISION_BY_ZERO@1"],
+  ["INSERT INTO system.users VALUES (1)", "READ_ONLY_OBJECT@1:12"],
+  ["DELETE FROM information_schema.tables", "READ_ONLY_OBJECT@1:12"],
+];
+
+describe("a change that fails keeps nothing", () => {
+  test.each(REFUSED)("%s: %s", async (sql, failure) => {
+    const before = await engine.rows("SELECT *, _seq FROM t");
+    expect(await engine.failure(sql)).toBe(failure);
+    expect(await engine.rows("SELECT *, _seq FROM t")).toEqual(before);
+    // The long way: in a text, where earlier statements stay.
+    const text = `SELECT 1; ${sql}`;
+    expect((await engine.failure(text)).split(":")[0]).toBe(
+      failure.split(":")[0]?.replace("@1", "@2") ?? "",
+    );
+    expect(await engine.rows("SELECT *, _seq FROM t")).toEqual(before);
+  });
+
+  test("in a transaction it undoes the statements before it too", async () => {
+    const before = await engine.rows("SELECT *, _seq FROM t");
+    for (const [sql, failure] of REFUSED) {
+      const text = `BEGIN; DELETE FROM t WHERE id = 99; ${sql}; COMMIT`;
+      expect(await engine.failure(text), sql).toStartWith(failure.split("@")[0] ?? "");
+    }
+    expect(await engine.rows("SELECT *, _seq FROM t")).toEqual(before);
+  });
+
+  test("statements before it in a text stay, and none behind it runs", async () => {
+    const text =
+      "INSERT INTO t VALUES (3, 3, 'x'); UPDATE t SET a = 100; INSERT INTO t VALUES (4, 4, 'x')";
+    const { error, results } = await engine.ask(text);
+    expect(results).toHaveLength(1);
+    expect([error?.condition, error?.statementIndex]).toEqual(["CHECK_VIOLATION", 1]);
+    expect(await engine.rows("SELECT id FROM t ORDER BY id")).toEqual([[1], [2], [3]]);
+  });
+});
+
+describe("_seq", () => {
+  test("stays with a row that UPDATE does not change, as RETURNING says", async () => {
+    const before = await engine.rows("SELECT id, _seq FROM t");
+    expect(await engine.rows("UPDATE t SET a = a, b = b RETURNING id, _seq")).toEqual(before);
+    const [entry] = await engine.run("UPDATE t SET a = a");
+    expect([entry?.rowCount, entry?.lastSeq]).toEqual([2, null]);
+    expect(await engine.rows("SELECT id, _seq FROM t")).toEqual(before);
+  });
+
+  test("is the new one beside the kept ones where only some rows change", async () => {
+    const [[, first] = []] = await engine.rows("SELECT id, _seq FROM t");
+    const returned = await engine.rows("UPDATE t SET a = 2 RETURNING id, _seq");
+    expect(returned).toEqual(await engine.rows("SELECT id, _seq FROM t ORDER BY id"));
+    expect(returned[0]?.[1]).toBeGreaterThan(Number(first));
+  });
+
+  test("stays in an upsert that changes nothing, and its conditions see it", async () => {
+    const [[seq] = []] = await engine.rows("SELECT _seq FROM t WHERE id = 1");
+    const upsert = "INSERT INTO t VALUES (1, 1, 'one') ON CONFLICT (id) DO UPDATE SET a =";
+    expect(await engine.rows(`${upsert} t.a RETURNING _seq`)).toEqual([[seq]]);
+    expect(
+      await engine.rows(`${upsert} 7 WHERE _seq = ${Number(seq)} AND NOT t._deleted RETURNING a`),
+    ).toEqual([[7]]);
+    expect(await engine.rows(`${upsert} 8 WHERE _seq = ${Number(seq)} RETURNING a`)).toEqual([]);
+  });
+
+  test("reads NULL of own changes in a transaction, and is the stored one of unchanged rows", async () => {
+    const [[seq] = []] = await engine.rows("SELECT _seq FROM t WHERE id = 1");
+    const results = await engine.run(
+      "BEGIN; UPDATE t SET a = CASE id WHEN 1 THEN a ELSE 9 END RETURNING id, _seq;" +
+        "SELECT id, _seq FROM t; COMMIT",
+    );
+    expect(results[1]?.rows).toEqual([
+      [1, seq],
+      [2, null],
+    ]);
+    expect(results[2]?.rows).toEqual([
+      [1, seq],
+      [2, null],
+    ]);
+  });
+});
+
+describe("_deleted", () => {
+  test("in WHERE lets tombstones be read, and never be changed", async () => {
+    await engine.run("DELETE FROM t WHERE id = 2");
+    expect(
+      await engine.rows("SELECT id, _deleted FROM t WHERE _deleted = TRUE AND id = 2"),
+    ).toEqual([[2, true]]);
+    expect(
+      await engine.rows("SELECT id FROM t WHERE _deleted IS NOT NULL AND id < 3 ORDER BY id"),
+    ).toEqual([[1], [2]]);
+    for (const sql of [
+      "UPDATE t SET a = 9 WHERE _deleted",
+      "UPDATE t SET a = 9 WHERE id = 2 AND _deleted = TRUE",
+      "DELETE FROM t WHERE _deleted OR id = 2",
+    ]) {
+      expect((await engine.run(sql))[0]?.rowCount, sql).toBe(0);
+    }
+    expect(await engine.rows("SELECT id, _deleted FROM t")).toEqual([[1, false]]);
+  });
+
+  test("counts in WHERE above an outer join", async () => {
+    await engine.run("DELETE FROM t WHERE id = 2");
+    const sql =
+      "SELECT l.id, r.id FROM t l LEFT JOIN t r ON l.a < r.a + 100 WHERE r._deleted AND r.id = 2";
+    expect(await engine.rows(sql)).toEqual([[1, 2]]);
+  });
+
+  test("is TRUE in what DELETE returns, with the tombstone's _seq", async () => {
+    const [entry] = await engine.run("DELETE FROM t WHERE id = 1 RETURNING id, a, _seq, _deleted");
+    expect(entry?.rows).toEqual([[1, 1, entry?.lastSeq, true]]);
+  });
+
+  test("is hidden from who may not read history", async () => {
+    await engine.run(
+      "CREATE USER sam INTERNAL ROLE service; CREATE TABLE h (id INT PRIMARY KEY);" +
+        "INSERT INTO h VALUES (1), (2); DELETE FROM h WHERE id = 1",
+    );
+    engine.userId = "sam";
+    expect(await engine.rows("SELECT id FROM h WHERE _deleted IS NOT NULL")).toEqual([[2]]);
+    engine.userId = "root";
+    expect(await engine.rows("SELECT id FROM h WHERE _deleted")).toEqual([[1]]);
+  });
+});
+
+test("a deleted key may be inserted again, and is no conflict", async () => {
+  await engine.run("DELETE FROM t WHERE id = 1; STORAGE FLUSH TABLE t");
+  const sql =
+    "INSERT INTO t VALUES (1, 50, 'new') ON CONFLICT (id) DO UPDATE SET a = 60 RETURNING a";
+  expect(await engine.rows(sql)).toEqual([[50]]);
+  expect(await engine.rows(sql)).toEqual([[60]]);
+});
+
+test("INSERT … SELECT from its own table reads the state before it", async () => {
+  expect((await engine.run("INSERT INTO t SELECT id + 10, a, b FROM t"))[0]?.rowCount).toBe(2);
+});

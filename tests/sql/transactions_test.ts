@@ -1,0 +1,245 @@
+/**
+ * BEGIN … COMMIT: one snapshot, own writes, one commit; and who wins when two meet.
+ *
+ * Two requests meet at a place that the test chooses: the first SELECT of the paused one lets others
+ * run, as if its turn were over.
+ */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { ManualClock } from "../support/manual_clock.ts";
+import { TestEngine } from "../support/sql_engine.ts";
+
+/** A clock that, once asked to, holds the next reader that lets others run. */
+class PausingClock extends ManualClock {
+  #isArmed = false;
+  #entered = Promise.withResolvers<void>();
+  #resumed = Promise.withResolvers<void>();
+
+  override monotonicMs(): number {
+    // The turn of the reader is over at once.
+    if (this.#isArmed) this.advance(10);
+    return super.monotonicMs();
+  }
+
+  override yield(): Promise<void> {
+    if (!this.#isArmed) return super.yield();
+    this.#isArmed = false;
+    this.#entered.resolve();
+    return this.#resumed.promise;
+  }
+
+  /** Starts something and waits until it is held. */
+  async hold<T>(start: () => Promise<T>): Promise<{ resume: () => Promise<T> }> {
+    this.#entered = Promise.withResolvers();
+    this.#resumed = Promise.withResolvers();
+    this.#isArmed = true;
+    const running = start();
+    await this.#entered.promise;
+    return {
+      resume: () => {
+        this.#resumed.resolve();
+        return running;
+      },
+    };
+  }
+}
+
+const clock = new PausingClock();
+let engine: TestEngine;
+
+beforeAll(async () => {
+  const config = "limits.transaction_timeout_secs = 5\nlimits.transaction_max_bytes = 1048576";
+  engine = await TestEngine.open({ clock, config });
+  await engine.run(
+    "CREATE TABLE t (id INT PRIMARY KEY, v INT); CREATE USER TABLE u (id INT PRIMARY KEY, v TEXT)",
+  );
+});
+afterAll(() => engine[Symbol.asyncDispose]());
+
+beforeEach(async () => {
+  await engine.run("DELETE FROM t; INSERT INTO t VALUES (1, 10), (2, 20), (3, 30)");
+});
+
+test.each(["in memory", "in a segment"])("own writes are read over rows %s", async (where) => {
+  if (where === "in a segment") await engine.run("STORAGE FLUSH TABLE t");
+  const results = await engine.run(
+    "BEGIN; INSERT INTO t VALUES (4, 40); UPDATE t SET v = v + 1 WHERE id <= 2; DELETE FROM t WHERE id = 3;" +
+      "SELECT id, v FROM t ORDER BY id; SELECT v FROM t WHERE id = 4; SELECT v FROM t WHERE id = 3;" +
+      "SELECT a.id FROM t a JOIN t b ON a.v = b.v WHERE b.id = 2; SELECT count(*), sum(v) FROM t WHERE v > 11;" +
+      "UPDATE t SET v = 41 WHERE id = 4; INSERT INTO t VALUES (3, 33); SELECT id, v FROM t ORDER BY id; COMMIT",
+  );
+  const rows = results.map((entry) => entry.rows);
+  expect(rows[4]).toEqual([
+    [1, 11],
+    [2, 21],
+    [4, 40],
+  ]);
+  expect(rows[5]).toEqual([[40]]);
+  expect(rows[6]).toEqual([]);
+  expect(rows[7]).toEqual([[2]]);
+  expect(rows[8]).toEqual([[2, 61]]);
+  expect(rows[11]).toEqual([
+    [1, 11],
+    [2, 21],
+    [3, 33],
+    [4, 41],
+  ]);
+  expect(await engine.rows("SELECT id, v FROM t ORDER BY id")).toEqual(rows[11] ?? []);
+});
+
+describe("COMMIT writes the net effect", () => {
+  test.each([
+    ["insert and delete", "INSERT INTO t VALUES (9, 1); DELETE FROM t WHERE id = 9"],
+    ["change and change back", "UPDATE t SET v = 0 WHERE id = 1; UPDATE t SET v = 10 WHERE id = 1"],
+    ["delete and insert the same", "DELETE FROM t WHERE id = 1; INSERT INTO t VALUES (1, 10)"],
+    ["no change", "UPDATE t SET v = v"],
+    ["nothing", "SELECT 1"],
+  ])("of %s: none", async (_, statements) => {
+    const before = await engine.rows("SELECT id, v, _seq FROM t");
+    const results = await engine.run(`BEGIN; ${statements}; COMMIT`);
+    expect(results.at(-1)?.lastSeq).toBeNull();
+    expect(await engine.rows("SELECT id, v, _seq FROM t")).toEqual(before);
+  });
+
+  test("of several changes of a key: one version", async () => {
+    await engine.run(
+      "BEGIN; UPDATE t SET v = 1 WHERE id = 1; UPDATE t SET v = 2 WHERE id = 1; DELETE FROM t WHERE id = 2;" +
+        "INSERT INTO t VALUES (2, 5); COMMIT",
+    );
+    expect(await engine.rows("SELECT id, v FROM t ORDER BY id")).toEqual([
+      [1, 2],
+      [2, 5],
+      [3, 30],
+    ]);
+  });
+});
+
+describe("a second request meanwhile", () => {
+  async function interleaved(first: string, second: string): Promise<[string, string]> {
+    const held = await clock.hold(() => engine.failure(first));
+    const b = await engine.failure(second);
+    return [await held.resume(), b];
+  }
+
+  test("wins when it changes what the transaction has written", async () => {
+    const [a, b] = await interleaved(
+      "BEGIN; UPDATE t SET v = 0 WHERE id = 2; SELECT count(*) FROM t; COMMIT",
+      "UPDATE t SET v = 99 WHERE id = 2",
+    );
+    expect(a).toBe("SERIALIZATION_FAILURE@4");
+    expect(b).toStartWith("succeeded");
+    expect(await engine.rows("SELECT v FROM t WHERE id = 2")).toEqual([[99]]);
+  });
+
+  test.each([
+    ["inserts a key that the transaction inserts", "INSERT INTO t VALUES (7, 7)"],
+    ["deletes a row that the transaction changes", "DELETE FROM t WHERE id = 1"],
+  ])("wins when it %s; nothing of the loser is kept", async (_, second) => {
+    const [a] = await interleaved(
+      "BEGIN; INSERT INTO t VALUES (7, 0), (8, 0); UPDATE t SET v = 0 WHERE id = 1; SELECT count(*) FROM t; COMMIT",
+      second,
+    );
+    expect(a).toStartWith("SERIALIZATION_FAILURE@5");
+    expect(await engine.rows("SELECT id FROM t WHERE v = 0")).toEqual([]);
+  });
+
+  test("is not seen by the transaction, and does not disturb it elsewhere", async () => {
+    const held = await clock.hold(() =>
+      engine.run(
+        "BEGIN; SELECT sum(v) FROM t; UPDATE t SET v = 0 WHERE id = 1; SELECT count(*) FROM t; SELECT sum(v) FROM t; COMMIT",
+      ),
+    );
+    await engine.run(
+      "INSERT INTO t VALUES (5, 500); UPDATE t SET v = 21 WHERE id = 2; STORAGE FLUSH TABLE t",
+    );
+    const results = await held.resume();
+    expect([results[1]?.rows, results[4]?.rows]).toEqual([[[60]], [[50]]]);
+    expect(await engine.rows("SELECT sum(v) FROM t")).toEqual([[551]]);
+  });
+
+  test("that alters a table of the transaction makes it fail", async () => {
+    await engine.run("CREATE TABLE w (id INT PRIMARY KEY, v INT); INSERT INTO w VALUES (1, 1)");
+    const [a] = await interleaved(
+      "BEGIN; UPDATE w SET v = 2 WHERE id = 1; SELECT count(*) FROM t; COMMIT",
+      "ALTER TABLE w DROP COLUMN v",
+    );
+    expect(a).toStartWith("SERIALIZATION_FAILURE");
+    const [b] = await interleaved(
+      "BEGIN; DELETE FROM w; SELECT count(*) FROM t; COMMIT",
+      "DROP TABLE w",
+    );
+    expect(b).toMatch(/^(SERIALIZATION_FAILURE|TABLE_NOT_FOUND)/);
+  });
+
+  test("passes its deadline: the transaction is undone", async () => {
+    const sql = "BEGIN; DELETE FROM t; SELECT count(*) FROM t; COMMIT";
+    const held = await clock.hold(() => engine.failure(sql));
+    clock.advance(6001);
+    expect(await held.resume()).toBe("TRANSACTION_LIMIT@4");
+    expect(await engine.rows("SELECT count(*) FROM t")).toEqual([[3]]);
+  });
+});
+
+describe("a transaction refuses", () => {
+  test.each([
+    ["BEGIN; BEGIN", "INVALID_TRANSACTION_STATE@2:7"],
+    ["COMMIT", "TRANSACTION_REQUIRED@1"],
+    ["ROLLBACK", "TRANSACTION_REQUIRED@1"],
+    ["BEGIN; DELETE FROM t", "TRANSACTION_OPEN@2"],
+    ["BEGIN; CREATE TABLE x (id INT PRIMARY KEY); COMMIT", "INVALID_TRANSACTION_STATE@2:7"],
+    ["BEGIN; DROP TABLE t; COMMIT", "INVALID_TRANSACTION_STATE@2:7"],
+    ["BEGIN; STORAGE FLUSH TABLE t; COMMIT", "INVALID_TRANSACTION_STATE@2:7"],
+    ["BEGIN; CREATE USER x INTERNAL; COMMIT", "INVALID_TRANSACTION_STATE@2:7"],
+    ["BEGIN; SAVEPOINT a; COMMIT", "UNSUPPORTED_FEATURE@2:7"],
+    ["BEGIN ISOLATION LEVEL SERIALIZABLE; COMMIT", "UNSUPPORTED_FEATURE@1"],
+    ["BEGIN READ ONLY; DELETE FROM t; COMMIT", "INVALID_OPERATION@2"],
+    ["BEGIN READ ONLY; DELETE FROM t WHERE FALSE; COMMIT", "INVALID_OPERATION@2"],
+    ["BEGIN; INSERT INTO t VALUES (8, 1); INSERT INTO t VALUES (8, 2); COMMIT", "DUPLICATE_KEY@3"],
+    ["BEGIN; INSERT INTO t VALUES (1, 1); COMMIT", "DUPLICATE_KEY@2"],
+    ["BEGIN; INSERT INTO t VALUES (8, 1), (8, 1); COMMIT", "DUPLICATE_KEY@2"],
+  ])("%s", async (sql, failure) => {
+    expect(await engine.failure(sql)).toStartWith(failure);
+    expect(await engine.rows("SELECT id, v FROM t ORDER BY id")).toEqual([
+      [1, 10],
+      [2, 20],
+      [3, 30],
+    ]);
+  });
+
+  test("more bytes than limits.transaction_max_bytes", async () => {
+    const rows = Array.from({ length: 20 }, (_, id) => `(${id}, '${"x".repeat(40_000)}')`).join(
+      ", ",
+    );
+    const text = `BEGIN; INSERT INTO u VALUES ${rows}; COMMIT`;
+    expect(await engine.failure(text)).toBe("TRANSACTION_LIMIT@2");
+    expect(await engine.rows("SELECT count(*) FROM u")).toEqual([[0]]);
+  });
+});
+
+test("several transactions and single statements follow each other in one text", async () => {
+  await engine.run(
+    "BEGIN; DELETE FROM t WHERE id = 1; ROLLBACK; DELETE FROM t WHERE id = 2; BEGIN READ WRITE;" +
+      "DELETE FROM t WHERE id = 3; END",
+  );
+  expect(await engine.rows("SELECT id FROM t")).toEqual([[1]]);
+});
+
+test("one transaction writes rows of several owners", async () => {
+  await engine.run("CREATE USER ann INTERNAL; CREATE USER ben INTERNAL");
+  const text =
+    "BEGIN; EXECUTE AS USER 'ann' (INSERT INTO u VALUES (1, $1)); EXECUTE AS USER 'ben' (INSERT INTO u VALUES (1, $2));" +
+    "EXECUTE AS USER 'ann' (SELECT v FROM u); SELECT count(*) FROM u; COMMIT";
+  const results = await engine.run(text, { params: ["a", "b"] });
+  expect([results[3]?.rows, results[3]?.asUser, results[4]?.rows]).toEqual([[["a"]], "ann", [[0]]]);
+  engine.userId = "ben";
+  expect(await engine.rows("SELECT v FROM u")).toEqual([["b"]]);
+  engine.userId = "root";
+});
+
+test("NOW() is the time of BEGIN all through a transaction", async () => {
+  const text = "BEGIN; SELECT NOW() FROM t LIMIT 1; SELECT NOW(); COMMIT; SELECT NOW()";
+  const held = await clock.hold(() => engine.run(text));
+  clock.advance(1000);
+  const [, first, second, , after] = (await held.resume()).map((entry) => entry.rows?.[0]?.[0]);
+  expect(second).toBe(first);
+  expect(Number(after) - Number(first)).toBeGreaterThanOrEqual(1_000_000);
+});

@@ -1,0 +1,98 @@
+/**
+ * The SQL engine in this process, over the real catalog and store in a directory of its own, with
+ * a clock that the test moves.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Principal } from "../../src/auth/mod.ts";
+import { bunDisk } from "../../src/base/bun_disk.ts";
+import type { Clock } from "../../src/base/clock.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { systemRandom } from "../../src/base/random.ts";
+import { parseConfig } from "../../src/config.ts";
+import { type Database, openDatabase } from "../../src/database.ts";
+import type { Parameter, SqlRequest, SqlResponse, StatementResult } from "../../src/sql/mod.ts";
+import { ManualClock } from "./manual_clock.ts";
+
+export interface EngineOptions {
+  /** Further lines of the configuration. */
+  readonly config?: string;
+  readonly clock?: Clock;
+}
+
+export type RequestParts = Partial<Omit<SqlRequest, "sql" | "params">> & {
+  /** Plain values; numbers are sent with the digits that JavaScript writes. */
+  readonly params?: readonly (null | boolean | string | number)[];
+};
+
+export class TestEngine implements AsyncDisposable {
+  readonly database: Database;
+  readonly #directory: string;
+  /** Who asks from now on. */
+  userId = "root";
+
+  private constructor(database: Database, directory: string) {
+    this.database = database;
+    this.#directory = directory;
+  }
+
+  static async open({
+    clock = new ManualClock(),
+    config = "",
+  }: EngineOptions = {}): Promise<TestEngine> {
+    const directory = mkdtempSync(join(tmpdir(), "tidemark-"));
+    const toml = `storage.data_path = ${JSON.stringify(directory)}\n${config}`;
+    const database = await openDatabase(parseConfig(toml, "test.toml", {}).config, {
+      disk: bunDisk,
+      clock,
+      random: systemRandom,
+      log: silentLog,
+      jwtSecret: () => new Uint8Array(32).fill(7),
+      version: "0.0.0",
+      onFatal: (cause) => {
+        throw cause;
+      },
+    });
+    return new TestEngine(database, directory);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.database.close();
+    rmSync(this.#directory, { recursive: true });
+  }
+
+  get principal(): Principal {
+    return this.database.auth.principalFor(this.userId);
+  }
+
+  ask(sql: string, { params = [], ...parts }: RequestParts = {}): Promise<SqlResponse> {
+    const request = { sql, params: params.map(parameterFrom), ...parts };
+    return this.database.sql.execute(this.principal, request);
+  }
+
+  /** The entries of a text that must succeed. */
+  async run(sql: string, parts: RequestParts = {}): Promise<readonly StatementResult[]> {
+    const { error, results } = await this.ask(sql, parts);
+    if (error !== undefined)
+      throw new Error(`${error.condition}: ${error.message}`, { cause: error });
+    return results;
+  }
+
+  /** The rows of the last statement of a text. */
+  async rows(sql: string, parts: RequestParts = {}): Promise<readonly (readonly unknown[])[]> {
+    return (await this.run(sql, parts)).at(-1)?.rows ?? [];
+  }
+
+  /** Condition, statement counted from 1 and position of what a text fails with. */
+  async failure(sql: string, parts: RequestParts = {}): Promise<string> {
+    const { error, results } = await this.ask(sql, parts);
+    if (error === undefined) return `succeeded with ${JSON.stringify(results)}`;
+    const { condition, position, statementIndex = -1 } = error;
+    return `${condition}@${statementIndex + 1}${position === undefined ? "" : `:${position}`}`;
+  }
+}
+
+function parameterFrom(value: null | boolean | string | number): Parameter {
+  return typeof value === "number" ? { number: String(value) } : value;
+}
