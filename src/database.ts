@@ -73,14 +73,20 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
   const dataPath = config.storage.data_path;
   // A directory in use, or of a newer format, is refused before a byte of it changes.
   const directory = openDataDirectory(disk, dataPath);
-  const catalog = openCatalog(parts, directory);
+  const { catalog, jwtSecret } = openCatalog(parts, directory);
   const definitionOf = (table: TableEntry): TableDefinition => tableDefinition(table, config);
   const store = await openStore(config, parts, { catalog, definitionOf, directory });
   store.onFatal = parts.onFatal;
   const blobs = new LocalBlobStore({ disk, dataPath, random });
-  const settings = authSettingsFrom(config, parts.jwtSecret());
+  const settings = authSettingsFrom(config, jwtSecret);
   const auth = new Auth({ catalog, clock, random, log, settings });
-  await auth.start();
+  try {
+    await auth.start();
+  } catch (error) {
+    await store.close();
+    catalog.close();
+    throw error;
+  }
 
   const environment: SqlEnvironment = {
     catalog,
@@ -136,11 +142,17 @@ function everyHour(clock: Clock, task: () => void): CancelTimer {
   return () => cancel();
 }
 
-function openCatalog({ clock, log }: DatabaseParts, directory: DataDirectory): CatalogDatabase {
+/** What can fail while only the lock of the directory has to be given back. */
+function openCatalog(
+  { clock, jwtSecret, log }: DatabaseParts,
+  { paths, release }: DataDirectory,
+): { catalog: CatalogDatabase; jwtSecret: Uint8Array } {
   try {
-    return CatalogDatabase.open({ path: `${directory.paths.root}/catalog.sqlite`, clock, log });
+    const secret = jwtSecret();
+    const path = `${paths.root}/catalog.sqlite`;
+    return { catalog: CatalogDatabase.open({ path, clock, log }), jwtSecret: secret };
   } catch (error) {
-    directory.release();
+    release();
     throw error;
   }
 }

@@ -30,7 +30,6 @@ const HOMES: Readonly<Record<string, string>> = {
   "node:fs": "src/base/",
   "node:fs/promises": "src/base/",
   msgpackr: "src/server/",
-  "pgsql-ast-parser": "src/sql/parse/",
   "smol-toml": "src/config.ts",
 };
 

@@ -42,7 +42,6 @@ describe("layerFaultsIn", () => {
     ["src/storage/segment/reader.ts", 'import { x } from "../scan.ts";'],
     ["src/storage/segment/reader.ts", 'import { assert } from "../../base/assert.ts";'],
     ["src/storage/scan.ts", 'import type { Vector } from "../types/mod.ts";'],
-    ["src/sql/parse/oracle.ts", 'import { parse } from "pgsql-ast-parser";'],
     ["src/server/server.ts", 'import { deflateSync } from "node:zlib";'],
     ["src/database.ts", 'import { Store } from "./storage/mod.ts";'],
     ["src/main.ts", 'import { open } from "./database.ts";'],

@@ -66,6 +66,13 @@ export function bindCell(
   const bound = bindExpression(cell, place);
   if (column === undefined) return bound;
   if (column.generatedAlways) throw generatedAlways(table, column, cell._location.start);
+  if (bound.type.kind === "file" && column.type.kind !== "file") {
+    throw new DatabaseError(
+      "TYPE_MISMATCH",
+      `Cannot write a file to column "${column.name}" of ${nameOf(table)}: it is no FILE column`,
+      { position: cell._location.start },
+    );
+  }
   return castTo(bound, { to: column.type, mode: "assignment", node: cell });
 }
 
