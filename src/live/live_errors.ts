@@ -3,7 +3,8 @@
  *
  * The table is total, so a new condition forces a decision here.
  */
-import { type Condition, CorruptionError, DatabaseError, DiskError } from "../base/errors.ts";
+import { AssertionError } from "../base/assert.ts";
+import { type Condition, CorruptionError, DatabaseError } from "../base/errors.ts";
 import type { EndCode, ErrorMessage } from "../protocol/mod.ts";
 import { SubscriptionError } from "./live.ts";
 
@@ -93,16 +94,21 @@ export function ending(
   return { type: "error", subscription_id: subscriptionId, code, message, ended: true };
 }
 
-/** What a failure means to a subscription. A bug is not answered: it is thrown again. */
+/**
+ * What a failure means to a subscription. What is no known failure ends it all the same, so that one
+ * subscriber's row cannot take the others' server away; the caller logs it.
+ *
+ * @throws {AssertionError} A broken invariant is not answered.
+ */
 export function endingFor(subscriptionId: string, error: unknown, stage: Stage): ErrorMessage {
+  if (error instanceof AssertionError) throw error;
   if (error instanceof SubscriptionError) return error.response;
   if (error instanceof CorruptionError) {
     return ending(subscriptionId, "SUBSCRIPTION_FAILED", "Stored data of this table is damaged");
   }
-  if (error instanceof DiskError) {
-    return ending(subscriptionId, "SUBSCRIPTION_FAILED", "Stored data of this table is unreadable");
+  if (!(error instanceof DatabaseError)) {
+    return ending(subscriptionId, "SUBSCRIPTION_FAILED", "The subscription failed on the server");
   }
-  if (!(error instanceof DatabaseError)) throw error;
   const { condition, message, position, hint, earliestSeq } = error;
   const code = stage === "planning" ? PLANNING_CODES[condition] : readingCode(condition);
   return {

@@ -164,7 +164,7 @@ export class Subscription implements LiveSubscription, Follower {
   fail(error: unknown): void {
     const message = endingFor(this.id, error, "reading");
     if (message.code === "SUBSCRIPTION_FAILED") {
-      const cause = error instanceof Error ? error.message : String(error);
+      const cause = error instanceof Error ? (error.stack ?? error.message) : String(error);
       this.#host.log.error("a subscription failed", { live_id: this.liveId, cause });
     }
     this.end(message);
