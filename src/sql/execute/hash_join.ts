@@ -156,7 +156,7 @@ export class HashJoin implements Operator {
   #pairsOf(batch: Batch, leftRows: Uint32Array, rightRows: readonly number[]): Batch {
     const count = rightRows.length;
     const left = batch.columns.map((column) => take(column, { rows: leftRows, count }));
-    const right = this.#held.batchOf(rightRows, 0);
+    const right = this.#held.allOf(rightRows);
     return { rowCount: count, columns: [...left, ...right.columns] };
   }
 

@@ -18,6 +18,8 @@ export class HeldRows {
   readonly #columns: Value[][];
   readonly #memory: MemoryBudget;
   #rowCount = 0;
+  /** What is taken from the memory of the statement. */
+  #bytes = 0;
 
   constructor(types: readonly DataType[], memory: MemoryBudget) {
     this.#types = types;
@@ -43,6 +45,7 @@ export class HeldRows {
       }
     }
     this.#rowCount += rowCount;
+    this.#bytes += bytes;
     this.#memory.take(bytes);
   }
 
@@ -50,9 +53,17 @@ export class HeldRows {
     return this.#columns[position]?.[row] ?? null;
   }
 
-  /** The rows named by `order` from `start` on, at most one batch; -1 names a row of NULLs. */
+  /** The rows named by `order` from `start` on, at most one batch. */
   batchOf(order: ArrayLike<number>, start: number): Batch {
-    const end = Math.min(order.length, start + BATCH_ROWS_MAX);
+    return this.#rowsOf(order, start, Math.min(order.length, start + BATCH_ROWS_MAX));
+  }
+
+  /** All rows named by `order`; -1 names a row of NULLs. */
+  allOf(order: ArrayLike<number>): Batch {
+    return this.#rowsOf(order, 0, order.length);
+  }
+
+  #rowsOf(order: ArrayLike<number>, start: number, end: number): Batch {
     const columns = this.#types.map((type, position) => {
       const from = this.#columns[position] ?? [];
       const values: Value[] = [];
@@ -62,12 +73,17 @@ export class HeldRows {
     return { rowCount: end - start, columns };
   }
 
-  /** Keeps only the rows named by `order`, in that order. */
+  /** Keeps only the rows named by `order`, in that order, and gives back what the others took. */
   keep(order: readonly number[]): void {
+    let bytes = 0;
     for (let position = 0; position < this.#columns.length; position += 1) {
       const from = this.#columns[position] ?? [];
-      this.#columns[position] = order.map((row) => from[row] ?? null);
+      const kept = order.map((row) => from[row] ?? null);
+      for (const value of kept) bytes += bytesOf(value);
+      this.#columns[position] = kept;
     }
     this.#rowCount = order.length;
+    this.#memory.release(this.#bytes - bytes);
+    this.#bytes = bytes;
   }
 }

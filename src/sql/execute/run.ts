@@ -66,6 +66,11 @@ export class MemoryBudget {
     this.take(bytes);
   }
 
+  /** Gives back what was taken and is held no longer. */
+  release(bytes: number): void {
+    this.#bytes -= bytes;
+  }
+
   /** @throws {DatabaseError} MEMORY_EXCEEDED when the statement would hold more than it may. */
   take(bytes: number): void {
     this.#bytes += bytes;

@@ -1,8 +1,15 @@
 /**
  * Sorting, and the first n of a sort without holding more than a few times n rows.
  */
-import type { Batch, DataType, Value } from "../../types/mod.ts";
-import { compareValues } from "../../types/mod.ts";
+import {
+  type Batch,
+  compareValues,
+  type DataType,
+  take,
+  type Value,
+  type Vector,
+  valueAt,
+} from "../../types/mod.ts";
 import type { Evaluator } from "./expression.ts";
 import { HeldRows } from "./held_rows.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
@@ -133,31 +140,27 @@ export class LimitWithTies implements Operator {
     const batch = this.#input.next();
     if (batch === undefined || batch.rowCount === 0) return batch;
     const vectors = this.#keys.map((key) => key.evaluate(batch, this.#run));
-    const kept = new HeldRows(
-      this.#keys.map((key) => key.type),
-      this.#run.memory,
-    );
-    kept.append(vectors, batch.rowCount);
-    const rows: number[] = [];
+    const rows = new Uint32Array(batch.rowCount);
+    let count = 0;
     for (let row = 0; row < batch.rowCount && !this.#isDone; row += 1) {
-      if (this.#toSkip > 0) this.#toSkip -= 1;
-      else if (this.#takes(kept, row)) rows.push(row);
-      else this.#isDone = true;
+      if (this.#toSkip > 0) {
+        this.#toSkip -= 1;
+      } else if (this.#takes(vectors, row)) {
+        rows[count] = row;
+        count += 1;
+      } else {
+        this.#isDone = true;
+      }
     }
-    const all = new HeldRows(
-      batch.columns.map((): DataType => ({ kind: "text" })),
-      this.#run.memory,
-    );
-    all.append(batch.columns, batch.rowCount);
-    return all.batchOf(rows, 0);
+    return { rowCount: count, columns: batch.columns.map((c) => take(c, { rows, count })) };
   }
 
   close(): void {
     this.#input.close();
   }
 
-  #takes(keys: HeldRows, row: number): boolean {
-    const key = this.#keys.map((_, position) => keys.valueAt(position, row));
+  #takes(keys: readonly Vector[], row: number): boolean {
+    const key = keys.map((vector) => valueAt(vector, row));
     if (this.#toPass > 0) {
       this.#toPass -= 1;
       this.#lastKey = key;

@@ -1,0 +1,162 @@
+/**
+ * Large and long statements: they work, or stop at their limit, and let others run meanwhile.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { systemClock } from "../../src/base/clock.ts";
+import { TestEngine } from "../support/sql_engine.ts";
+
+const ROWS = 10_000;
+let engine: TestEngine;
+
+beforeAll(async () => {
+  const config =
+    "performance.query_memory_bytes = 4194304\nlimits.max_result_rows = 20000\nlimits.max_timeout_ms = 5000";
+  engine = await TestEngine.open({ clock: systemClock, config });
+  const rows = Array.from({ length: ROWS }, (_, id) => `(${id}, ${id % 10})`);
+  await engine.run(
+    "CREATE TABLE big (id INT PRIMARY KEY, g INT); CREATE TABLE few (id INT PRIMARY KEY, v TEXT, n INT)",
+  );
+  await engine.run(
+    `INSERT INTO big VALUES ${rows.join(", ")}; INSERT INTO few VALUES (3, 'three', 3), (-1, 'none', 0)`,
+  );
+});
+afterAll(() => engine[Symbol.asyncDispose]());
+
+describe.each(["in memory", "in a segment"])("batches of %s rows", (where) => {
+  beforeAll(async () => {
+    if (where === "in a segment") await engine.run("STORAGE FLUSH TABLE big");
+  });
+
+  test("rows without a partner, more than one batch of them", async () => {
+    const join = "FROM big LEFT JOIN few ON few.id = big.id";
+    expect(await engine.rows(`SELECT count(*), count(few.n), sum(big.g) ${join}`)).toEqual([
+      [ROWS, 1, 45_000],
+    ]);
+    const rows = await engine.rows(`SELECT big.id, few.v, few.n ${join} ORDER BY big.id`);
+    expect(rows.map(([id]) => id)).toEqual(Array.from({ length: ROWS }, (_, id) => id));
+    expect(rows.filter(([, v, n]) => v !== null || n !== null)).toEqual([[3, "three", 3]]);
+    expect(
+      await engine.rows(
+        `SELECT g, few.v, count(*) ${join} WHERE big.g = 3 GROUP BY g, few.v ORDER BY 2`,
+      ),
+    ).toEqual([
+      [3, "three", 1],
+      [3, null, 999],
+    ]);
+  });
+
+  test("a join on a condition that no key helps", async () => {
+    const sql =
+      "SELECT count(*), count(few.v) FROM big LEFT JOIN few ON few.id < big.id AND few.v = 'three' AND big.g = 1";
+    expect(await engine.rows(sql)).toEqual([[ROWS, 999]]);
+  });
+
+  test("LIMIT, OFFSET, WITH TIES and DISTINCT across batches", async () => {
+    expect(await engine.rows(`SELECT id FROM big LIMIT 2 OFFSET 4095`)).toEqual([[4095], [4096]]);
+    expect(
+      await engine.rows(`SELECT id FROM big ORDER BY id DESC LIMIT 2 OFFSET ${ROWS - 2}`),
+    ).toEqual([[1], [0]]);
+    const ties = await engine.rows(
+      "SELECT g, id FROM big ORDER BY g OFFSET 4 FETCH FIRST 1 ROW WITH TIES",
+    );
+    expect(ties).toHaveLength(996);
+    expect(ties.every(([g, id]) => g === 0 && Number(id) % 10 === 0)).toBe(true);
+    expect(await engine.rows("SELECT DISTINCT g FROM big ORDER BY g LIMIT 3")).toEqual([
+      [0],
+      [1],
+      [2],
+    ]);
+  });
+
+  test("INSERT … SELECT, UPDATE and DELETE of more rows than a batch has", async () => {
+    await engine.run("CREATE TABLE copy (id INT PRIMARY KEY, g INT)");
+    expect((await engine.run("INSERT INTO copy SELECT id, g FROM big"))[0]?.rowCount).toBe(ROWS);
+    expect((await engine.run("UPDATE copy SET g = g + 1 WHERE g < 5"))[0]?.rowCount).toBe(ROWS / 2);
+    expect((await engine.run("DELETE FROM copy WHERE g = 5"))[0]?.rowCount).toBe(ROWS / 5);
+    expect(await engine.rows("SELECT sum(g), count(*) FROM copy")).toEqual([[40_000, 8000]]);
+    await engine.run("DROP TABLE copy");
+  });
+});
+
+describe("a long product", () => {
+  const product = "SELECT count(*) FROM big a, big b, big c WHERE a.g + b.g + c.g < 0";
+
+  test("ends at its time, and lets others run", async () => {
+    let longestMs = 0;
+    let lastMs = performance.now();
+    const timer = setInterval(() => {
+      const nowMs = performance.now();
+      longestMs = Math.max(longestMs, nowMs - lastMs);
+      lastMs = nowMs;
+    }, 1);
+    const startMs = performance.now();
+    const failing = engine.failure(product, { timeoutMs: 400 });
+    expect(await engine.rows("SELECT v FROM few WHERE id = 3")).toEqual([["three"]]);
+    expect(await failing).toBe("STATEMENT_TIMEOUT@1");
+    clearInterval(timer);
+    expect(performance.now() - startMs).toBeLessThan(1500);
+    expect(longestMs).toBeLessThan(150);
+  });
+
+  test.each([
+    "UPDATE few SET v = 'x' WHERE id IN (1)",
+    "INSERT INTO few SELECT a.id + b.id, 'x' FROM big a, big b, big c WHERE a.g < b.g - 100",
+  ])("inside %s ends at its time and changes nothing", async (sql) => {
+    const answer = await engine.failure(sql, { timeoutMs: 300 });
+    expect(answer).toMatch(/^(STATEMENT_TIMEOUT@1|succeeded)/);
+    expect(await engine.rows("SELECT count(*) FROM few")).toEqual([[2]]);
+  });
+});
+
+test("what a statement holds is limited", async () => {
+  const text = "repeat('x', 300)";
+  for (const sql of [
+    `SELECT id FROM big ORDER BY ${text} || id`,
+    `SELECT count(*) FROM (SELECT DISTINCT ${text} || id FROM big) q`,
+    `SELECT ${text} || id, count(*) FROM big GROUP BY 1`,
+    `SELECT count(*) FROM few JOIN (SELECT ${text} || id AS k FROM big) q ON q.k = few.v`,
+    `SELECT string_agg(${text}, ',' ORDER BY a.id) FROM big a JOIN few ON few.id >= -1`,
+  ]) {
+    expect(await engine.failure(sql), sql).toBe("MEMORY_EXCEEDED@1");
+  }
+  expect(await engine.rows("SELECT id FROM big ORDER BY repeat('x', 300) || id LIMIT 1")).toEqual([
+    [0],
+  ]);
+});
+
+test("a result above limits.max_result_rows is an error, not cut", async () => {
+  expect(await engine.failure("SELECT a.id FROM big a, few b, few c")).toBe("RESULT_TOO_LARGE@1");
+  expect(await engine.rows("SELECT count(*) FROM big a, few b, few c")).toEqual([[4 * ROWS]]);
+});
+
+test("an IN list of 100,000 values", async () => {
+  const list = Array.from({ length: 100_000 }, (_, i) => i * 2 - 50_000).join(", ");
+  expect(await engine.rows(`SELECT count(*) FROM big WHERE id IN (${list})`)).toEqual([[ROWS / 2]]);
+  expect(await engine.rows(`SELECT count(*) FROM big WHERE id NOT IN (${list})`)).toEqual([
+    [ROWS / 2],
+  ]);
+  expect(await engine.rows(`SELECT count(*) FROM big WHERE id NOT IN (${list}, NULL)`)).toEqual([
+    [0],
+  ]);
+});
+
+test("chains of 10,000 operands, nesting up to the limit, and a clear no beyond it", async () => {
+  const chain = Array.from({ length: 10_000 }, (_, i) => `id = ${i}`).join(" OR ");
+  expect(await engine.rows(`SELECT count(*) FROM few WHERE ${chain}`)).toEqual([[1]]);
+  const sum = Array.from({ length: 10_000 }, () => "1").join(" + ");
+  const answer = await engine.failure(`SELECT ${sum}`);
+  expect(answer).toMatch(/^(INVALID_SQL@1|succeeded with .*10000)/);
+  const nested = (depth: number): string => `SELECT ${"(".repeat(depth)}1${")".repeat(depth)}`;
+  expect(await engine.rows(nested(100))).toEqual([[1]]);
+  expect(await engine.failure(nested(200))).toStartWith("INVALID_SQL@1:");
+  const derived = (depth: number): string =>
+    `SELECT * FROM ${"(SELECT * FROM ".repeat(depth)}(VALUES (1)) v${") q".repeat(depth)}`;
+  expect(await engine.rows(derived(40))).toEqual([[1]]);
+  expect(await engine.failure(derived(200))).toStartWith("INVALID_SQL@1:");
+});
+
+test("a text near limits.max_sql_bytes, and one above it", async () => {
+  const text = (bytes: number): string => `SELECT length('${"ü".repeat(bytes / 2)}')`;
+  expect(await engine.rows(text(1_000_000))).toEqual([[500_000]]);
+  expect(await engine.failure(text(1_100_000))).toStartWith("INVALID_SQL@1");
+});
