@@ -14,9 +14,10 @@ export { type AuthCode, AuthError } from "./auth_error.ts";
 export type { OnRevoked, Revocation } from "./connections.ts";
 export { type PasswordPolicy, passwordFault } from "./password.ts";
 export {
-  isAtLeast,
   mayRead,
+  mayReadFilesOf,
   mayReadHistory,
+  mayRun,
   ownsNamespace,
   requireAlter,
   requireCreateTable,

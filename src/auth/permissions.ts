@@ -106,6 +106,11 @@ export function mayReadHistory(
   return ownsNamespace(principal, namespace) || isAtLeast(principal.role, "dba");
 }
 
+/** Whether files of a user's rows may be downloaded: own ones, and those of others by role dba. */
+export function mayReadFilesOf(principal: Principal, userId: string): boolean {
+  return userId === principal.userId || isAtLeast(principal.role, "dba");
+}
+
 /** Whether rows may be written; inside EXECUTE AS never those of a SHARED table. */
 export function mayWrite(
   principal: Principal,

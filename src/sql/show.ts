@@ -1,7 +1,7 @@
 /**
  * Rows of SHOW and DESCRIBE: what the caller may see of the catalog, and nothing else.
  */
-import { isAtLeast, mayRead, ownsNamespace, type Principal } from "../auth/mod.ts";
+import { mayRead, mayRun, ownsNamespace, type Principal } from "../auth/mod.ts";
 import { type ColumnEntry, DEFAULT_NAMESPACE, type TableEntry } from "../catalog/mod.ts";
 import {
   BIGINT,
@@ -98,7 +98,7 @@ export function namespaceRows(environment: SqlEnvironment, principal: Principal)
     .namespaces()
     .filter(
       (namespace) =>
-        isAtLeast(principal.role, "dba") ||
+        mayRun(principal, "inspect") ||
         namespace.name === DEFAULT_NAMESPACE ||
         ownsNamespace(principal, namespace) ||
         countOf(namespace.name) > 0,
@@ -170,7 +170,7 @@ export function statsRow(
   principal: Principal,
 ): Row {
   const stats = store.stats(table.tableId);
-  const seesAll = table.kind === "shared" || isAtLeast(principal.role, "dba");
+  const seesAll = table.kind === "shared" || mayRun(principal, "inspect");
   const owner = seesAll ? undefined : ownerOf(principal, table);
   const subscriptions = live()
     .rows()

@@ -5,7 +5,7 @@
  * row must still name it. Whose files are looked at follows from the caller, never from the path.
  * The bytes are checked against their checksum once, before any of them leaves.
  */
-import { type Auth, isAtLeast, mayRead, type Principal } from "../../auth/mod.ts";
+import { type Auth, mayRead, mayReadFilesOf, type Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import {
   type Catalog,
@@ -97,7 +97,7 @@ export class FileRoute {
       return SHARED_OWNER;
     }
     if (userId === undefined || userId === principal.userId) return principal.owner;
-    if (!isAtLeast(principal.role, "dba")) {
+    if (!mayReadFilesOf(principal, userId)) {
       throw new DatabaseError(
         "PERMISSION_DENIED",
         `Cannot read files of another user in ${name}: it takes role dba or system`,

@@ -1,7 +1,7 @@
 /**
  * Probes: whether the process lives, whether it takes requests, and what it has done.
  */
-import { type Auth, isAtLeast } from "../../auth/mod.ts";
+import { type Auth, mayRun } from "../../auth/mod.ts";
 import type { HealthBody } from "../../protocol/mod.ts";
 import type { Exchange } from "../exchange.ts";
 import { HttpError } from "../http_error.ts";
@@ -71,8 +71,7 @@ function localOnly(handle: RouteFunction): RouteFunction {
 function metrics(exchange: Exchange, options: HealthRouteOptions): Response | Promise<Response> {
   if (!isOnAllowList(exchange, options.metricsAllow)) {
     const header = exchange.request.headers.get("authorization");
-    const { role } = options.auth.authenticateHeader(header, exchange);
-    if (!isAtLeast(role, "dba")) {
+    if (!mayRun(options.auth.authenticateHeader(header, exchange), "inspect")) {
       throw new HttpError(403, "INSUFFICIENT_PERMISSIONS", "Metrics need role dba or system");
     }
   }

@@ -3,7 +3,7 @@
  *
  *     authenticate → rate of the user → body → SqlEngine.execute → results in the wanted format
  */
-import { type Auth, isAtLeast, type Principal } from "../../auth/mod.ts";
+import { type Auth, mayRun, type Principal } from "../../auth/mod.ts";
 import type { Clock } from "../../base/clock.ts";
 import { wireErrorOf } from "../../protocol/mod.ts";
 import type { SqlEngine, SqlRequest, SqlResponse } from "../../sql/mod.ts";
@@ -125,7 +125,7 @@ class SqlRoute {
       headers: HEADERS.json,
       mayCompress: config.performance.http_compression,
     };
-    const isAdmin = isAtLeast(principal.role, "dba");
+    const isAdmin = mayRun(principal, "inspect");
     const errorBody = error === undefined ? undefined : errorBodyOf(error, { isAdmin });
     const ending = (): Ending => {
       const took = tookMs(exchange, clock);
