@@ -1,0 +1,205 @@
+/**
+ * Compares what Tidemark answers with what PostgreSQL answers to the same random statements.
+ *
+ *     bun scripts/fuzz_sql.ts [--count 2000] [--seed <n>] [--values]
+ *
+ * Each round makes tables, fills them, flushes or alters them or not, and asks SELECTs and changes
+ * of them; after each change the tables are compared whole. A difference is printed with the seed
+ * of its round and the shortest statement that still shows it, and the script exits with 1. With
+ * `--values` it also prints statements in which only one side failed for a value, which may be no
+ * fault: which values are computed is not promised.
+ */
+import { changeOf, columnsOf, type StoredTable } from "./fuzz_sql/changes.ts";
+import { queryOf } from "./fuzz_sql/queries.ts";
+import { type Difference, openSides, type Way } from "./fuzz_sql/sides.ts";
+import { findNode, list, type Node, node, shrink, textOf } from "./fuzz_sql/tree.ts";
+import { COLUMN_TYPES, type ColumnType, cellOf } from "./fuzz_sql/values.ts";
+import { readOptions } from "./support/arguments.ts";
+import { type Chance, chanceFromSeed } from "./support/chance.ts";
+
+const STATEMENTS_PER_ROUND = 60;
+const SHRINK_TRIES_MAX = 400;
+const WAYS: readonly Way[] = ["alone", "alone", "in a text", "in a transaction"];
+
+const options = readOptions(["count", "seed"], ["values"]);
+const count = options.count("count", 2000);
+const firstSeed = options.count("seed", Date.now() % 1_000_000);
+const totals = { statements: 0, differences: 0, unavailable: 0, valueErrors: 0 };
+const seen = new Set<string>();
+
+process.stdout.write(`fuzz_sql: ${count} statements, seed ${firstSeed}\n`);
+await using sides = await openSides();
+for (let seed = firstSeed; totals.statements < count; seed += 1) await runRound(seed);
+process.stdout.write(
+  `${totals.statements} statements: ${totals.differences} differences, ` +
+    `${totals.valueErrors} failed on one side for a value, ${totals.unavailable} not available\n`,
+);
+process.exitCode = totals.differences === 0 ? 0 : 1;
+
+async function runRound(seed: number): Promise<void> {
+  const chance = chanceFromSeed(seed);
+  const tables: StoredTable[] = [];
+  for (let number = 1; number <= 2 + chance.below(2); number += 1) {
+    tables.push(await makeTable(`t${number}`, chance));
+  }
+  let last = `seed ${seed}`;
+  for (let done = 0; done < STATEMENTS_PER_ROUND && totals.statements < count; done += 1) {
+    totals.statements += 1;
+    if (chance.below(12) === 0) await reshape(tables, chance);
+    if (chance.below(3) > 0) {
+      const { isOrdered, root } = queryOf(
+        tables.map((table) => ({ name: table.name, columns: columnsOf(table) })),
+        chance,
+      );
+      const way = chance.pick(WAYS);
+      const found = await sides.difference(root, { isOrdered, way });
+      if (found !== undefined) await report(root, { found, isOrdered, way, seed });
+      continue;
+    }
+    const change = changeOf(tables, chance);
+    const way = chance.pick(WAYS);
+    last = textOf(change);
+    const found = await sides.difference(change, { isOrdered: false, way });
+    const isSame = found === undefined && (await areSame(tables));
+    if (isSame) continue;
+    if (found === undefined) await reportState(last, seed);
+    else await report(change, { found, isOrdered: false, way, seed, isChange: true });
+    if (!(await areSame(tables))) break;
+  }
+  for (const { name } of tables) await sides.both(`DROP TABLE ${name}`);
+}
+
+async function makeTable(name: string, chance: Chance): Promise<StoredTable> {
+  const columns = COLUMN_TYPES.filter(() => chance.below(3) > 0);
+  const elements = columns.map(
+    (column) => `${column.name} ${column.type}${defaultOf(column, chance)}`,
+  );
+  const definition = ["id INT PRIMARY KEY", ...elements].join(", ");
+  await sides.both(`CREATE TABLE ${name} (${definition})`);
+  const rows = Array.from({ length: chance.below(25) }, (_, id) => {
+    return `(${[String(id), ...columns.map((column) => cellOf(column, chance))].join(", ")})`;
+  });
+  const middle = chance.below(rows.length + 1);
+  for (const part of [rows.slice(0, middle), rows.slice(middle)]) {
+    if (part.length > 0) await sides.both(`INSERT INTO ${name} VALUES ${part.join(", ")}`);
+    if (chance.below(3) === 0) await sides.tidemark(`STORAGE FLUSH TABLE ${name}`);
+  }
+  return { name, columns };
+}
+
+function defaultOf(column: ColumnType, chance: Chance): string {
+  if (chance.below(4) > 0) return "";
+  const cell = cellOf(column, chance);
+  return cell === "NULL" ? "" : ` DEFAULT ${cell}`;
+}
+
+/** Flushes or alters a table. */
+async function reshape(tables: StoredTable[], chance: Chance): Promise<void> {
+  const position = chance.below(tables.length);
+  const table = tables[position];
+  if (table === undefined) return;
+  const { columns, name } = table;
+  const column = columns[chance.below(Math.max(columns.length, 1))];
+  const kind = chance.below(5);
+  if (kind <= 1 || column === undefined) {
+    await sides.tidemark(`STORAGE FLUSH TABLE ${name}`);
+  } else if (kind === 2) {
+    await sides.both(`ALTER TABLE ${name} DROP COLUMN ${column.name}`);
+    tables[position] = { name, columns: columns.filter((other) => other !== column) };
+  } else if (kind === 3) {
+    const free = COLUMN_TYPES.filter((type) => columns.every((other) => other.name !== type.name));
+    const added = free[chance.below(Math.max(free.length, 1))];
+    if (added === undefined) return;
+    const definition = `${added.name} ${added.type}${defaultOf(added, chance)}`;
+    await sides.both(`ALTER TABLE ${name} ADD COLUMN ${definition}`);
+    tables[position] = { name, columns: [...columns, added] };
+  } else {
+    const renamed = { ...column, name: `z${chance.text(4)}` };
+    await sides.both(`ALTER TABLE ${name} RENAME COLUMN ${column.name} TO ${renamed.name}`);
+    tables[position] = {
+      name,
+      columns: columns.map((other) => (other === column ? renamed : other)),
+    };
+  }
+}
+
+async function areSame(tables: readonly StoredTable[]): Promise<boolean> {
+  for (const table of tables) {
+    const names = columnsOf(table).map((column) => column.name);
+    const root = node(
+      "query",
+      "SELECT ",
+      list("outputs", names),
+      ` FROM ${table.name} ORDER BY id`,
+    );
+    if ((await sides.difference(root, { isOrdered: true, way: "alone" })) !== undefined)
+      return false;
+  }
+  return true;
+}
+
+interface Report {
+  readonly found: Difference;
+  readonly isOrdered: boolean;
+  readonly way: Way;
+  readonly seed: number;
+  readonly isChange?: boolean;
+}
+
+async function report(
+  root: Node,
+  { found, isChange, isOrdered, seed, way }: Report,
+): Promise<void> {
+  if (found.isUnavailable) {
+    totals.unavailable += 1;
+    if (!seen.has(found.tidemark)) process.stdout.write(`\nseed ${seed}: ${found.tidemark}\n`);
+    seen.add(found.tidemark);
+    return;
+  } else if (found.isValueError) {
+    totals.valueErrors += 1;
+    if (!options.has("values")) return;
+  } else {
+    totals.differences += 1;
+  }
+  // A change cannot be tried again on the same rows.
+  const isFaulty = async (candidate: Node): Promise<boolean> => {
+    if (isOrdered && orderIn(candidate) !== orderIn(root)) return false;
+    const now = await sides.difference(candidate, { isOrdered, way });
+    return now !== undefined && isAlike(now, found);
+  };
+  const least = isChange === true ? root : await shrink(root, isFaulty, SHRINK_TRIES_MAX);
+  const now = isChange === true ? found : await sides.difference(least, { isOrdered, way });
+  print(textOf(least), `seed ${seed}, ${way}`, now ?? found);
+}
+
+/** What must stay if rows are compared in their order. */
+function orderIn(root: Node): string {
+  const outputs = findNode(root, "outputs");
+  const keys = findNode(root, "tail");
+  return [outputs, keys].map((part) => (part === undefined ? "" : textOf(part))).join(" ");
+}
+
+function isAlike(one: Difference, other: Difference): boolean {
+  if (isRows(one.tidemark) !== isRows(other.tidemark)) return false;
+  if (isRows(one.postgres) !== isRows(other.postgres)) return false;
+  return isRows(one.tidemark) || conditionOf(one) === conditionOf(other);
+}
+
+function isRows(text: string): boolean {
+  return /^\d+ row/.test(text);
+}
+
+function conditionOf({ tidemark }: Difference): string {
+  return tidemark.split(":")[0] ?? "";
+}
+
+async function reportState(sql: string, seed: number): Promise<void> {
+  totals.differences += 1;
+  process.stdout.write(`\nseed ${seed}: the tables differ after\n  ${sql}\n`);
+}
+
+function print(sql: string, where: string, { postgres, tidemark }: Difference): void {
+  process.stdout.write(
+    `\n${where}\n  ${sql}\n  tidemark:   ${tidemark}\n  postgresql: ${postgres}\n`,
+  );
+}

@@ -1,0 +1,242 @@
+/**
+ * Random SELECT statements of the common subset. A statement that cuts its rows orders them whole,
+ * so that both sides have to choose the same ones.
+ */
+import type { Chance } from "../support/chance.ts";
+import { aggregateOf, conditionOf, expressionOf, type Scope } from "./expressions.ts";
+import { list, type Node, node, optional } from "./tree.ts";
+import { type Column, literalOf, SORTS, type Sort, typeNameOf } from "./values.ts";
+
+export interface Table {
+  readonly name: string;
+  readonly columns: readonly Column[];
+}
+
+/** A statement and how its rows may be compared. */
+export interface Query {
+  readonly root: Node;
+  readonly isOrdered: boolean;
+}
+
+interface FromItem {
+  readonly item: Node;
+  readonly columns: readonly Column[];
+}
+
+const ORDERS = ["", " DESC", " NULLS FIRST", " DESC NULLS LAST", " ASC NULLS LAST"];
+
+/** A sort that has an order and a grouping on both sides. */
+function anySort(chance: Chance): Sort {
+  return chance.pick(SORTS);
+}
+
+/** A random query. @param depth How many derived tables may nest. */
+export function queryOf(tables: readonly Table[], chance: Chance, depth = 1): Query {
+  const { item, columns } = fromOf(tables, chance, depth);
+  const scope: Scope = { chance, columns };
+  const where =
+    chance.below(3) === 0 ? "" : optional(" WHERE ", conditionOf(2 + chance.below(2), scope));
+  const block = { from: item, where, scope };
+  return chance.below(3) === 0 ? groupedQuery(block) : plainQuery(block);
+}
+
+interface Block {
+  readonly from: Node;
+  readonly where: Node | string;
+  readonly scope: Scope;
+}
+
+function plainQuery({ from, scope, where }: Block): Query {
+  const { chance } = scope;
+  const outputs = Array.from({ length: 1 + chance.below(4) }, () =>
+    expressionOf(anySort(chance), chance.below(4), scope),
+  );
+  const kind = chance.below(6);
+  if (kind === 0) {
+    const on = expressionOf(anySort(chance), 1, scope);
+    const tail = orderOf([on, ...outputs], chance);
+    const pieces = ["SELECT DISTINCT ON (", on, ") ", list("outputs", outputs), " FROM ", from];
+    return { root: node("query", ...pieces, where, tail.node), isOrdered: true };
+  }
+  const distinct = kind === 1 ? optional("DISTINCT ") : "";
+  const tail = tailOf(outputs, kind === 1 ? [] : [expressionOf(anySort(chance), 2, scope)], chance);
+  const root = node("query", "SELECT ", distinct, list("outputs", outputs), " FROM ", from, where);
+  return { root: node("query", ...root.pieces, tail.node), isOrdered: tail.isOrdered };
+}
+
+function groupedQuery({ from, scope, where }: Block): Query {
+  const { chance } = scope;
+  const keys = Array.from({ length: chance.below(3) }, () => {
+    const sort = anySort(chance);
+    return { sort, key: expressionOf(sort, chance.below(3), scope) };
+  });
+  const outputs: Node[] = keys.map(({ key }) => key);
+  const calls = Array.from({ length: 1 + chance.below(3) }, () => aggregateOf(scope));
+  for (const { call, sort } of calls) outputs.push(overAggregate(call, sort, chance));
+  const groupBy = keys.map(({ key }, i) => (chance.below(3) === 0 ? String(i + 1) : key));
+  const group = keys.length === 0 ? "" : node("group", " GROUP BY ", list("keys", groupBy));
+  const { call } = aggregateOf(scope);
+  const having =
+    chance.below(3) === 0
+      ? optional(" HAVING (", call, chance.pick([") IS NOT NULL", ") IS NULL"]))
+      : "";
+  const tail = tailOf(outputs, [aggregateOf(scope).call], chance);
+  const pieces = ["SELECT ", list("outputs", outputs), " FROM ", from, where, group, having];
+  return { root: node("query", ...pieces, tail.node), isOrdered: tail.isOrdered };
+}
+
+function overAggregate(call: Node, sort: Sort, chance: Chance): Node {
+  switch (chance.below(5)) {
+    case 0:
+      return node("bool", "(", call, ") IS NULL");
+    case 1:
+      return sort === "int" ? node("int", "((", call, ") + 1)") : call;
+    case 2:
+      return node(sort, "COALESCE((", call, "), ", literalOf(sort, chance), ")");
+    default:
+      return call;
+  }
+}
+
+interface Tail {
+  readonly node: Node | string;
+  readonly isOrdered: boolean;
+}
+
+/** ORDER BY and LIMIT, or nothing. @param others What may be ordered by besides the outputs. */
+function tailOf(outputs: readonly Node[], others: readonly Node[], chance: Chance): Tail {
+  switch (chance.below(4)) {
+    case 0:
+      return { node: "", isOrdered: false };
+    case 1: {
+      const items = [...others, ...outputs].map((key) => node("key", key, chance.pick(ORDERS)));
+      return { node: optional(" ORDER BY ", list("keys", items)), isOrdered: false };
+    }
+    case 2: {
+      const ordinals = outputs.map((_, i) => node("key", String(i + 1), chance.pick(ORDERS)));
+      const keys = [...others.map((other) => node("key", other)), ...ordinals];
+      return { node: cut(list("keys", keys), chance), isOrdered: true };
+    }
+    default:
+      return orderOf(outputs, chance);
+  }
+}
+
+function orderOf(outputs: readonly Node[], chance: Chance): { node: Node; isOrdered: true } {
+  const items = outputs.map((key) => node("key", key, chance.pick(ORDERS)));
+  return { node: cut(list("keys", items), chance), isOrdered: true };
+}
+
+function cut(keys: Node, chance: Chance): Node {
+  const limit = chance.below(3) === 0 ? optional(` LIMIT ${chance.below(9)}`) : "";
+  const offset = chance.below(4) === 0 ? optional(` OFFSET ${chance.below(5)}`) : "";
+  const fetch = limit === "" && offset === "" && chance.below(6) === 0;
+  const ties = fetch ? optional(` FETCH FIRST ${1 + chance.below(5)} ROWS WITH TIES`) : "";
+  return node("tail", " ORDER BY ", keys, limit, offset, ties);
+}
+
+function fromOf(tables: readonly Table[], chance: Chance, depth: number): FromItem {
+  let from = itemOf({ tables, chance, depth, number: 1 });
+  const joinCount = [0, 0, 0, 1, 1, 2][chance.below(6)] ?? 0;
+  for (let number = 2; number < 2 + joinCount; number += 1) {
+    from = joinOf(from, itemOf({ tables, chance, depth, number }), chance);
+  }
+  return from;
+}
+
+function joinOf(left: FromItem, right: FromItem, chance: Chance): FromItem {
+  const columns = [...left.columns, ...right.columns];
+  const word = chance.pick([" JOIN ", " LEFT JOIN ", " INNER JOIN ", " LEFT OUTER JOIN "]);
+  switch (chance.below(7)) {
+    case 6: {
+      const natural = chance.pick([" NATURAL JOIN ", " NATURAL LEFT JOIN "]);
+      return { item: node("from", left.item, natural, right.item), columns };
+    }
+    case 0:
+      return { item: node("from", left.item, ", ", right.item), columns };
+    case 1:
+      return { item: node("from", left.item, " CROSS JOIN ", right.item), columns };
+    case 2: {
+      const shared = bareNames(left).filter((name) => bareNames(right).includes(name));
+      const name = shared[chance.below(Math.max(shared.length, 1))];
+      const sorted = columns.find((column) => column.name.endsWith(`.${name}`));
+      if (name === undefined || sorted === undefined) break;
+      if (chance.below(3) === 0 && shared.length === new Set(bareNames(left)).size) break;
+      const item = node("from", left.item, word, right.item, ` USING (${name})`);
+      return { item, columns: [...columns, { name, sort: sorted.sort }] };
+    }
+    default:
+      break;
+  }
+  const scope: Scope = { chance, columns };
+  const on = chance.below(3) === 0 ? conditionOf(2, scope) : equalityOf(left, right, scope);
+  return { item: node("from", left.item, word, right.item, " ON ", on), columns };
+}
+
+/** Names without their table that one table of an item has: what USING can name. */
+function bareNames({ columns }: FromItem): string[] {
+  const names = columns.flatMap(({ name }) =>
+    name.includes(".") ? [name.split(".")[1] ?? ""] : [],
+  );
+  return names.filter((name) => names.indexOf(name) === names.lastIndexOf(name));
+}
+
+function equalityOf(left: FromItem, right: FromItem, scope: Scope): Node {
+  const { chance } = scope;
+  const one = chance.pick(left.columns);
+  const partners = right.columns.filter(({ sort }) => sort === one.sort);
+  if (partners.length === 0) return conditionOf(1, scope);
+  const equality = node("bool", one.name, " = ", chance.pick(partners).name);
+  if (chance.below(2) === 0) return equality;
+  return node("bool", "(", equality, " AND ", conditionOf(1, scope), ")");
+}
+
+interface ItemOptions {
+  readonly tables: readonly Table[];
+  readonly chance: Chance;
+  readonly depth: number;
+  readonly number: number;
+}
+
+function itemOf({ chance, depth, number, tables }: ItemOptions): FromItem {
+  const alias = `q${number}`;
+  const kind = chance.below(8);
+  if (kind === 0) return valuesOf(alias, chance);
+  if (kind === 1 && depth > 0) {
+    const { item, columns } = fromOf(tables, chance, depth - 1);
+    const scope: Scope = { chance, columns };
+    const sorts = Array.from({ length: 1 + chance.below(3) }, () => anySort(chance));
+    const outputs = sorts.map((sort, i) =>
+      node("output", expressionOf(sort, 2, scope), ` AS x${i + 1}`),
+    );
+    const where = chance.below(2) === 0 ? "" : optional(" WHERE ", conditionOf(2, scope));
+    const ordinals = sorts.map((_, i) => String(i + 1)).join(", ");
+    const tail = chance.below(3) === 0 ? optional(` ORDER BY ${ordinals} LIMIT 5`) : "";
+    const distinct = chance.below(4) === 0 ? optional("DISTINCT ") : "";
+    const pieces = ["(SELECT ", distinct, list("outputs", outputs), " FROM ", item, where, tail];
+    return {
+      item: node("item", ...pieces, `) AS ${alias}`),
+      columns: sorts.map((sort, i) => ({ name: `${alias}.x${i + 1}`, sort })),
+    };
+  }
+  const table = chance.pick(tables);
+  return {
+    item: node("item", `${table.name} AS ${alias}`),
+    columns: table.columns.map(({ name, sort }) => ({ name: `${alias}.${name}`, sort })),
+  };
+}
+
+function valuesOf(alias: string, chance: Chance): FromItem {
+  const sorts = Array.from({ length: 1 + chance.below(3) }, () => anySort(chance));
+  const rows = Array.from({ length: 1 + chance.below(4) }, () => {
+    const cells = sorts.map((sort) =>
+      chance.below(4) === 0 ? `NULL::${typeNameOf(sort)}` : literalOf(sort, chance),
+    );
+    return node("row", `(${cells.join(", ")})`);
+  });
+  const names = sorts.map((_, i) => `v${i + 1}`);
+  return {
+    item: node("item", "(VALUES ", list("rows", rows), `) AS ${alias}(${names.join(", ")})`),
+    columns: sorts.map((sort, i) => ({ name: `${alias}.v${i + 1}`, sort })),
+  };
+}

@@ -1,0 +1,221 @@
+/**
+ * The two sides of the comparison: Tidemark in this process, on a real directory, and PostgreSQL.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Principal } from "../../src/auth/mod.ts";
+import { bunDisk } from "../../src/base/bun_disk.ts";
+import { systemClock } from "../../src/base/clock.ts";
+import { DatabaseError } from "../../src/base/errors.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { systemRandom } from "../../src/base/random.ts";
+import { parseConfig } from "../../src/config.ts";
+import { openDatabase } from "../../src/database.ts";
+import type { SqlResponse } from "../../src/sql/mod.ts";
+import { startPostgres } from "../../tests/support/postgres.ts";
+import { cellFromPostgres, cellFromWire } from "./cells.ts";
+import { findNode, type Node, textOf } from "./tree.ts";
+
+const ROWS_SHOWN_MAX = 8;
+
+/** How a statement is sent to Tidemark. */
+export type Way = "alone" | "in a text" | "in a transaction";
+
+export interface Sides extends AsyncDisposable {
+  /** Runs what both sides take as it is. @throws When a side refuses. */
+  both(sql: string): Promise<void>;
+  /** Runs what only Tidemark has. @throws When it refuses. */
+  tidemark(sql: string): Promise<void>;
+  /** Runs a statement on both sides; undefined when they agree. */
+  difference(
+    root: Node,
+    options: { isOrdered: boolean; way: Way },
+  ): Promise<Difference | undefined>;
+}
+
+export interface Difference {
+  readonly tidemark: string;
+  readonly postgres: string;
+  /** Only one side failed, for a value: it may have evaluated what the other did not. */
+  readonly isValueError: boolean;
+  /** Tidemark said that it is not available yet. */
+  readonly isUnavailable: boolean;
+}
+
+type Outcome =
+  | { readonly kind: "rows"; readonly rows: readonly string[] }
+  | { readonly kind: "failure"; readonly condition: string; readonly message: string };
+
+export async function openSides(): Promise<Sides> {
+  const directory = mkdtempSync(join(tmpdir(), "tidemark-fuzz-"));
+  const { config } = parseConfig(
+    `[storage]\ndata_path = ${JSON.stringify(directory)}\ndurability = "relaxed"`,
+    "config.toml",
+    {},
+  );
+  const database = await openDatabase(config, {
+    disk: bunDisk,
+    clock: systemClock,
+    random: systemRandom,
+    log: silentLog,
+    jwtSecret: () => systemRandom.bytes(32),
+    version: "0.0.0",
+    onFatal: (cause) => {
+      throw new Error("Cannot compare: the log failed", { cause });
+    },
+  });
+  const principal: Principal = {
+    userId: "fuzz",
+    role: "dba",
+    owner: database.catalog.ownerNumber("fuzz", { create: true }),
+    actorId: "fuzz",
+    actorRole: "dba",
+    isImpersonated: false,
+    sessionId: "",
+  };
+  const postgres = await startPostgres();
+  const client = new Bun.SQL(postgres.url, { max: 1, bigint: true });
+  await client.unsafe("SET timezone = 'UTC'; SET extra_float_digits = 1");
+  const ask = (sql: string): Promise<SqlResponse> =>
+    database.sql.execute(principal, { sql, params: [] });
+
+  const tidemark = async (sql: string): Promise<void> => {
+    const { error } = await ask(sql);
+    if (error !== undefined) throw new Error(`Cannot prepare with ${sql}`, { cause: error });
+  };
+  return {
+    tidemark,
+    async both(sql) {
+      await client.unsafe(sql);
+      await tidemark(sql);
+    },
+    async difference(root, { isOrdered, way }) {
+      const response = await ask(sentText(root, way)).catch(responseOfDefect);
+      if (response.error?.condition === "UNSUPPORTED_FEATURE") return unavailable(response.error);
+      const width = findNode(root, "outputs")?.pieces.length;
+      const theirs = await postgresOutcome(client, root, { width, response, isOrdered });
+      const ours = tidemarkOutcome(response, { way, isOrdered });
+      return compare(ours, theirs);
+    },
+    async [Symbol.asyncDispose]() {
+      await client.close();
+      await postgres.stop();
+      await database.close();
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** A thrown error is a defect whatever the other side says. */
+function responseOfDefect(cause: unknown): SqlResponse {
+  const { message, stack = "" } = cause instanceof Error ? cause : new Error(String(cause));
+  const place = stack.split("\n").slice(1, 5).join("\n");
+  return {
+    results: [],
+    error: new DatabaseError("INTERNAL_ERROR", `${message}\n${place}`, { cause }),
+  };
+}
+
+/** The other side is not asked: a change that only it makes would be a difference for ever. */
+function unavailable({ message }: DatabaseError): Difference {
+  return { tidemark: message, postgres: "not asked", isValueError: false, isUnavailable: true };
+}
+
+function sentText(root: Node, way: Way): string {
+  const sql = textOf(root);
+  if (way === "alone") return sql;
+  return way === "in a text" ? `USE "default"; ${sql}` : `BEGIN; ${sql}; COMMIT`;
+}
+
+function entryOf({ results }: SqlResponse, way: Way): SqlResponse["results"][number] | undefined {
+  return results[way === "alone" ? 0 : 1];
+}
+
+interface OutcomeOptions {
+  readonly isOrdered: boolean;
+  readonly way: Way;
+}
+
+function tidemarkOutcome(response: SqlResponse, { isOrdered, way }: OutcomeOptions): Outcome {
+  const { error } = response;
+  if (error !== undefined) {
+    return { kind: "failure", condition: error.condition, message: error.message };
+  }
+  const entry = entryOf(response, way);
+  const { rowCount = 0, rows, schema = [] } = entry ?? {};
+  if (rows === undefined) return { kind: "rows", rows: [`${rowCount} row(s) changed`] };
+  const texts = rows.map((row) =>
+    schema.map(({ data_type }, i) => cellFromWire(row[i], data_type)).join(" | "),
+  );
+  return { kind: "rows", rows: isOrdered ? texts : texts.toSorted() };
+}
+
+async function postgresOutcome(
+  client: Bun.SQL,
+  root: Node,
+  {
+    width,
+    response,
+    isOrdered,
+  }: { width: number | undefined; response: SqlResponse; isOrdered: boolean },
+): Promise<Outcome> {
+  const sql = textOf(root);
+  // Of a failed response any entry will do: the rows are not compared.
+  const schema = response.results.find((entry) => entry.schema !== undefined)?.schema ?? [];
+  const names = Array.from({ length: width ?? 0 }, (_, i) => `c${i + 1}`);
+  const texts = names.map((name) => `${name}::text`).join(", ");
+  const isChange = root.sort === "change";
+  try {
+    if (width === undefined) {
+      const result = await client.unsafe(sql);
+      return { kind: "rows", rows: [`${String(result.count)} row(s) changed`] };
+    }
+    const wrapped = isChange
+      ? `WITH q(${names.join(", ")}) AS (${sql}) SELECT ${texts} FROM q`
+      : `SELECT ${texts} FROM (${sql}) AS q(${names.join(", ")})`;
+    const rows: (string | null)[][] = await client.unsafe(wrapped).values();
+    const lines = [...rows].map((row) =>
+      row.map((cell, i) => cellFromPostgres(cell, schema[i]?.data_type ?? "Text")).join(" | "),
+    );
+    return { kind: "rows", rows: isOrdered ? lines : lines.toSorted() };
+  } catch (error) {
+    if (!(error instanceof Bun.SQL.PostgresError)) throw error;
+    return { kind: "failure", condition: String(error.errno), message: error.message };
+  }
+}
+
+/** Conditions that depend on which values were computed. */
+const OF_VALUES = new Set(["VALUE_OUT_OF_RANGE", "DIVISION_BY_ZERO", "INVALID_VALUE"]);
+
+/** Ordering by a constant is refused there, though not by a parameter; here it does no harm. */
+const HARMLESS = /^non-integer constant in|^in an aggregate with DISTINCT, ORDER BY|is not unique$/;
+
+function compare(ours: Outcome, theirs: Outcome): Difference | undefined {
+  if (ours.kind === "failure" && theirs.kind === "failure") {
+    if (ours.condition !== "INTERNAL_ERROR") return undefined;
+  } else if (theirs.kind === "failure" && HARMLESS.test(theirs.message)) {
+    return undefined;
+  } else if (ours.kind === "rows" && theirs.kind === "rows") {
+    if (ours.rows.join("\n") === theirs.rows.join("\n")) return undefined;
+  }
+  return {
+    tidemark: shown(ours, theirs),
+    postgres: shown(theirs, ours),
+    isValueError:
+      ours.kind === "failure"
+        ? OF_VALUES.has(ours.condition)
+        : theirs.kind === "failure" && theirs.condition.startsWith("22"),
+    isUnavailable: false,
+  };
+}
+
+/** What happened on one side; of rows those that stand on the other side in no or another place. */
+function shown(outcome: Outcome, other: Outcome): string {
+  if (outcome.kind === "failure") return `${outcome.condition}: ${outcome.message}`;
+  const theirs = other.kind === "rows" ? other.rows : [];
+  const missing = outcome.rows.filter((row) => !theirs.includes(row));
+  const moved = outcome.rows.filter((row, i) => row !== theirs[i]);
+  const lines = (missing.length > 0 ? missing : moved).slice(0, ROWS_SHOWN_MAX);
+  return [`${outcome.rows.length} row(s)`, ...lines.map((line) => `    ${line}`)].join("\n");
+}
