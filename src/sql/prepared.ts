@@ -17,7 +17,7 @@ import { buildPlan, type OperatorFactory } from "./execute/build.ts";
 import { compileDelete, compileInsert, compileUpdate, type DmlProgram } from "./execute/dml.ts";
 import type { QueryStatement } from "./parse/ast.ts";
 import { planSelect } from "./plan/planner.ts";
-import { fieldsOf } from "./result.ts";
+import { CellRows, fieldsOf } from "./result.ts";
 
 interface PreparedBase {
   readonly requirements: readonly Requirement[];
@@ -25,7 +25,8 @@ interface PreparedBase {
   readonly files: readonly string[];
   /** Of rows that come back; undefined when none do. */
   readonly fields: readonly SchemaField[] | undefined;
-  readonly types: readonly DataType[];
+  /** Makes wire cells of the rows that come back. */
+  readonly cells: CellRows;
 }
 
 export interface PreparedQuery extends PreparedBase {
@@ -67,7 +68,7 @@ export function prepare(
         requirements: statement.requirements,
         files: [],
         fields: fieldsOf(select.outputs),
-        types: typesOf(select.outputs),
+        cells: new CellRows(typesOf(select.outputs)),
       };
     }
   }
@@ -85,7 +86,7 @@ function dml(
     requirements: statement.requirements,
     files: statement.files,
     fields: outputs === undefined ? undefined : fieldsOf(outputs),
-    types: typesOf(outputs ?? []),
+    cells: new CellRows(typesOf(outputs ?? [])),
   };
 }
 

@@ -13,7 +13,6 @@ import type { Transaction } from "./execute/transaction.ts";
 import { Uploads } from "./files.ts";
 import { newRun } from "./new_run.ts";
 import type { Prepared, PreparedDml, PreparedQuery } from "./prepared.ts";
-import { CellRows } from "./result.ts";
 
 export interface RunOptions {
   readonly principal: Principal;
@@ -52,7 +51,7 @@ export class StatementRunner {
       atSeq: store.visibleSeq,
       deadline: this.#deadline,
     });
-    const cells = new CellRows(prepared.types);
+    const { cells } = prepared;
     const rows: unknown[][] = [];
     await drain(prepared.build(run), {
       clock,
@@ -82,20 +81,21 @@ export class StatementRunner {
     let prepared = given;
     let uploads = Uploads.none;
     // A statement runs in the turn in which it was bound: a definition may change in any other.
-    if (options.files !== undefined || given.files.length > 0) {
+    const hasFiles = options.files !== undefined || given.files.length > 0;
+    if (hasFiles) {
       uploads = await this.#stage(given, options);
     }
     try {
-      if (uploads !== Uploads.none) prepared = renewedDml(given, options);
+      if (hasFiles) prepared = renewedDml(given, options);
       const principal = ownerOfWrites(options.principal, (userId) =>
         catalog.ownerNumber(userId, { create: true }),
       );
       const run = newRun(this.#environment, {
         ...options,
         principal,
-        slots: [...options.parameters, ...uploads.references],
+        slots: hasFiles ? [...options.parameters, ...uploads.references] : options.parameters,
         atSeq: store.appliedSeq,
-        uploads,
+        uploads: hasFiles ? uploads : undefined,
         deadline: this.#deadline,
       });
       const outcome = prepared.program(run);
@@ -131,7 +131,7 @@ export class StatementRunner {
       return { rowCount, message, asUser, lastSeq };
     }
     const rows: unknown[][] = [];
-    new CellRows(prepared.types).append(returned, rows);
+    prepared.cells.append(returned, rows);
     return { schema: prepared.fields, rows, rowCount, asUser, lastSeq };
   }
 }
