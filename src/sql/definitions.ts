@@ -59,9 +59,18 @@ export class Definitions {
         });
         return;
       case "alter table": {
+        const holder = catalog.namespace(node.table.schema ?? namespace);
         const table = catalog.table(node.table.schema ?? namespace, node.table.name);
-        if (table === undefined) this.#requireDefiner(principal, node);
-        else requireAlter(principal, table, { namespace: catalog.namespace(table.namespace) });
+        if (table !== undefined) {
+          requireAlter(principal, table, { namespace: holder });
+          return;
+        }
+        // A statement before it in the text may make the table.
+        requireRun(principal, "defineTable", {
+          action: `run ${node.type.toUpperCase()}`,
+          position: node._location.start,
+          ...(holder === undefined ? {} : { namespace: holder }),
+        });
         return;
       }
       case "drop table":
@@ -76,13 +85,6 @@ export class Definitions {
       default:
         return;
     }
-  }
-
-  #requireDefiner(principal: Principal, node: Statement): void {
-    requireRun(principal, "defineTable", {
-      action: `run ${node.type.toUpperCase()}`,
-      position: node._location.start,
-    });
   }
 
   /** Runs a definition; undefined when the statement is none. @throws {DatabaseError} */

@@ -1,0 +1,171 @@
+/**
+ * Who may run what, as whom, and what of it each sees.
+ */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { TestEngine } from "../support/sql_engine.ts";
+
+let engine: TestEngine;
+
+const USERS = ["root", "dora", "sam", "alice"] as const;
+
+beforeAll(async () => {
+  engine = await TestEngine.open();
+  await engine.run(
+    "CREATE NAMESPACE app; CREATE USER dora INTERNAL ROLE dba; CREATE USER sam INTERNAL ROLE service; CREATE USER alice INTERNAL;" +
+      "CREATE USER bob INTERNAL; CREATE USER gone INTERNAL; CREATE USER TABLE app.own (id INT PRIMARY KEY, v TEXT);" +
+      "CREATE TABLE app.open (id INT PRIMARY KEY, v TEXT) WITH (ACCESS_LEVEL = 'PUBLIC'); INSERT INTO app.open VALUES (1, 'o');" +
+      "CREATE TABLE app.closed (id INT PRIMARY KEY, v TEXT); CREATE TABLE app.dba (id INT PRIMARY KEY) WITH (ACCESS_LEVEL = 'DBA');" +
+      "CREATE NAMESPACE mine AUTHORIZATION alice; DROP USER gone",
+  );
+});
+afterAll(() => engine[Symbol.asyncDispose]());
+beforeEach(() => {
+  engine.userId = "root";
+});
+
+/** What root, dora (dba), sam (service) and alice (user) get; "" is success. */
+const MATRIX: readonly (readonly [string, readonly string[]])[] = [
+  ["SELECT v FROM app.own", ["", "", "", ""]],
+  ["SELECT v FROM app.open", ["", "", "", ""]],
+  ["SELECT v FROM app.closed", ["", "", "", "PERMISSION_DENIED"]],
+  ["SELECT id FROM app.dba", ["", "", "PERMISSION_DENIED", "PERMISSION_DENIED"]],
+  ["SELECT 1 FROM app.own JOIN app.closed ON TRUE", ["", "", "", "PERMISSION_DENIED"]],
+  ["SELECT 1 FROM (SELECT * FROM app.closed) q", ["", "", "", "PERMISSION_DENIED"]],
+  ["INSERT INTO app.own SELECT id, v FROM app.closed", ["", "", "", "PERMISSION_DENIED"]],
+  ["UPDATE app.open SET v = v", ["", "", "", "PERMISSION_DENIED"]],
+  ["DELETE FROM app.closed WHERE FALSE", ["", "", "", "PERMISSION_DENIED"]],
+  ["SELECT count(*) FROM system.users", ["", "", "PERMISSION_DENIED", "PERMISSION_DENIED"]],
+  ["DESCRIBE app.closed", ["", "", "", "PERMISSION_DENIED"]],
+  ["SHOW STATS FOR TABLE app.closed", ["", "", "", "PERMISSION_DENIED"]],
+  ["SHOW ALL", ["", "", "PERMISSION_DENIED", "PERMISSION_DENIED"]],
+  ["STORAGE FLUSH TABLE app.closed", ["", "", "", "PERMISSION_DENIED"]],
+  ["ALTER TABLE app.own ADD COLUMN IF NOT EXISTS v TEXT", ["", "", "", "PERMISSION_DENIED"]],
+  [
+    "ALTER TABLE app.dba ADD COLUMN IF NOT EXISTS id INT",
+    ["", "", "PERMISSION_DENIED", "PERMISSION_DENIED"],
+  ],
+  [
+    "DROP TABLE IF EXISTS app.own, app.nope; SELECT 1",
+    ["", "", "PERMISSION_DENIED", "PERMISSION_DENIED"],
+  ],
+  ["CREATE TABLE IF NOT EXISTS app.open (id INT PRIMARY KEY)", ["", "", "", "PERMISSION_DENIED"]],
+  ["CREATE NAMESPACE IF NOT EXISTS app", ["", "", "PERMISSION_DENIED", "PERMISSION_DENIED"]],
+  ["CREATE USER IF NOT EXISTS bob INTERNAL", ["", "", "PERMISSION_DENIED", "PERMISSION_DENIED"]],
+  [
+    "EXECUTE AS USER 'root' (SELECT 1)",
+    ["", "PERMISSION_DENIED", "PERMISSION_DENIED", "PERMISSION_DENIED"],
+  ],
+  ["EXECUTE AS USER 'dora' (SELECT 1)", ["", "", "PERMISSION_DENIED", "PERMISSION_DENIED"]],
+  ["EXECUTE AS USER 'sam' (SELECT 1)", ["", "", "", "PERMISSION_DENIED"]],
+  ["EXECUTE AS USER 'bob' (SELECT 1)", ["", "", "", "PERMISSION_DENIED"]],
+  ["EXECUTE AS USER 'alice' (SELECT 1)", ["", "", "", ""]],
+  ["EXECUTE AS USER 'never seen' (SELECT 1)", ["", "", "", "PERMISSION_DENIED"]],
+  [
+    "EXECUTE AS USER 'gone' (SELECT 1)",
+    ["USER_NOT_FOUND", "USER_NOT_FOUND", "USER_NOT_FOUND", "USER_NOT_FOUND|PERMISSION_DENIED"],
+  ],
+];
+
+describe("the role matrix", () => {
+  test.each(MATRIX)("%s", async (sql, expected) => {
+    // DROP is only asked here: `check` runs nothing.
+    const check = sql.startsWith("DROP");
+    for (const [i, userId] of USERS.entries()) {
+      engine.userId = userId;
+      const { error } = await engine.ask(sql, check ? { check } : {});
+      expect(
+        (expected[i] ?? "").split("|"),
+        `${userId}: ${error?.message ?? "no error"}`,
+      ).toContain(error?.condition ?? "");
+    }
+  });
+
+  test("the owner of a namespace defines and writes in it, and nowhere else", async () => {
+    engine.userId = "alice";
+    await engine.run(
+      "CREATE TABLE mine.t (id INT PRIMARY KEY); ALTER TABLE mine.t ADD COLUMN v INT; INSERT INTO mine.t VALUES (1, 1); DELETE FROM mine.t",
+    );
+    expect(await engine.rows("SELECT id FROM mine.t WHERE _deleted")).toEqual([[1]]);
+    engine.userId = "bob";
+    expect(await engine.failure("SELECT id FROM mine.t")).toStartWith("PERMISSION_DENIED");
+    engine.userId = "alice";
+    await engine.run("DROP TABLE mine.t");
+  });
+});
+
+describe("EXECUTE AS", () => {
+  test("reads and writes the rows of the other, and says so", async () => {
+    engine.userId = "sam";
+    const [entry] = await engine.run(
+      "EXECUTE AS USER 'bob' (INSERT INTO app.own VALUES (1, CURRENT_USER || SESSION_USER) RETURNING v)",
+    );
+    expect([entry?.rows, entry?.asUser]).toEqual([[["bobsam"]], "bob"]);
+    expect(await engine.rows("SELECT v FROM app.own")).toEqual([]);
+    expect(await engine.rows("EXECUTE AS 'bob' (SELECT v, CURRENT_ROLE FROM app.own)")).toEqual([
+      ["bobsam", "user"],
+    ]);
+    engine.userId = "bob";
+    expect(await engine.rows("SELECT v FROM app.own")).toEqual([["bobsam"]]);
+  });
+
+  test.each([
+    ["EXECUTE AS USER 'bob' (SELECT v FROM app.closed)", "PERMISSION_DENIED@1"],
+    ["EXECUTE AS USER 'dora' (SELECT id FROM app.dba)", "PERMISSION_DENIED@1"],
+    ["EXECUTE AS USER 'bob' (INSERT INTO app.open VALUES (5, 'x'))", "SHARED_IMPERSONATION@1"],
+    ["EXECUTE AS USER 'root' (DELETE FROM app.closed)", "SHARED_IMPERSONATION@1"],
+    ["EXECUTE AS USER 'bob' (SELECT * FROM system.users)", "PERMISSION_DENIED@1"],
+    ["EXECUTE AS USER 'bob' (EXECUTE AS USER 'alice' (SELECT 1))", "INVALID_INPUT@1:23"],
+    ["EXECUTE AS USER 'bob' (SELECT 1; SELECT 2)", "INVALID_INPUT@1:31"],
+    ["EXECUTE AS USER 'bob' ()", "INVALID_INPUT@1:23"],
+    ["EXECUTE AS USER 'bob' SELECT 1", "INVALID_INPUT@1:22"],
+    ["EXECUTE AS USER 'bob' (BEGIN)", "PERMISSION_DENIED@1:23"],
+    ["EXECUTE AS USER 'bob' (DROP TABLE app.own)", "PERMISSION_DENIED@1:23"],
+    ["EXECUTE AS USER 'bob' (SHOW TABLES)", "PERMISSION_DENIED@1:23"],
+  ])("%s: %s", async (sql, failure) => {
+    expect(await engine.failure(sql)).toBe(failure);
+  });
+
+  test("the same text stands for whom it names", async () => {
+    for (const user of ["alice", "bob", "alice"]) {
+      expect(await engine.rows(`EXECUTE AS USER '${user}' (SELECT CURRENT_USER)`)).toEqual([
+        [user],
+      ]);
+    }
+  });
+});
+
+describe("what is listed", () => {
+  test.each([
+    ["SHOW TABLES IN app", 1],
+    [
+      "SELECT table_schema, table_name FROM information_schema.tables WHERE table_schema = 'app' ORDER BY 2",
+      1,
+    ],
+  ])("%s names readable tables only", async (sql, nameAt) => {
+    const listed: Record<string, unknown> = {};
+    for (const userId of USERS) {
+      engine.userId = userId;
+      listed[userId] = (await engine.rows(sql)).map((row) => row[nameAt]);
+    }
+    expect(listed).toEqual({
+      root: ["closed", "dba", "open", "own"],
+      dora: ["closed", "dba", "open", "own"],
+      sam: ["closed", "open", "own"],
+      alice: ["open", "own"],
+    });
+  });
+
+  test("information_schema.columns tells nothing of hidden tables", async () => {
+    engine.userId = "alice";
+    const sql =
+      "SELECT DISTINCT table_name FROM information_schema.columns WHERE table_schema = 'app' ORDER BY 1";
+    expect(await engine.rows(sql)).toEqual([["open"], ["own"]]);
+  });
+
+  test("SHOW NAMESPACES counts visible tables", async () => {
+    engine.userId = "alice";
+    const rows = await engine.rows("SHOW NAMESPACES");
+    const counts = rows.map((row) => [row[0], row.at(-1)]).filter(([name]) => name === "app");
+    expect(counts).toEqual([["app", 2]]);
+  });
+});
