@@ -2,7 +2,7 @@
  * The SQL engine in this process, over the real catalog and store in a directory of its own, with
  * a clock that the test moves.
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Principal } from "../../src/auth/mod.ts";
@@ -60,6 +60,16 @@ export class TestEngine implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.database.close();
     rmSync(this.#directory, { recursive: true });
+  }
+
+  /** Paths of uploaded files, below the folder of files. */
+  storedFiles(): readonly string[] {
+    const root = join(this.#directory, "files");
+    if (!existsSync(root)) return [];
+    const entries = readdirSync(root, { recursive: true, withFileTypes: true });
+    return entries
+      .flatMap((entry) => (entry.isFile() ? [join(entry.parentPath, entry.name)] : []))
+      .toSorted();
   }
 
   get principal(): Principal {
