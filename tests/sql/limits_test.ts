@@ -119,9 +119,11 @@ test("what a statement holds is limited", async () => {
   ]) {
     expect(await engine.failure(sql), sql).toBe("MEMORY_EXCEEDED@1");
   }
-  expect(await engine.rows("SELECT a.id FROM big a, few b, few c ORDER BY repeat('x', 40) || a.id LIMIT 1")).toEqual([
-    [0],
-  ]);
+  expect(
+    await engine.rows(
+      "SELECT a.id FROM big a, few b, few c ORDER BY repeat('x', 40) || a.id LIMIT 1",
+    ),
+  ).toEqual([[0]]);
 });
 
 test("a result above limits.max_result_rows is an error, not cut", async () => {

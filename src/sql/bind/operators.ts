@@ -11,12 +11,7 @@ import { type Bind, notAvailable, type Place } from "./binding.ts";
 import type { BoundExpression } from "./bound.ts";
 import { bindFunction } from "./calls.ts";
 import { castTo } from "./casts.ts";
-import {
-  bindIn,
-  bindLike,
-  bindQuantified,
-  bindRowComparison,
-} from "./predicates.ts";
+import { bindIn, bindLike, bindQuantified, bindRowComparison } from "./predicates.ts";
 
 export function bindBinary(expression: ExprBinary, place: Place, bind: Bind): BoundExpression {
   const { left, op, right } = expression;
@@ -57,7 +52,7 @@ export function bindBinary(expression: ExprBinary, place: Place, bind: Bind): Bo
 }
 
 /** `op ANY (…)` and `op ALL (…)` stand as calls on the right side. */
-export function isQuantifier(expression: Expr): boolean {
+function isQuantifier(expression: Expr): boolean {
   if (expression.type !== "call" || expression.function.schema !== undefined) return false;
   return ["any", "some", "all"].includes(expression.function.name);
 }

@@ -705,7 +705,7 @@ test("resolveFunction prefers exact types, then the nearest cast", () => {
   expect(resultOf("date_trunc", TEXT, DATE)).toBe("datetime");
   expect(resultOf("abs", FLOAT)).toBe("float");
   expect(resultOf("round", decimalType(5, 2), INT)).toBe("decimal");
-  expect(resolveFunction("round", [decimalType(5, 2), INT])?.result).toEqual(decimalType(5, 2));
+  expect(resolveFunction("round", [decimalType(5, 2), INT])?.result).toEqual(decimalType(6, 2));
   expect(resultOf("to_char", INT, TEXT)).toBe("text");
   expect(functionExists("abs")).toBe(true);
   expect(functionExists("nofn")).toBe(false);
