@@ -90,7 +90,14 @@ export function typeNameOf(sort: Sort): string {
 const LITERALS: Readonly<Record<Sort, readonly string[]>> = {
   int: ["0", "1", "2", "3", "-1", "7", "10", "100", "-5", "4"],
   decimal: ["0.00", "1.50", "2.25", "-1.50", "10.00", "99.99", "0.01", "3.0"],
-  float: ["0.5::float8", "1e0::float8", "-2.25::float8", "2.5::real::float8", "0::float8", "3.75::float8"],
+  float: [
+    "0.5::float8",
+    "1e0::float8",
+    "-2.25::float8",
+    "2.5::real::float8",
+    "0::float8",
+    "3.75::float8",
+  ],
   text: ["'a'", "'b'", "'ab'", "''", "'A'", "'a%'", "'x_y'", "'€'", "'zz'", "'10'"],
   bool: ["TRUE", "FALSE"],
   date: ["DATE '2024-02-29'", "DATE '2023-01-31'", "DATE '1969-12-31'", "DATE '2024-03-01'"],
