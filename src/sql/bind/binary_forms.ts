@@ -9,6 +9,7 @@ import { resolveBinary } from "../functions/operators.ts";
 import type { Expr } from "../parse/ast.ts";
 import type { BoundExpression, ComparisonOperator } from "./bound.ts";
 import { castTo } from "./casts.ts";
+import { decimalLiteral } from "./decimal_literal.ts";
 
 /** Magnitude up to which whole numbers are exact in doubles. */
 const WHOLE_MAX = Number.MAX_SAFE_INTEGER;
@@ -22,6 +23,16 @@ const COMPARISONS: ReadonlyMap<string, ComparisonOperator> = new Map<string, Com
   [">", ">"],
   [">=", ">="],
 ]);
+
+/** The same test with its sides exchanged. */
+export const MIRRORED: Readonly<Record<ComparisonOperator, ComparisonOperator>> = {
+  "=": "=",
+  "<>": "<>",
+  "<": ">",
+  "<=": ">=",
+  ">": "<",
+  ">=": "<=",
+};
 
 /** The comparison that an operator is, if it is one; `!=` is `<>`. */
 export function comparisonOf(op: string): ComparisonOperator | undefined {
@@ -45,10 +56,15 @@ export function binaryOf({ op, left, right }: BinaryOperands, node: Expr): Bound
     );
   }
   const [leftType = left.type, rightType = right.type] = form.operands;
-  const l = castTo(left, { to: leftType, mode: "implicit", node });
-  const r = castTo(right, { to: rightType, mode: "implicit", node });
-  const { evaluate, result, seesNull } = form;
   const comparison = comparisonOf(op);
+  const tested = comparison ?? (op.endsWith("DISTINCT FROM") ? "=" : undefined);
+  const l =
+    comparedLiteral(left, tested === undefined ? undefined : MIRRORED[tested], leftType) ??
+    castTo(left, { to: leftType, mode: "implicit", node });
+  const r =
+    comparedLiteral(right, tested, rightType) ??
+    castTo(right, { to: rightType, mode: "implicit", node });
+  const { evaluate, result, seesNull } = form;
   if (comparison !== undefined && sameType(leftType, rightType)) {
     return { kind: "compare", type: BOOLEAN, operator: comparison, left: l, right: r, evaluate };
   }
@@ -73,6 +89,19 @@ export function binaryOf({ op, left, right }: BinaryOperands, node: Expr): Bound
     seesNull: seesNull === true,
     volatility: "immutable",
   };
+}
+
+/** An untyped literal that is compared with a DECIMAL; undefined for every other operand. */
+function comparedLiteral(
+  operand: BoundExpression,
+  operator: ComparisonOperator | undefined,
+  type: DataType,
+): BoundExpression | undefined {
+  if (operator === undefined || operand.type.kind !== "unknown" || type.kind !== "decimal") {
+    return undefined;
+  }
+  if (operand.kind === "constant" && operand.value === null) return undefined;
+  return decimalLiteral(operand, { operator, type });
 }
 
 /** Largest result that doubles compute exactly as the form does; undefined where none is. */

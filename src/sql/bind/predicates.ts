@@ -2,13 +2,14 @@
  * Predicates: IN, BETWEEN, LIKE, IS DISTINCT FROM, ANY and ALL, comparison of rows.
  */
 import { DatabaseError } from "../../base/errors.ts";
-import { BOOLEAN, typeName, type Value } from "../../types/mod.ts";
+import { BOOLEAN, commonType, typeName, type Value } from "../../types/mod.ts";
 import { resolveBinary, resolveLike } from "../functions/operators.ts";
 import type { Expr, ExprBinary, ExprCall, ExprList, ExprTernary } from "../parse/ast.ts";
 import { binaryOf, elementOf } from "./binary_forms.ts";
 import { type Bind, notAvailable, type Place } from "./binding.ts";
 import type { BoundExpression } from "./bound.ts";
 import { castAlike, castTo } from "./casts.ts";
+import { type DecimalDataType, decimalLiteral } from "./decimal_literal.ts";
 
 export function bindIn(expression: ExprBinary, place: Place, bind: Bind): BoundExpression {
   const { left, op, right } = expression;
@@ -17,10 +18,34 @@ export function bindIn(expression: ExprBinary, place: Place, bind: Bind): BoundE
   if (left.type === "list") return bindRowIn(left, right, { negated, place, bind });
   const operand = bind(left, place);
   const items = right.expressions.map((item) => bind(item, place));
+  const decimal = decimalOfList([operand, ...items]);
+  if (decimal !== undefined) {
+    const list = items.map((item, i) =>
+      item.type.kind === "unknown" && !isNull(item)
+        ? decimalLiteral(item, { operator: "=", type: decimal })
+        : castTo(item, { to: decimal, mode: "implicit", node: right.expressions[i] }),
+    );
+    const tested = castTo(operand, { to: decimal, mode: "implicit", node: left });
+    return { kind: "in", type: BOOLEAN, operand: tested, items: list, negated };
+  }
   const { expressions } = castAlike([operand, ...items], [left, ...right.expressions], "IN");
   const [castOperand, ...castItems] = expressions;
   if (castOperand === undefined) throw notAvailable(expression, "an empty IN");
   return { kind: "in", type: BOOLEAN, operand: castOperand, items: castItems, negated };
+}
+
+/** The common type, if it is DECIMAL, of an operand with a type and a list of which some have none. */
+function decimalOfList([operand, ...items]: readonly BoundExpression[]):
+  | DecimalDataType
+  | undefined {
+  if (operand === undefined || operand.type.kind === "unknown") return undefined;
+  if (items.every(({ type }) => type.kind !== "unknown")) return undefined;
+  const type = commonType([operand, ...items].map((expression) => expression.type));
+  return type?.kind === "decimal" ? type : undefined;
+}
+
+function isNull(expression: BoundExpression): boolean {
+  return expression.kind === "constant" && expression.value === null;
 }
 
 function bindRowIn(

@@ -3,6 +3,7 @@
  */
 import type { TableEntry } from "../../catalog/mod.ts";
 import { isInteger } from "../../types/mod.ts";
+import { MIRRORED } from "../bind/binary_forms.ts";
 import type { BoundExpression, ComparisonOperator } from "../bind/bound.ts";
 import { columnIdsIn, isVolatile } from "../bind/walk.ts";
 import type { PlannedRange } from "./plan.ts";
@@ -19,15 +20,6 @@ interface Bound {
   readonly operator: ComparisonOperator;
   readonly value: BoundExpression;
 }
-
-const MIRRORED: Readonly<Record<ComparisonOperator, ComparisonOperator>> = {
-  "=": "=",
-  "<>": "<>",
-  "<": ">",
-  "<=": ">=",
-  ">": "<",
-  ">=": "<=",
-};
 
 /** Reads the access path out of conditions that all must hold. */
 export function accessOf(table: TableEntry, conditions: readonly BoundExpression[]): Access {

@@ -1,0 +1,73 @@
+/**
+ * Text beside DECIMAL compares exactly, by key and by scan, alone and as a parameter.
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { TestEngine } from "../support/sql_engine.ts";
+
+let engine: TestEngine;
+const VALUES = ["-9.99", "-1.11", "-1.10", "0.00", "1.10", "1.11", "9.99"];
+
+beforeAll(async () => {
+  engine = await TestEngine.open();
+  await engine.run("CREATE TABLE m (id DECIMAL(3,2) PRIMARY KEY, v DECIMAL(3,2))");
+  await engine.run(`INSERT INTO m VALUES ${VALUES.map((text) => `(${text}, ${text})`).join(", ")}`);
+});
+afterAll(() => engine[Symbol.asyncDispose]());
+
+const LITERALS = [
+  "1.1",
+  "1.100",
+  "1.101",
+  "1.105",
+  "-1.105",
+  "-1.1",
+  "0",
+  "9.990001",
+  "-9.991",
+  "50",
+  "-1e30",
+  "1e30",
+  "-0.001",
+  ".0009",
+];
+const TESTS: Readonly<Record<string, (value: number, literal: number) => boolean>> = {
+  "=": (a, b) => a === b,
+  "<>": (a, b) => a !== b,
+  "<": (a, b) => a < b,
+  "<=": (a, b) => a <= b,
+  ">": (a, b) => a > b,
+  ">=": (a, b) => a >= b,
+};
+
+test.each(["in memory", "in a segment"])("every comparison with text, rows %s", async (where) => {
+  if (where === "in a segment") await engine.run("STORAGE FLUSH TABLE m");
+  for (const literal of LITERALS) {
+    for (const [operator, holds] of Object.entries(TESTS)) {
+      const expected = VALUES.filter((value) => holds(Number(value), Number(literal)));
+      const mirrored = VALUES.filter((value) => holds(Number(literal), Number(value)));
+      for (const column of ["id", "v"]) {
+        const sql = (condition: string): string =>
+          `SELECT id FROM m WHERE ${condition} ORDER BY id`;
+        const ids = async (condition: string, params: readonly string[] = []): Promise<unknown[]> =>
+          (await engine.rows(sql(condition), { params })).map(([id]) => id);
+        const label = `${column} ${operator} ${literal}`;
+        expect(await ids(`${column} ${operator} '${literal}'`), label).toEqual(expected);
+        expect(await ids(`${column} ${operator} $1`, [literal]), label).toEqual(expected);
+        expect(await ids(`'${literal}' ${operator} ${column}`), label).toEqual(mirrored);
+      }
+    }
+  }
+});
+
+test("IN, BETWEEN and IS DISTINCT FROM with text", async () => {
+  const count = async (condition: string): Promise<unknown> =>
+    (await engine.rows(`SELECT count(*) FROM m WHERE ${condition}`))[0]?.[0];
+  expect(await count("v IN ('1.101', '1.1', '1e9', NULL)")).toBe(1);
+  expect(await count("v NOT IN ('1.101', '1.1')")).toBe(6);
+  expect(await count("v IN ('1.101', 9.99, 1)")).toBe(1);
+  expect(await count("v BETWEEN '-1.105' AND '1.105'")).toBe(3);
+  expect(await count("v IS NOT DISTINCT FROM '1.101'")).toBe(0);
+  expect(await count("v IS DISTINCT FROM '1.10'")).toBe(6);
+  expect(await count("v = NULL OR v < NULL")).toBe(0);
+  expect(await engine.failure("SELECT id FROM m WHERE v = 'x'")).toBe("INVALID_VALUE@1");
+});
