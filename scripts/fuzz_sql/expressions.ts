@@ -185,6 +185,20 @@ function formOf(sort: Sort, form: string, depth: number, scope: Scope): Node {
   return node(sort, ...pieces);
 }
 
+/** Literals that take their type from the other side. */
+const UNTYPED: readonly { readonly of: Sort; readonly literals: readonly string[] }[] = [
+  { of: "int", literals: ["'1'", "'-5'", "' 3 '"] },
+  { of: "decimal", literals: ["'1.5'", "'1.505'", "'-0.014'", "'99.99'", "'1e40'"] },
+  { of: "float", literals: ["'0.5'", "'-2.25'", "'1e3'"] },
+  { of: "text", literals: ["'a'", "'longer than five'", "''"] },
+  { of: "bool", literals: ["'t'", "'no'"] },
+  { of: "date", literals: ["'2024-02-29'", "'1970-01-01'"] },
+  { of: "timestamp", literals: ["'2024-02-29 12:30:00'", "'2023-01-31 08:00:00.25'"] },
+  { of: "timestamptz", literals: ["'2024-02-29 12:30:00+02'", "'2024-02-29T10:30:00Z'"] },
+  { of: "uuid", literals: ["'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'"] },
+  { of: "jsonb", literals: ["'null'", "'{\"a\":1}'"] },
+];
+
 const NUMBERS: readonly Sort[] = ["int", "decimal", "float"];
 
 /** A condition. */
@@ -192,7 +206,17 @@ export function conditionOf(depth: number, scope: Scope): Node {
   const { chance } = scope;
   const below = (sort: Sort): Node => expressionOf(sort, depth - 1, scope);
   const sort = chance.pick(SORTS);
-  switch (chance.below(13)) {
+  switch (chance.below(14)) {
+    case 13: {
+      const { literals, of } = chance.pick(UNTYPED);
+      const op = chance.pick([...COMPARISONS, "IS DISTINCT FROM"]);
+      const literal = chance.pick(literals);
+      if (chance.below(3) === 0) return node("bool", `(${literal} ${op} `, below(of), ")");
+      if (chance.below(3) === 0) {
+        return node("bool", "(", below(of), ` IN (${literal}, `, below(of), "))");
+      }
+      return node("bool", "(", below(of), ` ${op} ${literal})`);
+    }
     case 0:
     case 1:
       return node("bool", "(", below("bool"), chance.pick([" AND ", " OR "]), below("bool"), ")");
