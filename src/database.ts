@@ -145,14 +145,14 @@ function everyHour(clock: Clock, task: () => void): CancelTimer {
 /** What can fail while only the lock of the directory has to be given back. */
 function openCatalog(
   { clock, jwtSecret, log }: DatabaseParts,
-  { paths, release }: DataDirectory,
+  directory: DataDirectory,
 ): { catalog: CatalogDatabase; jwtSecret: Uint8Array } {
   try {
     const secret = jwtSecret();
-    const path = `${paths.root}/catalog.sqlite`;
+    const path = `${directory.paths.root}/catalog.sqlite`;
     return { catalog: CatalogDatabase.open({ path, clock, log }), jwtSecret: secret };
   } catch (error) {
-    release();
+    directory.release();
     throw error;
   }
 }

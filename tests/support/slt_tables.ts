@@ -5,7 +5,7 @@
  */
 
 /** What the added column is called; no case of the corpus has such a name. */
-export const HIDDEN_KEY = "hidden_key";
+const HIDDEN_KEY = "hidden_key";
 
 /** Columns of a result that no case knows of. */
 export const HIDDEN_COLUMNS: ReadonlySet<string> = new Set([HIDDEN_KEY, "_seq", "_deleted"]);
