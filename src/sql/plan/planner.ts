@@ -206,15 +206,20 @@ function planRelation(
         conditions,
       );
     case "query": {
-      const { root } = planSelect(relation.query);
+      // What nobody reads is not computed, unless it decides which rows are equal.
+      const isWhole = relation.query.distinct === "all";
+      const isNeeded = relation.columns.map(({ id }) => isWhole || state.needed.has(id));
+      const outputs = relation.query.outputs.filter((_, position) => isNeeded[position]);
+      const columns = relation.columns.filter((_, position) => isNeeded[position]);
+      const { root } = planSelect({ ...relation.query, outputs });
       const input: PlanNode = {
         kind: "project",
         input: root,
-        expressions: relation.columns.map((column, position) => {
+        expressions: columns.map((column, position) => {
           const from = root.columns[position] ?? column;
           return { kind: "column", type: from.type, column: from };
         }),
-        columns: relation.columns,
+        columns,
       };
       return filtered(input, conditions);
     }
