@@ -209,8 +209,8 @@ function planRelation(
       // What nobody reads is not computed, unless it decides which rows are equal.
       const isWhole = relation.query.distinct === "all";
       const isNeeded = relation.columns.map(({ id }) => isWhole || state.needed.has(id));
-      const outputs = relation.query.outputs.filter((_, position) => isNeeded[position]);
-      const columns = relation.columns.filter((_, position) => isNeeded[position]);
+      const outputs = relation.query.outputs.filter((_, position) => isNeeded[position] === true);
+      const columns = relation.columns.filter((_, position) => isNeeded[position] === true);
       const { root } = planSelect({ ...relation.query, outputs });
       const input: PlanNode = {
         kind: "project",
