@@ -1,18 +1,20 @@
 /**
- * The options of a script: `--name value` or `--name` alone. What a script does not know is an
- * error, so that a misspelt option is not a run of something else.
+ * The options of a script: `--name value` or `--name` alone. What a script does not know ends it
+ * with one line, so that a misspelt option is not a run of something else. `--help` prints the
+ * header of the script, which is where its use is written.
  */
+import { readFileSync } from "node:fs";
 
 export interface ScriptOptions {
   /** The value of an option, or undefined when it was not given. */
   text(name: string): string | undefined;
-  /** The value of an option as a whole number. @throws When it is none. */
+  /** The value of an option as a whole number; ends the script when it is none. */
   count(name: string, absent: number): number;
   has(name: string): boolean;
 }
 
 /**
- * Reads the command line.
+ * Reads the command line; ends the script after `--help`, and with 2 when a word cannot be read.
  *
  * @param valued Options with a value. @param flags Options without.
  */
@@ -22,6 +24,7 @@ export function readOptions(valued: readonly string[], flags: readonly string[])
   for (let index = 0; index < words.length; index += 1) {
     const word = words[index] ?? "";
     const name = word.replace(/^--/, "");
+    if (word === "--help" || word === "-h") printHelp();
     if (flags.includes(name)) {
       given.set(name, "");
     } else if (valued.includes(name) && words[index + 1] !== undefined) {
@@ -29,7 +32,7 @@ export function readOptions(valued: readonly string[], flags: readonly string[])
       given.set(name, words[index] ?? "");
     } else {
       const known = [...valued.map((n) => `--${n} <value>`), ...flags.map((n) => `--${n}`)];
-      throw new Error(`Cannot read option "${word}": there are ${known.join(", ")}`);
+      refuse(`Cannot read option "${word}": there are ${known.join(", ")}`);
     }
   }
   return {
@@ -38,8 +41,19 @@ export function readOptions(valued: readonly string[], flags: readonly string[])
     count(name, absent) {
       const text = given.get(name);
       if (text === undefined) return absent;
-      if (!/^\d+$/.test(text)) throw new Error(`Cannot read --${name} "${text}": not a number`);
+      if (!/^\d+$/.test(text)) refuse(`Cannot read --${name} "${text}": not a whole number`);
       return Number(text);
     },
   };
+}
+
+function printHelp(): never {
+  const header = /\/\*\*\n([\s\S]*?)\n \*\//.exec(readFileSync(Bun.main, "utf8"))?.[1] ?? "";
+  process.stdout.write(`${header.replaceAll(/^ \* ?/gm, "")}\n`);
+  process.exit(0);
+}
+
+function refuse(message: string): never {
+  process.stderr.write(`${message}. --help says more.\n`);
+  process.exit(2);
 }
