@@ -7,9 +7,16 @@ import { resolveBinary, resolvePrefix } from "../../../src/sql/functions/operato
 import { resolveFunction } from "../../../src/sql/functions/registry.ts";
 import {
   castValue,
+  DATE,
+  DATETIME,
   type DataType,
+  INT,
+  INTERVAL,
+  JSON_TEXT,
+  JSONB,
   negateWhole,
   TEXT,
+  TIMESTAMP,
   textFromValue,
   typeName,
   UNKNOWN,
@@ -57,6 +64,38 @@ export function num(digits: string): Argument {
 
 export function of(type: DataType, written: string): Argument {
   return { type, value: valueFromText(type, written) };
+}
+
+export const INTS: DataType = { kind: "array", element: INT };
+export const TEXTS: DataType = { kind: "array", element: TEXT };
+export const VECTOR: DataType = { kind: "embedding", dimensions: 3 };
+
+export function ts(written: string): Argument {
+  return of(TIMESTAMP, written);
+}
+export function tz(written: string): Argument {
+  return of(DATETIME, written);
+}
+export function day(written: string): Argument {
+  return of(DATE, written);
+}
+export function span(written: string): Argument {
+  return of(INTERVAL, written);
+}
+export function js(written: string): Argument {
+  return of(JSON_TEXT, written);
+}
+export function jsb(written: string): Argument {
+  return of(JSONB, written);
+}
+export function ints(written: string): Argument {
+  return of(INTS, written);
+}
+export function texts(written: string): Argument {
+  return of(TEXTS, written);
+}
+export function vec(written: string): Argument {
+  return of(VECTOR, written);
 }
 
 function text(value: string): Argument {

@@ -13,14 +13,11 @@ import {
   BIGINT,
   BYTES,
   DATE,
-  DATETIME,
   type DataType,
   DOUBLE,
   decimalType,
   FLOAT,
   INT,
-  INTERVAL,
-  JSON_TEXT,
   JSONB,
   SMALLINT,
   TEXT,
@@ -28,47 +25,32 @@ import {
   TIMESTAMP,
   UUID,
 } from "../../../src/types/mod.ts";
-import { CALL, callFunction, conditionOf, type Given, nullOf, num, of, untyped } from "./calls.ts";
+import {
+  CALL,
+  callFunction,
+  conditionOf,
+  day,
+  type Given,
+  INTS,
+  ints,
+  js,
+  jsb,
+  num as n,
+  nullOf,
+  of,
+  span,
+  texts,
+  ts,
+  tz,
+  untyped,
+  vec,
+} from "./calls.ts";
 
-const INTS: DataType = { kind: "array", element: INT };
-const TEXTS: DataType = { kind: "array", element: TEXT };
-const VECTOR: DataType = { kind: "embedding", dimensions: 3 };
-
-function n(value: string): Given {
-  return num(value);
-}
-function ts(value: string): Given {
-  return of(TIMESTAMP, value);
-}
-function tz(value: string): Given {
-  return of(DATETIME, value);
-}
-function day(value: string): Given {
-  return of(DATE, value);
-}
-function span(value: string): Given {
-  return of(INTERVAL, value);
-}
 function dbl(value: string): Given {
   return of(DOUBLE, value);
 }
-function ints(value: string): Given {
-  return of(INTS, value);
-}
-function texts(value: string): Given {
-  return of(TEXTS, value);
-}
 function bytes(value: string): Given {
   return of(BYTES, value);
-}
-function js(value: string): Given {
-  return of(JSON_TEXT, value);
-}
-function jsb(value: string): Given {
-  return of(JSONB, value);
-}
-function vec(value: string): Given {
-  return of(VECTOR, value);
 }
 
 /** Function, arguments, text of the result (null: NULL), and the type where it matters. */

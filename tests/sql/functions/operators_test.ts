@@ -9,51 +9,38 @@ import {
   BOOLEAN,
   BYTES,
   DATE,
-  DATETIME,
   type DataType,
   DOUBLE,
   decimalType,
   FILE,
   FLOAT,
   INT,
-  INTERVAL,
-  JSON_TEXT,
-  JSONB,
   SMALLINT,
   TEXT,
   TIME,
-  TIMESTAMP,
   typeName,
   UNKNOWN,
   UUID,
 } from "../../../src/types/mod.ts";
-import { conditionOf, type Given, nullOf, num, of, operate, prefix, untyped } from "./calls.ts";
-
-const INTS: DataType = { kind: "array", element: INT };
-const TEXTS: DataType = { kind: "array", element: TEXT };
-const VECTOR: DataType = { kind: "embedding", dimensions: 3 };
-
-function n(value: string): Given {
-  return num(value);
-}
-function ts(value: string): Given {
-  return of(TIMESTAMP, value);
-}
-function tz(value: string): Given {
-  return of(DATETIME, value);
-}
-function day(value: string): Given {
-  return of(DATE, value);
-}
-function span(value: string): Given {
-  return of(INTERVAL, value);
-}
-function jsb(value: string): Given {
-  return of(JSONB, value);
-}
-function js(value: string): Given {
-  return of(JSON_TEXT, value);
-}
+import {
+  conditionOf,
+  day,
+  type Given,
+  INTS,
+  js,
+  jsb,
+  num as n,
+  nullOf,
+  of,
+  operate,
+  prefix,
+  span,
+  TEXTS,
+  ts,
+  tz,
+  untyped,
+  VECTOR,
+} from "./calls.ts";
 
 type Case = readonly [Given, string, Given, string | null, string?];
 
