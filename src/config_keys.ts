@@ -68,7 +68,7 @@ const RULES: Rules = {
     wal_max_bytes: whole(GIB, [4 * MIB], "Size of the log above which tables are flushed early"),
     cache_bytes: whole(256 * MIB, [MIB], "Memory for unpacked parts of segments", LATER),
     min_free_bytes: whole(64 * MIB, [0], "Free disk space below which the server only reads"),
-    ballast_bytes: whole(32 * MIB, [0], "Reserve that lets DROP run on a full disk", LATER),
+    ballast_bytes: whole(32 * MIB, [0], "Reserve that lets DROP run on a full disk; 0 is none"),
     archive_path: maybe("Where full log files are kept for restores", LATER),
     allowed_roots: list("Directories that BACKUP, RESTORE and CREATE STORAGE may name", LATER),
   },

@@ -31,6 +31,7 @@ import {
   LocalBlobStore,
   LocalStore,
   openDataDirectory,
+  type SegmentJobs,
   type Store,
   type TableDefinition,
 } from "./storage/mod.ts";
@@ -43,6 +44,8 @@ export interface DatabaseParts {
   /** Key of every token; asked once the directory is locked. */
   readonly jwtSecret: () => Uint8Array;
   readonly version: string;
+  /** Who writes segments; without it the store itself does, between other work. */
+  readonly jobs?: SegmentJobs | undefined;
   /** The log failed: the process must stop and recover by starting again. */
   readonly onFatal: (cause: unknown) => void;
 }
@@ -61,6 +64,9 @@ export interface Database {
 
 const HOUR_MS = 3_600_000;
 
+/** How often the free space is looked at while nobody writes. */
+const SPACE_LOOK_MS = 10_000;
+
 /**
  * Opens a data directory and recovers what the last process left.
  *
@@ -72,6 +78,7 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
   const { clock, disk, log, random } = parts;
   const dataPath = config.storage.data_path;
   // A directory in use, or of a newer format, is refused before a byte of it changes.
+  CatalogDatabase.refuseForeign(catalogPath(dataPath));
   const directory = openDataDirectory(disk, dataPath);
   const { catalog, jwtSecret } = openCatalog(parts, directory);
   const definitionOf = (table: TableEntry): TableDefinition => tableDefinition(table, config);
@@ -108,12 +115,15 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
   };
   const sql = new LocalSqlEngine(environment);
   const live = new LocalLiveEngine({ store, sql, clock, random, log, limits: liveLimits(config) });
-  const stopSweeping = everyHour(clock, () => {
+  const stopLooking = repeatedly(clock, SPACE_LOOK_MS, () => store.lookAtSpace());
+  store.lookAtSpace();
+  const stopTidying = repeatedly(clock, HOUR_MS, () => {
     const count = sweepFiles(
       { catalog, store, blobs },
       { historyMsOf: (table) => definitionOf(table).historyMs, nowMs: clock.nowMs() },
     );
     if (count > 0) log.info("removed files that no row names", { count });
+    store.discardHistory();
   });
   return {
     catalog,
@@ -124,7 +134,8 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
     live,
     fileIsLive: (entry) => isFileLive(entry, { catalog, store }),
     async close() {
-      stopSweeping();
+      stopTidying();
+      stopLooking();
       live.shutdown();
       await store.close();
       catalog.close();
@@ -132,12 +143,16 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
   };
 }
 
-/** Runs a task an hour after the one before. */
-function everyHour(clock: Clock, task: () => void): CancelTimer {
-  let cancel = clock.after(HOUR_MS, tick);
+function catalogPath(dataPath: string): string {
+  return `${dataPath}/catalog.sqlite`;
+}
+
+/** Runs a task again and again, so long after the one before. */
+function repeatedly(clock: Clock, pauseMs: number, task: () => void): CancelTimer {
+  let cancel = clock.after(pauseMs, tick);
   function tick(): void {
     task();
-    cancel = clock.after(HOUR_MS, tick);
+    cancel = clock.after(pauseMs, tick);
   }
   return () => cancel();
 }
@@ -149,7 +164,7 @@ function openCatalog(
 ): { catalog: CatalogDatabase; jwtSecret: Uint8Array } {
   try {
     const secret = jwtSecret();
-    const path = `${directory.paths.root}/catalog.sqlite`;
+    const path = catalogPath(directory.paths.root);
     return { catalog: CatalogDatabase.open({ path, clock, log }), jwtSecret: secret };
   } catch (error) {
     directory.release();
@@ -159,7 +174,7 @@ function openCatalog(
 
 async function openStore(
   { cluster, limits, storage }: Config,
-  { clock, disk, log, random }: DatabaseParts,
+  { clock, disk, jobs, log, random }: DatabaseParts,
   {
     catalog,
     definitionOf,
@@ -180,6 +195,7 @@ async function openStore(
       log,
       manifest: catalog.manifest,
       definitions: catalog.tables().map(definitionOf),
+      jobs,
       options: {
         nodeId: cluster.node_id,
         nodeBits: cluster.node_bits,
@@ -188,6 +204,7 @@ async function openStore(
         walMaxBytes: storage.wal_max_bytes,
         rowBytesMax: limits.max_row_bytes,
         minFreeBytes: storage.min_free_bytes,
+        ballastBytes: storage.ballast_bytes,
       },
     });
   } catch (error) {

@@ -3,10 +3,13 @@
  *
  * The only catcher of what is a bug: it is logged and the process stops, which the log makes safe.
  *
+ *     verify, repair           a command of `maintenance.ts`, which has exit codes of its own
+ *
  *     exit 0   asked to stop, and stopped; --help, --version, a valid --check
  *     exit 1   could not start: the reason is on stderr
  *     exit 70  a bug, or the disk failed: start again to recover
  */
+import { tmpdir } from "node:os";
 import { isLoopbackHost, keptSecret } from "./auth/mod.ts";
 import { bunDisk } from "./base/bun_disk.ts";
 import { systemClock } from "./base/clock.ts";
@@ -15,18 +18,25 @@ import { LogWriter } from "./base/log_writer.ts";
 import { systemRandom } from "./base/random.ts";
 import { type Config, ConfigError, parseConfig } from "./config.ts";
 import { type Database, openDatabase } from "./database.ts";
+import { runMaintenance } from "./maintenance.ts";
 import { type Readiness, type RunningServer, startServer } from "./server/mod.ts";
 import { loadUi } from "./ui_assets.ts";
 import { BUILD_DATE, VERSION } from "./version.ts";
+import { WorkerJobs } from "./worker_jobs.ts";
 
 const HELP = `Tidemark ${VERSION}: a SQL database server you can subscribe to.
 
   npm start config.toml           start the server with this configuration
   npm start -- --check <file>     check a configuration and start nothing
+  npm start -- verify <data_path> check every byte of a data directory, and change none
+  npm start -- repair <data_path> make a damaged data directory one that a server starts on, and
+                                  name what is lost; --accept-loss cuts a damaged log
   npm start -- --version          print the version
   npm start -- --help             print this
 
-With Bun: bun run start config.toml. The configuration file explains its keys.
+With Bun: bun run start config.toml, bun run start verify <data_path>. verify and repair need the
+server stopped, and end with 0 when the directory is sound or repaired, 1 when it is damaged, 2 when
+nothing was checked. The configuration file explains its keys.
 `;
 
 const EXIT_START_FAILED = 1;
@@ -73,6 +83,7 @@ async function open(config: Config, log: LogWriter): Promise<Database> {
           ? keptSecret({ disk: bunDisk, dataPath, random: systemRandom })
           : new TextEncoder().encode(given),
       version: VERSION,
+      jobs: new WorkerJobs(systemClock),
       onFatal: (cause) => stopAtOnce(log, "the log on disk failed; start again to recover", cause),
     });
   } catch (error) {
@@ -220,7 +231,24 @@ function check(path: string): void {
   process.stdout.write(`${path} is valid\n`);
 }
 
-async function main([first, second]: readonly string[]): Promise<void> {
+function maintain(command: string, args: readonly string[]): void {
+  try {
+    process.exitCode = runMaintenance(command, args, {
+      disk: bunDisk,
+      clock: systemClock,
+      random: systemRandom,
+      temporary: tmpdir(),
+      say,
+      tell: (line) => process.stderr.write(`${line}\n`),
+    });
+  } catch (error) {
+    const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    process.stderr.write(`Cannot ${command}: stopped by a bug\n${text}\n`);
+    process.exitCode = EXIT_FATAL;
+  }
+}
+
+async function main([first, second, ...rest]: readonly string[]): Promise<void> {
   switch (first) {
     case undefined:
       return fail("Cannot start Tidemark: name a configuration file, e.g. npm start config.toml");
@@ -235,6 +263,10 @@ async function main([first, second]: readonly string[]): Promise<void> {
     case "--check":
       if (second === undefined) fail("Cannot check: name a configuration file behind --check");
       check(second);
+      break;
+    case "verify":
+    case "repair":
+      maintain(first, second === undefined ? [] : [second, ...rest]);
       break;
     default:
       if (first.startsWith("-")) fail(`Cannot start Tidemark: unknown option ${first}\n\n${HELP}`);

@@ -36,6 +36,7 @@ import { DiskError } from "./errors.ts";
 /** Longest array of the runtime: it fails with "Out of memory" one byte above. */
 const MAP_BYTES_MAX: number = 2 ** 32;
 
+const LOCK_SHARED_NONBLOCKING = 1 | 4;
 const LOCK_EXCLUSIVE_NONBLOCKING = 2 | 4;
 
 /** Names under which the C library is found, by platform. */
@@ -108,14 +109,15 @@ class BunDiskFile implements DiskFile {
 
 /** The file system of this machine. */
 export const bunDisk: Disk = {
-  open(path, { create = false, exclusive = false }) {
+  open(path, { create = false, exclusive = false, readOnly = false }) {
     const missing = exclusive
       ? constants.O_CREAT | constants.O_EXCL
       : create
         ? constants.O_CREAT
         : 0;
+    const access = readOnly ? constants.O_RDONLY : constants.O_RDWR;
     return attempt("open", path, () => {
-      return new BunDiskFile(path, openSync(path, constants.O_RDWR | missing));
+      return new BunDiskFile(path, openSync(path, access | missing));
     });
   },
   map: (path) => attempt("map", path, () => mapFile(path)),
@@ -156,6 +158,7 @@ export const bunDisk: Disk = {
       return bavail * bsize;
     }),
   lock: (path) => attempt("lock", path, () => lockFile(path)),
+  lockShared: (path) => attempt("lock", path, () => lockFileShared(path)),
 };
 
 function mapFile(path: string): MappedFile {
@@ -188,6 +191,18 @@ function lockFile(path: string): (() => void) | undefined {
   return () => closeSync(descriptor);
 }
 
+function lockFileShared(path: string): (() => void) | undefined {
+  const flock = loadFlock();
+  if (flock === undefined) return isLockedByName(path) ? undefined : () => {};
+  if (!existsSync(path)) return () => {};
+  const descriptor = openSync(path, "r");
+  if (flock(descriptor, LOCK_SHARED_NONBLOCKING) !== 0) {
+    closeSync(descriptor);
+    return undefined;
+  }
+  return () => closeSync(descriptor);
+}
+
 function loadFlock(): Flock | undefined {
   for (const name of LIBC_NAMES[process.platform] ?? []) {
     try {
@@ -210,10 +225,15 @@ export function lockByName(path: string): (() => void) | undefined {
       return () => unlinkSync(name);
     } catch (error) {
       if (codeOf(error) !== "EEXIST") throw error;
-      if (isRunning(Number.parseInt(readFileSync(name, "utf8"), 10))) return undefined;
+      if (isLockedByName(path)) return undefined;
       unlinkSync(name);
     }
   }
+}
+
+function isLockedByName(path: string): boolean {
+  const name = `${path}.pid`;
+  return existsSync(name) && isRunning(Number.parseInt(readFileSync(name, "utf8"), 10));
 }
 
 function isRunning(processId: number): boolean {

@@ -27,8 +27,12 @@ export class ByteWriter {
   #view: DataView;
   #length = 0;
 
-  constructor(capacity = 256) {
-    this.#buffer = Buffer.allocUnsafeSlow(Math.max(capacity, 16));
+  readonly #isShared: boolean;
+
+  /** @param isShared Other threads may be given views of what is written. */
+  constructor(capacity = 256, { isShared = false }: { isShared?: boolean } = {}) {
+    this.#isShared = isShared;
+    this.#buffer = this.#allocate(Math.max(capacity, 16));
     this.#view = viewOf(this.#buffer);
   }
 
@@ -51,6 +55,19 @@ export class ByteWriter {
   /** What was written, aliasing the writer: valid until the next write. */
   view(): Uint8Array {
     return this.#buffer.subarray(0, this.#length);
+  }
+
+  /** A range of what was written, aliasing the writer: valid until the next write. */
+  range(start: number, end: number): Uint8Array {
+    assert(start <= end && end <= this.#length, "a range was written");
+    const { buffer, byteOffset } = this.#view;
+    return new Uint8Array(buffer, byteOffset + start, end - start);
+  }
+
+  /** UTF-8 that was written from `start` (inclusive) to `end` (exclusive), decoded. */
+  textAt(start: number, end: number): string {
+    assert(end <= this.#length, "a text was written");
+    return this.#buffer.toString("utf8", start, end);
   }
 
   /** What was written, as bytes of their own. */
@@ -182,8 +199,14 @@ export class ByteWriter {
     return at;
   }
 
+  #allocate(byteCount: number): Buffer {
+    return this.#isShared
+      ? Buffer.from(new SharedArrayBuffer(byteCount))
+      : Buffer.allocUnsafeSlow(byteCount);
+  }
+
   #grow(needed: number): void {
-    const grown = Buffer.allocUnsafeSlow(Math.max(needed, this.#buffer.length * 2));
+    const grown = this.#allocate(Math.max(needed, this.#buffer.length * 2));
     grown.set(this.#buffer.subarray(0, this.#length));
     this.#buffer = grown;
     this.#view = viewOf(grown);
@@ -316,4 +339,11 @@ export class ByteReader {
 
 function viewOf(bytes: Uint8Array): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
+/** The number behind a name in the first 8 bytes, or undefined when they are something else. */
+export function numberInMagic(bytes: Uint8Array, name: string): number | undefined {
+  const magic = Buffer.from(bytes.subarray(0, 8)).toString("latin1");
+  const digits = magic.slice(name.length);
+  return magic.startsWith(name) && /^\d+$/.test(digits) ? Number(digits) : undefined;
 }

@@ -37,10 +37,17 @@ export interface DiskEntry {
   isDirectory: boolean;
 }
 
+export interface OpenOptions {
+  readonly create?: boolean;
+  readonly exclusive?: boolean;
+  /** The file is read and nothing else; works where the disk may not be written. */
+  readonly readOnly?: boolean;
+}
+
 /** A directory tree. Paths are absolute, or relative to the working directory. */
 export interface Disk {
   /** @throws {DiskError} ENOENT if missing and not `create`; EEXIST if there and `exclusive`. */
-  open(path: string, options: { create?: boolean; exclusive?: boolean }): DiskFile;
+  open(path: string, options: OpenOptions): DiskFile;
   /** Maps a file that never changes again. @throws {DiskError} */
   map(path: string): MappedFile;
   readFile(path: string): Uint8Array;
@@ -62,4 +69,10 @@ export interface Disk {
    * @returns A function that releases it, or undefined when another process holds it.
    */
   lock(path: string): (() => void) | undefined;
+  /**
+   * Keeps {@linkcode lock} from being taken, and changes no byte: for those who only look. Several
+   * may do so at once. A file that is not there is held by nobody, and cannot be kept from anybody.
+   * @returns A function that ends it, or undefined when the lock is taken.
+   */
+  lockShared(path: string): (() => void) | undefined;
 }

@@ -119,13 +119,22 @@ export class CorruptionError extends Error {
   readonly path: string;
   /** Byte offset in the file where the damage was noticed. */
   readonly offset: number;
+  /** Ends the sentence "Cannot read … at byte …: ". */
+  readonly what: string;
 
   constructor(path: string, offset: number, what: string) {
     super(`Cannot read ${path} at byte ${offset}: ${what}`);
     this.name = "CorruptionError";
     this.path = path;
     this.offset = offset;
+    this.what = what;
   }
+}
+
+/** Whether an error says that stored bytes are damaged, met just now or known before. */
+export function isDamage(error: unknown): boolean {
+  if (error instanceof CorruptionError) return true;
+  return error instanceof DatabaseError && error.condition === "DATA_DAMAGED";
 }
 
 /** A failed disk operation, with the system's own code. */
@@ -133,11 +142,14 @@ export class DiskError extends Error {
   /** System error word, e.g. "ENOSPC", "EIO", "ENOENT". */
   readonly code: string;
   readonly path: string;
+  /** A verb, e.g. "write". */
+  readonly operation: string;
 
   constructor(code: string, path: string, operation: string, cause?: unknown) {
     super(`Cannot ${operation} ${path}: ${code}`, cause === undefined ? undefined : { cause });
     this.name = "DiskError";
     this.code = code;
     this.path = path;
+    this.operation = operation;
   }
 }

@@ -22,5 +22,14 @@ export const NESTING_MAX = 128;
 /** How long one turn of a scan may hold the event loop before others get it. */
 export const TURN_MS_MAX = 5;
 
+/** Answers of a correlated subquery that a run remembers: beyond, another may cost a reading. */
+export const SUBQUERY_ANSWERS_MAX = 65_536;
+
+/** Outer rows between two looks at the clock where each may cost a reading of the inner query. */
+export const CORRELATED_ROWS_MAX = 16;
+
+/** Rows of a recursive query: one that does not end by itself ends here. */
+export const RECURSION_ROWS_MAX = 1_000_000;
+
 // A row group holds whole batches, so that a scan never crosses its boundary mid-batch.
 assert(ROW_GROUP_ROWS_MAX % BATCH_ROWS_MAX === 0, "a row group holds whole batches");

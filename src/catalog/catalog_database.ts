@@ -17,7 +17,7 @@ import { ManifestDatabase } from "./manifest.ts";
 import { DEFAULT_NAMESPACE } from "./names.ts";
 import { allSealed, oneSealed, putSealed, removeSealed } from "./records.ts";
 import { Revocations } from "./revocations.ts";
-import { SqliteFile } from "./sqlite_file.ts";
+import { refuseForeign, SqliteFile } from "./sqlite_file.ts";
 
 export interface CatalogDatabaseOptions {
   /** The SQLite file; its directory must exist. */
@@ -53,6 +53,15 @@ export class CatalogDatabase implements Catalog {
         createdAtMs: clock.nowMs(),
       });
     }
+  }
+
+  /**
+   * Refuses what `open` would refuse for its format, without leaving a trace.
+   *
+   * @throws {CorruptionError} @throws {DatabaseError} STORAGE_UNAVAILABLE
+   */
+  static refuseForeign(path: string): void {
+    refuseForeign(path);
   }
 
   /**

@@ -29,6 +29,8 @@ export interface ManifestTable {
   readonly tableId: number;
   readonly flushedSeq: Seq;
   readonly lowWaterSeq: Seq;
+  /** Owners from whom more was discarded, and from where on theirs is whole; absent for none. */
+  readonly ownerLowWaters?: readonly (readonly [number, number])[];
   readonly lastFlushedAtMs: number;
 }
 

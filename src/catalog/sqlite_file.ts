@@ -116,8 +116,21 @@ export class SqliteFile {
   }
 }
 
-/** Looks at the first page only, without taking a lock or leaving a trace. */
-function refuseForeign(path: string): void {
+/**
+ * Looks at the first page only, without taking a lock or leaving a trace. No file is fine.
+ *
+ * @throws {CorruptionError} If it is not a catalog.
+ * @throws {DatabaseError} STORAGE_UNAVAILABLE if it has a newer format, or cannot be read.
+ */
+export function refuseForeign(path: string): void {
+  try {
+    lookAtFirstPage(path);
+  } catch (error) {
+    throw asStorageError(error, path);
+  }
+}
+
+function lookAtFirstPage(path: string): void {
   const uri = `${Bun.pathToFileURL(path).href}?immutable=1`;
   let database: Database;
   try {
@@ -161,6 +174,23 @@ function migrate(database: Database, { path, log }: { path: string; log: Log }):
       database.run(`PRAGMA user_version = ${version + 1}`);
     })();
     log.info("catalog format", { path, version: version + 1 });
+  }
+}
+
+/** What SQLite finds at fault in a whole database, which nobody else may use. */
+export function integrityFaults(path: string): string[] {
+  try {
+    const database = new Database(path, { readwrite: true, strict: true });
+    try {
+      const rows = database.query("PRAGMA integrity_check(20)").all() as {
+        integrity_check: string;
+      }[];
+      return rows.map((row) => row.integrity_check).filter((what) => what !== "ok");
+    } finally {
+      database.close();
+    }
+  } catch (error) {
+    throw asStorageError(error, path);
   }
 }
 

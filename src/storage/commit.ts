@@ -109,7 +109,7 @@ export class Committer implements CommitLogEvents {
 
   apply(batch: WriteBatch): Commit {
     if (this.#fatal !== undefined) throw this.#fatal;
-    this.#space.admit(batch.writes.every(({ operation }) => operation === "delete"));
+    this.#space.admit(areDeletes(batch.writes));
     const log = this.#log;
     const touches: Touch[] = [];
     let firstSeq = SEQ_ZERO;
@@ -143,8 +143,10 @@ export class Committer implements CommitLogEvents {
   }
 
   durable(seq: Seq): Promise<void> {
-    const failure = this.#failures.find(({ after, upTo }) => seq > after && seq <= upTo);
-    if (failure !== undefined) return Promise.reject(failure.error);
+    if (this.#failures.length > 0) {
+      const failure = this.#failures.find(({ after, upTo }) => seq > after && seq <= upTo);
+      if (failure !== undefined) return Promise.reject(failure.error);
+    }
     if (seq <= this.#visibleSeq) return DONE;
     for (const group of this.#groups) {
       if (seq <= group.lastSeq) {
@@ -307,6 +309,11 @@ export class Committer implements CommitLogEvents {
     this.#failures.push({ after, upTo, error });
     if (this.#failures.length > FAILURES_MAX) this.#failures.shift();
   }
+}
+
+function areDeletes(writes: readonly TableWrite[]): boolean {
+  for (const { operation } of writes) if (operation !== "delete") return false;
+  return true;
 }
 
 /** Seqs of all rows that a commit appended, in the order in which they were given. */

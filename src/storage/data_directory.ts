@@ -2,19 +2,16 @@
  * The data directory: who may use it, and what is swept when it is opened.
  *
  * `format.json` names the version of the layout. It is read before anything is written, the lock
- * included, so that an older program leaves a newer directory exactly as it is. It is made first, so
- * a directory that has a log but no `format.json` is not one that Tidemark left behind.
+ * included, and so are the formats of the files, so that an older program leaves a newer directory
+ * exactly as it is. It is made first, so a directory that has a log but no `format.json` is not one
+ * that Tidemark left behind.
  */
 import type { Disk } from "../base/disk.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
-import {
-  type DataPaths,
-  dataPathsOf,
-  deletionVectorFileName,
-  segmentFileName,
-} from "./file_names.ts";
+import { type DataPaths, dataPathsOf, deletionVectorPath, segmentPath } from "./file_names.ts";
 import type { SegmentEntry } from "./manifest.ts";
+import { refuseNewerFiles } from "./newer_files.ts";
 
 /** Raised whenever an older program could not read what this one writes. */
 const DIRECTORY_FORMAT = 1;
@@ -28,7 +25,8 @@ export interface DataDirectory {
 /** @throws {DatabaseError} STORAGE_UNAVAILABLE if it is of a newer version, or in use. */
 export function openDataDirectory(disk: Disk, root: string): DataDirectory {
   const paths = dataPathsOf(root);
-  checkFormat(disk, paths);
+  requireFormat(disk, paths);
+  refuseNewerFiles(disk, paths);
   if (!disk.exists(root)) {
     disk.makeDirectory(root);
     disk.syncDirectory(parentOf(root));
@@ -61,48 +59,73 @@ export function sweepSegments(
   paths: DataPaths,
   { entries, log }: { entries: readonly SegmentEntry[]; log: Log },
 ): void {
-  const listed = new Set<string>();
   const tableNames = new Set(entries.map(({ tableId }) => String(tableId)));
-  for (const { tableId, segmentId, deletionGeneration } of entries) {
-    listed.add(`${tableId}/${segmentFileName(segmentId)}`);
-    if (deletionGeneration > 0) {
-      listed.add(`${tableId}/${deletionVectorFileName(segmentId, deletionGeneration)}`);
-    }
+  const movedCounts = new Map<string, number>();
+  for (const from of unlistedFiles(disk, paths, entries)) {
+    const directory = parentOf(from);
+    const [tableName = "", name = ""] = from.split("/").slice(-2);
+    moveToLostAndFound(disk, paths, { from, name: `${tableName}-${name}` });
+    movedCounts.set(directory, (movedCounts.get(directory) ?? 0) + 1);
   }
-  for (const directory of disk.list(paths.segments)) {
-    if (!directory.isDirectory) continue;
-    const path = `${paths.segments}/${directory.name}`;
-    let movedCount = 0;
-    for (const { name } of disk.list(path)) {
-      if (listed.has(`${directory.name}/${name}`)) continue;
-      moveToLostAndFound(disk, paths, {
-        from: `${path}/${name}`,
-        name: `${directory.name}-${name}`,
-      });
-      movedCount += 1;
-    }
-    if (movedCount > 0) {
-      disk.syncDirectory(path);
-      disk.syncDirectory(paths.lostAndFound);
-      log.warn("moved unlisted segment files to lost+found", { path, count: movedCount });
-    }
+  for (const [path, count] of movedCounts) {
+    disk.syncDirectory(path);
+    disk.syncDirectory(paths.lostAndFound);
+    log.warn("moved unlisted segment files to lost+found", { path, count });
+  }
+  for (const { name, isDirectory } of disk.list(paths.segments)) {
     // Of a table that was dropped, or that has flushed nothing yet: the next flush makes it again.
-    if (!tableNames.has(directory.name)) disk.removeDirectory(path);
+    if (isDirectory && !tableNames.has(name)) disk.removeDirectory(`${paths.segments}/${name}`);
   }
 }
 
-function moveToLostAndFound(
+/** Paths of files in the directories of segments that no entry names. */
+export function unlistedFiles(
+  disk: Disk,
+  paths: DataPaths,
+  entries: readonly SegmentEntry[],
+): string[] {
+  const listed = new Set<string>();
+  for (const entry of entries) {
+    listed.add(segmentPath(paths, entry));
+    if (entry.deletionGeneration > 0) listed.add(deletionVectorPath(paths, entry));
+  }
+  return disk.list(paths.segments).flatMap((directory) => {
+    if (!directory.isDirectory) return [];
+    const path = `${paths.segments}/${directory.name}`;
+    const files = disk.list(path).map(({ name }) => `${path}/${name}`);
+    return files.filter((file) => !listed.has(file));
+  });
+}
+
+/** Moves a file to lost+found, under a name that is free there. Returns its new path. */
+export function moveToLostAndFound(
   disk: Disk,
   { lostAndFound }: DataPaths,
   { from, name }: { from: string; name: string },
-): void {
-  disk.makeDirectory(lostAndFound);
-  let to = `${lostAndFound}/${name}`;
-  for (let copy = 1; disk.exists(to); copy += 1) to = `${lostAndFound}/${name}.${copy}`;
+): string {
+  const to = freeNameInLostAndFound(disk, { lostAndFound }, name);
   disk.rename(from, to);
+  return to;
 }
 
-function checkFormat(disk: Disk, paths: DataPaths): void {
+/** A path in lost+found, which is made, that no file has. */
+export function freeNameInLostAndFound(
+  disk: Disk,
+  { lostAndFound }: Pick<DataPaths, "lostAndFound">,
+  name: string,
+): string {
+  disk.makeDirectory(lostAndFound);
+  let path = `${lostAndFound}/${name}`;
+  for (let copy = 1; disk.exists(path); copy += 1) path = `${lostAndFound}/${name}.${copy}`;
+  return path;
+}
+
+/**
+ * Refuses a directory that this program cannot read.
+ *
+ * @throws {DatabaseError} STORAGE_UNAVAILABLE if its format is another, or cannot be told.
+ */
+export function requireFormat(disk: Disk, paths: DataPaths): void {
   if (!disk.exists(paths.format)) {
     if (!disk.exists(paths.wal)) return;
     throw new DatabaseError(
@@ -110,7 +133,7 @@ function checkFormat(disk: Disk, paths: DataPaths): void {
       `Cannot open ${paths.root}: it has a log but no format.json`,
     );
   }
-  const format = formatFromText(Buffer.from(disk.readFile(paths.format)).toString("utf8"));
+  const format = directoryFormat(disk, paths);
   if (format === DIRECTORY_FORMAT) return;
   throw new DatabaseError(
     "STORAGE_UNAVAILABLE",
@@ -120,7 +143,10 @@ function checkFormat(disk: Disk, paths: DataPaths): void {
   );
 }
 
-function formatFromText(text: string): number | undefined {
+/** The format that format.json names; undefined when it is missing or names none. */
+export function directoryFormat(disk: Disk, paths: DataPaths): number | undefined {
+  if (!disk.exists(paths.format)) return undefined;
+  const text = Buffer.from(disk.readFile(paths.format)).toString("latin1");
   const digits = /^\{"format":(\d{1,9})\}\n$/.exec(text)?.[1];
   return digits === undefined ? undefined : Number(digits);
 }

@@ -6,7 +6,7 @@
  * few keeps them sorted, and one with many has a number for each row. On disk:
  *
  *     OFFSET SIZE   little-endian; u53 and hash64 are two u32, low half first
- *          0    8   magic "TIDEDV01"
+ *          0    8   magic "TIDEDV01": the digits are the format
  *          8    8   u53 segment id
  *         16    4   u32 rows of the segment
  *         20    4   u32 entries, n
@@ -15,7 +15,7 @@
  *          …    8   hash64 of everything before, seeded with the segment id
  */
 import { assert } from "../base/assert.ts";
-import { ByteReader, ByteWriter } from "../base/bytes.ts";
+import { ByteReader, ByteWriter, numberInMagic } from "../base/bytes.ts";
 import { placeSeed, xxHash3 } from "../base/checksum.ts";
 import { CorruptionError } from "../base/errors.ts";
 
@@ -26,7 +26,12 @@ const PAGE_MASK: number = PAGE_ROWS - 1;
 /** Above this, a number for each row is faster and not much larger. */
 const SPARSE_ENTRIES_MAX = 256;
 
-const MAGIC: Uint8Array = new TextEncoder().encode("TIDEDV01");
+/** The magic, the id and the hash at the end stay where they are in every format. */
+export const DELETIONS_FORMAT = 1;
+
+export const DELETIONS_MAGIC_NAME = "TIDEDV";
+
+const MAGIC: Uint8Array = new TextEncoder().encode(`${DELETIONS_MAGIC_NAME}0${DELETIONS_FORMAT}`);
 const HEADER_BYTES = 24;
 const HASH_BYTES = 8;
 
@@ -94,6 +99,19 @@ export class DeletionVector {
       vector.replace(row, view.getFloat64(HEADER_BYTES + index * 8, true));
     }
     return vector;
+  }
+
+  /** The format of the bytes of a file; undefined when they are damaged, or of another kind. */
+  static formatOf(bytes: Uint8Array): number | undefined {
+    if (bytes.length < HEADER_BYTES + HASH_BYTES) return undefined;
+    const reader = new ByteReader(bytes, { path: "" });
+    reader.position = MAGIC.length;
+    const seed = placeSeed(reader.u53(), 0, 0);
+    const hashAt = bytes.length - HASH_BYTES;
+    const hash = xxHash3(bytes.subarray(0, hashAt), seed);
+    reader.position = hashAt;
+    if (reader.u32() !== hash.low || reader.u32() !== hash.high) return undefined;
+    return numberInMagic(bytes, DELETIONS_MAGIC_NAME);
   }
 
   /** Rows that are replaced. */

@@ -17,6 +17,7 @@ export interface DataPaths {
   readonly segments: string;
   readonly tmp: string;
   readonly lostAndFound: string;
+  readonly ballast: string;
 }
 
 export function dataPathsOf(root: string): DataPaths {
@@ -30,6 +31,7 @@ export function dataPathsOf(root: string): DataPaths {
     segments: `${root}/segments`,
     tmp: `${root}/tmp`,
     lostAndFound: `${root}/lost+found`,
+    ballast: `${root}/ballast`,
   };
 }
 
@@ -54,4 +56,22 @@ export function segmentFileName(segmentId: number): string {
 /** `generation` counts from 1: a deletion vector is never rewritten in place. */
 export function deletionVectorFileName(segmentId: number, generation: number): string {
   return `${segmentId}.${generation}.dv`;
+}
+
+/** What names the files of one segment. */
+export interface SegmentPlace {
+  readonly tableId: number;
+  readonly segmentId: number;
+  readonly deletionGeneration: number;
+}
+
+export function segmentPath(paths: DataPaths, { tableId, segmentId }: SegmentPlace): string {
+  return `${segmentDirectory(paths, tableId)}/${segmentFileName(segmentId)}`;
+}
+
+export function deletionVectorPath(
+  paths: DataPaths,
+  { tableId, segmentId, deletionGeneration }: SegmentPlace,
+): string {
+  return `${segmentDirectory(paths, tableId)}/${deletionVectorFileName(segmentId, deletionGeneration)}`;
 }

@@ -11,11 +11,17 @@ import type { Log } from "../base/log.ts";
 import type { Seq } from "../base/seq.ts";
 import type { CommitLog } from "./commit_log.ts";
 import { flushTable } from "./flush_table.ts";
-import { mergeSegments, segmentsToMerge } from "./merge_segments.ts";
+import { horizonSeqOf } from "./history.ts";
+import {
+  discardableShare,
+  mergeSegments,
+  segmentsToCompact,
+  segmentsToMerge,
+} from "./merge_segments.ts";
 import type { OpenSegment } from "./open_segment.ts";
 import type { SegmentTools } from "./segment_drafts.ts";
 import type { SpaceGuard } from "./space.ts";
-import type { FlushResult } from "./store.ts";
+import type { CompactResult, FlushResult } from "./store.ts";
 import type { StoredTable } from "./table.ts";
 
 /** After a flush failed, the next attempt waits so long. */
@@ -26,6 +32,9 @@ const RETRY_MS = 5000;
  * segments grow with its speed instead of their number.
  */
 const PACE_MS = 1000;
+
+/** A segment is rewritten by itself when so much of it can be discarded. */
+const DISCARD_SHARE_MIN = 0.25;
 
 /** A timer cannot be set further ahead; a policy that waits longer has no age. */
 const TIMER_MS_MAX: number = 2 ** 31 - 1;
@@ -113,14 +122,75 @@ export class Flusher {
     const segments = this.#unmergeable.has(table) ? undefined : segmentsToMerge(table);
     this.#unmergeable.delete(table);
     if (segments === undefined) {
+      // The attempt after a failed flush may have been due during a merge.
+      const waits = table.frozen !== undefined && !this.#timers.has(table);
+      if (waits) this.#requestAfter(table, RETRY_MS);
       this.noteAppended(table);
       return;
     }
+    this.#mergeInBackground(table, segments);
+  }
+
+  #mergeInBackground(table: StoredTable, segments: readonly OpenSegment[]): void {
     const merging = this.#merge(table, segments).finally(() => {
       this.#running.delete(table);
       if (!this.#isClosing && !table.isDropped) this.#continue(table);
     });
     this.#running.set(table, merging);
+  }
+
+  /**
+   * Merges all that can be merged, and discards what is older than the table's history; resolves
+   * when it is published.
+   *
+   * @throws {DiskError} @throws {CorruptionError}
+   */
+  async compact(table: StoredTable): Promise<CompactResult> {
+    // What runs on the table now is waited for, and nothing begins in between.
+    for (;;) {
+      const running = this.#running.get(table);
+      if (running === undefined) break;
+      await running.catch(() => undefined);
+    }
+    const compacting = this.#compact(table);
+    const settled = compacting.then(
+      () => NOTHING,
+      () => NOTHING,
+    );
+    this.#running.set(table, settled);
+    try {
+      return await compacting;
+    } finally {
+      this.#running.delete(table);
+      if (!this.#isClosing && !table.isDropped) this.#continue(table);
+    }
+  }
+
+  async #compact(table: StoredTable): Promise<CompactResult> {
+    const isCancelled = (): boolean => this.#isClosing || table.isDropped;
+    const tools = { ...this.#options, isCancelled };
+    const horizonSeq = horizonSeqOf(this.#options.clock.nowMs(), table.definition.historyMs);
+    const result = { mergedSegments: 0, discardedVersions: 0 };
+    for (const segments of segmentsToCompact(table, horizonSeq)) {
+      if (isCancelled()) break;
+      result.discardedVersions += await mergeSegments(table, segments, tools);
+      result.mergedSegments += segments.length;
+    }
+    return result;
+  }
+
+  /** Begins to rewrite segments of which a good part is older than their table's history. */
+  discardHistory(): void {
+    const nowMs = this.#options.clock.nowMs();
+    for (const table of this.#options.tables.values()) {
+      if (this.#running.has(table) || table.isDropped) continue;
+      const horizonSeq = horizonSeqOf(nowMs, table.definition.historyMs);
+      const due = table.segments.find(
+        (segment) =>
+          !segment.entry.quarantined && discardableShare(segment, horizonSeq) >= DISCARD_SHARE_MIN,
+      );
+      if (due !== undefined) this.#mergeInBackground(table, [due]);
+    }
   }
 
   async #merge(table: StoredTable, segments: readonly OpenSegment[]): Promise<FlushResult> {

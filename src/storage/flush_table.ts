@@ -14,13 +14,14 @@ import { assert } from "../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../base/limits.ts";
 import type { Seq } from "../base/seq.ts";
 import type { DeletionVector } from "./deletion_vector.ts";
+import { segmentFileName } from "./file_names.ts";
 import type { SegmentEntry } from "./manifest.ts";
 import type { Memtable } from "./memtable.ts";
-import { memtablePieces, ReplacementCopy, segmentOrder } from "./memtable_segment.ts";
+import { frozenRowsOf, ReplacementCopy, segmentOrder } from "./memtable_segment.ts";
 import { deletionsUpTo, OpenSegment } from "./open_segment.ts";
 import { SegmentDrafts, type SegmentTools } from "./segment_drafts.ts";
 import type { FlushResult } from "./store.ts";
-import type { StoredTable } from "./table.ts";
+import { type StoredTable, tableStateOf } from "./table.ts";
 
 const NOTHING: FlushResult = { versions: 0, bytes: 0 };
 
@@ -68,17 +69,19 @@ class TableFlush {
   }
 
   async run(): Promise<FlushResult> {
-    const { manifest, files } = this.#tools;
+    const { manifest, files, jobs } = this.#tools;
     const { tableId, definition } = this.#table;
     const memtable = this.#memtable;
     const segmentId = manifest.nextSegmentId();
     const order = segmentOrder(memtable);
-    const source = { memtable, order, columns: [...memtable.columns] };
     const { keyColumnIds } = definition;
-    const outline = { segmentId, tableId, keyColumnIds, columns: source.columns };
-    const pieces = memtablePieces(source, outline);
-    const summary = await this.#drafts.writeSegment(segmentId, pieces);
+    const draft = this.#drafts.adopt(segmentFileName(segmentId));
+    const rows = frozenRowsOf(memtable, order);
+    const job = { segmentId, tableId, keyColumnIds, rows, draft };
+    const summary = await jobs.flush(job, () => this.#tools.isCancelled());
+    if (summary === undefined || this.#tools.isCancelled()) return NOTHING;
     const { bytes, rowCount } = summary;
+    await this.#drafts.sync(draft);
     if (this.#tools.isCancelled()) return NOTHING;
 
     const copy = new ReplacementCopy(memtable, order, { segmentId, rowCount });
@@ -123,7 +126,7 @@ class TableFlush {
     assert(table.frozen === memtable, "the flushed memtable is still the frozen one");
     const flushedSeq = this.#flushedSeq;
     const lastFlushedAtMs = clock.nowMs();
-    const { lowWaterSeq } = table.progress;
+    const { lowWater } = table.progress;
     this.#drafts.notePublishing();
     // Only now: the segment may have been quarantined meanwhile.
     const entries = changed.map(({ segment: { entry: old }, deletionGeneration }) => ({
@@ -133,9 +136,7 @@ class TableFlush {
     manifest.publish({
       addSegments: [entry],
       changeSegments: entries,
-      tables: [
-        { tableId: table.tableId, flushedSeq, lowWaterSeq: lowWaterSeq as Seq, lastFlushedAtMs },
-      ],
+      tables: [tableStateOf(table.tableId, { flushedSeq, lowWater, lastFlushedAtMs })],
     });
     const segment = new OpenSegment(entry, files);
     segment.adoptDeletions(deletions);
@@ -149,7 +150,7 @@ class TableFlush {
     }
     table.segments = [...table.segments, segment];
     table.frozen = undefined;
-    table.progress = { flushedSeq, lowWaterSeq, lastFlushedAtMs };
+    table.progress = { flushedSeq, lowWater, lastFlushedAtMs };
     return outdated.filter(({ deletionGeneration }) => deletionGeneration > 0);
   }
 }

@@ -24,7 +24,7 @@ export function keyOfRow(row: Row, positions: readonly number[]): Key {
 
 /** The key that consists of these values alone. */
 export function keyOfValues(values: Row): Key {
-  return keyOfRow(values, [...values.keys()]);
+  return values.length === 1 ? keyOfValue(values[0] ?? null) : keyOfRow(values, [...values.keys()]);
 }
 
 function keyOfValue(value: Value): Key {

@@ -13,23 +13,27 @@ import type { Log } from "../base/log.ts";
 import type { Random } from "../base/random.ts";
 import { type Seq, SeqGenerator } from "../base/seq.ts";
 import type { Row } from "../types/mod.ts";
+import { Ballast } from "./ballast.ts";
 import { StoreChangeScan } from "./changes.ts";
 import { Committer } from "./commit.ts";
 import type { CommitLog } from "./commit_log.ts";
 import { type DataDirectory, openDataDirectory } from "./data_directory.ts";
 import { Flusher } from "./flush.ts";
+import { LowWater } from "./history.ts";
 import { openHighWater } from "./local_wal/high_water.ts";
 import { LocalWal } from "./local_wal/writer.ts";
 import type { Manifest } from "./manifest.ts";
 import { recover } from "./recovery.ts";
 import { StoreScan } from "./scan.ts";
 import { LocalSegmentFiles } from "./segment_files.ts";
+import { InThreadJobs, type SegmentJobs } from "./segment_jobs.ts";
 import { SnowflakeIds } from "./snowflake_ids.ts";
 import { SpaceGuard } from "./space.ts";
 import type {
   ChangeScan,
   ChangesOptions,
   Commit,
+  CompactResult,
   FlushResult,
   LookupOptions,
   OnVisible,
@@ -61,6 +65,8 @@ export interface LocalStoreOptions {
   readonly rowBytesMax: number;
   /** Below this much free space the store is read-only but for deletes. */
   readonly minFreeBytes: number;
+  /** Room that is kept on the disk until it is full; 0 for none. */
+  readonly ballastBytes: number;
 }
 
 export interface LocalStoreParts {
@@ -75,6 +81,8 @@ export interface LocalStoreParts {
   /** Every table that the catalog knows. Data of other tables is removed. */
   readonly definitions: readonly TableDefinition[];
   readonly options: LocalStoreOptions;
+  /** Who writes segments; without it the store does, between other work of this thread. */
+  readonly jobs?: SegmentJobs | undefined;
 }
 
 export class LocalStore implements Store {
@@ -88,6 +96,9 @@ export class LocalStore implements Store {
   readonly #committer: Committer;
   readonly #ids: SnowflakeIds;
   readonly #flusher: Flusher;
+  readonly #ballast: Ballast;
+  readonly #space: SpaceGuard;
+  readonly #jobs: SegmentJobs;
   #isOpen = true;
 
   /**
@@ -132,9 +143,11 @@ export class LocalStore implements Store {
       end,
     });
     this.#log = wal;
-    const { nodeId, nodeBits, minFreeBytes } = options;
+    const { nodeId, nodeBits, minFreeBytes, ballastBytes } = options;
     this.#seqs = new SeqGenerator({ clock, nodeId, nodeBits, last: lastSeq });
-    const space = new SpaceGuard({ disk, path: paths.root, minFreeBytes, log });
+    this.#ballast = new Ballast({ disk, clock, log, path: paths.ballast, bytes: ballastBytes });
+    const ballast = this.#ballast;
+    this.#space = new SpaceGuard({ disk, path: paths.root, minFreeBytes, ballast, log });
     this.#ids = new SnowflakeIds({
       clock,
       nodeId,
@@ -147,7 +160,7 @@ export class LocalStore implements Store {
         log: wal,
         tables,
         seqs: this.#seqs,
-        space,
+        space: this.#space,
         visibleSeq,
         catalogVersion: manifest.highestSeq(),
       },
@@ -155,11 +168,12 @@ export class LocalStore implements Store {
         onAppended: (table) => this.#flusher.noteAppended(table),
         onFatal: (cause) => this.onFatal(cause),
         onRolled: () => {
-          space.look();
+          this.#space.look();
           this.#flusher.relieveLog();
         },
       },
     );
+    this.#jobs = parts.jobs ?? new InThreadJobs({ disk, clock });
     this.#flusher = new Flusher({
       disk,
       paths,
@@ -168,9 +182,10 @@ export class LocalStore implements Store {
       manifest,
       files,
       tables,
-      space,
+      space: this.#space,
       commitLog: wal,
       walMaxBytes: options.walMaxBytes,
+      jobs: this.#jobs,
       durable: (seq) => this.#committer.durable(seq),
     });
     this.#flusher.start();
@@ -200,7 +215,7 @@ export class LocalStore implements Store {
       this.#flusher.noteAppended(table);
       return;
     }
-    const progress = { flushedSeq: 0, lowWaterSeq: 0, lastFlushedAtMs: undefined };
+    const progress = { flushedSeq: 0, lowWater: new LowWater(), lastFlushedAtMs: undefined };
     const created = new StoredTable(definition, { segments: [], progress });
     this.#tables.set(definition.tableId, created);
   }
@@ -240,8 +255,8 @@ export class LocalStore implements Store {
     return this.#table(tableId).lookup(options);
   }
 
-  earliestSeq(tableId: number, _owner: number): Seq {
-    return this.#table(tableId).progress.lowWaterSeq as Seq;
+  earliestSeq(tableId: number, owner: number): Seq {
+    return this.#table(tableId).progress.lowWater.of(owner) as Seq;
   }
 
   liveRowCount(tableId: number, owner: number | undefined): number {
@@ -250,6 +265,20 @@ export class LocalStore implements Store {
 
   flush(tableId: number): Promise<FlushResult> {
     return this.#flusher.flush(this.#table(tableId));
+  }
+
+  compact(tableId: number): Promise<CompactResult> {
+    return this.#flusher.compact(this.#table(tableId));
+  }
+
+  /** Looks whether the disk is full, or no longer; for somebody who asks every few seconds. */
+  lookAtSpace(): void {
+    this.#space.look();
+  }
+
+  /** Begins to discard what is older than the history of its table; for somebody who asks hourly. */
+  discardHistory(): void {
+    this.#flusher.discardHistory();
   }
 
   stats(tableId: number): TableStats {
@@ -277,7 +306,9 @@ export class LocalStore implements Store {
   async close(): Promise<void> {
     if (!this.#isOpen) return;
     this.#isOpen = false;
+    this.#ballast.close();
     await this.#flusher.close();
+    this.#jobs.close();
     await this.#log.close();
     this.#ids.close();
     for (const { segments } of this.#tables.values()) {

@@ -25,8 +25,11 @@ export interface TableState {
   readonly tableId: number;
   /** Every version at or below this is in a segment; recovery skips it in the log. */
   readonly flushedSeq: Seq;
-  /** Exact replay is possible from this position on. */
+  /** Exact replay is possible from this position on, for every owner but those below. */
   readonly lowWaterSeq: Seq;
+  /** Owners from whom more was discarded, and from where on theirs is whole; absent for none. */
+  readonly ownerLowWaters?: readonly (readonly [number, number])[];
+  /** 0 for never. */
   readonly lastFlushedAtMs: number;
 }
 

@@ -1,13 +1,23 @@
 /**
  * One column of a memtable: values that arrive at the end and never change.
  *
- * Numbers and booleans are held in typed arrays that double as they grow; other types, and a whole
- * number column that has met a value beyond 2^53, in a plain array.
+ * Numbers and booleans are held in typed arrays that double as they grow, text as UTF-8 one behind
+ * the other: as strings it would be walked through at every collection of garbage. Other types, and
+ * a whole number column that has met a value beyond 2^53, are in a plain array.
  */
 import { assert } from "../base/assert.ts";
+import { ByteWriter } from "../base/bytes.ts";
 import { type DataType, physicalKind, type Row, type Value, type Vector } from "../types/mod.ts";
+import { sharedBytes, sharedFloats, sharedInts, sharedWords } from "./shared_arrays.ts";
 
 const CAPACITY_MIN = 16;
+
+const TEXT_BYTES_MIN = 256;
+const TEXT_BYTES_MAX = 0xffff_ffff;
+
+/** Of a column that is none of text; nothing is written to it. */
+const NO_TEXT = new ByteWriter(0);
+const NO_OFFSETS = new Uint32Array(0);
 
 /** What a value costs in a plain array, beside the characters of a text. */
 const SLOT_BYTES = 16;
@@ -15,11 +25,14 @@ const SLOT_BYTES = 16;
 export class MemColumn {
   readonly columnId: number;
   readonly type: DataType;
-  #kind: "bool" | "i32" | "f64" | "any";
-  #bools = new Uint8Array(0);
-  #ints = new Int32Array(0);
-  #floats = new Float64Array(0);
+  #kind: "bool" | "i32" | "f64" | "text" | "any";
+  #bools: Uint8Array = new Uint8Array(0);
+  #ints: Int32Array = new Int32Array(0);
+  #floats: Float64Array = new Float64Array(0);
   #values: Value[] = [];
+  #text = NO_TEXT;
+  /** Where each text begins and, one further, ends. */
+  #offsets: Uint32Array = NO_OFFSETS;
   #nulls: Uint8Array | undefined;
   #length = 0;
   #contentBytes = 0;
@@ -27,7 +40,10 @@ export class MemColumn {
   constructor(columnId: number, type: DataType) {
     this.columnId = columnId;
     this.type = type;
-    this.#kind = physicalKind(type);
+    this.#kind = isText(type) ? "text" : physicalKind(type);
+    if (this.#kind === "text") {
+      this.#text = new ByteWriter(TEXT_BYTES_MIN, { isShared: true });
+    }
   }
 
   get length(): number {
@@ -38,7 +54,8 @@ export class MemColumn {
   get bytes(): number {
     const typed = this.#bools.byteLength + this.#ints.byteLength + this.#floats.byteLength;
     const nulls = this.#nulls?.byteLength ?? 0;
-    return typed + nulls + this.#values.length * SLOT_BYTES + this.#contentBytes;
+    const text = this.#text.length + this.#offsets.byteLength;
+    return typed + text + nulls + this.#values.length * SLOT_BYTES + this.#contentBytes;
   }
 
   /** Appends the value at `position` of the first `count` rows. */
@@ -61,6 +78,7 @@ export class MemColumn {
     assert(length <= this.#length, "a truncation makes shorter");
     this.#nulls?.fill(0, length, this.#length);
     if (this.#kind === "any") this.#values.length = length;
+    if (this.#kind === "text") this.#text.cutTo(this.#offsets[length] ?? 0);
     this.#length = length;
   }
 
@@ -75,6 +93,8 @@ export class MemColumn {
         return this.#ints[row] ?? null;
       case "f64":
         return this.#floats[row] ?? null;
+      case "text":
+        return this.#text.textAt(this.#offsets[row] ?? 0, this.#offsets[row + 1] ?? 0);
     }
   }
 
@@ -89,6 +109,10 @@ export class MemColumn {
         return { kind: "i32", length, values: this.#ints.subarray(0, length), nulls };
       case "f64":
         return { kind: "f64", length, values: this.#floats.subarray(0, length), nulls };
+      case "text": {
+        const offsets = this.#offsets.subarray(0, length + 1);
+        return { kind: "utf8", length, bytes: this.#text.view(), offsets, nulls };
+      }
       case "any":
         return { kind: "any", length, values: this.#values };
     }
@@ -102,8 +126,14 @@ export class MemColumn {
         this.#contentBytes += value.byteLength;
       }
     } else if (value === null) {
-      this.#nulls ??= new Uint8Array(this.#capacity());
+      this.#nulls ??= sharedBytes(this.#capacity());
       this.#nulls[row] = 1;
+      if (this.#kind === "text") this.#offsets[row + 1] = this.#text.length;
+    } else if (this.#kind === "text") {
+      assert(typeof value === "string", "a text column holds text");
+      this.#text.rawText(value);
+      assert(this.#text.length <= TEXT_BYTES_MAX, "an offset into text has 32 bits");
+      this.#offsets[row + 1] = this.#text.length;
     } else if (typeof value === "number") {
       if (this.#kind === "f64") this.#floats[row] = value;
       else this.#ints[row] = value;
@@ -132,17 +162,25 @@ export class MemColumn {
   }
 
   #capacity(): number {
-    return Math.max(this.#bools.length, this.#ints.length, this.#floats.length);
+    const texts = Math.max(0, this.#offsets.length - 1);
+    return Math.max(this.#bools.length, this.#ints.length, this.#floats.length, texts);
   }
 
   #reserve(length: number): void {
     if (this.#kind === "any" || length <= this.#capacity()) return;
     const capacity = Math.max(CAPACITY_MIN, length, this.#capacity() * 2);
-    if (this.#kind === "bool") this.#bools = grown(this.#bools, new Uint8Array(capacity));
-    else if (this.#kind === "i32") this.#ints = grown(this.#ints, new Int32Array(capacity));
-    else this.#floats = grown(this.#floats, new Float64Array(capacity));
-    if (this.#nulls !== undefined) this.#nulls = grown(this.#nulls, new Uint8Array(capacity));
+    if (this.#kind === "bool") this.#bools = grown(this.#bools, sharedBytes(capacity));
+    else if (this.#kind === "i32") this.#ints = grown(this.#ints, sharedInts(capacity));
+    else if (this.#kind === "text") {
+      this.#offsets = grown(this.#offsets, sharedWords(capacity + 1));
+    } else this.#floats = grown(this.#floats, sharedFloats(capacity));
+    if (this.#nulls !== undefined) this.#nulls = grown(this.#nulls, sharedBytes(capacity));
   }
+}
+
+/** Types whose values are strings. */
+function isText({ kind }: DataType): boolean {
+  return kind === "text" || kind === "json" || kind === "uuid" || kind === "file";
 }
 
 /** Copies an array to the beginning of a larger one. */

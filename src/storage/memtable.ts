@@ -10,6 +10,7 @@ import { assert } from "../base/assert.ts";
 import type { Row, Vector } from "../types/mod.ts";
 import type { Key } from "./key.ts";
 import { grown, MemColumn } from "./mem_column.ts";
+import { sharedBytes, sharedFloats } from "./shared_arrays.ts";
 import type { StoredColumn } from "./store.ts";
 
 const CAPACITY_MIN = 64;
@@ -53,13 +54,13 @@ export class Memtable {
   rowCount = 0;
   /** Rows that a newer version has replaced, and tombstones: with none, every row is current. */
   hiddenCount = 0;
-  owners: Float64Array = new Float64Array(CAPACITY_MIN);
-  seqs: Float64Array = new Float64Array(CAPACITY_MIN);
-  prevs: Float64Array = new Float64Array(CAPACITY_MIN);
-  commitSeqs: Float64Array = new Float64Array(CAPACITY_MIN);
+  owners: Float64Array = sharedFloats(CAPACITY_MIN);
+  seqs: Float64Array = sharedFloats(CAPACITY_MIN);
+  prevs: Float64Array = sharedFloats(CAPACITY_MIN);
+  commitSeqs: Float64Array = sharedFloats(CAPACITY_MIN);
   /** Seq of the version that replaced a row, 0 for none. */
-  replacedBy: Float64Array = new Float64Array(CAPACITY_MIN);
-  deleted: Uint8Array = new Uint8Array(CAPACITY_MIN);
+  replacedBy: Float64Array = sharedFloats(CAPACITY_MIN);
+  deleted: Uint8Array = sharedBytes(CAPACITY_MIN);
   /** Number of the log file in which the first row is at the earliest. */
   firstLogFile: number | undefined;
   readonly partitions: Map<number, MemPartition> = new Map();
@@ -111,12 +112,12 @@ export class Memtable {
     const needed = this.rowCount + count;
     if (needed <= this.seqs.length) return;
     const capacity = Math.max(needed, this.seqs.length * 2);
-    this.owners = grown(this.owners, new Float64Array(capacity));
-    this.seqs = grown(this.seqs, new Float64Array(capacity));
-    this.prevs = grown(this.prevs, new Float64Array(capacity));
-    this.commitSeqs = grown(this.commitSeqs, new Float64Array(capacity));
-    this.replacedBy = grown(this.replacedBy, new Float64Array(capacity));
-    this.deleted = grown(this.deleted, new Uint8Array(capacity));
+    this.owners = grown(this.owners, sharedFloats(capacity));
+    this.seqs = grown(this.seqs, sharedFloats(capacity));
+    this.prevs = grown(this.prevs, sharedFloats(capacity));
+    this.commitSeqs = grown(this.commitSeqs, sharedFloats(capacity));
+    this.replacedBy = grown(this.replacedBy, sharedFloats(capacity));
+    this.deleted = grown(this.deleted, sharedBytes(capacity));
   }
 
   /** Appends a row for which there is room; returns its number. */
@@ -137,9 +138,11 @@ export class Memtable {
 
   /** Appends the values of the first `count` rows, which are in the order of the columns. */
   appendValues(rows: readonly Row[], count: number): void {
-    for (const [position, column] of this.#columns.entries()) {
+    let position = 0;
+    for (const column of this.#columns) {
       column.appendFrom(rows, position, count);
       assert(column.length === this.rowCount, "every column has every row");
+      position += 1;
     }
   }
 

@@ -6,10 +6,10 @@ import { assert } from "../base/assert.ts";
 import { ROW_GROUP_ROWS_MAX } from "../base/limits.ts";
 import { slice, take, type Vector } from "../types/mod.ts";
 import { DeletionVector, type DeletionVectorOptions } from "./deletion_vector.ts";
-import type { MemColumn } from "./mem_column.ts";
 import type { Memtable } from "./memtable.ts";
 import { groupEnd } from "./segment/group_size.ts";
 import {
+  type SegmentColumn,
   type SegmentOutline,
   type SegmentRows,
   type SegmentSummary,
@@ -33,29 +33,49 @@ export function segmentOrder({ partitions, rowCount }: Memtable): Uint32Array {
   return order;
 }
 
-/** What `memtablePieces` writes; fixed when the flush begins, whatever ALTER TABLE does later. */
-export interface MemtableSource {
-  readonly memtable: Memtable;
+/** A frozen memtable as plain data: what ALTER TABLE does later changes nothing of it. */
+export interface FrozenRows {
+  readonly columns: readonly FrozenColumn[];
+  /** Row numbers in ascending (owner, seq). */
   readonly order: Uint32Array;
-  readonly columns: readonly MemColumn[];
+  readonly owners: Float64Array;
+  readonly seqs: Float64Array;
+  readonly prevs: Float64Array;
+  readonly commitSeqs: Float64Array;
+  readonly deleted: Uint8Array;
+}
+
+export interface FrozenColumn extends SegmentColumn {
+  readonly vector: Vector;
+}
+
+/** The rows of a memtable that grows no more; aliases it. */
+export function frozenRowsOf(memtable: Memtable, order: Uint32Array): FrozenRows {
+  const { commitSeqs, deleted, owners, prevs, seqs } = memtable;
+  const columns = memtable.columns.map((column) => {
+    const { columnId, type } = column;
+    return { columnId, type, vector: column.vector() };
+  });
+  return { columns, order, owners, seqs, prevs, commitSeqs, deleted };
 }
 
 /** The bytes of the segment in order; many pieces are empty, to let other work run. */
-export function* memtablePieces(
-  { memtable, order, columns }: MemtableSource,
+export function* frozenPieces(
+  frozen: FrozenRows,
   outline: SegmentOutline,
 ): Generator<Uint8Array, SegmentSummary> {
+  const { columns, order } = frozen;
   const writer = new SegmentWriter(outline);
   for (let start = 0; start < order.length; start += ROW_GROUP_ROWS_MAX) {
     const rows = order.subarray(start, start + ROW_GROUP_ROWS_MAX);
     const vectors: Vector[] = [];
-    for (const column of columns) {
-      vectors.push(rowsOf(column.vector(), rows));
+    for (const { vector } of columns) {
+      vectors.push(rowsOf(vector, rows));
       yield NO_BYTES;
     }
     for (let from = 0; from < rows.length; ) {
       const to = groupEnd(vectors, from, rows.length);
-      yield* writer.group(groupRows(memtable, rows.subarray(from, to), sliced(vectors, from, to)));
+      yield* writer.group(groupRows(frozen, rows.subarray(from, to), sliced(vectors, from, to)));
       from = to;
     }
   }
@@ -101,17 +121,17 @@ export class ReplacementCopy {
   }
 }
 
-function groupRows(memtable: Memtable, rows: Uint32Array, vectors: readonly Vector[]): SegmentRows {
+function groupRows(frozen: FrozenRows, rows: Uint32Array, vectors: readonly Vector[]): SegmentRows {
   function numbers(values: Float64Array): Float64Array {
     return gathered(values, new Float64Array(rows.length), rows);
   }
   return {
     vectors,
-    owners: numbers(memtable.owners),
-    seqs: numbers(memtable.seqs),
-    prevs: numbers(memtable.prevs),
-    commitSeqs: numbers(memtable.commitSeqs),
-    deleted: gathered(memtable.deleted, new Uint8Array(rows.length), rows),
+    owners: numbers(frozen.owners),
+    seqs: numbers(frozen.seqs),
+    prevs: numbers(frozen.prevs),
+    commitSeqs: numbers(frozen.commitSeqs),
+    deleted: gathered(frozen.deleted, new Uint8Array(rows.length), rows),
   };
 }
 

@@ -1,15 +1,16 @@
 /**
  * Neighbouring segments as the rows of one: for each owner, ascending, the rows of each segment,
- * oldest first. Since the seqs of neighbours do not overlap, that is ascending (owner, seq).
+ * oldest first, without what history need not keep. Since the seqs of neighbours do not overlap,
+ * that is ascending (owner, seq).
  *
- * One row group of the output is in memory at a time.
+ * One row group of the output is in memory at a time, cut short where its text and bytes are many.
  */
 import { assert } from "../base/assert.ts";
-import { ROW_GROUP_ROWS_MAX } from "../base/limits.ts";
 import { slice, type Value, type Vector, valueAt, vectorFromValues } from "../types/mod.ts";
-import { convertVector } from "./convert.ts";
-import type { OpenSegment } from "./open_segment.ts";
+import { DISCARDED } from "./history.ts";
+import { countOf, type Span, type SpanSource, spanGroups, storedRows } from "./merge_spans.ts";
 import { groupEnd } from "./segment/group_size.ts";
+import type { SegmentReader } from "./segment/reader.ts";
 import {
   type SegmentOutline,
   type SegmentRows,
@@ -20,134 +21,81 @@ import type { StoredColumn } from "./store.ts";
 
 const NO_BYTES: Uint8Array = new Uint8Array(0);
 
-/** Rows of one row group of one source. */
-interface Span {
-  readonly owner: number;
-  readonly source: number;
-  readonly group: number;
-  /** Counted from the start of the group. */
-  readonly start: number;
-  readonly end: number;
-}
+/** Of a merge that left every row out: no segment. */
+const EMPTY: SegmentSummary = { bytes: 0, rowCount: 0, minSeq: 0, maxSeq: 0 };
 
-export interface MergeSource {
-  readonly segments: readonly OpenSegment[];
-  readonly columns: readonly StoredColumn[];
-  /** For each segment, filled in: where each of its rows is in the output. */
+export interface MergeSource extends SpanSource {
+  /** For each reader, filled in: where each of its rows is in the output, or `DISCARDED`. */
   readonly newRows: readonly Uint32Array[];
 }
 
-/** The bytes of the merged segment in order; many pieces are empty, to let other work run. */
+/**
+ * The bytes of the merged segment in order; many pieces are empty, to let other work run. Without
+ * rows there is none.
+ */
 export function* mergedPieces(
   source: MergeSource,
   outline: SegmentOutline,
 ): Generator<Uint8Array, SegmentSummary> {
   const writer = new SegmentWriter(outline);
+  for (const newRows of source.newRows) newRows.fill(DISCARDED);
   let outRow = 0;
-  for (const spans of spanGroups(source.segments)) {
+  for (const spans of spanGroups(source)) {
     noteNewRows(source, spans, outRow);
-    const rowCount = spans.reduce((sum, { start, end }) => sum + end - start, 0);
+    const rowCount = spans.reduce((sum, span) => sum + countOf(span), 0);
     outRow += rowCount;
     const vectors: Vector[] = [];
     for (const column of source.columns) {
-      vectors.push(mergedColumn(source.segments, spans, column));
+      vectors.push(mergedColumn(source.readers, spans, column));
       yield NO_BYTES;
     }
-    const rows = mergedRows(source.segments, spans, { vectors, rowCount });
+    const rows = mergedRows(source.readers, spans, { vectors, rowCount });
     for (let from = 0; from < rowCount; ) {
       const to = groupEnd(vectors, from, rowCount);
       yield* writer.group(slicedRows(rows, from, to));
       from = to;
     }
   }
-  return yield* writer.finish();
-}
-
-/** All spans in the order of the output, as many at a time as fit a row group. */
-function* spanGroups(segments: readonly OpenSegment[]): Generator<Span[]> {
-  let spans: Span[] = [];
-  let room = ROW_GROUP_ROWS_MAX;
-  for (const span of allSpans(segments)) {
-    let { start } = span;
-    while (start < span.end) {
-      const end = Math.min(span.end, start + room);
-      spans.push({ ...span, start, end });
-      room -= end - start;
-      start = end;
-      if (room > 0) continue;
-      yield spans;
-      spans = [];
-      room = ROW_GROUP_ROWS_MAX;
-    }
-  }
-  if (spans.length > 0) yield spans;
-}
-
-/** Each owner's rows, source by source, cut at the bounds of row groups. */
-function* allSpans(segments: readonly OpenSegment[]): Generator<Span> {
-  const next = segments.map(() => 0);
-  for (;;) {
-    const heads = segments.map(({ reader }, source) => {
-      const index = next[source] ?? 0;
-      return index < reader.ownerCount ? reader.ownerAt(index) : undefined;
-    });
-    const owner = heads.reduce((least, head) => Math.min(least, head?.owner ?? Infinity), Infinity);
-    if (owner === Infinity) return;
-    for (const [source, head] of heads.entries()) {
-      if (head?.owner !== owner) continue;
-      next[source] = (next[source] ?? 0) + 1;
-      const reader = segments[source]?.reader;
-      assert(reader !== undefined, "a head has its segment");
-      for (let row = head.start; row < head.end; ) {
-        const group = reader.groupOf(row);
-        const groupStart = reader.groupStart(group);
-        const end = Math.min(head.end, groupStart + reader.groupRows(group));
-        yield { owner, source, group, start: row - groupStart, end: end - groupStart };
-        row = end;
-      }
-    }
-  }
+  return outRow === 0 ? EMPTY : yield* writer.finish();
 }
 
 function noteNewRows(
-  { segments, newRows }: MergeSource,
+  { readers, newRows }: MergeSource,
   spans: readonly Span[],
   outRow: number,
 ): void {
   let row = outRow;
-  for (const { source, group, start, end } of spans) {
-    const groupStart = segments[source]?.reader.groupStart(group) ?? 0;
+  for (const { source, group, start, end, kept } of spans) {
+    const groupStart = readers[source]?.groupStart(group) ?? 0;
     const into = newRows[source];
     assert(into !== undefined, "every source has its rows noted");
-    for (let index = start; index < end; index += 1) {
-      into[groupStart + index] = row;
+    const count = kept?.length ?? end - start;
+    for (let index = 0; index < count; index += 1) {
+      into[groupStart + (kept?.[index] ?? start + index)] = row;
       row += 1;
     }
   }
 }
 
 function mergedColumn(
-  segments: readonly OpenSegment[],
+  readers: readonly SegmentReader[],
   spans: readonly Span[],
-  { columnId, type, missing }: StoredColumn,
+  column: StoredColumn,
 ): Vector {
   const values: Value[] = [];
-  for (const { source, group, start, end } of spans) {
-    const segment = segments[source];
-    const stored = segment?.reader.columnRows(columnId, group, { start, end });
-    const storedType = segment?.columnType(columnId);
-    if (stored === undefined || storedType === undefined) {
-      for (let index = start; index < end; index += 1) values.push(missing);
-      continue;
+  for (const span of spans) {
+    const vector = storedRows(readers, span, column);
+    const { kept, start } = span;
+    const count = countOf(span);
+    for (let index = 0; index < count; index += 1) {
+      values.push(valueAt(vector, kept === undefined ? index : (kept[index] ?? 0) - start));
     }
-    const vector = convertVector(stored, storedType, type);
-    for (let index = 0; index < vector.length; index += 1) values.push(valueAt(vector, index));
   }
-  return vectorFromValues(type, values);
+  return vectorFromValues(column.type, values);
 }
 
 function mergedRows(
-  segments: readonly OpenSegment[],
+  readers: readonly SegmentReader[],
   spans: readonly Span[],
   { vectors, rowCount }: { vectors: readonly Vector[]; rowCount: number },
 ): SegmentRows {
@@ -160,17 +108,31 @@ function mergedRows(
     deleted: new Uint8Array(rowCount),
   };
   let at = 0;
-  for (const { owner, source, group, start, end } of spans) {
-    const reader = segments[source]?.reader;
+  for (const span of spans) {
+    const { owner, source, group } = span;
+    const reader = readers[source];
     assert(reader !== undefined, "a span has its segment");
-    rows.owners.fill(owner, at, at + end - start);
-    rows.seqs.set(reader.seqs(group).subarray(start, end), at);
-    rows.prevs.set(reader.prevs(group).subarray(start, end), at);
-    rows.commitSeqs.set(reader.commitSeqs(group).subarray(start, end), at);
-    rows.deleted.set(reader.deleted(group).subarray(start, end), at);
-    at += end - start;
+    rows.owners.fill(owner, at, at + countOf(span));
+    copyRows(reader.seqs(group), span, { into: rows.seqs, at });
+    copyRows(reader.prevs(group), span, { into: rows.prevs, at });
+    copyRows(reader.commitSeqs(group), span, { into: rows.commitSeqs, at });
+    copyRows(reader.deleted(group), span, { into: rows.deleted, at });
+    at += countOf(span);
   }
   return rows;
+}
+
+function copyRows<T extends Float64Array | Uint8Array>(
+  from: T,
+  { start, end, kept }: Span,
+  { into, at }: { into: T; at: number },
+): void {
+  if (kept === undefined) {
+    into.set(from.subarray(start, end), at);
+    return;
+  }
+  for (let index = 0; index < kept.length; index += 1)
+    into[at + index] = from[kept[index] ?? 0] ?? 0;
 }
 
 function slicedRows(rows: SegmentRows, from: number, to: number): SegmentRows {

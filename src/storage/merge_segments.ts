@@ -1,6 +1,6 @@
 /**
  * Merges neighbouring segments of a table into one, so that the number of segments stays small
- * whatever the pace of flushes. Every version is kept: nothing that could be replayed is lost.
+ * whatever the pace of flushes, and leaves out versions that history need not keep any more.
  *
  *     1 write tmp/<n>.seg from the sources, sync; its deletion vector likewise
  *     2 rename into place, sync the directory
@@ -11,12 +11,15 @@
  * and brought over in the turn of 3. No flush of the table runs at the same time.
  */
 import { assert } from "../base/assert.ts";
+import type { Seq } from "../base/seq.ts";
 import { DeletionVector } from "./deletion_vector.ts";
+import { segmentFileName } from "./file_names.ts";
+import { DISCARDED, horizonSeqOf } from "./history.ts";
 import type { SegmentEntry } from "./manifest.ts";
-import { mergedPieces } from "./merge_rows.ts";
+import type { MergeJob, MergeOutcome } from "./merge_job.ts";
 import { deletionsUpTo, OpenSegment } from "./open_segment.ts";
 import { SegmentDrafts, type SegmentTools } from "./segment_drafts.ts";
-import type { StoredTable } from "./table.ts";
+import { type StoredTable, tableStateOf } from "./table.ts";
 
 /** So many neighbours of one size are merged at a time, and each merge makes one this much larger. */
 const FAN_IN = 8;
@@ -50,19 +53,62 @@ export function segmentsToMerge(table: StoredTable): readonly OpenSegment[] | un
   return undefined;
 }
 
-/** Merges segments that are neighbours. @throws {DiskError} @throws {CorruptionError} */
+/**
+ * All that COMPACT merges: runs of neighbours as long as a merged segment may be, without those
+ * that would come out as they are.
+ */
+export function segmentsToCompact(
+  table: StoredTable,
+  horizonSeq: Seq,
+): readonly (readonly OpenSegment[])[] {
+  const runs: OpenSegment[][] = [];
+  let rowCount = Infinity;
+  for (const segment of table.segments) {
+    const { entry } = segment;
+    const last = runs.at(-1);
+    rowCount += entry.rowCount;
+    if (last === undefined || rowCount > MERGED_ROWS_MAX) {
+      runs.push([segment]);
+      rowCount = entry.rowCount;
+    } else {
+      last.push(segment);
+    }
+    // A damaged segment stays as it is, and its neighbours do not become one past it.
+    if (entry.quarantined) rowCount = Infinity;
+  }
+  return runs.filter(([first, ...others]) => {
+    if (first === undefined || first.entry.quarantined) return false;
+    return others.length > 0 || discardableShare(first, horizonSeq) > 0;
+  });
+}
+
+/** How much of a segment nobody can ask for any more, from 0 to 1. */
+export function discardableShare({ deletions, entry }: OpenSegment, horizonSeq: Seq): number {
+  if (entry.minSeq > horizonSeq) return 0;
+  let count = 0;
+  deletions.visitAll((_row, seq) => {
+    if (seq <= horizonSeq) count += 1;
+  });
+  return count / entry.rowCount;
+}
+
+/**
+ * Merges segments that are neighbours. Returns how many versions were left out.
+ *
+ * @throws {DiskError} @throws {CorruptionError}
+ */
 export async function mergeSegments(
   table: StoredTable,
   segments: readonly OpenSegment[],
   tools: SegmentTools,
-): Promise<void> {
+): Promise<number> {
   const drafts = new SegmentDrafts(tools, table.tableId);
   for (const segment of segments) {
     segment.pin();
     segment.beginJournal();
   }
   try {
-    await merge({ table, segments, tools, drafts });
+    return await merge({ table, segments, tools, drafts });
   } finally {
     for (const segment of segments) {
       segment.endJournal();
@@ -79,39 +125,77 @@ interface Merge {
   readonly drafts: SegmentDrafts;
 }
 
-async function merge({ table, segments, tools, drafts }: Merge): Promise<void> {
-  const { manifest } = tools;
+async function merge({ table, segments, tools, drafts }: Merge): Promise<number> {
+  const { clock, manifest } = tools;
   const { tableId, definition } = table;
   const segmentId = manifest.nextSegmentId();
   const { columns, keyColumnIds } = definition;
-  const newRows = segments.map(({ entry }) => new Uint32Array(entry.rowCount));
   // Copied before the first row is read; what comes later is in the journals.
   const before = segments.map((segment) => segment.deletionsUpTo(Infinity));
-  const pieces = guarded(
-    segments,
-    mergedPieces({ segments, columns, newRows }, { segmentId, tableId, keyColumnIds, columns }),
-  );
-  const summary = await drafts.writeSegment(segmentId, pieces);
-  if (tools.isCancelled()) return;
+  const draft = drafts.adopt(segmentFileName(segmentId));
+  const outcome = await written(segments, tools, {
+    sources: segments.map(({ entry }) => ({
+      path: tools.files.segmentPath(entry),
+      bytes: entry.bytes,
+    })),
+    segmentId,
+    tableId,
+    keyColumnIds,
+    columns,
+    history: {
+      horizonSeq: horizonSeqOf(clock.nowMs(), definition.historyMs),
+      isOldest: segments[0] === table.segments[0],
+      replaced: before.map((deletions) => replacementsOf(deletions)),
+    },
+    draft,
+  });
+  if (outcome === undefined || tools.isCancelled()) return 0;
+  const { discardedCount, lowWaters, newRows, summary } = outcome;
+  await drafts.sync(draft);
+  if (tools.isCancelled()) return 0;
 
   const deletions = new DeletionVector({ segmentId, rowCount: summary.rowCount });
   for (const [source, copied] of before.entries()) {
-    copied.visitAll((row, seq) => deletions.replace(newRows[source]?.[row] ?? 0, seq));
+    copied.visitAll((row, seq) => {
+      const newRow = newRows[source]?.[row] ?? DISCARDED;
+      if (newRow !== DISCARDED) deletions.replace(newRow, seq);
+    });
     await drafts.pause();
   }
   const { flushedSeq } = table.progress;
   const durable = deletionsUpTo(deletions, flushedSeq);
-  const entry = await drafts.writeEntry(segmentId, { summary, deletions: durable });
-  if (tools.isCancelled()) return;
-  drafts.moveIntoPlace({ isFirst: false });
+  const isEmpty = summary.rowCount === 0;
+  const entry = isEmpty
+    ? undefined
+    : await drafts.writeEntry(segmentId, { summary, deletions: durable });
+  if (tools.isCancelled()) return 0;
+  if (entry !== undefined) drafts.moveIntoPlace({ isFirst: false });
   assert(table.progress.flushedSeq === flushedSeq, "no flush runs while segments are merged");
-  drafts.notePublishing();
+  const progress = { ...table.progress, lowWater: table.progress.lowWater.raisedBy(lowWaters) };
+  // The draft of a segment without rows is not listed, and goes like any other.
+  if (entry !== undefined) drafts.notePublishing();
   manifest.publish({
-    addSegments: [entry],
+    addSegments: entry === undefined ? [] : [entry],
     removeSegmentIds: segments.map((segment) => segment.entry.segmentId),
+    ...(discardedCount === 0 ? {} : { tables: [tableStateOf(tableId, progress)] }),
   });
+  table.progress = progress;
   bringOver(segments, newRows, deletions);
   replaceSegments(table, segments, { entry, deletions, flushedSeq, tools });
+  return discardedCount;
+}
+
+/** The replaced rows of a segment as two columns. */
+function replacementsOf(deletions: DeletionVector): { rows: Uint32Array; seqs: Float64Array } {
+  const rows = new Uint32Array(deletions.count);
+  const seqs = new Float64Array(deletions.count);
+  let index = 0;
+  deletions.visitAll((row, seq) => {
+    rows[index] = row;
+    seqs[index] = seq;
+    index += 1;
+  });
+  return { rows, seqs };
 }
 
 /** What was replaced, or taken back, since the deletion vectors were copied. */
@@ -122,7 +206,9 @@ function bringOver(
 ): void {
   for (const [source, segment] of segments.entries()) {
     for (const { row, seq } of segment.endJournal()) {
-      const newRow = newRows[source]?.[row] ?? 0;
+      const newRow = newRows[source]?.[row] ?? DISCARDED;
+      // A tombstone that was left out, and its key came back meanwhile.
+      if (newRow === DISCARDED) continue;
       if (seq === 0) deletions.revert(newRow);
       else deletions.replace(newRow, seq);
     }
@@ -137,33 +223,38 @@ function replaceSegments(
     deletions,
     flushedSeq,
     tools,
-  }: { entry: SegmentEntry; deletions: DeletionVector; flushedSeq: number; tools: SegmentTools },
+  }: {
+    entry: SegmentEntry | undefined;
+    deletions: DeletionVector;
+    flushedSeq: number;
+    tools: SegmentTools;
+  },
 ): void {
-  const merged = new OpenSegment(entry, tools.files);
-  merged.adoptDeletions(deletions);
-  deletions.visitAll((_row, seq) => {
-    if (seq > flushedSeq) merged.noteDirty(seq);
-  });
+  const merged: OpenSegment[] = [];
+  if (entry !== undefined) {
+    const segment = new OpenSegment(entry, tools.files);
+    segment.adoptDeletions(deletions);
+    deletions.visitAll((_row, seq) => {
+      if (seq > flushedSeq) segment.noteDirty(seq);
+    });
+    merged.push(segment);
+  }
   const first = segments[0];
   table.segments = table.segments.flatMap((segment) => {
-    if (segment === first) return [merged];
+    if (segment === first) return merged;
     return segments.includes(segment) ? [] : [segment];
   });
   for (const segment of segments) segment.drop();
 }
 
 /** Damage that a merge meets quarantines the segment in which it is. */
-function* guarded<T, R>(segments: readonly OpenSegment[], steps: Generator<T, R>): Generator<T, R> {
-  for (;;) {
-    const step = guardAll(segments, () => steps.next());
-    if (step.done === true) return step.value;
-    yield step.value;
-  }
-}
-
-function guardAll<T>(segments: readonly OpenSegment[], read: () => T): T {
+async function written(
+  segments: readonly OpenSegment[],
+  tools: SegmentTools,
+  job: MergeJob,
+): Promise<MergeOutcome | undefined> {
   try {
-    return read();
+    return await tools.jobs.merge(job, () => tools.isCancelled());
   } catch (error) {
     for (const segment of segments) segment.noteIfDamaged(error);
     throw error;

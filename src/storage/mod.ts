@@ -2,9 +2,24 @@
  * Row versions on disk in `_seq` order.
  */
 export type { BlobPath, BlobStore, StagedBlob } from "./blob_store.ts";
-export { type DataDirectory, openDataDirectory } from "./data_directory.ts";
+export { checkBlobs } from "./check/check_blobs.ts";
+export { checkLog, type LogCheck } from "./check/check_log.ts";
+export { checkSegments } from "./check/check_segments.ts";
+export { type CheckListener, damageFinding, type Finding, noteFinding } from "./check/findings.ts";
+export { cutLog, type LogCut, plannedCut } from "./check/repair_log.ts";
+export { quarantineSegments } from "./check/repair_segments.ts";
+export {
+  type DataDirectory,
+  directoryFormat,
+  moveToLostAndFound,
+  openDataDirectory,
+  requireFormat,
+} from "./data_directory.ts";
+export { type DataPaths, dataPathsOf } from "./file_names.ts";
+export { type FlushJob, flushSteps } from "./flush_job.ts";
 export { LocalBlobStore } from "./local_blob_store.ts";
 export { LocalStore, type LocalStoreOptions, type LocalStoreParts } from "./local_store.ts";
+export { rewriteNumberFile } from "./local_wal/high_water.ts";
 export type {
   Manifest,
   ManifestChange,
@@ -12,6 +27,10 @@ export type {
   SegmentEntry,
   TableState,
 } from "./manifest.ts";
+export { type MergeJob, type MergeOutcome, mergeSteps } from "./merge_job.ts";
+export type { SegmentSummary } from "./segment/writer.ts";
+export type { SegmentJobs } from "./segment_jobs.ts";
+export { reservationAt } from "./snowflake_ids.ts";
 export {
   type ChangeBatch,
   type ChangedPartition,
@@ -19,6 +38,7 @@ export {
   type ChangesOptions,
   type ColumnRange,
   type Commit,
+  type CompactResult,
   DELETED_COLUMN_ID,
   type FlushPolicy,
   type FlushResult,

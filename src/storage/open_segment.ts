@@ -17,6 +17,7 @@ import type { SegmentReader } from "./segment/reader.ts";
 export interface SegmentFiles {
   openReader(entry: SegmentEntry): SegmentReader;
   readDeletions(entry: SegmentEntry): DeletionVector;
+  segmentPath(entry: SegmentEntry): string;
   /** Removes the segment's files. */
   remove(entry: SegmentEntry): void;
   /** A read of the segment met damaged bytes. */
@@ -79,7 +80,8 @@ export class OpenSegment {
     if (this.entry.quarantined) {
       throw new DatabaseError(
         "DATA_DAMAGED",
-        `Cannot read segment ${this.entry.segmentId} of table ${this.entry.tableId}: it is damaged and quarantined`,
+        `Cannot read ${this.#files.segmentPath(this.entry)}: segment ${this.entry.segmentId} of table ${this.entry.tableId} is damaged and quarantined`,
+        { hint: "rows of other tables can be read; put back a backup, or drop the table" },
       );
     }
     this.#reader ??= this.guard(() => this.#files.openReader(this.entry));
@@ -91,31 +93,53 @@ export class OpenSegment {
     try {
       return read();
     } catch (error) {
-      if (error instanceof CorruptionError) this.#files.onDamage(this, error);
-      throw error;
+      throw this.#noted(error);
     }
+  }
+
+  /** An error that a read met, after it was reported if it is damage. */
+  #noted(error: unknown): unknown {
+    if (error instanceof CorruptionError) this.#files.onDamage(this, error);
+    return error;
   }
 
   /** Reports an error that a read of several segments met, if it is damage in this one. */
   noteIfDamaged(error: unknown): void {
-    if (!(error instanceof CorruptionError) || error.path !== this.#reader?.path) return;
+    if (!(error instanceof CorruptionError)) return;
+    if (error.path !== this.#files.segmentPath(this.entry)) return;
     this.#files.onDamage(this, error);
   }
 
   seqAt(row: number): number {
-    return this.guard(() => this.reader.seqAt(row));
+    try {
+      return this.reader.seqAt(row);
+    } catch (error) {
+      throw this.#noted(error);
+    }
   }
 
   prevAt(row: number): number {
-    return this.guard(() => this.reader.prevAt(row));
+    try {
+      return this.reader.prevAt(row);
+    } catch (error) {
+      throw this.#noted(error);
+    }
   }
 
   isDeletedAt(row: number): boolean {
-    return this.guard(() => this.reader.isTombstone(row));
+    try {
+      return this.reader.isTombstone(row);
+    } catch (error) {
+      throw this.#noted(error);
+    }
   }
 
   valueAt(columnId: number, row: number): Value | undefined {
-    return this.guard(() => this.reader.valueAt(columnId, row));
+    try {
+      return this.reader.valueAt(columnId, row);
+    } catch (error) {
+      throw this.#noted(error);
+    }
   }
 
   /** The type that a column has in the file, or undefined when it is not there. */
@@ -125,12 +149,20 @@ export class OpenSegment {
 
   /** The newest row of a key, or -1. */
   findKey(owner: number, key: Row): number {
-    return this.guard(() => this.reader.findKey(owner, key));
+    try {
+      return this.reader.findKey(owner, key);
+    } catch (error) {
+      throw this.#noted(error);
+    }
   }
 
   rowOfSeq(owner: number, seq: number): number {
     if (seq < this.entry.minSeq || seq > this.entry.maxSeq) return -1;
-    return this.guard(() => this.reader.rowOfSeq(owner, seq));
+    try {
+      return this.reader.rowOfSeq(owner, seq);
+    } catch (error) {
+      throw this.#noted(error);
+    }
   }
 
   replace(row: number, seq: number): void {

@@ -5,20 +5,22 @@
  *     1 manifest     → segments, opened at first touch; tables that the catalog forgot are removed
  *     2 high water   → how far the log must reach at least
  *     3 log          → memtables, keys and replacements above the flushed seq
- *     4 sweep        → files that no manifest entry names go to lost+found/
+ *     4 sweep        → files that no manifest entry names go to lost+found/, and log files from
+ *                      before the first one that the manifest names are removed
  *     5 seqs         → the next one is above everything that was found
  */
 import type { Disk } from "../base/disk.ts";
-import { CorruptionError, DatabaseError } from "../base/errors.ts";
+import { DatabaseError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { SEQ_ZERO, type Seq } from "../base/seq.ts";
 import type { Row, Value } from "../types/mod.ts";
 import { rescaled, scaleOf } from "./convert.ts";
 import { sweepSegments } from "./data_directory.ts";
-import { type DataPaths, walFilePath } from "./file_names.ts";
+import type { DataPaths } from "./file_names.ts";
+import { LowWater } from "./history.ts";
 import { decodeWrites, type LoggedWrite } from "./local_wal/format.ts";
 import { type HighWaterFile, openHighWater } from "./local_wal/high_water.ts";
-import { type LoggedCommit, readWal, type WalEnd } from "./local_wal/reader.ts";
+import { type LoggedCommit, missingBeginning, readWal, type WalEnd } from "./local_wal/reader.ts";
 import type { Manifest, ManifestState, SegmentEntry } from "./manifest.ts";
 import { OpenSegment, type SegmentFiles } from "./open_segment.ts";
 import type { TableDefinition } from "./store.ts";
@@ -52,14 +54,17 @@ export function recover(options: RecoveryOptions): Recovered {
   const catalogSeq = manifest.highestSeq();
   let commitCount = 0;
   let replayedSeq = 0;
-  const end = readWal({ disk, paths, log, highWaterSeq }, (commit) => {
+  const firstFile = state.firstLogFile ?? 0;
+  const end = readWal({ disk, paths, log, highWaterSeq, firstFile }, (commit) => {
     commitCount += 1;
     replayedSeq = commit.lastSeq;
     requireCatalog(commit, catalogSeq);
     replay(commit, tables);
   });
-  requireBeginning(paths, state, end);
+  const missing = missingBeginning(paths, end, state.firstLogFile);
+  if (missing !== undefined) throw missing;
   // What is refused above is left as it was found.
+  for (const path of end.outdated) disk.remove(path);
   sweepSegments(disk, paths, { entries: state.segments, log });
   let flushedSeq = 0;
   for (const { progress } of tables.values())
@@ -70,19 +75,6 @@ export function recover(options: RecoveryOptions): Recovered {
     log.info("read the log", { commits: commitCount, files: end.files.length, visibleSeq });
   }
   return { tables, end, highWater, visibleSeq, lastSeq };
-}
-
-/** @throws {CorruptionError} If the files that the log begins with are gone. */
-function requireBeginning(paths: DataPaths, { firstLogFile }: ManifestState, end: WalEnd): void {
-  const found = end.files[0]?.number ?? Infinity;
-  if (firstLogFile === undefined || found <= firstLogFile) return;
-  throw new CorruptionError(
-    walFilePath(paths, firstLogFile),
-    0,
-    found === Infinity
-      ? "it is missing, and so is the rest of the log"
-      : `it is missing, or the catalog is older than the log, which begins with file ${found}`,
-  );
 }
 
 /** The manifest's state, after removing tables that were dropped just before a crash. */
@@ -106,6 +98,7 @@ function withoutDropped(
   });
   log.info("finished dropping tables", { count: dropped.size });
   return {
+    ...state,
     segments: state.segments.filter(({ tableId }) => known.has(tableId)),
     tables: state.tables.filter(({ tableId }) => known.has(tableId)),
   };
@@ -126,8 +119,8 @@ function tablesOf(
       .map((entry) => new OpenSegment(entry, files));
     const progress = {
       flushedSeq: known?.flushedSeq ?? SEQ_ZERO,
-      lowWaterSeq: known?.lowWaterSeq ?? SEQ_ZERO,
-      lastFlushedAtMs: known?.lastFlushedAtMs,
+      lowWater: new LowWater(known?.lowWaterSeq, known?.ownerLowWaters),
+      lastFlushedAtMs: known?.lastFlushedAtMs === 0 ? undefined : known?.lastFlushedAtMs,
     };
     tables.set(tableId, new StoredTable(definition, { segments, progress }));
   }

@@ -6,21 +6,12 @@ import type { Clock } from "../base/clock.ts";
 import type { Disk } from "../base/disk.ts";
 import type { Seq } from "../base/seq.ts";
 import type { DeletionVector } from "./deletion_vector.ts";
-import {
-  type DataPaths,
-  deletionVectorFileName,
-  segmentDirectory,
-  segmentFileName,
-} from "./file_names.ts";
+import { type DataPaths, deletionVectorFileName, segmentDirectory } from "./file_names.ts";
 import type { Manifest, SegmentEntry } from "./manifest.ts";
-import { type SegmentSummary, writeSegment } from "./segment/writer.ts";
+import { pauser } from "./pauser.ts";
+import type { SegmentSummary } from "./segment/writer.ts";
 import type { LocalSegmentFiles } from "./segment_files.ts";
-
-/** How long a flush or a merge may hold the event loop, about. */
-const TURN_MS = 2;
-
-/** Steps after which others get a turn in any case. */
-const STEPS_PER_TURN = 8;
+import type { SegmentJobs } from "./segment_jobs.ts";
 
 /** What a flush or a merge works with. */
 export interface SegmentTools {
@@ -29,6 +20,7 @@ export interface SegmentTools {
   readonly clock: Clock;
   readonly manifest: Manifest;
   readonly files: LocalSegmentFiles;
+  readonly jobs: SegmentJobs;
   /** Whether the work should stop at its next step. */
   isCancelled(): boolean;
 }
@@ -50,27 +42,6 @@ export class SegmentDrafts {
     this.#tools = tools;
     this.#tableId = tableId;
     this.pause = pauser(tools.clock);
-  }
-
-  /** @throws {DiskError} */
-  async writeSegment(
-    segmentId: number,
-    pieces: Generator<Uint8Array, SegmentSummary>,
-  ): Promise<SegmentSummary> {
-    const file = this.#open(segmentFileName(segmentId));
-    try {
-      const steps = writeSegment(file, pieces);
-      for (;;) {
-        const step = steps.next();
-        if (step.done === true) {
-          await file.sync();
-          return step.value;
-        }
-        await this.pause();
-      }
-    } finally {
-      file.close();
-    }
   }
 
   /**
@@ -134,24 +105,27 @@ export class SegmentDrafts {
     }
   }
 
-  #open(name: string): ReturnType<Disk["open"]> {
-    const { disk, paths } = this.#tools;
+  /** Takes over what somebody writes at the path that is returned. */
+  adopt(name: string): string {
+    const { paths } = this.#tools;
     const draft = `${paths.tmp}/${name}`;
     this.#drafts.push({ draft, path: `${segmentDirectory(paths, this.#tableId)}/${name}` });
-    const file = disk.open(draft, { create: true });
+    return draft;
+  }
+
+  /** Makes the content of an adopted draft durable. @throws {DiskError} */
+  async sync(draft: string): Promise<void> {
+    const file = this.#tools.disk.open(draft, {});
+    try {
+      await file.sync();
+    } finally {
+      file.close();
+    }
+  }
+
+  #open(name: string): ReturnType<Disk["open"]> {
+    const file = this.#tools.disk.open(this.adopt(name), { create: true });
     file.truncate(0);
     return file;
   }
-}
-
-/** Makes a function that lets other work run when it is time to. */
-function pauser(clock: Clock): () => Promise<void> {
-  let turnStartMs = clock.monotonicMs();
-  let stepCount = 0;
-  return async () => {
-    stepCount += 1;
-    if (stepCount % STEPS_PER_TURN !== 0 && clock.monotonicMs() - turnStartMs < TURN_MS) return;
-    await clock.yield();
-    turnStartMs = clock.monotonicMs();
-  };
 }

@@ -2,17 +2,13 @@
  * Opens and removes the files of segments, and quarantines a segment in which damage was met.
  */
 import type { Disk } from "../base/disk.ts";
-import { CorruptionError, DiskError } from "../base/errors.ts";
+import { type CorruptionError, DiskError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { DeletionVector } from "./deletion_vector.ts";
-import {
-  type DataPaths,
-  deletionVectorFileName,
-  segmentDirectory,
-  segmentFileName,
-} from "./file_names.ts";
+import { type DataPaths, deletionVectorPath, segmentPath } from "./file_names.ts";
 import type { Manifest, SegmentEntry } from "./manifest.ts";
 import type { OpenSegment, SegmentFiles } from "./open_segment.ts";
+import { readable } from "./readable.ts";
 import { SegmentReader } from "./segment/reader.ts";
 
 export interface SegmentFilesOptions {
@@ -31,13 +27,13 @@ export class LocalSegmentFiles implements SegmentFiles {
 
   openReader(entry: SegmentEntry): SegmentReader {
     const path = this.segmentPath(entry);
-    return this.#readable(path, () => SegmentReader.open(this.#options.disk, path, entry.bytes));
+    return readable(path, () => SegmentReader.open(this.#options.disk, path, entry.bytes));
   }
 
   readDeletions(entry: SegmentEntry): DeletionVector {
     if (entry.deletionGeneration === 0) return new DeletionVector(entry);
     const path = this.deletionVectorPath(entry);
-    const bytes = this.#readable(path, () => this.#options.disk.readFile(path));
+    const bytes = readable(path, () => this.#options.disk.readFile(path));
     return DeletionVector.decode(bytes, path);
   }
 
@@ -61,13 +57,12 @@ export class LocalSegmentFiles implements SegmentFiles {
     manifest.publish({ changeSegments: [entry] });
   }
 
-  segmentPath({ tableId, segmentId }: SegmentEntry): string {
-    return `${segmentDirectory(this.#options.paths, tableId)}/${segmentFileName(segmentId)}`;
+  segmentPath(entry: SegmentEntry): string {
+    return segmentPath(this.#options.paths, entry);
   }
 
-  deletionVectorPath({ tableId, segmentId, deletionGeneration }: SegmentEntry): string {
-    const name = deletionVectorFileName(segmentId, deletionGeneration);
-    return `${segmentDirectory(this.#options.paths, tableId)}/${name}`;
+  deletionVectorPath(entry: SegmentEntry): string {
+    return deletionVectorPath(this.#options.paths, entry);
   }
 
   /** Removes a file that no manifest entry names any more. */
@@ -79,18 +74,6 @@ export class LocalSegmentFiles implements SegmentFiles {
       if (!(error instanceof DiskError)) throw error;
       // Safe: the next start moves what is not listed to lost+found.
       log.warn("cannot remove a file", { path, code: error.code });
-    }
-  }
-
-  /** Reads a listed file; that it is missing, or that the disk cannot read it, is damage. */
-  #readable<T>(path: string, read: () => T): T {
-    try {
-      return read();
-    } catch (error) {
-      if (!(error instanceof DiskError) || (error.code !== "ENOENT" && error.code !== "EIO")) {
-        throw error;
-      }
-      throw new CorruptionError(path, 0, `the disk says ${error.code}`);
     }
   }
 }

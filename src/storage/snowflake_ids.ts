@@ -10,9 +10,15 @@ import type { Clock } from "../base/clock.ts";
 import { DatabaseError, DiskError } from "../base/errors.ts";
 import { type Seq, SeqGenerator, seqFromUnixMs } from "../base/seq.ts";
 import type { HighWaterFile } from "./local_wal/high_water.ts";
+import { diskFull } from "./space.ts";
 
 /** Ids of five seconds: small beside the hour that a generator may run ahead of the clock. */
 const RESERVED_IDS: number = 5000 * 4096;
+
+/** No id above this was handed out up to a time, unless ids ran ahead of the clock. */
+export function reservationAt(unixMs: number): number {
+  return seqFromUnixMs(unixMs) + RESERVED_IDS;
+}
 
 export interface SnowflakeIdsOptions {
   readonly clock: Clock;
@@ -35,7 +41,7 @@ export class SnowflakeIds {
     this.#generator = new SeqGenerator({ clock, nodeId, nodeBits, last });
   }
 
-  /** @throws {DatabaseError} STORAGE_UNAVAILABLE if ids cannot be reserved. */
+  /** @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE if ids cannot be reserved. */
   next(): number {
     const id = this.#generator.next();
     if (id > this.#reservedUpTo) this.#reserve(id);
@@ -47,12 +53,13 @@ export class SnowflakeIds {
   }
 
   #reserve(id: number): void {
-    const upTo = Math.max(id, seqFromUnixMs(this.#clock.nowMs())) + RESERVED_IDS;
+    const upTo = Math.max(id + RESERVED_IDS, reservationAt(this.#clock.nowMs()));
     try {
       this.#file.write(upTo);
       this.#file.syncNow();
     } catch (error) {
       if (!(error instanceof DiskError)) throw error;
+      if (error.code === "ENOSPC") throw diskFull(error);
       throw new DatabaseError("STORAGE_UNAVAILABLE", "Cannot reserve ids: the disk failed", {
         cause: error,
       });

@@ -1,10 +1,11 @@
 /**
  * Whether there is room to write: below the reserve, or after the disk said that it is full, only
- * deletes are let in, until there is room again.
+ * deletes are let in, until there is room again, also for the ballast that is given up meanwhile.
  */
 import type { Disk } from "../base/disk.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
+import type { Ballast } from "./ballast.ts";
 
 /** Commits between two looks at the free space: a look costs about as much as a commit. */
 const COMMITS_PER_LOOK = 256;
@@ -14,6 +15,7 @@ export interface SpaceOptions {
   readonly path: string;
   /** Below this the server is read-only. */
   readonly minFreeBytes: number;
+  readonly ballast: Ballast;
   readonly log: Log;
 }
 
@@ -39,19 +41,26 @@ export class SpaceGuard {
 
   /** Looks at the free space. */
   look(): void {
-    const { disk, path, minFreeBytes, log } = this.#options;
+    const { ballast, disk, path, minFreeBytes, log } = this.#options;
     const freeBytes = disk.freeBytes(path);
-    const isFull = freeBytes < minFreeBytes;
+    const isFull = freeBytes < minFreeBytes + (this.#isFull ? ballast.missingBytes : 0);
+    if (!isFull && ballast.missingBytes > 0) void ballast.take();
     if (isFull === this.#isFull) return;
     this.#isFull = isFull;
-    if (isFull) log.error("the disk is full: read-only but for deletes", { path, freeBytes });
-    else log.info("there is room on the disk again", { path, freeBytes });
+    if (isFull) {
+      log.error("the disk is full: read-only but for deletes", { path, freeBytes });
+      ballast.release();
+    } else {
+      log.info("there is room on the disk again", { path, freeBytes });
+    }
   }
 
   /** The disk refused a write for want of room. */
   noteFull(): void {
-    if (!this.#isFull) this.#options.log.error("the disk is full", { path: this.#options.path });
+    const { ballast, log, path } = this.#options;
+    if (!this.#isFull) log.error("the disk is full", { path });
     this.#isFull = true;
+    ballast.release();
   }
 }
 

@@ -185,6 +185,13 @@ export interface FlushResult {
   readonly bytes: number;
 }
 
+export interface CompactResult {
+  /** Segments that were merged or rewritten; 0 when there was nothing to do. */
+  readonly mergedSegments: number;
+  /** Row versions older than the table's history that are gone. */
+  readonly discardedVersions: number;
+}
+
 export interface TableStats {
   /** Live rows of all owners, or of one. */
   readonly liveRows: number;
@@ -245,6 +252,8 @@ export interface Store {
 
   /** Writes the unflushed versions of a table to a segment now. */
   flush(tableId: number): Promise<FlushResult>;
+  /** Merges the segments of a table, and discards versions that are older than its history. */
+  compact(tableId: number): Promise<CompactResult>;
   stats(tableId: number): TableStats;
   segments(): readonly SegmentInfo[];
 

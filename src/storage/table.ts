@@ -6,9 +6,13 @@
  * Readers see the three as one ascending stream per owner.
  */
 import { assert } from "../base/assert.ts";
+import { isDamage } from "../base/errors.ts";
+import type { Seq } from "../base/seq.ts";
 import type { Row, Value } from "../types/mod.ts";
 import { convertMemColumn, rescaled, scaleOf } from "./convert.ts";
+import type { LowWater } from "./history.ts";
 import { type Key, keyOfRow, keyOfValues } from "./key.ts";
+import type { TableState } from "./manifest.ts";
 import { type MemPartition, Memtable } from "./memtable.ts";
 import type { OpenSegment } from "./open_segment.ts";
 import {
@@ -23,8 +27,23 @@ import { VersionCursor } from "./version_cursor.ts";
 /** What the manifest knows of a table. */
 export interface TableProgress {
   readonly flushedSeq: number;
-  readonly lowWaterSeq: number;
+  readonly lowWater: LowWater;
   readonly lastFlushedAtMs: number | undefined;
+}
+
+/** The progress of a table as the manifest keeps it. */
+export function tableStateOf(
+  tableId: number,
+  { flushedSeq, lastFlushedAtMs, lowWater }: TableProgress,
+): TableState {
+  const ownerLowWaters = lowWater.entries();
+  return {
+    tableId,
+    flushedSeq: flushedSeq as Seq,
+    lowWaterSeq: lowWater.floor as Seq,
+    lastFlushedAtMs: lastFlushedAtMs ?? 0,
+    ...(ownerLowWaters.length === 0 ? {} : { ownerLowWaters }),
+  };
 }
 
 export class StoredTable {
@@ -105,28 +124,29 @@ export class StoredTable {
       return this.#cursor;
     }
     const { owner } = partition;
-    const frozenRow = this.frozen?.partitions.get(owner)?.keys.get(key);
-    if (this.frozen !== undefined && frozenRow !== undefined) {
-      this.#cursor.standInMemtable(this.frozen, frozenRow);
-      return this.#cursor;
-    }
+    const { frozen } = this;
+    if (frozen !== undefined && this.#standOnKey(frozen, owner, key)) return this.#cursor;
     if (this.segments.length === 0) return undefined;
     const values = this.#keyValues;
-    for (const [i, position] of this.#keyPositions.entries()) values[i] = row[position] ?? null;
+    values.length = 0;
+    for (const position of this.#keyPositions) values.push(row[position] ?? null);
     return this.#findInSegments(owner, values);
   }
 
   /** Stands on the newest version of a key, tombstones included. Valid until the next search. */
   findKey(owner: number, values: Row): VersionCursor | undefined {
     const key = keyOfValues(values);
-    for (const memtable of [this.active, this.frozen]) {
-      const row = memtable?.partitions.get(owner)?.keys.get(key);
-      if (memtable !== undefined && row !== undefined) {
-        this.#cursor.standInMemtable(memtable, row);
-        return this.#cursor;
-      }
-    }
+    const { active, frozen } = this;
+    if (this.#standOnKey(active, owner, key)) return this.#cursor;
+    if (frozen !== undefined && this.#standOnKey(frozen, owner, key)) return this.#cursor;
     return this.#findInSegments(owner, values);
+  }
+
+  #standOnKey(memtable: Memtable, owner: number, key: Key): boolean {
+    const row = memtable.partitions.get(owner)?.keys.get(key);
+    if (row === undefined) return false;
+    this.#cursor.standInMemtable(memtable, row);
+    return true;
   }
 
   /** The live row of a key at a seq. */
@@ -137,19 +157,16 @@ export class StoredTable {
       cursor = prev === 0 ? undefined : this.findSeq(owner, prev);
     }
     if (cursor === undefined || cursor.isDeleted) return undefined;
-    const found = cursor;
-    return columnIds.map((columnId) => this.valueAt(found, columnId));
+    const row: Value[] = [];
+    for (const columnId of columnIds) row.push(this.valueAt(cursor, columnId));
+    return row;
   }
 
   /** Stands on the version of an owner with exactly this seq. Valid until the next search. */
   findSeq(owner: number, seq: number): VersionCursor | undefined {
-    for (const memtable of [this.active, this.frozen]) {
-      const row = memtable?.rowOfSeq(owner, seq) ?? -1;
-      if (memtable !== undefined && row !== -1) {
-        this.#cursor.standInMemtable(memtable, row);
-        return this.#cursor;
-      }
-    }
+    const { active, frozen } = this;
+    if (this.#standOnSeq(active, owner, seq)) return this.#cursor;
+    if (frozen !== undefined && this.#standOnSeq(frozen, owner, seq)) return this.#cursor;
     for (let index = this.segments.length - 1; index >= 0; index -= 1) {
       const segment = this.segments[index];
       const row = segment?.rowOfSeq(owner, seq) ?? -1;
@@ -159,6 +176,13 @@ export class StoredTable {
       }
     }
     return undefined;
+  }
+
+  #standOnSeq(memtable: Memtable, owner: number, seq: number): boolean {
+    const row = memtable.rowOfSeq(owner, seq);
+    if (row === -1) return false;
+    this.#cursor.standInMemtable(memtable, row);
+    return true;
   }
 
   /** The value of a column at a version; what versions before the column read, too. */
@@ -184,7 +208,7 @@ export class StoredTable {
       const prev = memtable.prevs[row] ?? 0;
       const partition = memtable.partition(owner);
       if (this.#keyPositions.length > 0) this.#restoreKey(memtable, partition, row);
-      if (prev !== 0) this.findSeq(owner, prev)?.revert();
+      if (prev !== 0) unlessDamaged(() => this.findSeq(owner, prev)?.revert());
       memtable.pop();
     }
   }
@@ -200,7 +224,7 @@ export class StoredTable {
       const seq = seqs[index] ?? 0;
       const prev = prevs[index] ?? 0;
       // A replaced version may be gone: compaction drops what nobody can read any more.
-      if (prev !== 0) this.findSeq(owner, prev)?.replace(seq);
+      if (prev !== 0) unlessDamaged(() => this.findSeq(owner, prev)?.replace(seq));
       const at = memtable.push(partition, { seq, prev, isDeleted });
       if (isKeyed) partition.keys.set(keyOfRow(row, this.#keyPositions), at);
     }
@@ -239,6 +263,16 @@ export interface ReplayedWrite {
   readonly seqs: readonly number[];
   readonly prevs: readonly number[];
   readonly rows: readonly Row[];
+}
+
+/** Notes something at a version that was replaced, if the segment that holds it can be read. */
+function unlessDamaged(note: () => void): void {
+  try {
+    note();
+  } catch (error) {
+    // Safe: the segment is quarantined by now, for good, and whoever reads it hears of it.
+    if (!isDamage(error)) throw error;
+  }
 }
 
 function keyPositionsOf(definition: TableDefinition): readonly number[] {

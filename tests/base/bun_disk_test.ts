@@ -119,6 +119,34 @@ test("lock is held by one at a time and can be taken again once released", () =>
   again?.();
 });
 
+test("lockShared keeps the lock from being taken, changes nothing, and is held by many", () => {
+  const path = join(directory, "LOCK.shared");
+  bunDisk.lockShared(path)?.();
+  expect(bunDisk.exists(path)).toBe(false);
+  bunDisk.lock(path)?.();
+  const before = bunDisk.readFile(path);
+  const first = bunDisk.lockShared(path);
+  const second = bunDisk.lockShared(path);
+  expect(second).toBeDefined();
+  expect(bunDisk.lock(path)).toBeUndefined();
+  first?.();
+  expect(bunDisk.lock(path)).toBeUndefined();
+  second?.();
+  expect(bunDisk.readFile(path)).toEqual(before);
+  const release = bunDisk.lock(path);
+  expect(bunDisk.lockShared(path)).toBeUndefined();
+  release?.();
+});
+
+test("open with readOnly reads, and refuses to write", () => {
+  const path = join(directory, "read-only");
+  writeFileSync(path, "abc", { mode: 0o400 });
+  const file = bunDisk.open(path, { readOnly: true });
+  expect(file.size()).toBe(3);
+  expect(() => file.write(new Uint8Array(1), 0)).toThrow(DiskError);
+  file.close();
+});
+
 test("lockByName respects a process that runs and takes over from one that is gone", () => {
   const path = join(directory, "NAME");
   const release = lockByName(path);

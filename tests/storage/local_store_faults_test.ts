@@ -4,7 +4,7 @@
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../src/base/errors.ts";
 import { dataPathsOf } from "../../src/storage/file_names.ts";
-import type { LocalStore, Store } from "../../src/storage/mod.ts";
+import { type LocalStore, SHARED_OWNER, type Store } from "../../src/storage/mod.ts";
 import type { Row } from "../../src/types/mod.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import { MemoryManifest } from "../support/memory_manifest.ts";
@@ -21,6 +21,7 @@ import {
 } from "../support/store_fixture.ts";
 
 const TABLE = defineTable(1, [{ kind: "int" }, { kind: "text" }]);
+const OTHER = defineTable(2, [{ kind: "int" }]);
 const PATHS = dataPathsOf(DATA_PATH);
 
 function idsOf(store: Store): unknown[] {
@@ -194,6 +195,18 @@ test("a full disk that cannot hold another log file makes the store read-only un
   await store.close();
 });
 
+test("snowflakeId says that the disk is full, and goes on once there is room", async () => {
+  const disk = new SimulatedDisk();
+  const store = await openStore({ disk, definitions: [TABLE] });
+  disk.faultPlan = (operation, path) =>
+    operation === "write" && path.endsWith("/IDS") ? { code: "ENOSPC" } : undefined;
+  const id = Promise.try(() => store.snowflakeId());
+  expect(await conditionOf(id)).toBe("DISK_FULL");
+  disk.faultPlan = undefined;
+  expect(store.snowflakeId()).toBeGreaterThan(0);
+  await store.close();
+});
+
 test("below the reserve only deletes are let in", async () => {
   const disk = new SimulatedDisk();
   const options = { minFreeBytes: 1000 };
@@ -258,6 +271,40 @@ test("damage in a segment fails its table, quarantines the file, and leaves othe
   expect(await conditionOf(Promise.resolve().then(() => idsOf(again)))).toBe("DATA_DAMAGED");
   expect(readRows(again, other).length).toBe(500);
   await again.close();
+});
+
+test.each([
+  ["segment", "1.seg"],
+  ["deletion vector", "1.1.dv"],
+])("a start goes on beside a damaged %s that the log touches", async (_what, name) => {
+  const disk = new SimulatedDisk();
+  const manifest = new MemoryManifest();
+  const other = defineTable(2, [{ kind: "int" }, { kind: "text" }]);
+  const definitions = [TABLE, other];
+  const store = await openStore({ disk, manifest, definitions });
+  const rows = Array.from({ length: 300 }, (_, id): Row => [id, `text ${id * 7919}`]);
+  await commit(store, 1, "insert", rows);
+  await commit(store, 2, "insert", rows);
+  await store.flush(1);
+  await commit(store, 1, "update", [[1, "replaced in a segment"]]);
+  await store.flush(1);
+  await commit(store, 1, "update", [[2, "replaced in the log"]]);
+  await store.close();
+  for (let at = 8; at < 6000; at += 40) disk.damage(`${PATHS.segments}/1/${name}`, at);
+  // The first start meets the damage, the second knows of it.
+  for (let start = 0; start < 2; start += 1) {
+    const again = await openStore({ disk, manifest, definitions });
+    expect(manifest.load().segments.map(({ quarantined }) => quarantined)).toEqual([true, false]);
+    expect(() => idsOf(again)).toThrow(`${PATHS.segments}/1/1.seg`);
+    expect(await conditionOf(Promise.resolve().then(() => idsOf(again)))).toBe("DATA_DAMAGED");
+    // What is newer than the damage is told as it is.
+    const lookup = { owner: SHARED_OWNER, columnIds: [2], upTo: again.visibleSeq };
+    expect(again.lookup(1, { ...lookup, key: [2] })).toEqual(["replaced in the log"]);
+    expect(() => again.lookup(1, { ...lookup, key: [3] })).toThrow();
+    expect(await conditionOf(commit(again, 1, "insert", [[3, "again"]]))).toBe("DATA_DAMAGED");
+    expect(readRows(again, other).length).toBe(300);
+    await again.close();
+  }
 });
 
 /** What a run had acknowledged, and everything a next process would find, at one moment. */
@@ -347,3 +394,91 @@ async function checkMoment(moment: Moment, options: object): Promise<void> {
   expect(idsOf(store).at(-1)).toBe(999);
   await store.close();
 }
+
+test("a damaged segment keeps no store from opening, also when the log replaces its rows", async () => {
+  for (const file of ["1.seg", "1.1.dv"]) {
+    const disk = new SimulatedDisk();
+    const manifest = new MemoryManifest();
+    const definitions = [TABLE, OTHER];
+    const store = await openStore({ disk, manifest, definitions });
+    for (const id of [1, 2, 3]) await commit(store, 1, "insert", [[id, "old"]]);
+    await store.flush(1);
+    await commit(store, 1, "update", [[1, "new"]]);
+    await store.flush(1);
+    await commit(store, 1, "update", [[2, "new"]]);
+    await commit(store, 2, "insert", [[1]]);
+    await store.close();
+    disk.damage(`${PATHS.segments}/1/${file}`, 7);
+    // The first start finds the damage, and the second knows of it.
+    for (let start = 1; start <= 2; start += 1) {
+      const again = await openStore({ disk, manifest, definitions });
+      expect(readRows(again, OTHER).length).toBe(1);
+      expect(() => readRows(again, TABLE)).toThrow(/damaged/);
+      await commit(again, 2, "update", [[1]]);
+      await again.flush(1);
+      await again.flush(2);
+      expect(manifest.load().segments.find(({ segmentId }) => segmentId === 1)?.quarantined).toBe(
+        true,
+      );
+      await again.close();
+    }
+  }
+});
+
+/** A store that keeps room, once it has taken it. */
+async function storeWithBallast(disk: SimulatedDisk): Promise<LocalStore> {
+  const options = { minFreeBytes: 20_000, ballastBytes: 100_000, walSegmentBytes: 16384 };
+  const store = await openStore({ disk, definitions: [TABLE], options });
+  store.lookAtSpace();
+  for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+  return store;
+}
+
+const BALLAST = `${DATA_PATH}/ballast`;
+
+test("room that is kept is given back when the disk is full, and taken again when it is not", async () => {
+  const disk = new SimulatedDisk();
+  const store = await storeWithBallast(disk);
+  await commit(store, 1, "insert", [[1, "a"]]);
+  expect(disk.sizeOf(BALLAST)).toBe(100_000);
+  disk.capacityBytes = 130_000;
+  store.lookAtSpace();
+  expect(disk.exists(BALLAST)).toBe(false);
+  expect(await conditionOf(commit(store, 1, "insert", [[2, "b"]]))).toBe("DISK_FULL");
+  expect(await conditionOf(commit(store, 1, "delete", [[1, "a"]]))).toBeUndefined();
+  // As much again is not enough: the room that is kept is none for rows.
+  store.lookAtSpace();
+  expect(await conditionOf(commit(store, 1, "insert", [[2, "b"]]))).toBe("DISK_FULL");
+  disk.capacityBytes = 1e9;
+  expect(await conditionOf(commit(store, 1, "insert", [[2, "b"]]))).toBeUndefined();
+  for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+  expect(disk.sizeOf(BALLAST)).toBe(100_000);
+  await store.close();
+  expect(disk.sizeOf(BALLAST)).toBe(100_000);
+});
+
+test("where there is no room to keep, none is taken, and the store goes on", async () => {
+  const disk = new SimulatedDisk();
+  disk.faultPlan = (operation, path) =>
+    path === BALLAST && (operation === "write" || operation === "sync")
+      ? { code: "ENOSPC" }
+      : undefined;
+  const store = await storeWithBallast(disk);
+  expect(disk.exists(BALLAST)).toBe(false);
+  await commit(store, 1, "insert", [[1, "a"]]);
+  disk.faultPlan = undefined;
+  store.lookAtSpace();
+  for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+  expect(disk.sizeOf(BALLAST)).toBe(100_000);
+  await store.close();
+});
+
+test("a store that closes while it takes room leaves none behind", async () => {
+  const disk = new SimulatedDisk();
+  const options = { minFreeBytes: 0, ballastBytes: 5_000_000 };
+  const store = await openStore({ disk, definitions: [TABLE], options });
+  store.lookAtSpace();
+  await store.close();
+  for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+  expect(disk.exists(BALLAST)).toBe(false);
+});

@@ -71,6 +71,46 @@ test("LocalStore.open refuses a manifest from before files were let go, and move
   await again.close();
 });
 
+// Files that are let go together lose their names one by one until the directory is synced.
+test("LocalStore.open takes no notice of a log file from before the beginning, and removes it", async () => {
+  for (const isTableDropped of [false, true]) {
+    const { disk, manifest } = await written();
+    const store = await openStore({ disk, manifest, definitions, options });
+    const [, second = ""] = logFiles(disk);
+    const bytes = disk.readFile(second);
+    await store.flush(1);
+    await store.flush(2);
+    await store.close();
+    expect(logFiles(disk)).not.toContain(second);
+    const file = disk.open(second, { create: true });
+    file.write(bytes, 0);
+    file.close();
+
+    const known = isTableDropped ? [TABLE] : definitions;
+    const again = await openStore({ disk, manifest, definitions: known, options });
+    expect(readRows(again, TABLE)).toHaveLength(20);
+    expect(logFiles(disk)).not.toContain(second);
+    await again.close();
+  }
+});
+
+test("LocalStore.open removes no log file when it refuses a log that is older than the catalog", async () => {
+  const { disk, manifest } = await written();
+  const store = await openStore({ disk, manifest, definitions, options });
+  const old = new Map(logFiles(disk).map((path) => [path, disk.readFile(path)]));
+  await store.flush(1);
+  await store.flush(2);
+  await commit(store, 1, "insert", [[100, "x".repeat(8000)]]);
+  await commit(store, 1, "insert", [[101, "x".repeat(8000)]]);
+  await store.flush(1);
+  await store.close();
+  for (const path of [...logFiles(disk), `${DATA_PATH}/wal/HWM`]) disk.remove(path);
+  const earlier = [...old].slice(0, 2);
+  for (const [path, bytes] of earlier) disk.open(path, { create: true }).write(bytes, 0);
+  expect(await refusal(disk, manifest)).toContain("it is missing, and so is the rest of the log");
+  expect(logFiles(disk)).toEqual(earlier.map(([path]) => path));
+});
+
 test("a flush and a merge that the manifest refuses are tried again, and lose nothing", async () => {
   const disk = new SimulatedDisk();
   const clock = new ManualClock();

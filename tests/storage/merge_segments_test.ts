@@ -2,8 +2,15 @@
  * Merging keeps every version, whatever is written, read or crashed meanwhile.
  */
 import { expect, test } from "bun:test";
+import { DiskError } from "../../src/base/errors.ts";
+import { History } from "../../src/storage/history.ts";
+import { spanGroups } from "../../src/storage/merge_spans.ts";
 import type { LocalStore } from "../../src/storage/mod.ts";
-import type { Value } from "../../src/types/mod.ts";
+import { SegmentReader } from "../../src/storage/segment/reader.ts";
+import { encodeSegment } from "../../src/storage/segment/writer.ts";
+import { InThreadJobs } from "../../src/storage/segment_jobs.ts";
+import { TEXT, type Value } from "../../src/types/mod.ts";
+import { ManualClock } from "../support/manual_clock.ts";
 import { MemoryManifest } from "../support/memory_manifest.ts";
 import { SeededRandom } from "../support/seeded_random.ts";
 import { SimulatedDisk } from "../support/simulated_disk.ts";
@@ -151,6 +158,43 @@ test("a crash before any operation of a merge changes nothing", async () => {
   }
 }, 20_000);
 
+test("a disk that fails once, anywhere in a merge, changes nothing, and the merge is done later", async () => {
+  for (let nth = 1, isPast = false; !isPast; nth += 3) {
+    const disk = new SimulatedDisk();
+    const manifest = new MemoryManifest();
+    const store = await openStore({ disk, manifest, definitions: [TABLE] });
+    await almostDue(store);
+    const before = everything(store);
+    const code = nth % 2 === 0 ? "EIO" : "ENOSPC";
+    let count = 0;
+    disk.faultPlan = (operation, path) => {
+      // That the disk cannot read a segment is damage, and another test.
+      const counts = !["read", "map"].includes(operation) && !path.endsWith(".wal");
+      if (!counts || (operation === "open" && path.includes("/segments/"))) return undefined;
+      count += 1;
+      return count === nth ? { code } : undefined;
+    };
+    const failure = await store.flush(1).then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+    if (failure !== undefined) expect(failure, `operation ${nth}`).toBeInstanceOf(DiskError);
+    await settled();
+    isPast = count < nth;
+    disk.faultPlan = undefined;
+    expect(everything(store), `operation ${nth}, ${code}`).toEqual(before);
+    await commit(store, 1, "insert", [[1000, "later"]], 3);
+    await store.flush(1);
+    await settled();
+    expect(store.stats(1).segments, `operation ${nth}, ${code}`).toBeLessThanOrEqual(2);
+    await store.close();
+    const left = disk.crash({ keep: "none" });
+    const again = await openStore({ disk: left, manifest, definitions: [TABLE] });
+    expect(everything(again), `operation ${nth}, ${code}`).toEqual(before);
+    await again.close();
+  }
+}, 20_000);
+
 test("a scan that was opened before a merge reads on from the files that the merge replaced", async () => {
   const disk = new SimulatedDisk();
   const store = await openStore({ disk, definitions: [TABLE] });
@@ -167,4 +211,113 @@ test("a scan that was opened before a merge reads on from the files that the mer
   scan.close();
   expect(disk.list(`${DATA_PATH}/segments/1`).length).toBe(2);
   await store.close();
+});
+
+/** Merges nothing: fails each merge when the test says so. */
+class FailingMerges extends InThreadJobs {
+  readonly merges: PromiseWithResolvers<undefined>[] = [];
+
+  override merge(): Promise<undefined> {
+    const job = Promise.withResolvers<undefined>();
+    this.merges.push(job);
+    return job.promise;
+  }
+
+  async failNext(): Promise<void> {
+    this.merges.shift()?.reject(new DiskError("EIO", "/1.seg", "read"));
+    await settled();
+  }
+}
+
+test("a flush that failed is tried again although the attempt was due during a merge", async () => {
+  const disk = new SimulatedDisk();
+  const clock = new ManualClock();
+  const jobs = new FailingMerges({ disk, clock });
+  const store = await openStore({ disk, clock, jobs, definitions: [TABLE] });
+  await almostDue(store);
+  await store.flush(1);
+  await settled();
+  await jobs.failNext();
+  await commit(store, 1, "insert", [[100, "late"]]);
+  disk.faultPlan = (operation, path) =>
+    operation === "write" && path.includes("/tmp/") ? { code: "EIO" } : undefined;
+  const failure = await store.flush(1).catch((error: unknown) => error);
+  expect(failure).toBeInstanceOf(DiskError);
+  clock.advance(5000);
+  await settled();
+  expect(jobs.merges.length).toBe(1);
+  disk.faultPlan = undefined;
+  clock.advance(60_000);
+  await settled();
+  expect(store.stats(1).unflushedVersions).toBe(1);
+  await jobs.failNext();
+  clock.advance(5000);
+  await settled();
+  expect(store.stats(1).unflushedVersions).toBe(0);
+  await jobs.failNext();
+  await store.close();
+});
+
+/** A segment whose rows have texts of these lengths, in millions of characters. */
+function segmentOf(lengths: readonly number[], firstSeq: number): SegmentReader {
+  const values = [...new Set(lengths)];
+  const numbers = (at: (row: number) => number): Float64Array =>
+    Float64Array.from(lengths, (_, row) => at(row));
+  const bytes = encodeSegment({
+    segmentId: 1,
+    tableId: 1,
+    keyColumnIds: [],
+    columns: [
+      {
+        columnId: 2,
+        type: TEXT,
+        vector: {
+          kind: "dict",
+          length: lengths.length,
+          values: values.map((length) => "x".repeat(length * 1e6)),
+          codes: Uint8Array.from(lengths, (length) => values.indexOf(length)),
+          nulls: undefined,
+        },
+      },
+    ],
+    owners: numbers(() => 0),
+    seqs: numbers((row) => firstSeq + row),
+    prevs: numbers(() => 0),
+    commitSeqs: numbers((row) => firstSeq + row),
+    deleted: new Uint8Array(lengths.length),
+  });
+  const disk = new SimulatedDisk();
+  disk.open("/1.seg", { create: true }).write(bytes, 0);
+  return SegmentReader.open(disk, "/1.seg", bytes.length);
+}
+
+// Goal: a merge holds one row group of the output, and few bytes of it. Method: texts that weigh
+// three bytes a character fill some groups of 64 MiB, and one of them is more than a group alone.
+test("rows are merged in groups that their bytes cut short, each row once and in order", () => {
+  const lengths = [
+    [2, 2, 2, 2, 2, 2, 2, 2, 2, 2],
+    [2, 2, 2, 2, 2, 2, 30, 0, 0],
+    [2, 2, 2, 2, 2, 2, 2, 2, 2],
+  ];
+  const readers = lengths.map((segment, source) => segmentOf(segment, 100 * source + 1));
+  const merged: number[] = [];
+  const groups: number[] = [];
+  const keepsAll = new History({ horizonSeq: 0, isOldest: true, replaced: [] }, []);
+  for (const spans of spanGroups({ readers, columns: TABLE.columns, history: keepsAll })) {
+    let length = 0;
+    for (const { source, group, start, end } of spans) {
+      const first = (readers[source]?.groupStart(group) ?? 0) + start;
+      for (let row = first; row < first + end - start; row += 1) {
+        length += lengths[source]?.[row] ?? 0;
+        merged.push(100 * source + row);
+      }
+    }
+    groups.push(length);
+  }
+  expect(merged).toEqual(
+    lengths.flatMap((each, source) => each.map((_, row) => 100 * source + row)),
+  );
+  expect(groups.filter((length) => length * 3e6 > 2 ** 26)).toEqual([30]);
+  expect(groups.length).toBeLessThan(8);
+  for (const reader of readers) reader.close();
 });

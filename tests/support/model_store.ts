@@ -15,6 +15,7 @@ import {
   type ChangeScan,
   type ChangesOptions,
   type Commit,
+  type CompactResult,
   DELETED_COLUMN_ID,
   type FlushResult,
   type LookupOptions,
@@ -259,6 +260,10 @@ export class ModelStore implements Store {
         version.replacedBy > this.#visibleSeq &&
         !version.isDeleted,
     ).length;
+  }
+
+  compact(): Promise<CompactResult> {
+    return Promise.resolve({ mergedSegments: 0, discardedVersions: 0 });
   }
 
   flush(): Promise<FlushResult> {

@@ -2,7 +2,7 @@
  * Writes down everything that is done to a disk, in order, together with a test's own marks: to
  * prove that something was written, then synced, and only then told to somebody.
  */
-import type { Disk, DiskEntry, DiskFile, MappedFile } from "../../src/base/disk.ts";
+import type { Disk, DiskEntry, DiskFile, MappedFile, OpenOptions } from "../../src/base/disk.ts";
 
 export interface DiskEvent {
   readonly kind:
@@ -57,7 +57,7 @@ export class RecordingDisk implements Disk {
     );
   }
 
-  open(path: string, options: { create?: boolean; exclusive?: boolean }): DiskFile {
+  open(path: string, options: OpenOptions): DiskFile {
     const file = this.#disk.open(path, options);
     this.events.push({ kind: "open", path });
     return new RecordingFile(file, this.events);
@@ -123,6 +123,10 @@ export class RecordingDisk implements Disk {
 
   lock(path: string): (() => void) | undefined {
     return this.#disk.lock(path);
+  }
+
+  lockShared(path: string): (() => void) | undefined {
+    return this.#disk.lockShared(path);
   }
 }
 

@@ -318,7 +318,7 @@ export class ServerProcess {
     const given = this.#options.config ?? {};
     const needed: ConfigSections = {
       server: { host: "127.0.0.1", port: 0, ui_enabled: false },
-      storage: { data_path: this.dataPath },
+      storage: { data_path: this.dataPath, ballast_bytes: 0 },
       logging: { logs_path: join(this.directory, "logs") },
     };
     const names = new Set([...Object.keys(needed), ...Object.keys(given)]);

@@ -14,7 +14,7 @@
  * The disk that crashed goes on unharmed, so one run can be crashed at every step.
  */
 import { assert, defined } from "../../src/base/assert.ts";
-import type { Disk, DiskEntry, DiskFile, MappedFile } from "../../src/base/disk.ts";
+import type { Disk, DiskEntry, DiskFile, MappedFile, OpenOptions } from "../../src/base/disk.ts";
 import { DiskError } from "../../src/base/errors.ts";
 import {
   type CrashOptions,
@@ -25,7 +25,7 @@ import {
 } from "./simulated_nodes.ts";
 
 /** Capacity that is never counted against. */
-const UNLIMITED_BYTES: number = 2 ** 40;
+export const UNLIMITED_BYTES: number = 2 ** 40;
 
 export type DiskOperation =
   | "open"
@@ -79,7 +79,7 @@ export class SimulatedDisk implements Disk {
     this.#root = root;
   }
 
-  open(path: string, options: { create?: boolean; exclusive?: boolean }): DiskFile {
+  open(path: string, options: OpenOptions): DiskFile {
     this.#begin("open", path);
     const { parent, name } = this.#parentOf(path, "open");
     const found = parent.get(name);
@@ -174,6 +174,11 @@ export class SimulatedDisk implements Disk {
     return Math.max(0, this.capacityBytes - this.#root.byteCount());
   }
 
+  /** Bytes of all files together. */
+  byteCount(): number {
+    return this.#root.byteCount();
+  }
+
   lock(path: string): (() => void) | undefined {
     if (this.#locks.has(path)) return undefined;
     this.open(path, { create: true }).close();
@@ -181,6 +186,10 @@ export class SimulatedDisk implements Disk {
     return () => {
       this.#locks.delete(path);
     };
+  }
+
+  lockShared(path: string): (() => void) | undefined {
+    return this.#locks.has(path) ? undefined : () => {};
   }
 
   /** The disk as it may be found after power loss now. This one is not changed. */

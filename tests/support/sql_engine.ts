@@ -42,7 +42,7 @@ export class TestEngine implements AsyncDisposable {
     config = "",
   }: EngineOptions = {}): Promise<TestEngine> {
     const directory = mkdtempSync(join(tmpdir(), "tidemark-"));
-    const toml = `storage.data_path = ${JSON.stringify(directory)}\n${config}`;
+    const toml = `storage.data_path = ${JSON.stringify(directory)}\nstorage.ballast_bytes = 0\n${config}`;
     const database = await openDatabase(parseConfig(toml, "test.toml", {}).config, {
       disk: bunDisk,
       clock,
@@ -76,9 +76,9 @@ export class TestEngine implements AsyncDisposable {
     return this.database.auth.principalFor(this.userId);
   }
 
-  ask(sql: string, { params = [], ...parts }: RequestParts = {}): Promise<SqlResponse> {
+  async ask(sql: string, { params = [], ...parts }: RequestParts = {}): Promise<SqlResponse> {
     const request = { sql, params: params.map(parameterFrom), ...parts };
-    return this.database.sql.execute(this.principal, request);
+    return await this.database.sql.execute(this.principal, request);
   }
 
   /** The entries of a text that must succeed. */
@@ -104,5 +104,7 @@ export class TestEngine implements AsyncDisposable {
 }
 
 function parameterFrom(value: null | boolean | string | number): Parameter {
-  return typeof value === "number" ? { number: String(value) } : value;
+  return typeof value === "number" && !Number.isSafeInteger(value)
+    ? { number: String(value) }
+    : value;
 }

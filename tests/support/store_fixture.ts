@@ -10,6 +10,7 @@ import {
   LocalStore,
   type LocalStoreOptions,
   SEQ_COLUMN_ID,
+  type SegmentJobs,
   type Store,
   type StoredColumn,
   type TableDefinition,
@@ -31,6 +32,7 @@ const STORE_OPTIONS: LocalStoreOptions = {
   walMaxBytes: 1 << 20,
   rowBytesMax: 8192,
   minFreeBytes: 0,
+  ballastBytes: 0,
 };
 
 /** A table that flushes only when asked. */
@@ -59,19 +61,22 @@ export interface FixtureParts {
   log?: Log;
   definitions: readonly TableDefinition[];
   options?: Partial<LocalStoreOptions>;
+  jobs?: SegmentJobs;
+  dataPath?: string;
 }
 
 /** Opens a store; what is not given is new. */
 export function openStore(parts: FixtureParts): Promise<LocalStore> {
   return LocalStore.open({
     disk: parts.disk ?? new SimulatedDisk(),
-    dataPath: DATA_PATH,
+    dataPath: parts.dataPath ?? DATA_PATH,
     clock: parts.clock ?? new ManualClock(),
     random: new SeededRandom(1),
     log: parts.log ?? silentLog,
     manifest: parts.manifest ?? new MemoryManifest(),
     definitions: parts.definitions,
     options: { ...STORE_OPTIONS, ...parts.options },
+    jobs: parts.jobs,
   });
 }
 

@@ -53,7 +53,8 @@ import { readValue } from "./value_codec.ts";
 
 export const WAL_HEADER_BYTES = 64;
 export const FRAME_HEADER_BYTES = 48;
-const WAL_FORMAT = 1;
+/** Header bytes 4 to 6 and the CRC stay where they are in every format. */
+export const WAL_FORMAT = 1;
 
 const MAGIC = 0x4c415754;
 const HEADER_CRC_OFFSET = 60;
@@ -124,6 +125,15 @@ export function encodeWalHeader({ fileNumber, baseSeq }: WalHeader): Uint8Array 
   return bytes.copy();
 }
 
+/** The format of a log file by its header; undefined when that is damaged, or no header. */
+export function walFormatOf(header: Uint8Array): number | undefined {
+  if (header.length < WAL_HEADER_BYTES) return undefined;
+  const view = new DataView(header.buffer, header.byteOffset, WAL_HEADER_BYTES);
+  if (view.getUint32(0, true) !== MAGIC) return undefined;
+  const crc = view.getUint32(HEADER_CRC_OFFSET, true);
+  return crc === crc32(header.subarray(0, HEADER_CRC_OFFSET)) ? view.getUint16(4, true) : undefined;
+}
+
 /**
  * @throws {CorruptionError} If the header is damaged.
  * @throws {DatabaseError} STORAGE_UNAVAILABLE if a newer version wrote it.
@@ -170,7 +180,7 @@ export function sealFrame(into: ByteWriter, start: number, head: FrameHead): voi
   setU53(into, start + 24, head.firstSeq);
   setU53(into, start + 32, head.lastSeq);
   setU53(into, start + 40, head.catalogVersion);
-  into.setU32(start, crc32(into.view().subarray(start + 4, end)));
+  into.setU32(start, crc32(into.range(start + 4, end)));
 }
 
 /** Where a frame is looked for. */

@@ -219,7 +219,7 @@ export class FrameEncoder {
 
   /** The bytes of a group, aliasing the buffer. */
   bytesOf({ start, end }: FrameGroup): Uint8Array {
-    return this.#buffer.view().subarray(start, end);
+    return this.#buffer.range(start, end);
   }
 
   /** The group that was taken last is written: its room is used again when none waits. */

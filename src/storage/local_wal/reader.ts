@@ -14,6 +14,7 @@ import type { Disk } from "../../base/disk.ts";
 import { CorruptionError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import { type DataPaths, walFileNumberFromName, walFilePath } from "../file_names.ts";
+import { readable } from "../readable.ts";
 import {
   decodeFrame,
   decodeWalHeader,
@@ -31,6 +32,8 @@ export interface LoggedCommit {
 /** Where the log ends. */
 export interface WalEnd {
   readonly files: readonly { readonly number: number; readonly bytes: number }[];
+  /** Files from before the first one: they were let go, and a crash brought their names back. */
+  readonly outdated: readonly string[];
   /** Offset in the last file, and the number of the frame that goes there. */
   readonly offset: number;
   readonly frameNumber: number;
@@ -46,13 +49,32 @@ export interface WalReadOptions {
   readonly log: Log;
   /** From the high-water file. */
   readonly highWaterSeq: number;
+  /** The log begins here; what is below counts no more, whole or not. */
+  readonly firstFile: number;
 }
 
+/** Where the valid frames of a file end. */
 interface FileEnd {
   readonly path: string;
+  /** 0 before the first file. */
+  readonly fileNumber: number;
   readonly offset: number;
   readonly frameNumber: number;
   readonly wipeUpTo: number;
+}
+
+/** What can be read of the log. */
+export interface LogReading {
+  /** Files up to where the log ends, in order. */
+  readonly files: WalEnd["files"];
+  /** Files from before the first one: they were let go, and a crash brought their names back. */
+  readonly outdated: WalEnd["outdated"];
+  /** Old names of files that were recycled; nothing in them counts. */
+  readonly staleNames: readonly { readonly path: string; readonly now: number }[];
+  readonly end: FileEnd;
+  readonly lastSeq: number;
+  /** Why what was durable behind the end cannot be read, if there was anything. */
+  readonly damage: CorruptionError | undefined;
 }
 
 /**
@@ -61,46 +83,91 @@ interface FileEnd {
  * @throws {CorruptionError} If something that was durable is damaged or missing.
  */
 export function readWal(options: WalReadOptions, visit: (commit: LoggedCommit) => void): WalEnd {
-  const { disk, paths, log, highWaterSeq } = options;
+  const { disk, log } = options;
+  const { files, outdated, staleNames, end, lastSeq, damage } = readLog(options, visit);
+  if (damage !== undefined) throw damage;
+  for (const { path, now } of staleNames) {
+    log.warn("removed the old name of a recycled log file", { path, now });
+    disk.remove(path);
+  }
+  const { path, offset, frameNumber, wipeUpTo } = end;
+  if (wipeUpTo > offset) {
+    log.warn("cut a torn group at the end of the log", { path, offset });
+  }
+  return { files, outdated, offset, frameNumber, wipeUpTo, lastSeq };
+}
+
+/** Reads as far as the log can be read, changes nothing, and does not throw for damage. */
+export function readLog(
+  { disk, firstFile, paths, highWaterSeq }: Omit<WalReadOptions, "log">,
+  visit: (commit: LoggedCommit) => void,
+): LogReading {
   const assembler = new CommitAssembler(visit);
   const files: { number: number; bytes: number }[] = [];
-  let end: FileEnd = { path: paths.wal, offset: 0, frameNumber: 0, wipeUpTo: 0 };
-  for (const number of fileNumbers(disk, paths)) {
+  const outdated: string[] = [];
+  const staleNames: { path: string; now: number }[] = [];
+  let end: FileEnd = { path: paths.wal, fileNumber: 0, offset: 0, frameNumber: 0, wipeUpTo: 0 };
+  let damage: CorruptionError | undefined;
+  for (const number of logFileNumbers(disk, paths)) {
     const path = walFilePath(paths, number);
-    const bytes = disk.readFile(path);
-    const header = decodeWalHeader(bytes, path);
-    if (header.fileNumber !== number) {
-      // Its name was being taken away for recycling; nothing in it counts any more.
-      log.warn("removed the old name of a recycled log file", { path, now: header.fileNumber });
-      disk.remove(path);
+    if (number < firstFile) {
+      outdated.push(path);
       continue;
     }
-    if (files.length > 0)
-      requireContinuation(header, { previous: files.at(-1)?.number, path, end });
-    if (files.length > 0 && header.baseSeq !== assembler.lastSeq) {
-      throw new CorruptionError(
-        end.path,
-        end.offset,
-        `the log ends here at seq ${assembler.lastSeq}, and ${path} continues after seq ${header.baseSeq}`,
-      );
+    try {
+      const bytes = readable(path, () => disk.readFile(path));
+      const header = decodeWalHeader(bytes, path);
+      if (header.fileNumber !== number) {
+        // Its name was being taken away for recycling.
+        staleNames.push({ path, now: header.fileNumber });
+        continue;
+      }
+      if (files.length > 0) requireContinuation(header, { path, end, lastSeq: assembler.lastSeq });
+      assembler.observe(header);
+      files.push({ number, bytes: bytes.length });
+      end = readFrames(bytes, { path, fileNumber: number }, (frame) => assembler.add(frame));
+      end = { ...end, wipeUpTo: endOfTornGroup(bytes, end) };
+    } catch (error) {
+      if (!(error instanceof CorruptionError)) throw error;
+      damage = error;
+      break;
     }
-    assembler.observe(header);
-    files.push({ number, bytes: bytes.length });
-    end = readFile(bytes, { path, fileNumber: number }, (frame) => assembler.add(frame));
   }
-  if (assembler.lastSeq < highWaterSeq) {
-    throw new CorruptionError(
+  const { lastSeq } = assembler;
+  if (lastSeq < highWaterSeq) {
+    damage ??= new CorruptionError(
       end.path,
       end.offset,
-      `the log ends here at seq ${assembler.lastSeq}, and commits up to seq ${highWaterSeq} were acknowledged`,
+      `the log ends here at seq ${lastSeq}, and commits up to seq ${highWaterSeq} were acknowledged`,
     );
   }
-  if (end.wipeUpTo > end.offset) {
-    log.warn("cut a torn group at the end of the log", { path: end.path, offset: end.offset });
-  }
-  const { offset, frameNumber, wipeUpTo } = end;
-  const { lastSeq } = assembler;
-  return { files, offset, frameNumber, wipeUpTo, lastSeq };
+  return { files, outdated, staleNames, end, lastSeq, damage };
+}
+
+/** Damage if the files that the log began with are gone. */
+export function missingBeginning(
+  paths: DataPaths,
+  { files }: Pick<LogReading, "files">,
+  firstLogFile: number | undefined,
+): CorruptionError | undefined {
+  const found = files[0]?.number ?? Infinity;
+  if (firstLogFile === undefined || found <= firstLogFile) return undefined;
+  return new CorruptionError(
+    walFilePath(paths, firstLogFile),
+    0,
+    found === Infinity
+      ? "it is missing, and so is the rest of the log"
+      : `it is missing, or the catalog is older than the log, which begins with file ${found}`,
+  );
+}
+
+/** Numbers of the files that have the name of a log file, ascending. */
+export function logFileNumbers(disk: Disk, paths: DataPaths): number[] {
+  return disk
+    .list(paths.wal)
+    .map(({ name }) => walFileNumberFromName(name))
+    .filter((number) => number !== undefined)
+    .toSorted((left, right) => left - right);
 }
 
 /** Puts parts together; keeps the highest seq. */
@@ -141,28 +208,27 @@ class CommitAssembler {
   }
 }
 
-function fileNumbers(disk: Disk, paths: DataPaths): number[] {
-  return disk
-    .list(paths.wal)
-    .map(({ name }) => walFileNumberFromName(name))
-    .filter((number) => number !== undefined)
-    .toSorted((left, right) => left - right);
-}
-
 function requireContinuation(
   header: WalHeader,
-  { previous, path, end }: { previous: number | undefined; path: string; end: FileEnd },
+  { path, end, lastSeq }: { path: string; end: FileEnd; lastSeq: number },
 ): void {
-  if (previous !== undefined && header.fileNumber !== previous + 1) {
+  if (header.fileNumber !== end.fileNumber + 1) {
     throw new CorruptionError(
       end.path,
       end.offset,
       `the next log file is missing: ${path} is number ${header.fileNumber}`,
     );
   }
+  if (header.baseSeq !== lastSeq) {
+    throw new CorruptionError(
+      end.path,
+      end.offset,
+      `the log ends here at seq ${lastSeq}, and ${path} continues after seq ${header.baseSeq}`,
+    );
+  }
 }
 
-function readFile(
+function readFrames(
   bytes: Uint8Array,
   { path, fileNumber }: { path: string; fileNumber: number },
   visit: (frame: Frame) => void,
@@ -176,8 +242,7 @@ function readFile(
     offset += frame.length;
     frameNumber += 1;
   }
-  const wipeUpTo = endOfTornGroup(bytes, { path, offset, fileNumber, frameNumber });
-  return { path, offset, frameNumber, wipeUpTo };
+  return { path, fileNumber, offset, frameNumber, wipeUpTo: offset };
 }
 
 /**
@@ -186,10 +251,7 @@ function readFile(
  * @returns Where the remains of a torn group end; `offset` when there are none.
  * @throws {CorruptionError} If a frame there says that what is missing was durable.
  */
-function endOfTornGroup(
-  bytes: Uint8Array,
-  place: { path: string; offset: number; fileNumber: number; frameNumber: number },
-): number {
+function endOfTornGroup(bytes: Uint8Array, place: FileEnd): number {
   const { path, offset, fileNumber, frameNumber } = place;
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   let end = offset;

@@ -14,7 +14,7 @@
  * All numbers are little-endian; u53 and hash64 are two u32, low half first.
  *
  *     header    OFFSET SIZE
- *                  0    8   magic "TIDESEG1"
+ *                  0    8   magic "TIDESEG1": the digit is the format
  *                  8    8   u53 segment id
  *                 16    8   u53 table id
  *                 24   32   zeros
@@ -61,7 +61,7 @@
  * section counts as a column, its page as a group.
  */
 import { assert } from "../../base/assert.ts";
-import { ByteWriter } from "../../base/bytes.ts";
+import { ByteWriter, numberInMagic } from "../../base/bytes.ts";
 import { type Hash64, placeSeed, xxHash3 } from "../../base/checksum.ts";
 import { type DataType, isNumeric, physicalKind } from "../../types/mod.ts";
 import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../store.ts";
@@ -78,7 +78,11 @@ export const SEGMENT_BYTES_MAX: number = 2 ** 32;
 /** Bytes of a header or trailer before its own hash. */
 const SEALED_BYTES = 56;
 
-const MAGIC: Uint8Array = new TextEncoder().encode("TIDESEG1");
+/** The header stays as it is in every format, so that a newer one is told from a damaged one. */
+export const SEGMENT_FORMAT = 1;
+
+const MAGIC_NAME = "TIDESEG";
+const MAGIC: Uint8Array = new TextEncoder().encode(`${MAGIC_NAME}${SEGMENT_FORMAT}`);
 
 /** Columns that every segment has beside those of its table. */
 export const PREV_COLUMN_ID = -3;
@@ -257,6 +261,16 @@ export function decodeHeader(
   if (segmentId === undefined || tableId === undefined) return undefined;
   if (!isSealed(bytes, placeSeed(segmentId, HEADER_PLACE, 0))) return undefined;
   return MAGIC.every((byte, index) => bytes[index] === byte) ? { segmentId, tableId } : undefined;
+}
+
+/** The format of a segment by its header; undefined when that is damaged, or no header. */
+export function segmentFormatOf(header: Uint8Array): number | undefined {
+  if (header.length < HEADER_BYTES) return undefined;
+  const view = new DataView(header.buffer, header.byteOffset, HEADER_BYTES);
+  const segmentId = u53At(view, 8);
+  if (segmentId === undefined) return undefined;
+  if (!isSealed(header, placeSeed(segmentId, HEADER_PLACE, 0))) return undefined;
+  return numberInMagic(header, MAGIC_NAME);
 }
 
 /** A trailer, or undefined when it is damaged. */

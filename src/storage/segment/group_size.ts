@@ -6,7 +6,7 @@ import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import type { Value, Vector } from "../../types/mod.ts";
 
 /** Text and bytes of one row group; a single row may have more. Bounds what a chunk needs at once. */
-const GROUP_BYTES_MAX: number = 64 * 1024 * 1024;
+export const GROUP_BYTES_MAX: number = 64 * 1024 * 1024;
 
 /** The end (exclusive) of the group that begins at `start`. */
 export function groupEnd(vectors: readonly Vector[], start: number, rowCount: number): number {
@@ -19,7 +19,7 @@ export function groupEnd(vectors: readonly Vector[], start: number, rowCount: nu
 }
 
 /** At most how many bytes the values have that are not numbers. */
-function bytesWithin(vectors: readonly Vector[], start: number, end: number): number {
+export function bytesWithin(vectors: readonly Vector[], start: number, end: number): number {
   let byteCount = 0;
   for (const vector of vectors) {
     if (vector.kind === "utf8") {

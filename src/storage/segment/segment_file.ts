@@ -30,7 +30,7 @@ export class SegmentFile {
 
   constructor(disk: Disk, path: string, expectedBytes: number) {
     this.path = path;
-    this.#file = disk.open(path, {});
+    this.#file = disk.open(path, { readOnly: true });
     const size = this.#file.size();
     if (size !== expectedBytes) {
       this.#file.close();

@@ -1,0 +1,98 @@
+/**
+ * Checks the catalog without touching it: SQLite writes when it opens a database that a killed
+ * process left, so what it looks at is a copy.
+ */
+import type { Clock } from "../base/clock.ts";
+import type { Disk } from "../base/disk.ts";
+import { CorruptionError } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import { CatalogDatabase } from "./catalog_database.ts";
+import { integrityFaults, refuseForeign } from "./sqlite_file.ts";
+import { sqliteWalDamage } from "./sqlite_wal.ts";
+
+export interface CatalogCheckOptions {
+  readonly disk: Disk;
+  /** The SQLite file. */
+  readonly path: string;
+  /** An empty directory elsewhere, for the copy; the caller removes it. */
+  readonly scratch: string;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export interface CatalogCheck {
+  readonly damage: readonly CorruptionError[];
+  /** All of the damage is in what SQLite had not yet taken over: the copy is as it was before. */
+  readonly isOnlyLogDamaged: boolean;
+  /** The copy, for the caller to close; undefined when it cannot be read. */
+  readonly catalog: CatalogDatabase | undefined;
+}
+
+/** What SQLite keeps beside a database. */
+const SUFFIXES = ["", "-wal", "-journal"];
+
+/**
+ * @throws {DatabaseError} STORAGE_UNAVAILABLE if it is of a newer format.
+ * @throws {DiskError} If it cannot be read, or not be copied.
+ */
+export function checkCatalog(options: CatalogCheckOptions): CatalogCheck {
+  const { disk, path, scratch } = options;
+  const byteCount = disk.sizeOf(path);
+  if (byteCount === undefined || byteCount === 0) {
+    const what = byteCount === undefined ? "it is missing" : "it is empty";
+    return unreadable([new CorruptionError(path, 0, what)]);
+  }
+  const foreign = faultOf(path, () => refuseForeign(path));
+  if (foreign instanceof CorruptionError) return unreadable([foreign]);
+  const copy = `${scratch}/catalog.sqlite`;
+  const logDamage: CorruptionError[] = [];
+  for (const suffix of SUFFIXES) {
+    if (!disk.exists(`${path}${suffix}`)) continue;
+    const bytes = disk.readFile(`${path}${suffix}`);
+    const fault = suffix === "-wal" ? sqliteWalDamage(bytes, `${path}-wal`) : undefined;
+    if (fault !== undefined) logDamage.push(fault);
+    writeCopy(disk, `${copy}${suffix}`, bytes);
+  }
+  const found = faultOf(path, () => integrityFaults(copy));
+  if (found instanceof CorruptionError) return unreadable([...logDamage, found]);
+  const damage = [...logDamage, ...found.map((what) => new CorruptionError(path, 0, what))];
+  const catalog = faultOf(path, () => openWhole(copy, options));
+  if (catalog instanceof CorruptionError) return unreadable([...damage, catalog]);
+  return { damage, catalog, isOnlyLogDamaged: found.length === 0 && logDamage.length > 0 };
+}
+
+/** Opens a catalog and reads all of it. @throws {CorruptionError} */
+function openWhole(path: string, { clock, log }: CatalogCheckOptions): CatalogDatabase {
+  const catalog = CatalogDatabase.open({ path, clock, log });
+  try {
+    // The one list that is not read when the catalog is opened.
+    catalog.files();
+    return catalog;
+  } catch (error) {
+    catalog.close();
+    throw error;
+  }
+}
+
+function unreadable(damage: readonly CorruptionError[]): CatalogCheck {
+  return { damage, catalog: undefined, isOnlyLogDamaged: false };
+}
+
+/** The result of a check, or the damage that it met, named by the path of the original. */
+function faultOf<T>(path: string, check: () => T): T | CorruptionError {
+  try {
+    return check();
+  } catch (error) {
+    if (!(error instanceof CorruptionError)) throw error;
+    return new CorruptionError(path, error.offset, error.what);
+  }
+}
+
+function writeCopy(disk: Disk, path: string, bytes: Uint8Array): void {
+  const file = disk.open(path, { exclusive: true });
+  try {
+    file.write(bytes, 0);
+  } finally {
+    file.close();
+  }
+}

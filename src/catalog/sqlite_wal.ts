@@ -1,0 +1,100 @@
+/**
+ * Checks the log that SQLite keeps beside a database (`catalog.sqlite-wal`) after a process was
+ * killed. SQLite reads it up to the first frame that does not hold and says nothing of the rest, so
+ * damage in it would pass for an earlier state.
+ *
+ *     header 32 bytes   all big-endian: magic, version, page size, checkpoint, salt (2 u32),
+ *                       checksum (2 u32) of bytes 0 to 24
+ *     frame  24 bytes   page number, pages of the database if this ends a transaction or else 0,
+ *                       the header's salt, checksum of everything so far; then the page
+ *
+ * Frames with another salt are of an earlier use of the file. See https://sqlite.org/walformat.html
+ */
+import { CorruptionError } from "../base/errors.ts";
+
+const HEADER_BYTES = 32;
+const FRAME_HEADER_BYTES = 24;
+const MAGIC = 0x377f0682;
+
+/** The running checksum: two sums of 32 bits. */
+interface Sums {
+  readonly first: number;
+  readonly second: number;
+}
+
+/** The first damage to a transaction that was committed; undefined when there is none. */
+export function sqliteWalDamage(bytes: Uint8Array, path: string): CorruptionError | undefined {
+  if (bytes.length === 0) return undefined;
+  if (bytes.length < HEADER_BYTES) return new CorruptionError(path, 0, "it is too short");
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const magic = view.getUint32(0);
+  // The lowest bit says in which byte order the checksums read the file.
+  const isLittleEndian = magic === MAGIC;
+  if (!isLittleEndian && magic !== MAGIC + 1) {
+    return new CorruptionError(path, 0, "this is no log of SQLite");
+  }
+  let sums = added({ first: 0, second: 0 }, view, { start: 0, end: 24, isLittleEndian });
+  if (!isEqual(sums, view, 24)) {
+    return new CorruptionError(path, 24, "the checksum of the header does not match");
+  }
+  const frameBytes = FRAME_HEADER_BYTES + view.getUint32(8);
+  let at = HEADER_BYTES;
+  for (; at + frameBytes <= bytes.length; at += frameBytes) {
+    const start = at + FRAME_HEADER_BYTES;
+    const before = added(sums, view, { start: at, end: at + 8, isLittleEndian });
+    const now = added(before, view, { start, end: at + frameBytes, isLittleEndian });
+    const holds = isEqual(now, view, at + 16);
+    if (holds && !hasSalt(view, at)) {
+      return new CorruptionError(path, at + 8, "the salt of a frame does not match");
+    }
+    if (!holds) break;
+    sums = now;
+  }
+  return damageAt(view, { path, at, frameBytes });
+}
+
+/**
+ * What a frame that does not hold means. A transaction is synced before the next one begins, so
+ * frames behind its end prove that it was durable; without them it may just have been torn. One that
+ * has no end was never committed.
+ */
+function damageAt(
+  view: DataView,
+  { at, frameBytes, path }: { at: number; frameBytes: number; path: string },
+): CorruptionError | undefined {
+  let hasEnded = false;
+  for (let next = at; next + frameBytes <= view.byteLength; next += frameBytes) {
+    if (!hasSalt(view, next)) continue;
+    if (hasEnded) {
+      return new CorruptionError(path, at, "the checksum of a frame does not match");
+    }
+    hasEnded = view.getUint32(next + 4) !== 0;
+  }
+  if (!hasEnded) return undefined;
+  const what =
+    "the checksum of a frame of the last transaction does not match: it is damaged, or was torn by a power loss before anybody heard of it";
+  return new CorruptionError(path, at, what);
+}
+
+function hasSalt(view: DataView, at: number): boolean {
+  return (
+    view.getUint32(at + 8) === view.getUint32(16) && view.getUint32(at + 12) === view.getUint32(20)
+  );
+}
+
+function isEqual({ first, second }: Sums, view: DataView, at: number): boolean {
+  return view.getUint32(at) === first && view.getUint32(at + 4) === second;
+}
+
+function added(
+  sums: Sums,
+  view: DataView,
+  { start, end, isLittleEndian }: { start: number; end: number; isLittleEndian: boolean },
+): Sums {
+  let { first, second } = sums;
+  for (let at = start; at < end; at += 8) {
+    first = (first + view.getUint32(at, isLittleEndian) + second) >>> 0;
+    second = (second + view.getUint32(at + 4, isLittleEndian) + first) >>> 0;
+  }
+  return { first, second };
+}

@@ -1,0 +1,165 @@
+/**
+ * Checks every file of a data directory: catalog → segments → log → uploaded files. What the
+ * catalog says is compared with what is there. Nothing is changed; `repair_directory.ts` acts on
+ * the result.
+ */
+import type { Clock } from "./base/clock.ts";
+import type { Disk } from "./base/disk.ts";
+import { CorruptionError } from "./base/errors.ts";
+import { silentLog } from "./base/log.ts";
+import type { Random } from "./base/random.ts";
+import {
+  type CatalogCheck,
+  type CatalogDatabase,
+  checkCatalog,
+  type FileEntry,
+} from "./catalog/mod.ts";
+import {
+  type CheckListener,
+  checkBlobs,
+  checkLog,
+  checkSegments,
+  type DataPaths,
+  damageFinding,
+  directoryFormat,
+  type Finding,
+  type LogCheck,
+  type ManifestState,
+  noteFinding,
+  requireFormat,
+} from "./storage/mod.ts";
+
+export interface CheckParts {
+  readonly disk: Disk;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** Where directories for a while are made, e.g. /tmp. */
+  readonly temporary: string;
+}
+
+/** Hears each finding as it is met, with the name of the table that it is about. */
+export interface DirectoryListener {
+  onFinding(finding: Finding, table: string | undefined): void;
+  onChecked: CheckListener["onChecked"];
+}
+
+/** What a check found, for who repairs it. */
+export interface DirectoryCheck {
+  readonly damageCount: number;
+  readonly isFormatDamaged: boolean;
+  readonly catalog: Pick<CatalogCheck, "damage" | "isOnlyLogDamaged">;
+  /** Of the catalog's last whole state; undefined when it cannot be read. */
+  readonly manifest: ManifestState | undefined;
+  /** Highest seq that the catalog knows. */
+  readonly catalogSeq: number;
+  /** Highest id of an uploaded file, which is a SNOWFLAKE_ID. */
+  readonly highestFileId: number;
+  readonly damagedSegments: ManifestState["segments"];
+  readonly damagedFiles: readonly FileEntry[];
+  readonly log: LogCheck;
+  /** Names of the tables that the catalog knows, by id. */
+  readonly tableNames: ReadonlyMap<number, string>;
+}
+
+const SCRATCH_NAME_BYTES = 8;
+
+/**
+ * Whose lock is held is for the caller to see to.
+ *
+ * @throws {DatabaseError} STORAGE_UNAVAILABLE if the directory or its catalog is of a newer format.
+ * @throws {DiskError} If something cannot be read for another reason than damage.
+ */
+export function checkDirectory(
+  paths: DataPaths,
+  parts: CheckParts,
+  listener: DirectoryListener,
+): DirectoryCheck {
+  const { clock, disk, random, temporary } = parts;
+  const isFormatDamaged = directoryFormat(disk, paths) === undefined;
+  if (!isFormatDamaged) requireFormat(disk, paths);
+  const name = Buffer.from(random.bytes(SCRATCH_NAME_BYTES)).toString("hex");
+  const scratch = `${temporary}/tidemark-check-${name}`;
+  disk.makeDirectory(scratch);
+  let copy: CatalogDatabase | undefined;
+  try {
+    const path = `${paths.root}/catalog.sqlite`;
+    const catalog = isUnborn(paths, disk, path)
+      ? { damage: [], catalog: undefined, isOnlyLogDamaged: false }
+      : checkCatalog({ disk, path, scratch, clock, log: silentLog });
+    copy = catalog.catalog;
+    return checkFiles(paths, { disk, catalog, isFormatDamaged }, listener);
+  } finally {
+    copy?.close();
+    for (const entry of disk.list(scratch)) disk.remove(`${scratch}/${entry.name}`);
+    disk.removeDirectory(scratch);
+  }
+}
+
+/** Whether the first start was stopped before it made a catalog, which comes before everything. */
+function isUnborn({ segments, wal }: DataPaths, disk: Disk, catalogPath: string): boolean {
+  const isEmpty = (path: string): boolean => !disk.exists(path) || disk.list(path).length === 0;
+  return (disk.sizeOf(catalogPath) ?? 0) === 0 && isEmpty(wal) && isEmpty(segments);
+}
+
+function checkFiles(
+  paths: DataPaths,
+  {
+    disk,
+    catalog: { catalog, damage, isOnlyLogDamaged },
+    isFormatDamaged,
+  }: { disk: Disk; catalog: CatalogCheck; isFormatDamaged: boolean },
+  listener: DirectoryListener,
+): DirectoryCheck {
+  const tableNames = new Map(
+    catalog?.tables().map(({ name, namespace, tableId }) => [tableId, `${namespace}.${name}`]),
+  );
+  let damageCount = 0;
+  const files: CheckListener = {
+    onChecked: (path, byteCount) => listener.onChecked(path, byteCount),
+    onFinding(finding) {
+      if (finding.kind === "damage") damageCount += 1;
+      listener.onFinding(finding, tableNames.get(finding.tableId ?? 0));
+    },
+  };
+  if (isFormatDamaged) {
+    const fault = new CorruptionError(paths.format, 0, "it is missing, or does not name a format");
+    files.onFinding(damageFinding(fault));
+  }
+  for (const fault of damage) files.onFinding(damageFinding(fault));
+  const catalogPath = `${paths.root}/catalog.sqlite`;
+  files.onChecked(catalogPath, disk.sizeOf(catalogPath) ?? 0);
+  const manifest = catalog?.manifest.load();
+  // A table that was dropped takes its files along; what is listed of it goes with the next sweep.
+  const listedFiles = catalog?.files().filter(({ tableId }) => tableNames.has(tableId)) ?? [];
+  if (damage.length > 0 && manifest === undefined) {
+    const what = "not checked: only the catalog says which segments and uploaded files there are";
+    files.onFinding(noteFinding(paths.segments, what));
+  }
+  const damagedSegments =
+    manifest === undefined
+      ? []
+      : checkSegments(
+          { disk, paths, entries: manifest.segments, tableIds: new Set(tableNames.keys()) },
+          files,
+        );
+  const catalogSeq = catalog?.manifest.highestSeq();
+  const firstLogFile = manifest?.firstLogFile;
+  const log = checkLog({ disk, paths, firstLogFile, catalogSeq }, files);
+  const segments = manifest?.segments ?? [];
+  const damagedFiles =
+    catalog === undefined
+      ? []
+      : checkBlobs({ disk, paths, blobs: listedFiles, segments, firstLogFile }, files);
+  return {
+    damageCount,
+    isFormatDamaged,
+    catalog: { damage, isOnlyLogDamaged },
+    manifest,
+    catalogSeq: catalogSeq ?? 0,
+    highestFileId: listedFiles.reduce((highest, { fileId }) => Math.max(highest, +fileId), 0),
+    damagedSegments,
+    damagedFiles,
+    log,
+    tableNames,
+  };
+}

@@ -1,0 +1,237 @@
+/**
+ * `tidemark verify` and `tidemark repair`: arguments → check, and repair → lines and an exit code.
+ *
+ *     exit 0   sound; or repaired, so that a server starts
+ *     exit 1   damage was found; or was not repaired, and the directory is as it was
+ *     exit 2   nothing was checked: misuse, a directory in use or of a newer format
+ */
+import type { Disk } from "./base/disk.ts";
+import { DatabaseError, DiskError } from "./base/errors.ts";
+import {
+  type CheckParts,
+  checkDirectory,
+  type DirectoryCheck,
+  type DirectoryListener,
+} from "./check_directory.ts";
+import { planRepair, type RepairPlan, repairDirectory } from "./repair_directory.ts";
+import {
+  type DataPaths,
+  dataPathsOf,
+  directoryFormat,
+  type Finding,
+  requireFormat,
+} from "./storage/mod.ts";
+
+export interface MaintenanceParts extends CheckParts {
+  /** Takes a line of the result. */
+  readonly say: (line: string) => void;
+  /** Takes a line about the work: progress, and why it was not done. */
+  readonly tell: (line: string) => void;
+}
+
+const EXIT_SOUND = 0;
+const EXIT_DAMAGED = 1;
+const EXIT_MISUSE = 2;
+
+/** Work that takes longer says where it is, this often. */
+const PROGRESS_MS = 3000;
+
+const USAGE: Readonly<Record<string, string>> = {
+  verify: "usage: tidemark verify <data_path>",
+  repair: "usage: tidemark repair <data_path> [--accept-loss]",
+};
+
+interface Request {
+  readonly command: string;
+  readonly root: string;
+  readonly acceptsLoss: boolean;
+}
+
+/** Runs one command to its end. @returns The exit code. */
+export function runMaintenance(
+  command: string,
+  args: readonly string[],
+  parts: MaintenanceParts,
+): number {
+  const request = requestFrom(command, args, parts);
+  if (request === undefined) return EXIT_MISUSE;
+  try {
+    return command === "verify" ? verify(request, parts) : repair(request, parts);
+  } catch (error) {
+    if (!(error instanceof DatabaseError || error instanceof DiskError)) throw error;
+    const hint = error instanceof DatabaseError ? error.hint : undefined;
+    const text = hint === undefined ? error.message : `${error.message}; ${hint}`;
+    parts.tell(`Cannot ${command} ${request.root}: ${text}`);
+    return EXIT_MISUSE;
+  }
+}
+
+function requestFrom(
+  command: string,
+  args: readonly string[],
+  { tell }: MaintenanceParts,
+): Request | undefined {
+  const options = args.filter((arg) => arg.startsWith("-"));
+  const [root = "", another] = args.filter((arg) => !arg.startsWith("-"));
+  const known = command === "repair" ? ["--accept-loss"] : [];
+  const unknown = options.find((option) => !known.includes(option));
+  let problem: string | undefined;
+  if (another !== undefined) problem = `name one data directory, and not also ${another}`;
+  if (root === "") problem = "name the data directory";
+  if (unknown !== undefined) problem = `unknown option ${unknown}`;
+  if (problem !== undefined) {
+    tell(`Cannot ${command}: ${problem}\n${USAGE[command]}`);
+    return undefined;
+  }
+  return { command, root: root.replace(/(?<=.)\/+$/, ""), acceptsLoss: options.length > 0 };
+}
+
+function verify({ root }: Request, parts: MaintenanceParts): number {
+  const paths = requireDirectory(parts.disk, root);
+  const release = requireUnused(root, () => parts.disk.lockShared(paths.lock));
+  try {
+    const report = new Report(parts);
+    const { damageCount } = checkDirectory(paths, parts, report);
+    const isSound = damageCount === 0;
+    parts.say(
+      isSound
+        ? `${root} is sound: ${report.summary}`
+        : `${root} is damaged: ${report.summary}; tidemark repair ${root} says what can be done`,
+    );
+    return isSound ? EXIT_SOUND : EXIT_DAMAGED;
+  } finally {
+    release();
+  }
+}
+
+function repair({ acceptsLoss, root }: Request, parts: MaintenanceParts): number {
+  const { disk, say } = parts;
+  const paths = requireDirectory(disk, root);
+  // Before the lock is taken, which writes: a newer directory stays as it is.
+  if (directoryFormat(disk, paths) !== undefined) requireFormat(disk, paths);
+  const release = requireUnused(root, () => disk.lock(paths.lock));
+  try {
+    const report = new Report(parts);
+    const check = checkDirectory(paths, parts, report);
+    if (check.damageCount === 0) {
+      say(`${root} is sound, and nothing was changed: ${report.summary}`);
+      return EXIT_SOUND;
+    }
+    const plan = planRepair(paths, parts, check);
+    return repairAsPlanned({ acceptsLoss, paths, check, plan }, parts);
+  } finally {
+    release();
+  }
+}
+
+function repairAsPlanned(
+  {
+    acceptsLoss,
+    paths,
+    check,
+    plan,
+  }: { acceptsLoss: boolean; paths: DataPaths; check: DirectoryCheck; plan: RepairPlan },
+  parts: MaintenanceParts,
+): number {
+  const { say } = parts;
+  const { root } = paths;
+  const mayBegin = plan.obstacles.length === 0 && (acceptsLoss || plan.sacrifices.length === 0);
+  for (const loss of plan.losses) say(`lost    ${loss}`);
+  for (const sacrifice of plan.sacrifices) {
+    say(`${mayBegin ? "lost   " : "to lose"} ${sacrifice}`);
+  }
+  for (const obstacle of plan.obstacles) say(obstacle);
+  if (!mayBegin) {
+    const advice =
+      plan.obstacles.length > 0
+        ? ""
+        : `; to give up what is listed as "to lose", pass --accept-loss`;
+    say(`${root} was not repaired, and nothing was changed${advice}`);
+    return EXIT_DAMAGED;
+  }
+  for (const path of repairDirectory(paths, parts, { check, plan })) say(`kept    ${path}`);
+  const lossCount = plan.losses.length + plan.sacrifices.length;
+  say(`${root} is repaired, and a server starts on it; losses named above: ${lossCount}`);
+  return EXIT_SOUND;
+}
+
+/** @throws {DatabaseError} If there is no data directory. */
+function requireDirectory(disk: Disk, root: string): DataPaths {
+  const paths = dataPathsOf(root);
+  const names = new Set(listed(disk, root).map(({ name }) => name));
+  const isData = ["format.json", "wal", "catalog.sqlite"].some((name) => names.has(name));
+  if (isData) return paths;
+  throw new DatabaseError(
+    "STORAGE_UNAVAILABLE",
+    "it is no data directory: it has neither format.json nor a log nor a catalog",
+    { hint: "name the data_path of the configuration" },
+  );
+}
+
+function listed(disk: Disk, root: string): ReturnType<Disk["list"]> {
+  try {
+    return disk.list(root);
+  } catch (error) {
+    if (!(error instanceof DiskError)) throw error;
+    if (error.code === "ENOENT") throw refused("there is no such directory");
+    if (error.code === "ENOTDIR") throw refused("it is a file, and not a directory");
+    throw error;
+  }
+}
+
+function requireUnused(root: string, lock: () => (() => void) | undefined): () => void {
+  const release = lock();
+  if (release !== undefined) return release;
+  throw refused(`another process is using it; stop the server that runs on ${root} first`);
+}
+
+function refused(what: string): DatabaseError {
+  return new DatabaseError("STORAGE_UNAVAILABLE", what);
+}
+
+/** Prints findings as they come, and says now and then how far the work is. */
+class Report implements DirectoryListener {
+  readonly #parts: MaintenanceParts;
+  readonly #paths = new Set<string>();
+  #byteCount = 0;
+  #damageCount = 0;
+  #noteCount = 0;
+  #toldMs: number;
+
+  constructor(parts: MaintenanceParts) {
+    this.#parts = parts;
+    this.#toldMs = parts.clock.monotonicMs();
+  }
+
+  get summary(): string {
+    const checked = `${counted(this.#paths.size, "file")}, ${megabytes(this.#byteCount)} checked`;
+    const found = `${counted(this.#damageCount, "damaged place")}, ${counted(this.#noteCount, "note")}`;
+    return `${checked}; ${found}`;
+  }
+
+  onFinding({ kind, offset, path, what }: Finding, table: string | undefined): void {
+    if (kind === "damage") this.#damageCount += 1;
+    else this.#noteCount += 1;
+    const place = offset === undefined ? path : `${path} at byte ${offset}`;
+    const whose = table === undefined ? "" : ` (table ${table})`;
+    this.#parts.say(`${kind === "damage" ? "damage " : "note   "} ${place}: ${what}${whose}`);
+  }
+
+  onChecked(path: string, byteCount: number): void {
+    this.#paths.add(path);
+    this.#byteCount += byteCount;
+    const nowMs = this.#parts.clock.monotonicMs();
+    if (nowMs - this.#toldMs < PROGRESS_MS) return;
+    this.#toldMs = nowMs;
+    const done = `${counted(this.#paths.size, "file")}, ${megabytes(this.#byteCount)}`;
+    this.#parts.tell(`checked ${done}, now ${path}`);
+  }
+}
+
+function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+function megabytes(byteCount: number): string {
+  return `${(byteCount / 1e6).toFixed(1)} MB`;
+}

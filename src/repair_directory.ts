@@ -1,0 +1,210 @@
+/**
+ * Makes a damaged data directory one that a server starts on, and names every loss.
+ *
+ * - What is taken out of use is moved or copied to lost+found/ and never removed.
+ * - Damaged segments are quarantined: their tables refuse what would need the lost rows.
+ * - Commits are lost only when the caller accepts it, and then all from one seq on, so that what
+ *   remains is a state that there was. Subscribers from before are told to begin anew.
+ * - No seq is handed out again.
+ */
+import { DatabaseError } from "./base/errors.ts";
+import { silentLog } from "./base/log.ts";
+import { SEQ_ZERO, type Seq, seqFromNumber, seqFromUnixMs } from "./base/seq.ts";
+import { CatalogDatabase } from "./catalog/mod.ts";
+import type { CheckParts, DirectoryCheck } from "./check_directory.ts";
+import {
+  cutLog,
+  type DataPaths,
+  type LogCut,
+  moveToLostAndFound,
+  plannedCut,
+  quarantineSegments,
+  reservationAt,
+  rewriteNumberFile,
+} from "./storage/mod.ts";
+
+/** What a repair will do, before it does anything. */
+export interface RepairPlan {
+  /** What it cannot mend, and what to do instead; a directory that has any of it is left alone. */
+  readonly obstacles: readonly string[];
+  /** What is lost whether anybody agrees or not: it is damaged already. */
+  readonly losses: readonly string[];
+  /** What is given up so that a server starts, and needs to be agreed to. */
+  readonly sacrifices: readonly string[];
+  readonly cut: LogCut | undefined;
+}
+
+export function planRepair(
+  paths: DataPaths,
+  { disk }: Pick<CheckParts, "disk">,
+  check: DirectoryCheck,
+): RepairPlan {
+  const { catalog, log, manifest } = check;
+  const sacrifices: string[] = [];
+  const walPath = `${paths.root}/catalog.sqlite-wal`;
+  if (catalog.isOnlyLogDamaged) {
+    const offset = catalog.damage[0]?.offset ?? 0;
+    sacrifices.push(
+      `${walPath} from byte ${offset}: the newest changes of tables, users and the list of segments`,
+    );
+  }
+  const states = new Map(manifest?.tables.map((state) => [state.tableId, state.flushedSeq]));
+  const flushedSeqOf = (tableId: number): number | undefined =>
+    check.tableNames.has(tableId) ? (states.get(tableId) ?? 0) : undefined;
+  const firstLogFile = manifest?.firstLogFile;
+  const cut =
+    log.damage === undefined
+      ? undefined
+      : plannedCut(disk, paths, { check: log, firstLogFile, flushedSeqOf });
+  if (cut !== undefined) sacrifices.push(...cutLines(paths, cut, check));
+  return { obstacles: obstaclesOf(paths, check), losses: lossesOf(check), sacrifices, cut };
+}
+
+/**
+ * Does what was planned, in a directory whose lock the caller holds.
+ *
+ * @returns Paths in lost+found/ of everything that was taken out of use.
+ * @throws {DatabaseError} @throws {DiskError} What was done until then stands; repair again.
+ */
+export function repairDirectory(
+  paths: DataPaths,
+  parts: CheckParts,
+  { check, plan }: { check: DirectoryCheck; plan: RepairPlan },
+): string[] {
+  const { clock, disk } = parts;
+  const kept: string[] = [];
+  for (const path of [paths.wal, paths.segments, paths.tmp, paths.lostAndFound]) {
+    disk.makeDirectory(path);
+  }
+  if (check.catalog.isOnlyLogDamaged) {
+    const from = `${paths.root}/catalog.sqlite-wal`;
+    kept.push(copyToLostAndFound(paths, parts, from));
+  }
+  const path = `${paths.root}/catalog.sqlite`;
+  const catalog = CatalogDatabase.open({ path, clock, log: silentLog });
+  try {
+    const { manifest } = catalog;
+    const nowMs = clock.nowMs();
+    if (check.damagedSegments.length > 0) {
+      kept.push(...quarantineSegments(disk, paths, { entries: check.damagedSegments, manifest }));
+    }
+    if (check.log.isReservationDamaged) {
+      const reserved = Math.max(check.log.reservedIds, check.highestFileId, reservationAt(nowMs));
+      rewriteNumberFile(disk, paths.ids, reserved);
+    }
+    if (plan.cut !== undefined) {
+      const floorSeq = floorSeqOf(check, plan.cut, nowMs);
+      // Before the cut: a log that was cut is not cut again by a repair that comes after a crash.
+      manifest.publish({ tables: withoutHistory(check, floorSeq) });
+      kept.push(...cutLog(disk, paths, { cut: plan.cut, floorSeq }));
+    } else if (check.log.isHighWaterDamaged) {
+      rewriteNumberFile(disk, paths.highWater, check.log.reading.lastSeq);
+    }
+    disk.syncDirectory(paths.wal);
+    disk.syncDirectory(paths.root);
+    return kept;
+  } finally {
+    catalog.close();
+  }
+}
+
+function obstaclesOf(paths: DataPaths, check: DirectoryCheck): string[] {
+  const obstacles: string[] = [];
+  if (check.isFormatDamaged) {
+    obstacles.push(
+      `Cannot repair ${paths.format}: it does not say which version made the directory; put it back from a backup`,
+    );
+  }
+  if (check.catalog.damage.length > 0 && !check.catalog.isOnlyLogDamaged) {
+    obstacles.push(
+      `Cannot repair ${paths.root}/catalog.sqlite: it alone knows tables, users and segments; put back a backup of the whole directory`,
+    );
+  }
+  if (check.log.isAheadOfCatalog) {
+    obstacles.push(
+      `Cannot repair ${paths.root}/catalog.sqlite: it is older than the log; put back the catalog that belongs to this log`,
+    );
+  }
+  return obstacles;
+}
+
+function lossesOf({ damagedFiles, damagedSegments, tableNames }: DirectoryCheck): string[] {
+  const nameOf = (tableId: number): string => tableNames.get(tableId) ?? String(tableId);
+  return [
+    ...damagedSegments.map(
+      ({ maxSeq, minSeq, rowCount, segmentId, tableId }) =>
+        `table ${nameOf(tableId)}: segment ${segmentId}, ${rowCount} row versions from seq ${minSeq} to ${maxSeq}; statements that need them answer DATA_DAMAGED`,
+    ),
+    ...damagedFiles.map(
+      ({ fileId, name, tableId }) =>
+        `table ${nameOf(tableId)}: uploaded file ${fileId} ("${name}"), left where it is; downloads answer DATA_DAMAGED until its row names another`,
+    ),
+  ];
+}
+
+function cutLines(paths: DataPaths, cut: LogCut, { tableNames }: DirectoryCheck): string[] {
+  const { acknowledgedSeq, lastFile, lastSeq, lost, offset } = cut;
+  const upTo = Math.max(acknowledgedSeq, lost.lastSeq);
+  const path = `${paths.wal}/${String(lastFile ?? 0).padStart(10, "0")}.wal`;
+  const place = lastFile === undefined ? `${paths.wal}, all of it` : `${path} from byte ${offset}`;
+  const lines = [
+    lastFile === undefined
+      ? `${place}: commits up to seq ${upTo} that are in no segment`
+      : `${place}: commits after seq ${lastSeq}, which is the last that remains in the log, up to seq ${upTo}`,
+  ];
+  for (const [tableId, count] of lost.rowsByTable) {
+    lines.push(
+      `table ${tableNames.get(tableId) ?? tableId}: ${count} row versions that can still be read there, and are in no segment`,
+    );
+  }
+  return lines;
+}
+
+/** At or above every seq that anybody can have seen. */
+function floorSeqOf(
+  { catalogSeq, log, manifest }: DirectoryCheck,
+  cut: LogCut,
+  nowMs: number,
+): Seq {
+  const floor = Math.max(
+    log.highWaterSeq,
+    log.reading.lastSeq + 1,
+    cut.lost.lastSeq,
+    catalogSeq,
+    seqFromUnixMs(nowMs),
+    ...(manifest?.tables ?? []).map(({ flushedSeq }) => flushedSeq),
+  );
+  const seq = seqFromNumber(floor);
+  if (seq !== undefined) return seq;
+  throw new DatabaseError("STORAGE_UNAVAILABLE", `Cannot go on above seq ${floor}: it is no seq`);
+}
+
+/** Who followed a table before the cut may have seen what is gone, so nobody resumes from there. */
+function withoutHistory(
+  { manifest, tableNames }: DirectoryCheck,
+  lowWaterSeq: Seq,
+): NonNullable<DirectoryCheck["manifest"]>["tables"] {
+  const states = new Map(manifest?.tables.map((state) => [state.tableId, state]));
+  return [...tableNames.keys()].map((tableId) => {
+    const { flushedSeq = SEQ_ZERO, lastFlushedAtMs = 0 } = states.get(tableId) ?? {};
+    return { tableId, flushedSeq, lastFlushedAtMs, lowWaterSeq };
+  });
+}
+
+function copyToLostAndFound(paths: DataPaths, { disk }: CheckParts, from: string): string {
+  const draft = `${paths.tmp}/repair.copy`;
+  const file = disk.open(draft, { create: true });
+  try {
+    file.truncate(0);
+    file.write(disk.readFile(from), 0);
+    file.syncNow();
+  } finally {
+    file.close();
+  }
+  const to = moveToLostAndFound(disk, paths, {
+    from: draft,
+    name: from.slice(from.lastIndexOf("/") + 1),
+  });
+  disk.syncDirectory(paths.lostAndFound);
+  return to;
+}

@@ -1,0 +1,113 @@
+/**
+ * Checks every segment that the manifest lists, and its deletion vector, byte by byte; and looks
+ * for files that it does not list.
+ */
+import type { Disk } from "../../base/disk.ts";
+import { CorruptionError } from "../../base/errors.ts";
+import { unlistedFiles } from "../data_directory.ts";
+import { DeletionVector } from "../deletion_vector.ts";
+import { type DataPaths, deletionVectorPath, segmentPath } from "../file_names.ts";
+import type { SegmentEntry } from "../manifest.ts";
+import { readable } from "../readable.ts";
+import { SegmentReader } from "../segment/reader.ts";
+import { type CheckListener, damageFinding, noteFinding } from "./findings.ts";
+
+export interface SegmentCheckOptions {
+  readonly disk: Disk;
+  readonly paths: DataPaths;
+  /** Every segment that the manifest lists. */
+  readonly entries: readonly SegmentEntry[];
+  /** Tables that the catalog knows; the segments of others go at the next start. */
+  readonly tableIds: ReadonlySet<number>;
+}
+
+/** Returns the entries of segments with a damaged or missing file; changes nothing. */
+export function checkSegments(
+  { disk, paths, entries, tableIds }: SegmentCheckOptions,
+  listener: CheckListener,
+): SegmentEntry[] {
+  const damaged = entries.filter((entry) => {
+    if (tableIds.has(entry.tableId)) return !isSound(disk, paths, { entry, listener });
+    const what = "it belongs to a table that was dropped; a start removes it from the manifest";
+    listener.onFinding(noteFinding(segmentPath(paths, entry), what));
+    return false;
+  });
+  const isThere = disk.exists(paths.segments);
+  for (const path of isThere ? unlistedFiles(disk, paths, entries) : []) {
+    const what = "the manifest does not list it; a start moves it to lost+found";
+    listener.onFinding(noteFinding(path, what));
+  }
+  return damaged;
+}
+
+function isSound(
+  disk: Disk,
+  paths: DataPaths,
+  { entry, listener }: { entry: SegmentEntry; listener: CheckListener },
+): boolean {
+  const path = segmentPath(paths, entry);
+  const { tableId, minSeq, maxSeq, quarantined, rowCount } = entry;
+  if (quarantined && !disk.exists(path)) {
+    const what = `quarantined: ${rowCount} row versions from seq ${minSeq} to ${maxSeq} are lost`;
+    listener.onFinding(noteFinding(path, what, tableId));
+    return true;
+  }
+  const faults = [
+    faultOf(() => {
+      checkSegment(disk, path, entry);
+      listener.onChecked(path, entry.bytes);
+    }),
+    faultOf(() => {
+      if (entry.deletionGeneration === 0) return;
+      const vectorPath = deletionVectorPath(paths, entry);
+      listener.onChecked(vectorPath, checkDeletions(disk, vectorPath, entry));
+    }),
+  ].filter((fault) => fault !== undefined);
+  for (const fault of faults) listener.onFinding(damageFinding(fault, tableId));
+  if (quarantined && faults.length === 0) {
+    const what = "quarantined, though every checksum holds now: rows it lacks were written since";
+    listener.onFinding(noteFinding(path, what, tableId));
+  }
+  return faults.length === 0;
+}
+
+function faultOf(check: () => void): CorruptionError | undefined {
+  try {
+    check();
+    return undefined;
+  } catch (error) {
+    if (error instanceof CorruptionError) return error;
+    throw error;
+  }
+}
+
+/** @throws {CorruptionError} */
+function checkSegment(disk: Disk, path: string, entry: SegmentEntry): void {
+  const reader = readable(path, () => SegmentReader.open(disk, path, entry.bytes));
+  try {
+    const isListed =
+      reader.segmentId === entry.segmentId &&
+      reader.tableId === entry.tableId &&
+      reader.rowCount === entry.rowCount &&
+      reader.minSeq === entry.minSeq &&
+      reader.maxSeq === entry.maxSeq;
+    if (!isListed) {
+      const what = `it is segment ${reader.segmentId} of table ${reader.tableId}, with ${reader.rowCount} rows, and the manifest lists segment ${entry.segmentId} with ${entry.rowCount}`;
+      throw new CorruptionError(path, 0, what);
+    }
+    readable(path, () => reader.verify());
+  } finally {
+    reader.close();
+  }
+}
+
+/** Returns the length of the file. @throws {CorruptionError} */
+function checkDeletions(disk: Disk, path: string, entry: SegmentEntry): number {
+  const bytes = readable(path, () => disk.readFile(path));
+  const { segmentId, rowCount } = DeletionVector.decode(bytes, path);
+  if (segmentId !== entry.segmentId || rowCount !== entry.rowCount) {
+    const what = `it belongs to segment ${segmentId} with ${rowCount} rows, and not to segment ${entry.segmentId} with ${entry.rowCount}`;
+    throw new CorruptionError(path, 8, what);
+  }
+  return bytes.length;
+}

@@ -1,0 +1,203 @@
+/**
+ * Ends a damaged log where its damage begins, so that a server starts again on what is before it.
+ *
+ *     1 copy what is cut off of the last file to lost+found/
+ *     2 raise wal/HWM to the highest seq that can ever have been handed out, durably
+ *     3 move the files behind to lost+found/
+ *     4 fill the rest of the last file with zeros
+ *     5 put a new file behind it that holds one empty commit with the seq of step 2
+ *
+ * - Nothing is removed: every byte that is cut off lies in lost+found/.
+ * - The empty commit makes the log reach its high-water mark again, so the start that follows has
+ *   nothing to refuse, and goes on above every seq that was ever seen outside.
+ * - A repair that is interrupted anywhere leaves a log that ends below its high-water mark: it is
+ *   still refused, and the next repair begins anew with that mark.
+ */
+import { assert } from "../../base/assert.ts";
+import { ByteWriter } from "../../base/bytes.ts";
+import type { Disk } from "../../base/disk.ts";
+import type { Seq } from "../../base/seq.ts";
+import { freeNameInLostAndFound, moveToLostAndFound } from "../data_directory.ts";
+import { type DataPaths, walFilePath } from "../file_names.ts";
+import {
+  beginFrame,
+  encodeWalHeader,
+  FRAME_HEADER_BYTES,
+  sealFrame,
+  WAL_HEADER_BYTES,
+} from "../local_wal/format.ts";
+import { rewriteNumberFile } from "../local_wal/high_water.ts";
+import { logFileNumbers } from "../local_wal/reader.ts";
+import { type LogCheck, type LostFrames, lostFrames } from "./check_log.ts";
+
+/** Zeros are written in pieces of this size. */
+const PIECE_BYTES: number = 1 << 20;
+
+/** The smallest file that the log goes on in: the writer begins another one when it is full. */
+const NEW_FILE_BYTES_MIN = 65536;
+
+/** What a log loses when it is cut where its damage begins. */
+export interface LogCut {
+  /** The file that ends early; undefined when nothing of the log can be kept. */
+  readonly lastFile: number | undefined;
+  /** Where it ends. */
+  readonly offset: number;
+  /** Last seq that remains in the log. */
+  readonly lastSeq: number;
+  /** Commits up to here were acknowledged. */
+  readonly acknowledgedSeq: number;
+  /** Number of the file that takes over. */
+  readonly nextFile: number;
+  readonly lost: LostFrames;
+}
+
+/** What cutting a damaged log means. Changes nothing. */
+export function plannedCut(
+  disk: Disk,
+  paths: DataPaths,
+  {
+    check,
+    firstLogFile,
+    flushedSeqOf,
+  }: {
+    check: LogCheck;
+    firstLogFile: number | undefined;
+    flushedSeqOf: (tableId: number) => number | undefined;
+  },
+): LogCut {
+  const { damage, highWaterSeq, reading } = check;
+  assert(damage !== undefined, "only a damaged log is cut");
+  const { end, files, lastSeq } = reading;
+  const isBegun = firstLogFile === undefined || (files[0]?.number ?? Infinity) <= firstLogFile;
+  if (files.length > 0 && isBegun) {
+    const { fileNumber, offset } = end;
+    return {
+      lastFile: fileNumber,
+      offset,
+      lastSeq,
+      acknowledgedSeq: highWaterSeq,
+      nextFile: fileNumber + 1,
+      lost: lostFrames(disk, paths, { fileNumber, offset, flushedSeqOf }),
+    };
+  }
+  // Without its beginning the log is a stream with a hole: what follows cannot be relied on.
+  const nextFile = firstLogFile ?? logFileNumbers(disk, paths)[0] ?? 1;
+  return {
+    lastFile: undefined,
+    offset: 0,
+    lastSeq: 0,
+    acknowledgedSeq: highWaterSeq,
+    nextFile,
+    lost: lostFrames(disk, paths, { fileNumber: 0, offset: 0, flushedSeqOf }),
+  };
+}
+
+/**
+ * Cuts the log.
+ *
+ * @param floorSeq At or above every seq that was ever handed out.
+ * @returns Paths in lost+found/ of what was cut off.
+ * @throws {DiskError}
+ */
+export function cutLog(
+  disk: Disk,
+  paths: DataPaths,
+  { cut, floorSeq }: { cut: LogCut; floorSeq: Seq },
+): string[] {
+  const { lastFile, lastSeq, lost, nextFile, offset } = cut;
+  assert(floorSeq >= cut.acknowledgedSeq, "no acknowledged seq is handed out again");
+  assert(floorSeq > lastSeq, "the empty commit comes last");
+  const kept: string[] = [];
+  const sizes = logFileNumbers(disk, paths).map((number) =>
+    disk.sizeOf(walFilePath(paths, number)),
+  );
+  const fileBytes = Math.max(NEW_FILE_BYTES_MIN, ...sizes.filter((size) => size !== undefined));
+  const lastPath = lastFile === undefined ? undefined : walFilePath(paths, lastFile);
+  if (lastPath !== undefined) {
+    const copy = copyRest(disk, paths, { path: lastPath, offset });
+    if (copy !== undefined) kept.push(copy);
+  }
+  rewriteNumberFile(disk, paths.highWater, floorSeq);
+  disk.syncDirectory(paths.wal);
+  for (const number of lost.files) {
+    const from = walFilePath(paths, number);
+    kept.push(moveToLostAndFound(disk, paths, { from, name: from.slice(paths.wal.length + 1) }));
+  }
+  if (kept.length > 0) disk.syncDirectory(paths.lostAndFound);
+  disk.syncDirectory(paths.root);
+  disk.syncDirectory(paths.wal);
+  if (lastPath !== undefined) clearRest(disk, lastPath, offset);
+  const baseSeq = lastFile === undefined ? 0 : lastSeq;
+  addFile(disk, paths, { number: nextFile, fileBytes, baseSeq, floorSeq });
+  return kept;
+}
+
+/** Copies a file from an offset to its last byte that is not zero; undefined when there is none. */
+function copyRest(
+  disk: Disk,
+  paths: DataPaths,
+  { path, offset }: { path: string; offset: number },
+): string | undefined {
+  const bytes = disk.readFile(path);
+  let end = bytes.length;
+  while (end > offset && bytes[end - 1] === 0) end -= 1;
+  if (end <= offset) return undefined;
+  const name = `${path.slice(paths.wal.length + 1)}.from-${offset}`;
+  const copy = freeNameInLostAndFound(disk, paths, name);
+  const file = disk.open(copy, { exclusive: true });
+  try {
+    file.write(bytes.subarray(offset, end), 0);
+    file.syncNow();
+  } finally {
+    file.close();
+  }
+  disk.syncDirectory(paths.lostAndFound);
+  return copy;
+}
+
+function clearRest(disk: Disk, path: string, offset: number): void {
+  const file = disk.open(path, {});
+  try {
+    writeZeros(file, { from: offset, upTo: file.size() });
+    file.syncNow();
+  } finally {
+    file.close();
+  }
+}
+
+/** Adds a file with one empty commit behind the log. */
+function addFile(
+  disk: Disk,
+  paths: DataPaths,
+  options: { number: number; fileBytes: number; baseSeq: number; floorSeq: Seq },
+): void {
+  const { baseSeq, fileBytes, floorSeq, number } = options;
+  const path = walFilePath(paths, number);
+  const draft = `${paths.tmp}/repair.wal`;
+  const commit = new ByteWriter(FRAME_HEADER_BYTES);
+  const head = { kind: "commit", fileNumber: number, frameNumber: 0, durableFrames: 0 } as const;
+  const seqs = { firstSeq: floorSeq, lastSeq: floorSeq, catalogVersion: 0 };
+  sealFrame(commit, beginFrame(commit), { ...head, ...seqs });
+  const file = disk.open(draft, { create: true });
+  try {
+    file.truncate(0);
+    writeZeros(file, { from: 0, upTo: fileBytes });
+    file.write(encodeWalHeader({ fileNumber: number, baseSeq }), 0);
+    file.write(commit.view(), WAL_HEADER_BYTES);
+    file.syncNow();
+  } finally {
+    file.close();
+  }
+  disk.rename(draft, path);
+  disk.syncDirectory(paths.wal);
+}
+
+function writeZeros(
+  file: ReturnType<Disk["open"]>,
+  { from, upTo }: { from: number; upTo: number },
+): void {
+  const zeros = new Uint8Array(Math.max(0, Math.min(upTo - from, PIECE_BYTES)));
+  for (let offset = from; offset < upTo; offset += zeros.length) {
+    file.write(zeros.subarray(0, Math.min(zeros.length, upTo - offset)), offset);
+  }
+}

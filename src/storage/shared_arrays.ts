@@ -1,0 +1,22 @@
+/**
+ * Typed arrays in memory that threads share: what is sent to another thread is then not copied.
+ *
+ * Memtables are written by the event loop alone. Another thread is given one only once it is frozen,
+ * and reads what does not change any more.
+ */
+
+export function sharedBytes(length: number): Uint8Array {
+  return new Uint8Array(new SharedArrayBuffer(length));
+}
+
+export function sharedInts(length: number): Int32Array {
+  return new Int32Array(new SharedArrayBuffer(length * Int32Array.BYTES_PER_ELEMENT));
+}
+
+export function sharedWords(length: number): Uint32Array {
+  return new Uint32Array(new SharedArrayBuffer(length * Uint32Array.BYTES_PER_ELEMENT));
+}
+
+export function sharedFloats(length: number): Float64Array {
+  return new Float64Array(new SharedArrayBuffer(length * Float64Array.BYTES_PER_ELEMENT));
+}

@@ -1,0 +1,78 @@
+/**
+ * The entry of the threads that write segments: one job at a time, as `worker_jobs.ts` hands them
+ * over, told what became of each.
+ *
+ * A job is cancelled through a flag in shared memory, since this thread reads no message while it
+ * works.
+ */
+import { bunDisk } from "./base/bun_disk.ts";
+import { CorruptionError, DiskError } from "./base/errors.ts";
+import {
+  type FlushJob,
+  flushSteps,
+  type MergeJob,
+  type MergeOutcome,
+  mergeSteps,
+  type SegmentSummary,
+} from "./storage/mod.ts";
+
+export type Work =
+  | { readonly kind: "flush"; readonly job: FlushJob }
+  | { readonly kind: "merge"; readonly job: MergeJob };
+
+export interface JobMessage {
+  readonly work: Work;
+  /** One number, which is no longer 0 once the job is cancelled. */
+  readonly cancelled: Int32Array<SharedArrayBuffer>;
+}
+
+export type Answer =
+  | { readonly kind: "flush"; readonly outcome: SegmentSummary | undefined }
+  | { readonly kind: "merge"; readonly outcome: MergeOutcome | undefined }
+  | { readonly kind: "damage"; readonly path: string; readonly offset: number; what: string }
+  | { readonly kind: "disk"; readonly code: string; readonly path: string; operation: string }
+  | { readonly kind: "bug"; readonly text: string };
+
+declare const self: Worker;
+
+self.addEventListener("message", (event: MessageEvent<JobMessage>) => {
+  const answer = answerTo(event.data);
+  const rows = answer.kind === "merge" ? (answer.outcome?.newRows ?? []) : [];
+  self.postMessage(
+    answer,
+    rows.map(({ buffer }) => buffer),
+  );
+});
+
+function answerTo({ work, cancelled }: JobMessage): Answer {
+  const isCancelled = (): boolean => Atomics.load(cancelled, 0) !== 0;
+  try {
+    if (work.kind === "flush") {
+      return { kind: "flush", outcome: finished(flushSteps(bunDisk, work.job, isCancelled)) };
+    }
+    return { kind: "merge", outcome: finished(mergeSteps(bunDisk, work.job, isCancelled)) };
+  } catch (error) {
+    return failureFrom(error);
+  }
+}
+
+function finished<T>(steps: Generator<void, T>): T {
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
+}
+
+/** An error as data: the classes of errors do not survive the way to another thread. */
+function failureFrom(error: unknown): Answer {
+  if (error instanceof CorruptionError) {
+    const { path, offset, what } = error;
+    return { kind: "damage", path, offset, what };
+  }
+  if (error instanceof DiskError) {
+    const { code, path, operation } = error;
+    return { kind: "disk", code, path, operation };
+  }
+  const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return { kind: "bug", text };
+}

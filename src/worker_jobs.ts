@@ -1,0 +1,154 @@
+/**
+ * Writes segments in threads of their own, so that the event loop goes on answering: one for
+ * flushes and one for merges, since a flush must not wait for a long merge of another table.
+ *
+ *     none ──first job──► running ──idle for a while, or closed──► none
+ *
+ * Of each kind one job is under way at a time; others wait in line. A thread that ends by itself
+ * fails its job only, and the next job gets a new one.
+ */
+import type { CancelTimer, Clock } from "./base/clock.ts";
+import { CorruptionError, DatabaseError, DiskError } from "./base/errors.ts";
+import type {
+  FlushJob,
+  MergeJob,
+  MergeOutcome,
+  SegmentJobs,
+  SegmentSummary,
+} from "./storage/mod.ts";
+import type { Answer, JobMessage, Work } from "./worker.ts";
+
+/** A thread without work is ended after this, since it holds some megabytes. */
+const IDLE_MS = 30_000;
+
+/** How often a job under way is asked whether it should go on. */
+const CANCEL_CHECK_MS = 50;
+
+export class WorkerJobs implements SegmentJobs {
+  readonly #flushes: Line;
+  readonly #merges: Line;
+
+  /** @param entry What the threads run: `worker.ts`, or a stand-in. */
+  constructor(clock: Clock, entry: URL = new URL("./worker.ts", import.meta.url)) {
+    this.#flushes = new Line(clock, entry);
+    this.#merges = new Line(clock, entry);
+  }
+
+  async flush(job: FlushJob, isCancelled: () => boolean): Promise<SegmentSummary | undefined> {
+    const answer = await this.#flushes.run({ kind: "flush", job }, isCancelled);
+    if (answer === undefined) return undefined;
+    if (answer.kind === "flush") return answer.outcome;
+    throw failureFrom(answer);
+  }
+
+  async merge(job: MergeJob, isCancelled: () => boolean): Promise<MergeOutcome | undefined> {
+    const answer = await this.#merges.run({ kind: "merge", job }, isCancelled);
+    if (answer === undefined) return undefined;
+    if (answer.kind === "merge") return answer.outcome;
+    throw failureFrom(answer);
+  }
+
+  close(): void {
+    this.#flushes.close();
+    this.#merges.close();
+  }
+}
+
+/** One thread, while there is work for it. */
+class Line {
+  readonly #clock: Clock;
+  readonly #entry: URL;
+  #thread: Worker | undefined;
+  #cancelIdle: CancelTimer | undefined;
+  /** To the job under way. */
+  #answer: PromiseWithResolvers<Answer> | undefined;
+  /** Settles when the last job in line has ended, and never fails. */
+  #line: Promise<unknown> = Promise.resolve();
+
+  constructor(clock: Clock, entry: URL) {
+    this.#clock = clock;
+    this.#entry = entry;
+  }
+
+  /** Undefined when the work was cancelled before it began. */
+  run(work: Work, isCancelled: () => boolean): Promise<Answer | undefined> {
+    const done = this.#line.then(() => this.#run(work, isCancelled));
+    // Who waits in line does not care how the one before ended.
+    this.#line = done.catch(() => undefined);
+    return done;
+  }
+
+  close(): void {
+    this.#cancelIdle?.();
+    const thread = this.#thread;
+    this.#thread = undefined;
+    thread?.terminate();
+  }
+
+  async #run(work: Work, isCancelled: () => boolean): Promise<Answer | undefined> {
+    if (isCancelled()) return undefined;
+    this.#cancelIdle?.();
+    const cancelled = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+    const stopWatching = this.#watch(isCancelled, () => void Atomics.store(cancelled, 0, 1));
+    try {
+      return await this.#ask({ work, cancelled });
+    } finally {
+      stopWatching();
+      this.#cancelIdle = this.#clock.after(IDLE_MS, () => this.close());
+    }
+  }
+
+  #ask(message: JobMessage): Promise<Answer> {
+    this.#thread ??= this.#start();
+    this.#answer = Promise.withResolvers();
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread is no window
+    this.#thread.postMessage(message);
+    return this.#answer.promise;
+  }
+
+  #start(): Worker {
+    const thread = new Worker(this.#entry.href);
+    const fail = (reason: string): void => {
+      if (this.#thread !== thread) return;
+      this.#thread = undefined;
+      // An error may leave it running.
+      thread.terminate();
+      this.#answer?.reject(
+        new DatabaseError(
+          "STORAGE_UNAVAILABLE",
+          `Cannot write a segment: the thread that does it failed: ${reason}`,
+        ),
+      );
+    };
+    thread.addEventListener("message", (event: MessageEvent<Answer>) => {
+      this.#answer?.resolve(event.data);
+    });
+    thread.addEventListener("error", ({ message: reason }) => fail(reason));
+    thread.addEventListener("close", () => fail("it ended"));
+    return thread;
+  }
+
+  #watch(isCancelled: () => boolean, cancel: () => void): CancelTimer {
+    let stop: CancelTimer | undefined;
+    const look = (): void => {
+      if (isCancelled()) cancel();
+      else stop = this.#clock.after(CANCEL_CHECK_MS, look);
+    };
+    look();
+    return () => stop?.();
+  }
+}
+
+/** What the work failed with. */
+function failureFrom(answer: Answer): Error {
+  switch (answer.kind) {
+    case "damage":
+      return new CorruptionError(answer.path, answer.offset, answer.what);
+    case "disk":
+      return new DiskError(answer.code, answer.path, answer.operation);
+    case "bug":
+      return new Error(`A thread that writes segments failed: ${answer.text}`);
+    default:
+      return new Error(`A thread that writes segments answered with a ${answer.kind}`);
+  }
+}

@@ -1,0 +1,226 @@
+/**
+ * Goal: what a released version wrote can be read for ever, and what a newer one wrote is refused by
+ * an older one, which leaves it as it is.
+ * Method: a directory of each format is kept under tests/fixtures with all that can be read in it.
+ * This version opens a copy and reads the same; and it is asked to open copies in which one number
+ * says that a newer version wrote them.
+ */
+import { Database as Sqlite } from "bun:sqlite";
+import { afterEach, describe, expect, test } from "bun:test";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { crc32, placeSeed, xxHash3 } from "../../src/base/checksum.ts";
+import { SEQ_EPOCH_MS } from "../../src/base/seq.ts";
+import {
+  contentsOf,
+  filesIn,
+  GOLDEN_PASSWORD,
+  LOCAL_CALLER,
+  openGolden,
+  unpack,
+} from "../support/golden_directory.ts";
+import { ManualClock } from "../support/manual_clock.ts";
+
+const ROOT = join(import.meta.dir, "../..");
+const FIXTURES = join(ROOT, "tests/fixtures");
+const FORMATS = readdirSync(FIXTURES).filter((name) => name.startsWith("format-"));
+
+const folders: string[] = [];
+
+afterEach(() => {
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true });
+});
+
+function copyOf(format: string): string {
+  const folder = mkdtempSync(join(tmpdir(), "tidemark-golden-"));
+  folders.push(folder);
+  const directory = join(folder, "data");
+  mkdirSync(directory);
+  unpack(readFileSync(join(FIXTURES, format, "directory.json.gz")), directory);
+  return directory;
+}
+
+function laterClock(): ManualClock {
+  return new ManualClock(SEQ_EPOCH_MS + 86_400_000);
+}
+
+describe.each(FORMATS)("the golden directory of %s", (format) => {
+  test("has the rows, the history, the definitions and the users that it was written with", async () => {
+    const directory = copyOf(format);
+    const expected: unknown = await Bun.file(join(FIXTURES, format, "contents.json")).json();
+    const database = await openGolden(directory, laterClock());
+    expect(contentsOf(database)).toEqual(expected);
+    const body = { user: "eve", password: GOLDEN_PASSWORD };
+    const { user } = await database.auth.login(body, LOCAL_CALLER);
+    expect(user.id).toBe("eve");
+    await database.close();
+  });
+
+  test("is written on, and reads the same before and after a flush and a restart", async () => {
+    const directory = copyOf(format);
+    const database = await openGolden(directory, laterClock());
+    const principal = database.auth.principalFor("ada");
+    const sql = `
+      INSERT INTO app.types (id, words) VALUES (1000, 'new') RETURNING id > 1000000;
+      INSERT INTO app.types (words) VALUES ('new');
+      UPDATE app.types SET small = 7 WHERE words = 'updated' OR id = 1;
+      DELETE FROM app.types WHERE id = 2;
+      UPDATE app.notes SET stars = 5`;
+    const { error } = await database.sql.execute(principal, { sql, params: [] });
+    expect(error).toBeUndefined();
+    const before = rowsIn(contentsOf(database));
+    for (const { tableId } of database.catalog.tables()) await database.store.flush(tableId);
+    expect(rowsIn(contentsOf(database))).toEqual(before);
+    await database.close();
+    const again = await openGolden(directory, laterClock());
+    expect(rowsIn(contentsOf(again))).toEqual(before);
+    await again.close();
+  });
+});
+
+/** Rows and versions alone. */
+function rowsIn(contents: unknown): unknown {
+  const { tables } = contents as { tables: readonly { owners: unknown }[] };
+  return tables.map(({ owners }) => owners);
+}
+
+const HASH_BYTES = 8;
+
+/** What a newer version would have written, and what names it in the message. */
+const NEWER: readonly {
+  readonly what: string;
+  readonly file: RegExp;
+  readonly message: RegExp;
+  change(path: string): void;
+}[] = [
+  {
+    what: "directory",
+    file: /^format\.json$/,
+    message: /data: it has format 2, and this version reads 1/,
+    change: (path) => writeFileSync(path, '{"format":2}\n'),
+  },
+  {
+    what: "catalog",
+    file: /^catalog\.sqlite$/,
+    message: /catalog\.sqlite: its format is version 2, and this server reads versions up to 1/,
+    change: (path) => {
+      const catalog = new Sqlite(path);
+      const { user_version: version } = catalog.query("PRAGMA user_version").get() as Record<
+        string,
+        number
+      >;
+      catalog.run("PRAGMA journal_mode = DELETE");
+      catalog.run(`PRAGMA user_version = ${Number(version) + 1}`);
+      catalog.close();
+    },
+  },
+  {
+    what: "log",
+    file: /\.wal$/,
+    message: /0000000001\.wal: it has format 2, and this version reads 1/,
+    change: (path) =>
+      edit(path, (view) => {
+        view.setUint16(4, view.getUint16(4, true) + 1, true);
+        view.setUint32(60, crc32(bytesOf(view).subarray(0, 60)), true);
+      }),
+  },
+  {
+    what: "segment",
+    file: /^segments.*\.seg$/,
+    message: /\.seg: it has format 2, and this version reads 1/,
+    change: (path) =>
+      edit(path, (view) => {
+        view.setUint8(7, view.getUint8(7) + 1);
+        seal(view, { end: 56, seed: placeSeed(view.getUint32(8, true), -100, 0) });
+      }),
+  },
+  {
+    what: "deletion vector",
+    file: /\.dv$/,
+    message: /\.dv: it has format 2, and this version reads 1/,
+    change: (path) =>
+      edit(path, (view) => {
+        view.setUint8(7, view.getUint8(7) + 1);
+        const end = view.byteLength - HASH_BYTES;
+        seal(view, { end, seed: placeSeed(view.getUint32(8, true), 0, 0) });
+      }),
+  },
+];
+
+function edit(path: string, change: (view: DataView) => void): void {
+  const bytes = readFileSync(path);
+  change(new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+  writeFileSync(path, bytes);
+}
+
+function bytesOf(view: DataView): Uint8Array {
+  return new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
+}
+
+/** Puts the hash of the bytes before `end` there. */
+function seal(view: DataView, { end, seed }: { end: number; seed: number }): void {
+  const { low, high } = xxHash3(bytesOf(view).subarray(0, end), seed);
+  view.setUint32(end, low, true);
+  view.setUint32(end + 4, high, true);
+}
+
+function changeOne(directory: string, newer: (typeof NEWER)[number]): void {
+  const name = Object.keys(filesIn(directory)).find((each) => newer.file.test(each));
+  if (name === undefined) throw new Error(`There is no ${newer.file.source}`);
+  newer.change(join(directory, name));
+}
+
+async function start(directory: string): Promise<{ code: number; stderr: string }> {
+  const configPath = join(directory, "../config.toml");
+  const storage = `storage.data_path = ${JSON.stringify(directory)}`;
+  const logs = `logging.logs_path = ${JSON.stringify(join(directory, "../logs"))}`;
+  writeFileSync(configPath, `server.port = 0\n${storage}\n${logs}\n`);
+  const child = Bun.spawn([process.execPath, "src/main.ts", configPath], {
+    cwd: ROOT,
+    env: { PATH: process.env["PATH"] ?? "", HOME: process.env["HOME"] ?? "" },
+    stdin: "ignore",
+    stdout: "ignore",
+    stderr: "pipe",
+    timeout: 10_000,
+    killSignal: "SIGKILL",
+  });
+  const stderr = await new Response(child.stderr).text();
+  return { code: await child.exited, stderr };
+}
+
+describe("a directory with a newer format is refused, and not a byte of it changes:", () => {
+  const format = FORMATS.at(-1) ?? "";
+
+  test.each(NEWER.map((each) => [each.what, each] as const))("%s", async (_what, newer) => {
+    const directory = copyOf(format);
+    // What the last process was in the middle of, and an older one would have cleared away.
+    mkdirSync(join(directory, "tmp"));
+    writeFileSync(join(directory, "tmp/77.seg"), "half of it");
+    changeOne(directory, newer);
+    const before = filesIn(directory);
+    const { code, stderr } = await start(directory);
+    expect(stderr).toMatch(newer.message);
+    expect(stderr).toStartWith("Cannot start Tidemark");
+    expect(stderr.trimEnd().split("\n").length).toBe(1);
+    expect(code).toBe(1);
+    expect(filesIn(directory)).toEqual(before);
+  });
+
+  test("but one whose number is damaged is not taken for it", async () => {
+    const directory = copyOf(format);
+    for (const name of Object.keys(filesIn(directory))) {
+      if (!/\.(?:seg|dv)$/.test(name)) continue;
+      edit(join(directory, name), (view) => view.setUint8(7, view.getUint8(7) + 1));
+    }
+    const database = await openGolden(directory, laterClock());
+    const principal = database.auth.principalFor("ada");
+    const answer = async (sql: string): Promise<string | undefined> => {
+      const { error } = await database.sql.execute(principal, { sql, params: [] });
+      return error?.condition;
+    };
+    expect(await answer("SELECT * FROM app.notes")).toBe("DATA_DAMAGED");
+    expect(await answer("SELECT * FROM app.docs")).toBeUndefined();
+    await database.close();
+  });
+});

@@ -1,0 +1,567 @@
+/**
+ * `tidemark verify` and `tidemark repair` on real directories: damage anywhere is found, no byte is
+ * changed by looking, and a server starts after a repair and never answers wrongly.
+ */
+import { Database } from "bun:sqlite";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
+import { bunDisk } from "../src/base/bun_disk.ts";
+import { silentLog } from "../src/base/log.ts";
+import { CatalogDatabase } from "../src/catalog/mod.ts";
+import {
+  copyOf,
+  diskThatFails,
+  freshDirectory,
+  killedDirectory,
+  maintain,
+  removeDirectories,
+  serverOn,
+  treeOf,
+} from "./support/maintenance.ts";
+import { ManualClock } from "./support/manual_clock.ts";
+
+const WAL_1 = "wal/0000000001.wal";
+const WAL_2 = "wal/0000000002.wal";
+const WAL_3 = "wal/0000000003.wal";
+
+let killed: string;
+
+beforeAll(async () => {
+  killed = await killedDirectory();
+}, 60_000);
+
+afterAll(removeDirectories);
+
+function damage(path: string, offset: number, mask = 0x55): void {
+  const bytes = readFileSync(path);
+  bytes[offset] = (bytes[offset] ?? 0) ^ mask;
+  writeFileSync(path, bytes);
+}
+
+/** Where a file of this name lies in a data directory. */
+function at(name: string): (path: string) => string {
+  return (path) => `${path}/${name}`;
+}
+
+/** Where the first file below a folder lies whose name ends so. */
+function below(folder: string, end: string): (path: string) => string {
+  return (path) => fileIn(`${path}/${folder}`, end);
+}
+
+/** The first file below a directory whose name ends so. */
+function fileIn(directory: string, end: string): string {
+  const names = readdirSync(directory, { recursive: true, encoding: "utf8" }).toSorted();
+  return join(directory, names.find((name) => name.endsWith(end)) ?? "none");
+}
+
+/** Where the frames of a log file end: what follows is zeros. */
+function endOfFrames(path: string): number {
+  const bytes = readFileSync(path);
+  let end = bytes.length;
+  while (bytes[end - 1] === 0) end -= 1;
+  return end;
+}
+
+describe("verify", () => {
+  test("finds a killed server's directory sound, and changes no byte", () => {
+    const before = treeOf(killed);
+    const { code, text, told } = maintain("verify", [killed]);
+    expect({ code, told }).toEqual({ code: 0, told: "" });
+    expect(text).toMatch(/is sound: \d+ files, [\d.]+ MB checked; 0 damaged places, 0 notes$/);
+    expect(treeOf(killed)).toEqual(before);
+    // The files are what the fixture says, so that the tests below damage what they mean to.
+    for (const name of ["catalog.sqlite-wal", WAL_1, WAL_2, WAL_3]) {
+      expect(before[name], name).toBeDefined();
+    }
+  });
+
+  test("changes no byte of a damaged directory either", () => {
+    const path = copyOf(killed);
+    damage(fileIn(`${path}/segments/1`, ".seg"), 300);
+    damage(`${path}/${WAL_2}`, 5000);
+    const before = treeOf(path);
+    expect(maintain("verify", [path]).code).toBe(1);
+    expect(treeOf(path)).toEqual(before);
+  });
+
+  // Goal: no damaged byte goes unnoticed. Method: damage sampled bytes one at a time, in each kind of
+  // file whose bytes are all under a checksum, as far as something was written there.
+  test.each([
+    ["format.json", at("format.json"), 20],
+    ["the catalog's log", at("catalog.sqlite-wal"), 60],
+    ["the first log file", at(WAL_1), 40],
+    ["a log file in the middle", at(WAL_2), 40],
+    ["the last log file", at(WAL_3), 40],
+    ["the high-water file", at("wal/HWM"), 32],
+    ["the reserved ids", at("wal/IDS"), 32],
+    ["a segment", below("segments/1", ".seg"), 80],
+    ["a deletion vector", below("segments/1", ".dv"), 40],
+    ["an uploaded file", below("files", ".txt"), 40],
+  ])("notices damage to %s, whichever byte it is", (_what, fileOf, sampleCount) => {
+    const path = copyOf(killed);
+    const file = fileOf(path);
+    const good = readFileSync(file);
+    const length = file.endsWith(".wal") ? endOfFrames(file) : good.length;
+    const unnoticed: number[] = [];
+    for (let sample = 0; sample < sampleCount; sample += 1) {
+      const offset = Math.floor((sample * length) / sampleCount);
+      const bad = Buffer.from(good);
+      bad[offset] = (bad[offset] ?? 0) ^ (1 + (sample % 255));
+      writeFileSync(file, bad);
+      if (maintain("verify", [path]).code === 0) unnoticed.push(offset);
+    }
+    expect(unnoticed).toEqual([]);
+  });
+
+  test.each([
+    ["format.json", at("format.json")],
+    ["the first log file", at(WAL_1)],
+    ["the last log file", at(WAL_3)],
+    ["the high-water file", at("wal/HWM")],
+    ["the reserved ids", at("wal/IDS")],
+    ["a segment", below("segments/1", ".seg")],
+    ["a deletion vector", below("segments/1", ".dv")],
+    ["an uploaded file", below("files", ".txt")],
+  ])("notices that %s is too short", (_what, fileOf) => {
+    const path = copyOf(killed);
+    const file = fileOf(path);
+    const good = readFileSync(file);
+    const length = file.endsWith(".wal") ? endOfFrames(file) : good.length;
+    for (const cut of [1, length >> 1, length - 1]) {
+      writeFileSync(file, good.subarray(0, cut));
+      expect(maintain("verify", [path]).code, `cut at ${cut}`).toBe(1);
+    }
+  });
+
+  test("notices damage to the catalog, or the catalog still says the same", () => {
+    const path = copyOf(killed);
+    const file = `${path}/catalog.sqlite`;
+    // All of it in the one file, as after a server that was stopped.
+    CatalogDatabase.open({ path: file, clock: new ManualClock(), log: silentLog }).close();
+    const good = readFileSync(file);
+    const truth = contentOf(file);
+    const wrong: number[] = [];
+    let noticedCount = 0;
+    for (let sample = 0; sample < 150; sample += 1) {
+      const offset = Math.floor((sample * good.length) / 150);
+      const bad = Buffer.from(good);
+      bad[offset] = (bad[offset] ?? 0) ^ 0x55;
+      writeFileSync(file, bad);
+      if (maintain("verify", [path]).code !== 0) noticedCount += 1;
+      else if (contentOf(file) !== truth) wrong.push(offset);
+    }
+    expect(wrong).toEqual([]);
+    expect(noticedCount).toBeGreaterThan(10);
+  });
+
+  test.each([
+    ["a segment", below("segments/1", ".seg"), "(table default.first)"],
+    ["a deletion vector", below("segments/2", ".dv"), "(table default.second)"],
+    ["an uploaded file", below("files", ".txt"), "(table default.files)"],
+    ["the catalog", at("catalog.sqlite"), "catalog.sqlite"],
+    ["the high-water file", at("wal/HWM"), "wal/HWM"],
+    ["the last log file", at(WAL_3), WAL_2],
+    ["a log file in the middle", at(WAL_2), WAL_1],
+    ["the first log file", at(WAL_1), WAL_1],
+  ])("names %s that is missing", (_what, fileOf, named) => {
+    const path = copyOf(killed);
+    rmSync(fileOf(path));
+    const { code, lines } = maintain("verify", [path]);
+    expect(code).toBe(1);
+    expect(lines[0]).toMatch(/^damage {2}/);
+    expect(lines[0]).toContain(named);
+  });
+
+  test("tells a torn tail and unlisted files, which are no damage", () => {
+    const path = copyOf(killed);
+    const last = `${path}/${WAL_3}`;
+    const bytes = readFileSync(last);
+    const end = Math.ceil(endOfFrames(last) / 8) * 8;
+    // The beginning of a frame that never became whole, and was never acknowledged.
+    bytes.copy(bytes, end, 64, 64 + 40);
+    writeFileSync(last, bytes);
+    writeFileSync(`${path}/segments/1/999.seg`, "left by a crash");
+    writeFileSync(join(dirname(fileIn(`${path}/files`, ".txt")), "9-stray.txt"), "stray");
+    const { code, lines } = maintain("verify", [path]);
+    expect(lines).toHaveLength(4);
+    expect(lines[0]).toMatch(/^note .*999\.seg: the manifest does not list it/);
+    expect(lines[1]).toMatch(/^note .*0003\.wal: a torn group from byte \d+ to \d+/);
+    expect(lines[2]).toMatch(/^note .*9-stray\.txt: the catalog does not list it/);
+    expect(lines[3]).toMatch(/is sound: .*0 damaged places, 3 notes$/);
+    expect(code).toBe(0);
+  });
+
+  test("tells an upload that a crash cut off from one whose bytes are gone", () => {
+    const path = copyOf(killed);
+    const catalog = CatalogDatabase.open({
+      path: `${path}/catalog.sqlite`,
+      clock: new ManualClock(),
+      log: silentLog,
+    });
+    const [entry] = catalog.files();
+    if (entry === undefined) throw new Error("the fixture has an uploaded file");
+    catalog.addFiles([{ ...entry, fileId: "77", storedName: "77-b.txt" }]);
+    catalog.close();
+    const cutOff = maintain("verify", [path]);
+    expect(cutOff.lines[0]).toMatch(/^note .*77-b\.txt: listed and missing: a crash cut off/);
+    expect(cutOff.code).toBe(0);
+    rmSync(fileIn(`${path}/files`, ".txt"));
+    const gone = maintain("verify", [path]);
+    expect(gone.lines[0]).toMatch(
+      /^damage .*-a\.txt at byte 0: it is missing \(table default\.files\)/,
+    );
+    expect(gone.code).toBe(1);
+  });
+
+  test("finds the row that names missing bytes in a segment, and forgets those of a dropped table", async () => {
+    const path = copyOf(killed);
+    const copies: string[] = [];
+    {
+      await using server = await serverOn(path);
+      for (const sql of ["STORAGE FLUSH TABLE default.files", "DROP TABLE default.files"]) {
+        await server.rows(sql);
+        server.kill("SIGTERM");
+        await server.exited();
+        copies.push(copyOf(path));
+        await server.start();
+        server.token = (await server.login("ada")).access_token;
+      }
+    }
+    const [flushed = "", dropped = ""] = copies;
+    rmSync(fileIn(`${flushed}/files`, ".txt"));
+    const gone = maintain("verify", [flushed]);
+    expect(gone.lines[0]).toMatch(/^damage .*-a\.txt at byte 0: it is missing/);
+    expect(gone.code).toBe(1);
+    expect(maintain("verify", [dropped]).code).toBe(0);
+  });
+
+  test("finds an empty catalog, but where the first start was stopped before it made one", () => {
+    const path = copyOf(killed);
+    rmSync(`${path}/catalog.sqlite-wal`);
+    truncateSync(`${path}/catalog.sqlite`, 0);
+    expect(maintain("verify", [path]).text).toMatch(
+      /^damage .*catalog\.sqlite at byte 0: it is empty/,
+    );
+
+    const unborn = freshDirectory();
+    writeFileSync(`${unborn}/format.json`, '{"format":1}\n');
+    mkdirSync(`${unborn}/wal`);
+    expect(maintain("verify", [unborn])).toMatchObject({ code: 0 });
+    expect(maintain("repair", [unborn])).toMatchObject({ code: 0 });
+  });
+
+  test("says every few seconds where it is", () => {
+    const clock = new ManualClock();
+    let nowMs = 0;
+    clock.monotonicMs = () => (nowMs += 1000);
+    const { told } = maintain("verify", [killed], { clock });
+    expect(told.split("\n").length).toBeGreaterThan(1);
+    expect(told).toMatch(/^checked \d+ files?, [\d.]+ MB, now \//);
+  });
+});
+
+describe.each(["verify", "repair"] as const)("%s ends with 2, and touches nothing:", (command) => {
+  function expectRefusal(args: readonly string[], message: string | RegExp): void {
+    const { code, lines, told } = maintain(command, args);
+    expect(told).toMatch(message);
+    expect({ code, lines }).toEqual({ code: 2, lines: [] });
+  }
+
+  test("no path, two paths, an option that there is not", () => {
+    expectRefusal([], `Cannot ${command}: name the data directory\nusage: tidemark ${command}`);
+    expectRefusal([""], "name the data directory");
+    expectRefusal([killed, "/tmp"], "name one data directory, and not also /tmp");
+    expectRefusal([killed, "--force"], "unknown option --force");
+    if (command === "verify") expectRefusal([killed, "--accept-loss"], "unknown option");
+  });
+
+  test("a path that is not there, a file, a directory of something else", () => {
+    const directory = freshDirectory();
+    const missing = join(directory, "missing");
+    expectRefusal([missing], `Cannot ${command} ${missing}: there is no such directory`);
+    expect(existsSync(missing)).toBe(false);
+    const file = join(directory, "file");
+    writeFileSync(file, "x");
+    expectRefusal([file], /it is a file, and not a directory/);
+    const other = join(directory, "other");
+    mkdirSync(other);
+    writeFileSync(join(other, "precious.txt"), "x");
+    expectRefusal([other], /it is no data directory/);
+    expect(readdirSync(other)).toEqual(["precious.txt"]);
+  });
+
+  test("a directory, or a catalog, of a newer format", () => {
+    const path = copyOf(killed);
+    writeFileSync(`${path}/format.json`, '{"format":2}\n');
+    const before = treeOf(path);
+    expectRefusal([path], /it has format 2, and this version reads 1/);
+    expect(treeOf(path)).toEqual(before);
+
+    const other = copyOf(killed);
+    const catalog = new Database(`${other}/catalog.sqlite`);
+    catalog.run("PRAGMA user_version = 99");
+    catalog.run("PRAGMA wal_checkpoint(TRUNCATE)");
+    catalog.close();
+    const tree = treeOf(other, ["LOCK"]);
+    expectRefusal([other], /version 99.*; start the newer Tidemark/);
+    expect(treeOf(other, ["LOCK"])).toEqual(tree);
+  });
+
+  test("a directory in use", () => {
+    const path = copyOf(killed);
+    const release = bunDisk.lock(`${path}/LOCK`);
+    const before = treeOf(path);
+    expectRefusal([path], /another process is using it; stop the server/);
+    expect(treeOf(path)).toEqual(before);
+    release?.();
+  });
+});
+
+describe("repair", () => {
+  test("leaves a sound directory as it is", () => {
+    const path = copyOf(killed);
+    const before = treeOf(path, ["LOCK"]);
+    const { code, text } = maintain("repair", [path]);
+    expect(text).toContain("is sound, and nothing was changed");
+    expect(code).toBe(0);
+    expect(treeOf(path, ["LOCK"])).toEqual(before);
+  });
+
+  test.each([
+    ["a damaged segment", "1.seg", (file: string) => damage(file, 300)],
+    ["a damaged deletion vector", "1.1.dv", (file: string) => damage(file, 30)],
+    ["a missing segment", "1.seg", (file: string) => rmSync(file)],
+    ["a missing deletion vector", "1.1.dv", (file: string) => rmSync(file)],
+    ["a segment that is too short", "1.seg", (file: string) => truncateSync(file, 100)],
+  ])("takes %s out of use, and the other tables are whole", async (_what, name, spoil) => {
+    const path = copyOf(killed);
+    spoil(`${path}/segments/1/${name}`);
+    const { code, text } = maintain("repair", [path]);
+    expect(code).toBe(0);
+    expect(text).toMatch(
+      /^lost {4}table default\.first: segment 1, 300 row versions from seq \d+ to \d+/m,
+    );
+    // Nothing of the segment stays where it was, and nothing is gone.
+    expect(readdirSync(`${path}/segments/1`).filter((file) => file.startsWith("1."))).toEqual([]);
+    expect(readdirSync(`${path}/lost+found`).length).toBeGreaterThan(0);
+    const again = maintain("verify", [path]);
+    expect(again.code).toBe(0);
+    expect(again.lines[0]).toMatch(
+      /^note .*quarantined: 300 row versions .*\(table default\.first\)/,
+    );
+    await expectFirstDamagedOnly(path);
+  });
+
+  test("mends the number files, and ids go on above those that were handed out", () => {
+    const path = copyOf(killed);
+    const idsBefore = readFileSync(`${path}/wal/IDS`).readUInt32LE(20);
+    writeFileSync(`${path}/wal/HWM`, Buffer.alloc(32, 7));
+    writeFileSync(`${path}/wal/IDS`, Buffer.alloc(40, 7));
+    expect(maintain("verify", [path]).code).toBe(1);
+    expect(maintain("repair", [path]).code).toBe(0);
+    expect(maintain("verify", [path]).code).toBe(0);
+    expect(readFileSync(`${path}/wal/IDS`).readUInt32LE(20)).toBeGreaterThanOrEqual(idsBefore);
+  });
+
+  test("does not touch a directory whose catalog is damaged, and says what to do", () => {
+    const path = copyOf(killed);
+    rmSync(`${path}/catalog.sqlite-wal`);
+    damage(`${path}/catalog.sqlite`, 20);
+    damage(fileIn(`${path}/segments/1`, ".seg"), 300);
+    const before = treeOf(path, ["LOCK"]);
+    const { code, text } = maintain("repair", [path, "--accept-loss"]);
+    expect(text).toMatch(/Cannot repair .*catalog\.sqlite: .*put back a backup/);
+    expect(text).toContain("was not repaired, and nothing was changed");
+    expect(code).toBe(1);
+    expect(treeOf(path, ["LOCK"])).toEqual(before);
+  });
+});
+
+describe("repair of a damaged log", () => {
+  test("says what would be lost, and does nothing without --accept-loss", () => {
+    const path = copyOf(killed);
+    damage(`${path}/${WAL_2}`, 5000);
+    damage(`${path}/segments/1/1.seg`, 300);
+    const before = treeOf(path, ["LOCK"]);
+    const { code, text } = maintain("repair", [path]);
+    expect(text).toMatch(
+      /^to lose .*0002\.wal from byte \d+: commits after seq \d+, which is the last that remains in the log, up to seq \d+$/m,
+    );
+    expect(text).toMatch(/^to lose table default\.logged: \d+ row versions/m);
+    expect(text).toContain("pass --accept-loss");
+    expect(code).toBe(1);
+    expect(treeOf(path, ["LOCK"])).toEqual(before);
+  });
+
+  test.each([
+    ["damage in the middle", (path: string) => damage(`${path}/${WAL_2}`, 5000), [1, 399]],
+    ["damage to the header of a file", (path: string) => damage(`${path}/${WAL_2}`, 20), [1, 399]],
+    ["a file that is missing", (path: string) => rmSync(`${path}/${WAL_2}`), [1, 399]],
+    [
+      "damage to the last commit",
+      (path: string) => damage(`${path}/${WAL_3}`, endOfFrames(`${path}/${WAL_3}`) - 10),
+      [350, 400],
+    ],
+    ["damage to the first file", (path: string) => damage(`${path}/${WAL_1}`, 20), [0, 0]],
+    ["a first file that is missing", (path: string) => rmSync(`${path}/${WAL_1}`), [0, 0]],
+    [
+      "all files missing",
+      (path: string) => {
+        for (const file of [WAL_1, WAL_2, WAL_3]) rmSync(`${path}/${file}`);
+      },
+      [0, 0],
+    ],
+  ])("cuts it at %s, and no seq comes again", async (_what, spoil, [atLeast = 0, atMost = 0]) => {
+    const path = copyOf(killed);
+    const highWater = readFileSync(`${path}/wal/HWM`);
+    const acknowledged = Math.max(u53At(highWater, 0), u53At(highWater, 16));
+    spoil(path);
+    const damaged = treeOf(path);
+    expect(maintain("repair", [path]).code).toBe(1);
+    const { code, lines } = maintain("repair", [path, "--accept-loss"]);
+    expect(code).toBe(0);
+    expect(maintain("verify", [path])).toMatchObject({ code: 0 });
+    // What was cut off is kept: whole files as they were, the rest of a file as a copy.
+    for (const line of lines.filter((text) => text.startsWith("kept "))) {
+      const kept = line.slice("kept ".length).trim();
+      const name = kept.slice(kept.lastIndexOf("/") + 1);
+      expect(existsSync(kept), kept).toBe(true);
+      if (/^\d+\.wal$/.test(name)) {
+        const now = treeOf(dirname(kept))[name]?.split(" ")[0];
+        expect(damaged[`wal/${name}`]).toStartWith(now ?? "none");
+      }
+    }
+
+    await using server = await serverOn(path);
+    for (const table of ["default.first", "default.second"]) {
+      // In segments, so it is there whatever became of the log.
+      expect(await server.rows(`SELECT count(*) FROM ${table}`)).toEqual([[300]]);
+    }
+    const [[count] = []] = await server.rows("SELECT count(*) FROM default.logged");
+    expect(Number(count)).toBeGreaterThanOrEqual(atLeast);
+    expect(Number(count)).toBeLessThanOrEqual(atMost);
+    const { body } = await server.sql("INSERT INTO default.logged VALUES (9999, 'new')");
+    expect(Number(body.results[0]?.last_seq)).toBeGreaterThan(acknowledged);
+    await server.restart("SIGKILL");
+    expect(await server.rows("SELECT v FROM default.logged WHERE id = 9999")).toEqual([["new"]]);
+    const after = await server.rows("SELECT count(*) FROM default.logged");
+    expect(after).toEqual([[Number(count) + 1]]);
+  });
+
+  test("lets nobody resume from before the cut", () => {
+    const path = copyOf(killed);
+    damage(`${path}/${WAL_2}`, 5000);
+    expect(maintain("repair", [path, "--accept-loss"]).code).toBe(0);
+    const { tables } = manifestOf(path);
+    const highWater = readFileSync(`${path}/wal/HWM`);
+    expect(new Set(tables.map(({ tableId }) => tableId))).toEqual(new Set([1, 2, 3, 4]));
+    for (const { lowWaterSeq } of tables) {
+      expect(Number(lowWaterSeq)).toBe(u53At(highWater, 0));
+    }
+  });
+
+  // Goal: a repair that stops anywhere can be done again, and forgets no seq. Method: let the disk
+  // fail at each change in turn. The newest seqs lie in whole frames behind the damage only.
+  test("begins anew after it was stopped before any change to the disk", () => {
+    const path = copyOf(killed);
+    writeFileSync(`${path}/wal/HWM`, "");
+    damage(`${path}/${WAL_2}`, 5000);
+    damage(`${path}/segments/1/1.seg`, 300);
+    const highWater = readFileSync(`${killed}/wal/HWM`);
+    const newest = Math.max(u53At(highWater, 0), u53At(highWater, 16));
+    // A clock in the past gives no seq above those of the log.
+    const clock = new ManualClock();
+    let stopCount = 0;
+    for (; stopCount < 100; stopCount += 1) {
+      const copy = copyOf(path);
+      const disk = diskThatFails(copy, stopCount);
+      const { code } = maintain("repair", [copy, "--accept-loss"], { clock, disk });
+      if (code !== 0) {
+        const again = maintain("repair", [copy, "--accept-loss"], { clock });
+        expect(again.code, `${stopCount}: ${again.text}`).toBe(0);
+      }
+      expect(maintain("verify", [copy]).code, `${stopCount}`).toBe(0);
+      const floor = u53At(readFileSync(`${copy}/wal/HWM`), 0);
+      expect(floor, `${stopCount}`).toBeGreaterThanOrEqual(newest);
+      const { segments, tables } = manifestOf(copy);
+      expect(segments.filter(({ quarantined }) => quarantined)).toHaveLength(1);
+      for (const { lowWaterSeq } of tables) expect(Number(lowWaterSeq)).toBe(floor);
+      if (code === 0) break;
+    }
+    expect(stopCount).toBeGreaterThan(10);
+    expect(stopCount).toBeLessThan(100);
+  }, 60_000);
+
+  test("gives up what the catalog's own log holds behind damage, and keeps a copy", () => {
+    const path = copyOf(killed);
+    const file = `${path}/catalog.sqlite-wal`;
+    const bytes = readFileSync(file);
+    damage(file, bytes.length - 100);
+    const { code, text } = maintain("repair", [path]);
+    expect(text).toMatch(/^to lose .*catalog\.sqlite-wal from byte \d+/m);
+    expect(code).toBe(1);
+    const done = maintain("repair", [path, "--accept-loss"]);
+    expect(done.code).toBe(0);
+    expect(readFileSync(`${path}/lost+found/catalog.sqlite-wal`).length).toBe(bytes.length);
+    expect(maintain("verify", [path]).code).toBe(0);
+  });
+});
+
+/** A server on the directory answers for every table but default.first, which names its damage. */
+async function expectFirstDamagedOnly(path: string): Promise<void> {
+  await using server = await serverOn(path);
+  const { body } = await server.sql("SELECT count(*) FROM default.first");
+  expect(body.error).toMatchObject({ code: "DATA_DAMAGED" });
+  expect(body.error?.message).toContain("segments/1/1.seg");
+  // Whether there is a row with this key, only the lost segment could tell.
+  const { body: written } = await server.sql("INSERT INTO default.first VALUES (50, 'again')");
+  expect(written.error).toMatchObject({ code: "DATA_DAMAGED" });
+  expect(await server.rows("SELECT count(*) FROM default.second")).toEqual([[300]]);
+  expect(await server.rows("SELECT v FROM default.second WHERE id = 20")).toEqual([["replaced"]]);
+  expect(await server.rows("SELECT count(*) FROM default.logged")).toEqual([[400]]);
+  await server.rows("INSERT INTO default.second VALUES (1000, 'new')");
+  await server.rows("STORAGE FLUSH TABLE default.first");
+  await server.rows("DROP TABLE default.first");
+  await server.restart();
+  expect(await server.rows("SELECT v FROM default.second WHERE id = 1000")).toEqual([["new"]]);
+}
+
+function contentOf(path: string): string {
+  const copy = join(freshDirectory(), "catalog.sqlite");
+  writeFileSync(copy, readFileSync(path));
+  const catalog = CatalogDatabase.open({ path: copy, clock: new ManualClock(), log: silentLog });
+  const content = [
+    catalog.tables(),
+    catalog.users(),
+    catalog.files(),
+    catalog.namespaces(),
+    catalog.manifest.load(),
+    catalog.manifest.highestSeq(),
+  ];
+  catalog.close();
+  return JSON.stringify(content);
+}
+
+function manifestOf(path: string): ReturnType<CatalogDatabase["manifest"]["load"]> {
+  const catalog = CatalogDatabase.open({
+    path: `${path}/catalog.sqlite`,
+    clock: new ManualClock(),
+    log: silentLog,
+  });
+  const state = catalog.manifest.load();
+  catalog.close();
+  return state;
+}
+
+function u53At(bytes: Buffer, offset: number): number {
+  return bytes.readUInt32LE(offset) + bytes.readUInt32LE(offset + 4) * 2 ** 32;
+}

@@ -1,0 +1,267 @@
+/**
+ * Golden data directories: what one version wrote, kept for ever, and what every later one must read
+ * in it.
+ *
+ * `writeGolden` makes a directory that has something of everything, by SQL, with a clock and chance
+ * of its own; `contentsOf` says all that can be read in it, as JSON. Formats that a program writes
+ * have a folder `tests/fixtures/format-<n>/`, with the directory and the contents as they were when
+ * it was written.
+ */
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { assert, defined } from "../../src/base/assert.ts";
+import { bunDisk } from "../../src/base/bun_disk.ts";
+import { silentLog } from "../../src/base/log.ts";
+import type { Seq } from "../../src/base/seq.ts";
+import type { TableEntry } from "../../src/catalog/mod.ts";
+import { parseConfig } from "../../src/config.ts";
+import { type Database, openDatabase } from "../../src/database.ts";
+import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../../src/storage/mod.ts";
+import { valuesOf } from "../../src/types/mod.ts";
+import { ManualClock } from "./manual_clock.ts";
+import { SeededRandom } from "./seeded_random.ts";
+
+/** Of the accounts that can log in: root, ada and eve. */
+export const GOLDEN_PASSWORD = "correct horse battery";
+
+export const LOCAL_CALLER = { address: "127.0.0.1", isLocal: true };
+
+/** A log file as small as one may be, since its zeros are kept for ever, too. */
+const CONFIG = `
+storage.wal_segment_bytes = 1048576
+limits.max_row_bytes = 65536
+`;
+
+/** Opens a golden directory, or makes one. */
+export function openGolden(directory: string, clock: ManualClock): Promise<Database> {
+  const toml = `storage.data_path = ${JSON.stringify(directory)}\n${CONFIG}`;
+  return openDatabase(parseConfig(toml, "golden.toml", {}).config, {
+    disk: bunDisk,
+    clock,
+    random: new SeededRandom(1),
+    log: silentLog,
+    jwtSecret: () => new Uint8Array(32).fill(7),
+    version: "0.0.0",
+    onFatal: (cause) => {
+      throw cause;
+    },
+  });
+}
+
+const EVERY_TYPE = `
+  id BIGINT PRIMARY KEY DEFAULT SNOWFLAKE_ID(), yes BOOLEAN, small SMALLINT, whole INT, large BIGINT,
+  single FLOAT, exact DOUBLE, money DECIMAL(12,2), wide DECIMAL(38,6), words TEXT, code VARCHAR(8),
+  raw BYTES, doc JSON, tree JSONB, moment TIMESTAMP, instant DATETIME, day DATE, hour TIME,
+  tag UUID, place EMBEDDING(3)`;
+
+/** Values of each column behind the key; what is missing in a row is NULL. */
+const TYPE_ROWS: readonly string[] = [
+  `true, 32767, 2147483647, 9223372036854775807, 0.1, 1e300, 9999999999.99,
+   12345678901234567890123456789012.123456, 'ä€𝄞', 'ÄÖÜß', '\\x00ff10', '{"b": 1.50, "a": [null]}',
+   '{"b": 1.50, "a": [null]}', '2024-02-29 23:59:59.999999', '2024-02-29T23:59:59.999999Z',
+   '9999-12-31', '23:59:59.999999', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', '[0.5, -1, 3e10]'`,
+  `false, -32768, -2147483648, -9223372036854775808, -16777216, -5e-300, -9999999999.99,
+   -0.000001, '', '', '\\x', '[]', '{}', '1900-01-01 00:00:00', '1969-12-31T23:59:59.999999Z',
+   '0001-01-01', '00:00:00', '00000000-0000-0000-0000-000000000000', '[0, 0, 0]'`,
+  Array.from({ length: 19 }, () => "NULL").join(", "),
+];
+
+/** Writes everything there is into a new directory, and gives back its contents. */
+export async function writeGolden(directory: string): Promise<unknown> {
+  const clock = new ManualClock();
+  const database = await openGolden(directory, clock);
+  const run = runner(database, clock);
+  await database.auth.setup(
+    { user: "ada", password: GOLDEN_PASSWORD, root_password: GOLDEN_PASSWORD },
+    LOCAL_CALLER,
+  );
+  await run(
+    `CREATE USER bob INTERNAL; CREATE USER eve WITH PASSWORD '${GOLDEN_PASSWORD}';
+     CREATE USER carl INTERNAL ROLE service; CREATE USER dora INTERNAL; DROP USER dora`,
+  );
+  await run("CREATE NAMESPACE app; CREATE NAMESPACE bobs AUTHORIZATION bob");
+  await run(`CREATE TABLE app.types (${EVERY_TYPE}) WITH (TYPE='SHARED', ACCESS_LEVEL='PUBLIC')`);
+  await run(
+    `CREATE USER TABLE app.notes (folder TEXT, no INT, body TEXT NOT NULL DEFAULT 'none',
+       gone INT, rating INT CHECK (rating BETWEEN 1 AND 5), PRIMARY KEY (folder, no))
+     WITH (FLUSH_POLICY='rows:100000', DELETED_RETENTION_HOURS=24)`,
+  );
+  await run(
+    `CREATE USER TABLE app.docs (id INT PRIMARY KEY, scan FILE);
+     CREATE TABLE app.dropped (id INT PRIMARY KEY) WITH (TYPE='SHARED'); INSERT INTO app.dropped VALUES (1)`,
+  );
+  await fill(database, { clock, run });
+  const contents = contentsOf(database);
+  await database.close();
+  return contents;
+}
+
+type Run = (
+  sql: string,
+  options?: { as?: string; files?: ReadonlyMap<string, string> },
+) => Promise<void>;
+
+function runner(database: Database, clock: ManualClock): Run {
+  return async (sql, { as = "root", files } = {}) => {
+    clock.advance(1);
+    const principal = database.auth.principalFor(as);
+    const uploads = [...(files ?? [])].map(
+      ([name, text]) =>
+        [
+          name,
+          { name: `${name}.txt`, mime: "text/plain", bytes: new TextEncoder().encode(text) },
+        ] as const,
+    );
+    const { error } = await database.sql.execute(principal, {
+      sql,
+      params: [],
+      ...(files === undefined ? {} : { files: new Map(uploads) }),
+    });
+    if (error !== undefined) throw new Error(`${sql}: ${error.message}`, { cause: error });
+  };
+}
+
+/** Merged segments, younger ones with deletion vectors, and a tail that only the log has. */
+async function fill(
+  database: Database,
+  { clock, run }: { clock: ManualClock; run: Run },
+): Promise<void> {
+  const flush = async (name: string): Promise<void> => {
+    await database.store.flush(defined(database.catalog.table("app", name), "it is there").tableId);
+    await settled();
+  };
+  for (let round = 0; round < 11; round += 1) {
+    clock.advance(60_000);
+    for (const as of ["ada", "bob"]) {
+      await run(
+        `INSERT INTO app.notes (folder, no, body) VALUES ('in', ${round}, '${as} ${round}'), ('über', ${round}, 'x')`,
+        { as },
+      );
+      if (round > 1)
+        await run(
+          `UPDATE app.notes SET body = 'changed' WHERE folder = 'in' AND no = ${round - 2}`,
+          { as },
+        );
+      if (round > 3)
+        await run(`DELETE FROM app.notes WHERE folder = 'über' AND no = ${round - 4}`, { as });
+    }
+    if (round === 4) {
+      await run("ALTER TABLE app.notes ADD COLUMN late TEXT DEFAULT 'as before'");
+      await run("ALTER TABLE app.notes DROP COLUMN gone");
+      await run("ALTER TABLE app.notes RENAME COLUMN rating TO stars");
+    }
+    const values = TYPE_ROWS[round % TYPE_ROWS.length];
+    await run(`INSERT INTO app.types VALUES (SNOWFLAKE_ID(), ${values}), (${round}, ${values})`);
+    if (round > 2)
+      await run(`UPDATE app.types SET words = 'updated', raw = NULL WHERE id = ${round - 2}`);
+    if (round === 10) break;
+    await flush("notes");
+    if (round % 4 === 1) await flush("types");
+  }
+  await run("INSERT INTO app.docs VALUES (1, FILE('f'))", {
+    as: "ada",
+    files: new Map([["f", "the bytes of a file"]]),
+  });
+  await run("DROP TABLE app.dropped");
+  const segments = database.store.segments();
+  assert(segments.length > 4, "there are several segments");
+}
+
+/** Lets a merge that was begun in the background come to its end. */
+async function settled(): Promise<void> {
+  for (let round = 0; round < 20; round += 1) {
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+}
+
+/** All that a database holds but what a later program may well hold otherwise, as plain JSON. */
+export function contentsOf(database: Database): unknown {
+  const { catalog, store, blobs } = database;
+  const owners: string[] = [];
+  for (;;) {
+    const name = catalog.ownerName(owners.length + 1);
+    if (name === undefined) break;
+    owners.push(name);
+  }
+  const contents = {
+    visibleSeq: store.visibleSeq,
+    namespaces: catalog.namespaces(),
+    users: catalog.users(),
+    owners,
+    files: catalog.files().map((file) => {
+      const path = blobs.locate(file);
+      return [file, path === undefined ? undefined : readFileSync(path, "latin1")];
+    }),
+    tables: catalog.tables().map((table) => ({
+      definitions: catalog.tableVersions(table.tableId),
+      segments: store.segments().filter(({ tableId }) => tableId === table.tableId),
+      unflushed: store.stats(table.tableId).unflushedVersions,
+      owners: [0, ...owners.keys().map((index) => index + 1)].map((owner) =>
+        rowsOf(database, table, owner),
+      ),
+    })),
+  };
+  return JSON.parse(JSON.stringify(contents, plain));
+}
+
+/** The rows of an owner, tombstones too, and every version that ever was. */
+function rowsOf({ store }: Database, { tableId, columns }: TableEntry, owner: number): unknown {
+  const columnIds = columns.map(({ columnId }) => columnId);
+  const bounds = { owner, after: 0 as Seq, upTo: store.visibleSeq };
+  const rows: unknown[] = [];
+  const ids = [SEQ_COLUMN_ID, DELETED_COLUMN_ID, ...columnIds];
+  const scan = store.scan(tableId, { ...bounds, columnIds: ids, withTombstones: true });
+  for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
+    const cells = batch.columns.map((column) => valuesOf(column));
+    for (let row = 0; row < batch.rowCount; row += 1) rows.push(cells.map((cell) => cell[row]));
+  }
+  scan.close();
+  const changes: unknown[] = [];
+  const history = store.changes(tableId, { ...bounds, columnIds, batchRows: 100 });
+  for (let batch = history.next(); batch !== undefined; batch = history.next()) {
+    const { seqs, commitSeqs, prevs, deleted, hasOld } = batch;
+    const now = batch.columns.map((column) => valuesOf(column));
+    const old = batch.oldColumns.map((column) => valuesOf(column));
+    for (let row = 0; row < batch.rowCount; row += 1) {
+      const before = hasOld[row] === 1 ? old.map((cells) => cells[row]) : null;
+      const head = [seqs[row], commitSeqs[row], prevs[row], deleted[row]];
+      changes.push([...head, now.map((cells) => cells[row]), before]);
+    }
+  }
+  history.close();
+  return { owner, rows, changes };
+}
+
+/** What JSON has no form for. */
+function plain(_key: string, value: unknown): unknown {
+  if (typeof value === "bigint") return { bigint: String(value) };
+  if (value instanceof Uint8Array) return { bytes: value.toHex() };
+  if (value instanceof Float32Array) return { floats: [...value] };
+  return value;
+}
+
+/** Every file below a directory, by its path in it, as base64. */
+export function filesIn(directory: string): Record<string, string> {
+  const files: Record<string, string> = {};
+  for (const entry of readdirSync(directory, { recursive: true, withFileTypes: true })) {
+    const path = join(entry.parentPath, entry.name);
+    if (entry.isFile()) files[path.slice(directory.length + 1)] = readFileSync(path).toBase64();
+  }
+  return files;
+}
+
+/** The text that holds a directory in a fixture: its files, without the lock of who wrote it. */
+export function packed(directory: string): Uint8Array<ArrayBuffer> {
+  const { LOCK: _, ...files } = filesIn(directory);
+  return Bun.gzipSync(new TextEncoder().encode(JSON.stringify(files)), { level: 9 });
+}
+
+/** Writes the files of a fixture into a directory. */
+export function unpack(fixture: Uint8Array<ArrayBuffer>, directory: string): void {
+  const text = new TextDecoder().decode(Bun.gunzipSync(fixture));
+  const files = JSON.parse(text) as Record<string, string>;
+  for (const [name, content] of Object.entries(files)) {
+    mkdirSync(dirname(join(directory, name)), { recursive: true });
+    writeFileSync(join(directory, name), Uint8Array.fromBase64(content));
+  }
+}

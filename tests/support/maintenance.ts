@@ -1,0 +1,173 @@
+/**
+ * A data directory as a killed server left it, with every kind of file in it, and the two commands
+ * that check and repair such directories, run in this process.
+ */
+import { createHash } from "node:crypto";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { bunDisk } from "../../src/base/bun_disk.ts";
+import { type Clock, systemClock } from "../../src/base/clock.ts";
+import type { Disk } from "../../src/base/disk.ts";
+import { DiskError } from "../../src/base/errors.ts";
+import { systemRandom } from "../../src/base/random.ts";
+import { runMaintenance } from "../../src/maintenance.ts";
+import { ServerProcess, startReadyServer } from "./server_process.ts";
+
+/** The smallest log files, so that there are several. */
+const CONFIG = {
+  storage: { wal_segment_bytes: 1 << 20, flush_rows: 900_000 },
+  limits: { max_row_bytes: 65536 },
+};
+
+const directories: string[] = [];
+
+/** For `afterAll` of every test file that uses this. */
+export function removeDirectories(): void {
+  for (const directory of directories.splice(0))
+    rmSync(directory, { recursive: true, force: true });
+}
+
+export function freshDirectory(): string {
+  const directory = mkdtempSync(join(tmpdir(), "tidemark-maintenance-"));
+  directories.push(directory);
+  return directory;
+}
+
+/**
+ * Path of a data directory with two tables of 300 rows each, `default.first` (id 1) and
+ * `default.second` (id 2). Both have two segments, the older one with a deletion vector, and rows
+ * in the log that replace rows of both; `default.logged` (id 3) has 400 rows in three log files and
+ * nowhere else; `default.files` (id 4) names an uploaded file.
+ */
+export async function killedDirectory(): Promise<string> {
+  await using server = await startReadyServer({ config: CONFIG });
+  for (const table of ["default.first", "default.second"]) {
+    await server.rows(`CREATE SHARED TABLE ${table} (id INT PRIMARY KEY, v TEXT)`);
+    await server.rows(`INSERT INTO ${table} VALUES ${rowsText(0, 300, 20)}`);
+    await server.rows(`STORAGE FLUSH TABLE ${table}`);
+    await server.rows(`DELETE FROM ${table} WHERE id < 10`);
+    await server.rows(`INSERT INTO ${table} VALUES ${rowsText(300, 310, 20)}`);
+    await server.rows(`STORAGE FLUSH TABLE ${table}`);
+    await server.rows(`UPDATE ${table} SET v = 'replaced' WHERE id IN (20, 300)`);
+  }
+  await server.rows("CREATE SHARED TABLE default.logged (id INT PRIMARY KEY, v TEXT)");
+  for (let start = 0; start < 400; start += 50) {
+    await server.rows(`INSERT INTO default.logged VALUES ${rowsText(start, start + 50, 6000)}`);
+  }
+  await server.rows("CREATE SHARED TABLE default.files (id INT PRIMARY KEY, f FILE)");
+  const form = new FormData();
+  form.set("sql", `INSERT INTO default.files VALUES (1, FILE("doc"))`);
+  form.set("file:doc", new File(["what was uploaded ".repeat(50)], "a.txt"));
+  const answer = await fetch(`${server.url}/v1/api/sql`, {
+    method: "POST",
+    headers: { Authorization: `Bearer ${server.token}` },
+    body: form,
+  });
+  if (!answer.ok) throw new Error(await answer.text());
+  server.kill("SIGKILL");
+  await server.exited();
+  return copyOf(server.dataPath);
+}
+
+function rowsText(start: number, end: number, length: number): string {
+  return Array.from(
+    { length: end - start },
+    (_, index) => `(${start + index}, '${String(start + index).padStart(length, "x")}')`,
+  ).join();
+}
+
+/** A copy of a data directory, in a directory of its own that a server can be started on. */
+export function copyOf(dataPath: string): string {
+  const copy = join(freshDirectory(), "data");
+  cpSync(dataPath, copy, { recursive: true });
+  return copy;
+}
+
+/** Starts a server on a copy that `copyOf` made, and logs the administrator in. */
+export async function serverOn(dataPath: string): Promise<ServerProcess> {
+  const server = new ServerProcess(join(dataPath, ".."), { config: CONFIG });
+  directories.splice(directories.indexOf(server.directory), 1);
+  await server.start();
+  server.token = (await server.login("ada")).access_token;
+  return server;
+}
+
+export interface MaintenanceRun {
+  readonly code: number;
+  /** Lines of the result. */
+  readonly lines: readonly string[];
+  readonly text: string;
+  /** Lines about the work. */
+  readonly told: string;
+}
+
+/** Runs `tidemark <command> <args>`. */
+export function maintain(
+  command: "verify" | "repair",
+  args: readonly string[],
+  { clock = systemClock, disk = bunDisk }: { clock?: Clock; disk?: Disk } = {},
+): MaintenanceRun {
+  const lines: string[] = [];
+  const told: string[] = [];
+  const code = runMaintenance(command, args, {
+    disk,
+    clock,
+    random: systemRandom,
+    temporary: freshDirectory(),
+    say: (line) => lines.push(line),
+    tell: (line) => told.push(line),
+  });
+  return { code, lines, text: lines.join("\n"), told: told.join("\n") };
+}
+
+/** The real disk until so many changes below a path were made; the next one fails, and all after. */
+export function diskThatFails(root: string, changesBefore: number): Disk {
+  let count = 0;
+  function change(path: string, operation: string): void {
+    if (!path.startsWith(root)) return;
+    count += 1;
+    if (count > changesBefore) throw new DiskError("EIO", path, operation);
+  }
+  return {
+    ...bunDisk,
+    open(path, options) {
+      const file = bunDisk.open(path, options);
+      return {
+        path,
+        size: () => file.size(),
+        read: (into, offset) => file.read(into, offset),
+        write(bytes, offset) {
+          change(path, "write");
+          file.write(bytes, offset);
+        },
+        truncate(length) {
+          change(path, "truncate");
+          file.truncate(length);
+        },
+        sync: () => file.sync(),
+        syncNow: () => file.syncNow(),
+        close: () => file.close(),
+      };
+    },
+    rename(from, to) {
+      change(from, "rename");
+      bunDisk.rename(from, to);
+    },
+  };
+}
+
+/** Every file and directory with its bytes, times and mode, but for those that are left out. */
+export function treeOf(root: string, leftOut: readonly string[] = []): Record<string, string> {
+  const names = readdirSync(root, { recursive: true, encoding: "utf8" }).toSorted();
+  const tree: Record<string, string> = {};
+  for (const name of names) {
+    if (leftOut.includes(name)) continue;
+    const path = join(root, name);
+    const stat = statSync(path);
+    const bytes = stat.isDirectory() ? "" : readFileSync(path);
+    const hash = createHash("sha256").update(bytes).digest("hex");
+    tree[name] = `${hash} ${stat.mode} ${stat.mtimeMs}`;
+  }
+  return tree;
+}

@@ -1,0 +1,195 @@
+/**
+ * Segments written in other threads: over real files, what becomes of a job there is told here as if it had
+ * been done in this thread.
+ */
+import { afterEach, expect, test } from "bun:test";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { bunDisk } from "../src/base/bun_disk.ts";
+import { systemClock } from "../src/base/clock.ts";
+import { CorruptionError, DatabaseError, DiskError } from "../src/base/errors.ts";
+import type { Log } from "../src/base/log.ts";
+import type { LocalStore, MergeJob } from "../src/storage/mod.ts";
+import { WorkerJobs } from "../src/worker_jobs.ts";
+import { MemoryManifest } from "./support/memory_manifest.ts";
+import { commit, defineTable, openStore, readRows } from "./support/store_fixture.ts";
+
+const TABLE = defineTable(1, [{ kind: "int" }, { kind: "text" }, { kind: "bigint" }]);
+
+const directories: string[] = [];
+
+afterEach(() => {
+  for (const directory of directories.splice(0)) rmSync(directory, { recursive: true });
+});
+
+function newDirectory(): string {
+  const directory = mkdtempSync(join(tmpdir(), "tidemark-jobs-"));
+  directories.push(directory);
+  return directory;
+}
+
+async function open(dataPath: string, manifest: MemoryManifest): Promise<LocalStore> {
+  const jobs = new WorkerJobs(systemClock);
+  return openStore({ disk: bunDisk, dataPath, manifest, definitions: [TABLE], jobs });
+}
+
+/** As many segments as a merge takes, of rows that replace one another. */
+async function fill(store: LocalStore, segmentCount: number): Promise<void> {
+  for (let round = 0; round < segmentCount; round += 1) {
+    await commit(store, 1, "insert", [[round, `row ${round}`, 2n ** 60n + BigInt(round)]]);
+    if (round > 0) await commit(store, 1, "update", [[round - 1, "updated", null]]);
+    await store.flush(1);
+  }
+}
+
+class RecordingLog implements Log {
+  readonly errors: string[] = [];
+  debug(): void {}
+  info(): void {}
+  warn(): void {}
+  error(message: string): void {
+    this.errors.push(message);
+  }
+}
+
+async function logged(log: RecordingLog, count: number): Promise<void> {
+  const deadline = Date.now() + 20_000;
+  while (log.errors.length < count) {
+    if (Date.now() > deadline) throw new Error(`There are ${log.errors.length} errors`);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+async function mergedTo(store: LocalStore, segments: number): Promise<void> {
+  const deadline = Date.now() + 20_000;
+  while (store.stats(1).segments !== segments) {
+    if (Date.now() > deadline) throw new Error(`There are ${store.stats(1).segments} segments`);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+/** A job over the segments that a manifest lists. */
+function jobFor(directory: string, manifest: MemoryManifest): MergeJob {
+  const sources = manifest.load().segments.map(({ segmentId, bytes }) => ({
+    path: `${directory}/segments/1/${segmentId}.seg`,
+    bytes,
+  }));
+  const { columns, keyColumnIds } = TABLE;
+  const draft = `${directory}/tmp/99.seg`;
+  const history = { horizonSeq: 0, isOldest: true, replaced: [] };
+  return { sources, segmentId: 99, tableId: 1, columns, keyColumnIds, history, draft };
+}
+
+test("a store whose segments another thread merges reads as before, also after a restart", async () => {
+  const dataPath = newDirectory();
+  const manifest = new MemoryManifest();
+  const store = await open(dataPath, manifest);
+  await fill(store, 7);
+  expect(store.stats(1).segments).toBe(7);
+  await commit(store, 1, "insert", [[7, "row 7", null]]);
+  const before = readRows(store, TABLE, { withTombstones: true });
+  await store.flush(1);
+  await mergedTo(store, 1);
+  expect(readRows(store, TABLE, { withTombstones: true })).toEqual(before);
+  await store.close();
+  const again = await open(dataPath, manifest);
+  expect(readRows(again, TABLE, { withTombstones: true })).toEqual(before);
+  await again.close();
+});
+
+test("jobs stand in line, and a runner that was closed begins anew", async () => {
+  const directory = newDirectory();
+  const manifest = new MemoryManifest();
+  const store = await open(directory, manifest);
+  await fill(store, 3);
+  const job = jobFor(directory, manifest);
+  const jobs = new WorkerJobs(systemClock);
+  const outcomes = await Promise.all([
+    jobs.merge(job, () => false),
+    jobs.merge({ ...job, draft: `${directory}/tmp/100.seg` }, () => false),
+    jobs.merge(job, () => true),
+  ]);
+  expect(outcomes.map((outcome) => outcome?.summary.rowCount)).toEqual([5, 5, undefined]);
+  expect(outcomes[0]?.newRows.map((rows) => Array.from(rows))).toEqual([[0], [1, 2], [3, 4]]);
+  jobs.close();
+  const afterwards = await jobs.merge(job, () => false);
+  expect(afterwards?.summary.rowCount).toBe(5);
+  jobs.close();
+  await store.close();
+});
+
+test("damage and disk errors of the other thread are errors here, and it goes on", async () => {
+  const directory = newDirectory();
+  const manifest = new MemoryManifest();
+  const store = await open(directory, manifest);
+  await fill(store, 2);
+  await store.close();
+  const job = jobFor(directory, manifest);
+  const [first, second] = job.sources;
+  if (first === undefined || second === undefined) throw new Error("There should be two segments");
+  const jobs = new WorkerJobs(systemClock);
+  const failure = (changed: Partial<MergeJob>): Promise<unknown> =>
+    jobs.merge({ ...job, ...changed }, () => false).catch((error: unknown) => error);
+
+  const bytes = readFileSync(second.path);
+  bytes[bytes.length - 60] = (bytes.at(-60) ?? 0) ^ 1;
+  writeFileSync(second.path, bytes);
+  const damage = await failure({});
+  expect(damage).toBeInstanceOf(CorruptionError);
+  expect((damage as CorruptionError).path).toBe(second.path);
+
+  const missing = await failure({ sources: [{ path: `${directory}/none.seg`, bytes: 9 }] });
+  expect(missing).toBeInstanceOf(CorruptionError);
+  expect((missing as Error).message).toContain("ENOENT");
+
+  const noPlace = await failure({ sources: [first], draft: `${directory}/no/such/place.seg` });
+  expect(noPlace).toBeInstanceOf(DiskError);
+  expect((noPlace as DiskError).code).toBe("ENOENT");
+
+  const whole = await jobs.merge({ ...job, sources: [first] }, () => false);
+  expect(whole?.summary.rowCount).toBe(1);
+  jobs.close();
+});
+
+test("a thread that dies in the middle of a job fails that job, and the next one gets another", async () => {
+  const directory = newDirectory();
+  const manifest = new MemoryManifest();
+  const log = new RecordingLog();
+  const entry = new URL("./support/dying_worker.ts", import.meta.url);
+  const jobs = new WorkerJobs(systemClock, entry);
+  const parts = { disk: bunDisk, manifest, log, definitions: [TABLE], jobs };
+  const store = await openStore({ ...parts, dataPath: directory });
+  await fill(store, 8);
+  await logged(log, 1);
+  const before = readRows(store, TABLE, { withTombstones: true });
+  expect(store.stats(1).segments).toBe(8);
+  // Each further flush tries again, in another way to die.
+  for (const round of [8, 9]) {
+    await commit(store, 1, "insert", [[round, "more", null]]);
+    await store.flush(1);
+    await logged(log, round - 6);
+  }
+  expect(log.errors).toEqual(Array.from({ length: 3 }, () => "cannot merge segments"));
+  expect(readdirSync(`${directory}/tmp`)).toEqual([]);
+  expect(readRows(store, TABLE, { withTombstones: true }).length).toBe(before.length + 2);
+  await store.close();
+  const again = await open(directory, manifest);
+  await commit(again, 1, "insert", [[10, "more", null]]);
+  await again.flush(1);
+  await mergedTo(again, 4);
+  await again.close();
+});
+
+test("a thread that cannot start fails its job", async () => {
+  const directory = newDirectory();
+  const manifest = new MemoryManifest();
+  const store = await open(directory, manifest);
+  await fill(store, 2);
+  await store.close();
+  const entry = new URL("./support/no_such_worker.ts", import.meta.url);
+  const jobs = new WorkerJobs(systemClock, entry);
+  const failure = jobs.merge(jobFor(directory, manifest), () => false);
+  expect(await failure.catch((error: unknown) => error)).toBeInstanceOf(DatabaseError);
+  jobs.close();
+});
