@@ -1,6 +1,6 @@
 /**
  * Statements about users, maintenance and what there is: CREATE USER, SHOW, DESCRIBE, STORAGE
- * FLUSH, KILL LIVE QUERY, SUBSCRIBE TO.
+ * FLUSH and COMPACT, KILL LIVE QUERY, SUBSCRIBE TO.
  */
 import {
   mayRead,
@@ -11,6 +11,7 @@ import {
 } from "../auth/mod.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type { Role, TableEntry } from "../catalog/mod.ts";
+import type { Store } from "../storage/mod.ts";
 import type { Row } from "../types/mod.ts";
 import { TEXT } from "../types/mod.ts";
 import { notAvailable } from "./bind/binding.ts";
@@ -71,6 +72,34 @@ const SUBSCRIBE_COLUMNS: readonly PlainColumn[] = [
   "message",
 ].map((name) => ({ name, type: TEXT }));
 
+/** What maintenance does to one table: tells what was done, undefined for nothing. */
+interface Maintenance {
+  readonly kind: "flush" | "compact";
+  /** What ids of such a job begin with. */
+  readonly letters: string;
+  readonly run: (store: Store, tableId: number) => Promise<string | undefined>;
+}
+
+const MAINTENANCE: Readonly<Record<StorageTableStatement["type"], Maintenance>> = {
+  "storage flush": {
+    kind: "flush",
+    letters: "FL",
+    run: async (store, tableId) => {
+      const { versions } = await store.flush(tableId);
+      return versions === 0 ? undefined : `${versions} row version(s) written to a segment`;
+    },
+  },
+  "storage compact": {
+    kind: "compact",
+    letters: "CO",
+    run: async (store, tableId) => {
+      const { discardedVersions, mergedSegments } = await store.compact(tableId);
+      if (mergedSegments === 0) return undefined;
+      return `${mergedSegments} segment(s) merged, ${discardedVersions} old row version(s) discarded`;
+    },
+  },
+};
+
 export class Administration {
   readonly #environment: SqlEnvironment;
 
@@ -105,7 +134,8 @@ export class Administration {
       case "drop user":
         return messageResult(this.#dropUser(node, principal), asUser);
       case "storage flush":
-        return this.#flush(node, call);
+      case "storage compact":
+        return this.#maintain(node, call);
       case "kill":
         return messageResult(this.#kill(node), asUser);
       case "subscribe":
@@ -158,7 +188,8 @@ export class Administration {
     return name.currentUser === true ? principal.userId : name.name;
   }
 
-  async #flush(
+  /** STORAGE FLUSH and COMPACT: one row for each table that they are about. */
+  async #maintain(
     node: StorageTableStatement,
     { namespace, principal }: AdministrationCall,
   ): Promise<StatementResult> {
@@ -170,23 +201,22 @@ export class Administration {
             .tables()
             .filter((t) => node.namespace === undefined || t.namespace === node.namespace.name)
         : [findTable(catalog, node.table, { namespace, node: node.table, principal })];
+    const { kind, letters, run } = MAINTENANCE[node.type];
     const rows: Row[] = [];
     for (const table of tables) {
       if (table.kind === "stream") {
         if (node.table === undefined) continue;
         throw new DatabaseError(
           "INVALID_OPERATION",
-          `Cannot flush ${table.namespace}.${table.name}: it is a STREAM table`,
+          `Cannot ${kind} ${table.namespace}.${table.name}: it is a STREAM table`,
           { position: node._location.start },
         );
       }
-      const { versions } = await store.flush(table.tableId);
-      const [status, message] =
-        versions === 0
-          ? ["skipped", "nothing to flush"]
-          : ["completed", `${versions} row version(s) written to a segment`];
-      const jobId = versions === 0 ? null : `FL${store.snowflakeId()}`;
-      rows.push([jobId, "flush", status, table.namespace, table.name, message]);
+      const done = await run(store, table.tableId);
+      const jobId = done === undefined ? null : `${letters}${store.snowflakeId()}`;
+      const status = done === undefined ? "skipped" : "completed";
+      const message = done ?? `nothing to ${kind}`;
+      rows.push([jobId, kind, status, table.namespace, table.name, message]);
     }
     return rowsResult(JOB_COLUMNS, rows, principal.userId);
   }

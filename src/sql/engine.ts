@@ -5,7 +5,7 @@
 import type { Principal } from "../auth/mod.ts";
 import type { DatabaseError } from "../base/errors.ts";
 import type { SchemaField } from "../protocol/mod.ts";
-import type { Batch, DataType, Vector } from "../types/mod.ts";
+import type { Batch, DataType, Vector, WireParameter } from "../types/mod.ts";
 
 /** A file part of a multipart request. */
 export interface UploadedFile {
@@ -15,8 +15,7 @@ export interface UploadedFile {
   readonly bytes: Uint8Array;
 }
 
-/** A parameter as it came: numbers keep their digits. */
-export type Parameter = null | boolean | string | { readonly number: string };
+export type Parameter = WireParameter;
 
 export interface SqlRequest {
   readonly sql: string;
@@ -52,8 +51,11 @@ export interface SqlResponse {
 }
 
 export interface SqlEngine {
-  /** Never throws an expected failure: those are in `error`. */
-  execute(principal: Principal, request: SqlRequest): Promise<SqlResponse>;
+  /**
+   * Never throws an expected failure: those are in `error`. Answers at once when nothing had to be
+   * waited for, as in a read by key.
+   */
+  execute(principal: Principal, request: SqlRequest): SqlResponse | Promise<SqlResponse>;
   /** @throws {DatabaseError} INVALID_SQL, UNSUPPORTED_FEATURE, TABLE_NOT_FOUND, PERMISSION_DENIED … */
   planLive(principal: Principal, request: LiveRequest): LivePlan;
 }

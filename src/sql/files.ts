@@ -6,7 +6,7 @@
  * key of that row, and nothing has to be told when the row changes.
  */
 import { assert } from "../base/assert.ts";
-import { DatabaseError } from "../base/errors.ts";
+import { DatabaseError, isDamage } from "../base/errors.ts";
 import { type Seq, seqFromUnixMs } from "../base/seq.ts";
 import type { Catalog, FileEntry, TableEntry } from "../catalog/mod.ts";
 import type { BlobStore, StagedBlob, Store } from "../storage/mod.ts";
@@ -181,8 +181,8 @@ export function sweepFiles(
     if (table === undefined) return true;
     const historyStartMs = nowMs - historyMsOf(table);
     const isRecent = entry.createdAtMs > historyStartMs - COMMIT_DELAY_MS_MAX;
-    if (isRecent || isFileLive(entry, world)) return false;
-    return !isNamedAt(entry, seqFromUnixMs(historyStartMs), world);
+    if (isRecent) return false;
+    return !mayBeNamed(entry, seqFromUnixMs(historyStartMs), world);
   });
   if (dead.length === 0) return 0;
   for (const { owner, storedName, sub, tableId } of dead) {
@@ -190,6 +190,17 @@ export function sweepFiles(
   }
   catalog.removeFiles(dead.map(({ fileId }) => fileId));
   return dead.length;
+}
+
+/** Whether a row names a file, now or at the start of the history, as far as rows can be read. */
+function mayBeNamed(entry: FileEntry, historyStart: Seq, world: FileWorld): boolean {
+  try {
+    return isFileLive(entry, world) || isNamedAt(entry, historyStart, world);
+  } catch (error) {
+    // Safe: a file that nobody can judge is kept.
+    if (isDamage(error)) return true;
+    throw error;
+  }
 }
 
 function isNamedAt(entry: FileEntry, upTo: Seq, { catalog, store }: FileWorld): boolean {

@@ -46,9 +46,9 @@ export function planLiveQuery(
   request: LiveRequest,
 ): LivePlan {
   const { catalog, limits } = environment;
-  const typed = typedParameters(request.params, limits);
-  const node = liveSelect(request.sql, { environment, parameterCount: typed.length });
-  const statement = new StatementBinding(typed.map(({ type }) => type));
+  const { types, values } = typedParameters(request.params, limits);
+  const node = liveSelect(request.sql, { environment, parameterCount: types.length });
+  const statement = new StatementBinding(types);
   const namespace = request.namespace ?? DEFAULT_NAMESPACE;
   const context = dmlContextOf(environment, { namespace, principal, statement });
   const select = bindSelect(node, context);
@@ -74,7 +74,7 @@ export function planLiveQuery(
   const run = newRun(environment, {
     principal: owned,
     namespace,
-    slots: typed.map(({ value }) => value),
+    slots: values,
     atSeq: environment.store.visibleSeq,
   });
   const compiled = (expression: BoundExpression): CompiledExpression => {
@@ -197,7 +197,13 @@ const QUERY_NODES: ReadonlySet<string> = new Set([
   "select",
   "values",
   "union",
+  "union all",
+  "intersect",
+  "intersect all",
+  "except",
+  "except all",
   "with",
+  "with recursive",
   "array select",
 ]);
 

@@ -3,11 +3,15 @@
  */
 import { mayReadHistory, type Principal } from "../auth/mod.ts";
 import type { Seq } from "../base/seq.ts";
+import type { TableEntry } from "../catalog/mod.ts";
+import type { Store } from "../storage/mod.ts";
 import type { Value } from "../types/mod.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { checkDeadline, type Deadline } from "./execute/operator.ts";
-import { MemoryBudget, type Run, type UploadSink } from "./execute/run.ts";
+import { MemoryBudget, type Run, type SubqueryAnswers, type UploadSink } from "./execute/run.ts";
+import { Subqueries } from "./execute/subqueries.ts";
 import type { Transaction } from "./execute/transaction.ts";
+import type { CallContext } from "./functions/function.ts";
 
 export interface NewRun {
   readonly principal: Principal;
@@ -33,33 +37,82 @@ export const NO_PRINCIPAL: Principal = {
   sessionId: "",
 };
 
-export function newRun(
-  { catalog, clock, limits, random, store, version }: SqlEnvironment,
-  { atSeq, deadline, namespace, principal, slots, transaction, uploads }: NewRun,
-): Run {
-  return {
-    principal,
-    mayReadHistory: (table) => mayReadHistory(principal, table, catalog.namespace(table.namespace)),
-    store,
-    transaction,
-    snapshotSeq: transaction?.snapshotSeq ?? atSeq,
-    slots,
-    checkTime: () => {
-      if (deadline !== undefined) checkDeadline(deadline, clock);
-    },
-    memory: new MemoryBudget(limits.queryMemoryBytes),
-    uploads,
-    call: {
-      nowMicros: transaction?.nowMicros ?? clock.nowMs() * 1000,
+export function newRun(environment: SqlEnvironment, options: NewRun): Run {
+  return new StatementRun(environment, options);
+}
+
+const NOTHING: ReadonlyMap<never, never> = new Map<never, never>();
+
+/** Makes the budget and the call context when they are asked for: a read by key needs neither. */
+class StatementRun implements Run {
+  readonly store: Store;
+  readonly principal: Principal;
+  readonly transaction: Transaction | undefined;
+  readonly snapshotSeq: Seq;
+  readonly slots: readonly Value[];
+  readonly uploads: UploadSink | undefined;
+  readonly #environment: SqlEnvironment;
+  readonly #namespace: string;
+  readonly #deadline: Deadline | undefined;
+  readonly #startMs: number;
+  readonly outer: Run["outer"] = NOTHING;
+  readonly working: Run["working"] = NOTHING;
+  #memory: MemoryBudget | undefined;
+  #subqueries: SubqueryAnswers | undefined;
+  #call: CallContext | undefined;
+
+  constructor(environment: SqlEnvironment, options: NewRun) {
+    const { principal, transaction } = options;
+    this.store = environment.store;
+    this.principal = principal;
+    this.transaction = transaction;
+    this.snapshotSeq = transaction?.snapshotSeq ?? options.atSeq;
+    this.slots = options.slots;
+    this.uploads = options.uploads;
+    this.#environment = environment;
+    this.#namespace = options.namespace;
+    this.#deadline = options.deadline;
+    this.#startMs = environment.clock.nowMs();
+  }
+
+  get memory(): MemoryBudget {
+    this.#memory ??= new MemoryBudget(this.#environment.limits.queryMemoryBytes);
+    return this.#memory;
+  }
+
+  get call(): CallContext {
+    this.#call ??= this.#callContext();
+    return this.#call;
+  }
+
+  get subqueries(): SubqueryAnswers {
+    this.#subqueries ??= new Subqueries(this);
+    return this.#subqueries;
+  }
+
+  mayReadHistory(table: TableEntry): boolean {
+    const namespace = this.#environment.catalog.namespace(table.namespace);
+    return mayReadHistory(this.principal, table, namespace);
+  }
+
+  checkTime(): void {
+    if (this.#deadline !== undefined) checkDeadline(this.#deadline, this.#environment.clock);
+  }
+
+  #callContext(): CallContext {
+    const { clock, random, store, version } = this.#environment;
+    const { principal } = this;
+    return {
+      nowMicros: this.transaction?.nowMicros ?? this.#startMs * 1000,
       userId: principal.userId,
       sessionUserId: principal.actorId,
       role: principal.role,
-      namespace,
+      namespace: this.#namespace,
       version,
       clockMicros: () => clock.nowMs() * 1000,
       snowflakeId: () => store.snowflakeId(),
       randomBytes: (count) => random.bytes(count),
       randomUnit: () => random.unit(),
-    },
-  };
+    };
+  }
 }

@@ -24,18 +24,30 @@ export function parseLimitsOf({ limits }: SqlEnvironment): ParseLimits {
   };
 }
 
-/** Parameters with their types. @throws {DatabaseError} INVALID_PARAMETER */
+/** Parameters in their order, values and types apart. */
+export interface TypedParameters {
+  readonly types: DataType[];
+  readonly values: Value[];
+}
+
+/** @throws {DatabaseError} INVALID_PARAMETER */
 export function typedParameters(
   params: readonly Parameter[],
   { parameterBytesMax, parametersMax }: SqlLimits,
-): { type: DataType; value: Value }[] {
+): TypedParameters {
   if (params.length > parametersMax) {
     throw new DatabaseError(
       "INVALID_PARAMETER",
       `Cannot bind ${params.length} parameters: the most is ${parametersMax}`,
     );
   }
-  return params.map((parameter, i) => typedParameter(parameter, i, parameterBytesMax));
+  const typed: TypedParameters = { types: [], values: [] };
+  for (const parameter of params) {
+    const { type, value } = typedParameter(parameter, typed.types.length, parameterBytesMax);
+    typed.types.push(type);
+    typed.values.push(value);
+  }
+  return typed;
 }
 
 /** Every parameter up to the highest is named. @throws {DatabaseError} INVALID_PARAMETER */

@@ -23,6 +23,10 @@ import type { Prepared } from "./prepared.ts";
 /** Plans kept. Each holds compiled expressions, some kilobytes in all. */
 const PLANS_MAX = 2000;
 
+/** Texts without literals whose keys are remembered, and how long one may be. */
+const REMEMBERED_TEXTS_MAX = 1000;
+const REMEMBERED_LENGTH_MAX = 2048;
+
 /** Characters of their texts together: what a plan holds grows with its text. */
 const TEXT_LENGTH_MAX: number = 2 * 1024 * 1024;
 
@@ -36,9 +40,21 @@ interface Entry {
   readonly prepared: Prepared;
 }
 
+/** The key of a text that was asked for last, and with what. */
+interface RememberedKey {
+  readonly namespace: string;
+  readonly types: readonly DataType[];
+  readonly key: CacheKey;
+}
+
 export class PlanCache {
   readonly #catalog: Catalog;
   readonly #entries = new Map<string, Entry>();
+  /**
+   * By text as it came. What brings its values as parameters comes again letter by letter, and is
+   * then not read again.
+   */
+  readonly #remembered = new Map<string, RememberedKey>();
   #textLength = 0;
 
   constructor(catalog: Catalog) {
@@ -50,11 +66,15 @@ export class PlanCache {
     sql: string,
     { namespace, types }: { namespace: string; types: readonly DataType[] },
   ): CacheKey | undefined {
+    const known = this.#remembered.get(sql);
+    if (known?.namespace === namespace && areSameTypes(known.types, types)) return known.key;
     const normalized = normalizeStatement(sql);
     if (normalized === undefined || !isBlank(sql, normalized.next)) return undefined;
     let text = `${namespace}\u0000`;
     for (const type of types) text += `${typeName(type)},`;
-    return { text: `${text}\u0000${normalized.key}`, normalized };
+    const key = { text: `${text}\u0000${normalized.key}`, normalized };
+    if (normalized.literals.length === 0) this.#remember(sql, { namespace, types, key });
+    return key;
   }
 
   get({ text }: CacheKey): Prepared | undefined {
@@ -78,6 +98,23 @@ export class PlanCache {
       this.#textLength -= oldest.length;
     }
   }
+
+  #remember(sql: string, remembered: RememberedKey): void {
+    if (sql.length > REMEMBERED_LENGTH_MAX) return;
+    this.#remembered.delete(sql);
+    this.#remembered.set(sql, remembered);
+    if (this.#remembered.size <= REMEMBERED_TEXTS_MAX) return;
+    for (const oldest of this.#remembered.keys()) {
+      this.#remembered.delete(oldest);
+      return;
+    }
+  }
+}
+
+function areSameTypes(some: readonly DataType[], others: readonly DataType[]): boolean {
+  if (some.length !== others.length) return false;
+  for (let i = 0; i < some.length; i += 1) if (some[i] !== others[i]) return false;
+  return true;
 }
 
 /** The values of lifted literals, in slot order. */

@@ -13,9 +13,11 @@ import type { BoundOutput, Requirement } from "./bind/bound.ts";
 import { type BoundReturning, bindDelete, bindInsert, bindUpdate } from "./bind/dml_binder.ts";
 import type { DmlContext } from "./bind/dml_target.ts";
 import { bindQuery } from "./bind/select_binder.ts";
-import { buildPlan, type OperatorFactory } from "./execute/build.ts";
+import { contextWith } from "./bind/with_binder.ts";
+import { buildRowRead, type OperatorFactory, type RowRead } from "./execute/build.ts";
 import { compileDelete, compileInsert, compileUpdate, type DmlProgram } from "./execute/dml.ts";
-import type { QueryStatement } from "./parse/ast.ts";
+import { buildQuery } from "./execute/subqueries.ts";
+import type { QueryStatement, SelectStatement } from "./parse/ast.ts";
 import { planSelect } from "./plan/planner.ts";
 import { CellRows, fieldsOf } from "./result.ts";
 
@@ -32,6 +34,8 @@ interface PreparedBase {
 export interface PreparedQuery extends PreparedBase {
   readonly kind: "query";
   readonly build: OperatorFactory;
+  /** The shorter way to the same answer, for a query that has one. */
+  readonly readRow: RowRead | undefined;
 }
 
 export interface PreparedDml extends PreparedBase {
@@ -59,19 +63,39 @@ export function prepare(
       const bound = bindDelete(node, context);
       return dml("delete", compileDelete(bound), { returning: bound.returning, statement });
     }
-    default: {
-      const select = bindQuery(node, context);
-      const plan = planSelect(select);
-      return {
-        kind: "query",
-        build: buildPlan(plan.root),
-        requirements: statement.requirements,
-        files: [],
-        fields: fieldsOf(select.outputs),
-        cells: new CellRows(typesOf(select.outputs)),
-      };
-    }
+    case "with":
+    case "with recursive":
+      if (isChange(node.in)) {
+        return prepare(node.in, {
+          context: { ...context, ...contextWith(node, context) },
+          statement,
+        });
+      }
+      return prepareQuery(node, { context, statement });
+    default:
+      return prepareQuery(node, { context, statement });
   }
+}
+
+function isChange(node: QueryStatement): boolean {
+  return node.type === "insert" || node.type === "update" || node.type === "delete";
+}
+
+function prepareQuery(
+  node: SelectStatement,
+  { context, statement }: { context: DmlContext; statement: StatementBinding },
+): PreparedQuery {
+  const select = bindQuery(node, context);
+  const plan = planSelect(select);
+  return {
+    kind: "query",
+    build: buildQuery(plan.root),
+    readRow: buildRowRead(plan.root),
+    requirements: statement.requirements,
+    files: [],
+    fields: fieldsOf(select.outputs),
+    cells: new CellRows(typesOf(select.outputs)),
+  };
 }
 
 function dml(

@@ -4,6 +4,7 @@
 import type { Principal } from "../auth/mod.ts";
 import type { StatementBinding } from "./bind/binding.ts";
 import type { DmlContext } from "./bind/dml_target.ts";
+import { bindQuery } from "./bind/select_binder.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { findTable } from "./names.ts";
 import { systemViewsOf } from "./system_views.ts";
@@ -25,6 +26,7 @@ export function dmlContextOf(
   return {
     statement,
     isOutermost: true,
+    bindQuery,
     requiresWhere: environment.limits.requiresWhere,
     source: {
       namespace,

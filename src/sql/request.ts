@@ -114,9 +114,9 @@ export class RequestRunner {
   }
 
   #bindParameters(): readonly Value[] {
-    const typed = typedParameters(this.#request.params, this.#environment.limits);
-    this.#parameterTypes = typed.map(({ type }) => type);
-    return typed.map(({ value }) => value);
+    const { types, values } = typedParameters(this.#request.params, this.#environment.limits);
+    this.#parameterTypes = types;
+    return values;
   }
 
   #parse(parameterCount: number): Unit[] {

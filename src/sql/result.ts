@@ -26,6 +26,17 @@ export class CellRows {
     this.#makers = types.map((type) => (isCellIdentity(type) ? undefined : cellMakerFor(type)));
   }
 
+  /** The cells of one row. */
+  cellsOf(row: Row): unknown[] {
+    const cells: unknown[] = [];
+    for (let position = 0; position < this.#makers.length; position += 1) {
+      const value = row[position] ?? null;
+      const make = this.#makers[position];
+      cells.push(value === null || make === undefined ? value : make(value));
+    }
+    return cells;
+  }
+
   /** Appends the rows of a batch; columns beyond the fixed types are left out. */
   append({ columns, rowCount }: Batch, rows: unknown[][]): void {
     const width = this.#makers.length;

@@ -4,7 +4,7 @@
 import type { Principal } from "../auth/mod.ts";
 import { DatabaseError } from "../base/errors.ts";
 import { DEFAULT_NAMESPACE } from "../catalog/mod.ts";
-import type { DataType, Value } from "../types/mod.ts";
+import type { DataType } from "../types/mod.ts";
 import { atStatement } from "./at_statement.ts";
 import { StatementBinding } from "./bind/binding.ts";
 import type { LivePlan, LiveRequest, SqlEngine, SqlRequest, SqlResponse } from "./engine.ts";
@@ -32,32 +32,39 @@ export class LocalSqlEngine implements SqlEngine {
     this.#plans = new PlanCache(environment.catalog);
   }
 
-  async execute(principal: Principal, request: SqlRequest): Promise<SqlResponse> {
-    const { clock, limits } = this.#environment;
-    const startMs = clock.monotonicMs();
-    const response = await this.#execute(principal, request);
-    const tookMs = clock.monotonicMs() - startMs;
-    if (limits.slowQueryMs > 0 && tookMs >= limits.slowQueryMs) {
-      this.#logSlow(principal, request, Math.round(tookMs));
-    }
-    return response;
-  }
-
-  async #execute(principal: Principal, request: SqlRequest): Promise<SqlResponse> {
+  execute(principal: Principal, request: SqlRequest): SqlResponse | Promise<SqlResponse> {
+    const startMs = this.#environment.clock.monotonicMs();
+    const timed = (response: SqlResponse): SqlResponse => {
+      this.#noteTime(principal, request, startMs);
+      return response;
+    };
     if (request.files === undefined && request.check !== true) {
       try {
         const short = this.#short(principal, request);
-        if (short !== undefined) return { results: [await short] };
+        if (short instanceof Promise) {
+          return short.then(
+            (result) => timed({ results: [result] }),
+            (error: unknown) => timed(failedResponse(error)),
+          );
+        }
+        if (short !== undefined) return timed({ results: [short] });
       } catch (error) {
-        if (!(error instanceof DatabaseError)) throw error;
-        return { results: [], error: atStatement(error, 0) };
+        return timed(failedResponse(error));
       }
     }
-    return new RequestRunner({ environment: this.#environment, principal, request }).run();
+    const runner = new RequestRunner({ environment: this.#environment, principal, request });
+    return runner.run().then(timed);
   }
 
   planLive(principal: Principal, request: LiveRequest): LivePlan {
     return planLiveQuery(this.#environment, principal, request);
+  }
+
+  #noteTime(principal: Principal, request: SqlRequest, startMs: number): void {
+    const { clock, limits } = this.#environment;
+    if (limits.slowQueryMs === 0) return;
+    const tookMs = clock.monotonicMs() - startMs;
+    if (tookMs >= limits.slowQueryMs) this.#logSlow(principal, request, Math.round(tookMs));
   }
 
   /** Prints the statements anew, so that no password gets into the log. */
@@ -85,9 +92,8 @@ export class LocalSqlEngine implements SqlEngine {
   ): ReturnType<StatementRunner["run"]> | undefined {
     const { limits } = this.#environment;
     if (request.sql.length > limits.sqlBytesMax) return undefined;
-    const typed = typedParameters(request.params, limits);
+    const { types, values } = typedParameters(request.params, limits);
     const namespace = request.namespace ?? DEFAULT_NAMESPACE;
-    const types = typed.map(({ type }) => type);
     const key = this.#plans.keyOf(request.sql, { namespace, types });
     if (key === undefined) return undefined;
     const prepared =
@@ -95,10 +101,8 @@ export class LocalSqlEngine implements SqlEngine {
     if (prepared === undefined) return undefined;
     authorize(prepared.requirements, principal, this.#environment.catalog);
     const runner = new StatementRunner(this.#environment, deadlineOf(this.#environment, request));
-    const parameters: Value[] = [
-      ...typed.map(({ value }) => value),
-      ...literalValues(key.normalized.literals),
-    ];
+    const { literals } = key.normalized;
+    const parameters = literals.length === 0 ? values : [...values, ...literalValues(literals)];
     return runner.run(prepared, {
       principal,
       namespace,
@@ -134,4 +138,10 @@ export class LocalSqlEngine implements SqlEngine {
     this.#plans.set(key, prepared);
     return prepared;
   }
+}
+
+/** @throws What is no expected failure. */
+function failedResponse(error: unknown): SqlResponse {
+  if (!(error instanceof DatabaseError)) throw error;
+  return { results: [], error: atStatement(error, 0) };
 }

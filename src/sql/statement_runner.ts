@@ -4,6 +4,7 @@
 import type { Principal } from "../auth/mod.ts";
 import { assert } from "../base/assert.ts";
 import { DatabaseError } from "../base/errors.ts";
+import type { Catalog } from "../catalog/mod.ts";
 import type { Value } from "../types/mod.ts";
 import type { StatementResult, UploadedFile } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
@@ -37,23 +38,33 @@ export class StatementRunner {
   }
 
   /** @throws {DatabaseError} */
-  run(prepared: Prepared, options: RunOptions): Promise<StatementResult> {
+  run(prepared: Prepared, options: RunOptions): StatementResult | Promise<StatementResult> {
     if (prepared.kind === "query") return this.#query(prepared, options);
-    return this.#change(prepared, options);
+    if (options.files !== undefined || prepared.files.length > 0) {
+      return this.#changeWithFiles(prepared, options);
+    }
+    return this.#change(prepared, options, Uploads.none);
   }
 
-  async #query(prepared: PreparedQuery, options: RunOptions): Promise<StatementResult> {
+  #query(prepared: PreparedQuery, options: RunOptions): StatementResult | Promise<StatementResult> {
     if (options.files !== undefined) refuseExtra(options.files, []);
     const { clock, limits, store } = this.#environment;
+    const { namespace, parameters, principal, transaction } = options;
     const run = newRun(this.#environment, {
-      ...options,
-      slots: options.parameters,
+      principal,
+      namespace,
+      slots: parameters,
       atSeq: store.visibleSeq,
+      transaction,
       deadline: this.#deadline,
     });
-    const { cells } = prepared;
+    const { cells, readRow } = prepared;
+    if (readRow !== undefined) {
+      const row = readRow(run);
+      return queryResult(prepared, row === undefined ? [] : [cells.cellsOf(row)], options);
+    }
     const rows: unknown[][] = [];
-    await drain(prepared.build(run), {
+    const further = drain(prepared.build(run), {
       clock,
       deadline: this.#deadline,
       onBatch: (batch) => {
@@ -68,41 +79,42 @@ export class StatementRunner {
         }
       },
     });
-    return {
-      schema: prepared.fields ?? [],
-      rows,
-      rowCount: rows.length,
-      asUser: options.principal.userId,
-    };
+    return further === undefined
+      ? queryResult(prepared, rows, options)
+      : further.then(() => queryResult(prepared, rows, options));
   }
 
-  async #change(given: PreparedDml, options: RunOptions): Promise<StatementResult> {
+  /** Runs in the turn in which the statement was bound: a definition may change in any other. */
+  #change(
+    prepared: PreparedDml,
+    options: RunOptions,
+    uploads: Uploads,
+  ): StatementResult | Promise<StatementResult> {
     const { catalog, store } = this.#environment;
-    let prepared = given;
-    let uploads = Uploads.none;
-    // A statement runs in the turn in which it was bound: a definition may change in any other.
-    const hasFiles = options.files !== undefined || given.files.length > 0;
-    if (hasFiles) {
-      uploads = await this.#stage(given, options);
-    }
+    const { namespace, parameters, transaction } = options;
+    const { references } = uploads;
+    const principal = ownerOfWrites(options.principal, catalog);
+    const run = newRun(this.#environment, {
+      principal,
+      namespace,
+      slots: references.length === 0 ? parameters : [...parameters, ...references],
+      atSeq: store.appliedSeq,
+      transaction,
+      uploads: uploads === Uploads.none ? undefined : uploads,
+      deadline: this.#deadline,
+    });
+    const outcome = prepared.program(run);
+    const result = changeResult(prepared, outcome, options.principal.userId);
+    const lastSeq = outcome.applied.commit?.lastSeq;
+    return lastSeq === undefined ? result : store.durable(lastSeq).then(() => result);
+  }
+
+  async #changeWithFiles(given: PreparedDml, options: RunOptions): Promise<StatementResult> {
+    const uploads = await this.#stage(given, options);
     try {
-      if (hasFiles) prepared = renewedDml(given, options);
-      const principal = ownerOfWrites(options.principal, (userId) =>
-        catalog.ownerNumber(userId, { create: true }),
-      );
-      const run = newRun(this.#environment, {
-        ...options,
-        principal,
-        slots: hasFiles ? [...options.parameters, ...uploads.references] : options.parameters,
-        atSeq: store.appliedSeq,
-        uploads: hasFiles ? uploads : undefined,
-        deadline: this.#deadline,
-      });
-      const outcome = prepared.program(run);
-      const lastSeq = outcome.applied.commit?.lastSeq;
-      if (lastSeq !== undefined) await store.durable(lastSeq);
+      const result = await this.#change(renewedDml(given, options), options, uploads);
       uploads.keep();
-      return this.#entry(prepared, outcome, options.principal.userId);
+      return result;
     } catch (error) {
       // The rows may be there after the restart, and then name the files.
       const isUnknown = error instanceof DatabaseError && error.condition === "COMMIT_UNKNOWN";
@@ -122,18 +134,29 @@ export class StatementRunner {
     refuseExtra(options.files, files);
     return Uploads.stage(this.#environment, { parts: options.files, names: files });
   }
+}
 
-  #entry(prepared: PreparedDml, outcome: DmlOutcome, asUser: string): StatementResult {
-    const { applied, returned, rowCount } = outcome;
-    const lastSeq = applied.commit?.lastSeq ?? null;
-    if (prepared.fields === undefined || returned === undefined) {
-      const message = `${VERBS[prepared.kind]} ${rowCount} row(s)`;
-      return { rowCount, message, asUser, lastSeq };
-    }
-    const rows: unknown[][] = [];
-    prepared.cells.append(returned, rows);
-    return { schema: prepared.fields, rows, rowCount, asUser, lastSeq };
+/** What a change answers once it is durable. */
+function changeResult(
+  { cells, fields, kind }: PreparedDml,
+  { applied, returned, rowCount }: DmlOutcome,
+  asUser: string,
+): StatementResult {
+  const lastSeq = applied.commit?.lastSeq ?? null;
+  if (fields === undefined || returned === undefined) {
+    return { rowCount, message: `${VERBS[kind]} ${rowCount} row(s)`, asUser, lastSeq };
   }
+  const rows: unknown[][] = [];
+  cells.append(returned, rows);
+  return { schema: fields, rows, rowCount, asUser, lastSeq };
+}
+
+function queryResult(
+  { fields = [] }: PreparedQuery,
+  rows: readonly (readonly unknown[])[],
+  { principal }: RunOptions,
+): StatementResult {
+  return { schema: fields, rows, rowCount: rows.length, asUser: principal.userId };
 }
 
 /** The statement as it is to be run after a wait. @throws {DatabaseError} */
@@ -144,12 +167,9 @@ function renewedDml(given: PreparedDml, options: RunOptions): PreparedDml {
 }
 
 /** The first write of a user gives it the number that owns its rows. */
-function ownerOfWrites(
-  principal: Principal,
-  numberOf: (userId: string) => number | undefined,
-): Principal {
+function ownerOfWrites(principal: Principal, catalog: Catalog): Principal {
   if (principal.owner !== undefined) return principal;
-  return { ...principal, owner: numberOf(principal.userId) };
+  return { ...principal, owner: catalog.ownerNumber(principal.userId, { create: true }) };
 }
 
 function refuseExtra(parts: ReadonlyMap<string, UploadedFile>, names: readonly string[]): void {

@@ -92,8 +92,11 @@ function wholeCell(value: Value): unknown {
   return typeof value === "bigint" ? value.toString() : value;
 }
 
-/** A parameter as it came with the request: numbers keep their digits. */
-export type WireParameter = null | boolean | string | { readonly number: string };
+/**
+ * A parameter as it came with the request: a whole number of at most 53 bits as itself, any other
+ * number with its digits.
+ */
+export type WireParameter = null | boolean | string | number | { readonly number: string };
 
 /** A value with its type. A `value` of type unknown is the text of an untyped literal, or NULL. */
 export interface TypedValue {
@@ -105,6 +108,8 @@ export interface TypedValue {
 export function valueFromParameter(parameter: WireParameter): TypedValue {
   if (parameter === null) return { type: UNKNOWN, value: null };
   if (typeof parameter === "boolean") return { type: BOOLEAN, value: parameter };
+  // A zero with a sign is a zero among whole numbers.
+  if (typeof parameter === "number") return { type: BIGINT, value: parameter + 0 };
   if (typeof parameter === "string") {
     if (!parameter.includes("\u0000") && parameter.isWellFormed()) {
       return { type: UNKNOWN, value: parameter };

@@ -2,7 +2,7 @@
  * Files that no retained version of a row names are removed, and no others.
  */
 import { afterEach, expect, test } from "bun:test";
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, truncateSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { bunDisk } from "../../src/base/bun_disk.ts";
@@ -19,9 +19,16 @@ afterEach(() => {
   for (const directory of directories.splice(0)) rmSync(directory, { recursive: true });
 });
 
-async function open(clock: ManualClock): Promise<{ database: Database; directory: string }> {
+function freshDirectory(): string {
   const directory = mkdtempSync(join(tmpdir(), "tidemark-"));
   directories.push(directory);
+  return directory;
+}
+
+async function open(
+  clock: ManualClock,
+  directory: string = freshDirectory(),
+): Promise<{ database: Database; directory: string }> {
   const toml = `storage.data_path = "${directory}"\nstorage.history_hours = 2`;
   const { config } = parseConfig(toml, "test.toml", {});
   const database = await openDatabase(config, {
@@ -76,4 +83,22 @@ test("sweepFiles keeps what a row or the history names, and removes the rest", a
   ]);
   expect(entry !== undefined && database.fileIsLive(entry)).toBe(true);
   await database.close();
+});
+
+test("sweepFiles keeps the files of rows that cannot be read", async () => {
+  const clock = new ManualClock();
+  const { database, directory } = await open(clock);
+  await run(database, "CREATE TABLE doc (id INT PRIMARY KEY, f FILE)");
+  await run(database, "INSERT INTO doc VALUES (1, FILE('f'))", "judged by nobody");
+  await run(database, "STORAGE FLUSH TABLE doc");
+  await database.close();
+  const name = readdirSync(join(directory, "segments/1")).find((file) => file.endsWith(".seg"));
+  truncateSync(join(directory, "segments/1", name ?? "none"), 10);
+
+  const again = await open(clock, directory);
+  clock.advance(10 * HOUR_MS);
+  clock.advance(10 * HOUR_MS);
+  expect(storedFiles(directory)).toHaveLength(1);
+  expect(again.database.catalog.files()).toHaveLength(1);
+  await again.database.close();
 });

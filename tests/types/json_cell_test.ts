@@ -83,6 +83,8 @@ test.each([
   [null, UNKNOWN, null],
   [true, BOOLEAN, true],
   ["2025-01-01", UNKNOWN, "2025-01-01"],
+  [41, BIGINT, 41],
+  [-0, BIGINT, 0],
   [{ number: "41" }, BIGINT, 41],
   [{ number: "-0" }, BIGINT, 0],
   [{ number: "9007199254740993" }, BIGINT, 9_007_199_254_740_993n],

@@ -5,8 +5,14 @@
 import { DatabaseError } from "../../base/errors.ts";
 import type { DataType } from "../../types/mod.ts";
 import { BIGINT, decimalType, FILE, INT, UNKNOWN } from "../../types/mod.ts";
-import type { AstNode, Expr, ExprSlot } from "../parse/ast.ts";
-import type { BoundAggregate, BoundColumn, BoundExpression, Requirement } from "./bound.ts";
+import type { AstNode, Expr, ExprSlot, SelectStatement } from "../parse/ast.ts";
+import type {
+  BoundAggregate,
+  BoundColumn,
+  BoundExpression,
+  BoundSelect,
+  Requirement,
+} from "./bound.ts";
 import type { Scope } from "./scope.ts";
 
 /** Grows while one statement is bound. */
@@ -87,7 +93,22 @@ export interface Place {
   readonly sink: AggregateSink | undefined;
   /** Whether an expression without FILE right may hold FILE('x'). */
   readonly allowsFiles?: boolean;
+  /** Binds a query inside the expression; absent where none may stand. */
+  readonly bindInner?: BindInner | undefined;
+  /** What a name may mean that is unknown in the scope. */
+  readonly outer?: Correlation | undefined;
 }
+
+/** The expression around a query. */
+export interface Correlation {
+  /** Where that expression stands. */
+  readonly place: Place;
+  /** Hands a value of the outer query to the inner one; the result is how the inner one reads it. */
+  capture(value: BoundExpression): BoundExpression;
+}
+
+/** Binds a query that stands in an expression. */
+export type BindInner = (query: SelectStatement, outer: Correlation) => BoundSelect;
 
 /** Binds an expression where it stands; parts of the binder call back through this. */
 export type Bind = (expression: Expr, place: Place) => BoundExpression;

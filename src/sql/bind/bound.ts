@@ -92,6 +92,22 @@ export type BoundExpression =
       readonly operands: readonly BoundExpression[];
     }
   | {
+      /** A value of the query around this one, as it captured it. */
+      readonly kind: "outer";
+      readonly type: DataType;
+      readonly id: number;
+    }
+  | {
+      /** What a query in an expression answers. */
+      readonly kind: "subquery";
+      readonly type: DataType;
+      readonly subquery: BoundSubquery;
+      /** What the rows are compared with: IN, ANY and ALL. */
+      readonly operands: readonly BoundExpression[];
+      /** What the query reads of the row around it, in the order of its captures. */
+      readonly captures: readonly BoundExpression[];
+    }
+  | {
       /** Membership in a list; every item has the operand's type. */
       readonly kind: "in";
       readonly type: DataType;
@@ -99,6 +115,60 @@ export type BoundExpression =
       readonly items: readonly BoundExpression[];
       readonly negated: boolean;
     };
+
+/** A value that an inner query reads of the expression around it. */
+export interface BoundCapture {
+  /** Of the "outer" expressions in the inner query. */
+  readonly id: number;
+  /** Over the outer query. */
+  readonly value: BoundExpression;
+}
+
+/**
+ * A query in an expression. Its answer depends on the run and on the values of its captures, and is
+ * computed once for each of them.
+ */
+export interface BoundSubquery {
+  readonly form: SubqueryForm;
+  readonly query: BoundSelect;
+  /** Ids of the captures, and the type of each. */
+  readonly captureIds: readonly number[];
+  readonly captureTypes: readonly DataType[];
+  /** The same query for all values of its captures at once. */
+  readonly keyed: KeyedQuery | undefined;
+  /** Gives another answer each time it is asked. */
+  readonly isVolatile: boolean;
+  /** Where it stands in the text. */
+  readonly position: number;
+}
+
+export type SubqueryForm =
+  | { readonly kind: "scalar" | "exists" | "array" }
+  | {
+      /** `operands operator ANY (query)`, or ALL; IN is `= ANY`, NOT IN is `<> ALL`. */
+      readonly kind: "any" | "all";
+      readonly operator: string;
+      /** Compares one operand with one column; takes the pair. */
+      readonly evaluate: RowFunction;
+      /** Of each operand and of the column beside it. */
+      readonly types: readonly DataType[];
+    };
+
+/**
+ * A query that its captures narrow by equality only, without those conditions: read once, it
+ * answers for every value of the captures.
+ */
+export interface KeyedQuery {
+  /** The outputs of the query, then the values that the keys must equal. */
+  readonly query: BoundSelect;
+  /** Over captures. */
+  readonly keys: readonly BoundExpression[];
+  /** Of the rows of one key. */
+  readonly limit: BoundExpression | undefined;
+  readonly offset: BoundExpression | undefined;
+  /** The query for a key that no row has: an aggregate yields a row then, too. */
+  readonly withoutRows: BoundSelect | undefined;
+}
 
 /** WHEN a condition holds, the value behind THEN. */
 export interface CaseBranch {
@@ -159,7 +229,60 @@ export type BoundRelation =
       readonly rows: readonly (readonly BoundExpression[])[];
       readonly alias: string;
       readonly columns: readonly BoundColumn[];
+    }
+  | {
+      readonly kind: "cte";
+      readonly cte: BoundCte;
+      readonly alias: string;
+      readonly columns: readonly BoundColumn[];
+    }
+  | {
+      /** The rows of `first`, then of `next` over the rows of the step before, until there are none. */
+      readonly kind: "recursive";
+      readonly recursion: BoundRecursion;
+      readonly isAll: boolean;
+      readonly first: BoundSelect;
+      readonly next: BoundSelect;
+      readonly alias: string;
+      readonly columns: readonly BoundColumn[];
+    }
+  | {
+      /** The rows of the step before, within `next`. */
+      readonly kind: "working";
+      readonly recursion: BoundRecursion;
+      readonly alias: string;
+      readonly columns: readonly BoundColumn[];
+    }
+  | {
+      /** Two queries of the same column types. */
+      readonly kind: "set";
+      readonly operator: SetOperator;
+      readonly isAll: boolean;
+      readonly left: BoundSelect;
+      readonly right: BoundSelect;
+      readonly alias: string;
+      readonly columns: readonly BoundColumn[];
     };
+
+/** An entry of WITH. */
+export interface BoundCte {
+  readonly name: string;
+  readonly query: BoundSelect;
+  /** Its text asks that its rows are computed once, however often they are read. */
+  readonly isKept: boolean;
+  readonly isVolatile: boolean;
+  /** Its rows hang on nothing but the run. */
+  readonly isFree: boolean;
+  /** How often FROM names it; complete once the statement is bound. */
+  readonly references: { count: number };
+}
+
+/** Names a recursive query: what its working table is found by in a run. */
+export interface BoundRecursion {
+  readonly name: string;
+}
+
+export type SetOperator = "union" | "intersect" | "except";
 
 /** Yields the rows of a system view as the caller may see them, columns in declared order. */
 export type SystemRows = (call: SystemCall) => readonly (readonly Value[])[];
@@ -180,6 +303,8 @@ export type BoundFrom =
       readonly left: BoundFrom;
       readonly right: BoundFrom;
       readonly condition: BoundExpression | undefined;
+      /** What the right side reads of each row of the left one: LATERAL. */
+      readonly captures?: readonly BoundCapture[] | undefined;
     };
 
 export interface BoundOutput {

@@ -5,10 +5,12 @@ import { DatabaseError } from "../../base/errors.ts";
 import { BOOLEAN, type DataType, typeName } from "../../types/mod.ts";
 import { isAggregate, resolveAggregate } from "../functions/aggregates.ts";
 import { functionExists, resolveFunction } from "../functions/registry.ts";
-import type { AstNode, Expr, ExprCall, OrderByStatement } from "../parse/ast.ts";
-import { type Bind, notAvailable, type Place } from "./binding.ts";
+import type { AstNode, Expr, ExprCall, ExprRef, OrderByStatement } from "../parse/ast.ts";
+import { isQueryNode } from "../parse/primary.ts";
+import { type Bind, type Correlation, notAvailable, type Place } from "./binding.ts";
 import type { BoundExpression, BoundSort } from "./bound.ts";
 import { castAlike, castTo } from "./casts.ts";
+import { bindExists } from "./subquery_binder.ts";
 
 /** Calls whose rules are not those of a scalar function. */
 const WINDOWS: ReadonlySet<string> = new Set([
@@ -39,10 +41,15 @@ export function bindCall(call: ExprCall, place: Place, bind: Bind): BoundExpress
       return { kind: "coalesce", type, operands: expressions };
     }
     case "exists":
+      return bindExists(call, place);
     case "any":
     case "some":
     case "all":
-      throw notAvailable(call, "a subquery");
+      throw new DatabaseError(
+        "INVALID_QUERY",
+        `Cannot use ${name.toUpperCase()} here: it stands on the right of a comparison`,
+        { position: call._location.start },
+      );
     case "grouping":
       throw notAvailable(call, "GROUPING");
     case "file":
@@ -121,6 +128,8 @@ function bindFile(call: ExprCall, place: Place): BoundExpression {
 function bindAggregate(call: ExprCall, place: Place, bind: Bind): BoundExpression {
   const { name } = call.function;
   const position = call._location.start;
+  const ofOuter = bindOuterAggregate(call, place, bind);
+  if (ofOuter !== undefined) return ofOuter;
   if (place.sink === undefined) {
     throw new DatabaseError("INVALID_QUERY", `Cannot use aggregate ${name} in ${place.clause}`, {
       position,
@@ -153,6 +162,38 @@ function bindAggregate(call: ExprCall, place: Place, bind: Bind): BoundExpressio
     orderBy: (call.orderBy ?? []).map((sort) => bindSort(sort, inner, bind)),
   });
   return { kind: "column", type: form.result, column };
+}
+
+/**
+ * An aggregate over columns of an outer query alone is one of that query, whose value the inner
+ * one reads. Undefined for every other aggregate.
+ */
+function bindOuterAggregate(call: ExprCall, place: Place, bind: Bind): BoundExpression | undefined {
+  const { outer } = place;
+  if (outer === undefined) return undefined;
+  const refs: ExprRef[] = [];
+  if (!call.args.every((argument) => collectRefs(argument, refs)) || refs.length === 0) {
+    return undefined;
+  }
+  const isOfOuter = refs.every(
+    (ref) => ref.star !== true && place.scope.lookup(ref) === undefined && isKnown(ref, outer),
+  );
+  return isOfOuter ? outer.capture(bindAggregate(call, outer.place, bind)) : undefined;
+}
+
+/** The columns that an expression names; false if it holds a query, whose names are its own. */
+function collectRefs(node: unknown, into: ExprRef[]): boolean {
+  if (typeof node !== "object" || node === null) return true;
+  const { type } = node as { readonly type?: unknown };
+  if (type === "array select" || isQueryNode(node as Expr)) return false;
+  if (type === "ref") into.push(node as ExprRef);
+  return Object.values(node).every((part) => collectRefs(part, into));
+}
+
+function isKnown(ref: ExprRef, outer: Correlation | undefined): boolean {
+  if (outer === undefined) return false;
+  const { place } = outer;
+  return place.scope.lookup(ref) !== undefined || isKnown(ref, place.outer);
 }
 
 function bindFilter(condition: Expr, place: Place, bind: Bind): BoundExpression {

@@ -4,11 +4,12 @@
 import { DatabaseError } from "../../base/errors.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
 import type { OnConflictAction } from "../parse/ast.ts";
-import type { Place, StatementBinding } from "./binding.ts";
+import type { Place } from "./binding.ts";
 import type { BoundColumn, BoundExpression } from "./bound.ts";
-import { type BoundSet, bindSets, nameOf, type Target } from "./dml_target.ts";
+import { type BoundSet, bindSets, type DmlContext, nameOf, type Target } from "./dml_target.ts";
 import { bindCondition } from "./expression_binder.ts";
 import { Scope } from "./scope.ts";
+import { queriesAround } from "./select_context.ts";
 
 export interface BoundConflict {
   readonly action: "nothing" | "update";
@@ -21,8 +22,9 @@ export interface BoundConflict {
 export function bindConflict(
   action: OnConflictAction,
   target: Target,
-  statement: StatementBinding,
+  context: DmlContext,
 ): BoundConflict {
+  const { statement } = context;
   const { table } = target;
   checkConflictTarget(action, table);
   if (action.do === "do nothing") {
@@ -53,6 +55,7 @@ export function bindConflict(
     clause: "ON CONFLICT",
     sink: undefined,
     allowsFiles: true,
+    ...queriesAround(context),
   };
   return {
     action: "update",

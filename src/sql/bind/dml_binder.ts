@@ -33,8 +33,10 @@ import {
   type Target,
 } from "./dml_target.ts";
 import { bindCondition } from "./expression_binder.ts";
+import { selectFromQuery } from "./query_walk.ts";
 import { Scope } from "./scope.ts";
 import { bindQuery, bindSelectedColumns } from "./select_binder.ts";
+import { queriesAround } from "./select_context.ts";
 import { columnIdsIn } from "./walk.ts";
 
 export type InsertSource =
@@ -77,7 +79,6 @@ export interface BoundDelete {
 }
 
 export function bindInsert(insert: InsertStatement, context: DmlContext): BoundInsert {
-  const { statement } = context;
   const target = bindTarget(insert.into, context);
   const { table } = target;
   if (table.kind === "stream" && insert.onConflict !== undefined) {
@@ -105,8 +106,8 @@ export function bindInsert(insert: InsertStatement, context: DmlContext): BoundI
     conflict:
       insert.onConflict === undefined
         ? undefined
-        : bindConflict(insert.onConflict, target, statement),
-    returning: bindReturning(insert.returning, target, statement),
+        : bindConflict(insert.onConflict, target, context),
+    returning: bindReturning(insert.returning, target, context),
   };
 }
 
@@ -145,6 +146,7 @@ function bindSource(
         clause: "VALUES",
         sink: undefined,
         allowsFiles: true,
+        ...queriesAround(context),
       };
       const rows = insert.values.map((row) => {
         if (row.length !== targets.length) {
@@ -157,8 +159,11 @@ function bindSource(
       return { kind: "rows", rows };
     }
     default: {
-      const query = bindQuery(insert, { ...context, isOutermost: false });
-      return { kind: "query", query: castOutputs(query, { table, targets }, insert) };
+      const query = bindQuery(insert, { ...context, isOutermost: false, keepsUntyped: true });
+      return {
+        kind: "query",
+        query: castOutputs(query, { statement: context.statement, table, targets }, insert),
+      };
     }
   }
 }
@@ -180,7 +185,11 @@ function requireWritable(
 
 function castOutputs(
   query: BoundSelect,
-  { table, targets }: { table: TableEntry; targets: readonly number[] },
+  {
+    statement,
+    table,
+    targets,
+  }: { statement: StatementBinding; table: TableEntry; targets: readonly number[] },
   node: Expr,
 ): BoundSelect {
   if (query.outputs.length > targets.length) {
@@ -192,8 +201,8 @@ function castOutputs(
   }
   // The casts stand above DISTINCT and ORDER BY of the query: they must not change what it yields.
   const mustNest = query.distinct !== "none" || query.orderBy.length > 0;
-  if (mustNest) throw notAvailable(node, "INSERT of an ordered or distinct query");
-  const outputs = query.outputs.map(({ name, expression }, i) => {
+  const source = mustNest ? selectFromQuery(query, statement) : query;
+  const outputs = source.outputs.map(({ name, expression }, i) => {
     const column = table.columns[targets[i] ?? 0];
     if (column?.generatedAlways === true) {
       throw generatedAlways(table, column, node._location.start);
@@ -201,7 +210,7 @@ function castOutputs(
     const to = column?.type ?? expression.type;
     return { name, expression: castTo(expression, { to, mode: "assignment", node }) };
   });
-  return { ...query, outputs };
+  return { ...source, outputs };
 }
 
 export function bindUpdate(update: UpdateStatement, context: DmlContext): BoundUpdate {
@@ -210,7 +219,7 @@ export function bindUpdate(update: UpdateStatement, context: DmlContext): BoundU
   const { table } = target;
   if (table.kind === "stream") throw notUpdatable(table, "UPDATE", update);
   requireWhere(update.where, context, update);
-  const place = placeIn(target, context.statement, "SET");
+  const place = placeIn(target, context, "SET");
   const sets = bindSets(update.sets, table, place);
   const values = sets.flatMap(({ value }) => (value === "default" ? [] : [value]));
   return {
@@ -219,10 +228,10 @@ export function bindUpdate(update: UpdateStatement, context: DmlContext): BoundU
     rows: rowsOf(target, {
       where: update.where,
       extra: [columnValue(seqColumnOf(target)), ...values],
-      place: placeIn(target, context.statement, "WHERE"),
+      place: placeIn(target, context, "WHERE"),
     }),
     sets: sets.map(({ position, value }) => ({ position, isDefault: value === "default" })),
-    returning: bindReturning(update.returning, target, context.statement),
+    returning: bindReturning(update.returning, target, context),
   };
 }
 
@@ -236,9 +245,9 @@ export function bindDelete(remove: DeleteStatement, context: DmlContext): BoundD
     rows: rowsOf(target, {
       where: remove.where,
       extra: [],
-      place: placeIn(target, context.statement, "WHERE"),
+      place: placeIn(target, context, "WHERE"),
     }),
-    returning: bindReturning(remove.returning, target, context.statement),
+    returning: bindReturning(remove.returning, target, context),
   };
 }
 
@@ -290,13 +299,13 @@ function columnValue(column: BoundColumn): BoundExpression {
 function bindReturning(
   returning: readonly SelectedColumn[] | undefined,
   target: Target,
-  statement: StatementBinding,
+  context: DmlContext,
 ): BoundReturning | undefined {
   if (returning === undefined) return undefined;
   return {
     columns: target.columns,
     outputs: bindSelectedColumns(returning, {
-      place: placeIn(target, statement, "RETURNING"),
+      place: placeIn(target, context, "RETURNING"),
       withSystemColumns: true,
     }),
   };

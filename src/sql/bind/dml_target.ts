@@ -1,15 +1,17 @@
 /**
  * What INSERT, UPDATE and DELETE share: the table that is written, and the values of its columns.
  */
+import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { ColumnEntry, TableEntry } from "../../catalog/mod.ts";
 import type { Expr, Name, QNameAliased, SetStatement } from "../parse/ast.ts";
-import { notAvailable, type Place, type StatementBinding } from "./binding.ts";
+import type { Place } from "./binding.ts";
 import type { BoundColumn, BoundExpression } from "./bound.ts";
 import { castTo } from "./casts.ts";
 import { bindExpression } from "./expression_binder.ts";
 import { type FromResult, tableResult } from "./from_binder.ts";
-import type { SelectContext } from "./select_context.ts";
+import { queriesAround, type SelectContext } from "./select_context.ts";
+import { bindRowQuery } from "./subquery_binder.ts";
 
 /** A value for a column, or its default. */
 export type BoundCell = BoundExpression | "default";
@@ -62,18 +64,25 @@ export function bindCell(
   { place, position, table }: { table: TableEntry; position: number; place: Place },
 ): BoundCell {
   if (cell.type === "default") return "default";
+  return assigned(bindExpression(cell, place), { table, position, node: cell });
+}
+
+/** A value as the column at a position takes it. @throws {DatabaseError} */
+function assigned(
+  bound: BoundExpression,
+  { node, position, table }: { table: TableEntry; position: number; node: Expr },
+): BoundExpression {
   const column = table.columns[position];
-  const bound = bindExpression(cell, place);
   if (column === undefined) return bound;
-  if (column.generatedAlways) throw generatedAlways(table, column, cell._location.start);
+  if (column.generatedAlways) throw generatedAlways(table, column, node._location.start);
   if (bound.type.kind === "file" && column.type.kind !== "file") {
     throw new DatabaseError(
       "TYPE_MISMATCH",
       `Cannot write a file to column "${column.name}" of ${nameOf(table)}: it is no FILE column`,
-      { position: cell._location.start },
+      { position: node._location.start },
     );
   }
-  return castTo(bound, { to: column.type, mode: "assignment", node: cell });
+  return castTo(bound, { to: column.type, mode: "assignment", node });
 }
 
 export function generatedAlways(
@@ -93,28 +102,42 @@ export function bindSets(
   table: TableEntry,
   place: Place,
 ): BoundSet[] {
-  const plain = sets.map((set) => {
-    if (set.type === "set") return set;
-    throw notAvailable(set, "SET from a subquery");
-  });
-  checkTwice(plain.map(({ column }) => column));
-  return plain.map(({ column, value }) => {
-    const position = positionOf(table, column);
-    const columnId = table.columns[position]?.columnId ?? 0;
-    if (table.primaryKey.includes(columnId)) {
-      throw new DatabaseError(
-        "INVALID_OPERATION",
-        `Cannot change column "${column.name}" of ${nameOf(table)}: it is part of the primary key`,
-        { position: column._location.start, hint: "delete the row and insert it anew" },
-      );
+  checkTwice(sets.flatMap((set) => (set.type === "set" ? [set.column] : set.columns)));
+  const cellPlace: Place = { ...place, allowsFiles: true };
+  return sets.flatMap((set): BoundSet[] => {
+    if (set.type === "set") {
+      const position = settablePosition(table, set.column);
+      return [{ position, value: bindCell(set.value, { table, position, place: cellPlace }) }];
     }
-    const cellPlace: Place = { ...place, allowsFiles: true };
-    return { position, value: bindCell(value, { table, position, place: cellPlace }) };
+    const positions = set.columns.map((column) => settablePosition(table, column));
+    const values = bindRowQuery(set.select, { width: positions.length, place });
+    return positions.map((position, i) => {
+      const value = defined(values[i], "a row query has a value for each column");
+      return { position, value: assigned(value, { table, position, node: set.select }) };
+    });
   });
 }
 
-export function placeIn({ from }: Target, statement: StatementBinding, clause: string): Place {
-  return { statement, scope: from.scope, clause, sink: undefined };
+/** The position of a column that may be assigned. @throws {DatabaseError} INVALID_OPERATION */
+function settablePosition(table: TableEntry, column: Name): number {
+  const position = positionOf(table, column);
+  const columnId = table.columns[position]?.columnId ?? 0;
+  if (!table.primaryKey.includes(columnId)) return position;
+  throw new DatabaseError(
+    "INVALID_OPERATION",
+    `Cannot change column "${column.name}" of ${nameOf(table)}: it is part of the primary key`,
+    { position: column._location.start, hint: "delete the row and insert it anew" },
+  );
+}
+
+export function placeIn({ from }: Target, context: DmlContext, clause: string): Place {
+  return {
+    statement: context.statement,
+    scope: from.scope,
+    clause,
+    sink: undefined,
+    ...queriesAround(context),
+  };
 }
 
 /** Where a column stands in the table. @throws {DatabaseError} COLUMN_NOT_FOUND, SYSTEM_COLUMN */

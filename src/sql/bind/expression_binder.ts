@@ -17,11 +17,13 @@ import {
 } from "../../types/mod.ts";
 import type { Expr, ExprCase, ExprList, ExprRef } from "../parse/ast.ts";
 import { type Bind, notAvailable, type Place } from "./binding.ts";
-import type { BoundExpression } from "./bound.ts";
+import type { BoundColumn, BoundExpression } from "./bound.ts";
 import { bindCall, bindFunction } from "./calls.ts";
 import { castAlike, castTo } from "./casts.ts";
+import { resolveOuter } from "./correlation.ts";
 import { bindBinary, bindUnary } from "./operators.ts";
 import { bindBetween } from "./predicates.ts";
+import { bindArrayQuery, bindScalar } from "./subquery_binder.ts";
 import { resolveType } from "./types.ts";
 
 /** Binds one expression where it stands. @throws {DatabaseError} */
@@ -129,9 +131,10 @@ function bindRarer(expression: RarerExpr, place: Place): BoundExpression {
       );
     case "arraySlice":
       throw notAvailable(expression, "an array slice");
+    case "array select":
+      return bindArrayQuery(expression, place);
     default:
-      // What is left are queries, and ARRAY(query).
-      throw notAvailable(expression, "a subquery");
+      return bindScalar(expression, place);
   }
 }
 
@@ -203,7 +206,16 @@ function bindColumn(ref: ExprRef, place: Place): BoundExpression {
       position: ref._location.start,
     });
   }
-  const column = place.scope.resolve(ref);
+  const column = place.scope.lookup(ref);
+  if (column === undefined) {
+    const outer = resolveOuter(ref, place.outer);
+    if (outer !== undefined) return outer;
+    return columnValue(place.scope.resolve(ref));
+  }
+  return columnValue(column);
+}
+
+function columnValue(column: BoundColumn): BoundExpression {
   return { kind: "column", type: column.type, column };
 }
 

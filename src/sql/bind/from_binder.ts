@@ -21,9 +21,11 @@ import { binaryOf } from "./binary_forms.ts";
 import { notAvailable, type Place, type StatementBinding } from "./binding.ts";
 import type { BoundColumn, BoundExpression, BoundFrom, BoundRelation } from "./bound.ts";
 import { castAlike } from "./casts.ts";
+import { Captures } from "./correlation.ts";
 import { bindCondition, bindExpression } from "./expression_binder.ts";
 import { Scope, type ScopeRelation } from "./scope.ts";
-import type { BindQuery, SelectContext } from "./select_context.ts";
+import { type CteEntry, queriesAround, type SelectContext } from "./select_context.ts";
+import { findEntry, relationOfEntry } from "./with_binder.ts";
 
 export interface FromResult {
   readonly from: BoundFrom;
@@ -31,42 +33,86 @@ export interface FromResult {
 }
 
 /** Binds a flat list of FROM items: an item with `join` joins everything of its comma item so far. */
-export function bindFrom(
-  items: readonly From[],
-  context: SelectContext,
-  bindQuery: BindQuery,
-): FromResult {
+export function bindFrom(items: readonly From[], context: SelectContext): FromResult {
   let whole: FromResult | undefined;
+  let around: Captures | undefined;
   let current: FromResult | undefined;
   for (const item of items) {
-    const next = bindItem(item, context, bindQuery);
-    if (item.join === undefined) {
-      whole = whole === undefined || current === undefined ? current : product(whole, current);
-      current = next;
-    } else {
-      if (current === undefined) throw notAvailable(item, "a join without a left side");
-      current = join(current, next, item.join, context.statement);
+    if (item.join !== undefined && current !== undefined) {
+      current = joinedItem(current, item, { context, around });
+      continue;
     }
+    if (item.join !== undefined) throw notAvailable(item, "a join without a left side");
+    if (current !== undefined) {
+      whole = beside(whole, current, around);
+      around = capturesOf(whole.scope, context);
+    }
+    const isLateral = item.type === "statement" && item.lateral === true;
+    current = bindItem(item, isLateral ? withOuter(context, around) : context);
   }
   if (current === undefined) throw new DatabaseError("INVALID_QUERY", "Cannot read an empty FROM");
-  return whole === undefined ? current : product(whole, current);
+  return beside(whole, current, around);
 }
 
-function bindItem(item: From, context: SelectContext, bindQuery: BindQuery): FromResult {
+/** A comma item behind those before it, of which LATERAL in it may read. */
+function beside(
+  whole: FromResult | undefined,
+  current: FromResult,
+  around: Captures | undefined,
+): FromResult {
+  return whole === undefined ? current : withCaptures(product(whole, current), around);
+}
+
+/** A comma item joined with its next part. */
+function joinedItem(
+  left: FromResult,
+  item: From,
+  { around, context }: { context: SelectContext; around: Captures | undefined },
+): FromResult {
+  const { join: clause } = item;
+  if (clause === undefined) throw notAvailable(item, "a join without its kind");
+  if (item.type !== "statement" || item.lateral !== true) {
+    return join(left, bindItem(item, context), clause, context);
+  }
+  const captures = capturesOf(left.scope, withOuter(context, around));
+  const right = bindItem(item, withOuter(context, captures));
+  return withCaptures(join(left, right, clause, context), captures);
+}
+
+function capturesOf(scope: Scope, context: SelectContext): Captures {
+  const { statement } = context;
+  const queries = queriesAround(context);
+  return new Captures({ statement, scope, clause: "LATERAL", sink: undefined, ...queries });
+}
+
+function withOuter(context: SelectContext, outer: Captures | undefined): SelectContext {
+  return outer === undefined ? context : { ...context, outer };
+}
+
+function withCaptures(result: FromResult, captures: Captures | undefined): FromResult {
+  const { from } = result;
+  if (captures === undefined || captures.list.length === 0 || from.kind !== "join") return result;
+  return { ...result, from: { ...from, captures: captures.list } };
+}
+
+function bindItem(item: From, context: SelectContext): FromResult {
   switch (item.type) {
     case "table":
       return bindTable(item, context);
     case "statement":
-      return bindDerived(item, context, bindQuery);
+      return bindDerived(item, context);
     case "from group":
-      return bindFrom(item.from, context, bindQuery);
+      return bindFrom(item.from, context);
     case "call":
       throw notAvailable(item, `table function ${item.function.name}`);
   }
 }
 
-function bindTable(item: FromTable, { source, statement }: SelectContext): FromResult {
+function bindTable(item: FromTable, context: SelectContext): FromResult {
+  const { source, statement } = context;
   if (item.systemTime !== undefined) throw notAvailable(item, "FOR SYSTEM_TIME");
+  const entry = findEntry(item, context);
+  if (entry !== undefined) return bindEntry(entry, item, context);
   const { name } = item;
   const namespace = name.schema ?? source.namespace;
   const alias = name.alias ?? name.name;
@@ -96,6 +142,17 @@ function bindTable(item: FromTable, { source, statement }: SelectContext): FromR
     statement,
     node: item,
   });
+}
+
+function bindEntry(entry: CteEntry, item: FromTable, context: SelectContext): FromResult {
+  const relation = relationOfEntry(entry, item, context);
+  const names = renamed(relation.columns, item.name.columnNames, item);
+  const columns = relation.columns.map((column, i) => ({
+    ...column,
+    name: names[i]?.name ?? column.name,
+  }));
+  const { alias } = relation;
+  return relationResult(relation, { alias, namespace: undefined, columns, systemColumns: [] });
 }
 
 export interface TableInScope {
@@ -150,12 +207,7 @@ function relationResult(relation: BoundRelation, inScope: ScopeRelation): FromRe
   return { from: { kind: "relation", relation }, scope: new Scope([inScope]) };
 }
 
-function bindDerived(
-  item: FromStatement,
-  context: SelectContext,
-  bindQuery: BindQuery,
-): FromResult {
-  if (item.lateral === true) throw notAvailable(item, "LATERAL");
+function bindDerived(item: FromStatement, context: SelectContext): FromResult {
   const alias = item.alias ?? "";
   const { statement } = context;
   const inScope = (columns: readonly BoundColumn[]): ScopeRelation => ({
@@ -166,12 +218,16 @@ function bindDerived(
   });
   const inner = item.statement;
   if (inner.type === "values" && inner.orderBy === undefined && inner.limit === undefined) {
-    const { rows, types } = bindRows(inner, statement);
+    const { rows, types } = bindRows(inner, context);
     const unnamed = types.map((type, i) => ({ name: `column${i + 1}`, type }));
     const columns = renamed(unnamed, item.columnNames, item).map((c) => statement.newColumn(c));
     return relationResult({ kind: "values", rows, alias, columns }, inScope(columns));
   }
-  const query = bindQuery(inner, { ...context, isOutermost: false });
+  const query = context.bindQuery(inner, {
+    ...context,
+    isOutermost: false,
+    keepsUntyped: false,
+  });
   const unnamed = query.outputs.map(({ name, expression }) => ({ name, type: expression.type }));
   const columns = renamed(unnamed, item.columnNames, item).map((c) => statement.newColumn(c));
   return relationResult({ kind: "query", query, alias, columns }, inScope(columns));
@@ -180,9 +236,15 @@ function bindDerived(
 /** VALUES: each column has the common type of its cells. */
 function bindRows(
   { values, _location }: ValuesStatement,
-  statement: StatementBinding,
+  context: SelectContext,
 ): { rows: BoundExpression[][]; types: DataType[] } {
-  const place: Place = { statement, scope: new Scope([]), clause: "VALUES", sink: undefined };
+  const place: Place = {
+    statement: context.statement,
+    scope: new Scope([]),
+    clause: "VALUES",
+    sink: undefined,
+    ...queriesAround(context),
+  };
   const width = values[0]?.length ?? 0;
   if (values.some((row) => row.length !== width)) {
     throw new DatabaseError("INVALID_QUERY", "Cannot read VALUES: its rows differ in length", {
@@ -216,7 +278,7 @@ function join(
   left: FromResult,
   right: FromResult,
   clause: JoinClause,
-  statement: StatementBinding,
+  context: SelectContext,
 ): FromResult {
   if (clause.type === "RIGHT JOIN" || clause.type === "FULL JOIN") {
     throw notAvailable(clause, clause.type);
@@ -237,7 +299,13 @@ function join(
         ? undefined
         : { kind: "and", type: BOOLEAN, operands: merged.conditions };
   } else if (clause.on !== undefined) {
-    condition = bindCondition(clause.on, { statement, scope, clause: "ON", sink: undefined });
+    condition = bindCondition(clause.on, {
+      statement: context.statement,
+      scope,
+      clause: "ON",
+      sink: undefined,
+      ...queriesAround(context),
+    });
   }
   const joined = kind === "cross" && condition !== undefined ? "inner" : kind;
   return {

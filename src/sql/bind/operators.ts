@@ -40,10 +40,10 @@ export function bindBinary(expression: ExprBinary, place: Place, bind: Bind): Bo
   }
   const comparison = comparisonOf(op);
   if (comparison !== undefined) {
+    if (isQuantifier(right)) return bindQuantified(expression, place, bind);
     if (left.type === "list" || right.type === "list") {
       return bindRowComparison(expression, place, bind);
     }
-    if (isQuantifier(right)) return bindQuantified(expression, place, bind);
   }
   return binaryOf(
     { op: comparison ?? op, left: bind(left, place), right: bind(right, place) },

@@ -1,20 +1,39 @@
 /**
  * Predicates: IN, BETWEEN, LIKE, IS DISTINCT FROM, ANY and ALL, comparison of rows.
  */
+import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { BOOLEAN, commonType, typeName, type Value } from "../../types/mod.ts";
 import { resolveBinary, resolveLike } from "../functions/operators.ts";
-import type { Expr, ExprBinary, ExprCall, ExprList, ExprTernary } from "../parse/ast.ts";
+import type {
+  Expr,
+  ExprBinary,
+  ExprCall,
+  ExprList,
+  ExprTernary,
+  SelectStatement,
+} from "../parse/ast.ts";
+import { isQueryNode } from "../parse/primary.ts";
 import { binaryOf, elementOf } from "./binary_forms.ts";
 import { type Bind, notAvailable, type Place } from "./binding.ts";
 import type { BoundExpression } from "./bound.ts";
 import { castAlike, castTo } from "./casts.ts";
 import { type DecimalDataType, decimalLiteral } from "./decimal_literal.ts";
+import { bindQuantifiedQuery, bindRowQuery, type Quantified } from "./subquery_binder.ts";
 
 export function bindIn(expression: ExprBinary, place: Place, bind: Bind): BoundExpression {
   const { left, op, right } = expression;
   const negated = op === "NOT IN";
-  if (right.type !== "list") throw notAvailable(right, "a subquery");
+  if (right.type !== "list") {
+    const comparison: Quantified = {
+      operands: operandsOf(left, place, bind),
+      operator: negated ? "<>" : "=",
+      quantifier: negated ? "all" : "any",
+      query: right as SelectStatement,
+      node: expression,
+    };
+    return bindQuantifiedQuery(comparison, place);
+  }
   if (left.type === "list") return bindRowIn(left, right, { negated, place, bind });
   const operand = bind(left, place);
   const items = right.expressions.map((item) => bind(item, place));
@@ -32,6 +51,13 @@ export function bindIn(expression: ExprBinary, place: Place, bind: Bind): BoundE
   const [castOperand, ...castItems] = expressions;
   if (castOperand === undefined) throw notAvailable(expression, "an empty IN");
   return { kind: "in", type: BOOLEAN, operand: castOperand, items: castItems, negated };
+}
+
+/** One value, or those of a row. */
+function operandsOf(node: Expr, place: Place, bind: Bind): BoundExpression[] {
+  return node.type === "list"
+    ? node.expressions.map((item) => bind(item, place))
+    : [bind(node, place)];
 }
 
 /** The common type, if it is DECIMAL, of an operand with a type and a list of which some have none. */
@@ -93,6 +119,9 @@ export function bindRowComparison(
   bind: Bind,
 ): BoundExpression {
   const { left, op, right } = expression;
+  if (left.type === "list" && isQueryNode(right)) {
+    return bindRowAgainstQuery({ row: left, query: right, expression }, place, bind);
+  }
   if (left.type !== "list" || right.type !== "list") {
     throw new DatabaseError("INVALID_QUERY", "Cannot compare a row with a single value", {
       position: expression._location.start,
@@ -120,6 +149,23 @@ export function bindRowComparison(
   }
   if (result === undefined) throw notAvailable(expression, "a comparison of empty rows");
   return result;
+}
+
+/** `(a, b) = (SELECT …)`: a query of at most one row. */
+function bindRowAgainstQuery(
+  { expression, query, row }: { row: ExprList; query: SelectStatement; expression: ExprBinary },
+  place: Place,
+  bind: Bind,
+): BoundExpression {
+  const { op } = expression;
+  if (op !== "=" && op !== "!=") throw notAvailable(expression, `a row ${op} a subquery`);
+  const left = operandsOf(row, place, bind);
+  const right = bindRowQuery(query, { place, width: left.length });
+  const operands = left.map((value, i) =>
+    binaryOf({ op: "=", left: value, right: defined(right[i], "rows are of one width") }, query),
+  );
+  const equal: BoundExpression = { kind: "and", type: BOOLEAN, operands };
+  return op === "=" ? equal : { kind: "not", type: BOOLEAN, operand: equal };
 }
 
 export function bindBetween(expression: ExprTernary, place: Place, bind: Bind): BoundExpression {
@@ -177,6 +223,16 @@ export function bindQuantified(expression: ExprBinary, place: Place, bind: Bind)
   const [argument] = call.args;
   if (argument === undefined) throw notAvailable(call, "an empty quantifier");
   const op = expression.op === "!=" ? "<>" : expression.op;
+  if (isQueryNode(argument)) {
+    const comparison: Quantified = {
+      operands: operandsOf(expression.left, place, bind),
+      operator: op,
+      quantifier: call.function.name === "all" ? "all" : "any",
+      query: argument,
+      node: expression,
+    };
+    return bindQuantifiedQuery(comparison, place);
+  }
   const left = bind(expression.left, place);
   const array = bind(argument, place);
   const element = elementOf(array.type);

@@ -41,6 +41,16 @@ export class Scope {
     throw this.#notFound(ref);
   }
 
+  /**
+   * As `resolve`, but undefined for a name that another query may know: no such column, or a table
+   * that is not in this FROM.
+   */
+  lookup(ref: ExprRef): BoundColumn | undefined {
+    const { table } = ref;
+    if (table === undefined) return this.find(ref);
+    return this.#relationNamed(table) === undefined ? undefined : this.resolve(ref);
+  }
+
   /** As `resolve`, but undefined when there is no such column. */
   find(ref: ExprRef): BoundColumn | undefined {
     const matches = this.#candidates(ref).filter(({ name }) => name === ref.name);
@@ -66,15 +76,22 @@ export class Scope {
     node: { readonly _location: { readonly start: number } },
     table: { readonly name: string; readonly schema?: string | undefined },
   ): ScopeRelation {
-    const relation = this.relations.find(
-      ({ alias, namespace }) =>
-        alias === table.name && (table.schema === undefined || table.schema === namespace),
-    );
+    const relation = this.#relationNamed(table);
     if (relation !== undefined) return relation;
     const name = table.schema === undefined ? table.name : `${table.schema}.${table.name}`;
     throw new DatabaseError("TABLE_NOT_FOUND", `Cannot find table "${name}" in FROM`, {
       position: node._location.start,
     });
+  }
+
+  #relationNamed(table: {
+    readonly name: string;
+    readonly schema?: string | undefined;
+  }): ScopeRelation | undefined {
+    return this.relations.find(
+      ({ alias, namespace }) =>
+        alias === table.name && (table.schema === undefined || table.schema === namespace),
+    );
   }
 
   #notFound(ref: ExprRef): DatabaseError {

@@ -5,15 +5,13 @@
  * beside them may read grouping expressions and aggregates only; it is rewritten to their columns.
  */
 import { DatabaseError } from "../../base/errors.ts";
-import { BIGINT, isInteger } from "../../types/mod.ts";
 import type {
   Expr,
   GroupItem,
-  LimitStatement,
-  OrderByStatement,
   SelectedColumn,
   SelectFromStatement,
   SelectStatement,
+  WithStatement,
 } from "../parse/ast.ts";
 import { type AggregateSink, notAvailable, type Place } from "./binding.ts";
 import type {
@@ -22,14 +20,15 @@ import type {
   BoundExpression,
   BoundOutput,
   BoundSelect,
-  BoundSort,
 } from "./bound.ts";
-import { castTo } from "./casts.ts";
 import { bindCondition, bindExpression, bindValue, settled } from "./expression_binder.ts";
 import { bindFrom } from "./from_binder.ts";
+import { bindLimit, orderedOutput, outputByOrdinal, sortOf } from "./ordering.ts";
 import { Scope } from "./scope.ts";
-import type { SelectContext } from "./select_context.ts";
+import { queriesAround, type SelectContext } from "./select_context.ts";
+import { bindSetOperation } from "./set_binder.ts";
 import { mapChildren, sameExpression } from "./walk.ts";
+import { contextWith } from "./with_binder.ts";
 
 /** Binds a query of the forms that are available. @throws {DatabaseError} */
 export function bindQuery(query: SelectStatement, context: SelectContext): BoundSelect {
@@ -40,10 +39,22 @@ export function bindQuery(query: SelectStatement, context: SelectContext): Bound
       return bindSelect(selectFromValues(query), { ...context, isOutermost: false });
     case "with":
     case "with recursive":
-      throw notAvailable(query, "WITH");
+      return bindWith(query, context);
     default:
-      throw notAvailable(query, "a set operation");
+      return bindSetOperation(query, context);
   }
+}
+
+function bindWith(query: WithStatement, context: SelectContext): BoundSelect {
+  const inner = contextWith(query, context);
+  if (isChange(query.in)) throw notAvailable(query.in, "a change inside a query");
+  return bindQuery(query.in, inner);
+}
+
+function isChange(
+  node: WithStatement["in"],
+): node is Exclude<WithStatement["in"], SelectStatement> {
+  return node.type === "insert" || node.type === "update" || node.type === "delete";
 }
 
 /** `VALUES …` is `SELECT * FROM (VALUES …)`. */
@@ -79,7 +90,7 @@ export function bindSelect(select: SelectFromStatement, context: SelectContext):
   const { from, scope } =
     select.from === undefined
       ? { from: undefined, scope: new Scope([]) }
-      : bindFrom(select.from, context, bindQuery);
+      : bindFrom(select.from, context);
   const sink: AggregateSink & { aggregates: BoundAggregate[] } = { aggregates: [] };
   const block: Block = { select, context, scope, sink };
   const where =
@@ -93,7 +104,9 @@ export function bindSelect(select: SelectFromStatement, context: SelectContext):
     select.having === undefined
       ? undefined
       : bindCondition(select.having, placeOf(block, "HAVING", sink));
-  const orderBy = (select.orderBy ?? []).map((sort) => bindOrder(sort, outputs, block));
+  const orderBy = (select.orderBy ?? []).map((sort) =>
+    sortOf(sort, bindOrderTarget(sort.by, outputs, block)),
+  );
   const on = typeof select.distinct === "object" ? select.distinct : undefined;
   const distinctOn = on?.map((e) => bindOrderTarget(e, outputs, block));
 
@@ -120,7 +133,7 @@ export function bindSelect(select: SelectFromStatement, context: SelectContext):
     aggregates: sink.aggregates,
     isAggregated,
     distinct,
-    ...bindLimit(select.limit, context),
+    ...bindLimit(select.limit, orderBy, context),
   };
   checkDistinct(bound, select);
   return bound;
@@ -131,14 +144,16 @@ function placeOf(
   clause: string,
   sink: AggregateSink | undefined,
 ): Place {
-  return { statement: context.statement, scope, clause, sink };
+  return { statement: context.statement, scope, clause, sink, ...queriesAround(context) };
 }
 
 function bindOutputs(block: Block): BoundOutput[] {
-  const { columns } = block.select;
+  const { columns, distinct, orderBy } = block.select;
   return bindSelectedColumns(columns ?? [], {
     place: placeOf(block, "the select list", block.sink),
     withSystemColumns: showsSystemColumns(block),
+    keepsUntyped:
+      block.context.keepsUntyped === true && distinct === undefined && orderBy === undefined,
   });
 }
 
@@ -153,7 +168,11 @@ function showsSystemColumns({ context, scope, select }: Block): boolean {
 /** Binds a select list or a RETURNING list; `*` is expanded. */
 export function bindSelectedColumns(
   columns: readonly SelectedColumn[],
-  { place, withSystemColumns }: { place: Place; withSystemColumns: boolean },
+  {
+    keepsUntyped = false,
+    place,
+    withSystemColumns,
+  }: { place: Place; withSystemColumns: boolean; keepsUntyped?: boolean },
 ): BoundOutput[] {
   return columns.flatMap(({ alias, expr }) => {
     if (expr.type === "ref" && expr.star === true) {
@@ -170,7 +189,7 @@ export function bindSelectedColumns(
         : undefined;
       return [...stars, ...(system ?? [])].map(outputOf);
     }
-    const expression = bindValue(expr, place);
+    const expression = keepsUntyped ? bindExpression(expr, place) : bindValue(expr, place);
     return [{ name: alias?.name ?? nameOf(expr), expression }];
   });
 }
@@ -207,6 +226,10 @@ function nameOf(expression: Expr): string {
       return { both: "btrim", leading: "ltrim", trailing: "rtrim" }[expression.side];
     case "array":
       return "array";
+    case "array select":
+      return "array";
+    case "select":
+      return nameOfScalar(expression);
     case "arrayIndex":
       return nameOf(expression.array);
     case "collate":
@@ -214,6 +237,12 @@ function nameOf(expression: Expr): string {
     default:
       return "?column?";
   }
+}
+
+/** A scalar subquery is named as its column. */
+function nameOfScalar({ columns }: SelectFromStatement): string {
+  const [column] = columns ?? [];
+  return column === undefined ? "?column?" : (column.alias?.name ?? nameOf(column.expr));
 }
 
 interface BoundGroup {
@@ -234,56 +263,13 @@ function bindGroup(item: GroupItem, outputs: readonly BoundOutput[], block: Bloc
   return { expression: bindValue(item, place) };
 }
 
-/** `ORDER BY 2` and `GROUP BY 2`. @throws {DatabaseError} INVALID_QUERY out of range. */
-function outputByOrdinal(
-  expression: Expr,
-  outputs: readonly BoundOutput[],
-  clause: string,
-): BoundExpression | undefined {
-  if (expression.type !== "integer") return undefined;
-  const output = outputs[expression.value - 1];
-  if (output !== undefined) return output.expression;
-  throw new DatabaseError(
-    "INVALID_QUERY",
-    `Cannot find position ${expression.text} of ${clause}: the select list has ${outputs.length} column(s)`,
-    { position: expression._location.start },
-  );
-}
-
-function bindOrder(
-  sort: OrderByStatement,
-  outputs: readonly BoundOutput[],
-  block: Block,
-): BoundSort {
-  const isDescending = sort.order === "DESC";
-  return {
-    expression: bindOrderTarget(sort.by, outputs, block),
-    isDescending,
-    nullsFirst: sort.nulls === undefined ? isDescending : sort.nulls === "FIRST",
-  };
-}
-
 function bindOrderTarget(
   target: Expr,
   outputs: readonly BoundOutput[],
   block: Block,
 ): BoundExpression {
-  const byOrdinal = outputByOrdinal(target, outputs, "ORDER BY");
-  if (byOrdinal !== undefined) return byOrdinal;
-  if (target.type === "ref" && target.table === undefined) {
-    const named = outputs.filter(({ name }) => name === target.name);
-    const [first, ...others] = named;
-    if (first !== undefined) {
-      if (others.every(({ expression }) => sameExpression(expression, first.expression))) {
-        return first.expression;
-      }
-      throw new DatabaseError(
-        "AMBIGUOUS_COLUMN",
-        `Cannot order by "${target.name}": several columns of the select list have this name`,
-        { position: target._location.start },
-      );
-    }
-  }
+  const output = orderedOutput(target, outputs);
+  if (output !== undefined) return output;
   return settled(bindExpression(target, placeOf(block, "ORDER BY", block.sink)));
 }
 
@@ -363,29 +349,8 @@ function columnLike(expression: BoundExpression): Omit<BoundColumn, "id"> {
   return origin === undefined ? { name, type } : { name, type, origin };
 }
 
-function bindLimit(
-  limit: LimitStatement | undefined,
-  { statement }: SelectContext,
-): Pick<BoundSelect, "limit" | "offset" | "withTies"> {
-  const place: Place = { statement, scope: new Scope([]), clause: "LIMIT", sink: undefined };
-  const count = (expression: Expr | undefined): BoundExpression | undefined => {
-    if (expression === undefined) return undefined;
-    const bound = bindExpression(expression, place);
-    const mode = isInteger(bound.type) ? "implicit" : "assignment";
-    return castTo(bound, { to: BIGINT, mode, node: expression });
-  };
-  return {
-    limit: count(limit?.limit),
-    offset: count(limit?.offset),
-    withTies: limit?.withTies === true,
-  };
-}
-
-function checkDistinct(bound: BoundSelect, { _location, limit }: SelectFromStatement): void {
+function checkDistinct(bound: BoundSelect, { _location }: SelectFromStatement): void {
   const position = _location.start;
-  if (limit?.withTies === true && bound.orderBy.length === 0) {
-    throw new DatabaseError("INVALID_QUERY", "Cannot use WITH TIES without ORDER BY", { position });
-  }
   if (bound.distinct === "all") {
     for (const { expression } of bound.orderBy) {
       if (bound.outputs.some((output) => sameExpression(output.expression, expression))) continue;

@@ -4,8 +4,8 @@
 import type { TableEntry } from "../../catalog/mod.ts";
 import type { DataType } from "../../types/mod.ts";
 import type { AstNode, SelectStatement } from "../parse/ast.ts";
-import type { StatementBinding } from "./binding.ts";
-import type { BoundSelect, SystemRows } from "./bound.ts";
+import type { Correlation, Place, StatementBinding } from "./binding.ts";
+import type { BoundCte, BoundRecursion, BoundSelect, SystemRows } from "./bound.ts";
 
 /** A view of the system or information_schema namespace. */
 export interface SystemView {
@@ -29,7 +29,53 @@ export interface SelectContext {
   readonly source: RelationSource;
   /** The outermost block: `*` of one stored table shows the system columns. */
   readonly isOutermost: boolean;
+  /** Binds a query inside another. */
+  readonly bindQuery: BindQuery;
+  /**
+   * An untyped literal in the select list stays so: the other side of a set operation, or the
+   * column that it goes to, types it.
+   */
+  readonly keepsUntyped?: boolean;
+  /** What WITH names, the nearest first. */
+  readonly ctes?: CteList | undefined;
+  /** The expression around the query. */
+  readonly outer?: Correlation | undefined;
 }
 
-/** Binds a query inside another; FROM calls back through this. */
 export type BindQuery = (query: SelectStatement, context: SelectContext) => BoundSelect;
+
+export interface CteList {
+  readonly entry: CteEntry;
+  readonly others: CteList | undefined;
+}
+
+/** What a name of WITH stands for. */
+export type CteEntry =
+  | {
+      readonly kind: "query";
+      readonly name: string;
+      /** Of its columns. */
+      readonly names: readonly string[];
+      readonly cte: BoundCte;
+      readonly outer: Correlation | undefined;
+    }
+  | {
+      /** The entry within its own recursive side. */
+      readonly kind: "working";
+      readonly name: string;
+      readonly columns: readonly { readonly name: string; readonly type: DataType }[];
+      readonly recursion: BoundRecursion;
+      readonly outer: Correlation | undefined;
+      readonly references: { count: number };
+    }
+  /** The entry where it may not read itself. */
+  | { readonly kind: "forbidden"; readonly name: string };
+
+/** What a place in a query knows of the queries inside and around it. */
+export function queriesAround(context: SelectContext): Pick<Place, "bindInner" | "outer"> {
+  return {
+    outer: context.outer,
+    bindInner: (query, outer) =>
+      context.bindQuery(query, { ...context, isOutermost: false, keepsUntyped: false, outer }),
+  };
+}

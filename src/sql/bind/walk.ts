@@ -10,7 +10,10 @@ export function childrenOf(expression: BoundExpression): readonly BoundExpressio
     case "constant":
     case "slot":
     case "column":
+    case "outer":
       return [];
+    case "subquery":
+      return [...expression.operands, ...expression.captures];
     case "cast":
     case "not":
     case "is":
@@ -42,7 +45,14 @@ export function mapChildren(
     case "constant":
     case "slot":
     case "column":
+    case "outer":
       return expression;
+    case "subquery":
+      return {
+        ...expression,
+        operands: expression.operands.map(change),
+        captures: expression.captures.map(change),
+      };
     case "cast":
     case "not":
     case "is":
@@ -89,6 +99,7 @@ export function mayFail(expression: BoundExpression): boolean {
   switch (expression.kind) {
     case "call":
     case "arithmetic":
+    case "subquery":
       return true;
     case "cast":
       if (!expression.isNumericIdentity) return true;
@@ -99,15 +110,31 @@ export function mayFail(expression: BoundExpression): boolean {
   return childrenOf(expression).some(mayFail);
 }
 
+/** Whether a subquery stands in an expression. */
+export function hasSubquery(expression: BoundExpression): boolean {
+  return expression.kind === "subquery" || childrenOf(expression).some(hasSubquery);
+}
+
+/** Whether evaluating an expression may read a query for each row anew. */
+export function readsForEachRow(expression: BoundExpression): boolean {
+  if (expression.kind === "subquery") {
+    const { captureIds, keyed } = expression.subquery;
+    if (captureIds.length > 0 && keyed === undefined) return true;
+  }
+  return childrenOf(expression).some(readsForEachRow);
+}
+
 /** Whether an expression may give another value each time it is asked. */
 export function isVolatile(expression: BoundExpression): boolean {
   if (expression.kind === "call" && expression.volatility === "volatile") return true;
+  if (expression.kind === "subquery" && expression.subquery.isVolatile) return true;
   return childrenOf(expression).some(isVolatile);
 }
 
 /** Whether an expression gives the same value for the same row at any time, to anyone. */
 export function isImmutable(expression: BoundExpression): boolean {
   if (expression.kind === "call" && expression.volatility !== "immutable") return false;
+  if (expression.kind === "subquery" || expression.kind === "outer") return false;
   return childrenOf(expression).every(isImmutable);
 }
 
@@ -153,6 +180,10 @@ function formOf(expression: BoundExpression): unknown {
       return expression.column.id;
     case "slot":
       return expression.slot;
+    case "outer":
+      return expression.id;
+    case "subquery":
+      return expression.subquery;
     case "call":
       return expression.name;
     case "compare":

@@ -4,21 +4,52 @@
 import { defined } from "../../base/assert.ts";
 import { BATCH_ROWS_MAX, ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import { type ColumnRange, SEQ_COLUMN_ID } from "../../storage/mod.ts";
-import type { Value } from "../../types/mod.ts";
+import type { Row, Value } from "../../types/mod.ts";
 import type { BoundColumn, BoundExpression, BoundSort } from "../bind/bound.ts";
-import type { AggregateNode, JoinNode, PlanNode, ScanNode } from "../plan/plan.ts";
+import { hasSubquery, readsForEachRow } from "../bind/walk.ts";
+import type { AggregateNode, JoinNode, LateralNode, PlanNode, ScanNode } from "../plan/plan.ts";
 import { Aggregate, type AggregateColumn } from "./aggregate.ts";
 import { Distinct } from "./distinct.ts";
 import { compileExpression, compileScalar, type Layout } from "./expression.ts";
-import { Filter, Limit, Project, RowCounts, RowSource, rowCountFrom } from "./filter.ts";
+import { Filter, Limit, Project, RowCounts, RowSource, rowCountFrom, Slices } from "./filter.ts";
 import { HashJoin } from "./hash_join.ts";
+import { LateralJoin } from "./lateral_join.ts";
 import type { Operator } from "./operator.ts";
+import { Recursion, SharedRowsReader, WorkingTable } from "./recursion.ts";
 import type { Run } from "./run.ts";
-import { KeyLookup, TableScan } from "./scan.ts";
+import { KeyLookup, readRow, TableScan } from "./scan.ts";
+import { Concatenation, SetOperation } from "./set_operation.ts";
 import { LimitWithTies, Sort, type SortKey } from "./sort.ts";
 
 /** Makes the operators of one execution. */
 export type OperatorFactory = (run: Run) => Operator;
+
+/** Reads the one row that a query can yield, as its output columns. */
+export type RowRead = (run: Run) => Row | undefined;
+
+/**
+ * Compiles a plan that takes columns of one row by its key as they are, and does nothing else: the
+ * most frequent of all reads needs no operators. Undefined for every other plan.
+ */
+export function buildRowRead(root: PlanNode): RowRead | undefined {
+  if (root.kind !== "project" || root.input.kind !== "scan") return undefined;
+  const { key, table } = root.input;
+  const columnIds = root.expressions.flatMap((expression) =>
+    expression.kind === "column" ? (expression.column.origin?.columnId ?? []) : [],
+  );
+  if (key === undefined || columnIds.length < root.expressions.length) return undefined;
+  if (key.some(hasSubquery)) return undefined;
+  const parts = key.map((value) => compileScalar(value));
+  return (run) => {
+    const values: Value[] = [];
+    for (const part of parts) {
+      const value = part(run);
+      if (value === null) return undefined;
+      values.push(value);
+    }
+    return readRow(run, table, { key: values, columnIds });
+  };
+}
 
 /** Compiles a plan. */
 export function buildPlan(node: PlanNode): OperatorFactory {
@@ -51,16 +82,29 @@ export function buildPlan(node: PlanNode): OperatorFactory {
       const layout = layoutOf(node.input.columns);
       const condition = compileExpression(node.condition, layout);
       const kept = node.columns.map(({ id }) => defined(layout.get(id), "a filter adds no column"));
-      return (run) => new Filter(input(run), { condition, kept, run });
+      const sliced = slicedFor([node.condition], input);
+      return (run) => new Filter(sliced(run), { condition, kept, run });
     }
     case "project": {
       const input = buildPlan(node.input);
       const layout = layoutOf(node.input.columns);
       const expressions = node.expressions.map((e) => compileExpression(e, layout));
-      return (run) => new Project(input(run), expressions, run);
+      const sliced = slicedFor(node.expressions, input);
+      return (run) => new Project(sliced(run), expressions, run);
     }
     case "join":
       return buildJoin(node);
+    case "lateral":
+      return buildLateral(node);
+    case "set":
+      return buildSet(node);
+    case "cte":
+      return (run) => new SharedRowsReader(run.subqueries.takeRows(node.cte, run));
+    case "working":
+      return (run) =>
+        new WorkingTable(defined(run.working.get(node.recursion), "a recursion has its rows"));
+    case "recursive":
+      return buildRecursion(node);
     case "aggregate":
       return buildAggregate(node);
     case "distinct": {
@@ -74,6 +118,14 @@ export function buildPlan(node: PlanNode): OperatorFactory {
     case "limit":
       return buildOrder(node);
   }
+}
+
+/** The input in small batches where a row may cost a reading of another query. */
+function slicedFor(
+  expressions: readonly BoundExpression[],
+  input: OperatorFactory,
+): OperatorFactory {
+  return expressions.some(readsForEachRow) ? (run) => new Slices(input(run)) : input;
 }
 
 /** Where each column of a list lies. */
@@ -159,6 +211,48 @@ function buildJoin(node: JoinNode): OperatorFactory {
       keyTypes,
       residual,
     });
+}
+
+function buildLateral(node: LateralNode): OperatorFactory {
+  const { join } = node;
+  const left = buildPlan(node.left);
+  const right = buildPlan(node.right);
+  const leftLayout = layoutOf(node.left.columns);
+  const captures = node.captures.map(({ id, value }) => {
+    return { id, evaluate: compileExpression(value, leftLayout) };
+  });
+  const rightTypes = node.right.columns.map(({ type }) => type);
+  const condition =
+    node.condition === undefined
+      ? undefined
+      : compileExpression(node.condition, layoutOf(node.columns));
+  return (run) =>
+    new LateralJoin({ run, join, left: left(run), right, rightTypes, captures, condition });
+}
+
+function buildSet(node: Extract<PlanNode, { kind: "set" }>): OperatorFactory {
+  const { isAll, operator } = node;
+  const left = buildPlan(node.left);
+  const right = buildPlan(node.right);
+  const types = node.columns.map(({ type }) => type);
+  if (operator !== "union") {
+    return (run) =>
+      new SetOperation({ run, operator, isAll, types, left: left(run), right: right(run) });
+  }
+  if (isAll) return (run) => new Concatenation(left(run), right(run));
+  const layout = layoutOf(node.columns);
+  const on = node.columns.map((column) =>
+    compileExpression({ kind: "column", type: column.type, column }, layout),
+  );
+  return (run) => new Distinct(new Concatenation(left(run), right(run)), { run, on, types });
+}
+
+function buildRecursion(node: Extract<PlanNode, { kind: "recursive" }>): OperatorFactory {
+  const { isAll, recursion } = node;
+  const types = node.columns.map(({ type }) => type);
+  const first = buildPlan(node.first);
+  const next = buildPlan(node.next);
+  return (run) => new Recursion({ run, recursion, isAll, types, first, next });
 }
 
 function buildAggregate(node: AggregateNode): OperatorFactory {

@@ -73,6 +73,19 @@ export function applyChanges(
   return { commit, seqs: all };
 }
 
+/**
+ * Inserts rows outside a transaction, when nobody asks for their seqs: they are the write as they
+ * are.
+ *
+ * @throws {DatabaseError} What {@linkcode applyChanges} throws.
+ */
+export function insertRows({ table }: TableRuntime, rows: readonly Row[], run: Run): Applied {
+  if (rows.length === 0) return { commit: undefined, seqs: NO_SEQS };
+  const owner = ownerOf(run.principal, table);
+  const write: TableWrite = { tableId: table.tableId, owner, operation: "insert", rows };
+  return { commit: run.store.apply({ writes: [write] }), seqs: NO_SEQS };
+}
+
 function changesNothing({ before, operation, row }: RowChange): boolean {
   return operation === "update" && before !== undefined && sameRow(before, row);
 }

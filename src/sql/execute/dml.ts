@@ -21,6 +21,7 @@ import {
   type Applied,
   applyChanges,
   duplicateKey,
+  insertRows,
   type RowChange,
   storedRowWithSeq,
 } from "./changes.ts";
@@ -55,10 +56,12 @@ export function compileInsert(insert: BoundInsert): DmlProgram {
   return (run) => {
     const rows = source(run);
     runtime.check(rows, run);
-    const changes =
-      conflict === undefined
-        ? rows.map((row): RowChange => ({ operation: "insert", row, before: undefined }))
-        : conflict(rows, run);
+    if (conflict !== undefined) return finish(runtime, conflict(rows, run), { run, returning });
+    if (returning === undefined && run.uploads === undefined && run.transaction === undefined) {
+      const applied = insertRows(runtime, rows, run);
+      return { rowCount: rows.length, applied, returned: undefined };
+    }
+    const changes = rows.map((row): RowChange => ({ operation: "insert", row, before: undefined }));
     return finish(runtime, changes, { run, returning });
   };
 }
@@ -84,13 +87,15 @@ function compileSource(
       const programs = source.rows.map((row) =>
         row.map((cell, i) => compileCell(cell, { runtime, position: targets[i] ?? 0 })),
       );
-      return (run) =>
-        programs.map((row) =>
-          rowOf(
-            row.map((cell) => cell(run)),
-            run,
-          ),
-        );
+      return (run) => {
+        const rows: Row[] = [];
+        for (const program of programs) {
+          const cells: Value[] = [];
+          for (const cell of program) cells.push(cell(run));
+          rows.push(rowOf(cells, run));
+        }
+        return rows;
+      };
     }
     case "literals":
       return literalRows(source.literals, { runtime, targets, rowOf });

@@ -29,6 +29,7 @@ import {
   negate,
   truthTest,
 } from "./kernels/truth.ts";
+import { allRows, openRows, place, scatter, split } from "./row_choice.ts";
 import type { Run } from "./run.ts";
 
 /** Computes one value for each row of a batch. @throws {DatabaseError} What a row raises. */
@@ -78,6 +79,12 @@ export function compileExpression(expression: BoundExpression, layout: Layout): 
       return compileCoalesce(expression, layout);
     case "in":
       return compileIn(expression, layout);
+    case "outer": {
+      const { id } = expression;
+      return (batch, run) => constVector(run.outer.get(id) ?? null, batch.rowCount);
+    }
+    case "subquery":
+      return compileSubquery(expression, layout);
   }
 }
 
@@ -250,32 +257,6 @@ function compileLogic({ kind, operands }: Of<"and" | "or">, layout: Layout): Eva
   };
 }
 
-/** Rows whose truth is not settled yet. */
-function openRows(truth: Vector, settling: boolean, rowCount: number): Selection {
-  const rows = new Uint32Array(rowCount);
-  let count = 0;
-  for (let row = 0; row < rowCount; row += 1) {
-    if (valueAt(truth, row) === settling) continue;
-    rows[count] = row;
-    count += 1;
-  }
-  return { rows, count };
-}
-
-/** Puts the values of chosen rows back in place; the others are settled already. */
-function scatter(
-  values: Vector | undefined,
-  { rows, count }: Selection,
-  rowCount: number,
-  settled: boolean,
-): Vector {
-  const all: Value[] = Array.from({ length: rowCount }, () => settled);
-  if (values !== undefined) {
-    for (let i = 0; i < count; i += 1) all[rows[i] ?? 0] = valueAt(values, i);
-  }
-  return { kind: "any", length: rowCount, values: all };
-}
-
 function positionsOf(expression: BoundExpression, layout: Layout): ReadonlySet<number> {
   const positions = new Set<number>();
   for (const id of columnIdsIn(expression)) {
@@ -344,36 +325,25 @@ function compileCoalesce({ operands, type }: Of<"coalesce">, layout: Layout): Ev
   };
 }
 
-function allRows(rowCount: number): Selection {
-  const rows = new Uint32Array(rowCount);
-  for (let row = 0; row < rowCount; row += 1) rows[row] = row;
-  return { rows, count: rowCount };
-}
-
-/** Divides rows by a truth value for each of them, in order. */
-function split(rows: Selection, truth: Vector): { chosen: Selection; rest: Selection } {
-  const chosen = new Uint32Array(rows.count);
-  const rest = new Uint32Array(rows.count);
-  let chosenCount = 0;
-  let restCount = 0;
-  for (let i = 0; i < rows.count; i += 1) {
-    const row = rows.rows[i] ?? 0;
-    if (valueAt(truth, i) === true) {
-      chosen[chosenCount] = row;
-      chosenCount += 1;
-    } else {
-      rest[restCount] = row;
-      restCount += 1;
-    }
-  }
-  return {
-    chosen: { rows: chosen, count: chosenCount },
-    rest: { rows: rest, count: restCount },
+function compileSubquery(expression: Of<"subquery">, layout: Layout): Evaluator {
+  const { subquery, type } = expression;
+  const operands = expression.operands.map((operand) => compileExpression(operand, layout));
+  const captures = expression.captures.map((capture) => compileExpression(capture, layout));
+  return (batch, run) => {
+    if (batch.rowCount === 0) return constVector(null, 0);
+    const operandVectors = operands.map((operand) => operand(batch, run));
+    const captureVectors = captures.map((capture) => capture(batch, run));
+    const valueOf = (row: number): Value =>
+      run.subqueries.valueOf(subquery, {
+        operands: operandVectors.map((vector) => valueAt(vector, row)),
+        captured: captureVectors.map((vector) => valueAt(vector, row)),
+      });
+    const isSame = [...operandVectors, ...captureVectors].every(({ kind }) => kind === "const");
+    if (isSame && !subquery.isVolatile) return constVector(valueOf(0), batch.rowCount);
+    const results: Value[] = Array.from({ length: batch.rowCount });
+    for (let row = 0; row < batch.rowCount; row += 1) results[row] = valueOf(row);
+    return vectorFromValues(type, results);
   };
-}
-
-function place(results: Value[], values: Vector, { rows, count }: Selection): void {
-  for (let i = 0; i < count; i += 1) results[rows[i] ?? 0] = valueAt(values, i);
 }
 
 type MemberKey = string | number | bigint | boolean;

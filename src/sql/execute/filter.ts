@@ -3,7 +3,7 @@
  */
 import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
-import { BATCH_ROWS_MAX } from "../../base/limits.ts";
+import { BATCH_ROWS_MAX, CORRELATED_ROWS_MAX } from "../../base/limits.ts";
 import {
   type Batch,
   type DataType,
@@ -70,6 +70,35 @@ export class Project implements Operator {
     if (batch === undefined || batch.rowCount === 0) return batch;
     const columns = this.#expressions.map((expression) => expression(batch, this.#run));
     return { rowCount: batch.rowCount, columns };
+  }
+
+  close(): void {
+    this.#input.close();
+  }
+}
+
+/** Passes its input in batches so small that the clock is looked at often. */
+export class Slices implements Operator {
+  readonly #input: Operator;
+  #batch: Batch = NOTHING_YET;
+  #position = 0;
+
+  constructor(input: Operator) {
+    this.#input = input;
+  }
+
+  next(): Batch | undefined {
+    if (this.#position >= this.#batch.rowCount) {
+      const batch = this.#input.next();
+      if (batch === undefined || batch.rowCount <= CORRELATED_ROWS_MAX) return batch;
+      this.#batch = batch;
+      this.#position = 0;
+    }
+    const start = this.#position;
+    const end = Math.min(this.#batch.rowCount, start + CORRELATED_ROWS_MAX);
+    this.#position = end;
+    const columns = this.#batch.columns.map((column) => slice(column, start, end));
+    return { rowCount: end - start, columns };
   }
 
   close(): void {

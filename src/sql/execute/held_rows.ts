@@ -58,6 +58,15 @@ export class HeldRows {
     return this.#rowsOf(order, start, Math.min(order.length, start + BATCH_ROWS_MAX));
   }
 
+  /** At most one batch of rows, in the order in which they came. */
+  batchFrom(start: number): Batch {
+    const end = Math.min(this.#rowCount, start + BATCH_ROWS_MAX);
+    const columns = this.#types.map((type, position) =>
+      vectorFromValues(type, this.#columns[position]?.slice(start, end) ?? []),
+    );
+    return { rowCount: end - start, columns };
+  }
+
   /** All rows named by `order`; -1 names a row of NULLs. */
   allOf(order: ArrayLike<number>): Batch {
     return this.#rowsOf(order, 0, order.length);

@@ -39,34 +39,48 @@ export function checkDeadline(deadline: Deadline, clock: Clock): void {
   }
 }
 
-/** Drains an operator, letting others run every few milliseconds. Closes it in any case. */
-export async function drain(
-  operator: Operator,
-  {
-    clock,
-    deadline,
-    onBatch,
-  }: {
-    clock: Clock;
-    deadline: Deadline;
-    onBatch: (batch: Batch) => void;
-  },
-): Promise<void> {
+export interface DrainOptions {
+  readonly clock: Clock;
+  readonly deadline: Deadline;
+  readonly onBatch: (batch: Batch) => void;
+}
+
+/**
+ * Drains an operator, letting others run every few milliseconds, and closes it in any case. Returns
+ * undefined when one turn was enough, as it is for most statements: they pay for no promise.
+ */
+export function drain(operator: Operator, options: DrainOptions): Promise<void> | undefined {
+  // A batch that fails is an end, too.
+  let isAtEnd = true;
   try {
-    let turnEndMs = clock.monotonicMs() + TURN_MS_MAX;
-    for (;;) {
-      const batch = operator.next();
-      if (batch === undefined) return;
-      if (batch.rowCount > 0) onBatch(batch);
-      const nowMs = clock.monotonicMs();
-      if (nowMs < turnEndMs) continue;
+    isAtEnd = drainTurn(operator, options);
+  } finally {
+    if (isAtEnd) operator.close();
+  }
+  return isAtEnd ? undefined : drainFurther(operator, options);
+}
+
+async function drainFurther(operator: Operator, options: DrainOptions): Promise<void> {
+  const { clock, deadline } = options;
+  try {
+    do {
       checkDeadline(deadline, clock);
       await clock.yield();
       checkDeadline(deadline, clock);
-      turnEndMs = clock.monotonicMs() + TURN_MS_MAX;
-    }
+    } while (!drainTurn(operator, options));
   } finally {
     operator.close();
+  }
+}
+
+/** Drains for one turn of the event loop. Returns whether the operator is at its end. */
+function drainTurn(operator: Operator, { clock, onBatch }: DrainOptions): boolean {
+  const turnEndMs = clock.monotonicMs() + TURN_MS_MAX;
+  for (;;) {
+    const batch = operator.next();
+    if (batch === undefined) return true;
+    if (batch.rowCount > 0) onBatch(batch);
+    if (clock.monotonicMs() >= turnEndMs) return false;
   }
 }
 

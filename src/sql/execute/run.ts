@@ -7,7 +7,9 @@ import type { Seq } from "../../base/seq.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
 import type { Store } from "../../storage/mod.ts";
 import type { Batch, Row, Value } from "../../types/mod.ts";
+import type { BoundCte, BoundRecursion, BoundSubquery } from "../bind/bound.ts";
 import type { CallContext } from "../functions/function.ts";
+import type { HeldRows } from "./held_rows.ts";
 import type { Transaction } from "./transaction.ts";
 
 export interface Run {
@@ -27,6 +29,42 @@ export interface Run {
   checkTime(): void;
   /** Bytes of memory left for operators that hold rows. */
   readonly memory: MemoryBudget;
+  /** Values of the query around this one, by the id of their capture. */
+  readonly outer: ReadonlyMap<number, Value>;
+  /** Rows of the step before, of each recursive query that is under way. */
+  readonly working: ReadonlyMap<BoundRecursion, HeldRows>;
+  /** What subqueries of the statement answered so far. */
+  readonly subqueries: SubqueryAnswers;
+}
+
+/** Answers the subqueries of one run. */
+export interface SubqueryAnswers {
+  /** @throws {DatabaseError} What the query raises. */
+  valueOf(subquery: BoundSubquery, question: SubqueryQuestion): Value;
+  stateOf(subquery: BoundSubquery): { prepare(): Reading | undefined };
+  /** The rows of an entry of WITH as a run sees it; who takes them gives them back. */
+  takeRows(cte: BoundCte, run: Run): SharedRows;
+}
+
+/** Rows that several readers share, computed as far as one of them has come. */
+export interface SharedRows {
+  readonly rows: HeldRows;
+  /** Computes a further batch. Returns false when there is none. */
+  advance(): boolean;
+  giveBack(): void;
+}
+
+/** What the row around a subquery gives to it. */
+export interface SubqueryQuestion {
+  readonly captured: readonly Value[];
+  readonly operands: readonly Value[];
+}
+
+/** One pass over an inner query, a batch at each step. */
+export interface Reading {
+  /** Returns whether it is over; it is closed then. @throws {DatabaseError} The time is over. */
+  step(): boolean;
+  close(): void;
 }
 
 /** Takes the rows that a statement is about to write, to place the files that they name. */
@@ -46,10 +84,22 @@ export interface UploadSink {
 /** Counts what a statement holds. Estimates: 16 bytes a cell, and the length of text. */
 export class MemoryBudget {
   readonly #bytesMax: number;
+  readonly #around: MemoryBudget | undefined;
   #bytes = 0;
 
-  constructor(bytesMax: number) {
+  constructor(bytesMax: number, around?: MemoryBudget) {
     this.#bytesMax = bytesMax;
+    this.#around = around;
+  }
+
+  /** A part of this budget that can be given back as a whole. */
+  nested(): MemoryBudget {
+    return new MemoryBudget(this.#bytesMax, this);
+  }
+
+  /** Gives back all that was taken; it may be used again. */
+  close(): void {
+    this.release(this.#bytes);
   }
 
   /** Takes the rows of a batch that are going to be kept. @throws {DatabaseError} MEMORY_EXCEEDED */
@@ -69,11 +119,13 @@ export class MemoryBudget {
   /** Gives back what was taken and is held no longer. */
   release(bytes: number): void {
     this.#bytes -= bytes;
+    this.#around?.release(bytes);
   }
 
   /** @throws {DatabaseError} MEMORY_EXCEEDED when the statement would hold more than it may. */
   take(bytes: number): void {
     this.#bytes += bytes;
+    if (this.#around !== undefined) this.#around.take(bytes);
     if (this.#bytes <= this.#bytesMax) return;
     throw new DatabaseError(
       "MEMORY_EXCEEDED",

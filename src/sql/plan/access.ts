@@ -9,9 +9,16 @@ import { columnIdsIn, isVolatile } from "../bind/walk.ts";
 import type { PlannedRange } from "./plan.ts";
 
 export interface Access {
-  /** Key values in key order, when the conditions fix all of them. */
-  readonly key: readonly BoundExpression[] | undefined;
+  /** How to look the one row up, when the conditions fix the whole primary key. */
+  readonly lookup: KeyAccess | undefined;
   readonly ranges: readonly PlannedRange[];
+}
+
+export interface KeyAccess {
+  /** In key order. */
+  readonly key: readonly BoundExpression[];
+  /** The conditions that the key says: a row that is found satisfies them. */
+  readonly said: ReadonlySet<BoundExpression>;
 }
 
 /** A condition of the form `column operator value`, the value without columns. */
@@ -19,16 +26,12 @@ interface Bound {
   readonly columnId: number;
   readonly operator: ComparisonOperator;
   readonly value: BoundExpression;
+  readonly condition: BoundExpression;
 }
 
 /** Reads the access path out of conditions that all must hold. */
 export function accessOf(table: TableEntry, conditions: readonly BoundExpression[]): Access {
   const bounds = conditions.flatMap((condition) => boundsIn(condition));
-  const key = table.primaryKey.map(
-    (columnId) =>
-      bounds.find((bound) => bound.columnId === columnId && bound.operator === "=")?.value,
-  );
-  const fixed = key.filter((value) => value !== undefined);
   const ranges: PlannedRange[] = [];
   for (const { columnId, operator, value } of bounds) {
     if (!isRangeType(value)) continue;
@@ -39,9 +42,18 @@ export function accessOf(table: TableEntry, conditions: readonly BoundExpression
       ranges.push({ columnId, min: undefined, max: value });
     }
   }
+  return { lookup: keyAccessOf(table, bounds), ranges };
+}
+
+function keyAccessOf({ primaryKey }: TableEntry, bounds: readonly Bound[]): KeyAccess | undefined {
+  const fixing = primaryKey.flatMap(
+    (columnId) =>
+      bounds.find((bound) => bound.columnId === columnId && bound.operator === "=") ?? [],
+  );
+  if (fixing.length === 0 || fixing.length < primaryKey.length) return undefined;
   return {
-    key: fixed.length === table.primaryKey.length && fixed.length > 0 ? fixed : undefined,
-    ranges,
+    key: fixing.map(({ value }) => value),
+    said: new Set(fixing.map(({ condition }) => condition)),
   };
 }
 
@@ -58,11 +70,11 @@ function boundsIn(condition: BoundExpression): Bound[] {
   const { left, operator, right } = condition;
   const leftColumn = storedColumnId(left);
   if (leftColumn !== undefined && isFixed(right)) {
-    return [{ columnId: leftColumn, operator, value: right }];
+    return [{ columnId: leftColumn, operator, value: right, condition }];
   }
   const rightColumn = storedColumnId(right);
   if (rightColumn !== undefined && isFixed(left)) {
-    return [{ columnId: rightColumn, operator: MIRRORED[operator], value: left }];
+    return [{ columnId: rightColumn, operator: MIRRORED[operator], value: left, condition }];
   }
   return [];
 }

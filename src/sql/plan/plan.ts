@@ -8,9 +8,13 @@
 import type { TableEntry } from "../../catalog/mod.ts";
 import type {
   BoundAggregate,
+  BoundCapture,
   BoundColumn,
+  BoundCte,
   BoundExpression,
+  BoundRecursion,
   BoundSort,
+  SetOperator,
   SystemRows,
 } from "../bind/bound.ts";
 
@@ -47,6 +51,17 @@ export interface JoinNode {
   readonly columns: readonly BoundColumn[];
 }
 
+/** A join whose right side is planned over captures and run for each row of the left one. */
+export interface LateralNode {
+  readonly kind: "lateral";
+  readonly join: "inner" | "left";
+  readonly left: PlanNode;
+  readonly right: PlanNode;
+  readonly captures: readonly BoundCapture[];
+  readonly condition: BoundExpression | undefined;
+  readonly columns: readonly BoundColumn[];
+}
+
 export interface AggregateNode {
   readonly kind: "aggregate";
   readonly input: PlanNode;
@@ -58,6 +73,7 @@ export interface AggregateNode {
 export type PlanNode =
   | ScanNode
   | JoinNode
+  | LateralNode
   | AggregateNode
   /** One row without columns: SELECT without FROM. */
   | { readonly kind: "single"; readonly columns: readonly BoundColumn[] }
@@ -72,6 +88,34 @@ export type PlanNode =
   | {
       readonly kind: "values";
       readonly rows: readonly (readonly BoundExpression[])[];
+      readonly columns: readonly BoundColumn[];
+    }
+  | {
+      /** Rows of a WITH entry that are computed once a run. */
+      readonly kind: "cte";
+      readonly cte: BoundCte;
+      readonly columns: readonly BoundColumn[];
+    }
+  | {
+      readonly kind: "recursive";
+      readonly recursion: BoundRecursion;
+      readonly isAll: boolean;
+      readonly first: PlanNode;
+      readonly next: PlanNode;
+      readonly columns: readonly BoundColumn[];
+    }
+  | {
+      readonly kind: "working";
+      readonly recursion: BoundRecursion;
+      readonly columns: readonly BoundColumn[];
+    }
+  | {
+      readonly kind: "set";
+      readonly operator: SetOperator;
+      readonly isAll: boolean;
+      /** Both yield as many columns as this node, of the same types. */
+      readonly left: PlanNode;
+      readonly right: PlanNode;
       readonly columns: readonly BoundColumn[];
     }
   | {

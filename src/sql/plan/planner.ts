@@ -24,7 +24,7 @@ import {
   isVolatile,
   sameExpression,
 } from "../bind/walk.ts";
-import { accessOf } from "./access.ts";
+import { accessOf, type KeyAccess } from "./access.ts";
 import type { PlanNode } from "./plan.ts";
 
 /** A plan and what of its columns the caller sees: the first ones, by number. */
@@ -67,6 +67,7 @@ function neededColumns(select: BoundSelect): ReadonlySet<number> {
   const add = (expression: BoundExpression | undefined): void => {
     if (expression !== undefined) columnIdsIn(expression, needed);
   };
+  for (const value of capturedIn(select.from)) add(value);
   add(select.having);
   for (const { expression } of select.groupBy) add(expression);
   for (const { expression } of select.outputs) add(expression);
@@ -87,6 +88,13 @@ function joinConditions(from: BoundFrom | undefined): readonly BoundExpression[]
   return [...own, ...joinConditions(from.left), ...joinConditions(from.right)];
 }
 
+/** What LATERAL items read of the rows before them. */
+function capturedIn(from: BoundFrom | undefined): readonly BoundExpression[] {
+  if (from?.kind !== "join") return [];
+  const own = (from.captures ?? []).map(({ value }) => value);
+  return [...own, ...capturedIn(from.left), ...capturedIn(from.right)];
+}
+
 function withColumnsOf(
   conditions: readonly BoundExpression[],
   columns: ReadonlySet<number>,
@@ -103,6 +111,8 @@ function planFrom(
 ): PlanNode {
   if (from === undefined) return filtered({ kind: "single", columns: [] }, conditions);
   if (from.kind === "relation") return planRelation(from.relation, conditions, state);
+
+  if (from.captures !== undefined) return planLateral(from, conditions, state);
 
   const leftIds = columnIdsOf(from.left);
   const rightIds = columnIdsOf(from.right);
@@ -148,6 +158,33 @@ function planFrom(
   return filtered(join, above);
 }
 
+function planLateral(
+  from: Extract<BoundFrom, { kind: "join" }>,
+  conditions: readonly BoundExpression[],
+  state: PlanningState,
+): PlanNode {
+  const leftIds = columnIdsOf(from.left);
+  const left = planFrom(
+    from.left,
+    conditions.filter((condition) => isOver(condition, leftIds)),
+    state,
+  );
+  const right = planFrom(from.right, [], state);
+  const join: PlanNode = {
+    kind: "lateral",
+    join: from.join === "left" ? "left" : "inner",
+    left,
+    right,
+    captures: from.captures ?? [],
+    condition: from.condition,
+    columns: [...left.columns, ...right.columns],
+  };
+  return filtered(
+    join,
+    conditions.filter((condition) => !isOver(condition, leftIds)),
+  );
+}
+
 /** Whether all columns of a condition are among these; one without columns or volatile is not. */
 function isOver(condition: BoundExpression, ids: ReadonlySet<number>): boolean {
   const used = columnIdsIn(condition);
@@ -180,15 +217,18 @@ function planRelation(
 ): PlanNode {
   switch (relation.kind) {
     case "table": {
-      const columns = relation.columns.filter(({ id }) => state.needed.has(id));
-      const { key, ranges } = accessOf(relation.table, conditions);
+      const { lookup, ranges } = accessOf(relation.table, conditions);
       const withTombstones = state.conditions.some((c) => namesDeletedColumn(c, relation.columns));
+      if (lookup !== undefined && !withTombstones) {
+        return planLookup(relation, { conditions, lookup }, state);
+      }
+      const columns = relation.columns.filter(({ id }) => state.needed.has(id));
       const scan: PlanNode = {
         kind: "scan",
         table: relation.table,
         columns,
         ranges,
-        key: withTombstones ? undefined : key,
+        key: undefined,
         withTombstones,
         isBulk: state.isBulk,
       };
@@ -205,25 +245,96 @@ function planRelation(
         { kind: "values", rows: relation.rows, columns: relation.columns },
         conditions,
       );
-    case "query": {
-      // What nobody reads is not computed, unless it decides which rows are equal.
-      const isWhole = relation.query.distinct === "all";
-      const isNeeded = relation.columns.map(({ id }) => isWhole || state.needed.has(id));
-      const outputs = relation.query.outputs.filter((_, position) => isNeeded[position] === true);
-      const columns = relation.columns.filter((_, position) => isNeeded[position] === true);
-      const { root } = planSelect({ ...relation.query, outputs });
-      const input: PlanNode = {
-        kind: "project",
-        input: root,
-        expressions: columns.map((column, position) => {
-          const from = root.columns[position] ?? column;
-          return { kind: "column", type: from.type, column: from };
-        }),
+    case "set": {
+      const { columns, isAll, operator } = relation;
+      const set: PlanNode = {
+        kind: "set",
+        operator,
+        isAll,
+        left: planWhole(relation.left),
+        right: planWhole(relation.right),
         columns,
       };
-      return filtered(input, conditions);
+      return filtered(set, conditions);
     }
+    case "cte": {
+      const { alias, columns, cte } = relation;
+      const { count } = cte.references;
+      // Read once, it is no more than a derived table.
+      if (count <= 1 && !cte.isKept && !cte.isVolatile) {
+        const inlined = { kind: "query", query: cte.query, alias, columns } as const;
+        return planDerived(inlined, conditions, state);
+      }
+      return filtered({ kind: "cte", cte, columns }, conditions);
+    }
+    case "recursive": {
+      const { columns, first, isAll, next, recursion } = relation;
+      const sides = { first: planWhole(first), next: planWhole(next) };
+      return filtered({ kind: "recursive", recursion, isAll, ...sides, columns }, conditions);
+    }
+    case "working":
+      return filtered(
+        { kind: "working", recursion: relation.recursion, columns: relation.columns },
+        conditions,
+      );
+    case "query":
+      return planDerived(relation, conditions, state);
   }
+}
+
+function planDerived(
+  relation: Extract<BoundRelation, { kind: "query" }>,
+  conditions: readonly BoundExpression[],
+  state: PlanningState,
+): PlanNode {
+  // What nobody reads is not computed, unless it decides which rows are equal.
+  const isWhole = relation.query.distinct === "all";
+  const isNeeded = relation.columns.map(({ id }) => isWhole || state.needed.has(id));
+  const outputs = relation.query.outputs.filter((_, position) => isNeeded[position] === true);
+  const columns = relation.columns.filter((_, position) => isNeeded[position] === true);
+  const { root } = planSelect({ ...relation.query, outputs });
+  const input: PlanNode = {
+    kind: "project",
+    input: root,
+    expressions: columns.map((column, position) => {
+      const from = root.columns[position] ?? column;
+      return { kind: "column", type: from.type, column: from };
+    }),
+    columns,
+  };
+  return filtered(input, conditions);
+}
+
+/** Plans a query so that it yields its outputs and nothing else. */
+export function planWhole(query: BoundSelect): PlanNode {
+  const { outputCount, root } = planSelect(query);
+  if (root.columns.length === outputCount) return root;
+  const columns = root.columns.slice(0, outputCount);
+  const expressions = columns.map((column): BoundExpression => {
+    return { kind: "column", type: column.type, column };
+  });
+  return { kind: "project", input: root, expressions, columns };
+}
+
+/** Reads one row by its key; what the key says is not tested again. */
+function planLookup(
+  { columns, table }: Extract<BoundRelation, { kind: "table" }>,
+  { conditions, lookup }: { conditions: readonly BoundExpression[]; lookup: KeyAccess },
+  state: PlanningState,
+): PlanNode {
+  const { key, said } = lookup;
+  const isOpen = (condition: BoundExpression): boolean => !said.has(condition);
+  const needed = withColumnsOf(state.conditions.filter(isOpen), state.neededAbove);
+  const scan: PlanNode = {
+    kind: "scan",
+    table,
+    columns: columns.filter(({ id }) => needed.has(id)),
+    ranges: [],
+    key,
+    withTombstones: false,
+    isBulk: false,
+  };
+  return filtered(scan, conditions.filter(isOpen), state);
 }
 
 /** Tombstones are read only where a condition of the same block names `_deleted`. */

@@ -1,0 +1,44 @@
+/**
+ * Names of an outer query in an inner one.
+ *
+ * A query inside an expression reads what it needs of the row around it through captures: values
+ * that the expression hands to it at each evaluation. A name that is two queries away is captured
+ * by the one between them first, so an inner query depends on its captures and on nothing else.
+ */
+import type { ExprRef } from "../parse/ast.ts";
+import type { Correlation, Place } from "./binding.ts";
+import type { BoundCapture, BoundExpression } from "./bound.ts";
+import { sameExpression } from "./walk.ts";
+
+/** Collects what one inner query reads of the expression around it. */
+export class Captures implements Correlation {
+  readonly place: Place;
+  readonly list: BoundCapture[] = [];
+
+  constructor(place: Place) {
+    this.place = place;
+  }
+
+  capture(value: BoundExpression): BoundExpression {
+    const known = this.list.find((capture) => sameExpression(capture.value, value));
+    if (known !== undefined) return { kind: "outer", type: value.type, id: known.id };
+    const { id } = this.place.statement.newColumn({ name: "", type: value.type });
+    this.list.push({ id, value });
+    return { kind: "outer", type: value.type, id };
+  }
+}
+
+/** What a name means that the query of the place does not know; undefined if no query does. */
+export function resolveOuter(
+  ref: ExprRef,
+  outer: Correlation | undefined,
+): BoundExpression | undefined {
+  if (outer === undefined) return undefined;
+  const { place } = outer;
+  const column = place.scope.lookup(ref);
+  const value: BoundExpression | undefined =
+    column === undefined
+      ? resolveOuter(ref, place.outer)
+      : { kind: "column", type: column.type, column };
+  return value === undefined ? undefined : outer.capture(value);
+}

@@ -1,0 +1,87 @@
+/**
+ * ORDER BY and LIMIT: what blocks and set operations share.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import { BIGINT, isInteger } from "../../types/mod.ts";
+import type { Expr, LimitStatement, OrderByStatement } from "../parse/ast.ts";
+import type { Place } from "./binding.ts";
+import type { BoundExpression, BoundOutput, BoundSelect, BoundSort } from "./bound.ts";
+import { castTo } from "./casts.ts";
+import { bindExpression } from "./expression_binder.ts";
+import { Scope } from "./scope.ts";
+import { queriesAround, type SelectContext } from "./select_context.ts";
+import { sameExpression } from "./walk.ts";
+
+/** One entry over what it orders by. ASC puts NULL last, DESC first. */
+export function sortOf(sort: OrderByStatement, expression: BoundExpression): BoundSort {
+  const isDescending = sort.order === "DESC";
+  const nullsFirst = sort.nulls === undefined ? isDescending : sort.nulls === "FIRST";
+  return { expression, isDescending, nullsFirst };
+}
+
+/** `ORDER BY 2` and `GROUP BY 2`. @throws {DatabaseError} INVALID_QUERY out of range. */
+export function outputByOrdinal(
+  expression: Expr,
+  outputs: readonly BoundOutput[],
+  clause: string,
+): BoundExpression | undefined {
+  if (expression.type !== "integer") return undefined;
+  const output = outputs[expression.value - 1];
+  if (output !== undefined) return output.expression;
+  throw new DatabaseError(
+    "INVALID_QUERY",
+    `Cannot find position ${expression.text} of ${clause}: the select list has ${outputs.length} column(s)`,
+    { position: expression._location.start },
+  );
+}
+
+/** The output that ORDER BY names or counts. @throws {DatabaseError} AMBIGUOUS_COLUMN */
+export function orderedOutput(
+  target: Expr,
+  outputs: readonly BoundOutput[],
+): BoundExpression | undefined {
+  const byOrdinal = outputByOrdinal(target, outputs, "ORDER BY");
+  if (byOrdinal !== undefined) return byOrdinal;
+  if (target.type !== "ref" || target.table !== undefined) return undefined;
+  const [first, ...others] = outputs.filter(({ name }) => name === target.name);
+  if (first === undefined) return undefined;
+  if (others.every(({ expression }) => sameExpression(expression, first.expression))) {
+    return first.expression;
+  }
+  throw new DatabaseError(
+    "AMBIGUOUS_COLUMN",
+    `Cannot order by "${target.name}": several columns of the select list have this name`,
+    { position: target._location.start },
+  );
+}
+
+/** @param orderBy What the query is ordered by; WITH TIES needs it. */
+export function bindLimit(
+  limit: LimitStatement | undefined,
+  orderBy: readonly BoundSort[],
+  context: SelectContext,
+): Pick<BoundSelect, "limit" | "offset" | "withTies"> {
+  if (limit?.withTies === true && orderBy.length === 0) {
+    throw new DatabaseError("INVALID_QUERY", "Cannot use WITH TIES without ORDER BY", {
+      position: limit._location.start,
+    });
+  }
+  const place: Place = {
+    statement: context.statement,
+    scope: new Scope([]),
+    clause: "LIMIT",
+    sink: undefined,
+    ...queriesAround(context),
+  };
+  const count = (expression: Expr | undefined): BoundExpression | undefined => {
+    if (expression === undefined) return undefined;
+    const bound = bindExpression(expression, place);
+    const mode = isInteger(bound.type) ? "implicit" : "assignment";
+    return castTo(bound, { to: BIGINT, mode, node: expression });
+  };
+  return {
+    limit: count(limit?.limit),
+    offset: count(limit?.offset),
+    withTies: limit?.withTies === true,
+  };
+}

@@ -1,0 +1,134 @@
+/**
+ * Questions about whole bound queries.
+ */
+import type { StatementBinding } from "./binding.ts";
+import type {
+  BoundExpression,
+  BoundFrom,
+  BoundRecursion,
+  BoundRelation,
+  BoundSelect,
+} from "./bound.ts";
+import { childrenOf, isVolatile } from "./walk.ts";
+
+/**
+ * The expressions of a query and of the queries in its FROM. A query inside an expression belongs
+ * to that expression: it is reached through its operands and captures.
+ */
+function expressionsIn(query: BoundSelect): BoundExpression[] {
+  const { distinct, from, having, limit, offset, where } = query;
+  return [
+    ...expressionsInFrom(from),
+    ...query.groupBy.map(({ expression }) => expression),
+    ...query.aggregates.flatMap(({ argument, extra, filter, orderBy }) => [
+      ...[argument, filter].flatMap((expression) => expression ?? []),
+      ...extra,
+      ...orderBy.map(({ expression }) => expression),
+    ]),
+    ...query.outputs.map(({ expression }) => expression),
+    ...query.orderBy.map(({ expression }) => expression),
+    ...(typeof distinct === "object" ? distinct.on : []),
+    ...[where, having, limit, offset].flatMap((expression) => expression ?? []),
+  ];
+}
+
+function expressionsInFrom(from: BoundFrom | undefined): BoundExpression[] {
+  if (from === undefined) return [];
+  if (from.kind === "join") {
+    return [
+      ...expressionsInFrom(from.left),
+      ...expressionsInFrom(from.right),
+      ...(from.condition === undefined ? [] : [from.condition]),
+      ...(from.captures ?? []).map(({ value }) => value),
+    ];
+  }
+  const { relation } = from;
+  if (relation.kind === "values") return relation.rows.flat();
+  return queriesIn(relation).flatMap(expressionsIn);
+}
+
+function queriesIn(relation: BoundRelation): readonly BoundSelect[] {
+  switch (relation.kind) {
+    case "table":
+    case "system":
+    case "values":
+    case "working":
+    // It may be read at many places: what is to be known of it, it says itself.
+    case "cte":
+      return [];
+    case "query":
+      return [relation.query];
+    case "set":
+      return [relation.left, relation.right];
+    case "recursive":
+      return [relation.first, relation.next];
+  }
+}
+
+/** Whether the rows of a query hang on more than the run: outer columns, a recursion around it. */
+export function readsAround(query: BoundSelect): boolean {
+  return expressionsIn(query).some(readsOuter) || readsRecursion(query.from, new Set());
+}
+
+/** Whether a working table is read whose recursion is not in the query itself. */
+function readsRecursion(from: BoundFrom | undefined, inner: ReadonlySet<BoundRecursion>): boolean {
+  if (from === undefined) return false;
+  if (from.kind === "join") {
+    return readsRecursion(from.left, inner) || readsRecursion(from.right, inner);
+  }
+  const { relation } = from;
+  if (relation.kind === "working") return !inner.has(relation.recursion);
+  if (relation.kind === "cte") return !relation.cte.isFree;
+  const own = relation.kind === "recursive" ? new Set([...inner, relation.recursion]) : inner;
+  return queriesIn(relation).some((query) => readsRecursion(query.from, own));
+}
+
+function readsVolatileEntry(from: BoundFrom | undefined): boolean {
+  if (from === undefined) return false;
+  if (from.kind === "join") return readsVolatileEntry(from.left) || readsVolatileEntry(from.right);
+  const { relation } = from;
+  if (relation.kind === "cte") return relation.cte.isVolatile;
+  return queriesIn(relation).some((query) => readsVolatileEntry(query.from));
+}
+
+/** Whether a query may answer differently each time it is asked in one run. */
+export function isVolatileQuery(query: BoundSelect): boolean {
+  return expressionsIn(query).some(isVolatile) || readsVolatileEntry(query.from);
+}
+
+/** Whether an expression reads the query around its own. */
+export function readsOuter(expression: BoundExpression): boolean {
+  return expression.kind === "outer" || childrenOf(expression).some(readsOuter);
+}
+
+/** A query that only yields columns of one relation. */
+export function selectFrom(relation: BoundRelation, outputs: BoundSelect["outputs"]): BoundSelect {
+  return {
+    from: { kind: "relation", relation },
+    where: undefined,
+    groupBy: [],
+    aggregates: [],
+    isAggregated: false,
+    having: undefined,
+    outputs,
+    distinct: "none",
+    orderBy: [],
+    limit: undefined,
+    offset: undefined,
+    withTies: false,
+  };
+}
+
+/** `SELECT * FROM (query)`: a block of its own around it. */
+export function selectFromQuery(query: BoundSelect, statement: StatementBinding): BoundSelect {
+  const columns = query.outputs.map(({ expression, name }) =>
+    statement.newColumn({ name, type: expression.type }),
+  );
+  return selectFrom(
+    { kind: "query", query, alias: "", columns },
+    columns.map((column) => ({
+      name: column.name,
+      expression: { kind: "column", type: column.type, column },
+    })),
+  );
+}

@@ -1,0 +1,210 @@
+/**
+ * WITH: named queries, also recursive ones.
+ *
+ * An entry is bound once and may be read at many places. Entries see the ones before them; behind
+ * RECURSIVE an entry sees itself, too: the rows that its last step made.
+ */
+import { defined } from "../../base/assert.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import type { FromTable, SelectFromUnion, WithBinding, WithStatement } from "../parse/ast.ts";
+import { notAvailable, type StatementBinding } from "./binding.ts";
+import type {
+  BoundColumn,
+  BoundCte,
+  BoundExpression,
+  BoundRecursion,
+  BoundRelation,
+  BoundSelect,
+} from "./bound.ts";
+import { castTo } from "./casts.ts";
+import { settled } from "./expression_binder.ts";
+import { isVolatileQuery, readsAround, selectFrom, selectFromQuery } from "./query_walk.ts";
+import type { CteEntry, SelectContext } from "./select_context.ts";
+import { setOperationOf } from "./set_binder.ts";
+
+/** The context of the query behind WITH. @throws {DatabaseError} */
+export function contextWith(node: WithStatement, context: SelectContext): SelectContext {
+  const names = new Set<string>();
+  let { ctes } = context;
+  for (const binding of node.bind) {
+    const { name, _location } = binding.alias;
+    if (names.has(name)) {
+      throw new DatabaseError("INVALID_QUERY", `Cannot name two entries of WITH "${name}"`, {
+        position: _location.start,
+      });
+    }
+    names.add(name);
+    const around: SelectContext = { ...context, ctes };
+    const entry = bindEntry(binding, around, node.type === "with recursive");
+    ctes = { entry, others: ctes };
+  }
+  return { ...context, ctes };
+}
+
+function bindEntry(binding: WithBinding, context: SelectContext, isRecursive: boolean): CteEntry {
+  const inner: SelectContext = { ...context, isOutermost: false, keepsUntyped: false };
+  const query = isRecursive
+    ? bindRecursive(binding, inner)
+    : context.bindQuery(binding.statement, inner);
+  const { name } = binding.alias;
+  const names = namesOf(binding, query);
+  const cte: BoundCte = {
+    name,
+    query,
+    isKept: binding.materialized === true,
+    isVolatile: isVolatileQuery(query),
+    isFree: !readsAround(query),
+    references: { count: 0 },
+  };
+  return { kind: "query", name, names, cte, outer: context.outer };
+}
+
+function namesOf({ alias, columnNames }: WithBinding, { outputs }: BoundSelect): string[] {
+  if (columnNames !== undefined && columnNames.length > outputs.length) {
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      `Cannot name ${columnNames.length} columns of "${alias.name}": there are ${outputs.length}`,
+      { position: alias._location.start },
+    );
+  }
+  return outputs.map((output, i) => columnNames?.[i]?.name ?? output.name);
+}
+
+/** `a UNION [ALL] b`, where b may read the entry itself; any other query may not. */
+function bindRecursive(binding: WithBinding, context: SelectContext): BoundSelect {
+  const { statement: query } = binding;
+  const isUnion = query.type === "union" || query.type === "union all";
+  const isBare = isUnion && query.orderBy === undefined && query.limit === undefined;
+  if (!isBare) {
+    const entry: CteEntry = { kind: "forbidden", name: binding.alias.name };
+    return context.bindQuery(query, withEntry(context, entry));
+  }
+  return bindUnion(query, binding, context);
+}
+
+function withEntry(context: SelectContext, entry: CteEntry): SelectContext {
+  return { ...context, ctes: { entry, others: context.ctes } };
+}
+
+function bindUnion(
+  query: SelectFromUnion,
+  binding: WithBinding,
+  context: SelectContext,
+): BoundSelect {
+  const { name } = binding.alias;
+  const { statement } = context;
+  const untyped: SelectContext = { ...context, keepsUntyped: true };
+  const left = context.bindQuery(query.left, withEntry(untyped, { kind: "forbidden", name }));
+  const first: BoundSelect = {
+    ...left,
+    outputs: left.outputs.map((output) => ({ ...output, expression: settled(output.expression) })),
+  };
+  const names = namesOf(binding, first);
+  const recursion: BoundRecursion = { name };
+  const types = first.outputs.map(({ expression }) => expression.type);
+  const working: CteEntry = {
+    kind: "working",
+    name,
+    columns: names.map((column, i) => ({
+      name: column,
+      type: defined(types[i], "a column has its type"),
+    })),
+    recursion,
+    outer: context.outer,
+    references: { count: 0 },
+  };
+  const next = context.bindQuery(query.right, withEntry(untyped, working));
+  // Not recursive after all: an ordinary union, whose sides give each other their types.
+  if (working.references.count === 0) {
+    return setOperationOf(query, [left, next], context);
+  }
+  if (working.references.count > 1)
+    throw recursiveForm(`"${name}" is read more than once`, query.right);
+  if (next.isAggregated) throw recursiveForm("an aggregate is over it", query.right);
+  if (next.outputs.length !== first.outputs.length) {
+    throw recursiveForm(
+      `its sides have ${first.outputs.length} and ${next.outputs.length} columns`,
+      query.right,
+    );
+  }
+  const columns = names.map((column, i) =>
+    statement.newColumn({ name: column, type: defined(types[i], "a column has its type") }),
+  );
+  const relation: BoundRelation = {
+    kind: "recursive",
+    recursion,
+    isAll: query.type === "union all",
+    first,
+    next: castLike(next, columns, query, statement),
+    alias: name,
+    columns,
+  };
+  return selectFrom(
+    relation,
+    columns.map((column) => ({ name: column.name, expression: valueOf(column) })),
+  );
+}
+
+function castLike(
+  query: BoundSelect,
+  columns: readonly BoundColumn[],
+  node: SelectFromUnion,
+  statement: StatementBinding,
+): BoundSelect {
+  const source = query.distinct === "none" ? query : selectFromQuery(query, statement);
+  const outputs = source.outputs.map(({ expression, name }, i) => {
+    const to = columns[i]?.type ?? expression.type;
+    return { name, expression: castTo(expression, { to, mode: "implicit", node: node.right }) };
+  });
+  return { ...source, outputs };
+}
+
+/** What an unqualified name in FROM means among the entries of WITH. */
+export function findEntry(item: FromTable, context: SelectContext): CteEntry | undefined {
+  if (item.name.schema !== undefined) return undefined;
+  for (let list = context.ctes; list !== undefined; list = list.others) {
+    if (list.entry.name === item.name.name) return list.entry;
+  }
+  return undefined;
+}
+
+/** An entry as a relation, each time with columns of its own. @throws {DatabaseError} */
+export function relationOfEntry(
+  entry: CteEntry,
+  item: FromTable,
+  { outer, statement }: SelectContext,
+): BoundRelation {
+  const alias = item.name.alias ?? item.name.name;
+  if (entry.kind === "forbidden") {
+    throw recursiveForm(`"${entry.name}" is read outside of the second side of its UNION`, item);
+  }
+  if (entry.kind === "working") {
+    entry.references.count += 1;
+    if (entry.outer !== outer) throw recursiveForm(`"${entry.name}" is read in a subquery`, item);
+    const columns = entry.columns.map((column) => statement.newColumn(column));
+    return { kind: "working", recursion: entry.recursion, alias, columns };
+  }
+  const { cte, names } = entry;
+  cte.references.count += 1;
+  if (!cte.isFree && entry.outer !== outer) {
+    throw notAvailable(item, "a WITH entry of outer columns in a subquery");
+  }
+  const columns = cte.query.outputs.map(({ expression }, i) =>
+    statement.newColumn({ name: names[i] ?? "", type: expression.type }),
+  );
+  return { kind: "cte", cte, alias, columns };
+}
+
+function valueOf(column: BoundColumn): BoundExpression {
+  return { kind: "column", type: column.type, column };
+}
+
+function recursiveForm(
+  why: string,
+  node: { readonly _location: { readonly start: number } },
+): DatabaseError {
+  return new DatabaseError("INVALID_QUERY", `Cannot run a recursive query: ${why}`, {
+    position: node._location.start,
+    hint: "the form is: a query UNION [ALL] a query that reads the entry once in FROM",
+  });
+}

@@ -1,0 +1,59 @@
+/**
+ * The run of an inner query: the run of its statement, with values of the query around it. Caller,
+ * snapshot, slots and deadline are those of the statement, always.
+ */
+import type { Principal } from "../../auth/mod.ts";
+import type { Seq } from "../../base/seq.ts";
+import type { TableEntry } from "../../catalog/mod.ts";
+import type { Store } from "../../storage/mod.ts";
+import type { Value } from "../../types/mod.ts";
+import type { CallContext } from "../functions/function.ts";
+import type { MemoryBudget, Run, SubqueryAnswers } from "./run.ts";
+import type { Transaction } from "./transaction.ts";
+
+export class InnerRun implements Run {
+  readonly principal: Principal;
+  readonly store: Store;
+  readonly snapshotSeq: Seq;
+  readonly transaction: Transaction | undefined;
+  readonly slots: readonly Value[];
+  readonly outer: Run["outer"];
+  readonly working: Run["working"];
+  readonly memory: MemoryBudget;
+  readonly #around: Run;
+
+  constructor(
+    around: Run,
+    {
+      memory = around.memory,
+      outer = around.outer,
+      working = around.working,
+    }: Partial<Pick<Run, "memory" | "outer" | "working">>,
+  ) {
+    this.principal = around.principal;
+    this.store = around.store;
+    this.snapshotSeq = around.snapshotSeq;
+    this.transaction = around.transaction;
+    this.slots = around.slots;
+    this.outer = outer;
+    this.memory = memory;
+    this.working = working;
+    this.#around = around;
+  }
+
+  get call(): CallContext {
+    return this.#around.call;
+  }
+
+  get subqueries(): SubqueryAnswers {
+    return this.#around.subqueries;
+  }
+
+  mayReadHistory(table: TableEntry): boolean {
+    return this.#around.mayReadHistory(table);
+  }
+
+  checkTime(): void {
+    this.#around.checkTime();
+  }
+}

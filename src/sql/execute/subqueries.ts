@@ -1,0 +1,425 @@
+/**
+ * Answers the subqueries of one run.
+ *
+ * A subquery without captures is read once a run. One that has a keyed form is read once, too, and
+ * its rows are found by key: a hash join whose streaming side is the outer query. Any other is read
+ * for each new set of captures and remembered. What a plan keeps of all this is compiled code; the
+ * answers belong to the run.
+ *
+ *     prepare ──► reading, batch by batch ──► ready
+ *                         └──fault──► once: raised where the value is asked for
+ *                                     keyed: read for each set of captures instead, since rows that
+ *                                     no outer row asks for must not fail the statement
+ */
+import { defined } from "../../base/assert.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import { SUBQUERY_ANSWERS_MAX } from "../../base/limits.ts";
+import { type Batch, type DataType, type Row, type Value, valueAt } from "../../types/mod.ts";
+import type { BoundCte, BoundSelect, BoundSubquery, KeyedQuery } from "../bind/bound.ts";
+import type { PlanNode } from "../plan/plan.ts";
+import { isLookup, subqueriesIn } from "../plan/plan_walk.ts";
+import { planSelect } from "../plan/planner.ts";
+import { buildPlan, type OperatorFactory } from "./build.ts";
+import { CteRows } from "./cte_rows.ts";
+import { compileScalar } from "./expression.ts";
+import { rowCountFrom } from "./filter.ts";
+import { InnerRun } from "./inner_run.ts";
+import { NOTHING_YET, type Operator } from "./operator.ts";
+import type {
+  MemoryBudget,
+  Reading,
+  Run,
+  SharedRows,
+  SubqueryAnswers,
+  SubqueryQuestion,
+} from "./run.ts";
+import { Answer, keyTextOf } from "./subquery_answer.ts";
+
+/** Compiles a plan whose subqueries are read before it, so that others run between their batches. */
+export function buildQuery(root: PlanNode): OperatorFactory {
+  const build = buildPlan(root);
+  const subqueries = subqueriesIn(root);
+  return subqueries.length === 0 ? build : (run) => new PreparedQuery(subqueries, build, run);
+}
+
+/** The answers of one run; runs of inner queries share it. */
+export class Subqueries implements SubqueryAnswers {
+  readonly #states = new Map<BoundSubquery, SubqueryState>();
+  readonly #rows = new WeakMap<object, WeakMap<object, Map<BoundCte, CteRows>>>();
+  /** The run of the statement: what is kept counts against its memory. */
+  readonly #run: Run;
+
+  constructor(run: Run) {
+    this.#run = run;
+  }
+
+  valueOf(subquery: BoundSubquery, question: SubqueryQuestion): Value {
+    const answer = this.stateOf(subquery).answerFor(question.captured);
+    return answer.valueFor(question.operands, subquery, this.#run.call);
+  }
+
+  takeRows(cte: BoundCte, run: Run): SharedRows {
+    const owner = cte.isFree ? this.#run : run;
+    const known = this.#rowsFor(owner);
+    let rows = known.get(cte);
+    if (rows === undefined) {
+      rows = new CteRows(cte, { run: owner, onUnused: () => void known.delete(cte) });
+      known.set(cte, rows);
+    }
+    rows.readerCount += 1;
+    return rows;
+  }
+
+  /** Entries by what they hang on besides the statement: outer values and steps of recursions. */
+  #rowsFor({ outer, working }: Run): Map<BoundCte, CteRows> {
+    const byWorking = this.#rows.get(outer) ?? new WeakMap<object, Map<BoundCte, CteRows>>();
+    this.#rows.set(outer, byWorking);
+    const known = byWorking.get(working) ?? new Map<BoundCte, CteRows>();
+    byWorking.set(working, known);
+    return known;
+  }
+
+  stateOf(subquery: BoundSubquery): SubqueryState {
+    const known = this.#states.get(subquery);
+    if (known !== undefined) return known;
+    const state = new SubqueryState(subquery, this.#run);
+    this.#states.set(subquery, state);
+    return state;
+  }
+}
+
+/** Reads the subqueries of a query, then runs it. */
+class PreparedQuery implements Operator {
+  readonly #waiting: BoundSubquery[];
+  readonly #build: OperatorFactory;
+  readonly #run: Run;
+  #reading: Reading | undefined;
+  #query: Operator | undefined;
+
+  constructor(subqueries: readonly BoundSubquery[], build: OperatorFactory, run: Run) {
+    this.#waiting = subqueries.toReversed();
+    this.#build = build;
+    this.#run = run;
+  }
+
+  next(): Batch | undefined {
+    if (this.#query !== undefined) return this.#query.next();
+    if (this.#reading === undefined) {
+      const subquery = this.#waiting.pop();
+      if (subquery === undefined) this.#query = this.#build(this.#run);
+      else this.#reading = this.#run.subqueries.stateOf(subquery).prepare();
+    } else if (this.#reading.step()) {
+      this.#reading = undefined;
+    }
+    return NOTHING_YET;
+  }
+
+  close(): void {
+    this.#reading?.close();
+    this.#query?.close();
+  }
+}
+
+interface Program {
+  readonly build: OperatorFactory;
+  readonly columnCount: number;
+  readonly keyed: KeyedProgram | undefined;
+}
+
+interface KeyedProgram {
+  readonly build: OperatorFactory;
+  readonly columnCount: number;
+  readonly keys: readonly ((run: Run) => Value)[];
+  readonly keyTypes: readonly DataType[];
+  readonly limit: (run: Run) => number;
+  readonly offset: (run: Run) => number;
+  readonly buildWithoutRows: OperatorFactory | undefined;
+}
+
+const PROGRAMS = new WeakMap<BoundSubquery, Program>();
+
+function programOf(subquery: BoundSubquery): Program {
+  const known = PROGRAMS.get(subquery);
+  if (known !== undefined) return known;
+  const { keyed, query } = subquery;
+  const { root } = planSelect(query);
+  const program: Program = {
+    build: buildQuery(root),
+    columnCount: query.outputs.length,
+    // Rows that are found by their own key need no table of all of them.
+    keyed: keyed === undefined || isLookup(root) ? undefined : compileKeyed(keyed),
+  };
+  PROGRAMS.set(subquery, program);
+  return program;
+}
+
+function compileKeyed({ keys, limit, offset, query, withoutRows }: KeyedQuery): KeyedProgram {
+  const limitOf = limit === undefined ? undefined : compileScalar(limit);
+  const offsetOf = offset === undefined ? undefined : compileScalar(offset);
+  return {
+    build: buildSelect(query),
+    columnCount: query.outputs.length - keys.length,
+    keys: keys.map((key) => compileScalar(key)),
+    keyTypes: keys.map(({ type }) => type),
+    limit: (run) =>
+      limitOf === undefined ? Number.POSITIVE_INFINITY : rowCountFrom(limitOf(run), "LIMIT"),
+    offset: (run) => (offsetOf === undefined ? 0 : rowCountFrom(offsetOf(run), "OFFSET")),
+    buildWithoutRows: withoutRows === undefined ? undefined : buildSelect(withoutRows),
+  };
+}
+
+function buildSelect(query: BoundSelect): OperatorFactory {
+  return buildQuery(planSelect(query).root);
+}
+
+const NO_VALUES: ReadonlyMap<number, Value> = new Map();
+
+/** What is known in a run of one subquery. */
+class SubqueryState {
+  readonly #subquery: BoundSubquery;
+  readonly #program: Program;
+  readonly #run: Run;
+  /** By the text of the captures; "" without any. */
+  readonly #answers = new Map<string, Answer>();
+  #fault: DatabaseError | undefined;
+  #keyed: KeyedAnswers | "failed" | undefined;
+
+  constructor(subquery: BoundSubquery, run: Run) {
+    this.#subquery = subquery;
+    this.#program = programOf(subquery);
+    this.#run = run;
+  }
+
+  /** Begins to read what does not hang on captures; undefined when there is nothing to read. */
+  prepare(): Reading | undefined {
+    if (this.#subquery.captureIds.length === 0) {
+      if (this.#answers.has("") || this.#fault !== undefined) return undefined;
+      return this.#readOnce();
+    }
+    const { keyed } = this.#program;
+    return keyed === undefined || this.#keyed !== undefined ? undefined : this.#readKeyed(keyed);
+  }
+
+  /** @throws {DatabaseError} What the query raises. */
+  answerFor(captured: readonly Value[]): Answer {
+    const reading = this.prepare();
+    if (reading !== undefined) finish(reading, this.#run);
+    if (this.#fault !== undefined) throw this.#fault;
+    if (this.#keyed instanceof KeyedAnswers) {
+      return this.#keyed.answerFor(this.#runWith(captured, this.#run.memory));
+    }
+    const { captureTypes, isVolatile } = this.#subquery;
+    const text = captured.length === 0 ? "" : textOf(captured, captureTypes);
+    const known = isVolatile ? undefined : this.#answers.get(text);
+    if (known !== undefined) return known;
+    const { build, columnCount } = this.#program;
+    const mayKeep = !isVolatile && this.#answers.size < SUBQUERY_ANSWERS_MAX;
+    const held = mayKeep ? this.#run.memory : this.#run.memory.nested();
+    const answer = this.#readNow(this.#runWith(captured, held), { build, columnCount });
+    if (mayKeep) this.#answers.set(text, answer);
+    else held.close();
+    return answer;
+  }
+
+  #runWith(captured: readonly Value[], memory: MemoryBudget): InnerRun {
+    const { captureIds } = this.#subquery;
+    const outer = new Map(captureIds.map((id, i) => [id, captured[i] ?? null]));
+    return new InnerRun(this.#run, { outer, memory });
+  }
+
+  #readNow(
+    run: InnerRun,
+    { build, columnCount }: { build: OperatorFactory; columnCount: number },
+  ): Answer {
+    const held = run.memory;
+    const answer = new Answer(this.#subquery.form, held);
+    const working = held.nested();
+    const inner = new InnerRun(run, { outer: run.outer, memory: working });
+    const operator = build(inner);
+    try {
+      while (!addRows(answer, operator, { columnCount, held })) run.checkTime();
+    } finally {
+      operator.close();
+      working.close();
+    }
+    return answer;
+  }
+
+  #readOnce(): Reading {
+    const { build, columnCount } = this.#program;
+    const held = this.#run.memory.nested();
+    const answer = new Answer(this.#subquery.form, held);
+    return new GuardedReading(this.#run, build, {
+      step: (operator) => addRows(answer, operator, { columnCount, held }),
+      onEnd: () => void this.#answers.set("", answer),
+      onFault: (fault) => {
+        held.close();
+        this.#fault = fault;
+      },
+    });
+  }
+
+  #readKeyed(keyed: KeyedProgram): Reading {
+    const held = this.#run.memory.nested();
+    const answers = new KeyedAnswers(this.#subquery, keyed, {
+      held,
+      bounds: { limit: keyed.limit(this.#run), offset: keyed.offset(this.#run) },
+    });
+    return new GuardedReading(this.#run, keyed.build, {
+      step: (operator) => answers.addBatch(operator),
+      onEnd: () => {
+        const { buildWithoutRows: build, columnCount } = keyed;
+        const run = new InnerRun(this.#run, { outer: NO_VALUES, memory: held });
+        if (build !== undefined) answers.withoutRows = this.#readNow(run, { build, columnCount });
+        this.#keyed = answers;
+      },
+      onFault: () => {
+        held.close();
+        this.#keyed = "failed";
+      },
+    });
+  }
+}
+
+/** Adds the rows of the next batch. Returns whether the answer is complete. */
+function addRows(
+  answer: Answer,
+  operator: Operator,
+  { columnCount, held }: { columnCount: number; held: MemoryBudget },
+): boolean {
+  const batch = operator.next();
+  if (batch === undefined) return true;
+  for (let row = 0; row < batch.rowCount && !answer.isDecided; row += 1) {
+    answer.add(rowOf(batch, row, columnCount), held);
+  }
+  return answer.isDecided;
+}
+
+function rowOf({ columns }: Batch, row: number, columnCount: number): Row {
+  const values: Value[] = [];
+  for (let i = 0; i < columnCount; i += 1) {
+    values.push(valueAt(defined(columns[i], "a query yields its columns"), row));
+  }
+  return values;
+}
+
+function finish(reading: Reading, run: Run): void {
+  try {
+    while (!reading.step()) run.checkTime();
+  } finally {
+    reading.close();
+  }
+}
+
+/** A text for each set of captures, NULLs included. */
+function textOf(captured: readonly Value[], types: readonly DataType[]): string {
+  return captured
+    .map((value, i) => {
+      if (value === null) return "n";
+      const part = keyTextOf([value], types.slice(i, i + 1)) ?? "";
+      return `${part.length}:${part}`;
+    })
+    .join("");
+}
+
+/** The answers of a keyed query, by the text of the key. */
+class KeyedAnswers {
+  /** For a key that no row has. */
+  withoutRows: Answer;
+  readonly #subquery: BoundSubquery;
+  readonly #program: KeyedProgram;
+  readonly #held: MemoryBudget;
+  readonly #bounds: { readonly limit: number; readonly offset: number };
+  readonly #answers = new Map<string, { answer: Answer; seenCount: number }>();
+
+  constructor(
+    subquery: BoundSubquery,
+    program: KeyedProgram,
+    options: { held: MemoryBudget; bounds: { limit: number; offset: number } },
+  ) {
+    this.#subquery = subquery;
+    this.#program = program;
+    this.#held = options.held;
+    this.#bounds = options.bounds;
+    this.withoutRows = new Answer(subquery.form, options.held);
+  }
+
+  /** Adds the rows of the next batch. Returns whether there is none. */
+  addBatch(operator: Operator): boolean {
+    const batch = operator.next();
+    if (batch === undefined) return true;
+    const { columnCount, keyTypes } = this.#program;
+    for (let row = 0; row < batch.rowCount; row += 1) {
+      const values = rowOf(batch, row, columnCount + keyTypes.length);
+      const text = keyTextOf(values.slice(columnCount), keyTypes);
+      if (text !== undefined) this.#add(text, values.slice(0, columnCount));
+    }
+    return false;
+  }
+
+  #add(text: string, row: Row): void {
+    let entry = this.#answers.get(text);
+    if (entry === undefined) {
+      this.#held.take(2 * text.length);
+      entry = { answer: new Answer(this.#subquery.form, this.#held), seenCount: 0 };
+      this.#answers.set(text, entry);
+    }
+    const { limit, offset } = this.#bounds;
+    entry.seenCount += 1;
+    if (entry.seenCount <= offset || entry.seenCount > offset + limit) return;
+    if (!entry.answer.isDecided) entry.answer.add(row, this.#held);
+  }
+
+  answerFor(run: Run): Answer {
+    const { keys, keyTypes } = this.#program;
+    const values = keys.map((key) => key(run));
+    const text = keyTextOf(values, keyTypes);
+    if (text === undefined) return this.withoutRows;
+    return this.#answers.get(text)?.answer ?? this.withoutRows;
+  }
+}
+
+interface ReadingSteps {
+  readonly step: (operator: Operator) => boolean;
+  readonly onEnd: () => void;
+  readonly onFault: (fault: DatabaseError) => void;
+}
+
+/** A reading whose faults are kept for later, but for those that end the statement. */
+class GuardedReading implements Reading {
+  readonly #run: Run;
+  readonly #build: OperatorFactory;
+  readonly #steps: ReadingSteps;
+  readonly #working: MemoryBudget;
+  #operator: Operator | undefined;
+
+  constructor(run: Run, build: OperatorFactory, steps: ReadingSteps) {
+    this.#run = run;
+    this.#build = build;
+    this.#steps = steps;
+    this.#working = run.memory.nested();
+  }
+
+  step(): boolean {
+    try {
+      this.#operator ??= this.#build(
+        new InnerRun(this.#run, { outer: NO_VALUES, memory: this.#working }),
+      );
+      if (!this.#steps.step(this.#operator)) return false;
+      this.#steps.onEnd();
+    } catch (error) {
+      if (!(error instanceof DatabaseError)) throw error;
+      const { condition } = error;
+      if (condition === "STATEMENT_TIMEOUT" || condition === "CANCELLED") throw error;
+      this.#steps.onFault(error);
+    }
+    this.close();
+    return true;
+  }
+
+  close(): void {
+    this.#operator?.close();
+    this.#operator = undefined;
+    this.#working.close();
+  }
+}

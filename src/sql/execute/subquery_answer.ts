@@ -1,0 +1,167 @@
+/**
+ * The rows of a subquery for one set of captures, and what its expression makes of them.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import { type DataType, groupKeyOf, type Row, type Value } from "../../types/mod.ts";
+import type { BoundSubquery, SubqueryForm } from "../bind/bound.ts";
+import type { CallContext } from "../functions/function.ts";
+import { bytesOf, type MemoryBudget } from "./run.ts";
+
+type Quantified = Extract<SubqueryForm, { kind: "any" | "all" }>;
+
+/** What an answer costs beside its values. */
+const ANSWER_BYTES = 96;
+
+/** Rows that decide a form; more need not be read. */
+function rowsWanted({ kind }: SubqueryForm): number {
+  switch (kind) {
+    case "exists":
+      return 1;
+    case "scalar":
+      // The second one is the fault to report.
+      return 2;
+    default:
+      return Number.POSITIVE_INFINITY;
+  }
+}
+
+export class Answer {
+  readonly #form: SubqueryForm;
+  readonly #rows: Row[] = [];
+  #rowCount = 0;
+  #members: Members | undefined;
+
+  constructor(form: SubqueryForm, memory: MemoryBudget) {
+    this.#form = form;
+    memory.take(ANSWER_BYTES);
+  }
+
+  get isDecided(): boolean {
+    return this.#rowCount >= rowsWanted(this.#form);
+  }
+
+  /** @throws {DatabaseError} MEMORY_EXCEEDED */
+  add(row: Row, memory: MemoryBudget): void {
+    this.#rowCount += 1;
+    if (this.#form.kind === "exists") return;
+    let bytes = 16;
+    for (const value of row) bytes += bytesOf(value);
+    memory.take(bytes);
+    this.#rows.push(row);
+  }
+
+  /** @throws {DatabaseError} CARDINALITY_VIOLATION, and what a comparison raises. */
+  valueFor(operands: readonly Value[], { position }: BoundSubquery, call: CallContext): Value {
+    const form = this.#form;
+    switch (form.kind) {
+      case "exists":
+        return this.#rowCount > 0;
+      case "array":
+        return this.#rows.map(([value = null]) => value);
+      case "scalar":
+        if (this.#rowCount <= 1) return this.#rows[0]?.[0] ?? null;
+        throw new DatabaseError(
+          "CARDINALITY_VIOLATION",
+          "Cannot use a subquery as a value: it yields more than one row",
+          { position, hint: "add LIMIT 1, or an aggregate" },
+        );
+      default:
+        return this.#quantified(form, operands, call);
+    }
+  }
+
+  #quantified(form: Quantified, operands: readonly Value[], call: CallContext): Value {
+    const { kind, operator } = form;
+    if (kind === "any" && operator === "=") return this.#isMember(form, operands);
+    if (kind === "all" && operator === "<>") {
+      const isMember = this.#isMember(form, operands);
+      return isMember === null ? null : !isMember;
+    }
+    const settles = kind === "any";
+    let hasUnknown = false;
+    for (const row of this.#rows) {
+      const answer = compared(form, { operands, row, call });
+      if (answer === settles) return settles;
+      if (answer === null) hasUnknown = true;
+    }
+    return hasUnknown ? null : !settles;
+  }
+
+  #isMember({ types }: Quantified, operands: readonly Value[]): boolean | null {
+    if (this.#rows.length === 0) return false;
+    this.#members ??= membersOf(this.#rows, types);
+    const { keys, withNull } = this.#members;
+    const hasNull = operands.includes(null);
+    if (!hasNull && keys.has(keyOf(operands, types))) return true;
+    if (operands.length === 1) return hasNull || withNull.length > 0 ? null : false;
+    // A row may be equal if every pair without a NULL is.
+    const candidates = hasNull ? this.#rows : withNull;
+    return candidates.some((row) => mayEqual(row, operands, types)) ? null : false;
+  }
+}
+
+/** One comparison, as AND or OR over the pairs of a row. */
+function compared(
+  { evaluate, operator }: Quantified,
+  { call, operands, row }: { operands: readonly Value[]; row: Row; call: CallContext },
+): Value {
+  const settles = operator === "<>";
+  let hasUnknown = false;
+  for (const [i, operand] of operands.entries()) {
+    const value = row[i] ?? null;
+    const answer = operand === null || value === null ? null : evaluate([operand, value], call);
+    if (answer === settles) return settles;
+    if (answer === null) hasUnknown = true;
+  }
+  return hasUnknown ? null : !settles;
+}
+
+interface Members {
+  /** Of rows without a NULL. */
+  readonly keys: ReadonlySet<string | number | bigint | boolean>;
+  readonly withNull: readonly Row[];
+}
+
+function membersOf(rows: readonly Row[], types: readonly DataType[]): Members {
+  const keys = new Set<string | number | bigint | boolean>();
+  const withNull: Row[] = [];
+  for (const row of rows) {
+    if (row.includes(null)) withNull.push(row);
+    else keys.add(keyOf(row, types));
+  }
+  return { keys, withNull };
+}
+
+function keyOf(
+  values: readonly Value[],
+  types: readonly DataType[],
+): string | number | bigint | boolean {
+  const [first = null] = values;
+  const [type] = types;
+  if (types.length === 1 && type !== undefined && first !== null) return groupKeyOf(type, first);
+  return keyTextOf(values, types) ?? "";
+}
+
+/** A text that is the same for equal values and for no others; undefined if one of them is NULL. */
+export function keyTextOf(
+  values: readonly Value[],
+  types: readonly DataType[],
+): string | undefined {
+  let text = "";
+  for (const [i, type] of types.entries()) {
+    const value = values[i] ?? null;
+    if (value === null) return undefined;
+    const part = String(groupKeyOf(type, value));
+    text += types.length === 1 ? part : `${part.length}:${part}`;
+  }
+  return text;
+}
+
+function mayEqual(row: Row, operands: readonly Value[], types: readonly DataType[]): boolean {
+  return types.every((type, i) => {
+    const left = operands[i] ?? null;
+    const right = row[i] ?? null;
+    if (left === null || right === null) return true;
+    return groupKeyOf(type, left) === groupKeyOf(type, right);
+  });
+}

@@ -1,0 +1,96 @@
+/**
+ * What a plan holds: its nodes, their expressions, the subqueries in those.
+ */
+import type { BoundExpression, BoundSort, BoundSubquery } from "../bind/bound.ts";
+import { childrenOf } from "../bind/walk.ts";
+import type { PlanNode, ScanNode } from "./plan.ts";
+
+/** The subqueries in the expressions of a plan; those inside of subqueries belong to these. */
+export function subqueriesIn(root: PlanNode): BoundSubquery[] {
+  const found = new Set<BoundSubquery>();
+  const visit = (expression: BoundExpression): void => {
+    if (expression.kind === "subquery") found.add(expression.subquery);
+    for (const child of childrenOf(expression)) visit(child);
+  };
+  for (const node of nodesOf(root)) for (const expression of expressionsOf(node)) visit(expression);
+  return [...found];
+}
+
+/** Whether a plan reads tables by their keys only, and at least one. */
+export function isLookup(root: PlanNode): boolean {
+  const scans = nodesOf(root).filter((node): node is ScanNode => node.kind === "scan");
+  return scans.length > 0 && scans.every(({ key }) => key !== undefined);
+}
+
+function nodesOf(root: PlanNode): PlanNode[] {
+  return [root, ...inputsOf(root).flatMap(nodesOf)];
+}
+
+function inputsOf(node: PlanNode): readonly PlanNode[] {
+  switch (node.kind) {
+    case "single":
+    case "scan":
+    case "system":
+    case "values":
+    case "cte":
+    case "working":
+      return [];
+    case "recursive":
+      return [node.first, node.next];
+    case "join":
+    case "lateral":
+    case "set":
+      return [node.left, node.right];
+    default:
+      return [node.input];
+  }
+}
+
+function expressionsOf(node: PlanNode): BoundExpression[] {
+  switch (node.kind) {
+    case "single":
+    case "system":
+    case "set":
+    case "cte":
+    case "recursive":
+    case "working":
+      return [];
+    case "scan": {
+      const bounds = node.ranges.flatMap(({ min, max }) => [min, max]);
+      return [...(node.key ?? []), ...present(bounds)];
+    }
+    case "values":
+      return node.rows.flat();
+    case "filter":
+      return [node.condition];
+    case "project":
+      return [...node.expressions];
+    case "join":
+      return [...node.leftKeys, ...node.rightKeys, ...present([node.residual])];
+    case "lateral":
+      return [...node.captures.map(({ value }) => value), ...present([node.condition])];
+    case "aggregate":
+      return [
+        ...node.groupBy.map(({ expression }) => expression),
+        ...node.aggregates.flatMap(({ argument, extra, filter, orderBy }) => [
+          ...present([argument, filter]),
+          ...extra,
+          ...sorted(orderBy),
+        ]),
+      ];
+    case "distinct":
+      return [...node.on];
+    case "sort":
+      return [...sorted(node.keys), ...present([node.limit, node.offset])];
+    case "limit":
+      return [...sorted(node.ties ?? []), ...present([node.limit, node.offset])];
+  }
+}
+
+function present(expressions: readonly (BoundExpression | undefined)[]): BoundExpression[] {
+  return expressions.flatMap((expression) => expression ?? []);
+}
+
+function sorted(sorts: readonly BoundSort[]): BoundExpression[] {
+  return sorts.map(({ expression }) => expression);
+}

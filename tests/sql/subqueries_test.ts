@@ -1,0 +1,421 @@
+/**
+ * Queries in queries: what they answer at the edges, what of them is refused, and that no run
+ * leaves anything to the next one.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { systemClock } from "../../src/base/clock.ts";
+import { TestEngine } from "../support/sql_engine.ts";
+
+let engine: TestEngine;
+
+beforeAll(async () => {
+  const config = "performance.query_memory_bytes = 8388608\nlimits.max_timeout_ms = 5000";
+  engine = await TestEngine.open({ clock: systemClock, config });
+  await engine.run(
+    "CREATE TABLE t (id INT PRIMARY KEY, x INT, y TEXT); CREATE TABLE s (id INT PRIMARY KEY, x INT, y TEXT);" +
+      "CREATE TABLE none (id INT PRIMARY KEY, x INT);" +
+      "INSERT INTO t VALUES (1, 1, 'a'), (2, 2, 'b'), (3, NULL, 'c'), (4, 1, NULL);" +
+      "INSERT INTO s VALUES (1, 1, 'a'), (2, 1, 'b'), (3, NULL, 'c'), (4, 7, 'd')",
+  );
+});
+afterAll(() => engine[Symbol.asyncDispose]());
+
+const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] = [
+  // IN and NOT IN: a NULL among the rows makes "no" unknown, an empty set makes everything known.
+  ["SELECT id FROM t WHERE x IN (SELECT x FROM s) ORDER BY 1", [[1], [4]]],
+  ["SELECT id FROM t WHERE x NOT IN (SELECT x FROM s)", []],
+  ["SELECT id FROM t WHERE x NOT IN (SELECT x FROM s WHERE x IS NOT NULL)", [[2]]],
+  ["SELECT id FROM t WHERE x NOT IN (SELECT x FROM none) ORDER BY 1", [[1], [2], [3], [4]]],
+  ["SELECT NULL IN (SELECT x FROM none), NULL NOT IN (SELECT x FROM none)", [[false, true]]],
+  [
+    "SELECT NULL IN (SELECT 1), 1 IN (SELECT NULL::int), 1 IN (SELECT 1 UNION SELECT NULL)",
+    [[null, null, true]],
+  ],
+  ["SELECT id FROM t WHERE (x, y) IN (SELECT x, y FROM s) ORDER BY 1", [[1]]],
+  ["SELECT (2, NULL) NOT IN (SELECT 1, 1), (1, NULL) NOT IN (SELECT 1, 1)", [[true, null]]],
+  [
+    "SELECT id, x IN (SELECT s.x FROM s WHERE s.y = t.y) FROM t ORDER BY 1",
+    [
+      [1, true],
+      [2, false],
+      [3, null],
+      [4, false],
+    ],
+  ],
+  ["SELECT 1.0 IN (SELECT 1), '1' IN (SELECT 1), 1 IN (SELECT 1.5)", [[true, true, false]]],
+  // ANY and ALL over an empty set, NULLs and strings.
+  ["SELECT 1 = ANY (SELECT x FROM none), 1 > ALL (SELECT x FROM none)", [[false, true]]],
+  [
+    "SELECT 9 > ALL (SELECT x FROM s), 0 > ALL (SELECT x FROM s), 9 < ANY (SELECT x FROM s)",
+    [[null, false, null]],
+  ],
+  ["SELECT 1 <> ANY (SELECT x FROM s), 1 = ALL (SELECT 1 UNION ALL SELECT 1)", [[true, true]]],
+  ["SELECT id FROM t WHERE x >= SOME (SELECT s.x FROM s WHERE s.id = t.id) ORDER BY 1", [[1], [2]]],
+  // EXISTS never asks what a row holds.
+  [
+    "SELECT EXISTS (SELECT 1 / 0), EXISTS (SELECT FROM none), EXISTS (SELECT count(*) FROM none)",
+    [[true, false, true]],
+  ],
+  [
+    "SELECT EXISTS (SELECT 1 LIMIT 0), EXISTS (SELECT DISTINCT x FROM s OFFSET 3)",
+    [[false, false]],
+  ],
+  ["SELECT id FROM t WHERE NOT EXISTS (SELECT 1 FROM s WHERE s.x = t.x) ORDER BY 1", [[2], [3]]],
+  // Scalars: NULL without a row; an aggregate has one for a key that no row has.
+  ["SELECT (SELECT x FROM none), (SELECT count(*) FROM none)", [[null, 0]]],
+  [
+    "SELECT id, (SELECT count(*) FROM s WHERE s.x = t.x) FROM t ORDER BY 1",
+    [
+      [1, 2],
+      [2, 0],
+      [3, 0],
+      [4, 2],
+    ],
+  ],
+  [
+    "SELECT id, (SELECT sum(s.id) FROM s WHERE s.x = t.x HAVING count(*) > 1) FROM t ORDER BY 1",
+    [
+      [1, 3],
+      [2, null],
+      [3, null],
+      [4, 3],
+    ],
+  ],
+  [
+    "SELECT id, (SELECT y FROM s WHERE s.x = t.x ORDER BY id DESC LIMIT 1) FROM t ORDER BY 1",
+    [
+      [1, "b"],
+      [2, null],
+      [3, null],
+      [4, "b"],
+    ],
+  ],
+  [
+    "SELECT id, (SELECT y FROM s WHERE s.x = t.x ORDER BY id OFFSET 1) FROM t WHERE id < 3 ORDER BY 1",
+    [
+      [1, "b"],
+      [2, null],
+    ],
+  ],
+  [
+    "SELECT id, ARRAY(SELECT s.id FROM s WHERE s.x = t.x ORDER BY 1 DESC) FROM t WHERE id < 3 ORDER BY 1",
+    [
+      [1, "{2,1}"],
+      [2, "{}"],
+    ],
+  ],
+  ["SELECT id FROM t WHERE (x, y) = (SELECT s.x, s.y FROM s WHERE s.id = t.id)", [[1]]],
+  // A row that no outer row asks for must not fail the statement.
+  [
+    "SELECT (SELECT 1 / (s.x - 7) FROM s WHERE s.id = t.x AND s.y = t.y) FROM t WHERE id = 1",
+    [[0]],
+  ],
+  // Correlated at any depth, and in every clause.
+  [
+    "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM s WHERE s.id = t.id AND EXISTS (SELECT 1 FROM s u WHERE u.y = t.y AND u.x = s.x))",
+    [[1], [2]],
+  ],
+  [
+    "SELECT id FROM t ORDER BY (SELECT s.y FROM s WHERE s.id = t.id) DESC LIMIT (SELECT 2)",
+    [[4], [3]],
+  ],
+  [
+    "SELECT x, count(*) FROM t GROUP BY x HAVING count(*) > (SELECT count(*) FROM s WHERE s.x = t.x) ORDER BY 1",
+    [
+      [2, 1],
+      [null, 1],
+    ],
+  ],
+  [
+    "SELECT x, (SELECT max(s.y) FROM s WHERE s.x = t.x) FROM t GROUP BY x ORDER BY 1",
+    [
+      [1, "b"],
+      [2, null],
+      [null, null],
+    ],
+  ],
+  ["SELECT sum((SELECT count(*) FROM s WHERE s.x = t.x)) FROM t", [["4"]]],
+  [
+    "SELECT a.id FROM t a LEFT JOIN s b ON b.id = (SELECT max(id) FROM s WHERE s.x = a.x) WHERE b.id IS NULL ORDER BY 1",
+    [[2], [3]],
+  ],
+  // An aggregate over outer columns alone belongs to the outer query.
+  ["SELECT (SELECT max(t.id) + s.id FROM s WHERE s.id = 1) FROM t", [[5]]],
+  [
+    "SELECT y FROM t GROUP BY y HAVING EXISTS (SELECT 1 FROM s WHERE s.id = sum(t.x)) ORDER BY 1",
+    [["a"], ["b"], [null]],
+  ],
+  // A name is the nearest one.
+  ["SELECT (SELECT count(*) FROM s WHERE x = 1) FROM t WHERE id = 2", [[2]]],
+  ["SELECT count(*) FROM none WHERE x IN (SELECT x)", [[0]]],
+  // Set operations: NULLs are equal, and ALL counts.
+  ["SELECT x FROM t INTERSECT ALL SELECT x FROM s ORDER BY 1", [[1], [1], [null]]],
+  ["SELECT x FROM t INTERSECT SELECT x FROM s ORDER BY 1", [[1], [null]]],
+  ["SELECT x FROM s EXCEPT ALL SELECT x FROM t WHERE id <= 2 ORDER BY 1", [[1], [7], [null]]],
+  ["SELECT x FROM s EXCEPT SELECT x FROM t WHERE id <= 2 ORDER BY 1", [[7], [null]]],
+  ["SELECT 1 UNION SELECT 2 INTERSECT SELECT 3 ORDER BY 1", [[1]]],
+  ["(SELECT 1 UNION ALL SELECT 1) EXCEPT ALL SELECT 1", [[1]]],
+  [
+    "(SELECT id FROM t ORDER BY id DESC LIMIT 1) UNION ALL (SELECT id FROM s ORDER BY id LIMIT 1)",
+    [[4], [1]],
+  ],
+  [
+    "SELECT NULL UNION SELECT 2 UNION ALL SELECT '3' ORDER BY 1 DESC NULLS LAST LIMIT 2",
+    [[3], [2]],
+  ],
+  ["SELECT id AS a FROM t UNION SELECT 1.5 ORDER BY a LIMIT 2", [["1.0"], ["1.5"]]],
+  ["SELECT id FROM t WHERE id IN (SELECT x FROM s UNION SELECT t.x + 1) ORDER BY 1", [[1]]],
+  ["SELECT count(*) FROM (SELECT FROM t UNION ALL SELECT FROM s) q", [[8]]],
+  // LATERAL.
+  [
+    "SELECT t.id, q.n FROM t, LATERAL (SELECT count(*) AS n FROM s WHERE s.x = t.x) q WHERE q.n > 0 ORDER BY 1",
+    [
+      [1, 2],
+      [4, 2],
+    ],
+  ],
+  [
+    "SELECT t.id, q.id FROM t LEFT JOIN LATERAL (SELECT s.id FROM s WHERE s.x = t.x ORDER BY 1 LIMIT 1) q ON true ORDER BY 1",
+    [
+      [1, 1],
+      [2, null],
+      [3, null],
+      [4, 1],
+    ],
+  ],
+  [
+    "SELECT t.id, q.v, p.w FROM t, LATERAL (VALUES (t.x + 1)) q(v), LATERAL (SELECT q.v * t.id) p(w) WHERE t.id < 3 ORDER BY 1",
+    [
+      [1, 2, 2],
+      [2, 3, 6],
+    ],
+  ],
+  ["SELECT a.id FROM t a, s b JOIN LATERAL (SELECT a.id + b.id AS v) q ON q.v = 8", [[4]]],
+  [
+    "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM s, LATERAL (SELECT t.x + s.x AS v) q WHERE q.v = 9)",
+    [[2]],
+  ],
+  // WITH.
+  [
+    "WITH a AS (SELECT x FROM t), b(n) AS (SELECT count(*) FROM a) SELECT n, (SELECT count(*) FROM a WHERE x = 1) FROM b",
+    [[4, 2]],
+  ],
+  ["WITH t AS (SELECT 5 AS id) SELECT id FROM t", [[5]]],
+  ["WITH a AS (SELECT id FROM t) SELECT p.id FROM a p, a q WHERE p.id = q.id + 3", [[4]]],
+  ["WITH r AS (SELECT random() AS v) SELECT (SELECT v FROM r) = (SELECT v FROM r)", [[true]]],
+  ["SELECT (WITH a AS (SELECT t.x + 1 AS v) SELECT v FROM a) FROM t WHERE id = 2", [[3]]],
+  ["SELECT id FROM t WHERE id IN (WITH a AS (SELECT 2 AS v) SELECT v FROM a)", [[2]]],
+  [
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5) SELECT sum(i) FROM n",
+    [[15]],
+  ],
+  [
+    "WITH RECURSIVE n AS (SELECT 1 AS i UNION SELECT (i + 1) % 3 FROM n) SELECT i FROM n ORDER BY 1",
+    [[0], [1], [2]],
+  ],
+  [
+    "WITH RECURSIVE a AS (SELECT 1 AS i), n AS (SELECT i FROM a UNION ALL SELECT n.i + a.i FROM n, a WHERE n.i < 3) SELECT count(*) FROM n",
+    [[3]],
+  ],
+  [
+    "SELECT (WITH a AS (SELECT t.x + 1 AS v) SELECT p.v + q.v FROM a p, a q) FROM t ORDER BY id",
+    [[4], [6], [null], [4]],
+  ],
+  [
+    "WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL (WITH m AS (SELECT i FROM n) SELECT a.i + 1 FROM m a, m b WHERE a.i < 4)) SELECT sum(i) FROM n",
+    [[10]],
+  ],
+  ["WITH RECURSIVE n AS (SELECT NULL AS i UNION SELECT 2) SELECT max(i) FROM n", [[2]]],
+];
+
+test.each(ANSWERS.map(([sql, rows]) => ({ sql, rows })))("$sql", async ({ rows, sql }) => {
+  // Twice by the plan cache, once by the long way: a run leaves nothing to the next one.
+  expect(await engine.rows(sql)).toEqual(rows as unknown[][]);
+  expect(await engine.rows(sql)).toEqual(rows as unknown[][]);
+  expect((await engine.run(`BEGIN; ${sql}; COMMIT`))[1]?.rows).toEqual(rows as unknown[][]);
+});
+
+const FAILURES: readonly (readonly [sql: string, failure: string])[] = [
+  ["SELECT (SELECT id FROM t)", "CARDINALITY_VIOLATION@1:8"],
+  ["SELECT id, (SELECT s.id FROM s WHERE s.x = t.x) FROM t", "CARDINALITY_VIOLATION@1:12"],
+  ["SELECT (SELECT 1, 2)", "INVALID_QUERY@1:8"],
+  ["SELECT 1 IN (SELECT 1, 2)", "INVALID_QUERY@1:13"],
+  ["SELECT (1, 2) IN (SELECT 1)", "INVALID_QUERY@1:18"],
+  ["SELECT true IN (SELECT 1)", "TYPE_MISMATCH@1:7"],
+  ["SELECT 1 WHERE EXISTS (SELECT q FROM t)", "COLUMN_NOT_FOUND@1:30"],
+  ["SELECT 1 WHERE EXISTS (SELECT s.id FROM t)", "TABLE_NOT_FOUND@1:30"],
+  ["SELECT y FROM t GROUP BY y HAVING (SELECT t.x) > 1", "INVALID_QUERY@1:0"],
+  ["SELECT id FROM t WHERE EXISTS (SELECT 1 FROM s WHERE s.id = sum(t.x))", "INVALID_QUERY@1:60"],
+  ["SELECT * FROM s WHERE EXISTS (SELECT 1 FROM gone)", "TABLE_NOT_FOUND@1:44"],
+  ["SELECT 1 UNION SELECT 1, 2", "INVALID_QUERY@1:15"],
+  ["SELECT 1 UNION SELECT true", "TYPE_MISMATCH@1:15"],
+  ["SELECT 1 AS a UNION SELECT 2 ORDER BY a + 1", "INVALID_QUERY@1:38"],
+  ["SELECT 1 UNION SELECT 2 FETCH FIRST 1 ROW WITH TIES", "INVALID_QUERY@1:24"],
+  ["WITH a AS (SELECT 1), a AS (SELECT 2) SELECT 1", "INVALID_QUERY@1:22"],
+  ["WITH a (p, q) AS (SELECT 1) SELECT 1 FROM a", "INVALID_QUERY@1:5"],
+  ["WITH a AS (SELECT * FROM b), b AS (SELECT 1) SELECT 1 FROM a", "TABLE_NOT_FOUND@1:25"],
+  ["WITH RECURSIVE a AS (SELECT * FROM a) SELECT 1 FROM a", "INVALID_QUERY@1:35"],
+  [
+    "WITH RECURSIVE a AS (SELECT 1 AS i UNION SELECT count(*) FROM a) SELECT 1 FROM a",
+    "INVALID_QUERY@1:41",
+  ],
+  [
+    "WITH RECURSIVE a AS (SELECT 1 AS i UNION SELECT 2 FROM a, a b) SELECT 1 FROM a",
+    "INVALID_QUERY@1:41",
+  ],
+  [
+    "WITH RECURSIVE a AS (SELECT 1 AS i UNION SELECT 2 WHERE EXISTS (SELECT 1 FROM a)) SELECT 1 FROM a",
+    "INVALID_QUERY@1:78",
+  ],
+  ["CREATE TABLE c (id INT PRIMARY KEY, v INT CHECK (v IN (SELECT 1)))", "INVALID_DEFINITION@1:55"],
+  ["CREATE TABLE c (id INT PRIMARY KEY, v INT DEFAULT (SELECT 1))", "INVALID_DEFINITION@1:51"],
+];
+
+test.each(FAILURES.map(([sql, failure]) => ({ sql, failure })))(
+  "$sql",
+  async ({ failure, sql }) => {
+    expect(await engine.failure(sql)).toBe(failure);
+  },
+);
+
+describe("changes", () => {
+  test("read the state before the statement", async () => {
+    await engine.run(
+      "CREATE TABLE c (id INT PRIMARY KEY, v INT); INSERT INTO c VALUES (1, 1), (2, 2)",
+    );
+    await engine.run("INSERT INTO c SELECT id + 10, (SELECT count(*) FROM c) FROM c");
+    await engine.run("UPDATE c SET v = (SELECT sum(v) FROM c d WHERE d.id <> c.id) WHERE id < 10");
+    await engine.run("INSERT INTO c VALUES (3, (SELECT max(v) FROM c))");
+    await engine.run("UPDATE c SET (v) = (SELECT 0) WHERE id = 2");
+    expect(await engine.rows("SELECT id, v FROM c ORDER BY id")).toEqual([
+      [1, 6],
+      [2, 0],
+      [3, 6],
+      [11, 2],
+      [12, 2],
+    ]);
+    const upsert =
+      "INSERT INTO c VALUES (1, 9) ON CONFLICT (id) DO UPDATE SET v = (SELECT count(*) FROM c) + excluded.v RETURNING v, (SELECT min(v) FROM c)";
+    expect(await engine.rows(upsert)).toEqual([[14, 0]]);
+    await engine.run("DELETE FROM c WHERE v = (SELECT min(v) FROM c)");
+    await engine.run(
+      "WITH old AS (SELECT id FROM c WHERE id > 10) DELETE FROM c WHERE id IN (SELECT id FROM old)",
+    );
+    await engine.run("WITH n AS (SELECT 7 AS id) INSERT INTO c SELECT id, NULL FROM n");
+    expect(await engine.rows("SELECT id, v FROM c ORDER BY id")).toEqual([
+      [1, 14],
+      [3, 6],
+      [7, null],
+    ]);
+  });
+
+  test("a transaction sees its own rows in them", async () => {
+    const results = await engine.run(
+      "BEGIN; INSERT INTO none VALUES (1, 5); SELECT (SELECT sum(x) FROM none), 5 IN (SELECT x FROM none); ROLLBACK; SELECT EXISTS (SELECT 1 FROM none)",
+    );
+    expect(results[2]?.rows).toEqual([[5, true]]);
+    expect(results[4]?.rows).toEqual([[false]]);
+  });
+});
+
+test("a query over a table that the same text makes", async () => {
+  const text =
+    "CREATE TABLE made (id INT PRIMARY KEY); SELECT EXISTS (SELECT 1 FROM made); WITH m AS (SELECT id FROM made) INSERT INTO made SELECT 1 UNION SELECT id FROM m; SELECT id FROM t WHERE id IN (SELECT id FROM made)";
+  expect(await engine.rows(text)).toEqual([[1]]);
+});
+
+test("deep nests are bound and planned in time that grows with their text", async () => {
+  const nest = (depth: number, around: (inner: string) => string): string =>
+    Array.from({ length: depth }).reduce((inner: string) => around(inner), "1");
+  const texts = [
+    `SELECT ${nest(40, (inner) => `(SELECT max(${inner}) FROM t)`)}`,
+    `SELECT ${nest(40, (inner) => `(SELECT ${inner} FROM s WHERE s.id = 1 AND s.id = t.id)`)} FROM t WHERE t.id = 1`,
+    `SELECT ${nest(40, (inner) => `(WITH RECURSIVE a AS (SELECT ${inner} AS v UNION SELECT 1) SELECT max(v) FROM a)`)}`,
+    `SELECT ${nest(40, (inner) => `(SELECT q.v FROM (SELECT t.id, ${inner} AS v) q)`)} FROM t WHERE t.id = 1`,
+  ];
+  for (const text of texts) expect(await engine.rows(text)).toEqual([[1]]);
+  const chain = Array.from(
+    { length: 40 },
+    (_, i) => `a${i + 1} AS (SELECT p.v FROM a${i} p, a${i} q)`,
+  );
+  for (const first of ["SELECT 1 AS v", "SELECT t.id AS v"]) {
+    const text = `SELECT (WITH a0 AS (${first}), ${chain.join(", ")} SELECT v FROM a40) FROM t WHERE id = 1`;
+    expect(await engine.rows(text)).toEqual([[1]]);
+  }
+});
+
+test("one plan serves many callers, each with its own rows", async () => {
+  await engine.run(
+    "CREATE USER TABLE mine (id INT PRIMARY KEY, v TEXT); CREATE USER ann INTERNAL; CREATE USER ben INTERNAL; CREATE USER cid INTERNAL",
+  );
+  const statements: readonly (readonly [string, (name: string) => unknown])[] = [
+    ["SELECT (SELECT max(v) FROM mine)", (name) => name],
+    [
+      "SELECT v FROM (VALUES (1)) k(id), mine WHERE EXISTS (SELECT 1 FROM mine m WHERE m.v = mine.v)",
+      (name) => name,
+    ],
+    ["SELECT (SELECT m.v FROM mine m WHERE m.id = k.id) FROM (VALUES (1)) k(id)", (name) => name],
+    ["WITH a AS MATERIALIZED (SELECT v FROM mine) SELECT p.v FROM a p, a q", (name) => name],
+    ["SELECT v FROM mine UNION SELECT v FROM mine", (name) => name],
+  ];
+  for (const name of ["ann", "ben"]) {
+    engine.userId = name;
+    await engine.run(`INSERT INTO mine VALUES (1, '${name}')`);
+  }
+  for (const name of ["ann", "ben", "ann", "cid"]) {
+    engine.userId = name;
+    for (const [sql, wanted] of statements) {
+      const [[value = null] = []] = await engine.rows(sql);
+      expect(value, sql).toBe(name === "cid" ? null : wanted(name));
+    }
+  }
+  engine.userId = "root";
+});
+
+describe("limits", () => {
+  beforeAll(async () => {
+    await engine.run("CREATE TABLE big (id INT PRIMARY KEY, v INT)");
+    const rows = Array.from({ length: 20_000 }, (_, id) => `(${id}, ${id % 5000})`);
+    await engine.run(`INSERT INTO big VALUES ${rows.join(", ")}`);
+  });
+
+  test("equality is found by hash, not by trying all pairs", async () => {
+    const sql =
+      "SELECT count(*) FROM big a WHERE EXISTS (SELECT 1 FROM big b WHERE b.v = a.id) AND (SELECT count(*) FROM big c WHERE c.v = a.v) = 4";
+    expect(await engine.rows(sql)).toEqual([[5000]]);
+  });
+
+  test("a subquery that takes too long stops, and lets others run meanwhile", async () => {
+    const started = systemClock.monotonicMs();
+    const slow = engine.failure(
+      "SELECT count(*) FROM big a WHERE EXISTS (SELECT 1 FROM big b WHERE b.v + a.id < 0)",
+      { timeoutMs: 300 },
+    );
+    expect(await engine.rows("SELECT id FROM t WHERE id = 1")).toHaveLength(1);
+    expect(await slow).toBe("STATEMENT_TIMEOUT@1");
+    expect(systemClock.monotonicMs() - started).toBeLessThan(3000);
+    expect(
+      await engine.failure("SELECT (SELECT count(*) FROM big a, big b WHERE a.v < b.v)", {
+        timeoutMs: 200,
+      }),
+    ).toBe("STATEMENT_TIMEOUT@1");
+  });
+
+  test("rows held for a subquery count as memory", async () => {
+    const many = "SELECT a.id::text || repeat('x', 400) AS v FROM big a";
+    expect(await engine.failure(`SELECT 'y' IN (${many})`)).toBe("MEMORY_EXCEEDED@1");
+    expect(
+      await engine.failure(`WITH a AS (${many}) SELECT count(*) FROM a, a b WHERE a.v = b.v`),
+    ).toBe("MEMORY_EXCEEDED@1");
+    // What one reading of many took is given back after it.
+    const sql =
+      "SELECT count(*) FROM t WHERE EXISTS (SELECT 1 FROM big b WHERE b.id + t.id < 0 ORDER BY v OFFSET 1)";
+    expect(await engine.rows(sql)).toEqual([[0]]);
+  });
+
+  test("a recursion without an end ends", async () => {
+    const sql =
+      "WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i FROM n) SELECT count(*) FROM n";
+    expect(await engine.failure(sql)).toBe("LIMIT_EXCEEDED@1");
+  }, 20_000);
+});
