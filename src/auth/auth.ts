@@ -200,7 +200,7 @@ export class Auth {
     if (header === null || header === undefined || header === "") {
       throw new AuthError("MISSING_AUTHORIZATION", "The request should carry a bearer token");
     }
-    const [, token] = /^bearer +(\S+)$/i.exec(header) ?? [];
+    const token = bearerTokenIn(header);
     if (token === undefined) throw this.#failedToken(invalidCredentials(), caller);
     return this.authenticate(token, caller);
   }
@@ -347,4 +347,10 @@ export class Auth {
 
 function userNotFound(userId: string): DatabaseError {
   return new DatabaseError("USER_NOT_FOUND", `Cannot act as user ${userId}: it does not exist`);
+}
+
+/** The token of an `Authorization` header; the form that nearly all clients send is read first. */
+function bearerTokenIn(header: string): string | undefined {
+  if (header.startsWith("Bearer ") && header.lastIndexOf(" ") === 6) return header.slice(7);
+  return /^bearer +(\S+)$/i.exec(header)?.[1];
 }

@@ -35,20 +35,33 @@ export function parametersFromJson(
   }
   const values: readonly unknown[] = params;
   requireCount(values.length, limits);
-  const parameters: Parameter[] = [];
-  let exact: readonly unknown[] | undefined;
-  for (let index = 0; index < values.length; index += 1) {
-    const value = values[index];
-    if (typeof value !== "number") {
-      parameters.push(checkedParameter(value, index, limits));
-    } else if (Number.isSafeInteger(value) && !FRACTION_OR_EXPONENT.test(text)) {
-      parameters.push({ number: String(value) });
-    } else {
-      exact ??= valuesWithDigits(text, pathToParams);
-      parameters.push(digitsOf(exact[index], index, limits));
-    }
+  if (values.some(isNumber) && (values.some(isRounded) || FRACTION_OR_EXPONENT.test(text))) {
+    return exactParameters(values, valuesWithDigits(text, pathToParams), limits);
   }
-  return parameters;
+  return values.map((value, index) =>
+    typeof value === "number" ? value : checkedParameter(value, index, limits),
+  );
+}
+
+function isNumber(value: unknown): boolean {
+  return typeof value === "number";
+}
+
+function isRounded(value: unknown): boolean {
+  return typeof value === "number" && !Number.isSafeInteger(value);
+}
+
+/** Takes every number with its digits. */
+function exactParameters(
+  values: readonly unknown[],
+  exact: readonly unknown[],
+  limits: ParameterLimits,
+): readonly Parameter[] {
+  return values.map((value, index) =>
+    typeof value === "number"
+      ? digitsOf(exact[index], index, limits)
+      : checkedParameter(value, index, limits),
+  );
 }
 
 /**

@@ -43,7 +43,7 @@ export async function readBytes(request: Request, maxBytes: number): Promise<Uin
     if (sizeBytes > maxBytes) throw tooLarge(maxBytes, sizeBytes);
   }
   try {
-    if (declared !== null) return new Uint8Array(await request.arrayBuffer());
+    if (declared !== null) return await request.bytes();
     return request.body === null ? new Uint8Array(0) : await readCounted(request.body, maxBytes);
   } catch (error) {
     if (error instanceof HttpError) throw error;
@@ -85,7 +85,9 @@ export function parseJson(text: string): { value: unknown } {
     // A SyntaxError says nothing that the caller could use.
     return { value: undefined };
   }
-  return isTooDeep(value) ? { value: undefined } : { value };
+  // Each level takes two characters.
+  const mayBeTooDeep = text.length > 2 * NESTING_MAX;
+  return mayBeTooDeep && isTooDeep(value) ? { value: undefined } : { value };
 }
 
 /** Whether arrays and objects lie more than `NESTING_MAX` deep in each other. */

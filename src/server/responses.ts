@@ -40,15 +40,21 @@ export function plainHeaders(contentType: string): Headers {
   return new Headers({ "Content-Type": contentType, ...SECURITY_HEADERS });
 }
 
-/** A JSON answer whose body is already text. */
-function jsonText(exchange: Exchange, status: number, body: string): Response {
-  const response = new Response(body, { status, headers: JSON_HEADERS });
-  response.headers.set("X-Request-ID", exchange.requestId);
-  return response;
+/**
+ * Makes a response. The id goes into the common headers before the response copies them: setting it
+ * on the response would make an object of the copy first, a tenth of the time of a short request.
+ */
+function respond(
+  { requestId }: Exchange,
+  body: ConstructorParameters<typeof Response>[0],
+  { status, headers }: { status: number; headers: Headers },
+): Response {
+  headers.set("X-Request-ID", requestId);
+  return new Response(body, { status, headers });
 }
 
 export function json(exchange: Exchange, status: number, body: object): Response {
-  return jsonText(exchange, status, JSON.stringify(body));
+  return respond(exchange, JSON.stringify(body), { status, headers: JSON_HEADERS });
 }
 
 /** An answer without body. */
@@ -57,9 +63,8 @@ export function empty(
   status: number,
   headers: Readonly<Record<string, string>>,
 ): Response {
-  const response = new Response(null, { status, headers: { ...SECURITY_HEADERS, ...headers } });
-  response.headers.set("X-Request-ID", exchange.requestId);
-  return response;
+  const own = new Headers({ ...SECURITY_HEADERS, ...headers });
+  return respond(exchange, null, { status, headers: own });
 }
 
 /** Whether `Accept-Encoding` admits gzip. */
@@ -87,9 +92,7 @@ export function textResponse(
   if (options.mayCompress && body.length * 3 >= COMPRESS_BYTES_MIN) {
     return compressed(exchange, body, options);
   }
-  const response = new Response(body, options);
-  response.headers.set("X-Request-ID", exchange.requestId);
-  return response;
+  return respond(exchange, body, options);
 }
 
 /** Bytes as the body of a response, compressed when that is wanted and worth it. */
@@ -101,9 +104,7 @@ export function bytesResponse(
   if (options.mayCompress && bytes.length >= COMPRESS_BYTES_MIN) {
     return compressedBytes(exchange, bytes, options);
   }
-  const response = new Response(bytes.slice(), options);
-  response.headers.set("X-Request-ID", exchange.requestId);
-  return response;
+  return respond(exchange, bytes.slice(), options);
 }
 
 /** A body that is made piece by piece as the client takes it. */
@@ -121,8 +122,7 @@ export function streamResponse(
   });
   const isCompressed = options.mayCompress && acceptsGzip(exchange.request);
   const body = isCompressed ? plain.pipeThrough(new CompressionStream("gzip")) : plain;
-  const response = new Response(body, options);
-  response.headers.set("X-Request-ID", exchange.requestId);
+  const response = respond(exchange, body, options);
   if (options.mayCompress) markCompression(response.headers, isCompressed);
   return response;
 }
@@ -135,8 +135,7 @@ function compressed(
   const isLongEnough =
     body.length >= COMPRESS_BYTES_MIN || Buffer.byteLength(body) >= COMPRESS_BYTES_MIN;
   if (!isLongEnough || !acceptsGzip(exchange.request)) {
-    const response = new Response(body, options);
-    response.headers.set("X-Request-ID", exchange.requestId);
+    const response = respond(exchange, body, options);
     if (isLongEnough) markCompression(response.headers, false);
     return response;
   }
@@ -149,8 +148,7 @@ function compressedBytes(
   options: { status: number; headers: Headers },
 ): Response | Promise<Response> {
   if (!acceptsGzip(exchange.request)) {
-    const response = new Response(bytes.slice(), options);
-    response.headers.set("X-Request-ID", exchange.requestId);
+    const response = respond(exchange, bytes.slice(), options);
     markCompression(response.headers, false);
     return response;
   }
@@ -167,8 +165,7 @@ function gzipped(
   packed: Uint8Array<ArrayBuffer>,
   options: { status: number; headers: Headers },
 ): Response {
-  const response = new Response(packed, options);
-  response.headers.set("X-Request-ID", exchange.requestId);
+  const response = respond(exchange, packed, options);
   markCompression(response.headers, true);
   return response;
 }

@@ -4,7 +4,7 @@
  * A small result is one piece. Of a large one each piece holds a bounded number of rows, so that
  * writing it never holds the event loop for longer than a slice of rows takes.
  */
-import type { ErrorBody } from "../protocol/mod.ts";
+import type { ErrorBody, SchemaField } from "../protocol/mod.ts";
 import type { StatementResult } from "../sql/mod.ts";
 
 export type ResultFormat = "json" | "ndjson" | "csv";
@@ -18,7 +18,7 @@ type Rows = readonly (readonly unknown[])[];
 export interface Ending {
   readonly tookMs: number;
   /** Absent for success. */
-  readonly error?: ErrorBody;
+  readonly error?: ErrorBody | undefined;
 }
 
 /** Whether a result is large enough to be written piece by piece. */
@@ -64,11 +64,15 @@ function qualityOf(parameters: readonly string[]): number {
 }
 
 /** The whole of shape B in one text. */
-export function jsonBody(results: readonly StatementResult[], { tookMs, error }: Ending): string {
-  const entries: object[] = [];
-  for (const result of results) entries.push(entryOf(result));
-  const status = error === undefined ? "success" : "error";
-  return JSON.stringify({ results: entries, status, took: tookMs, error });
+export function jsonBody(results: readonly StatementResult[], ending: Ending): string {
+  let entries = "";
+  for (const result of results) {
+    if (entries !== "") entries += ",";
+    const { rows } = result;
+    entries += rows === undefined ? "{" : `${entryHead(result)}${JSON.stringify(rows)},`;
+    entries += entryTail(result);
+  }
+  return `{"results":[${entries}${bodyTail(ending)}`;
 }
 
 /** The same piece by piece; the time it took is asked for at the end. */
@@ -79,20 +83,17 @@ export function* jsonPieces(
   let separator = "";
   yield '{"results":[';
   for (const result of results) {
-    const { rows, ...rest } = entryOf(result);
+    const { rows } = result;
     if (rows === undefined) {
-      yield separator + JSON.stringify(rest);
+      yield `${separator}{${entryTail(result)}`;
     } else {
-      const { schema, ...others } = rest;
-      yield `${separator}{"schema":${JSON.stringify(schema)},"rows":[`;
+      yield `${separator}${entryHead(result)}[`;
       yield* rowPieces(rows, ",", jsonRow);
-      yield `],${JSON.stringify(others).slice(1)}`;
+      yield `],${entryTail(result)}`;
     }
     separator = ",";
   }
-  const { tookMs, error } = ending();
-  const status = error === undefined ? "success" : "error";
-  yield `],${JSON.stringify({ status, took: tookMs, error }).slice(1)}`;
+  yield bodyTail(ending());
 }
 
 /** One row-returning result as NDJSON. */
@@ -111,21 +112,35 @@ export function* csvPieces({ schema = [], rows = [] }: StatementResult): Generat
   yield* rowPieces(rows, "", (row) => `${row.map(csvField).join(",")}\r\n`);
 }
 
-interface Entry {
-  schema?: unknown;
-  rows?: Rows;
-  row_count: number;
-  message?: string | undefined;
-  as_user: string;
-  last_seq?: number | null | undefined;
+/** An entry up to its rows. */
+function entryHead({ schema }: StatementResult): string {
+  return schema === undefined ? '{"rows":' : `{"schema":${schemaText(schema)},"rows":`;
 }
 
-/** Members in the order of the wire; JSON.stringify leaves out what is undefined. */
-function entryOf({ schema, rows, rowCount, message, asUser, lastSeq }: StatementResult): Entry {
-  if (rows !== undefined) {
-    return { schema, rows, row_count: rowCount, message, as_user: asUser, last_seq: lastSeq };
+/** An entry behind its rows. */
+function entryTail({ rowCount, message, asUser, lastSeq }: StatementResult): string {
+  let text = `"row_count":${rowCount}`;
+  if (message !== undefined) text += `,"message":${JSON.stringify(message)}`;
+  text += `,"as_user":${JSON.stringify(asUser)}`;
+  if (lastSeq !== undefined) text += `,"last_seq":${lastSeq}`;
+  return `${text}}`;
+}
+
+function bodyTail({ tookMs, error }: Ending): string {
+  if (error === undefined) return `],"status":"success","took":${tookMs}}`;
+  return `],"status":"error","took":${tookMs},"error":${JSON.stringify(error)}}`;
+}
+
+/** By the fields themselves, which a plan makes once for all its results. */
+const schemaTexts = new WeakMap<readonly SchemaField[], string>();
+
+function schemaText(schema: readonly SchemaField[]): string {
+  let text = schemaTexts.get(schema);
+  if (text === undefined) {
+    text = JSON.stringify(schema);
+    schemaTexts.set(schema, text);
   }
-  return { row_count: rowCount, message, as_user: asUser, last_seq: lastSeq };
+  return text;
 }
 
 function* rowPieces(

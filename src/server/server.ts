@@ -201,7 +201,14 @@ class HttpServer implements RunningServer {
       if (exchange.path === SOCKET_PATH && request.method === "GET") {
         return this.#upgrade(exchange, server);
       }
-      const response = await this.#answer(exchange, this.#find(exchange.path));
+      const found = this.#find(exchange.path);
+      let response: Response;
+      try {
+        response = await this.#answer(exchange, found);
+      } catch (error) {
+        response = this.#failure(exchange, error, found);
+      }
+      if (this.#cors.isOn) this.#cors.decorate(request, response.headers);
       this.#metrics.request(
         response.status,
         this.#options.clock.monotonicMs() - exchange.startedMs,
@@ -227,24 +234,14 @@ class HttpServer implements RunningServer {
     return this.#router.find(path);
   }
 
-  async #answer(exchange: Exchange, found: Found | undefined): Promise<Response> {
-    const { request } = exchange;
-    let response: Response;
-    try {
-      this.#protect(exchange);
-      if (found === undefined) throw notFound(exchange.path);
-      if (isAllowed(request.method, found.method)) {
-        response = await found.handle(exchange);
-      } else if (request.method === "OPTIONS") {
-        response = this.#options204(exchange, found);
-      } else {
-        throw methodNotAllowed(request.method, found.method);
-      }
-    } catch (error) {
-      response = this.#failure(exchange, error, found);
-    }
-    if (this.#cors.isOn) this.#cors.decorate(request, response.headers);
-    return response;
+  /** @throws What the request is refused with. */
+  #answer(exchange: Exchange, found: Found | undefined): Response | Promise<Response> {
+    const { method } = exchange.request;
+    this.#protect(exchange);
+    if (found === undefined) throw notFound(exchange.path);
+    if (isAllowed(method, found.method)) return found.handle(exchange);
+    if (method === "OPTIONS") return this.#options204(exchange, found);
+    throw methodNotAllowed(method, found.method);
   }
 
   /** What is refused before any route runs. */

@@ -81,14 +81,12 @@ interface Fields {
 
 /** Leaves out what is absent, so that absence has one form. */
 function requestOf({ sql, params, namespace, timeoutMs, check, files }: Fields): SqlRequest {
-  return {
-    sql,
-    params,
-    ...(namespace === undefined ? {} : { namespace }),
-    ...(timeoutMs === undefined ? {} : { timeoutMs }),
-    ...(check ? { check } : {}),
-    ...(files === undefined ? {} : { files }),
-  };
+  const request: { -readonly [Key in keyof SqlRequest]: SqlRequest[Key] } = { sql, params };
+  if (namespace !== undefined) request.namespace = namespace;
+  if (timeoutMs !== undefined) request.timeoutMs = timeoutMs;
+  if (check) request.check = check;
+  if (files !== undefined) request.files = files;
+  return request;
 }
 
 function requireSql(sql: unknown, bytesMax: number): asserts sql is string {

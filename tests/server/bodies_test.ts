@@ -45,6 +45,13 @@ test("sqlRequestFromJson keeps the digits of every number", () => {
   });
 });
 
+test("sqlRequestFromJson leaves whole numbers as they are where no other stands", () => {
+  const params = (list: string): unknown =>
+    sqlRequestFromJson(encode(`{"sql":"SELECT $1","params":${list}}`), serverConfig()).params;
+  expect(params('[1,9007199254740991,-5,"x"]')).toEqual([1, 9_007_199_254_740_991, -5, "x"]);
+  expect(params("[1,9007199254740992]")).toEqual([{ number: "1" }, { number: "9007199254740992" }]);
+});
+
 test("sqlRequestFromJson leaves out what is null or absent", () => {
   const body = '{"sql":";","params":null,"namespace_id":null,"timeout_ms":null,"check":null,"x":1}';
   expect(sqlRequestFromJson(encode(body), CONFIG)).toEqual({ sql: ";", params: [] });

@@ -95,6 +95,7 @@ async function localWorld(clock: ManualClock, random: SeededRandom): Promise<Sim
       walMaxBytes: 1 << 22,
       rowBytesMax: 1 << 16,
       minFreeBytes: 0,
+      ballastBytes: 0,
     },
   });
   disk.holdsSyncs = true;

@@ -158,7 +158,10 @@ describe("the server does not start", () => {
 describe("the server", () => {
   test("answers --help and --version", async () => {
     expect(await run(["--help"])).toMatchObject({ code: 0, stderr: "" });
-    expect((await run(["--help"])).stdout).toContain("config.toml");
+    const help = (await run(["--help"])).stdout;
+    for (const part of ["config.toml", "verify <data_path>", "repair <data_path>"]) {
+      expect(help).toContain(part);
+    }
     const { code, stdout } = await run(["--version"]);
     expect(code).toBe(0);
     expect(stdout).toMatch(/\d+\.\d+\.\d+/);
@@ -214,6 +217,26 @@ describe("the server", () => {
     await server.restart("SIGKILL");
     expect(await server.rows("SELECT id FROM default.t")).toEqual([[1]]);
   });
+});
+
+test("verify and repair refuse a directory in use, and run once the server has stopped", async () => {
+  await using server = await startReadyServer();
+  await server.rows("CREATE TABLE default.t (id INT PRIMARY KEY)");
+  for (const command of ["verify", "repair"]) {
+    const { code, stderr } = await run([command, server.dataPath]);
+    expect(stderr).toMatch(`Cannot ${command} ${server.dataPath}: another process is using it`);
+    expect(code).toBe(2);
+  }
+  expect(await server.rows("SELECT 1")).toEqual([[1]]);
+  server.kill("SIGTERM");
+  await server.exited();
+  for (const command of ["verify", "repair"]) {
+    const { code, stdout, stderr } = await run([command, server.dataPath]);
+    expect(stdout).toMatch(`${server.dataPath} is sound`);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  }
+  const { code, stdout } = await run(["verify", "/nowhere"]);
+  expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
 });
 
 describe("a signal to stop", () => {

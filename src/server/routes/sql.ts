@@ -77,14 +77,17 @@ class SqlRoute {
     const headers = exchange.request.headers;
     const principal = auth.authenticateHeader(headers.get("authorization"), exchange);
     this.#takeFromRate(principal);
-    const request = await this.#read(exchange);
+    const contentType = headers.get("content-type");
+    const body = await readBytes(exchange.request, this.#bytesMax(exchange, contentType));
+    const request = this.#requestFrom(body, { contentType, exchange });
     if ((request.timeoutMs ?? this.#defaultTimeoutMs) > this.#silentMsMax) {
       exchange.liftIdleTimeout();
     }
     const format = formatFromAccept(headers.get("accept"));
     if (format !== "json") return await this.#executeAs(format, exchange, { principal, request });
-    const response = await sql.execute(principal, request);
-    return await this.#jsonResponse(exchange, response, principal);
+    const answer = sql.execute(principal, request);
+    const response = answer instanceof Promise ? await answer : answer;
+    return this.#jsonResponse(exchange, response, principal);
   }
 
   #takeFromRate(principal: Principal): void {
@@ -95,21 +98,23 @@ class SqlRoute {
     });
   }
 
-  async #read(exchange: Exchange): Promise<SqlRequest> {
-    const { config } = this.#options;
-    const { request } = exchange;
-    const contentType = request.headers.get("content-type");
-    if (isMultipart(contentType)) {
-      const body = await readBytes(request, config.files.max_request_bytes);
-      return this.#withBaseUrl(exchange, sqlRequestFromForm(body, contentType, config));
-    }
+  /** How many bytes a body of this type may have. @throws {HttpError} 415 */
+  #bytesMax({ request }: Exchange, contentType: string | null): number {
+    const { files, limits } = this.#options.config;
+    if (isMultipart(contentType)) return files.max_request_bytes;
     requireJsonType(request);
-    const body = await readBytes(request, config.limits.max_body_bytes);
-    return this.#withBaseUrl(exchange, sqlRequestFromJson(body, config));
+    return limits.max_body_bytes;
   }
 
-  /** Only SUBSCRIBE TO answers with an address. */
-  #withBaseUrl(exchange: Exchange, request: SqlRequest): SqlRequest {
+  #requestFrom(
+    body: Uint8Array,
+    { contentType, exchange }: { contentType: string | null; exchange: Exchange },
+  ): SqlRequest {
+    const { config } = this.#options;
+    const request = isMultipart(contentType)
+      ? sqlRequestFromForm(body, contentType, config)
+      : sqlRequestFromJson(body, config);
+    // Only SUBSCRIBE TO answers with an address.
     if (!/subscribe/i.test(request.sql)) return request;
     return { ...request, baseUrl: this.#options.baseUrl(exchange) };
   }
@@ -125,12 +130,11 @@ class SqlRoute {
       headers: HEADERS.json,
       mayCompress: config.performance.http_compression,
     };
-    const isAdmin = mayRun(principal, "inspect");
-    const errorBody = error === undefined ? undefined : errorBodyOf(error, { isAdmin });
-    const ending = (): Ending => {
-      const took = tookMs(exchange, clock);
-      return errorBody === undefined ? { tookMs: took } : { tookMs: took, error: errorBody };
-    };
+    const errorBody =
+      error === undefined
+        ? undefined
+        : errorBodyOf(error, { isAdmin: mayRun(principal, "inspect") });
+    const ending = (): Ending => ({ tookMs: tookMs(exchange, clock), error: errorBody });
     return isLarge(results)
       ? streamResponse(exchange, jsonPieces(results, ending), options)
       : textResponse(exchange, jsonBody(results, ending()), options);

@@ -1,0 +1,58 @@
+/**
+ * The server compiled to one file does what only files beside it do otherwise: it serves the admin
+ * page, and starts the threads that write segments.
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
+
+const ROOT: string = join(import.meta.dir, "../..");
+
+const BUILD_MS_MAX = 120_000;
+
+let directory: string;
+let server: ServerProcess;
+
+beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), "tidemark-executable-"));
+  const built = Bun.spawnSync([process.execPath, "scripts/build.ts", "--out", directory], {
+    cwd: ROOT,
+    stdout: "ignore",
+    stderr: "pipe",
+  });
+  if (!built.success) throw new Error(`Cannot build: ${built.stderr.toString()}`);
+  const name = `tidemark-${process.platform}-${process.arch}`;
+  const config = { server: { ui_enabled: true } };
+  server = await startReadyServer({ command: [join(directory, name)], config });
+}, BUILD_MS_MAX);
+
+afterAll(async () => {
+  await server.stop();
+  rmSync(directory, { recursive: true });
+});
+
+test("it serves the admin page and what the page loads", async () => {
+  const page = await server.get("/ui");
+  expect(page.status).toBe(200);
+  const [, script = ""] = /src="([^"]+\.js)"/.exec(await page.text()) ?? [];
+  const loaded = await fetch(new URL(script, `${server.url}/ui/`));
+  expect([loaded.status, (await loaded.text()).length > 10_000]).toEqual([200, true]);
+});
+
+test("it flushes and merges in threads of its own", async () => {
+  await server.rows("CREATE NAMESPACE app; CREATE TABLE app.t (id INT PRIMARY KEY, v TEXT)");
+  for (const id of [1, 2, 3]) {
+    await server.rows(`INSERT INTO app.t VALUES (${id}, 'row ${id}')`);
+    const [job] = await server.rows("STORAGE FLUSH TABLE app.t");
+    expect(job?.[2]).toBe("completed");
+  }
+  const [job] = await server.rows("STORAGE COMPACT TABLE app.t");
+  expect(job?.[5]).toBe("3 segment(s) merged, 0 old row version(s) discarded");
+  expect(await server.rows("SELECT id, v FROM app.t ORDER BY id")).toEqual([
+    [1, "row 1"],
+    [2, "row 2"],
+    [3, "row 3"],
+  ]);
+});
