@@ -47,7 +47,7 @@ function buildUi(): void {
 function compile(target: string): string {
   const path = join(out, `tidemark-${target}${target.startsWith("windows") ? ".exe" : ""}`);
   // What is no module but named as an entry is embedded as it is.
-  const entries = ["src/main.ts", UI_PACK_PATH];
+  const entries = ["src/main.ts", "src/worker.ts", UI_PACK_PATH];
   const built = Bun.spawnSync(
     [
       process.execPath,
@@ -56,6 +56,8 @@ function compile(target: string): string {
       "--minify",
       "--bytecode",
       "--format=esm",
+      // Where a thread looks for its entry: beside the program.
+      "--root=src",
       // A server reads the configuration it is given, and no file that happens to lie around.
       "--no-compile-autoload-dotenv",
       "--no-compile-autoload-bunfig",

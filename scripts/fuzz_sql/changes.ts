@@ -4,6 +4,7 @@
  */
 import type { Chance } from "../support/chance.ts";
 import { conditionOf, expressionOf, type Scope } from "./expressions.ts";
+import { type Table, withQueries } from "./subqueries.ts";
 import { list, type Node, node, optional } from "./tree.ts";
 import { type Column, type ColumnType, cellOf, literalOf } from "./values.ts";
 
@@ -121,7 +122,7 @@ function updateOf(table: StoredTable, chance: Chance): Node {
   if (table.columns.length === 0) return deleteOf(table, chance);
   const own = qualified(columnsOf(table), "w");
   if (chance.below(4) > 0) {
-    const scope: Scope = { chance, columns: own };
+    const scope = withQueries([tableOf(table)], { chance, columns: own });
     const where = chance.below(6) === 0 ? "" : optional(" WHERE ", conditionOf(2, scope));
     const pieces = [`UPDATE ${table.name} AS w SET `, setsOf(table, scope), where];
     return node("change", ...pieces, returningOf(own, chance));
@@ -136,7 +137,7 @@ function updateOf(table: StoredTable, chance: Chance): Node {
 function deleteOf(table: StoredTable, chance: Chance): Node {
   const own = qualified(columnsOf(table), "w");
   if (chance.below(3) > 0) {
-    const scope: Scope = { chance, columns: own };
+    const scope = withQueries([tableOf(table)], { chance, columns: own });
     const where = node("where", " WHERE w.id % 3 = 0 AND ", conditionOf(2, scope));
     return node("change", `DELETE FROM ${table.name} AS w`, where, returningOf(own, chance));
   }
@@ -162,4 +163,9 @@ function keyedValues(chance: Chance): { item: string; columns: readonly Column[]
       { name: "e.z", sort: "int" },
     ],
   };
+}
+
+/** A table as queries inside of a change name it. */
+function tableOf(table: StoredTable): Table {
+  return { name: table.name, columns: columnsOf(table) };
 }

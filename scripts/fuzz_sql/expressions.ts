@@ -12,6 +12,8 @@ export interface Scope {
   readonly chance: Chance;
   /** Columns with their names as they are written. */
   readonly columns: readonly Column[];
+  /** Makes an expression that holds a query; absent where none may stand. */
+  readonly inner?: (sort: Sort) => Node;
 }
 
 const COMPARISONS = ["=", "<>", "<", "<=", ">", ">=", "!="];
@@ -21,6 +23,7 @@ const PATTERNS = ["'a%'", "'%b'", "'_'", "'%'", "'a\\%'", "'x\\_y'", "'%a%'", "'
 export function expressionOf(sort: Sort, depth: number, scope: Scope): Node {
   const { chance } = scope;
   if (depth <= 0 || chance.below(4) === 0) return leafOf(sort, scope);
+  if (scope.inner !== undefined && chance.below(8) === 0) return scope.inner(sort);
   const kind = chance.below(10);
   if (kind === 0) return caseOf(sort, depth, scope);
   if (kind === 1) {
@@ -206,6 +209,7 @@ export function conditionOf(depth: number, scope: Scope): Node {
   const { chance } = scope;
   const below = (sort: Sort): Node => expressionOf(sort, depth - 1, scope);
   const sort = chance.pick(SORTS);
+  if (scope.inner !== undefined && chance.below(4) === 0) return scope.inner("bool");
   switch (chance.below(14)) {
     case 13: {
       const { literals, of } = chance.pick(UNTYPED);

@@ -4,13 +4,9 @@
  */
 import type { Chance } from "../support/chance.ts";
 import { aggregateOf, conditionOf, expressionOf, type Scope } from "./expressions.ts";
+import { lateralOf, type Table, withEntryOf, withQueries } from "./subqueries.ts";
 import { list, type Node, node, optional } from "./tree.ts";
 import { type Column, literalOf, SORTS, type Sort, typeNameOf } from "./values.ts";
-
-export interface Table {
-  readonly name: string;
-  readonly columns: readonly Column[];
-}
 
 /** A statement and how its rows may be compared. */
 export interface Query {
@@ -32,26 +28,80 @@ function anySort(chance: Chance): Sort {
 
 /** A random query. @param depth How many derived tables may nest. */
 export function queryOf(tables: readonly Table[], chance: Chance, depth = 1): Query {
+  if (depth === 1 && chance.below(6) === 0) return withQueryOf(tables, chance);
+  if (chance.below(5) === 0) return setQueryOf(tables, chance);
   const { item, columns } = fromOf(tables, chance, depth);
   const scope: Scope = { chance, columns };
+  const inner = chance.below(2) === 0 ? scope : withQueries(tables, scope);
   const where =
-    chance.below(3) === 0 ? "" : optional(" WHERE ", conditionOf(2 + chance.below(2), scope));
-  const block = { from: item, where, scope };
+    chance.below(3) === 0 ? "" : optional(" WHERE ", conditionOf(2 + chance.below(2), inner));
+  const block = { from: item, where, scope, inner };
   return chance.below(3) === 0 ? groupedQuery(block) : plainQuery(block);
+}
+
+/** A query that reads entries of WITH besides the tables. */
+function withQueryOf(tables: readonly Table[], chance: Chance): Query {
+  const first = withEntryOf(tables, chance, "w1");
+  const second = withEntryOf([...tables, first.table], chance, "w2");
+  const entries = list("entries", [first.entry, second.entry]);
+  const all = [...tables.slice(0, 1), first.table, second.table];
+  const { isOrdered, root } = queryOf(all, chance, 2);
+  return { root: node("query", "WITH ", entries, " ", ...root.pieces), isOrdered };
+}
+
+/** UNION, INTERSECT and EXCEPT of blocks; every row of one operation is of the same sorts. */
+function setQueryOf(tables: readonly Table[], chance: Chance): Query {
+  const sorts = Array.from({ length: 1 + chance.below(3) }, () => anySort(chance));
+  const root = setOf(tables, { chance, sorts, depth: 2 });
+  if (chance.below(2) === 0) return { root, isOrdered: false };
+  const ordinals = sorts.map((_, i) => node("key", String(i + 1), chance.pick(ORDERS)));
+  const tail = cut(list("keys", ordinals), chance);
+  return { root: node("query", ...root.pieces, tail), isOrdered: true };
+}
+
+interface SetOptions {
+  readonly chance: Chance;
+  readonly sorts: readonly Sort[];
+  readonly depth: number;
+}
+
+function setOf(tables: readonly Table[], options: SetOptions): Node {
+  const { chance, depth } = options;
+  const side = (): Node =>
+    depth > 0 && chance.below(4) === 0
+      ? node("query", "(", setOf(tables, { ...options, depth: depth - 1 }), ")")
+      : blockOf(tables, options);
+  const word = chance.pick([" UNION ", " INTERSECT ", " EXCEPT "]);
+  const all = chance.below(2) === 0 ? "ALL " : "";
+  const more =
+    chance.below(4) === 0 ? optional(chance.pick([" UNION ALL ", " INTERSECT "]), side()) : "";
+  return node("query", side(), word, all, side(), more);
+}
+
+function blockOf(tables: readonly Table[], { chance, sorts }: SetOptions): Node {
+  const { columns, item } = fromOf(tables, chance, 0);
+  const scope: Scope = { chance, columns };
+  const outputs = sorts.map((sort) => expressionOf(sort, chance.below(2), scope));
+  const where =
+    chance.below(2) === 0 ? "" : optional(" WHERE ", conditionOf(2, withQueries(tables, scope)));
+  const distinct = chance.below(5) === 0 ? optional("DISTINCT ") : "";
+  return node("query", "SELECT ", distinct, list("outputs", outputs), " FROM ", item, where);
 }
 
 interface Block {
   readonly from: Node;
   readonly where: Node | string;
   readonly scope: Scope;
+  /** The same, for expressions that are written once: no two queries are the same expression. */
+  readonly inner: Scope;
 }
 
-function plainQuery({ from, scope, where }: Block): Query {
+function plainQuery({ from, inner, scope, where }: Block): Query {
   const { chance } = scope;
-  const outputs = Array.from({ length: 1 + chance.below(4) }, () =>
-    expressionOf(anySort(chance), chance.below(4), scope),
-  );
   const kind = chance.below(6);
+  const outputs = Array.from({ length: 1 + chance.below(4) }, () =>
+    expressionOf(anySort(chance), chance.below(4), kind <= 1 ? scope : inner),
+  );
   if (kind === 0) {
     const on = expressionOf(anySort(chance), 1, scope);
     const tail = orderOf([on, ...outputs], chance);
@@ -139,6 +189,17 @@ function fromOf(tables: readonly Table[], chance: Chance, depth: number): FromIt
   let from = itemOf({ tables, chance, depth, number: 1 });
   const joinCount = [0, 0, 0, 1, 1, 2][chance.below(6)] ?? 0;
   for (let number = 2; number < 2 + joinCount; number += 1) {
+    if (chance.below(4) === 0) {
+      const { columns, item } = lateralOf(tables, { chance, columns: from.columns }, `q${number}`);
+      const [word, on] = chance.pick([
+        [", ", ""],
+        [" CROSS JOIN ", ""],
+        [" LEFT JOIN ", " ON TRUE"],
+      ] as const);
+      const all = [...from.columns, ...columns];
+      from = { item: node("from", from.item, word, item, on), columns: all };
+      continue;
+    }
     from = joinOf(from, itemOf({ tables, chance, depth, number }), chance);
   }
   return from;

@@ -77,8 +77,8 @@ export async function openSides(): Promise<Sides> {
   const postgres = await startPostgres();
   const client = new Bun.SQL(postgres.url, { max: 1, bigint: true });
   await client.unsafe("SET timezone = 'UTC'; SET extra_float_digits = 1");
-  const ask = (sql: string): Promise<SqlResponse> =>
-    database.sql.execute(principal, { sql, params: [] });
+  const ask = async (sql: string): Promise<SqlResponse> =>
+    await database.sql.execute(principal, { sql, params: [] });
 
   const tidemark = async (sql: string): Promise<void> => {
     const { error } = await ask(sql);

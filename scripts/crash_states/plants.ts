@@ -1,0 +1,162 @@
+/**
+ * Faults of the storage protocol, planted between the engine and its disk: what the engine asks for
+ * is not done, or done too early. A campaign is trusted because it finds each of them.
+ */
+import { crc32 } from "../../src/base/checksum.ts";
+import type { Disk, DiskEntry, DiskFile, MappedFile } from "../../src/base/disk.ts";
+
+export const PLANTS = [
+  /** The log answers before its bytes are durable. */
+  "early_ack",
+  /** Names are not made durable. */
+  "no_directory_sync",
+  /** A log file goes as soon as the next one begins. */
+  "log_removed_early",
+  /** Frames of the log count whatever their checksum says. */
+  "no_checksum",
+  "segment_not_synced",
+  "deletions_not_synced",
+  /** Ids are handed out before it is durable that they were. */
+  "ids_not_synced",
+  /** The last transaction of the manifest is not durable. */
+  "manifest_not_synced",
+] as const;
+
+export type Plant = (typeof PLANTS)[number];
+
+export function isPlant(text: string): text is Plant {
+  return (PLANTS as readonly string[]).includes(text);
+}
+
+/** Files whose syncs do nothing. */
+const UNSYNCED: Partial<Record<Plant, RegExp>> = {
+  early_ack: /\.wal$/,
+  segment_not_synced: /\.seg$/,
+  deletions_not_synced: /\.dv$/,
+  ids_not_synced: /\/IDS$/,
+};
+
+/** A disk on which one fault is planted. */
+export class PlantedDisk implements Disk {
+  readonly #disk: Disk;
+  readonly #plant: Plant;
+
+  constructor(disk: Disk, plant: Plant) {
+    this.#disk = disk;
+    this.#plant = plant;
+  }
+
+  open(path: string, options: { create?: boolean; exclusive?: boolean }): DiskFile {
+    const file = this.#disk.open(path, options);
+    const isUnsynced = UNSYNCED[this.#plant]?.test(path) ?? false;
+    return isUnsynced ? new UnsyncedFile(file) : file;
+  }
+
+  map(path: string): MappedFile {
+    return this.#disk.map(path);
+  }
+
+  readFile(path: string): Uint8Array {
+    const bytes = this.#disk.readFile(path);
+    if (this.#plant === "no_checksum" && path.endsWith(".wal")) believeFrames(bytes);
+    return bytes;
+  }
+
+  exists(path: string): boolean {
+    return this.#disk.exists(path);
+  }
+
+  sizeOf(path: string): number | undefined {
+    return this.#disk.sizeOf(path);
+  }
+
+  list(path: string): DiskEntry[] {
+    return this.#disk.list(path);
+  }
+
+  makeDirectory(path: string): void {
+    this.#disk.makeDirectory(path);
+  }
+
+  rename(from: string, to: string): void {
+    this.#disk.rename(from, to);
+    if (this.#plant !== "log_removed_early") return;
+    const number = /^(.*\/)(\d{10})\.wal$/.exec(to);
+    const before = `${number?.[1]}${String(Number(number?.[2]) - 1).padStart(10, "0")}.wal`;
+    if (number !== null && this.#disk.exists(before)) this.#disk.remove(before);
+  }
+
+  remove(path: string): void {
+    this.#disk.remove(path);
+  }
+
+  removeDirectory(path: string): void {
+    this.#disk.removeDirectory(path);
+  }
+
+  syncDirectory(path: string): void {
+    if (this.#plant !== "no_directory_sync") this.#disk.syncDirectory(path);
+  }
+
+  freeBytes(path: string): number {
+    return this.#disk.freeBytes(path);
+  }
+
+  lock(path: string): (() => void) | undefined {
+    return this.#disk.lock(path);
+  }
+
+  lockShared(path: string): (() => void) | undefined {
+    return this.#disk.lockShared(path);
+  }
+}
+
+class UnsyncedFile implements DiskFile {
+  readonly path: string;
+  readonly #file: DiskFile;
+
+  constructor(file: DiskFile) {
+    this.path = file.path;
+    this.#file = file;
+  }
+
+  size(): number {
+    return this.#file.size();
+  }
+
+  read(into: Uint8Array, offset: number): number {
+    return this.#file.read(into, offset);
+  }
+
+  write(bytes: Uint8Array, offset: number): void {
+    this.#file.write(bytes, offset);
+  }
+
+  truncate(length: number): void {
+    this.#file.truncate(length);
+  }
+
+  sync(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  syncNow(): void {
+    // This is the fault.
+  }
+
+  close(): void {
+    this.#file.close();
+  }
+}
+
+/** Gives every frame of a log file, whole or torn, the checksum that it should have. */
+function believeFrames(bytes: Uint8Array): void {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  for (let at = 64; at + 48 <= bytes.length; ) {
+    const length = view.getUint32(at + 4, true);
+    const isFrame = view.getUint32(at + 8, true) === view.getUint32(8, true);
+    if (!isFrame || length < 48 || at + length > bytes.length) return;
+    view.setUint32(at, crc32(bytes.subarray(at + 4, at + length)), true);
+    at += length;
+  }
+}

@@ -1,0 +1,386 @@
+/**
+ * Stories of a store on a disk that loses power and is full at times: commits, flushes, merges and
+ * definitions, and at operations of the disk that chance picks, what it may hold after a crash there.
+ * Each such state is opened by the engine and compared with what it was told.
+ *
+ *     life 1 ──step, step, …──► crash or close ──► life 2 ──► …
+ *        └ states │ │ │  each: open, compare, write on; now and then crash in the opening, again
+ */
+import type { Seq } from "../../src/base/seq.ts";
+import type { LocalStore, TableDefinition, TableWrite } from "../../src/storage/mod.ts";
+import type { Row } from "../../src/types/mod.ts";
+import { ManualClock } from "../../tests/support/manual_clock.ts";
+import { MemoryManifest } from "../../tests/support/memory_manifest.ts";
+import { SeededRandom } from "../../tests/support/seeded_random.ts";
+import {
+  type CrashOptions,
+  SimulatedDisk,
+  UNLIMITED_BYTES,
+} from "../../tests/support/simulated_disk.ts";
+import { defineTable } from "../../tests/support/store_fixture.ts";
+import { Ledger } from "./ledger.ts";
+import { type Plant, PlantedDisk } from "./plants.ts";
+import {
+  applied,
+  type CrashState,
+  isFull,
+  KEYLESS_ID,
+  opened,
+  settled,
+  textOf,
+  valueOf,
+  writeOn,
+} from "./steps.ts";
+
+const LIVES_PER_STORY = 4;
+const STEPS_PER_LIFE = 40;
+
+/** Of so many operations of the disk, one is crashed at. */
+const OPERATIONS_PER_STATE = 4;
+
+/** States that wait to be opened: bounds what is in memory. */
+const WAITING_MAX = 32;
+
+export interface CrashReport {
+  states: number;
+  merges: number;
+  flushes: number;
+  definitions: number;
+  acknowledged: number;
+  /** Commits that the full disk undid. */
+  takenBack: number;
+  /** At most one a story, which then ends. */
+  readonly findings: string[];
+}
+
+/** Tells stories until so many states were compared, or something was found. */
+export async function crashStates(
+  options: {
+    readonly stateCount: number;
+    readonly seed: number;
+    readonly plant?: Plant | undefined;
+  },
+  onStory: (report: CrashReport) => void = () => {},
+): Promise<CrashReport> {
+  const report: CrashReport = {
+    states: 0,
+    merges: 0,
+    flushes: 0,
+    definitions: 0,
+    acknowledged: 0,
+    takenBack: 0,
+    findings: [],
+  };
+  for (let seed = options.seed; report.states < options.stateCount; seed += 1) {
+    const story = new Story(seed, { plant: options.plant, report });
+    const finding = await story.tell();
+    if (finding !== undefined) report.findings.push(`seed ${seed}: ${finding}`);
+    if (finding !== undefined && options.plant !== undefined) break;
+    if (report.findings.length >= 10) break;
+    onStory(report);
+  }
+  return report;
+}
+
+class Story {
+  readonly #random: SeededRandom;
+  readonly #plant: Plant | undefined;
+  readonly #report: CrashReport;
+  readonly #ledger = new Ledger();
+  #disk = new SimulatedDisk();
+  #manifest = new MemoryManifest();
+  /** As a planted fault leaves it after a crash. */
+  #oldManifest = new MemoryManifest();
+  #clock = new ManualClock();
+  #definitions: TableDefinition[] = [
+    defineTable(1, [{ kind: "int" }, { kind: "text" }]),
+    defineTable(2, [{ kind: "text" }, { kind: "bigint" }]),
+    defineTable(KEYLESS_ID, [{ kind: "double" }, { kind: "text" }], []),
+  ];
+  #nextTableId = 4;
+  #ackedSeq = 0;
+  #appliedSeq = 0;
+  #lastId = 0;
+  #life = 0;
+  #waiting: CrashState[] = [];
+
+  constructor(seed: number, { plant, report }: { plant: Plant | undefined; report: CrashReport }) {
+    this.#random = new SeededRandom(seed);
+    this.#plant = plant;
+    this.#report = report;
+  }
+
+  /** Returns what was wrong first. */
+  async tell(): Promise<string | undefined> {
+    for (let life = 0; life < LIVES_PER_STORY; life += 1) {
+      const store = await this.#open();
+      if (typeof store === "string") return store;
+      for (let step = 0; step < STEPS_PER_LIFE; step += 1) {
+        const failure = await this.#step(store);
+        const finding = failure ?? (await this.#compareWaiting());
+        if (finding !== undefined) return finding;
+      }
+      await this.#end(store);
+    }
+    return undefined;
+  }
+
+  async #open(): Promise<LocalStore | string> {
+    this.#watch();
+    const store = await opened({
+      disk: this.#planted(this.#disk),
+      manifest: this.#manifest,
+      definitions: this.#definitions,
+      nowMs: this.#clock.nowMs(),
+      clock: this.#clock,
+    });
+    if (typeof store === "string") return store;
+    const claims = { ackedSeq: this.#ackedSeq, appliedSeq: this.#appliedSeq };
+    this.#ledger.cutAbove(this.#ledger.reach(store, this.#definitions, claims));
+    this.#appliedSeq = store.visibleSeq;
+    try {
+      return this.#ledger.difference(store, this.#definitions, claims) ?? store;
+    } catch (error) {
+      return `unreadable: ${textOf(error)}`;
+    }
+  }
+
+  /** Takes states from now on, whatever the disk is doing. */
+  #watch(): void {
+    const { life } = { life: this.#life };
+    this.#disk.faultPlan = () => {
+      const isDue = life === this.#life && this.#random.below(OPERATIONS_PER_STATE) === 0;
+      if (isDue && this.#waiting.length < WAITING_MAX) this.#waiting.push(this.#crashedNow());
+      return undefined;
+    };
+    this.#manifest.onPublish = ({ addSegments = [], removeSegmentIds = [] }) => {
+      this.#oldManifest = this.#manifest.restart();
+      if (addSegments.length > 0 && removeSegmentIds.length > 0) this.#report.merges += 1;
+    };
+  }
+
+  #crashedNow(): CrashState {
+    const disk = this.#disk.crash(this.#crashOptions());
+    disk.capacityBytes = UNLIMITED_BYTES;
+    const isManifestLate = this.#plant === "manifest_not_synced" && this.#random.chance(0.5);
+    return {
+      disk,
+      manifest: (isManifestLate ? this.#oldManifest : this.#manifest).restart(),
+      definitions: [...this.#definitions],
+      ackedSeq: this.#ackedSeq,
+      appliedSeq: this.#appliedSeq,
+      lastId: this.#lastId,
+      nowMs: this.#clock.nowMs(),
+      generation: 1,
+    };
+  }
+
+  #crashOptions(): CrashOptions {
+    const keep = this.#random.pick(["none", "some", "some", "all"] as const);
+    return keep === "some" ? { keep, random: this.#random } : { keep };
+  }
+
+  #planted(disk: SimulatedDisk): SimulatedDisk | PlantedDisk {
+    return this.#plant === undefined ? disk : new PlantedDisk(disk, this.#plant);
+  }
+
+  async #step(store: LocalStore): Promise<string | undefined> {
+    const random = this.#random;
+    this.#clock.advance(random.below(2));
+    const choice = random.below(100);
+    try {
+      if (choice < 50) this.#commit(store);
+      else if (choice < 62) await settled(random.below(3));
+      else if (choice < 90) await this.#flush(store);
+      else if (choice < 94) this.#define(store);
+      else if (choice < 96) this.#fill();
+      else this.#takeId(store);
+    } catch (error) {
+      return `failed: ${textOf(error)}`;
+    }
+    return undefined;
+  }
+
+  /** Mostly the first: segments are merged when one table has many. */
+  #someTable(): TableDefinition {
+    const [first] = this.#definitions;
+    const isFirst = first !== undefined && this.#random.chance(0.5);
+    return isFirst ? first : this.#random.pick(this.#definitions);
+  }
+
+  #commit(store: LocalStore): void {
+    const table = this.#someTable();
+    const write = this.#write(table);
+    if (write === undefined) return;
+    const done = applied(store, write);
+    if (done === undefined) return;
+    this.#ledger.note([write], done, table.keyColumnIds.length > 0);
+    this.#appliedSeq = done.lastSeq;
+    const life = this.#life;
+    void store.durable(done.lastSeq).then(
+      () => {
+        if (life !== this.#life) return undefined;
+        this.#ackedSeq = Math.max(this.#ackedSeq, done.lastSeq);
+        this.#report.acknowledged += 1;
+        return undefined;
+      },
+      (error: unknown) => {
+        if (!isFull(error)) throw error;
+        if (life === this.#life) this.#noteTakenBack(store, done.lastSeq);
+        return undefined;
+      },
+    );
+  }
+
+  /** From now on nothing may have it; states from before are of no use any more. */
+  #noteTakenBack(store: LocalStore, commitSeq: number): void {
+    this.#report.takenBack += 1;
+    this.#ledger.takeBack(commitSeq);
+    this.#appliedSeq = store.appliedSeq;
+    this.#waiting = [];
+  }
+
+  #write({ tableId, columns, keyColumnIds }: TableDefinition): TableWrite | undefined {
+    const random = this.#random;
+    const owner = tableId === 2 ? random.between(1, 2) : 0;
+    const live = this.#ledger.live(tableId, owner);
+    const keyOf = (): number | string =>
+      tableId === 2 ? `k${random.below(20)}` : random.below(20);
+    const rowOf = (key: Row[number]): Row =>
+      columns.map(({ type }, index) => (index === 0 ? key : valueOf(type.kind, index, random)));
+    // Many rows are more than a log file holds: such a commit is written in parts.
+    const rowCount = random.chance(0.1) ? random.between(8, 16) : random.between(1, 3);
+    if (keyColumnIds.length === 0) {
+      const rows = Array.from({ length: rowCount }, () => rowOf(random.unit()));
+      return { tableId, owner, operation: "insert", rows };
+    }
+    const keys = new Set<Row[number]>();
+    for (let count = 0; count < rowCount; count += 1) keys.add(keyOf());
+    const isLive = (key: Row[number]): boolean => live.some(([other]) => other === key);
+    const operation = random.pick(["insert", "update", "delete"] as const);
+    const fitting = [...keys].filter((key) => isLive(key) === (operation !== "insert"));
+    if (fitting.length === 0) return undefined;
+    return { tableId, owner, operation, rows: fitting.map(rowOf) };
+  }
+
+  async #flush(store: LocalStore): Promise<void> {
+    this.#report.flushes += 1;
+    const { tableId } = this.#someTable();
+    const flushing = store.flush(tableId);
+    if (this.#random.chance(0.5)) this.#commit(store);
+    const done = flushing.catch((error: unknown) => {
+      if (!isFull(error)) throw error;
+    });
+    if (this.#random.chance(0.8)) await done;
+  }
+
+  #takeId(store: LocalStore): void {
+    try {
+      this.#lastId = Math.max(this.#lastId, store.snowflakeId());
+    } catch (error) {
+      if (!isFull(error)) throw error;
+    }
+  }
+
+  /** The disk becomes full, or has room again. */
+  #fill(): void {
+    const room = this.#random.below(6000);
+    const isBounded = this.#disk.capacityBytes < UNLIMITED_BYTES;
+    this.#disk.capacityBytes = isBounded ? UNLIMITED_BYTES : this.#disk.byteCount() + room;
+  }
+
+  /** The catalog is durable first, then the store hears of it. */
+  #define(store: LocalStore): void {
+    this.#report.definitions += 1;
+    const random = this.#random;
+    const others = this.#definitions.filter(({ tableId }) => tableId > KEYLESS_ID);
+    const choice = random.below(3);
+    if (choice === 0 || others.length === 0) {
+      const made = defineTable(this.#nextTableId, [{ kind: "int" }, { kind: "text" }]);
+      this.#nextTableId += 1;
+      this.#definitions.push(made);
+      this.#noteDefinition(store);
+      store.defineTable(made);
+    } else if (choice === 1) {
+      const { tableId } = random.pick(others);
+      this.#definitions = this.#definitions.filter((table) => table.tableId !== tableId);
+      this.#noteDefinition(store);
+      store.dropTable(tableId);
+    } else {
+      const old = random.pick(this.#definitions);
+      const columnId = old.columns.length + 1;
+      const name = `c${columnId}`;
+      const column = { columnId, name, type: { kind: "text" }, missing: `as ${name}` } as const;
+      const changed = { ...old, columns: [...old.columns, column] };
+      this.#definitions = this.#definitions.map((table) => (table === old ? changed : table));
+      this.#noteDefinition(store);
+      store.defineTable(changed);
+    }
+  }
+
+  #noteDefinition(store: LocalStore): void {
+    this.#manifest.catalogSeq = Math.max(this.#manifest.catalogSeq, store.issueSeq()) as Seq;
+  }
+
+  /** Ends a life: by a crash, or as it should be. */
+  async #end(store: LocalStore): Promise<void> {
+    if (this.#random.chance(0.3)) {
+      await store.close();
+      this.#life += 1;
+      this.#disk = this.#disk.restart();
+      this.#disk.capacityBytes = UNLIMITED_BYTES;
+    } else {
+      const { disk, manifest, nowMs } = this.#crashedNow();
+      this.#life += 1;
+      // The old process still runs against its own disk; nobody listens.
+      void store.close();
+      this.#disk = disk;
+      this.#manifest = manifest;
+      this.#clock = new ManualClock(nowMs - 1000);
+    }
+    this.#waiting = [];
+  }
+
+  async #compareWaiting(): Promise<string | undefined> {
+    for (let state = this.#waiting.shift(); state; state = this.#waiting.shift()) {
+      this.#report.states += 1;
+      const finding = await this.#compare(state);
+      if (finding !== undefined) return finding;
+    }
+    return undefined;
+  }
+
+  async #compare(state: CrashState): Promise<string | undefined> {
+    const { disk, definitions, manifest, nowMs } = state;
+    // A crash in the middle of the opening, of which the first one has to leave everything.
+    const again = state.generation === 1 && this.#random.chance(0.2);
+    let skipped = this.#random.below(20);
+    if (again) {
+      disk.faultPlan = () => {
+        skipped -= 1;
+        if (skipped !== 0) return undefined;
+        const crashed = disk.crash(this.#crashOptions());
+        this.#waiting.push({
+          ...state,
+          disk: crashed,
+          manifest: manifest.restart(),
+          generation: 2,
+        });
+        return undefined;
+      };
+    }
+    // The clock went back meanwhile, as clocks do.
+    const planted = this.#planted(disk);
+    const parts = { disk: planted, manifest, definitions, nowMs: nowMs - 1000 };
+    const store = await opened(parts);
+    if (typeof store === "string") return store;
+    try {
+      const finding =
+        this.#ledger.difference(store, definitions, state) ?? (await writeOn(store, state));
+      await store.close();
+      return finding;
+    } catch (error) {
+      return `unreadable: ${textOf(error)}`;
+    }
+  }
+}
