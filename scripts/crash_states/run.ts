@@ -71,14 +71,23 @@ export async function crashStates(
     takenBack: 0,
     findings: [],
   };
+  let uncaught: string | undefined;
+  const noteUncaught = (error: unknown): void => {
+    uncaught ??= `uncaught: ${textOf(error)}`;
+  };
+  process.on("uncaughtException", noteUncaught);
+  process.on("unhandledRejection", noteUncaught);
   for (let seed = options.seed; report.states < options.stateCount; seed += 1) {
+    uncaught = undefined;
     const story = new Story(seed, { plant: options.plant, report });
-    const finding = await story.tell();
+    const finding = (await story.tell()) ?? uncaught;
     if (finding !== undefined) report.findings.push(`seed ${seed}: ${finding}`);
     if (finding !== undefined && options.plant !== undefined) break;
     if (report.findings.length >= 10) break;
     onStory(report);
   }
+  process.off("uncaughtException", noteUncaught);
+  process.off("unhandledRejection", noteUncaught);
   return report;
 }
 

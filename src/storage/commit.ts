@@ -180,7 +180,8 @@ export class Committer implements CommitLogEvents {
     // Newest first: a row's own replacement must be gone before the row is.
     for (const { touches } of failed.toReversed()) {
       for (const { table, memtable, rowCount } of [...touches.values()].toReversed()) {
-        table.takeBack(memtable, rowCount);
+        // The rows of a table that was dropped meanwhile are gone already, with their files.
+        if (!table.isDropped) table.takeBack(memtable, rowCount);
       }
     }
     this.#noteFailure(error);

@@ -99,7 +99,7 @@ export class OpenSegment {
 
   /** An error that a read met, after it was reported if it is damage. */
   #noted(error: unknown): unknown {
-    if (error instanceof CorruptionError) this.#files.onDamage(this, error);
+    if (error instanceof CorruptionError) this.#report(error);
     return error;
   }
 
@@ -107,7 +107,12 @@ export class OpenSegment {
   noteIfDamaged(error: unknown): void {
     if (!(error instanceof CorruptionError)) return;
     if (error.path !== this.#files.segmentPath(this.entry)) return;
-    this.#files.onDamage(this, error);
+    this.#report(error);
+  }
+
+  /** What no manifest names cannot be quarantined there. */
+  #report(damage: CorruptionError): void {
+    if (!this.#isDropped) this.#files.onDamage(this, damage);
   }
 
   seqAt(row: number): number {

@@ -195,6 +195,19 @@ test("a full disk that cannot hold another log file makes the store read-only un
   await store.close();
 });
 
+test("a commit that a full disk undoes leaves a table alone that was dropped after it", async () => {
+  const disk = new SimulatedDisk();
+  const store = await openStore({ disk, definitions: [TABLE, OTHER] });
+  await commit(store, 1, "insert", [[1, "a"]]);
+  await store.flush(1);
+  disk.faultPlan = failNth("write", 1, { code: "ENOSPC" });
+  const undone = conditionOf(commit(store, 1, "update", [[1, "b"]]));
+  store.dropTable(1);
+  expect(await undone).toBe("DISK_FULL");
+  await commit(store, 2, "insert", [[7]]);
+  await store.close();
+});
+
 test("snowflakeId says that the disk is full, and goes on once there is room", async () => {
   const disk = new SimulatedDisk();
   const store = await openStore({ disk, definitions: [TABLE] });
