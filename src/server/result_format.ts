@@ -6,6 +6,7 @@
  */
 import type { ErrorBody, SchemaField } from "../protocol/mod.ts";
 import type { StatementResult } from "../sql/mod.ts";
+import { millisecondsText, seqText } from "./number_text.ts";
 
 export type ResultFormat = "json" | "ndjson" | "csv";
 
@@ -119,16 +120,31 @@ function entryHead({ schema }: StatementResult): string {
 
 /** An entry behind its rows. */
 function entryTail({ rowCount, message, asUser, lastSeq }: StatementResult): string {
-  let text = `"row_count":${rowCount}`;
-  if (message !== undefined) text += `,"message":${JSON.stringify(message)}`;
-  text += `,"as_user":${JSON.stringify(asUser)}`;
-  if (lastSeq !== undefined) text += `,"last_seq":${lastSeq}`;
-  return `${text}}`;
+  if (rowCount !== lastTail.rowCount || message !== lastTail.message || asUser !== lastTail.asUser) {
+    lastTail = { rowCount, message, asUser, text: tailText(rowCount, message, asUser) };
+  }
+  if (lastSeq === undefined) return `${lastTail.text}}`;
+  return `${lastTail.text},"last_seq":${lastSeq === null ? "null" : seqText(lastSeq)}}`;
+}
+
+/** The newest tail up to its seq: statements of one kind follow each other, and end alike. */
+let lastTail: {
+  readonly rowCount: number;
+  readonly message: string | undefined;
+  readonly asUser: string;
+  readonly text: string;
+} = { rowCount: -1, message: undefined, asUser: "", text: "" };
+
+function tailText(rowCount: number, message: string | undefined, asUser: string): string {
+  const head = `"row_count":${rowCount}`;
+  const middle = message === undefined ? "" : `,"message":${JSON.stringify(message)}`;
+  return `${head}${middle},"as_user":${JSON.stringify(asUser)}`;
 }
 
 function bodyTail({ tookMs, error }: Ending): string {
-  if (error === undefined) return `],"status":"success","took":${tookMs}}`;
-  return `],"status":"error","took":${tookMs},"error":${JSON.stringify(error)}}`;
+  const took = millisecondsText(tookMs);
+  if (error === undefined) return `],"status":"success","took":${took}}`;
+  return `],"status":"error","took":${took},"error":${JSON.stringify(error)}}`;
 }
 
 /** By the fields themselves, which a plan makes once for all its results. */

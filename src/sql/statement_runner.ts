@@ -28,6 +28,13 @@ export interface RunOptions {
 
 const VERBS = { insert: "Inserted", update: "Updated", delete: "Deleted" } as const;
 
+/** What most changes answer, so that it is the same text each time. */
+const MESSAGES_OF_ONE = {
+  insert: "Inserted 1 row(s)",
+  update: "Updated 1 row(s)",
+  delete: "Deleted 1 row(s)",
+} as const;
+
 export class StatementRunner {
   readonly #environment: SqlEnvironment;
   readonly #deadline: Deadline;
@@ -144,7 +151,9 @@ function changeResult(
 ): StatementResult {
   const lastSeq = applied.commit?.lastSeq ?? null;
   if (fields === undefined || returned === undefined) {
-    return { rowCount, message: `${VERBS[kind]} ${rowCount} row(s)`, asUser, lastSeq };
+    const message =
+      rowCount === 1 ? MESSAGES_OF_ONE[kind] : `${VERBS[kind]} ${rowCount} row(s)`;
+    return { rowCount, message, asUser, lastSeq };
   }
   const rows: unknown[][] = [];
   cells.append(returned, rows);
