@@ -120,7 +120,11 @@ function entryHead({ schema }: StatementResult): string {
 
 /** An entry behind its rows. */
 function entryTail({ rowCount, message, asUser, lastSeq }: StatementResult): string {
-  if (rowCount !== lastTail.rowCount || message !== lastTail.message || asUser !== lastTail.asUser) {
+  if (
+    rowCount !== lastTail.rowCount ||
+    message !== lastTail.message ||
+    asUser !== lastTail.asUser
+  ) {
     lastTail = { rowCount, message, asUser, text: tailText(rowCount, message, asUser) };
   }
   if (lastSeq === undefined) return `${lastTail.text}}`;

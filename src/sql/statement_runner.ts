@@ -151,8 +151,7 @@ function changeResult(
 ): StatementResult {
   const lastSeq = applied.commit?.lastSeq ?? null;
   if (fields === undefined || returned === undefined) {
-    const message =
-      rowCount === 1 ? MESSAGES_OF_ONE[kind] : `${VERBS[kind]} ${rowCount} row(s)`;
+    const message = rowCount === 1 ? MESSAGES_OF_ONE[kind] : `${VERBS[kind]} ${rowCount} row(s)`;
     return { rowCount, message, asUser, lastSeq };
   }
   const rows: unknown[][] = [];
