@@ -2,9 +2,9 @@
  * Small files that hold one growing number, in two slots that are written in turn, so that a torn
  * write leaves the number before it.
  *
- * - `wal/HWM`: the last seq that is known to be durable, rewritten without a sync after each group
- *   that was synced. It may lag behind the log, and never leads it, so a log that ends below it has
- *   lost acknowledged commits.
+ * - `wal/HWM`: the last seq that is known to be durable, rewritten without a sync when groups were
+ *   synced: at every pause, and under load once for several. It may lag behind the log, and never
+ *   leads it, so a log that ends below it has lost acknowledged commits.
  * - `wal/IDS`: ids of SNOWFLAKE_ID() up to here may have been handed out; synced before they are.
  *
  *     two slots, written in turn   OFFSET SIZE

@@ -29,6 +29,9 @@ export interface LocalWalOptions extends WalFilesOptions {
   readonly end: WalEnd;
 }
 
+/** How far the high-water file may lag under load, in groups. */
+const GROUPS_PER_NOTE = 16;
+
 const NO_EVENTS: CommitLogEvents = {
   onSettled() {},
   onTakenBack() {},
@@ -45,6 +48,8 @@ export class LocalWal implements CommitLog {
   #written: Position;
   #writtenSeq: number;
   #lastWritten: FrameGroup | undefined;
+  /** Settled, and not yet in the high-water file. */
+  #unnotedGroups = 0;
   #isScheduled = false;
   #isSyncing = false;
   #isFatal = false;
@@ -219,7 +224,7 @@ export class LocalWal implements CommitLog {
     this.#isSyncing = false;
     if (this.#isFatal) return;
     if (fileNumber === this.#files.currentNumber) this.#encoder.durableFrames = nextFrame;
-    this.#noteHighWater(lastSeq);
+    this.#noteSettled(lastSeq);
     if (!this.#options.isRelaxed) this.events.onSettled(number);
     this.#schedule();
     if (this.#encoder.nextGroup === undefined) this.#wakeIdle();
@@ -228,7 +233,12 @@ export class LocalWal implements CommitLog {
     if (last !== undefined && last.number > number && !this.#isSyncing) this.#sync(last);
   }
 
-  #noteHighWater(seq: number): void {
+  /** Writes the high-water file once for groups that follow each other without a pause. */
+  #noteSettled(seq: number): void {
+    this.#unnotedGroups += 1;
+    const isPause = this.#encoder.nextGroup === undefined;
+    if (!isPause && this.#unnotedGroups < GROUPS_PER_NOTE) return;
+    this.#unnotedGroups = 0;
     try {
       this.#options.highWater.write(seq);
     } catch (error) {
