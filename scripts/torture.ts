@@ -1,9 +1,10 @@
 /**
- * Kills the real server again and again while four writers write, tables are flushed and
- * definitions change, starts it again on the same data, and compares what is there with what was
- * acknowledged.
+ * Kills the real server again and again while four writers write, files are uploaded, tables are
+ * flushed and compacted and definitions change, starts it again on the same data, and compares what
+ * is there with what was acknowledged.
  *
- *     bun scripts/torture.ts [--kills 100] [--seed <n>] [--plant lost|invented|altered|reused]
+ *     bun scripts/torture.ts [--kills 100] [--seed <n>] [--plant lost|invented|altered|reused|upload]
+ *     bun scripts/torture.ts --points 3      each named point of the disk protocols, three times
  *
  * Prints a line a minute and one at the end, and exits with 1 when anything was lost, invented,
  * torn or given a sequence id twice. With `--plant` it damages what it reads back by itself, and
@@ -11,11 +12,13 @@
  * the order of write, sync and answer.
  */
 import { readOptions } from "./support/arguments.ts";
+import { KILL_POINTS } from "./torture/kill_points.ts";
 import { isPlant, PLANTS, type TortureReport, torture } from "./torture/run.ts";
 
-const options = readOptions(["kills", "seed", "plant"], []);
+const options = readOptions(["kills", "points", "seed", "plant"], []);
 const seed = options.count("seed", Date.now() % 1_000_000);
-const killCount = options.count("kills", 100);
+const rounds = options.count("points", 0);
+const killCount = rounds > 0 ? rounds * KILL_POINTS.length : options.count("kills", 100);
 const plant = options.text("plant");
 if (plant !== undefined && !isPlant(plant)) {
   throw new Error(`Cannot plant "${plant}": there are ${PLANTS.join(", ")}`);
@@ -23,11 +26,14 @@ if (plant !== undefined && !isPlant(plant)) {
 
 process.stdout.write(`torture: ${killCount} kills, seed ${seed}\n`);
 const startMs = Date.now();
-const report = await torture({ killCount, seed, plant, onMinute: print });
+const report = await torture({ killCount, rounds, seed, plant, onMinute: print });
 print(report);
 for (const finding of report.findings) process.stdout.write(`  ${finding}\n`);
 
-const faultCount = report.lost + report.invented + report.torn + report.reused + report.defined;
+for (const name of report.unreached) process.stdout.write(`  no server came by: ${name}\n`);
+
+const { defined, files, invented, lost, reused, torn, unreached } = report;
+const faultCount = lost + invented + torn + reused + defined + files + unreached.length;
 if (plant === undefined) {
   if (faultCount > 0) process.stdout.write(`the data is kept in ${report.directory}\n`);
   process.exitCode = faultCount === 0 ? 0 : 1;
@@ -41,7 +47,7 @@ function print(state: TortureReport): void {
   process.stdout.write(
     `${minutes} min: ${state.kills} kills, ${state.acknowledged} commits acknowledged, ` +
       `${state.rowsRead} rows compared; lost ${state.lost}, invented ${state.invented}, ` +
-      `torn ${state.torn}, _seq reused ${state.reused}, definitions wrong ${state.defined}; ` +
+      `torn ${state.torn}, _seq reused ${state.reused}, definitions wrong ${state.defined}, files wrong ${state.files}; ` +
       `refused ${state.refused}; start after a kill: median ${state.startMsMedian} ms, ` +
       `longest ${state.startMsMax} ms\n`,
   );

@@ -152,7 +152,7 @@ export interface DefinerOptions {
   tally: Tally;
 }
 
-/** Flushes, and creates, alters and drops tables beside those of the writers. */
+/** Flushes and compacts, and creates, alters and drops tables beside those of the writers. */
 export class Definer {
   readonly #options: DefinerOptions;
   /** Side tables that exist as far as acknowledged, with their columns. */
@@ -210,7 +210,9 @@ export class Definer {
     const { chance, tables } = this.#options;
     const side = [...this.#columnsByTable.keys()];
     const kind = chance.below(10);
-    if (kind < 5) return this.#send(`STORAGE FLUSH TABLE ${chance.pick(tables)}`);
+    if (kind < 4) return this.#send(`STORAGE FLUSH TABLE ${chance.pick(tables)}`);
+    if (kind < 5) return this.#send(`STORAGE COMPACT TABLE ${chance.pick(tables)}`);
+    if (chance.below(10) === 0) return this.#send("SELECT SNOWFLAKE_ID()");
     if (side.length === 0 || (kind < 7 && side.length < 8)) {
       this.#tableCount += 1;
       const table = `side${this.#tableCount}`;

@@ -1,13 +1,16 @@
 /**
  * One run of the torture: load, kill, start, compare, and again.
  */
+import { join } from "node:path";
 import { type ServerProcess, startServer } from "../../tests/support/server_process.ts";
 import { type Chance, chanceFromSeed } from "../support/chance.ts";
+import { KILL_POINTS, type KillPoint } from "./kill_points.ts";
 import { Ledger, type ObservedRow, SeqWatch } from "./ledger.ts";
 import { Definer, type Scope, type Tally, Writer } from "./load.ts";
+import { UPLOADS_TABLE, Uploader } from "./uploads.ts";
 
 /** Faults that a run can make in what it reads back, to show that it would find them. */
-export const PLANTS = ["lost", "invented", "altered", "reused"] as const;
+export const PLANTS = ["lost", "invented", "altered", "reused", "upload"] as const;
 
 export type Plant = (typeof PLANTS)[number];
 
@@ -16,7 +19,10 @@ export function isPlant(word: string): word is Plant {
 }
 
 export interface TortureOptions {
+  /** Kills at random moments, when there are no rounds. */
   killCount: number;
+  /** How often each named point is killed at. */
+  rounds: number;
   seed: number;
   plant: Plant | undefined;
   onMinute: (state: TortureReport) => void;
@@ -33,6 +39,10 @@ export interface TortureReport {
   reused: number;
   /** Tables or columns that are not as acknowledged. */
   defined: number;
+  /** Uploaded files that are not as acknowledged. */
+  files: number;
+  /** Named points that no server came by. */
+  unreached: string[];
   startMsMedian: number;
   startMsMax: number;
   findings: string[];
@@ -49,22 +59,35 @@ const LOOKUPS_PER_SCOPE = 10;
 
 const MINUTE_MS = 60_000;
 
+/** By then a server under load has come by every named point. */
+const POINT_MS_MAX = 30_000;
+
+/** The writers hear of the end of a server a moment before this script does. */
+const END_MS_MAX = 2000;
+
+/** Exit code of a process that SIGKILL ended. */
+const KILLED = 137;
+
 /** Of what a server said that failed where none was killed. */
 const OUTPUT_SHOWN = 4000;
 
 export async function torture(options: TortureOptions): Promise<TortureReport> {
   const chance = chanceFromSeed(options.seed);
+  const env: Record<string, string> = {};
+  const preload = ["--preload", join(import.meta.dir, "killing_disk.ts")];
   const server = await startServer({
+    env,
+    ...(options.rounds > 0 && { command: [process.execPath, ...preload, "src/main.ts"] }),
     config: {
       // Small files, so that the log is recycled and flushed many times in one run.
-      storage: { wal_segment_bytes: 1_048_576, wal_max_bytes: 8_388_608 },
+      storage: { wal_segment_bytes: 262_144, wal_max_bytes: 2_097_152 },
       // A log file holds the largest row there may be.
       limits: { max_row_bytes: 65_536 },
       performance: { request_timeout: 60 },
     },
   });
   await server.setup();
-  const run = new Run(server, await makeScopes(server), { ...options, chance });
+  const run = new Run(server, await makeScopes(server), { ...options, chance, env });
   const report = await run.toTheEnd().catch((error: unknown) => {
     server.keepDirectory();
     const said = `${server.output.slice(-OUTPUT_SHOWN)}\nthe data is kept in ${server.directory}`;
@@ -84,7 +107,8 @@ async function makeScopes(server: ServerProcess): Promise<Scope[]> {
   await server.rows(
     "CREATE NAMESPACE torture; " +
       `CREATE TABLE torture.pool (id BIGINT PRIMARY KEY, v TEXT) WITH (${policy}); ` +
-      `CREATE USER TABLE torture.own (id BIGINT PRIMARY KEY, v TEXT) WITH (${policy})`,
+      `CREATE USER TABLE torture.own (id BIGINT PRIMARY KEY, v TEXT) WITH (${policy}); ` +
+      `CREATE TABLE ${UPLOADS_TABLE} (id BIGINT PRIMARY KEY, file FILE)`,
   );
   const tokens = { ann: await server.createUser("ann"), ben: await server.createUser("ben") };
   return [
@@ -94,21 +118,24 @@ async function makeScopes(server: ServerProcess): Promise<Scope[]> {
   ].map((scope) => Object.assign({ ledger: new Ledger(), seqs: new SeqWatch() }, scope));
 }
 
+interface RunOptions extends TortureOptions {
+  readonly chance: Chance;
+  /** Of the next start of the server. */
+  readonly env: Record<string, string>;
+}
+
 class Run {
   readonly #server: ServerProcess;
   readonly #scopes: readonly Scope[];
-  readonly #options: TortureOptions & { chance: Chance };
+  readonly #options: RunOptions;
   readonly #tally: Tally = { acknowledged: 0, refused: 0, lastRefusal: "" };
   readonly #writers: readonly Writer[];
   readonly #definer: Definer;
+  readonly #uploader: Uploader;
   readonly #startMs: number[] = [];
   readonly #report: TortureReport;
 
-  constructor(
-    server: ServerProcess,
-    scopes: readonly Scope[],
-    options: TortureOptions & { chance: Chance },
-  ) {
+  constructor(server: ServerProcess, scopes: readonly Scope[], options: RunOptions) {
     this.#server = server;
     this.#scopes = scopes;
     this.#options = options;
@@ -134,6 +161,7 @@ class Run {
       tally,
       chance: chanceFromSeed(chance.below(2 ** 31)),
     });
+    this.#uploader = new Uploader({ server, tally, chance: chanceFromSeed(chance.below(2 ** 31)) });
     this.#report = {
       kills: 0,
       acknowledged: 0,
@@ -144,6 +172,8 @@ class Run {
       torn: 0,
       reused: 0,
       defined: 0,
+      files: 0,
+      unreached: [],
       startMsMedian: 0,
       startMsMax: 0,
       findings: [],
@@ -156,13 +186,15 @@ class Run {
   }
 
   async toTheEnd(): Promise<TortureReport> {
-    const { killCount, onMinute } = this.#options;
+    const { onMinute } = this.#options;
     let minuteEndsMs = Date.now() + MINUTE_MS;
-    while (this.#report.kills < killCount) {
-      await this.#liveAndDie();
+    const deaths = this.#deaths();
+    for (const [index, point] of deaths.entries()) {
+      if (point === undefined) await this.#liveAndDie();
+      else await this.#dieAt(point);
       await this.#restart();
       await this.#compare();
-      if (Date.now() >= minuteEndsMs && this.#report.kills < killCount) {
+      if (Date.now() >= minuteEndsMs && index + 1 < deaths.length) {
         minuteEndsMs += MINUTE_MS;
         onMinute(this.#report);
       }
@@ -171,14 +203,50 @@ class Run {
     return this.#report;
   }
 
+  /** Where each server dies; at any moment where it is undefined. */
+  #deaths(): (KillPoint | undefined)[] {
+    const { killCount, rounds } = this.#options;
+    if (rounds === 0) return Array.from({ length: killCount }, () => undefined);
+    return Array.from({ length: rounds }, () => KILL_POINTS).flat();
+  }
+
   async #liveAndDie(): Promise<void> {
     const { chance } = this.#options;
-    const load = [...this.#writers.map((writer) => writer.run()), this.#definer.run()];
+    const load = this.#load();
     const lifeMs = LIFE_MS_MIN + chance.below(LIFE_MS_MAX - LIFE_MS_MIN);
     await Promise.race([Bun.sleep(lifeMs), Promise.all(load)]);
     this.#server.kill("SIGKILL");
     await Promise.all([this.#server.exited(), ...load]);
     this.#report.kills += 1;
+  }
+
+  /** Starts a server that kills itself at a point, which may be while it starts. */
+  async #dieAt({ name, often }: KillPoint): Promise<void> {
+    const { chance, env } = this.#options;
+    this.#server.kill("SIGKILL");
+    await this.#server.exited();
+    env["KILL_AT"] = name;
+    env["KILL_COUNT"] = String(1 + chance.below(often));
+    try {
+      await this.#server.start();
+      const load = this.#load();
+      await Promise.race([Bun.sleep(POINT_MS_MAX), Promise.all(load)]);
+      const code = await Promise.race([this.#server.exited(), Bun.sleep(END_MS_MAX)]);
+      if (code !== KILLED) {
+        this.#report.unreached.push(name);
+        this.#server.kill("SIGKILL");
+      }
+      await Promise.all([this.#server.exited(), ...load]);
+    } catch (error) {
+      if ((await this.#server.exited()) !== KILLED) throw error;
+    }
+    env["KILL_AT"] = "";
+    this.#report.kills += 1;
+  }
+
+  #load(): Promise<void>[] {
+    const loads = [...this.#writers, this.#definer, this.#uploader];
+    return loads.map((load) => load.run());
   }
 
   async #restart(): Promise<void> {
@@ -210,6 +278,10 @@ class Run {
     }
     for (const fault of await this.#definer.faults()) {
       report.defined += 1;
+      this.#find(fault);
+    }
+    for (const fault of await this.#uploader.faults(this.#options.plant === "upload")) {
+      report.files += 1;
       this.#find(fault);
     }
     report.reused = this.#scopes.reduce((sum, scope) => sum + scope.seqs.reusedCount, 0);
@@ -253,7 +325,7 @@ class Run {
     if (plant === "lost") observed.delete(key);
     else if (plant === "invented") observed.set(-1, { text: "from nowhere", seq: row.seq + 0.5 });
     else if (plant === "reused") observed.set(key, { ...row, seq: second[1].seq });
-    else observed.set(key, { ...row, text: row.text.slice(0, -1) });
+    else if (plant === "altered") observed.set(key, { ...row, text: row.text.slice(0, -1) });
   }
 
   #find(finding: string): void {

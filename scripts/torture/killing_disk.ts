@@ -1,0 +1,107 @@
+/**
+ * Preloaded into a server under torture: its disk kills the process right before or after an
+ * operation that the environment names, so that every step of the protocols on disk is a place
+ * where a server has died.
+ *
+ *     KILL_AT="after rename segment draft" KILL_COUNT=2 bun --preload … src/main.ts config.toml
+ *
+ * The threads that write segments get the same disk. SIGKILL of its own process cannot be caught,
+ * and nothing behind it runs.
+ */
+import { Database as SqliteDatabase } from "bun:sqlite";
+import { isMainThread } from "node:worker_threads";
+import { bunDisk } from "../../src/base/bun_disk.ts";
+import type { Disk, DiskFile } from "../../src/base/disk.ts";
+import { fileKind } from "./kill_points.ts";
+
+const wanted = process.env["KILL_AT"] ?? "";
+const wantedCount = Number(process.env["KILL_COUNT"] ?? "1");
+let count = 0;
+
+/** Runs an operation, and dies before or after it if that is the one. */
+function passing<T>(operation: string, kind: string, work: () => T): T {
+  dieAt(`before ${operation} ${kind}`);
+  const result = work();
+  dieAt(`after ${operation} ${kind}`);
+  return result;
+}
+
+function dieAt(point: string): void {
+  if (point !== wanted) return;
+  count += 1;
+  if (count < wantedCount) return;
+  process.kill(process.pid, "SIGKILL");
+  // The signal reaches a process of several threads a moment later.
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+}
+
+class KillingFile implements DiskFile {
+  readonly path: string;
+  readonly #file: DiskFile;
+  readonly #kind: string;
+
+  constructor(file: DiskFile) {
+    this.path = file.path;
+    this.#file = file;
+    this.#kind = fileKind(file.path);
+  }
+
+  size(): number {
+    return this.#file.size();
+  }
+
+  read(into: Uint8Array, offset: number): number {
+    return this.#file.read(into, offset);
+  }
+
+  write(bytes: Uint8Array, offset: number): void {
+    passing("write", this.#kind, () => this.#file.write(bytes, offset));
+  }
+
+  truncate(length: number): void {
+    passing("truncate", this.#kind, () => this.#file.truncate(length));
+  }
+
+  async sync(): Promise<void> {
+    dieAt(`before sync ${this.#kind}`);
+    await this.#file.sync();
+    dieAt(`after sync ${this.#kind}`);
+  }
+
+  syncNow(): void {
+    passing("sync", this.#kind, () => this.#file.syncNow());
+  }
+
+  close(): void {
+    this.#file.close();
+  }
+}
+
+const plain = { ...bunDisk };
+const killing: Pick<Disk, "open" | "rename" | "remove" | "syncDirectory"> = {
+  open: (path, options) => new KillingFile(plain.open(path, options)),
+  rename: (from, to) => passing("rename", fileKind(from), () => plain.rename(from, to)),
+  remove: (path) => passing("remove", fileKind(path), () => plain.remove(path)),
+  syncDirectory: (path) =>
+    passing("sync", `directory of ${fileKind(`${path}/`)}`, () => plain.syncDirectory(path)),
+};
+Object.assign(bunDisk, killing);
+
+// The catalog does its own writing: what can be told from outside is its commit.
+type Run = SqliteDatabase["run"];
+const plainRun: Run = Reflect.get(SqliteDatabase.prototype, "run");
+Object.assign(SqliteDatabase.prototype, {
+  run(this: SqliteDatabase, ...args: Parameters<Run>): ReturnType<Run> {
+    const work = (): ReturnType<Run> => Reflect.apply(plainRun, this, args);
+    return args[0] === "COMMIT" ? passing("commit", "catalog", work) : work();
+  },
+});
+
+if (isMainThread) {
+  const PlainWorker = globalThis.Worker;
+  globalThis.Worker = class extends PlainWorker {
+    constructor(url: string | URL, options: WorkerOptions = {}) {
+      super(url, { ...options, preload: [import.meta.path] });
+    }
+  };
+}
