@@ -28,6 +28,7 @@ import {
 import {
   type BlobStore,
   type DataDirectory,
+  JobList,
   LocalBlobStore,
   LocalStore,
   openDataDirectory,
@@ -57,6 +58,7 @@ export interface Database {
   readonly auth: Auth;
   readonly sql: SqlEngine;
   readonly live: LiveEngine;
+  readonly jobs: JobList;
   fileIsLive(entry: FileEntry): boolean;
   /** Ends subscriptions, syncs the log, closes all files. */
   close(): Promise<void>;
@@ -82,7 +84,8 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
   const directory = openDataDirectory(disk, dataPath);
   const { catalog, jwtSecret } = openCatalog(parts, directory);
   const definitionOf = (table: TableEntry): TableDefinition => tableDefinition(table, config);
-  const store = await openStore(config, parts, { catalog, definitionOf, directory });
+  const jobs = new JobList(clock);
+  const store = await openStore(config, parts, { catalog, definitionOf, directory, jobs });
   store.onFatal = parts.onFatal;
   const blobs = new LocalBlobStore({ disk, dataPath, random });
   const settings = authSettingsFrom(config, jwtSecret);
@@ -99,6 +102,7 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
     catalog,
     store,
     blobs,
+    jobs,
     auth,
     clock,
     random,
@@ -132,11 +136,13 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
     auth,
     sql,
     live,
+    jobs,
     fileIsLive: (entry) => isFileLive(entry, { catalog, store }),
     async close() {
       stopTidying();
       stopLooking();
       live.shutdown();
+      jobs.cancelAll();
       await store.close();
       catalog.close();
     },
@@ -179,10 +185,12 @@ async function openStore(
     catalog,
     definitionOf,
     directory,
+    jobs: jobList,
   }: {
     catalog: CatalogDatabase;
     definitionOf: (table: TableEntry) => TableDefinition;
     directory: DataDirectory;
+    jobs: JobList;
   },
 ): Promise<LocalStore> {
   try {
@@ -196,6 +204,7 @@ async function openStore(
       manifest: catalog.manifest,
       definitions: catalog.tables().map(definitionOf),
       jobs,
+      jobList,
       options: {
         nodeId: cluster.node_id,
         nodeBits: cluster.node_bits,

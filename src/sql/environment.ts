@@ -6,7 +6,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Random } from "../base/random.ts";
 import type { Catalog, TableEntry } from "../catalog/mod.ts";
-import type { BlobStore, Store, TableDefinition } from "../storage/mod.ts";
+import type { BlobStore, JobList, Store, TableDefinition } from "../storage/mod.ts";
 
 /** Bounds of requests and statements; 0 is off where it says so. */
 export interface SqlLimits {
@@ -66,6 +66,7 @@ export interface SqlEnvironment {
   readonly catalog: Catalog;
   readonly store: Store;
   readonly blobs: BlobStore;
+  readonly jobs: JobList;
   readonly auth: Auth;
   readonly clock: Clock;
   readonly random: Random;

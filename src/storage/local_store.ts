@@ -20,6 +20,7 @@ import type { CommitLog } from "./commit_log.ts";
 import { type DataDirectory, openDataDirectory } from "./data_directory.ts";
 import { Flusher } from "./flush.ts";
 import { LowWater } from "./history.ts";
+import { type Job, JobList } from "./job_list.ts";
 import { openHighWater } from "./local_wal/high_water.ts";
 import { LocalWal } from "./local_wal/writer.ts";
 import type { Manifest } from "./manifest.ts";
@@ -83,6 +84,8 @@ export interface LocalStoreParts {
   readonly options: LocalStoreOptions;
   /** Who writes segments; without it the store does, between other work of this thread. */
   readonly jobs?: SegmentJobs | undefined;
+  /** Where flushes and merges can be seen. */
+  readonly jobList?: JobList | undefined;
 }
 
 export class LocalStore implements Store {
@@ -186,6 +189,7 @@ export class LocalStore implements Store {
       commitLog: wal,
       walMaxBytes: options.walMaxBytes,
       jobs: this.#jobs,
+      jobList: parts.jobList ?? new JobList(clock),
       durable: (seq) => this.#committer.durable(seq),
     });
     this.#flusher.start();
@@ -263,12 +267,12 @@ export class LocalStore implements Store {
     return countLiveRows(this.#table(tableId), { owner, upTo: this.visibleSeq });
   }
 
-  flush(tableId: number): Promise<FlushResult> {
-    return this.#flusher.flush(this.#table(tableId));
+  flush(tableId: number, job?: Job): Promise<FlushResult> {
+    return this.#flusher.flush(this.#table(tableId), job);
   }
 
-  compact(tableId: number): Promise<CompactResult> {
-    return this.#flusher.compact(this.#table(tableId));
+  compact(tableId: number, job?: Job): Promise<CompactResult> {
+    return this.#flusher.compact(this.#table(tableId), job);
   }
 
   /** Looks whether the disk is full, or no longer; for somebody who asks every few seconds. */

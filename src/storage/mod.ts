@@ -16,7 +16,9 @@ export {
   requireFormat,
 } from "./data_directory.ts";
 export { type DataPaths, dataPathsOf } from "./file_names.ts";
+export { flushedText, mergedText } from "./flush.ts";
 export { type FlushJob, flushSteps } from "./flush_job.ts";
+export { type Job, type JobEnd, JobList } from "./job_list.ts";
 export { LocalBlobStore } from "./local_blob_store.ts";
 export { LocalStore, type LocalStoreOptions, type LocalStoreParts } from "./local_store.ts";
 export { rewriteNumberFile } from "./local_wal/high_water.ts";

@@ -14,6 +14,7 @@
  */
 import type { Seq } from "../base/seq.ts";
 import type { DataType, Row, Value, Vector } from "../types/mod.ts";
+import type { Job } from "./job_list.ts";
 
 /** The owner of every row of a SHARED table. */
 export const SHARED_OWNER = 0;
@@ -250,10 +251,16 @@ export interface Store {
   /** Live rows at `visibleSeq`; of one owner, or of all when `owner` is undefined. */
   liveRowCount(tableId: number, owner: number | undefined): number;
 
-  /** Writes the unflushed versions of a table to a segment now. */
-  flush(tableId: number): Promise<FlushResult>;
-  /** Merges the segments of a table, and discards versions that are older than its history. */
-  compact(tableId: number): Promise<CompactResult>;
+  /**
+   * Writes the unflushed versions of a table to a segment now. A job that is given is started when
+   * its turn comes; the caller ends it.
+   */
+  flush(tableId: number, job?: Job): Promise<FlushResult>;
+  /**
+   * Merges the segments of a table, and discards versions that are older than its history. A job
+   * likewise.
+   */
+  compact(tableId: number, job?: Job): Promise<CompactResult>;
   stats(tableId: number): TableStats;
   segments(): readonly SegmentInfo[];
 

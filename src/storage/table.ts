@@ -22,6 +22,7 @@ import {
   type StoredColumn,
   type TableDefinition,
 } from "./store.ts";
+import { Turns } from "./turns.ts";
 import { VersionCursor } from "./version_cursor.ts";
 
 /** What the manifest knows of a table. */
@@ -53,6 +54,8 @@ export class StoredTable {
   segments: OpenSegment[];
   progress: TableProgress;
   isDropped = false;
+  /** A flush and a merge may run at a time, but not the parts in which they change the segments. */
+  readonly publishing: Turns = new Turns();
   /** Live rows of all owners at the visible seq; undefined until somebody asked. */
   liveRows: number | undefined;
   #definition: TableDefinition;
