@@ -5,6 +5,7 @@
  * higher one goes through one callback given here.
  */
 import { Auth } from "./auth/mod.ts";
+import { BackupJobs, type BackupJobsOptions } from "./backup_jobs.ts";
 import type { CancelTimer, Clock } from "./base/clock.ts";
 import type { Disk } from "./base/disk.ts";
 import type { Log } from "./base/log.ts";
@@ -18,6 +19,7 @@ import {
 } from "./catalog/mod.ts";
 import { authSettingsFrom, type Config, settingsOf } from "./config.ts";
 import { type LiveEngine, LocalLiveEngine } from "./live/mod.ts";
+import { finishRestore } from "./restore.ts";
 import {
   isFileLive,
   LocalSqlEngine,
@@ -82,6 +84,7 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
   // A directory in use, or of a newer format, is refused before a byte of it changes.
   CatalogDatabase.refuseForeign(catalogPath(dataPath));
   const directory = openDataDirectory(disk, dataPath);
+  finishStagedRestore(parts, directory);
   const { catalog, jwtSecret } = openCatalog(parts, directory);
   const definitionOf = (table: TableEntry): TableDefinition => tableDefinition(table, config);
   const jobs = new JobList(clock);
@@ -111,6 +114,7 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
     settings: settingsOf(config),
     version: parts.version,
     definitionOf,
+    backups: backupJobs(config, parts, { catalog, store, blobs, jobs, directory }),
     live: () => ({
       rows: () => live.subscriptions(),
       kill: (liveId) => live.kill(liveId),
@@ -121,14 +125,7 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
   const live = new LocalLiveEngine({ store, sql, clock, random, log, limits: liveLimits(config) });
   const stopLooking = repeatedly(clock, SPACE_LOOK_MS, () => store.lookAtSpace());
   store.lookAtSpace();
-  const stopTidying = repeatedly(clock, HOUR_MS, () => {
-    const count = sweepFiles(
-      { catalog, store, blobs },
-      { historyMsOf: (table) => definitionOf(table).historyMs, nowMs: clock.nowMs() },
-    );
-    if (count > 0) log.info("removed files that no row names", { count });
-    store.discardHistory();
-  });
+  const stopTidying = tidyHourly(environment, store);
   return {
     catalog,
     store,
@@ -142,11 +139,52 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
       stopTidying();
       stopLooking();
       live.shutdown();
-      jobs.cancelAll();
+      await endJobs(jobs);
       await store.close();
       catalog.close();
     },
   };
+}
+
+/** Removes files that nobody can name any more, and begins to discard history that is old enough. */
+function tidyHourly(environment: SqlEnvironment, store: LocalStore): CancelTimer {
+  const { clock, definitionOf, log } = environment;
+  return repeatedly(clock, HOUR_MS, () => {
+    const count = sweepFiles(environment, {
+      historyMsOf: (table) => definitionOf(table).historyMs,
+      nowMs: clock.nowMs(),
+    });
+    if (count > 0) log.info("removed files that no row names", { count });
+    store.discardHistory();
+  });
+}
+
+function backupJobs(
+  { storage }: Config,
+  { clock, disk, version }: DatabaseParts,
+  {
+    directory,
+    ...layers
+  }: Pick<BackupJobsOptions, "catalog" | "store" | "blobs" | "jobs"> & {
+    directory: DataDirectory;
+  },
+): BackupJobs {
+  return new BackupJobs({
+    ...layers,
+    disk,
+    clock,
+    version,
+    paths: directory.paths,
+    minFreeBytes: storage.min_free_bytes,
+    allowedRoots: storage.allowed_roots,
+  });
+}
+
+/** Nobody copies what is about to be closed. */
+async function endJobs(jobs: JobList): Promise<void> {
+  jobs.cancelAll();
+  const copying = jobs.all().filter(({ kind }) => kind === "backup" || kind === "restore");
+  await Promise.all(copying.map(({ ended }) => ended));
 }
 
 function catalogPath(dataPath: string): string {
@@ -161,6 +199,16 @@ function repeatedly(clock: Clock, pauseMs: number, task: () => void): CancelTime
     cancel = clock.after(pauseMs, tick);
   }
   return () => cancel();
+}
+
+/** A restore that RESTORE DATABASE has prepared. */
+function finishStagedRestore({ clock, disk, log }: DatabaseParts, directory: DataDirectory): void {
+  try {
+    finishRestore(directory.paths, { disk, clock, log });
+  } catch (error) {
+    directory.release();
+    throw error;
+  }
 }
 
 /** What can fail while only the lock of the directory has to be given back. */

@@ -15,7 +15,7 @@ import { TEXT } from "../types/mod.ts";
 import { notAvailable } from "./bind/binding.ts";
 import type { StatementResult } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
-import { JOB_COLUMNS, killJob, maintainTables } from "./job_statements.ts";
+import { copyDatabase, JOB_COLUMNS, killJob, maintainTables } from "./job_statements.ts";
 import { planLiveQuery } from "./live_planner.ts";
 import { findNamespace, findTable } from "./names.ts";
 import type {
@@ -97,6 +97,13 @@ export class Administration {
       case "storage flush":
       case "storage compact":
         return rowsResult(JOB_COLUMNS, await maintainTables(this.#environment, node, call), asUser);
+      case "backup":
+      case "restore":
+        return rowsResult(
+          JOB_COLUMNS,
+          await copyDatabase(this.#environment, node, principal.userId),
+          asUser,
+        );
       case "kill":
         return messageResult(this.#kill(node), asUser);
       case "subscribe":

@@ -1,5 +1,5 @@
 /**
- * STORAGE FLUSH, STORAGE COMPACT and KILL JOB: work that may outlast its statement.
+ * STORAGE FLUSH and COMPACT, BACKUP, RESTORE and KILL JOB: work that may outlast its statement.
  *
  * A statement begins its jobs, and answers when all have ended or after a few seconds, with what
  * each has come to by then. The jobs of one statement run one after the other.
@@ -7,11 +7,25 @@
 import type { Principal } from "../auth/mod.ts";
 import { CorruptionError, DatabaseError, DiskError } from "../base/errors.ts";
 import type { TableEntry } from "../catalog/mod.ts";
-import { flushedText, type Job, type JobEnd, mergedText, type Store } from "../storage/mod.ts";
+import {
+  errorFrom,
+  flushedText,
+  type Job,
+  type JobEnd,
+  mergedText,
+  type Store,
+} from "../storage/mod.ts";
 import { type Row, TEXT } from "../types/mod.ts";
+import { notAvailable } from "./bind/binding.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { findNamespace, findTable } from "./names.ts";
-import type { AstNode, KillStatement, StorageTableStatement } from "./parse/ast.ts";
+import type {
+  AstNode,
+  BackupStatement,
+  KillStatement,
+  RestoreStatement,
+  StorageTableStatement,
+} from "./parse/ast.ts";
 import { type PlainColumn } from "./result.ts";
 
 /** A statement that is answered later than this has its jobs still under way. */
@@ -76,15 +90,34 @@ export async function maintainTables(
     );
   }
   const begun = rows.filter((row) => "job" in row);
-  const failures = new Map<Job, Error>();
   // Its failure is a bug, and stops the process.
-  void runInTurn(begun, { failures, run: (tableId, job) => run(environment.store, tableId, job) });
+  void runInTurn(begun, (tableId, job) => run(environment.store, tableId, job));
   await settled(environment, begun);
   const [first] = begun;
-  const failure = first === undefined ? undefined : failures.get(first.job);
   // Of several tables each has its row; who asked for one alone should not overlook it.
-  if (node.table !== undefined && failure !== undefined) throw failure;
+  if (node.table !== undefined && first?.job.error !== undefined) throw first.job.error;
   return rows.map((row) => ("job" in row ? jobRow(row.job, row.table) : row));
+}
+
+/** Begins a backup or a restore. @returns Its job row. @throws {DatabaseError} INVALID_OPTION */
+export async function copyDatabase(
+  environment: SqlEnvironment,
+  node: BackupStatement | RestoreStatement,
+  userId: string,
+): Promise<Row[]> {
+  const { backups } = environment;
+  if (node.type === "restore" && node.to !== undefined) {
+    throw notAvailable(node, "RESTORE … TO SEQ and TO TIMESTAMP");
+  }
+  const { isNew, job } =
+    node.type === "backup"
+      ? backups.backUp(node.target, userId)
+      : backups.restore(node.source, userId);
+  if (!isNew)
+    return [jobRow(job, undefined, { status: "skipped", message: `one is ${job.status}` })];
+  await settled(environment, [{ job }]);
+  if (job.error !== undefined) throw job.error;
+  return [jobRow(job, undefined)];
 }
 
 /** Asks a job to end. @throws {DatabaseError} OBJECT_NOT_FOUND, INVALID_OPERATION */
@@ -106,7 +139,7 @@ export function killJob({ jobs }: SqlEnvironment, { id, _location }: KillStateme
 }
 
 /** What a job is when its statement is answered. */
-export function jobRow(
+function jobRow(
   job: Job,
   table: TableEntry | undefined,
   { message, status }: { status: string; message?: string } = answerOf(job),
@@ -122,7 +155,7 @@ export function jobRow(
 }
 
 /** Waits until jobs have ended, but no longer than a statement should. */
-export async function settled(
+async function settled(
   { clock }: Pick<SqlEnvironment, "clock">,
   begun: readonly { readonly job: Job }[],
 ): Promise<void> {
@@ -134,7 +167,7 @@ export async function settled(
 }
 
 /** What the disk or the data can do to a job; anything else is a bug. */
-export function isExpected(error: unknown): error is Error {
+function isExpected(error: unknown): error is Error {
   return (
     error instanceof DatabaseError || error instanceof DiskError || error instanceof CorruptionError
   );
@@ -147,10 +180,7 @@ interface Begun {
 
 async function runInTurn(
   begun: readonly Begun[],
-  {
-    failures,
-    run,
-  }: { failures: Map<Job, Error>; run: (tableId: number, job: Job) => Promise<JobEnd> },
+  run: (tableId: number, job: Job) => Promise<JobEnd>,
 ): Promise<void> {
   for (const { job, table } of begun) {
     if (job.isCancelled) {
@@ -163,16 +193,14 @@ async function runInTurn(
       const isStopped = job.isCancelled && (job.kind === "compact" || end.status === "skipped");
       job.end(isStopped ? { status: "cancelled" } : end);
     } catch (error) {
-      const text = error instanceof Error ? error.message : String(error);
-      if (isExpected(error)) failures.set(job, error);
-      job.end({ status: "failed", error: text });
+      job.end({ status: "failed", error: errorFrom(error) });
       if (!isExpected(error)) throw error;
     }
   }
 }
 
 function answerOf({ error, message, status }: Job): { status: string; message?: string } {
-  const text = error ?? message;
+  const text = error?.message ?? message;
   return text === undefined ? { status } : { status, message: text };
 }
 

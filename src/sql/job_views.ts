@@ -53,7 +53,7 @@ function jobRow(job: Job, { catalog }: SqlEnvironment): Row {
     table?.name ?? null,
     job.parameters === undefined ? null : JSON.stringify(job.parameters),
     job.message ?? null,
-    job.error ?? null,
+    job.error?.message ?? null,
     job.progress ?? null,
     // A job that fails is not tried again under its id: the next attempt is a job of its own.
     0,

@@ -13,7 +13,7 @@ import type { Seq } from "../base/seq.ts";
 import type { CommitLog } from "./commit_log.ts";
 import { flushTable } from "./flush_table.ts";
 import { horizonSeqOf } from "./history.ts";
-import type { Job, JobList, NewJob } from "./job_list.ts";
+import { errorFrom, type Job, type JobList, type NewJob } from "./job_list.ts";
 import {
   discardableShare,
   mergeSegments,
@@ -71,6 +71,8 @@ export class Flusher {
   /** Where recovery would begin to read the log, as the manifest has it. */
   #firstLogFile: number;
   #isClosing = false;
+  /** Somebody copies the log. */
+  #holdCount = 0;
 
   constructor(options: FlusherOptions) {
     this.#options = options;
@@ -210,7 +212,7 @@ export class Flusher {
       job.end({ status: wasStopped ? "cancelled" : "completed" });
       return result;
     } catch (error) {
-      job.end({ status: "failed", error: error instanceof Error ? error.message : String(error) });
+      job.end({ status: "failed", error: errorFrom(error) });
       throw error;
     }
   }
@@ -248,6 +250,18 @@ export class Flusher {
       });
       this.#unmergeable.add(table);
     }
+  }
+
+  /** Keeps every file of the log until the function that is returned is called. */
+  holdLog(): () => void {
+    this.#holdCount += 1;
+    let isHeld = true;
+    return () => {
+      if (!isHeld) return;
+      isHeld = false;
+      this.#holdCount -= 1;
+      if (!this.#isClosing) this.#releaseLog();
+    };
   }
 
   /** The table was dropped. */
@@ -367,6 +381,7 @@ export class Flusher {
   /** Lets log files go that no table needs. */
   #releaseLog(): void {
     const { commitLog, manifest, tables, log } = this.#options;
+    if (this.#holdCount > 0) return;
     let needed = commitLog.oldestUnwrittenFile;
     for (const table of tables.values()) needed = Math.min(needed, firstLogFileOf(table) ?? needed);
     try {

@@ -40,7 +40,7 @@ export interface JobEnd {
   readonly status: "completed" | "failed" | "cancelled" | "skipped";
   readonly message?: string;
   /** Why it failed. */
-  readonly error?: string;
+  readonly error?: Error;
 }
 
 export class Job {
@@ -52,7 +52,7 @@ export class Job {
   readonly createdAtMs: number;
   status: JobStatus = "queued";
   message: string | undefined;
-  error: string | undefined;
+  error: Error | undefined;
   /** Share that is done, 0 to 1; undefined while nobody can tell. */
   progress: number | undefined;
   startedAtMs: number | undefined;
@@ -161,4 +161,9 @@ export class JobList {
       return;
     }
   }
+}
+
+/** What was thrown, as the error of a job. */
+export function errorFrom(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(String(thrown));
 }

@@ -46,6 +46,7 @@ import type {
   TableStats,
   WriteBatch,
 } from "./store.ts";
+import type { StoreSnapshot } from "./store_snapshot.ts";
 import { StoredTable } from "./table.ts";
 import { countLiveRows, tableStats } from "./table_stats.ts";
 
@@ -93,6 +94,7 @@ export class LocalStore implements Store {
   onFatal: (cause: unknown) => void = () => {};
   readonly #directory: DataDirectory;
   readonly #manifest: Manifest;
+  readonly #files: LocalSegmentFiles;
   readonly #tables: Map<number, StoredTable>;
   readonly #seqs: SeqGenerator;
   readonly #log: CommitLog;
@@ -124,13 +126,13 @@ export class LocalStore implements Store {
   }
 
   private constructor(parts: LocalStoreParts, directory: DataDirectory) {
-    const { disk, clock, log, manifest, definitions, options } = parts;
+    const { disk, clock, log, manifest, definitions, options, jobList } = parts;
     const { paths } = directory;
     this.#directory = directory;
     this.#manifest = manifest;
-    const files = new LocalSegmentFiles({ disk, paths, log, manifest });
-    const recovered = recover({ disk, paths, log, manifest, definitions, files });
-    const { tables, end, highWater, visibleSeq, lastSeq } = recovered;
+    this.#files = new LocalSegmentFiles({ disk, paths, log, manifest });
+    const found = recover({ disk, paths, log, manifest, definitions, files: this.#files });
+    const { tables, end, highWater, visibleSeq, lastSeq } = found;
     this.#tables = tables;
     // Before the log makes its first file, and with it every name in the directory durable.
     const ids = openHighWater(disk, paths.ids);
@@ -148,8 +150,8 @@ export class LocalStore implements Store {
     this.#log = wal;
     const { nodeId, nodeBits, minFreeBytes, ballastBytes } = options;
     this.#seqs = new SeqGenerator({ clock, nodeId, nodeBits, last: lastSeq });
-    this.#ballast = new Ballast({ disk, clock, log, path: paths.ballast, bytes: ballastBytes });
-    const ballast = this.#ballast;
+    const ballast = new Ballast({ disk, clock, log, path: paths.ballast, bytes: ballastBytes });
+    this.#ballast = ballast;
     this.#space = new SpaceGuard({ disk, path: paths.root, minFreeBytes, ballast, log });
     this.#ids = new SnowflakeIds({
       clock,
@@ -183,14 +185,14 @@ export class LocalStore implements Store {
       clock,
       log,
       manifest,
-      files,
+      files: this.#files,
       tables,
       space: this.#space,
       commitLog: wal,
       walMaxBytes: options.walMaxBytes,
       jobs: this.#jobs,
-      jobList: parts.jobList ?? new JobList(clock),
-      durable: (seq) => this.#committer.durable(seq),
+      jobList: jobList ?? new JobList(clock),
+      durable: (seq) => this.durable(seq),
     });
     this.#flusher.start();
   }
@@ -297,6 +299,30 @@ export class LocalStore implements Store {
         return { segmentId, tableId, minSeq, maxSeq, rowCount, bytes, createdAtMs, status };
       }),
     );
+  }
+
+  /**
+   * Everything that a copy of the store as it is in this turn needs; its files stay until it is
+   * released. A copy of the catalog that is made in the same turn belongs to it.
+   */
+  snapshot(): StoreSnapshot {
+    const { firstLogFile = this.#log.oldestFile, segments } = this.#manifest.load();
+    const { fileNumber, offset, seq } = this.#log.written;
+    const logFiles = Array.from(
+      { length: fileNumber - firstLogFile + 1 },
+      (_, index) => firstLogFile + index,
+    );
+    const releases = [this.#files.hold(), this.#flusher.holdLog()];
+    return {
+      seq: seq as Seq,
+      segments,
+      logFiles,
+      logEnd: offset,
+      reservedIds: this.#ids.reservedUpTo,
+      release() {
+        for (const release of releases) release();
+      },
+    };
   }
 
   issueSeq(): Seq {
