@@ -68,7 +68,7 @@ export interface Database {
 
 const HOUR_MS = 3_600_000;
 
-/** How often the free space is looked at while nobody writes. */
+/** How often the free space, and what has expired, is looked at while nobody writes. */
 const SPACE_LOOK_MS = 10_000;
 
 /**
@@ -123,7 +123,10 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
   };
   const sql = new LocalSqlEngine(environment);
   const live = new LocalLiveEngine({ store, sql, clock, random, log, limits: liveLimits(config) });
-  const stopLooking = repeatedly(clock, SPACE_LOOK_MS, () => store.lookAtSpace());
+  const stopLooking = repeatedly(clock, SPACE_LOOK_MS, () => {
+    store.lookAtSpace();
+    store.dropExpired();
+  });
   store.lookAtSpace();
   const stopTidying = tidyHourly(environment, store);
   return {
@@ -272,7 +275,7 @@ async function openStore(
 
 /** How storage sees a table; options it does not set come from the configuration. */
 function tableDefinition(table: TableEntry, { storage }: Config): TableDefinition {
-  const { deletedRetentionHours, flushPolicy } = table.options;
+  const { deletedRetentionHours, flushPolicy, ttlSeconds } = table.options;
   const policy = flushPolicy === undefined ? undefined : flushPolicyFrom(flushPolicy);
   const rowsMax = policy === undefined ? storage.flush_rows : policy.rows;
   const intervalSeconds =
@@ -292,6 +295,8 @@ function tableDefinition(table: TableEntry, { storage }: Config): TableDefinitio
       ageMsMax: (intervalSeconds ?? Number.POSITIVE_INFINITY) * 1000,
     },
     historyMs: (deletedRetentionHours ?? storage.history_hours) * HOUR_MS,
+    ttlMs: ttlSeconds === undefined ? undefined : ttlSeconds * 1000,
+    expiredSeq: table.expiredSeq,
   };
 }
 

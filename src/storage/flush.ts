@@ -16,6 +16,8 @@ import { horizonSeqOf } from "./history.ts";
 import { errorFrom, type Job, type JobList, type NewJob } from "./job_list.ts";
 import {
   discardableShare,
+  dropExpiredSegments,
+  expiredShare,
   mergeSegments,
   segmentsToCompact,
   segmentsToMerge,
@@ -37,6 +39,9 @@ const PACE_MS = 1000;
 
 /** A segment is rewritten by itself when so much of it can be discarded. */
 const DISCARD_SHARE_MIN = 0.25;
+
+/** A segment is rewritten when about so much of it is past its time to live. */
+const EXPIRED_SHARE_MIN = 0.5;
 
 /** A timer cannot be set further ahead; a policy that waits longer has no age. */
 const TIMER_MS_MAX: number = 2 ** 31 - 1;
@@ -229,6 +234,45 @@ export class Flusher {
       );
       if (due !== undefined) this.#mergeInBackground(table, [due]);
     }
+  }
+
+  /**
+   * Drops segments of which every row is past its time to live, and begins to rewrite those of which
+   * a good part is. A memtable of such rows is flushed by its policy first.
+   */
+  dropExpired(): void {
+    for (const table of this.#options.tables.values()) {
+      const expiredSeq = table.expiredSeq(this.#options.clock);
+      if (expiredSeq === 0 || this.#merging.has(table)) continue;
+      const first = table.segments[0];
+      if (first === undefined || expiredShare(first, expiredSeq) < EXPIRED_SHARE_MIN) continue;
+      this.#merging.set(table, this.#dropExpired(table, expiredSeq));
+    }
+  }
+
+  async #dropExpired(table: StoredTable, expiredSeq: number): Promise<void> {
+    let due: OpenSegment | undefined;
+    try {
+      await table.publishing.run(async () => {
+        if (this.#isCancelled(table, undefined)) return;
+        dropExpiredSegments(table, this.#options, expiredSeq);
+      });
+      due = table.segments.find(
+        (segment) =>
+          !segment.entry.quarantined && expiredShare(segment, expiredSeq) >= EXPIRED_SHARE_MIN,
+      );
+    } catch (error) {
+      // Safe: the segments stay, nobody reads their rows, and the next attempt comes soon.
+      if (!isExpected(error)) throw error;
+      this.#options.log.error("cannot drop expired segments", {
+        table: table.definition.name,
+        error: error.message,
+      });
+    } finally {
+      this.#merging.delete(table);
+    }
+    if (due === undefined || this.#isClosing || table.isDropped) return;
+    this.#mergeInBackground(table, [due]);
   }
 
   async #merge(table: StoredTable, segments: readonly OpenSegment[]): Promise<void> {

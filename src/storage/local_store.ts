@@ -11,7 +11,7 @@ import type { Disk } from "../base/disk.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Random } from "../base/random.ts";
-import { type Seq, SeqGenerator } from "../base/seq.ts";
+import { SEQ_ZERO, type Seq, SeqGenerator } from "../base/seq.ts";
 import type { Row } from "../types/mod.ts";
 import { Ballast } from "./ballast.ts";
 import { StoreChangeScan } from "./changes.ts";
@@ -93,6 +93,7 @@ export class LocalStore implements Store {
   /** Called once when the log failed: the process should stop, and recover by starting again. */
   onFatal: (cause: unknown) => void = () => {};
   readonly #directory: DataDirectory;
+  readonly #clock: Clock;
   readonly #manifest: Manifest;
   readonly #files: LocalSegmentFiles;
   readonly #tables: Map<number, StoredTable>;
@@ -129,6 +130,7 @@ export class LocalStore implements Store {
     const { disk, clock, log, manifest, definitions, options, jobList } = parts;
     const { paths } = directory;
     this.#directory = directory;
+    this.#clock = clock;
     this.#manifest = manifest;
     this.#files = new LocalSegmentFiles({ disk, paths, log, manifest });
     const found = recover({ disk, paths, log, manifest, definitions, files: this.#files });
@@ -165,6 +167,7 @@ export class LocalStore implements Store {
         log: wal,
         tables,
         seqs: this.#seqs,
+        clock,
         space: this.#space,
         visibleSeq,
         catalogVersion: manifest.highestSeq(),
@@ -249,16 +252,19 @@ export class LocalStore implements Store {
   }
 
   scan(tableId: number, options: ScanOptions): Scan {
-    return new StoreScan(this.#table(tableId), options);
+    const table = this.#table(tableId);
+    return new StoreScan(table, this.#unexpired(table, options));
   }
 
   changes(tableId: number, options: ChangesOptions): ChangeScan {
     assert(options.upTo <= this.visibleSeq, "changes are visible");
-    return new StoreChangeScan(this.#table(tableId), options);
+    const table = this.#table(tableId);
+    return new StoreChangeScan(table, this.#unexpired(table, options));
   }
 
   lookup(tableId: number, options: LookupOptions): Row | undefined {
-    return this.#table(tableId).lookup(options);
+    const table = this.#table(tableId);
+    return table.lookup(options, table.expiredSeq(this.#clock));
   }
 
   earliestSeq(tableId: number, owner: number): Seq {
@@ -266,7 +272,9 @@ export class LocalStore implements Store {
   }
 
   liveRowCount(tableId: number, owner: number | undefined): number {
-    return countLiveRows(this.#table(tableId), { owner, upTo: this.visibleSeq });
+    const table = this.#table(tableId);
+    const after = table.expiredSeq(this.#clock);
+    return countLiveRows(table, { owner, upTo: this.visibleSeq, after });
   }
 
   flush(tableId: number, job?: Job): Promise<FlushResult> {
@@ -287,8 +295,15 @@ export class LocalStore implements Store {
     this.#flusher.discardHistory();
   }
 
+  /** Gives back the disk of rows whose time is over; for somebody who asks every few seconds. */
+  dropExpired(): void {
+    this.#flusher.dropExpired();
+  }
+
   stats(tableId: number): TableStats {
-    return tableStats(this.#table(tableId), this.visibleSeq);
+    const table = this.#table(tableId);
+    const after = table.expiredSeq(this.#clock);
+    return tableStats(table, { upTo: this.visibleSeq, after });
   }
 
   segments(): readonly SegmentInfo[] {
@@ -353,6 +368,16 @@ export class LocalStore implements Store {
       this.#committer.catalogVersion,
       this.#manifest.highestSeq(),
     );
+  }
+
+  /** Nobody sees what has expired. */
+  #unexpired<Options extends { readonly after?: Seq }>(
+    table: StoredTable,
+    options: Options,
+  ): Options {
+    const expiredSeq = table.expiredSeq(this.#clock);
+    if (expiredSeq === 0) return options;
+    return { ...options, after: Math.max(options.after ?? SEQ_ZERO, expiredSeq) };
   }
 
   #table(tableId: number): StoredTable {

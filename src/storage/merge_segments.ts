@@ -93,6 +93,28 @@ export function discardableShare({ deletions, entry }: OpenSegment, horizonSeq: 
   return count / entry.rowCount;
 }
 
+/** About how much of a segment is past its time to live, from 0 to 1: its rows came evenly. */
+export function expiredShare({ entry }: OpenSegment, expiredSeq: number): number {
+  const { maxSeq, minSeq } = entry;
+  if (maxSeq <= expiredSeq) return 1;
+  return Math.max(0, (expiredSeq - minSeq) / (maxSeq - minSeq));
+}
+
+/** Drops segments of which every row is past its time to live, in the turn that is the caller's. */
+export function dropExpiredSegments(
+  table: StoredTable,
+  { manifest }: Pick<SegmentTools, "manifest">,
+  expiredSeq: number,
+): void {
+  const expired = table.segments.filter(
+    ({ entry }) => !entry.quarantined && entry.maxSeq <= expiredSeq,
+  );
+  if (expired.length === 0) return;
+  manifest.publish({ removeSegmentIds: expired.map(({ entry }) => entry.segmentId) });
+  table.segments = table.segments.filter((segment) => !expired.includes(segment));
+  for (const segment of expired) segment.drop();
+}
+
 /**
  * Merges segments that are neighbours. Returns how many versions were left out.
  *
@@ -145,6 +167,7 @@ async function merge({ table, segments, tools, drafts }: Merge): Promise<number>
     columns,
     history: {
       horizonSeq: horizonSeqOf(clock.nowMs(), definition.historyMs),
+      expiredSeq: table.expiredSeq(clock),
       isOldest: segments[0] === table.segments[0],
       replaced: before.map((deletions) => replacementsOf(deletions)),
     },

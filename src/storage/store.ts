@@ -45,6 +45,10 @@ export interface TableDefinition {
   readonly flush: FlushPolicy;
   /** How long replaced versions and tombstones stay readable, in milliseconds. */
   readonly historyMs: number;
+  /** Row versions vanish this long after their commit; absent: never. */
+  readonly ttlMs?: number | undefined;
+  /** Those up to here have vanished already, whatever the time to live is now. */
+  readonly expiredSeq?: number | undefined;
 }
 
 export interface FlushPolicy {
@@ -67,6 +71,8 @@ export interface TableWrite {
   readonly operation: "insert" | "update" | "delete";
   /** Values in the order of the definition's columns, coerced and checked. Taken over. */
   readonly rows: readonly Row[];
+  /** Of a delete in a table without a key: the seq of each row that goes. */
+  readonly deletedSeqs?: readonly number[];
 }
 
 /** What one commit writes; applied whole or not at all. Seqs ascend in the order given. */

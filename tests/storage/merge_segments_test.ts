@@ -327,7 +327,7 @@ test("rows are merged in groups that their bytes cut short, each row once and in
   const readers = lengths.map((segment, source) => segmentOf(segment, 100 * source + 1));
   const merged: number[] = [];
   const groups: number[] = [];
-  const keepsAll = new History({ horizonSeq: 0, isOldest: true, replaced: [] }, []);
+  const keepsAll = new History({ horizonSeq: 0, expiredSeq: 0, isOldest: true, replaced: [] }, []);
   for (const spans of spanGroups({ readers, columns: TABLE.columns, history: keepsAll })) {
     let length = 0;
     for (const { source, group, start, end } of spans) {
