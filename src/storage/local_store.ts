@@ -15,7 +15,7 @@ import { SEQ_ZERO, type Seq, SeqGenerator } from "../base/seq.ts";
 import type { Row } from "../types/mod.ts";
 import { Ballast } from "./ballast.ts";
 import { StoreChangeScan } from "./changes.ts";
-import { Committer } from "./commit.ts";
+import { Committer, type CommitterEvents } from "./commit.ts";
 import type { CommitLog } from "./commit_log.ts";
 import { type DataDirectory, openDataDirectory } from "./data_directory.ts";
 import { Flusher } from "./flush.ts";
@@ -172,14 +172,7 @@ export class LocalStore implements Store {
         visibleSeq,
         catalogVersion: manifest.highestSeq(),
       },
-      {
-        onAppended: (table) => this.#flusher.noteAppended(table),
-        onFatal: (cause) => this.onFatal(cause),
-        onRolled: () => {
-          this.#space.look();
-          this.#flusher.relieveLog();
-        },
-      },
+      this.#events(),
     );
     this.#jobs = parts.jobs ?? new InThreadJobs({ disk, clock });
     this.#flusher = new Flusher({
@@ -198,6 +191,18 @@ export class LocalStore implements Store {
       durable: (seq) => this.durable(seq),
     });
     this.#flusher.start();
+  }
+
+  /** What the store does beside a commit. */
+  #events(): CommitterEvents {
+    return {
+      onAppended: (table) => this.#flusher.noteAppended(table),
+      onFatal: (cause) => this.onFatal(cause),
+      onRolled: () => {
+        this.#space.look();
+        this.#flusher.relieveLog();
+      },
+    };
   }
 
   get visibleSeq(): Seq {
