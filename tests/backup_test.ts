@@ -21,9 +21,10 @@ import { DiskError } from "../src/base/errors.ts";
 import { silentLog } from "../src/base/log.ts";
 import { systemRandom } from "../src/base/random.ts";
 import { parseConfig } from "../src/config.ts";
-import { openDatabase } from "../src/database.ts";
+import { type Database, openDatabase } from "../src/database.ts";
 import { runRestore } from "../src/maintenance.ts";
 import { finishRestore } from "../src/restore.ts";
+import type { SqlResponse } from "../src/sql/mod.ts";
 import { openDataDirectory } from "../src/storage/mod.ts";
 import {
   copyOf,
@@ -427,36 +428,79 @@ test("a disk that is full in the middle leaves the data directory as it was", as
   expect((await restore(backup, target, small)).said).toContain("1000 are free");
 });
 
-test("a backup that meets a full or failing disk leaves nothing, and the server goes on", async () => {
+/** A database of this process on a disk of the test's. */
+async function databaseOn(dataPath: string, root: string, disk: Disk): Promise<Database> {
+  const toml = [
+    `storage.data_path = ${JSON.stringify(dataPath)}`,
+    "storage.ballast_bytes = 0",
+    `storage.allowed_roots = [${JSON.stringify(root)}]`,
+  ].join("\n");
+  return await openDatabase(parseConfig(toml, "test.toml", {}).config, {
+    disk,
+    clock: systemClock,
+    random: systemRandom,
+    log: silentLog,
+    jwtSecret: () => new Uint8Array(32).fill(7),
+    version: "0.0.0",
+    onFatal: (cause) => {
+      throw cause;
+    },
+  });
+}
+
+async function ask(database: Database, sql: string): Promise<SqlResponse> {
+  return await database.sql.execute(database.auth.principalFor("root"), { sql, params: [] });
+}
+
+test("a backup that meets a full disk leaves nothing, and the server goes on", async () => {
   const root = freshDirectory();
   const dataPath = join(freshDirectory(), "data");
   const target = join(root, "b");
   for (const writes of [0, 1, 2, 3]) {
-    const toml = [
-      `storage.data_path = ${JSON.stringify(dataPath)}`,
-      "storage.ballast_bytes = 0",
-      `storage.allowed_roots = [${JSON.stringify(root)}]`,
-    ].join("\n");
-    const database = await openDatabase(parseConfig(toml, "test.toml", {}).config, {
-      disk: fullDisk(root, writes),
-      clock: systemClock,
-      random: systemRandom,
-      log: silentLog,
-      jwtSecret: () => new Uint8Array(32).fill(7),
-      version: "0.0.0",
-      onFatal: (cause) => {
-        throw cause;
-      },
-    });
-    const ask = async (sql: string): Promise<Awaited<ReturnType<typeof database.sql.execute>>> =>
-      await database.sql.execute(database.auth.principalFor("root"), { sql, params: [] });
-    await ask("CREATE SHARED TABLE IF NOT EXISTS t (id INT PRIMARY KEY)");
-    const { error } = await ask(`BACKUP DATABASE TO '${target}'`);
+    const database = await databaseOn(dataPath, root, fullDisk(root, writes));
+    await ask(database, "CREATE SHARED TABLE IF NOT EXISTS t (id INT PRIMARY KEY)");
+    const { error } = await ask(database, `BACKUP DATABASE TO '${target}'`);
     expect(error).toMatchObject({ condition: "DISK_FULL" });
     expect(existsSync(target)).toBe(false);
-    expect((await ask(`INSERT INTO t VALUES (${writes})`)).error).toBeUndefined();
-    const jobs = await ask("SELECT status, error FROM system.jobs WHERE job_type = 'backup'");
-    expect(jobs.results[0]?.rows?.[0]?.[0]).toBe("failed");
+    expect((await ask(database, `INSERT INTO t VALUES (${writes})`)).error).toBeUndefined();
+    const jobs = await ask(database, "SELECT status FROM system.jobs WHERE job_type = 'backup'");
+    expect(jobs.results[0]?.rows).toEqual([["failed"]]);
     await database.close();
   }
+});
+
+test("a backup that is killed leaves nothing, and lets go of the files that it held", async () => {
+  const root = freshDirectory();
+  const dataPath = join(freshDirectory(), "data");
+  const target = join(root, "b");
+  let onBegun = (): void => {};
+  const disk: Disk = {
+    ...bunDisk,
+    freeBytes(path) {
+      if (path === target) onBegun();
+      return bunDisk.freeBytes(path);
+    },
+  };
+  const database = await databaseOn(dataPath, root, disk);
+  await ask(database, "CREATE SHARED TABLE t (id INT PRIMARY KEY)");
+  for (const id of [1, 2]) {
+    await ask(database, `INSERT INTO t VALUES (${id}); STORAGE FLUSH TABLE t`);
+  }
+  const tableId = database.catalog.table("default", "t")?.tableId ?? 0;
+  const segments = join(dataPath, "segments", String(tableId));
+  expect(readdirSync(segments)).toHaveLength(2);
+  let compacting: Promise<unknown> | undefined;
+  onBegun = () => {
+    const job = database.jobs.openOf("backup", undefined);
+    if (job !== undefined) job.isCancelled = true;
+    compacting = database.store.compact(tableId);
+  };
+  const { results } = await ask(database, `BACKUP DATABASE TO '${target}'`);
+  expect(results[0]?.rows?.[0]?.[2]).toBe("cancelled");
+  expect(existsSync(target)).toBe(false);
+  await compacting;
+  expect(readdirSync(segments)).toHaveLength(1);
+  const { error } = await ask(database, `BACKUP DATABASE TO '${target}'`);
+  expect(error).toBeUndefined();
+  await database.close();
 });
