@@ -33,6 +33,10 @@ const ADDRESS: TextForm = {
   pattern: /^(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9a-f:.]*:[0-9a-f:.]*)(?:\/\d{1,3})?$/i,
   expected: "an IP address or a range like 10.0.0.0/8",
 };
+const ABSOLUTE_PATH: TextForm = {
+  pattern: /^(?:\/(?!\.{1,2}(?:\/|$))[^/\0]+)+\/?$/,
+  expected: "an absolute path like /var/backups, without . and ..",
+};
 const HOST_NAME: TextForm = { pattern: /^[a-z0-9.-]{1,253}$/i, expected: "a host name" };
 const MIME: TextForm = {
   pattern: /^[a-z0-9!#$&^_.+-]+\/(?:\*|[a-z0-9!#$&^_.+-]+)$/i,
@@ -70,7 +74,9 @@ const RULES: Rules = {
     min_free_bytes: whole(64 * MIB, [0], "Free disk space below which the server only reads"),
     ballast_bytes: whole(32 * MIB, [0], "Reserve that lets DROP run on a full disk; 0 is none"),
     archive_path: maybe("Where full log files are kept for restores", LATER),
-    allowed_roots: list("Directories that BACKUP, RESTORE and CREATE STORAGE may name", LATER),
+    allowed_roots: list("Directories below which BACKUP and RESTORE may name one", {
+      form: ABSOLUTE_PATH,
+    }),
   },
   limits: {
     max_sql_bytes: whole(MIB, [KIB, 16 * MIB], "Bytes of one SQL text"),

@@ -5,6 +5,7 @@
  * higher one goes through one callback given here.
  */
 import { Auth } from "./auth/mod.ts";
+import { BackupJobs, type BackupJobsOptions } from "./backup_jobs.ts";
 import type { CancelTimer, Clock } from "./base/clock.ts";
 import type { Disk } from "./base/disk.ts";
 import type { Log } from "./base/log.ts";
@@ -18,6 +19,7 @@ import {
 } from "./catalog/mod.ts";
 import { authSettingsFrom, type Config, settingsOf } from "./config.ts";
 import { type LiveEngine, LocalLiveEngine } from "./live/mod.ts";
+import { finishRestore } from "./restore.ts";
 import {
   isFileLive,
   LocalSqlEngine,
@@ -28,6 +30,7 @@ import {
 import {
   type BlobStore,
   type DataDirectory,
+  JobList,
   LocalBlobStore,
   LocalStore,
   openDataDirectory,
@@ -57,6 +60,7 @@ export interface Database {
   readonly auth: Auth;
   readonly sql: SqlEngine;
   readonly live: LiveEngine;
+  readonly jobs: JobList;
   fileIsLive(entry: FileEntry): boolean;
   /** Ends subscriptions, syncs the log, closes all files. */
   close(): Promise<void>;
@@ -64,7 +68,7 @@ export interface Database {
 
 const HOUR_MS = 3_600_000;
 
-/** How often the free space is looked at while nobody writes. */
+/** How often the free space, and what has expired, is looked at while nobody writes. */
 const SPACE_LOOK_MS = 10_000;
 
 /**
@@ -80,9 +84,11 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
   // A directory in use, or of a newer format, is refused before a byte of it changes.
   CatalogDatabase.refuseForeign(catalogPath(dataPath));
   const directory = openDataDirectory(disk, dataPath);
+  finishStagedRestore(parts, directory);
   const { catalog, jwtSecret } = openCatalog(parts, directory);
   const definitionOf = (table: TableEntry): TableDefinition => tableDefinition(table, config);
-  const store = await openStore(config, parts, { catalog, definitionOf, directory });
+  const jobs = new JobList(clock);
+  const store = await openStore(config, parts, { catalog, definitionOf, directory, jobs });
   store.onFatal = parts.onFatal;
   const blobs = new LocalBlobStore({ disk, dataPath, random });
   const settings = authSettingsFrom(config, jwtSecret);
@@ -99,6 +105,7 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
     catalog,
     store,
     blobs,
+    jobs,
     auth,
     clock,
     random,
@@ -107,6 +114,7 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
     settings: settingsOf(config),
     version: parts.version,
     definitionOf,
+    backups: backupJobs(config, parts, { catalog, store, blobs, jobs, directory }),
     live: () => ({
       rows: () => live.subscriptions(),
       kill: (liveId) => live.kill(liveId),
@@ -115,16 +123,12 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
   };
   const sql = new LocalSqlEngine(environment);
   const live = new LocalLiveEngine({ store, sql, clock, random, log, limits: liveLimits(config) });
-  const stopLooking = repeatedly(clock, SPACE_LOOK_MS, () => store.lookAtSpace());
-  store.lookAtSpace();
-  const stopTidying = repeatedly(clock, HOUR_MS, () => {
-    const count = sweepFiles(
-      { catalog, store, blobs },
-      { historyMsOf: (table) => definitionOf(table).historyMs, nowMs: clock.nowMs() },
-    );
-    if (count > 0) log.info("removed files that no row names", { count });
-    store.discardHistory();
+  const stopLooking = repeatedly(clock, SPACE_LOOK_MS, () => {
+    store.lookAtSpace();
+    store.dropExpired();
   });
+  store.lookAtSpace();
+  const stopTidying = tidyHourly(environment, store);
   return {
     catalog,
     store,
@@ -132,15 +136,58 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
     auth,
     sql,
     live,
+    jobs,
     fileIsLive: (entry) => isFileLive(entry, { catalog, store }),
     async close() {
       stopTidying();
       stopLooking();
       live.shutdown();
+      await endJobs(jobs);
       await store.close();
       catalog.close();
     },
   };
+}
+
+/** Removes files that nobody can name any more, and begins to discard history that is old enough. */
+function tidyHourly(environment: SqlEnvironment, store: LocalStore): CancelTimer {
+  const { clock, definitionOf, log } = environment;
+  return repeatedly(clock, HOUR_MS, () => {
+    const count = sweepFiles(environment, {
+      historyMsOf: (table) => definitionOf(table).historyMs,
+      nowMs: clock.nowMs(),
+    });
+    if (count > 0) log.info("removed files that no row names", { count });
+    store.discardHistory();
+  });
+}
+
+function backupJobs(
+  { storage }: Config,
+  { clock, disk, version }: DatabaseParts,
+  {
+    directory,
+    ...layers
+  }: Pick<BackupJobsOptions, "catalog" | "store" | "blobs" | "jobs"> & {
+    directory: DataDirectory;
+  },
+): BackupJobs {
+  return new BackupJobs({
+    ...layers,
+    disk,
+    clock,
+    version,
+    paths: directory.paths,
+    minFreeBytes: storage.min_free_bytes,
+    allowedRoots: storage.allowed_roots,
+  });
+}
+
+/** Nobody copies what is about to be closed. */
+async function endJobs(jobs: JobList): Promise<void> {
+  jobs.cancelAll();
+  const copying = jobs.all().filter(({ kind }) => kind === "backup" || kind === "restore");
+  await Promise.all(copying.map(({ ended }) => ended));
 }
 
 function catalogPath(dataPath: string): string {
@@ -155,6 +202,16 @@ function repeatedly(clock: Clock, pauseMs: number, task: () => void): CancelTime
     cancel = clock.after(pauseMs, tick);
   }
   return () => cancel();
+}
+
+/** A restore that RESTORE DATABASE has prepared. */
+function finishStagedRestore({ clock, disk, log }: DatabaseParts, directory: DataDirectory): void {
+  try {
+    finishRestore(directory.paths, { disk, clock, log });
+  } catch (error) {
+    directory.release();
+    throw error;
+  }
 }
 
 /** What can fail while only the lock of the directory has to be given back. */
@@ -179,10 +236,12 @@ async function openStore(
     catalog,
     definitionOf,
     directory,
+    jobs: jobList,
   }: {
     catalog: CatalogDatabase;
     definitionOf: (table: TableEntry) => TableDefinition;
     directory: DataDirectory;
+    jobs: JobList;
   },
 ): Promise<LocalStore> {
   try {
@@ -196,6 +255,7 @@ async function openStore(
       manifest: catalog.manifest,
       definitions: catalog.tables().map(definitionOf),
       jobs,
+      jobList,
       options: {
         nodeId: cluster.node_id,
         nodeBits: cluster.node_bits,
@@ -215,7 +275,7 @@ async function openStore(
 
 /** How storage sees a table; options it does not set come from the configuration. */
 function tableDefinition(table: TableEntry, { storage }: Config): TableDefinition {
-  const { deletedRetentionHours, flushPolicy } = table.options;
+  const { deletedRetentionHours, flushPolicy, ttlSeconds } = table.options;
   const policy = flushPolicy === undefined ? undefined : flushPolicyFrom(flushPolicy);
   const rowsMax = policy === undefined ? storage.flush_rows : policy.rows;
   const intervalSeconds =
@@ -235,6 +295,8 @@ function tableDefinition(table: TableEntry, { storage }: Config): TableDefinitio
       ageMsMax: (intervalSeconds ?? Number.POSITIVE_INFINITY) * 1000,
     },
     historyMs: (deletedRetentionHours ?? storage.history_hours) * HOUR_MS,
+    ttlMs: ttlSeconds === undefined ? undefined : ttlSeconds * 1000,
+    expiredSeq: table.expiredSeq,
   };
 }
 

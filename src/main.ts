@@ -3,7 +3,7 @@
  *
  * The only catcher of what is a bug: it is logged and the process stops, which the log makes safe.
  *
- *     verify, repair           a command of `maintenance.ts`, which has exit codes of its own
+ *     verify, repair, restore  a command of `maintenance.ts`, which has exit codes of its own
  *
  *     exit 0   asked to stop, and stopped; --help, --version, a valid --check
  *     exit 1   could not start: the reason is on stderr
@@ -14,11 +14,12 @@ import { isLoopbackHost, keptSecret } from "./auth/mod.ts";
 import { bunDisk } from "./base/bun_disk.ts";
 import { systemClock } from "./base/clock.ts";
 import { CorruptionError, DatabaseError, DiskError } from "./base/errors.ts";
+import { silentLog } from "./base/log.ts";
 import { LogWriter } from "./base/log_writer.ts";
 import { systemRandom } from "./base/random.ts";
 import { type Config, ConfigError, parseConfig } from "./config.ts";
 import { type Database, openDatabase } from "./database.ts";
-import { runMaintenance } from "./maintenance.ts";
+import { runMaintenance, runRestore } from "./maintenance.ts";
 import { type Readiness, type RunningServer, startServer } from "./server/mod.ts";
 import { loadUi } from "./ui_assets.ts";
 import { BUILD_DATE, VERSION } from "./version.ts";
@@ -31,12 +32,15 @@ const HELP = `Tidemark ${VERSION}: a SQL database server you can subscribe to.
   npm start -- verify <data_path> check every byte of a data directory, and change none
   npm start -- repair <data_path> make a damaged data directory one that a server starts on, and
                                   name what is lost; --accept-loss cuts a damaged log
+  npm start -- restore <backup> <data_path>
+                                  put a backup into a data directory, or into a new one; what was
+                                  there is kept in its lost+found
   npm start -- --version          print the version
   npm start -- --help             print this
 
-With Bun: bun run start config.toml, bun run start verify <data_path>. verify and repair need the
-server stopped, and end with 0 when the directory is sound or repaired, 1 when it is damaged, 2 when
-nothing was checked. The configuration file explains its keys.
+With Bun: bun run start config.toml, bun run start verify <data_path>. verify, repair and restore
+need the server stopped, and end with 0 when the directory is sound, repaired or restored, 1 when
+what they read is damaged, 2 when nothing was done. The configuration file explains its keys.
 `;
 
 const EXIT_START_FAILED = 1;
@@ -248,6 +252,22 @@ function maintain(command: string, args: readonly string[]): void {
   }
 }
 
+async function restore(args: readonly string[]): Promise<void> {
+  try {
+    process.exitCode = await runRestore(args, {
+      disk: bunDisk,
+      clock: systemClock,
+      log: silentLog,
+      say,
+      tell: (line) => process.stderr.write(`${line}\n`),
+    });
+  } catch (error) {
+    const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    process.stderr.write(`Cannot restore: stopped by a bug\n${text}\n`);
+    process.exitCode = EXIT_FATAL;
+  }
+}
+
 async function main([first, second, ...rest]: readonly string[]): Promise<void> {
   switch (first) {
     case undefined:
@@ -267,6 +287,9 @@ async function main([first, second, ...rest]: readonly string[]): Promise<void> 
     case "verify":
     case "repair":
       maintain(first, second === undefined ? [] : [second, ...rest]);
+      break;
+    case "restore":
+      await restore(second === undefined ? [] : [second, ...rest]);
       break;
     default:
       if (first.startsWith("-")) fail(`Cannot start Tidemark: unknown option ${first}\n\n${HELP}`);

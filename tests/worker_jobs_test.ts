@@ -77,7 +77,7 @@ function jobFor(directory: string, manifest: MemoryManifest): MergeJob {
   }));
   const { columns, keyColumnIds } = TABLE;
   const draft = `${directory}/tmp/99.seg`;
-  const history = { horizonSeq: 0, isOldest: true, replaced: [] };
+  const history = { horizonSeq: 0, expiredSeq: 0, isOldest: true, replaced: [] };
   return { sources, segmentId: 99, tableId: 1, columns, keyColumnIds, history, draft };
 }
 

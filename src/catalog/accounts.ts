@@ -126,6 +126,17 @@ export class Accounts {
     return record.owner;
   }
 
+  /**
+   * Gives every account, and those to come, a token version that no token about can have. Within
+   * the running transaction.
+   */
+  storeTokenVersions(firstVersion: number): void {
+    this.#counters.store("first_token_version", firstVersion);
+    for (const record of this.#all.values()) {
+      this.#put({ ...record, tokenVersion: firstVersion });
+    }
+  }
+
   ownerName(owner: number): string | undefined {
     return this.#owners.get(owner)?.userId;
   }
@@ -156,7 +167,10 @@ export class Accounts {
       email: user.email,
       authType: user.authType,
       passwordHash: user.passwordHash,
-      tokenVersion: (this.#droppedVersions.get(user.userId) ?? 0) + 1,
+      tokenVersion: Math.max(
+        (this.#droppedVersions.get(user.userId) ?? 0) + 1,
+        this.#counters.get("first_token_version"),
+      ),
       lastLoginAtMs: undefined,
       createdAtMs: nowMs,
       updatedAtMs: nowMs,

@@ -10,7 +10,7 @@ import type { Log } from "../base/log.ts";
 import type { Seq } from "../base/seq.ts";
 import { Accounts } from "./accounts.ts";
 import type { Catalog, NewUser, SetupUsers, UserChange } from "./catalog.ts";
-import { Counters } from "./counters.ts";
+import { type CounterName, Counters } from "./counters.ts";
 import { Definitions } from "./definitions.ts";
 import type { FileEntry, NamespaceEntry, TableEntry, UserEntry } from "./entries.ts";
 import { ManifestDatabase } from "./manifest.ts";
@@ -26,6 +26,21 @@ export interface CatalogDatabaseOptions {
   log: Log;
 }
 
+/** Numbers that were given out, for who must not give them out again. */
+export type UsedNumbers = readonly (readonly [CounterName, number])[];
+
+const USED: readonly CounterName[] = [
+  "catalog_version",
+  "next_table_id",
+  "next_definition_id",
+  "next_segment_id",
+  "next_owner",
+  "next_account_id",
+];
+
+/** More than were ever given out between a backup and the loss of what came after it. */
+const UNKNOWN_SPAN = 1_000_000;
+
 export class CatalogDatabase implements Catalog {
   /** What the store keeps here. */
   readonly manifest: ManifestDatabase;
@@ -34,10 +49,12 @@ export class CatalogDatabase implements Catalog {
   readonly #accounts: Accounts;
   readonly #revocations: Revocations;
   readonly #settings = new Map<string, string>();
+  readonly #counters: Counters;
 
   private constructor(file: SqliteFile, clock: Clock) {
     this.#file = file;
     const counters = new Counters(file);
+    this.#counters = counters;
     this.manifest = new ManifestDatabase(file, counters);
     this.#definitions = new Definitions(file, counters);
     this.#accounts = new Accounts({ file, counters, clock });
@@ -216,6 +233,42 @@ export class CatalogDatabase implements Catalog {
       putSealed(this.#file, "settings", { key: name, value: { name, value } }),
     );
     this.#settings.set(name, value);
+  }
+
+  /**
+   * Writes the catalog as it is to a file that is not there yet; not synced.
+   *
+   * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE
+   */
+  copyTo(path: string): void {
+    this.#file.copyTo(path);
+  }
+
+  /** Numbers that were given out up to now: of tables, users, owners, segments, definitions. */
+  usedNumbers(): UsedNumbers {
+    return USED.map((name) => [name, this.#counters.get(name)] as const);
+  }
+
+  /**
+   * Makes an earlier state go on as a new one: no number is given out again that `used` has, and
+   * every token ends. Open the catalog again after it.
+   *
+   * @param used Of the state that this one replaces; undefined when that cannot be read.
+   */
+  succeed(used: UsedNumbers | undefined): void {
+    const known = new Map<CounterName, number>(used);
+    const tokenVersion = this.#counters.get("first_token_version") + UNKNOWN_SPAN;
+    this.#file.transaction(() => {
+      for (const name of USED) {
+        const own = this.#counters.get(name);
+        this.#counters.store(name, Math.max(own, known.get(name) ?? own + UNKNOWN_SPAN));
+      }
+      this.#accounts.storeTokenVersions(Math.max(tokenVersion, this.#highestTokenVersion()));
+    });
+  }
+
+  #highestTokenVersion(): number {
+    return Math.max(...this.users().map(({ tokenVersion }) => tokenVersion)) + UNKNOWN_SPAN;
   }
 
   close(): void {

@@ -15,7 +15,8 @@ export type CounterName =
   | "next_owner"
   | "next_account_id"
   | "highest_seq"
-  | "first_log_file";
+  | "first_log_file"
+  | "first_token_version";
 
 export class Counters {
   readonly #file: SqliteFile;
@@ -58,4 +59,6 @@ const FIRST_VALUES: Readonly<Record<CounterName, number>> = {
   highest_seq: 0,
   // Files of the log are numbered from 1.
   first_log_file: 0,
+  // Raised by a restore above every version of a token that may be about.
+  first_token_version: 1,
 };

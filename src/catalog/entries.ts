@@ -59,6 +59,8 @@ export interface TableEntry {
   readonly primaryKey: readonly number[];
   readonly checks: readonly CheckEntry[];
   readonly options: TableOptions;
+  /** Of a STREAM table whose TTL was changed: rows up to here had expired by then, and stay gone. */
+  readonly expiredSeq?: number;
   readonly schemaVersion: number;
   /** The next column id, so that a dropped id is never reused. */
   readonly nextColumnId: number;

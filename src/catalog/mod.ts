@@ -3,7 +3,11 @@
  */
 export { ROOT_USER_ID } from "./accounts.ts";
 export type { Catalog, NewUser, SetupUsers, UserChange } from "./catalog.ts";
-export { CatalogDatabase, type CatalogDatabaseOptions } from "./catalog_database.ts";
+export {
+  CatalogDatabase,
+  type CatalogDatabaseOptions,
+  type UsedNumbers,
+} from "./catalog_database.ts";
 export { type CatalogCheck, checkCatalog } from "./check_catalog.ts";
 export type {
   AccessLevel,

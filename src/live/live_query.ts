@@ -232,7 +232,10 @@ export class LiveQuery {
       assert(oldRow !== undefined, "a change has a row before or after");
       oldRow[this.#seqName] = seq;
       oldRow["_deleted"] = true;
-      return { type: "delete", seq, commitSeq, prev, row: undefined, old: oldRow };
+      // Without a key a row is known by the seq of its insert.
+      const isKeyless = this.plan.keyFieldIndexes.length === 0;
+      const old = isKeyless && oldRow !== undefined ? { ...oldRow, _row_seq: prev } : oldRow;
+      return { type: "delete", seq, commitSeq, prev, row: undefined, old };
     }
     if (oldRow === undefined) {
       return { type: "insert", seq, commitSeq, prev, row: newRow, old: undefined };

@@ -1,6 +1,6 @@
 /**
- * Statements about users, maintenance and what there is: CREATE USER, SHOW, DESCRIBE, STORAGE
- * FLUSH and COMPACT, KILL LIVE QUERY, SUBSCRIBE TO.
+ * Statements about users, maintenance and what there is: CREATE USER, SHOW, DESCRIBE, KILL LIVE
+ * QUERY, SUBSCRIBE TO; those that begin jobs are in `job_statements.ts`.
  */
 import {
   mayRead,
@@ -11,12 +11,11 @@ import {
 } from "../auth/mod.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type { Role, TableEntry } from "../catalog/mod.ts";
-import type { Store } from "../storage/mod.ts";
-import type { Row } from "../types/mod.ts";
 import { TEXT } from "../types/mod.ts";
 import { notAvailable } from "./bind/binding.ts";
 import type { StatementResult } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
+import { copyDatabase, JOB_COLUMNS, killJob, maintainTables } from "./job_statements.ts";
 import { planLiveQuery } from "./live_planner.ts";
 import { findNamespace, findTable } from "./names.ts";
 import type {
@@ -27,7 +26,6 @@ import type {
   KillStatement,
   Name,
   Statement,
-  StorageTableStatement,
   SubscribeStatement,
 } from "./parse/ast.ts";
 import { messageResult, type PlainColumn, rowsResult } from "./result.ts";
@@ -52,15 +50,6 @@ export interface AdministrationCall {
   readonly baseUrl: string | undefined;
 }
 
-const JOB_COLUMNS: readonly PlainColumn[] = [
-  "job_id",
-  "job_type",
-  "status",
-  "namespace_id",
-  "table_name",
-  "message",
-].map((name) => ({ name, type: TEXT }));
-
 const SETTING_COLUMNS: readonly PlainColumn[] = ["name", "value", "description", "category"].map(
   (name) => ({ name, type: TEXT }),
 );
@@ -71,34 +60,6 @@ const SUBSCRIBE_COLUMNS: readonly PlainColumn[] = [
   "subscription",
   "message",
 ].map((name) => ({ name, type: TEXT }));
-
-/** What maintenance does to one table: tells what was done, undefined for nothing. */
-interface Maintenance {
-  readonly kind: "flush" | "compact";
-  /** What ids of such a job begin with. */
-  readonly letters: string;
-  readonly run: (store: Store, tableId: number) => Promise<string | undefined>;
-}
-
-const MAINTENANCE: Readonly<Record<StorageTableStatement["type"], Maintenance>> = {
-  "storage flush": {
-    kind: "flush",
-    letters: "FL",
-    run: async (store, tableId) => {
-      const { versions } = await store.flush(tableId);
-      return versions === 0 ? undefined : `${versions} row version(s) written to a segment`;
-    },
-  },
-  "storage compact": {
-    kind: "compact",
-    letters: "CO",
-    run: async (store, tableId) => {
-      const { discardedVersions, mergedSegments } = await store.compact(tableId);
-      if (mergedSegments === 0) return undefined;
-      return `${mergedSegments} segment(s) merged, ${discardedVersions} old row version(s) discarded`;
-    },
-  },
-};
 
 export class Administration {
   readonly #environment: SqlEnvironment;
@@ -135,7 +96,14 @@ export class Administration {
         return messageResult(this.#dropUser(node, principal), asUser);
       case "storage flush":
       case "storage compact":
-        return this.#maintain(node, call);
+        return rowsResult(JOB_COLUMNS, await maintainTables(this.#environment, node, call), asUser);
+      case "backup":
+      case "restore":
+        return rowsResult(
+          JOB_COLUMNS,
+          await copyDatabase(this.#environment, node, principal.userId),
+          asUser,
+        );
       case "kill":
         return messageResult(this.#kill(node), asUser);
       case "subscribe":
@@ -188,40 +156,9 @@ export class Administration {
     return name.currentUser === true ? principal.userId : name.name;
   }
 
-  /** STORAGE FLUSH and COMPACT: one row for each table that they are about. */
-  async #maintain(
-    node: StorageTableStatement,
-    { namespace, principal }: AdministrationCall,
-  ): Promise<StatementResult> {
-    const { catalog, store } = this.#environment;
-    if (node.namespace !== undefined) findNamespace(catalog, node.namespace.name, node);
-    const tables =
-      node.table === undefined
-        ? catalog
-            .tables()
-            .filter((t) => node.namespace === undefined || t.namespace === node.namespace.name)
-        : [findTable(catalog, node.table, { namespace, node: node.table, principal })];
-    const { kind, letters, run } = MAINTENANCE[node.type];
-    const rows: Row[] = [];
-    for (const table of tables) {
-      if (table.kind === "stream") {
-        if (node.table === undefined) continue;
-        throw new DatabaseError(
-          "INVALID_OPERATION",
-          `Cannot ${kind} ${table.namespace}.${table.name}: it is a STREAM table`,
-          { position: node._location.start },
-        );
-      }
-      const done = await run(store, table.tableId);
-      const jobId = done === undefined ? null : `${letters}${store.snowflakeId()}`;
-      const status = done === undefined ? "skipped" : "completed";
-      const message = done ?? `nothing to ${kind}`;
-      rows.push([jobId, kind, status, table.namespace, table.name, message]);
-    }
-    return rowsResult(JOB_COLUMNS, rows, principal.userId);
-  }
-
-  #kill({ id, target, _location }: KillStatement): string {
+  #kill(node: KillStatement): string {
+    const { id, target, _location } = node;
+    if (target === "job") return killJob(this.#environment, node);
     if (target !== "live query") throw notAvailable({ _location }, `KILL ${target.toUpperCase()}`);
     if (this.#environment.live().kill(id)) return `Live query ${id} killed`;
     throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find live query "${id}"`, {

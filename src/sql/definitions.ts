@@ -12,6 +12,7 @@ import {
   requireRun,
 } from "../auth/mod.ts";
 import { DatabaseError } from "../base/errors.ts";
+import { seqFromUnixMs } from "../base/seq.ts";
 import {
   checkObjectName,
   isReservedNamespace,
@@ -178,13 +179,6 @@ export class Definitions {
       );
     }
     const { kind, options } = tableOptionsFrom(node.kind, optionSettings(node.options));
-    if (kind === "stream") {
-      throw new DatabaseError(
-        "UNSUPPORTED_FEATURE",
-        "Cannot create a STREAM table: not available yet",
-        { position: node._location.start, hint: "use a USER table" },
-      );
-    }
     if (options.storageId !== undefined && options.storageId !== "local") {
       throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find storage "${options.storageId}"`);
     }
@@ -212,7 +206,8 @@ export class Definitions {
     const table = findTable(catalog, node.table, { namespace, node: node.table, principal });
     requireAlter(principal, table, { namespace: catalog.namespace(table.namespace) });
     requireKind(node.kind, table, node);
-    const changed = alteredTable(table, node, this.#environment);
+    const altered = alteredTable(table, node, this.#environment);
+    const changed = altered === undefined ? undefined : this.#withoutExpired(table, altered);
     const shownName = `${table.namespace}.${table.name}`;
     if (changed === undefined) {
       return `Table ${shownName} unchanged at schema version ${table.schemaVersion}`;
@@ -221,6 +216,14 @@ export class Definitions {
     store.defineTable(definitionOf(changed));
     live().tableChanged(table.tableId);
     return `Table ${shownName} altered to schema version ${changed.schemaVersion}`;
+  }
+
+  /** What has expired by the old TTL does not come back by a longer one. */
+  #withoutExpired(table: TableEntry, altered: TableEntry): TableEntry {
+    const { ttlSeconds } = table.options;
+    if (ttlSeconds === undefined || altered.options.ttlSeconds === ttlSeconds) return altered;
+    const ended = seqFromUnixMs(this.#environment.clock.nowMs() - ttlSeconds * 1000 + 1) - 1;
+    return { ...altered, expiredSeq: Math.max(table.expiredSeq ?? 0, ended) };
   }
 
   #dropTables(node: DropTableStatement, principal: Principal, namespace: string): string {

@@ -6,7 +6,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Random } from "../base/random.ts";
 import type { Catalog, TableEntry } from "../catalog/mod.ts";
-import type { BlobStore, Store, TableDefinition } from "../storage/mod.ts";
+import type { BlobStore, Job, JobList, Store, TableDefinition } from "../storage/mod.ts";
 
 /** Bounds of requests and statements; 0 is off where it says so. */
 export interface SqlLimits {
@@ -62,10 +62,24 @@ export interface LiveAccess {
   tableChanged(tableId: number): void;
 }
 
+/** What BACKUP and RESTORE begin. Each returns its job, or the same one that is already open. */
+export interface BackupAccess {
+  /** @throws {DatabaseError} INVALID_OPTION if the path may not be used. */
+  backUp(target: string, createdBy: string): BegunJob;
+  restore(source: string, createdBy: string): BegunJob;
+}
+
+export interface BegunJob {
+  readonly job: Job;
+  readonly isNew: boolean;
+}
+
 export interface SqlEnvironment {
   readonly catalog: Catalog;
   readonly store: Store;
   readonly blobs: BlobStore;
+  readonly jobs: JobList;
+  readonly backups: BackupAccess;
   readonly auth: Auth;
   readonly clock: Clock;
   readonly random: Random;

@@ -16,6 +16,7 @@ import {
 import type { SystemView } from "./bind/select_context.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { informationSchema } from "./information_schema.ts";
+import { jobViews } from "./job_views.ts";
 import { ADMIN_ONLY, type ColumnList, OPEN, view } from "./view.ts";
 
 const viewsByEnvironment = new WeakMap<SqlEnvironment, ReadonlyMap<string, SystemView>>();
@@ -74,6 +75,7 @@ function systemViews(environment: SqlEnvironment): [string, SystemView][] {
     ["system.tables", tablesView(environment)],
     ["system.columns", columnsView(environment)],
     ["system.segments", segmentsView(environment)],
+    ...jobViews(environment),
     ["system.live", view(LIVE_COLUMNS, () => liveRows(environment, undefined), ADMIN_ONLY)],
     ["system.my_live", view(LIVE_COLUMNS, ({ userId }) => liveRows(environment, userId), OPEN)],
     [

@@ -54,7 +54,7 @@ export function newTable(
 ): TableElements {
   const columns = node.columns.map((column, i) => newColumn(column, { columnId: i + 1, kind }));
   checkNames(node.columns);
-  const keyNames = keyNamesOf(node);
+  const keyNames = keyNamesOf(node) ?? (kind === "stream" ? [] : undefined);
   if (keyNames === undefined) {
     throw new DatabaseError(
       "INVALID_DEFINITION",

@@ -33,6 +33,8 @@ export interface BlobStore {
   /** File system path of a published blob, for streaming; undefined when it is missing. */
   locate(path: BlobPath): string | undefined;
   remove(path: BlobPath): void;
+  /** Removes nothing until the function that is returned is called, which makes up for it. */
+  hold(): () => void;
   /** Removes every blob of a table. */
   removeTable(tableId: number): void;
 }

@@ -14,15 +14,17 @@
  * - Seqs of rows that were taken back are never issued again.
  */
 import { assert } from "../base/assert.ts";
+import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
 import { SEQ_ZERO, type Seq, type SeqGenerator } from "../base/seq.ts";
 import type { CommitLog, CommitLogEvents } from "./commit_log.ts";
-import { requireInsertable, requireInsertOnly, requireReplaceable } from "./conflicts.ts";
+import { requireInsertable, requireKeyless, requireReplaceable } from "./conflicts.ts";
 import { keyOfRow } from "./key.ts";
 import type { Memtable } from "./memtable.ts";
 import { diskFull, type SpaceGuard } from "./space.ts";
 import type { ChangedPartition, Commit, OnVisible, TableWrite, WriteBatch } from "./store.ts";
 import type { StoredTable } from "./table.ts";
+import type { VersionCursor } from "./version_cursor.ts";
 
 /** Failed ranges of seqs that are remembered for late callers of `durable`. */
 const FAILURES_MAX = 1024;
@@ -57,6 +59,7 @@ export interface CommitterOptions {
   readonly log: CommitLog;
   readonly tables: ReadonlyMap<number, StoredTable>;
   readonly seqs: SeqGenerator;
+  readonly clock: Clock;
   readonly space: SpaceGuard;
   /** Highest durable seq. */
   readonly visibleSeq: Seq;
@@ -78,6 +81,7 @@ export class Committer implements CommitLogEvents {
   readonly #log: CommitLog;
   readonly #tables: ReadonlyMap<number, StoredTable>;
   readonly #seqs: SeqGenerator;
+  readonly #clock: Clock;
   readonly #space: SpaceGuard;
   readonly #events: CommitterEvents;
   #visibleSeq: Seq;
@@ -91,6 +95,7 @@ export class Committer implements CommitLogEvents {
     this.#log = options.log;
     this.#tables = options.tables;
     this.#seqs = options.seqs;
+    this.#clock = options.clock;
     this.#space = options.space;
     this.#events = events;
     this.#visibleSeq = options.visibleSeq;
@@ -225,13 +230,18 @@ export class Committer implements CommitLogEvents {
     const conflict = { table, write, snapshotSeq: batch.snapshotSeq, firstSeq };
     memtable.reserve(rows.length);
     this.#log.beginWrite(write, definition.columns);
-    if (!isKeyed) requireInsertOnly(write, definition.name);
+    if (!isKeyed) requireKeyless(write, definition.name);
+    // What has expired is as good as gone, and its key is free again.
+    const expiredSeq = operation === "insert" ? table.expiredSeq(this.#clock) : 0;
     let writeFirst = SEQ_ZERO;
     let pushed = 0;
     try {
       for (const row of rows) {
         const key = isKeyed ? keyOfRow(row, keyPositions) : "";
-        const newest = isKeyed ? table.findNewest(partition, key, row) : undefined;
+        const found = isKeyed
+          ? table.findNewest(partition, key, row)
+          : standOnDeleted(table, write, pushed);
+        const newest = found === undefined || found.seq <= expiredSeq ? undefined : found;
         if (operation === "insert") requireInsertable(conflict, newest, row);
         else requireReplaceable(conflict, newest, row);
         const seq = this.#seqs.next();
@@ -310,6 +320,16 @@ export class Committer implements CommitLogEvents {
     this.#failures.push({ after, upTo, error });
     if (this.#failures.length > FAILURES_MAX) this.#failures.shift();
   }
+}
+
+/** The row of a table without a key that a delete names; an insert names none. */
+function standOnDeleted(
+  table: StoredTable,
+  { deletedSeqs, owner }: TableWrite,
+  index: number,
+): VersionCursor | undefined {
+  const seq = deletedSeqs?.[index];
+  return seq === undefined ? undefined : table.findSeq(owner, seq);
 }
 
 function areDeletes(writes: readonly TableWrite[]): boolean {

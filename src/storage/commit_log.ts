@@ -27,6 +27,8 @@ export interface CommitLog {
   /** Files that are kept, and their bytes. */
   readonly bytes: number;
   readonly oldestFile: number;
+  /** The end of what was written, durable or not, and the highest seq in it. */
+  readonly written: { readonly fileNumber: number; readonly offset: number; readonly seq: number };
 
   begin(catalogVersion: number): void;
   /** The rows that follow are of this table and owner, in the order of these columns. */

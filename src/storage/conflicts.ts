@@ -23,12 +23,16 @@ export interface ConflictCheck {
   readonly firstSeq: Seq;
 }
 
-/** @throws {DatabaseError} UNSUPPORTED_FEATURE unless the write inserts. */
-export function requireInsertOnly({ operation }: TableWrite, tableName: string): void {
+/** @throws {DatabaseError} UNSUPPORTED_FEATURE for what needs a key. */
+export function requireKeyless(
+  { deletedSeqs, operation, rows }: TableWrite,
+  tableName: string,
+): void {
   if (operation === "insert") return;
+  if (operation === "delete" && deletedSeqs?.length === rows.length) return;
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot ${operation} rows of ${tableName}: a table without a primary key only takes inserts`,
+    `Cannot ${operation} rows of ${tableName}: a table without a primary key takes inserts, and deletes that name their rows`,
   );
 }
 

@@ -9,6 +9,7 @@
 import type { Disk } from "../base/disk.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
+import { backupListPath } from "./backup_list.ts";
 import { type DataPaths, dataPathsOf, deletionVectorPath, segmentPath } from "./file_names.ts";
 import type { SegmentEntry } from "./manifest.ts";
 import { refuseNewerFiles } from "./newer_files.ts";
@@ -25,6 +26,7 @@ export interface DataDirectory {
 /** @throws {DatabaseError} STORAGE_UNAVAILABLE if it is of a newer version, or in use. */
 export function openDataDirectory(disk: Disk, root: string): DataDirectory {
   const paths = dataPathsOf(root);
+  refuseBackup(disk, root);
   requireFormat(disk, paths);
   refuseNewerFiles(disk, paths);
   if (!disk.exists(root)) {
@@ -141,6 +143,19 @@ export function requireFormat(disk: Disk, paths: DataPaths): void {
       ? `Cannot open ${paths.root}: format.json does not name a format`
       : `Cannot open ${paths.root}: it has format ${format}, and this version reads ${DIRECTORY_FORMAT}`,
   );
+}
+
+/**
+ * Refuses a directory that is a backup: what runs on it would hand out again what the server that
+ * made it has handed out since.
+ *
+ * @throws {DatabaseError} STORAGE_UNAVAILABLE
+ */
+export function refuseBackup(disk: Disk, root: string): void {
+  if (!disk.exists(backupListPath(root))) return;
+  throw new DatabaseError("STORAGE_UNAVAILABLE", `Cannot open ${root}: it is a backup`, {
+    hint: `put it into a data directory with tidemark restore ${root} <data_path>`,
+  });
 }
 
 /** The format that format.json names; undefined when it is missing or names none. */

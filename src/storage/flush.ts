@@ -1,6 +1,7 @@
 /**
  * Decides when a memtable becomes a segment: by the table's policy, when it holds the log back, or
- * when somebody asks. One flush a table at a time; what `flush_table.ts` does in it.
+ * when somebody asks. Of a table one flush (`flush_table.ts`) and one merge (`merge_segments.ts`) run
+ * at a time, beside each other, each as a job that can be seen and stopped.
  *
  * A flush that fails leaves the frozen memtable where it is, readable and in the log; the next
  * flush of the table begins with it.
@@ -12,8 +13,11 @@ import type { Seq } from "../base/seq.ts";
 import type { CommitLog } from "./commit_log.ts";
 import { flushTable } from "./flush_table.ts";
 import { horizonSeqOf } from "./history.ts";
+import { errorFrom, type Job, type JobList, type NewJob } from "./job_list.ts";
 import {
   discardableShare,
+  dropExpiredSegments,
+  expiredShare,
   mergeSegments,
   segmentsToCompact,
   segmentsToMerge,
@@ -36,6 +40,9 @@ const PACE_MS = 1000;
 /** A segment is rewritten by itself when so much of it can be discarded. */
 const DISCARD_SHARE_MIN = 0.25;
 
+/** A segment is rewritten when about so much of it is past its time to live. */
+const EXPIRED_SHARE_MIN = 0.5;
+
 /** A timer cannot be set further ahead; a policy that waits longer has no age. */
 const TIMER_MS_MAX: number = 2 ** 31 - 1;
 
@@ -48,12 +55,15 @@ export interface FlusherOptions extends Omit<SegmentTools, "isCancelled"> {
   readonly space: SpaceGuard;
   readonly commitLog: CommitLog;
   readonly walMaxBytes: number;
+  readonly jobList: JobList;
   durable(seq: Seq): Promise<void>;
 }
 
 export class Flusher {
   readonly #options: FlusherOptions;
-  readonly #running = new Map<StoredTable, Promise<FlushResult>>();
+  readonly #flushing = new Map<StoredTable, Promise<FlushResult>>();
+  /** Settles when the merge of a table has ended, and never fails. */
+  readonly #merging = new Map<StoredTable, Promise<unknown>>();
   readonly #timers = new Map<StoredTable, CancelTimer>();
   /** Tables whose last flush failed, until the next attempt is due. */
   readonly #failed = new Set<StoredTable>();
@@ -66,6 +76,8 @@ export class Flusher {
   /** Where recovery would begin to read the log, as the manifest has it. */
   #firstLogFile: number;
   #isClosing = false;
+  /** Somebody copies the log. */
+  #holdCount = 0;
 
   constructor(options: FlusherOptions) {
     this.#options = options;
@@ -98,92 +110,123 @@ export class Flusher {
     }
   }
 
-  /** Writes everything that the table holds now; resolves when it is published. */
-  async flush(table: StoredTable): Promise<FlushResult> {
-    const running = this.#running.get(table);
+  /**
+   * Writes everything that the table holds now; resolves when it is published, or when its job was
+   * cancelled. @param job Of who asks, and ends it; without one the flush gets its own.
+   */
+  async flush(table: StoredTable, job?: Job): Promise<FlushResult> {
+    const running = this.#flushing.get(table);
     if (running !== undefined) {
       const upTo = table.active.lastSeq;
       const result = await running;
       if (table.active.rowCount === 0 || table.progress.flushedSeq >= upTo) return result;
-      return sum(result, await this.flush(table));
+      if (job?.isCancelled === true) return result;
+      return sum(result, await this.flush(table, job));
     }
-    const flushing = this.#flush(table);
-    this.#running.set(table, flushing);
+    const flushing = this.#flushAs(table, job);
+    this.#flushing.set(table, flushing);
     try {
       return await flushing;
     } finally {
-      this.#running.delete(table);
-      if (!this.#isClosing && !table.isDropped) this.#continue(table);
+      this.#flushing.delete(table);
+      if (!this.#isClosing && !table.isDropped) {
+        this.#mergeIfDue(table);
+        // A flush that was cancelled has left its memtable.
+        const waits = table.frozen !== undefined && !this.#timers.has(table);
+        if (waits) this.#requestAfter(table, RETRY_MS);
+        this.noteAppended(table);
+      }
     }
   }
 
-  /** After a flush: what came meanwhile may be enough for another, or there are many segments. */
-  #continue(table: StoredTable): void {
+  /** After a flush or a merge: there may be many segments. */
+  #mergeIfDue(table: StoredTable): void {
+    if (this.#merging.has(table)) return;
     const segments = this.#unmergeable.has(table) ? undefined : segmentsToMerge(table);
     this.#unmergeable.delete(table);
-    if (segments === undefined) {
-      // The attempt after a failed flush may have been due during a merge.
-      const waits = table.frozen !== undefined && !this.#timers.has(table);
-      if (waits) this.#requestAfter(table, RETRY_MS);
-      this.noteAppended(table);
-      return;
-    }
-    this.#mergeInBackground(table, segments);
+    if (segments !== undefined) this.#mergeInBackground(table, segments);
   }
 
   #mergeInBackground(table: StoredTable, segments: readonly OpenSegment[]): void {
     const merging = this.#merge(table, segments).finally(() => {
-      this.#running.delete(table);
-      if (!this.#isClosing && !table.isDropped) this.#continue(table);
+      this.#merging.delete(table);
+      if (!this.#isClosing && !table.isDropped) this.#mergeIfDue(table);
     });
-    this.#running.set(table, merging);
+    this.#merging.set(table, merging);
   }
 
   /**
    * Merges all that can be merged, and discards what is older than the table's history; resolves
-   * when it is published.
+   * when it is published, or when the job was cancelled: what is published by then stays.
    *
    * @throws {DiskError} @throws {CorruptionError}
    */
-  async compact(table: StoredTable): Promise<CompactResult> {
-    // What runs on the table now is waited for, and nothing begins in between.
+  async compact(table: StoredTable, job?: Job): Promise<CompactResult> {
+    // What is merged of the table now is waited for, and nothing begins in between.
     for (;;) {
-      const running = this.#running.get(table);
+      const running = this.#merging.get(table);
       if (running === undefined) break;
-      await running.catch(() => undefined);
+      await running;
     }
-    const compacting = this.#compact(table);
-    const settled = compacting.then(
-      () => NOTHING,
-      () => NOTHING,
+    const compacting = this.#compact(table, job);
+    this.#merging.set(
+      table,
+      compacting.catch(() => undefined),
     );
-    this.#running.set(table, settled);
     try {
       return await compacting;
     } finally {
-      this.#running.delete(table);
-      if (!this.#isClosing && !table.isDropped) this.#continue(table);
+      this.#merging.delete(table);
+      if (!this.#isClosing && !table.isDropped) this.#mergeIfDue(table);
     }
   }
 
-  async #compact(table: StoredTable): Promise<CompactResult> {
-    const isCancelled = (): boolean => this.#isClosing || table.isDropped;
+  async #compact(table: StoredTable, job: Job | undefined): Promise<CompactResult> {
+    const isCancelled = (): boolean => this.#isCancelled(table, job);
     const tools = { ...this.#options, isCancelled };
     const horizonSeq = horizonSeqOf(this.#options.clock.nowMs(), table.definition.historyMs);
     const result = { mergedSegments: 0, discardedVersions: 0 };
-    for (const segments of segmentsToCompact(table, horizonSeq)) {
+    const runs = segmentsToCompact(table, horizonSeq);
+    const allRows = runs.reduce((count, segments) => count + rowsOf(segments), 0);
+    let doneRows = 0;
+    job?.start();
+    for (const segments of runs) {
       if (isCancelled()) break;
-      result.discardedVersions += await mergeSegments(table, segments, tools);
+      const rows = rowsOf(segments);
+      const discarded = await mergeSegments(table, segments, tools);
+      if (isCancelled()) break;
+      result.discardedVersions += discarded;
       result.mergedSegments += segments.length;
+      doneRows += rows;
+      job?.advance(doneRows / allRows, `${doneRows} of ${allRows} row versions merged`);
     }
     return result;
+  }
+
+  #isCancelled(table: StoredTable, job: Job | undefined): boolean {
+    return this.#isClosing || table.isDropped || job?.isCancelled === true;
+  }
+
+  /** Does work as a job of its own, which ends as the work does. */
+  async #asJob<T>(begun: NewJob, work: (job: Job) => Promise<T>): Promise<T> {
+    const job = this.#options.jobList.begin(begun);
+    job.start();
+    try {
+      const result = await work(job);
+      const wasStopped = job.isCancelled || this.#isClosing;
+      job.end({ status: wasStopped ? "cancelled" : "completed" });
+      return result;
+    } catch (error) {
+      job.end({ status: "failed", error: errorFrom(error) });
+      throw error;
+    }
   }
 
   /** Begins to rewrite segments of which a good part is older than their table's history. */
   discardHistory(): void {
     const nowMs = this.#options.clock.nowMs();
     for (const table of this.#options.tables.values()) {
-      if (this.#running.has(table) || table.isDropped) continue;
+      if (this.#merging.has(table) || table.isDropped) continue;
       const horizonSeq = horizonSeqOf(nowMs, table.definition.historyMs);
       const due = table.segments.find(
         (segment) =>
@@ -193,10 +236,54 @@ export class Flusher {
     }
   }
 
-  async #merge(table: StoredTable, segments: readonly OpenSegment[]): Promise<FlushResult> {
-    const isCancelled = (): boolean => this.#isClosing || table.isDropped;
+  /**
+   * Drops segments of which every row is past its time to live, and begins to rewrite those of which
+   * a good part is. A memtable of such rows is flushed by its policy first.
+   */
+  dropExpired(): void {
+    for (const table of this.#options.tables.values()) {
+      const expiredSeq = table.expiredSeq(this.#options.clock);
+      if (expiredSeq === 0 || this.#merging.has(table)) continue;
+      const first = table.segments[0];
+      if (first === undefined || expiredShare(first, expiredSeq) < EXPIRED_SHARE_MIN) continue;
+      this.#merging.set(table, this.#dropExpired(table, expiredSeq));
+    }
+  }
+
+  async #dropExpired(table: StoredTable, expiredSeq: number): Promise<void> {
+    let due: OpenSegment | undefined;
     try {
-      await mergeSegments(table, segments, { ...this.#options, isCancelled });
+      await table.publishing.run(async () => {
+        if (this.#isCancelled(table, undefined)) return;
+        dropExpiredSegments(table, this.#options, expiredSeq);
+      });
+      due = table.segments.find(
+        (segment) =>
+          !segment.entry.quarantined && expiredShare(segment, expiredSeq) >= EXPIRED_SHARE_MIN,
+      );
+    } catch (error) {
+      // Safe: the segments stay, nobody reads their rows, and the next attempt comes soon.
+      if (!isExpected(error)) throw error;
+      this.#options.log.error("cannot drop expired segments", {
+        table: table.definition.name,
+        error: error.message,
+      });
+    } finally {
+      this.#merging.delete(table);
+    }
+    if (due === undefined || this.#isClosing || table.isDropped) return;
+    this.#mergeInBackground(table, [due]);
+  }
+
+  async #merge(table: StoredTable, segments: readonly OpenSegment[]): Promise<void> {
+    try {
+      await this.#asJob({ kind: "merge", tableId: table.tableId }, async (job) => {
+        const isCancelled = (): boolean => this.#isCancelled(table, job);
+        const discarded = await mergeSegments(table, segments, { ...this.#options, isCancelled });
+        // Else the same segments would be merged again at once.
+        if (job.isCancelled) this.#unmergeable.add(table);
+        else job.message = mergedText(segments.length, discarded);
+      });
     } catch (error) {
       // Safe: the segments stay as they are, and a damaged one is quarantined.
       if (!isExpected(error)) throw error;
@@ -207,7 +294,18 @@ export class Flusher {
       });
       this.#unmergeable.add(table);
     }
-    return NOTHING;
+  }
+
+  /** Keeps every file of the log until the function that is returned is called. */
+  holdLog(): () => void {
+    this.#holdCount += 1;
+    let isHeld = true;
+    return () => {
+      if (!isHeld) return;
+      isHeld = false;
+      this.#holdCount -= 1;
+      if (!this.#isClosing) this.#releaseLog();
+    };
   }
 
   /** The table was dropped. */
@@ -221,11 +319,11 @@ export class Flusher {
     this.#isClosing = true;
     for (const cancel of this.#timers.values()) cancel();
     this.#timers.clear();
-    await Promise.allSettled(this.#running.values());
+    await Promise.allSettled([...this.#flushing.values(), ...this.#merging.values()]);
   }
 
   #requestPaced(table: StoredTable): void {
-    if (this.#running.has(table) || this.#failed.has(table) || this.#paced.has(table)) return;
+    if (this.#flushing.has(table) || this.#failed.has(table) || this.#paced.has(table)) return;
     const nowMs = this.#options.clock.monotonicMs();
     const startedMs = this.#startedMs.get(table) ?? -Infinity;
     const waitMs = startedMs + PACE_MS - nowMs;
@@ -251,7 +349,7 @@ export class Flusher {
 
   /** Flushes a table for nobody in particular. */
   #request(table: StoredTable): void {
-    if (this.#running.has(table) || this.#isClosing || table.isDropped) return;
+    if (this.#flushing.has(table) || this.#isClosing || table.isDropped) return;
     this.flush(table).catch((error: unknown) => {
       // Safe: the rows stay readable and in the log, and the flush is tried again.
       if (!isExpected(error)) throw error;
@@ -262,16 +360,28 @@ export class Flusher {
     });
   }
 
-  async #flush(table: StoredTable): Promise<FlushResult> {
-    if (this.#isClosing || table.isDropped) return NOTHING;
+  async #flushAs(table: StoredTable, job: Job | undefined): Promise<FlushResult> {
+    const hasRows = table.frozen !== undefined || table.active.rowCount > 0;
+    if (this.#isClosing || table.isDropped || !hasRows) return NOTHING;
+    if (job !== undefined) {
+      job.start();
+      return this.#flush(table, job);
+    }
+    return this.#asJob({ kind: "flush", tableId: table.tableId }, async (own) => {
+      const result = await this.#flush(table, own);
+      if (!own.isCancelled) own.message = flushedText(result);
+      return result;
+    });
+  }
+
+  async #flush(table: StoredTable, job: Job): Promise<FlushResult> {
     const isNew = table.frozen === undefined;
-    if (isNew && table.active.rowCount === 0) return NOTHING;
     const memtable = table.frozen ?? table.freeze();
     if (isNew) this.#cancelTimer(table);
     this.#paced.delete(table);
     this.#startedMs.set(table, this.#options.clock.monotonicMs());
     await this.#waitUntilDurable(() => memtable.lastSeq as Seq);
-    const isCancelled = (): boolean => this.#isClosing || table.isDropped;
+    const isCancelled = (): boolean => this.#isCancelled(table, job);
     try {
       const result = await flushTable(table, memtable, { ...this.#options, isCancelled });
       this.#failed.delete(table);
@@ -315,6 +425,7 @@ export class Flusher {
   /** Lets log files go that no table needs. */
   #releaseLog(): void {
     const { commitLog, manifest, tables, log } = this.#options;
+    if (this.#holdCount > 0) return;
     let needed = commitLog.oldestUnwrittenFile;
     for (const table of tables.values()) needed = Math.min(needed, firstLogFileOf(table) ?? needed);
     try {
@@ -331,6 +442,16 @@ export class Flusher {
   }
 }
 
+/** What a flush did, for its job. */
+export function flushedText({ versions }: FlushResult): string {
+  return `${versions} row version(s) written to a segment`;
+}
+
+/** What a merge did, for its job. */
+export function mergedText(segments: number, discarded: number): string {
+  return `${segments} segment(s) merged, ${discarded} old row version(s) discarded`;
+}
+
 /** What the disk, the catalog's disk included, can do to a flush or a merge. */
 function isExpected(error: unknown): error is Error {
   return (
@@ -341,6 +462,10 @@ function isExpected(error: unknown): error is Error {
 function isFull(error: Error): boolean {
   if (error instanceof DiskError) return error.code === "ENOSPC";
   return error instanceof DatabaseError && error.condition === "DISK_FULL";
+}
+
+function rowsOf(segments: readonly OpenSegment[]): number {
+  return segments.reduce((count, { entry }) => count + entry.rowCount, 0);
 }
 
 function firstLogFileOf(table: StoredTable): number | undefined {

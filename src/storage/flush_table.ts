@@ -19,6 +19,7 @@ import type { SegmentEntry } from "./manifest.ts";
 import type { Memtable } from "./memtable.ts";
 import { frozenRowsOf, ReplacementCopy, segmentOrder } from "./memtable_segment.ts";
 import { deletionsUpTo, OpenSegment } from "./open_segment.ts";
+import type { SegmentSummary } from "./segment/writer.ts";
 import { SegmentDrafts, type SegmentTools } from "./segment_drafts.ts";
 import type { FlushResult } from "./store.ts";
 import { type StoredTable, tableStateOf } from "./table.ts";
@@ -69,7 +70,7 @@ class TableFlush {
   }
 
   async run(): Promise<FlushResult> {
-    const { manifest, files, jobs } = this.#tools;
+    const { manifest, jobs } = this.#tools;
     const { tableId, definition } = this.#table;
     const memtable = this.#memtable;
     const segmentId = manifest.nextSegmentId();
@@ -80,7 +81,7 @@ class TableFlush {
     const job = { segmentId, tableId, keyColumnIds, rows, draft };
     const summary = await jobs.flush(job, () => this.#tools.isCancelled());
     if (summary === undefined || this.#tools.isCancelled()) return NOTHING;
-    const { bytes, rowCount } = summary;
+    const { rowCount } = summary;
     await this.#drafts.sync(draft);
     if (this.#tools.isCancelled()) return NOTHING;
 
@@ -89,6 +90,17 @@ class TableFlush {
       copy.refresh(row, Math.min(row + BATCH_ROWS_MAX, rowCount));
       await this.#drafts.pause();
     }
+    return this.#table.publishing.run(() => this.#finish(segmentId, summary, copy));
+  }
+
+  /** No merge changes the list of segments meanwhile. */
+  async #finish(
+    segmentId: number,
+    summary: SegmentSummary,
+    copy: ReplacementCopy,
+  ): Promise<FlushResult> {
+    if (this.#tools.isCancelled()) return NOTHING;
+    const { bytes, rowCount } = summary;
     const replaced = deletionsUpTo(copy.deletions, this.#flushedSeq);
     const entry = await this.#drafts.writeEntry(segmentId, { summary, deletions: replaced });
     const changed = await this.#writeChangedDeletions();
@@ -96,6 +108,7 @@ class TableFlush {
     this.#drafts.moveIntoPlace({ isFirst: this.#table.segments.length === 0 });
     copy.refresh(0, rowCount);
     const outdated = this.#publish(entry, copy.deletions, changed);
+    const { files } = this.#tools;
     for (const old of outdated) files.removeFile(files.deletionVectorPath(old));
     return { versions: rowCount, bytes };
   }

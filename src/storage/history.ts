@@ -8,7 +8,9 @@
  *
  * - Nothing that was replaced less than an hour ago is discarded, so that no snapshot that is being
  *   loaded loses its rows.
- * - Leaving a version out moves the low water of its owner up to the seq of the replacement, or to
+ * - A version whose time to live is over is left out whatever it is, and moves nothing: who resumes
+ *   from below misses only what nobody sees any more.
+ * - Leaving any other version out moves the low water of its owner up to the seq of the replacement, or to
  *   the tombstone's own: who resumes from below would miss a change.
  */
 import { type Seq, seqFromUnixMs } from "../base/seq.ts";
@@ -25,6 +27,8 @@ const OWNERS_MAX = 1000;
 export interface HistoryLimits {
   /** Versions that were replaced at or below this are left out; 0 keeps everything. */
   readonly horizonSeq: number;
+  /** Versions up to here are past their time to live; 0 for none. */
+  readonly expiredSeq: number;
   /** Whether no segment is older than those that are merged. */
   readonly isOldest: boolean;
   /** For each source: its rows that were replaced, ascending, and by which seq. */
@@ -60,14 +64,19 @@ export class History {
 
   /** Whether no row of a group can be left out. @param deleted 1 for each tombstone of the group. */
   keepsAll(source: number, deleted: Uint8Array): boolean {
-    const { horizonSeq, isOldest } = this.#limits;
+    const { expiredSeq, horizonSeq, isOldest } = this.#limits;
+    if (expiredSeq > 0) return false;
     if (horizonSeq === 0) return true;
     return this.#replacedBy[source] === undefined && !(isOldest && deleted.includes(1));
   }
 
   /** Whether a version is left out. Asked once for each row. */
   discards({ isDeleted, owner, row, seq, source }: Version): boolean {
-    const { horizonSeq, isOldest } = this.#limits;
+    const { expiredSeq, horizonSeq, isOldest } = this.#limits;
+    if (seq <= expiredSeq) {
+      this.discardedCount += 1;
+      return true;
+    }
     if (horizonSeq === 0) return false;
     const replacement = this.#replacedBy[source]?.[row] ?? 0;
     const isEnd = replacement === 0;

@@ -12,6 +12,7 @@
 import { assert } from "../base/assert.ts";
 import type { Disk } from "../base/disk.ts";
 import type { BlobPath, BlobStore, BlobStoreOptions, StagedBlob } from "./blob_store.ts";
+import { removeTree } from "./copy_file.ts";
 
 const SUB = /^f[0-9]{4,9}$/;
 
@@ -25,6 +26,9 @@ export class LocalBlobStore implements BlobStore {
   readonly #disk: Disk;
   readonly #dataPath: string;
   readonly #random: BlobStoreOptions["random"];
+  #holdCount = 0;
+  /** What would have been done while blobs are held. */
+  #removals: (() => void)[] = [];
 
   constructor({ disk, dataPath, random }: BlobStoreOptions) {
     this.#disk = disk;
@@ -58,11 +62,31 @@ export class LocalBlobStore implements BlobStore {
 
   remove(path: BlobPath): void {
     const target = this.#pathOf(path);
-    if (this.#disk.exists(target)) this.#disk.remove(target);
+    this.#unlessHeld(() => {
+      if (this.#disk.exists(target)) this.#disk.remove(target);
+    });
   }
 
   removeTable(tableId: number): void {
-    this.#removeTree([this.#dataPath, ...tableParts(tableId)].join("/"));
+    const path = [this.#dataPath, ...tableParts(tableId)].join("/");
+    this.#unlessHeld(() => removeTree(this.#disk, path));
+  }
+
+  hold(): () => void {
+    this.#holdCount += 1;
+    let isHeld = true;
+    return () => {
+      if (!isHeld) return;
+      isHeld = false;
+      this.#holdCount -= 1;
+      if (this.#holdCount > 0) return;
+      for (const removal of this.#removals.splice(0)) removal();
+    };
+  }
+
+  #unlessHeld(removal: () => void): void {
+    if (this.#holdCount > 0) this.#removals.push(removal);
+    else removal();
   }
 
   #staged(
@@ -108,15 +132,6 @@ export class LocalBlobStore implements BlobStore {
       parent = `${parent}/${part}`;
     }
     return path;
-  }
-
-  #removeTree(path: string): void {
-    if (!this.#disk.exists(path)) return;
-    for (const { name, isDirectory } of this.#disk.list(path)) {
-      if (isDirectory) this.#removeTree(`${path}/${name}`);
-      else this.#disk.remove(`${path}/${name}`);
-    }
-    this.#disk.removeDirectory(path);
   }
 }
 

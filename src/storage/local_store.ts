@@ -11,15 +11,16 @@ import type { Disk } from "../base/disk.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Random } from "../base/random.ts";
-import { type Seq, SeqGenerator } from "../base/seq.ts";
+import { SEQ_ZERO, type Seq, SeqGenerator } from "../base/seq.ts";
 import type { Row } from "../types/mod.ts";
 import { Ballast } from "./ballast.ts";
 import { StoreChangeScan } from "./changes.ts";
-import { Committer } from "./commit.ts";
+import { Committer, type CommitterEvents } from "./commit.ts";
 import type { CommitLog } from "./commit_log.ts";
 import { type DataDirectory, openDataDirectory } from "./data_directory.ts";
 import { Flusher } from "./flush.ts";
 import { LowWater } from "./history.ts";
+import { type Job, JobList } from "./job_list.ts";
 import { openHighWater } from "./local_wal/high_water.ts";
 import { LocalWal } from "./local_wal/writer.ts";
 import type { Manifest } from "./manifest.ts";
@@ -45,6 +46,7 @@ import type {
   TableStats,
   WriteBatch,
 } from "./store.ts";
+import type { StoreSnapshot } from "./store_snapshot.ts";
 import { StoredTable } from "./table.ts";
 import { countLiveRows, tableStats } from "./table_stats.ts";
 
@@ -83,13 +85,17 @@ export interface LocalStoreParts {
   readonly options: LocalStoreOptions;
   /** Who writes segments; without it the store does, between other work of this thread. */
   readonly jobs?: SegmentJobs | undefined;
+  /** Where flushes and merges can be seen. */
+  readonly jobList?: JobList | undefined;
 }
 
 export class LocalStore implements Store {
   /** Called once when the log failed: the process should stop, and recover by starting again. */
   onFatal: (cause: unknown) => void = () => {};
   readonly #directory: DataDirectory;
+  readonly #clock: Clock;
   readonly #manifest: Manifest;
+  readonly #files: LocalSegmentFiles;
   readonly #tables: Map<number, StoredTable>;
   readonly #seqs: SeqGenerator;
   readonly #log: CommitLog;
@@ -121,13 +127,14 @@ export class LocalStore implements Store {
   }
 
   private constructor(parts: LocalStoreParts, directory: DataDirectory) {
-    const { disk, clock, log, manifest, definitions, options } = parts;
+    const { disk, clock, log, manifest, definitions, options, jobList } = parts;
     const { paths } = directory;
     this.#directory = directory;
+    this.#clock = clock;
     this.#manifest = manifest;
-    const files = new LocalSegmentFiles({ disk, paths, log, manifest });
-    const recovered = recover({ disk, paths, log, manifest, definitions, files });
-    const { tables, end, highWater, visibleSeq, lastSeq } = recovered;
+    this.#files = new LocalSegmentFiles({ disk, paths, log, manifest });
+    const found = recover({ disk, paths, log, manifest, definitions, files: this.#files });
+    const { tables, end, highWater, visibleSeq, lastSeq } = found;
     this.#tables = tables;
     // Before the log makes its first file, and with it every name in the directory durable.
     const ids = openHighWater(disk, paths.ids);
@@ -145,8 +152,8 @@ export class LocalStore implements Store {
     this.#log = wal;
     const { nodeId, nodeBits, minFreeBytes, ballastBytes } = options;
     this.#seqs = new SeqGenerator({ clock, nodeId, nodeBits, last: lastSeq });
-    this.#ballast = new Ballast({ disk, clock, log, path: paths.ballast, bytes: ballastBytes });
-    const ballast = this.#ballast;
+    const ballast = new Ballast({ disk, clock, log, path: paths.ballast, bytes: ballastBytes });
+    this.#ballast = ballast;
     this.#space = new SpaceGuard({ disk, path: paths.root, minFreeBytes, ballast, log });
     this.#ids = new SnowflakeIds({
       clock,
@@ -160,18 +167,12 @@ export class LocalStore implements Store {
         log: wal,
         tables,
         seqs: this.#seqs,
+        clock,
         space: this.#space,
         visibleSeq,
         catalogVersion: manifest.highestSeq(),
       },
-      {
-        onAppended: (table) => this.#flusher.noteAppended(table),
-        onFatal: (cause) => this.onFatal(cause),
-        onRolled: () => {
-          this.#space.look();
-          this.#flusher.relieveLog();
-        },
-      },
+      this.#events(),
     );
     this.#jobs = parts.jobs ?? new InThreadJobs({ disk, clock });
     this.#flusher = new Flusher({
@@ -180,15 +181,28 @@ export class LocalStore implements Store {
       clock,
       log,
       manifest,
-      files,
+      files: this.#files,
       tables,
       space: this.#space,
       commitLog: wal,
       walMaxBytes: options.walMaxBytes,
       jobs: this.#jobs,
-      durable: (seq) => this.#committer.durable(seq),
+      jobList: jobList ?? new JobList(clock),
+      durable: (seq) => this.durable(seq),
     });
     this.#flusher.start();
+  }
+
+  /** What the store does beside a commit. */
+  #events(): CommitterEvents {
+    return {
+      onAppended: (table) => this.#flusher.noteAppended(table),
+      onFatal: (cause) => this.onFatal(cause),
+      onRolled: () => {
+        this.#space.look();
+        this.#flusher.relieveLog();
+      },
+    };
   }
 
   get visibleSeq(): Seq {
@@ -243,16 +257,19 @@ export class LocalStore implements Store {
   }
 
   scan(tableId: number, options: ScanOptions): Scan {
-    return new StoreScan(this.#table(tableId), options);
+    const table = this.#table(tableId);
+    return new StoreScan(table, this.#unexpired(table, options));
   }
 
   changes(tableId: number, options: ChangesOptions): ChangeScan {
     assert(options.upTo <= this.visibleSeq, "changes are visible");
-    return new StoreChangeScan(this.#table(tableId), options);
+    const table = this.#table(tableId);
+    return new StoreChangeScan(table, this.#unexpired(table, options));
   }
 
   lookup(tableId: number, options: LookupOptions): Row | undefined {
-    return this.#table(tableId).lookup(options);
+    const table = this.#table(tableId);
+    return table.lookup(options, table.expiredSeq(this.#clock));
   }
 
   earliestSeq(tableId: number, owner: number): Seq {
@@ -260,15 +277,17 @@ export class LocalStore implements Store {
   }
 
   liveRowCount(tableId: number, owner: number | undefined): number {
-    return countLiveRows(this.#table(tableId), { owner, upTo: this.visibleSeq });
+    const table = this.#table(tableId);
+    const after = table.expiredSeq(this.#clock);
+    return countLiveRows(table, { owner, upTo: this.visibleSeq, after });
   }
 
-  flush(tableId: number): Promise<FlushResult> {
-    return this.#flusher.flush(this.#table(tableId));
+  flush(tableId: number, job?: Job): Promise<FlushResult> {
+    return this.#flusher.flush(this.#table(tableId), job);
   }
 
-  compact(tableId: number): Promise<CompactResult> {
-    return this.#flusher.compact(this.#table(tableId));
+  compact(tableId: number, job?: Job): Promise<CompactResult> {
+    return this.#flusher.compact(this.#table(tableId), job);
   }
 
   /** Looks whether the disk is full, or no longer; for somebody who asks every few seconds. */
@@ -281,8 +300,15 @@ export class LocalStore implements Store {
     this.#flusher.discardHistory();
   }
 
+  /** Gives back the disk of rows whose time is over; for somebody who asks every few seconds. */
+  dropExpired(): void {
+    this.#flusher.dropExpired();
+  }
+
   stats(tableId: number): TableStats {
-    return tableStats(this.#table(tableId), this.visibleSeq);
+    const table = this.#table(tableId);
+    const after = table.expiredSeq(this.#clock);
+    return tableStats(table, { upTo: this.visibleSeq, after });
   }
 
   segments(): readonly SegmentInfo[] {
@@ -293,6 +319,30 @@ export class LocalStore implements Store {
         return { segmentId, tableId, minSeq, maxSeq, rowCount, bytes, createdAtMs, status };
       }),
     );
+  }
+
+  /**
+   * Everything that a copy of the store as it is in this turn needs; its files stay until it is
+   * released. A copy of the catalog that is made in the same turn belongs to it.
+   */
+  snapshot(): StoreSnapshot {
+    const { firstLogFile = this.#log.oldestFile, segments } = this.#manifest.load();
+    const { fileNumber, offset, seq } = this.#log.written;
+    const logFiles = Array.from(
+      { length: fileNumber - firstLogFile + 1 },
+      (_, index) => firstLogFile + index,
+    );
+    const releases = [this.#files.hold(), this.#flusher.holdLog()];
+    return {
+      seq: seq as Seq,
+      segments,
+      logFiles,
+      logEnd: offset,
+      reservedIds: this.#ids.reservedUpTo,
+      release() {
+        for (const release of releases) release();
+      },
+    };
   }
 
   issueSeq(): Seq {
@@ -323,6 +373,16 @@ export class LocalStore implements Store {
       this.#committer.catalogVersion,
       this.#manifest.highestSeq(),
     );
+  }
+
+  /** Nobody sees what has expired. */
+  #unexpired<Options extends { readonly after?: Seq }>(
+    table: StoredTable,
+    options: Options,
+  ): Options {
+    const expiredSeq = table.expiredSeq(this.#clock);
+    if (expiredSeq === 0) return options;
+    return { ...options, after: Math.max(options.after ?? SEQ_ZERO, expiredSeq) };
   }
 
   #table(tableId: number): StoredTable {

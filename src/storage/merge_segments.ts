@@ -8,7 +8,8 @@
  *     4 readers go over in the turn of 3; the sources' files go with their last reader
  *
  * The sources stay in use all the while: what replaces their rows meanwhile is noted in journals
- * and brought over in the turn of 3. No flush of the table runs at the same time.
+ * and brought over in the turn of 3. A flush of the table may run at the same time, but for what
+ * both do to the list of segments and to deletion vectors: that is one after the other.
  */
 import { assert } from "../base/assert.ts";
 import type { Seq } from "../base/seq.ts";
@@ -92,6 +93,28 @@ export function discardableShare({ deletions, entry }: OpenSegment, horizonSeq: 
   return count / entry.rowCount;
 }
 
+/** About how much of a segment is past its time to live, from 0 to 1: its rows came evenly. */
+export function expiredShare({ entry }: OpenSegment, expiredSeq: number): number {
+  const { maxSeq, minSeq } = entry;
+  if (maxSeq <= expiredSeq) return 1;
+  return Math.max(0, (expiredSeq - minSeq) / (maxSeq - minSeq));
+}
+
+/** Drops segments of which every row is past its time to live, in the turn that is the caller's. */
+export function dropExpiredSegments(
+  table: StoredTable,
+  { manifest }: Pick<SegmentTools, "manifest">,
+  expiredSeq: number,
+): void {
+  const expired = table.segments.filter(
+    ({ entry }) => !entry.quarantined && entry.maxSeq <= expiredSeq,
+  );
+  if (expired.length === 0) return;
+  manifest.publish({ removeSegmentIds: expired.map(({ entry }) => entry.segmentId) });
+  table.segments = table.segments.filter((segment) => !expired.includes(segment));
+  for (const segment of expired) segment.drop();
+}
+
 /**
  * Merges segments that are neighbours. Returns how many versions were left out.
  *
@@ -144,16 +167,30 @@ async function merge({ table, segments, tools, drafts }: Merge): Promise<number>
     columns,
     history: {
       horizonSeq: horizonSeqOf(clock.nowMs(), definition.historyMs),
+      expiredSeq: table.expiredSeq(clock),
       isOldest: segments[0] === table.segments[0],
       replaced: before.map((deletions) => replacementsOf(deletions)),
     },
     draft,
   });
   if (outcome === undefined || tools.isCancelled()) return 0;
-  const { discardedCount, lowWaters, newRows, summary } = outcome;
   await drafts.sync(draft);
   if (tools.isCancelled()) return 0;
+  return table.publishing.run(() =>
+    publish({ table, segments, tools, drafts }, { segmentId, before, outcome }),
+  );
+}
 
+/** Puts the merged segment into the place of its sources; no flush changes the segments meanwhile. */
+async function publish(
+  { table, segments, tools, drafts }: Merge,
+  {
+    segmentId,
+    before,
+    outcome: { discardedCount, lowWaters, newRows, summary },
+  }: { segmentId: number; before: readonly DeletionVector[]; outcome: MergeOutcome },
+): Promise<number> {
+  const { tableId } = table;
   const deletions = new DeletionVector({ segmentId, rowCount: summary.rowCount });
   for (const [source, copied] of before.entries()) {
     copied.visitAll((row, seq) => {
@@ -162,6 +199,9 @@ async function merge({ table, segments, tools, drafts }: Merge): Promise<number>
     });
     await drafts.pause();
   }
+  if (tools.isCancelled()) return 0;
+  // With what flushes have noted on disk since: the log does not replay that any more.
+  bringOver(segments, newRows, deletions);
   const { flushedSeq } = table.progress;
   const durable = deletionsUpTo(deletions, flushedSeq);
   const isEmpty = summary.rowCount === 0;
@@ -170,11 +210,11 @@ async function merge({ table, segments, tools, drafts }: Merge): Promise<number>
     : await drafts.writeEntry(segmentId, { summary, deletions: durable });
   if (tools.isCancelled()) return 0;
   if (entry !== undefined) drafts.moveIntoPlace({ isFirst: false });
-  assert(table.progress.flushedSeq === flushedSeq, "no flush runs while segments are merged");
+  assert(table.progress.flushedSeq === flushedSeq, "no flush publishes while a merge does");
   const progress = { ...table.progress, lowWater: table.progress.lowWater.raisedBy(lowWaters) };
   // The draft of a segment without rows is not listed, and goes like any other.
   if (entry !== undefined) drafts.notePublishing();
-  manifest.publish({
+  tools.manifest.publish({
     addSegments: entry === undefined ? [] : [entry],
     removeSegmentIds: segments.map((segment) => segment.entry.segmentId),
     ...(discardedCount === 0 ? {} : { tables: [tableStateOf(tableId, progress)] }),
@@ -198,14 +238,14 @@ function replacementsOf(deletions: DeletionVector): { rows: Uint32Array; seqs: F
   return { rows, seqs };
 }
 
-/** What was replaced, or taken back, since the deletion vectors were copied. */
+/** What was replaced, or taken back, since the deletion vectors were copied or this was called. */
 function bringOver(
   segments: readonly OpenSegment[],
   newRows: readonly Uint32Array[],
   deletions: DeletionVector,
 ): void {
   for (const [source, segment] of segments.entries()) {
-    for (const { row, seq } of segment.endJournal()) {
+    for (const { row, seq } of segment.takeJournal()) {
       const newRow = newRows[source]?.[row] ?? DISCARDED;
       // A tombstone that was left out, and its key came back meanwhile.
       if (newRow === DISCARDED) continue;

@@ -1,22 +1,40 @@
 /**
  * Row versions on disk in `_seq` order.
  */
+export {
+  type BackupFile,
+  type BackupList,
+  backupListPath,
+  readBackupList,
+  writeBackupList,
+} from "./backup_list.ts";
 export type { BlobPath, BlobStore, StagedBlob } from "./blob_store.ts";
+export { checkBackup } from "./check/check_backup.ts";
 export { checkBlobs } from "./check/check_blobs.ts";
 export { checkLog, type LogCheck } from "./check/check_log.ts";
 export { checkSegments } from "./check/check_segments.ts";
 export { type CheckListener, damageFinding, type Finding, noteFinding } from "./check/findings.ts";
-export { cutLog, type LogCut, plannedCut } from "./check/repair_log.ts";
+export { cutLog, endLog, type LogCut, plannedCut } from "./check/repair_log.ts";
 export { quarantineSegments } from "./check/repair_segments.ts";
+export { checksumOfFile, copyFile, makeDirectoryOf, removeTree } from "./copy_file.ts";
 export {
   type DataDirectory,
   directoryFormat,
   moveToLostAndFound,
   openDataDirectory,
+  refuseBackup,
   requireFormat,
 } from "./data_directory.ts";
-export { type DataPaths, dataPathsOf } from "./file_names.ts";
+export {
+  type DataPaths,
+  dataPathsOf,
+  deletionVectorPath,
+  segmentPath,
+  walFilePath,
+} from "./file_names.ts";
+export { flushedText, mergedText } from "./flush.ts";
 export { type FlushJob, flushSteps } from "./flush_job.ts";
+export { errorFrom, type Job, type JobEnd, JobList } from "./job_list.ts";
 export { LocalBlobStore } from "./local_blob_store.ts";
 export { LocalStore, type LocalStoreOptions, type LocalStoreParts } from "./local_store.ts";
 export { rewriteNumberFile } from "./local_wal/high_water.ts";
@@ -28,6 +46,8 @@ export type {
   TableState,
 } from "./manifest.ts";
 export { type MergeJob, type MergeOutcome, mergeSteps } from "./merge_job.ts";
+export { refuseNewerFiles } from "./newer_files.ts";
+export { pauser } from "./pauser.ts";
 export type { SegmentSummary } from "./segment/writer.ts";
 export type { SegmentJobs } from "./segment_jobs.ts";
 export { reservationAt } from "./snowflake_ids.ts";
@@ -57,3 +77,4 @@ export {
   type TableWrite,
   type WriteBatch,
 } from "./store.ts";
+export type { StoreSnapshot } from "./store_snapshot.ts";

@@ -202,6 +202,13 @@ export class OpenSegment {
     this.#journal = [];
   }
 
+  /** What was noted so far, in order; the journal goes on. */
+  takeJournal(): readonly { row: number; seq: number }[] {
+    const journal = this.endJournal();
+    this.beginJournal();
+    return journal;
+  }
+
   /** What was noted, in order; ends the journal. */
   endJournal(): readonly { row: number; seq: number }[] {
     const journal = this.#journal ?? [];

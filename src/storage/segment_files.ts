@@ -20,6 +20,9 @@ export interface SegmentFilesOptions {
 
 export class LocalSegmentFiles implements SegmentFiles {
   readonly #options: SegmentFilesOptions;
+  #holdCount = 0;
+  /** What would have been removed while files are held. */
+  #unremoved: string[] = [];
 
   constructor(options: SegmentFilesOptions) {
     this.#options = options;
@@ -65,8 +68,28 @@ export class LocalSegmentFiles implements SegmentFiles {
     return deletionVectorPath(this.#options.paths, entry);
   }
 
+  /**
+   * Keeps every file of a segment where it is, also when nobody lists it any more, until the
+   * function that is returned is called.
+   */
+  hold(): () => void {
+    this.#holdCount += 1;
+    let isHeld = true;
+    return () => {
+      if (!isHeld) return;
+      isHeld = false;
+      this.#holdCount -= 1;
+      if (this.#holdCount > 0) return;
+      for (const path of this.#unremoved.splice(0)) this.removeFile(path);
+    };
+  }
+
   /** Removes a file that no manifest entry names any more. */
   removeFile(path: string): void {
+    if (this.#holdCount > 0) {
+      this.#unremoved.push(path);
+      return;
+    }
     const { disk, log } = this.#options;
     try {
       if (disk.exists(path)) disk.remove(path);

@@ -33,12 +33,19 @@ export class SnowflakeIds {
   readonly #clock: Clock;
   readonly #file: HighWaterFile;
   readonly #generator: SeqGenerator;
+  readonly #last: Seq;
   #reservedUpTo = 0;
 
   constructor({ clock, nodeId, nodeBits, file, last }: SnowflakeIdsOptions) {
     this.#clock = clock;
     this.#file = file;
+    this.#last = last;
     this.#generator = new SeqGenerator({ clock, nodeId, nodeBits, last });
+  }
+
+  /** No id above this was handed out, by this process or one before it. */
+  get reservedUpTo(): number {
+    return Math.max(this.#reservedUpTo, this.#last);
   }
 
   /** @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE if ids cannot be reserved. */

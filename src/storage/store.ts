@@ -14,6 +14,7 @@
  */
 import type { Seq } from "../base/seq.ts";
 import type { DataType, Row, Value, Vector } from "../types/mod.ts";
+import type { Job } from "./job_list.ts";
 
 /** The owner of every row of a SHARED table. */
 export const SHARED_OWNER = 0;
@@ -44,6 +45,10 @@ export interface TableDefinition {
   readonly flush: FlushPolicy;
   /** How long replaced versions and tombstones stay readable, in milliseconds. */
   readonly historyMs: number;
+  /** Row versions vanish this long after their commit; absent: never. */
+  readonly ttlMs?: number | undefined;
+  /** Those up to here have vanished already, whatever the time to live is now. */
+  readonly expiredSeq?: number | undefined;
 }
 
 export interface FlushPolicy {
@@ -66,6 +71,8 @@ export interface TableWrite {
   readonly operation: "insert" | "update" | "delete";
   /** Values in the order of the definition's columns, coerced and checked. Taken over. */
   readonly rows: readonly Row[];
+  /** Of a delete in a table without a key: the seq of each row that goes. */
+  readonly deletedSeqs?: readonly number[];
 }
 
 /** What one commit writes; applied whole or not at all. Seqs ascend in the order given. */
@@ -250,10 +257,16 @@ export interface Store {
   /** Live rows at `visibleSeq`; of one owner, or of all when `owner` is undefined. */
   liveRowCount(tableId: number, owner: number | undefined): number;
 
-  /** Writes the unflushed versions of a table to a segment now. */
-  flush(tableId: number): Promise<FlushResult>;
-  /** Merges the segments of a table, and discards versions that are older than its history. */
-  compact(tableId: number): Promise<CompactResult>;
+  /**
+   * Writes the unflushed versions of a table to a segment now. A job that is given is started when
+   * its turn comes; the caller ends it.
+   */
+  flush(tableId: number, job?: Job): Promise<FlushResult>;
+  /**
+   * Merges the segments of a table, and discards versions that are older than its history. A job
+   * likewise.
+   */
+  compact(tableId: number, job?: Job): Promise<CompactResult>;
   stats(tableId: number): TableStats;
   segments(): readonly SegmentInfo[];
 

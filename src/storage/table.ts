@@ -6,8 +6,9 @@
  * Readers see the three as one ascending stream per owner.
  */
 import { assert } from "../base/assert.ts";
+import type { Clock } from "../base/clock.ts";
 import { isDamage } from "../base/errors.ts";
-import type { Seq } from "../base/seq.ts";
+import { type Seq, seqFromUnixMs } from "../base/seq.ts";
 import type { Row, Value } from "../types/mod.ts";
 import { convertMemColumn, rescaled, scaleOf } from "./convert.ts";
 import type { LowWater } from "./history.ts";
@@ -22,6 +23,7 @@ import {
   type StoredColumn,
   type TableDefinition,
 } from "./store.ts";
+import { Turns } from "./turns.ts";
 import { VersionCursor } from "./version_cursor.ts";
 
 /** What the manifest knows of a table. */
@@ -53,6 +55,8 @@ export class StoredTable {
   segments: OpenSegment[];
   progress: TableProgress;
   isDropped = false;
+  /** A flush and a merge may run at a time, but not the parts in which they change the segments. */
+  readonly publishing: Turns = new Turns();
   /** Live rows of all owners at the visible seq; undefined until somebody asked. */
   liveRows: number | undefined;
   #definition: TableDefinition;
@@ -98,6 +102,14 @@ export class StoredTable {
       if (column.columnId === columnId) return column;
     }
     return undefined;
+  }
+
+  /** Row versions at or below this are past their time to live; 0 where there is none. */
+  expiredSeq(clock: Clock): number {
+    const { expiredSeq = 0, ttlMs } = this.#definition;
+    if (ttlMs === undefined) return 0;
+    // A version of the millisecond before has lived as long as it may.
+    return Math.max(expiredSeq, seqFromUnixMs(clock.nowMs() - ttlMs + 1) - 1);
   }
 
   /** Goes on with an empty active memtable; the old one is flushed. */
@@ -149,14 +161,14 @@ export class StoredTable {
     return true;
   }
 
-  /** The live row of a key at a seq. */
-  lookup({ owner, key, upTo, columnIds }: LookupOptions): Row | undefined {
+  /** The live row of a key at a seq; what is not above `expiredSeq` has vanished. */
+  lookup({ owner, key, upTo, columnIds }: LookupOptions, expiredSeq: number): Row | undefined {
     let cursor = this.findKey(owner, key);
     while (cursor !== undefined && cursor.seq > upTo) {
       const { prev } = cursor;
       cursor = prev === 0 ? undefined : this.findSeq(owner, prev);
     }
-    if (cursor === undefined || cursor.isDeleted) return undefined;
+    if (cursor === undefined || cursor.isDeleted || cursor.seq <= expiredSeq) return undefined;
     const row: Value[] = [];
     for (const columnId of columnIds) row.push(this.valueAt(cursor, columnId));
     return row;

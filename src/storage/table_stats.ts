@@ -10,19 +10,22 @@ import type { StoredTable } from "./table.ts";
  * Live rows at a seq; of one owner, or of all when `owner` is undefined. The count of all is taken
  * once and then kept by the commits, so `upTo` must be the visible seq.
  */
-export function countLiveRows(
-  table: StoredTable,
-  { owner, upTo }: { owner: number | undefined; upTo: number },
-): number {
-  if (owner === undefined && table.liveRows !== undefined) return table.liveRows;
+export function countLiveRows(table: StoredTable, bounds: Bounds): number {
+  const { after, owner } = bounds;
+  // Rows that expire are in no commit.
+  const isKept = owner === undefined && after === 0;
+  if (isKept && table.liveRows !== undefined) return table.liveRows;
   let count = 0;
-  for (const segment of table.segments) count += liveInSegment(segment, { owner, upTo });
-  for (const memtable of table.memtables()) count += liveInMemtable(memtable, { owner, upTo });
-  if (owner === undefined) table.liveRows = count;
+  for (const segment of table.segments) count += liveInSegment(segment, bounds);
+  for (const memtable of table.memtables()) count += liveInMemtable(memtable, bounds);
+  if (isKept) table.liveRows = count;
   return count;
 }
 
-export function tableStats(table: StoredTable, visibleSeq: number): TableStats {
+export function tableStats(
+  table: StoredTable,
+  bounds: { upTo: number; after: number },
+): TableStats {
   let bytes = 0;
   let minSeq = Infinity;
   let maxSeq = 0;
@@ -41,7 +44,7 @@ export function tableStats(table: StoredTable, visibleSeq: number): TableStats {
     maxSeq = Math.max(maxSeq, memtable.lastSeq);
   }
   return {
-    liveRows: countLiveRows(table, { owner: undefined, upTo: visibleSeq }),
+    liveRows: countLiveRows(table, { owner: undefined, ...bounds }),
     unflushedVersions,
     segments: table.segments.length,
     bytes,
@@ -55,9 +58,11 @@ export function tableStats(table: StoredTable, visibleSeq: number): TableStats {
 interface Bounds {
   readonly owner: number | undefined;
   readonly upTo: number;
+  /** Rows up to here have expired; 0 for none. */
+  readonly after: number;
 }
 
-function liveInMemtable(memtable: Memtable, { owner, upTo }: Bounds): number {
+function liveInMemtable(memtable: Memtable, { after, owner, upTo }: Bounds): number {
   const { owners, seqs, deleted, replacedBy, rowCount } = memtable;
   let count = 0;
   const partition = owner === undefined ? undefined : memtable.partitions.get(owner);
@@ -65,7 +70,8 @@ function liveInMemtable(memtable: Memtable, { owner, upTo }: Bounds): number {
   const listed = partition?.count ?? rowCount;
   for (let index = 0; index < listed; index += 1) {
     const row = partition === undefined ? index : (partition.rows[index] ?? 0);
-    if ((seqs[row] ?? 0) > upTo || deleted[row] === 1) continue;
+    const seq = seqs[row] ?? 0;
+    if (seq > upTo || seq <= after || deleted[row] === 1) continue;
     if (owner !== undefined && owners[row] !== owner) continue;
     const replacement = replacedBy[row] ?? 0;
     if (replacement === 0 || replacement > upTo) count += 1;
@@ -73,7 +79,8 @@ function liveInMemtable(memtable: Memtable, { owner, upTo }: Bounds): number {
   return count;
 }
 
-function liveInSegment(segment: OpenSegment, { owner, upTo }: Bounds): number {
+function liveInSegment(segment: OpenSegment, { after, owner, upTo }: Bounds): number {
+  if (segment.entry.maxSeq <= after) return 0;
   return segment.guard(() => {
     const { reader, deletions } = segment;
     const everything = { start: 0, end: reader.rowCount };
@@ -85,13 +92,16 @@ function liveInSegment(segment: OpenSegment, { owner, upTo }: Bounds): number {
       const groupStart = reader.groupStart(group);
       const start = Math.max(span.start, groupStart);
       const end = Math.min(span.end, groupStart + reader.groupRows(group));
-      if (!reader.hasTombstones(group) && deletions.count === 0) {
+      const hasExpired = segment.entry.minSeq <= after;
+      if (!hasExpired && !reader.hasTombstones(group) && deletions.count === 0) {
         count += end - start;
         continue;
       }
       const deleted = reader.deleted(group);
+      const seqs = reader.seqs(group);
       for (let row = start; row < end; row += 1) {
         if (deleted[row - groupStart] === 1) continue;
+        if ((seqs[row - groupStart] ?? 0) <= after) continue;
         const replacement = deletions.replacedBy(row);
         if (replacement === 0 || replacement > upTo) count += 1;
       }

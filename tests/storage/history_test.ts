@@ -51,6 +51,7 @@ test("History discards what was replaced by the horizon, and tombstones of the o
     new History(
       {
         horizonSeq: 100,
+        expiredSeq: 0,
         isOldest,
         replaced: [{ rows: Uint32Array.of(0), seqs: Float64Array.of(seq) }],
       },

@@ -27,34 +27,31 @@ export type RequestParts = Partial<Omit<SqlRequest, "sql" | "params">> & {
 };
 
 export class TestEngine implements AsyncDisposable {
-  readonly database: Database;
+  database: Database;
+  readonly #options: EngineOptions;
   readonly #directory: string;
   /** Who asks from now on. */
   userId = "root";
 
-  private constructor(database: Database, directory: string) {
+  private constructor(database: Database, directory: string, options: EngineOptions) {
     this.database = database;
     this.#directory = directory;
+    this.#options = options;
   }
 
   static async open({
     clock = new ManualClock(),
-    config = "",
+    config,
   }: EngineOptions = {}): Promise<TestEngine> {
     const directory = mkdtempSync(join(tmpdir(), "tidemark-"));
-    const toml = `storage.data_path = ${JSON.stringify(directory)}\nstorage.ballast_bytes = 0\n${config}`;
-    const database = await openDatabase(parseConfig(toml, "test.toml", {}).config, {
-      disk: bunDisk,
-      clock,
-      random: systemRandom,
-      log: silentLog,
-      jwtSecret: () => new Uint8Array(32).fill(7),
-      version: "0.0.0",
-      onFatal: (cause) => {
-        throw cause;
-      },
-    });
-    return new TestEngine(database, directory);
+    const options = { clock, ...(config === undefined ? {} : { config }) };
+    return new TestEngine(await openIn(directory, options), directory, options);
+  }
+
+  /** Closes the database and opens it again. */
+  async reopen(): Promise<void> {
+    await this.database.close();
+    this.database = await openIn(this.#directory, this.#options);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -107,4 +104,22 @@ function parameterFrom(value: null | boolean | string | number): Parameter {
   return typeof value === "number" && !Number.isSafeInteger(value)
     ? { number: String(value) }
     : value;
+}
+
+async function openIn(
+  directory: string,
+  { clock = new ManualClock(), config = "" }: EngineOptions,
+): Promise<Database> {
+  const toml = `storage.data_path = ${JSON.stringify(directory)}\nstorage.ballast_bytes = 0\n${config}`;
+  return await openDatabase(parseConfig(toml, "test.toml", {}).config, {
+    disk: bunDisk,
+    clock,
+    random: systemRandom,
+    log: silentLog,
+    jwtSecret: () => new Uint8Array(32).fill(7),
+    version: "0.0.0",
+    onFatal: (cause) => {
+      throw cause;
+    },
+  });
 }

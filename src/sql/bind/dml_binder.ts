@@ -244,7 +244,8 @@ export function bindDelete(remove: DeleteStatement, context: DmlContext): BoundD
     table: target.table,
     rows: rowsOf(target, {
       where: remove.where,
-      extra: [],
+      // What a row without a key is named by.
+      extra: target.table.primaryKey.length === 0 ? [columnValue(seqColumnOf(target))] : [],
       place: placeIn(target, context, "WHERE"),
     }),
     returning: bindReturning(remove.returning, target, context),

@@ -170,7 +170,7 @@ export function tableResult(table: TableEntry, options: TableInScope): FromResul
     const columnId = table.columns[i]?.columnId ?? 0;
     return statement.newColumn({ ...column, origin: { table, columnId } });
   });
-  const systemColumns = [
+  const allSystemColumns = [
     statement.newColumn({
       name: "_seq",
       type: BIGINT,
@@ -182,6 +182,8 @@ export function tableResult(table: TableEntry, options: TableInScope): FromResul
       origin: { table, columnId: DELETED_COLUMN_ID },
     }),
   ];
+  // Rows of a STREAM table leave no tombstones that anybody may read.
+  const systemColumns = table.kind === "stream" ? allSystemColumns.slice(0, 1) : allSystemColumns;
   return relationResult(
     { kind: "table", table, alias, columns: [...columns, ...systemColumns] },
     { alias, namespace: isAliased ? undefined : table.namespace, columns, systemColumns },

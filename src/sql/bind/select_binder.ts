@@ -322,7 +322,9 @@ class GroupedBlock {
       [...columns, ...systemColumns].some((column) => column.id === id),
     );
     if (relation === undefined) return false;
-    return origin.table.primaryKey.every((keyId) => {
+    const { primaryKey } = origin.table;
+    if (primaryKey.length === 0) return false;
+    return primaryKey.every((keyId) => {
       const key = relation.columns.find((column) => column.origin?.columnId === keyId);
       return this.#columns.some(
         ({ expression }) => expression.kind === "column" && expression.column.id === key?.id,

@@ -46,6 +46,7 @@ export function applyChanges(
 ): Applied {
   if (run.transaction !== undefined) {
     if (run.transaction.isReadOnly) throw readOnly();
+    if (runtime.table.kind === "stream") throw noTransaction(runtime);
     const seqs = changes.map((change) => stage(runtime, change, run));
     return { commit: undefined, seqs };
   }
@@ -59,6 +60,12 @@ export function applyChanges(
     const last = writes.at(-1);
     if (last?.operation === operation) (last.rows as Row[]).push(row);
     else writes.push({ tableId: runtime.table.tableId, owner, operation, rows: [row] });
+  }
+  const isKeyless = runtime.keyPositions.length === 0;
+  if (isKeyless && writes[0]?.operation === "delete") {
+    // One statement does one thing, so all of its changes are in one write.
+    const deletedSeqs = changes.map(({ beforeSeq }) => Number(beforeSeq));
+    writes[0] = { ...writes[0], deletedSeqs };
   }
   const seqs = wantsSeqs ? changes.map(({ beforeSeq = null }) => beforeSeq) : NO_SEQS;
   if (writes.length === 0) return { commit: undefined, seqs };
@@ -136,6 +143,14 @@ export function duplicateKey(runtime: TableRuntime, key: Row): DatabaseError {
   return new DatabaseError(
     "DUPLICATE_KEY",
     `Cannot insert into ${nameOf(table)}: key (${names.join(", ")}) = (${values.join(", ")}) already exists`,
+  );
+}
+
+function noTransaction({ table }: TableRuntime): DatabaseError {
+  return new DatabaseError(
+    "INVALID_OPERATION",
+    `Cannot write ${nameOf(table)} in a transaction: it is a STREAM table`,
+    { hint: "write it by a statement of its own" },
   );
 }
 

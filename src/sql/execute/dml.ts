@@ -240,12 +240,14 @@ export function compileDelete(remove: BoundDelete): DmlProgram {
   const build = buildPlan(plan.root);
   const returning = compileReturning(remove.returning, runtime);
   const columnCount = remove.table.columns.length;
+  const isKeyless = remove.table.primaryKey.length === 0;
   return (run) => {
     const changes: RowChange[] = [];
     const onBatch = (batch: Batch): void => {
       for (let row = 0; row < batch.rowCount; row += 1) {
         const before = rowAt(batch, row, columnCount);
-        changes.push({ operation: "delete", row: before, before });
+        const beforeSeq = isKeyless ? seqAt(batch, row, columnCount) : null;
+        changes.push({ operation: "delete", row: before, before, beforeSeq });
       }
     };
     drainNow(build(run), { run, onBatch });

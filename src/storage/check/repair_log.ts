@@ -93,6 +93,30 @@ export function plannedCut(
 }
 
 /**
+ * Puts an empty commit behind a log that is not damaged, so that it goes on above a seq.
+ *
+ * @param floorSeq Above every seq in the log.
+ * @throws {DiskError}
+ */
+export function endLog(
+  disk: Disk,
+  paths: DataPaths,
+  { check: { highWaterSeq, reading }, floorSeq }: { check: LogCheck; floorSeq: Seq },
+): void {
+  const { end, files, lastSeq } = reading;
+  const lastFile = files.at(-1)?.number;
+  const cut: LogCut = {
+    lastFile,
+    offset: end.offset,
+    lastSeq,
+    acknowledgedSeq: highWaterSeq,
+    nextFile: (lastFile ?? 0) + 1,
+    lost: { lastSeq: 0, rowsByTable: new Map(), files: [] },
+  };
+  cutLog(disk, paths, { cut, floorSeq });
+}
+
+/**
  * Cuts the log.
  *
  * @param floorSeq At or above every seq that was ever handed out.

@@ -93,6 +93,11 @@ export class LocalWal implements CommitLog {
     return this.#files.oldestNumber;
   }
 
+  get written(): { fileNumber: number; offset: number; seq: number } {
+    const { fileNumber, offset } = this.#written;
+    return { fileNumber, offset, seq: this.#writtenSeq };
+  }
+
   begin(catalogVersion: number): void {
     assert(!this.#isFatal, "a failed log takes nothing more");
     assert(!this.#isClosed, "a closed log takes nothing more");

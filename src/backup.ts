@@ -1,0 +1,263 @@
+/**
+ * Makes a backup of an open database: a directory that holds its state at one moment, and is checked
+ * by `tidemark verify` and put back by `restore.ts`.
+ *
+ *     1 in one turn: the catalog is copied, the end of the log noted, every file held
+ *     2 files are copied and synced: segments, deletion vectors, uploaded files, the log up to its end
+ *     3 the directories are synced, and backup.json, which lists everything, is written
+ *
+ * Commits go on all the while, and are not in the backup. What fails, or is cancelled, before step 3
+ * leaves nothing; a crash leaves a directory without backup.json, which is no backup.
+ */
+import type { Clock } from "./base/clock.ts";
+import type { Disk } from "./base/disk.ts";
+import { DatabaseError } from "./base/errors.ts";
+import type { CatalogDatabase } from "./catalog/mod.ts";
+import {
+  type BackupFile,
+  type BackupList,
+  type BlobStore,
+  backupListPath,
+  checksumOfFile,
+  copyFile,
+  type DataPaths,
+  dataPathsOf,
+  deletionVectorPath,
+  type Job,
+  type LocalStore,
+  makeDirectoryOf,
+  pauser,
+  removeTree,
+  rewriteNumberFile,
+  type StoreSnapshot,
+  segmentPath,
+  walFilePath,
+  writeBackupList,
+} from "./storage/mod.ts";
+
+export interface BackupSource {
+  readonly disk: Disk;
+  readonly clock: Clock;
+  readonly catalog: CatalogDatabase;
+  readonly store: LocalStore;
+  readonly blobs: BlobStore;
+  readonly paths: DataPaths;
+  readonly version: string;
+  /** So much room must be left on the disk of the backup. */
+  readonly minFreeBytes: number;
+}
+
+/** A file of the database, and how many of its bytes the backup has. */
+interface Source {
+  /** Below both directories. */
+  readonly path: string;
+  readonly bytes: number;
+  /** A listed upload that no row names: a crash cut it off. */
+  readonly mayBeMissing?: boolean;
+}
+
+const CATALOG = "catalog.sqlite";
+
+/**
+ * @param target A path where nothing is, or an empty directory; its parent is there.
+ * @throws {DatabaseError} INVALID_OPTION if something is there, DISK_FULL if there is no room,
+ * CANCELLED if the job was cancelled.
+ * @throws {DiskError}
+ */
+export async function backUp(source: BackupSource, target: string, job: Job): Promise<BackupList> {
+  const { disk } = source;
+  prepareTarget(disk, target);
+  const backup = new Backup(source, target, job);
+  try {
+    return await backup.run();
+  } catch (error) {
+    removeTree(disk, target);
+    throw error;
+  } finally {
+    backup.release();
+  }
+}
+
+/** @throws {DatabaseError} INVALID_OPTION @throws {DiskError} */
+function prepareTarget(disk: Disk, target: string): void {
+  const parent = target.slice(0, Math.max(1, target.lastIndexOf("/")));
+  if (!disk.exists(parent)) throw refused(target, `there is no directory ${parent}`);
+  if (!disk.exists(target)) {
+    disk.makeDirectory(target);
+    disk.syncDirectory(parent);
+    return;
+  }
+  if (disk.sizeOf(target) === undefined || !isDirectory(disk, target)) {
+    throw refused(target, "it is a file");
+  }
+  if (disk.list(target).length === 0) return;
+  const what = disk.exists(backupListPath(target))
+    ? "it holds a backup already"
+    : "it is not empty";
+  throw refused(target, what);
+}
+
+function isDirectory(disk: Disk, path: string): boolean {
+  const name = path.slice(path.lastIndexOf("/") + 1);
+  const parent = path.slice(0, Math.max(1, path.lastIndexOf("/")));
+  return disk.list(parent).some((entry) => entry.name === name && entry.isDirectory);
+}
+
+function refused(target: string, what: string): DatabaseError {
+  return new DatabaseError("INVALID_OPTION", `Cannot back up to ${target}: ${what}`, {
+    hint: "name a directory that is not there yet",
+  });
+}
+
+class Backup {
+  readonly #source: BackupSource;
+  readonly #target: string;
+  readonly #job: Job;
+  readonly #snapshot: StoreSnapshot;
+  readonly #releaseBlobs: () => void;
+  readonly #createdAtMs: number;
+  readonly #uploads: readonly Source[];
+  readonly #files: BackupFile[] = [];
+  readonly #directories: string[];
+  readonly #pause: () => Promise<void>;
+  #copiedBytes = 0;
+  #totalBytes = 0;
+
+  /** All of step 1: this and the snapshot of the store are one turn. */
+  constructor(source: BackupSource, target: string, job: Job) {
+    const { blobs, catalog, clock, store } = source;
+    this.#source = source;
+    this.#target = target;
+    this.#job = job;
+    this.#directories = [target];
+    this.#pause = pauser(clock);
+    this.#createdAtMs = clock.nowMs();
+    catalog.copyTo(`${target}/${CATALOG}`);
+    this.#uploads = catalog.files().map(({ owner, size, storedName, sub, tableId }) => ({
+      path: `files/${tableId}/${owner}/${sub}/${storedName}`,
+      bytes: size,
+      mayBeMissing: true,
+    }));
+    this.#snapshot = store.snapshot();
+    this.#releaseBlobs = blobs.hold();
+  }
+
+  async run(): Promise<BackupList> {
+    const { disk, version } = this.#source;
+    const sources = this.#sources();
+    this.#totalBytes = sources.reduce((sum, { bytes }) => sum + bytes, 0);
+    this.#requireRoom();
+    this.#adoptCatalog();
+    for (const name of ["wal", "segments", "files"]) {
+      disk.makeDirectory(`${this.#target}/${name}`);
+      this.#directories.push(`${this.#target}/${name}`);
+    }
+    for (const source of sources) await this.#copy(source);
+    this.#writeNumbers();
+    // The deepest first, so that no name is durable before what it leads to.
+    for (const directory of this.#directories.toReversed()) disk.syncDirectory(directory);
+    const list = {
+      version,
+      seq: this.#snapshot.seq,
+      createdAtMs: this.#createdAtMs,
+      files: this.#files,
+    };
+    this.#requireWanted();
+    writeBackupList(disk, this.#target, list);
+    return list;
+  }
+
+  release(): void {
+    this.#snapshot.release();
+    this.#releaseBlobs();
+  }
+
+  #sources(): Source[] {
+    const { disk, paths } = this.#source;
+    const { logEnd, logFiles, segments } = this.#snapshot;
+    const below = (path: string): string => path.slice(paths.root.length + 1);
+    const lengthOf = (path: string): number => disk.sizeOf(path) ?? 0;
+    const sources: Source[] = [{ path: below(paths.format), bytes: lengthOf(paths.format) }];
+    for (const entry of segments) {
+      sources.push({ path: below(segmentPath(paths, entry)), bytes: entry.bytes });
+      if (entry.deletionGeneration === 0) continue;
+      const path = deletionVectorPath(paths, entry);
+      sources.push({ path: below(path), bytes: lengthOf(path) });
+    }
+    sources.push(...this.#uploads);
+    for (const number of logFiles) {
+      const path = walFilePath(paths, number);
+      const isLast = number === logFiles.at(-1);
+      // The last one is full of zeros behind its end, and written on.
+      sources.push({ path: below(path), bytes: isLast ? logEnd : lengthOf(path) });
+    }
+    return sources;
+  }
+
+  #requireRoom(): void {
+    const { disk, minFreeBytes } = this.#source;
+    const free = disk.freeBytes(this.#target);
+    if (free >= this.#totalBytes + minFreeBytes) return;
+    throw new DatabaseError(
+      "DISK_FULL",
+      `Cannot back up to ${this.#target}: it needs ${this.#totalBytes} bytes, and ${minFreeBytes} must stay free, and ${free} are`,
+    );
+  }
+
+  /** The copy of the catalog is there since the beginning. */
+  #adoptCatalog(): void {
+    const { disk } = this.#source;
+    const path = `${this.#target}/${CATALOG}`;
+    this.#sync(path);
+    this.#files.push({ path: CATALOG, ...checksumOfFile(disk, path) });
+  }
+
+  async #copy({ bytes, mayBeMissing = false, path }: Source): Promise<void> {
+    const { disk, paths } = this.#source;
+    this.#requireWanted();
+    const from = `${paths.root}/${path}`;
+    if (mayBeMissing && !disk.exists(from)) return;
+    this.#directories.push(...makeDirectoryOf(disk, this.#target, path));
+    const copied = await copyFile(from, `${this.#target}/${path}`, {
+      disk,
+      upTo: bytes,
+      pause: this.#pause,
+      onCopied: (count) => this.#note(count),
+    });
+    this.#files.push({ path, ...copied });
+  }
+
+  #note(count: number): void {
+    this.#copiedBytes += count;
+    this.#requireWanted();
+    const share = this.#totalBytes === 0 ? 0 : this.#copiedBytes / this.#totalBytes;
+    this.#job.advance(share, `${this.#copiedBytes} of ${this.#totalBytes} bytes copied`);
+  }
+
+  #requireWanted(): void {
+    if (!this.#job.isCancelled) return;
+    throw new DatabaseError("CANCELLED", `Cannot back up to ${this.#target}: the job was killed`);
+  }
+
+  /** How far the log must reach, and up to where ids are taken, at the moment of the backup. */
+  #writeNumbers(): void {
+    const { disk } = this.#source;
+    const { highWater, ids } = dataPathsOf(this.#target);
+    const { reservedIds, seq } = this.#snapshot;
+    rewriteNumberFile(disk, highWater, seq);
+    rewriteNumberFile(disk, ids, reservedIds);
+    for (const path of [highWater, ids]) {
+      const below = path.slice(this.#target.length + 1);
+      this.#files.push({ path: below, ...checksumOfFile(disk, path) });
+    }
+  }
+
+  #sync(path: string): void {
+    const file = this.#source.disk.open(path, {});
+    try {
+      file.syncNow();
+    } finally {
+      file.close();
+    }
+  }
+}

@@ -1,0 +1,326 @@
+/**
+ * Puts a backup in the place of a database, in two parts, so that a running server can prepare it:
+ *
+ *     stage    1 the backup's files are copied to <data>/restore.new/, each compared with the list
+ *              2 restore.new/ is synced, and becomes restore/: from here on the restore will happen
+ *     finish   3 the copy goes on above every seq and number that the old state ever gave out
+ *              4 restore/MOVING is written: from here on there is no way back
+ *              5 the old state goes to lost+found/before-restore-…/, and the new one into its place
+ *              6 restore/ goes
+ *
+ * - Until step 2 nothing of the database has changed, and a backup that is damaged, incomplete or
+ *   of a newer format is refused.
+ * - Finishing needs the database closed; a start does it, and `tidemark restore` at once. A crash
+ *   within it is followed by another attempt: steps 3 and 5 can be done again.
+ * - Nobody resumes across a restore, and every token ends: what they stand for may be gone.
+ */
+import type { Clock } from "./base/clock.ts";
+import type { Disk } from "./base/disk.ts";
+import { CorruptionError, DatabaseError } from "./base/errors.ts";
+import { type Log, silentLog } from "./base/log.ts";
+import { SEQ_ZERO, type Seq, seqFromNumber, seqFromUnixMs } from "./base/seq.ts";
+import { CatalogDatabase, checkCatalog, type UsedNumbers } from "./catalog/mod.ts";
+import {
+  type BackupList,
+  backupListPath,
+  type CheckListener,
+  checkLog,
+  copyFile,
+  cutLog,
+  type DataPaths,
+  dataPathsOf,
+  endLog,
+  type LogCheck,
+  makeDirectoryOf,
+  pauser,
+  plannedCut,
+  readBackupList,
+  refuseNewerFiles,
+  removeTree,
+  requireFormat,
+  reservationAt,
+  rewriteNumberFile,
+} from "./storage/mod.ts";
+
+export interface RestoreParts {
+  readonly disk: Disk;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** How far the copying of a backup is. */
+export interface StageListener {
+  onCopied(copiedBytes: number, totalBytes: number): void;
+  /** Whether somebody asked to stop. */
+  isCancelled(): boolean;
+}
+
+/** What a database consists of beside its lock, its secret and what can be made again. */
+const STATE = ["catalog.sqlite", "wal", "segments", "files"] as const;
+
+/** What SQLite keeps beside the catalog. */
+const SIDE_FILES = ["catalog.sqlite-wal", "catalog.sqlite-shm", "catalog.sqlite-journal"] as const;
+
+const CATALOG = "catalog.sqlite";
+const DEAF: CheckListener = { onChecked() {}, onFinding() {} };
+
+/** Whether a restore is prepared, and the next start finishes it. */
+export function isRestoreStaged(disk: Disk, paths: DataPaths): boolean {
+  return disk.exists(backupListPath(stagedPath(paths)));
+}
+
+/**
+ * Copies a backup to where the next start finds it.
+ *
+ * @throws {DatabaseError} INVALID_OPTION if it is no backup, STORAGE_UNAVAILABLE if it is of a newer
+ * version, DISK_FULL, CANCELLED.
+ * @throws {CorruptionError} If it is damaged. @throws {DiskError} Nothing has changed then, either.
+ */
+export async function stageRestore(
+  { disk, clock }: Pick<RestoreParts, "disk" | "clock">,
+  { source, paths, listener }: { source: string; paths: DataPaths; listener: StageListener },
+): Promise<BackupList> {
+  const list = readBackupList(disk, source);
+  requireFormat(disk, dataPathsOf(source));
+  refuseNewerFiles(disk, dataPathsOf(source));
+  CatalogDatabase.refuseForeign(`${source}/${CATALOG}`);
+  const totalBytes = list.files.reduce((sum, { bytes }) => sum + bytes, 0);
+  const free = disk.freeBytes(paths.root);
+  if (free < totalBytes) {
+    throw new DatabaseError(
+      "DISK_FULL",
+      `Cannot restore from ${source}: it needs ${totalBytes} bytes, and ${free} are free`,
+    );
+  }
+  const draft = draftPath(paths);
+  removeTree(disk, draft);
+  disk.makeDirectory(draft);
+  try {
+    await copyListed(list, { disk, clock, source, draft, listener, totalBytes });
+    disk.rename(draft, stagedPath(paths));
+    disk.syncDirectory(paths.root);
+    return list;
+  } catch (error) {
+    removeTree(disk, draft);
+    throw error;
+  }
+}
+
+async function copyListed(
+  { files }: BackupList,
+  {
+    disk,
+    clock,
+    source,
+    draft,
+    listener,
+    totalBytes,
+  }: {
+    disk: Disk;
+    clock: Clock;
+    source: string;
+    draft: string;
+    listener: StageListener;
+    totalBytes: number;
+  },
+): Promise<void> {
+  const pause = pauser(clock);
+  const directories = [draft];
+  let copiedBytes = 0;
+  const onCopied = (count: number): void => {
+    copiedBytes += count;
+    listener.onCopied(copiedBytes, totalBytes);
+    if (!listener.isCancelled()) return;
+    throw new DatabaseError("CANCELLED", `Cannot restore from ${source}: the job was killed`);
+  };
+  for (const name of ["wal", "segments", "files", "tmp"]) {
+    disk.makeDirectory(`${draft}/${name}`);
+    directories.push(`${draft}/${name}`);
+  }
+  for (const { bytes, crc, path } of files) {
+    const from = `${source}/${path}`;
+    const size = disk.sizeOf(from);
+    if (size !== bytes)
+      throw new CorruptionError(from, Math.min(size ?? 0, bytes), sizeText(size, bytes));
+    directories.push(...makeDirectoryOf(disk, draft, path));
+    const copied = await copyFile(from, `${draft}/${path}`, { disk, pause, onCopied });
+    if (copied.crc !== crc || copied.bytes !== bytes) {
+      throw new CorruptionError(from, 0, "it does not match its checksum in backup.json");
+    }
+  }
+  await copyFile(backupListPath(source), backupListPath(draft), { disk, pause, onCopied() {} });
+  for (const directory of directories.toReversed()) disk.syncDirectory(directory);
+}
+
+function sizeText(size: number | undefined, bytes: number): string {
+  if (size === undefined) return "it is missing, and listed in backup.json";
+  return `the file has ${size} bytes and should have ${bytes}`;
+}
+
+/**
+ * Finishes a restore that was staged, if there is one, in a directory whose lock the caller holds
+ * and whose catalog nobody has open.
+ *
+ * @returns Whether there was one.
+ * @throws {DatabaseError} @throws {CorruptionError} @throws {DiskError} The next attempt goes on.
+ */
+export function finishRestore(paths: DataPaths, parts: RestoreParts): boolean {
+  const { disk, log } = parts;
+  const staged = dataPathsOf(stagedPath(paths));
+  removeTree(disk, draftPath(paths));
+  if (!isRestoreStaged(disk, paths)) {
+    // What a crash left of one that was finished.
+    removeTree(disk, staged.root);
+    return false;
+  }
+  const { seq } = readBackupList(disk, staged.root);
+  const marker = `${staged.root}/MOVING`;
+  if (!disk.exists(marker)) {
+    succeed(paths, staged, parts);
+    disk.open(marker, { create: true }).close();
+    disk.syncDirectory(staged.root);
+  }
+  const kept = moveIntoPlace(paths, staged, disk);
+  // The list first: what is left is nothing without it.
+  disk.remove(backupListPath(staged.root));
+  disk.syncDirectory(staged.root);
+  removeTree(disk, staged.root);
+  disk.syncDirectory(paths.root);
+  log.warn("restored a backup", { seq, before: kept });
+  return true;
+}
+
+/** Makes the staged state the successor of the old one: no seq and no number comes twice. */
+function succeed(old: DataPaths, staged: DataPaths, parts: RestoreParts): void {
+  const { clock, disk } = parts;
+  const nowMs = clock.nowMs();
+  const scratch = `${old.tmp}/before-restore`;
+  removeTree(disk, scratch);
+  disk.makeDirectory(scratch);
+  try {
+    const before = lookAt(old, scratch, parts);
+    const catalog = CatalogDatabase.open({
+      path: `${staged.root}/${CATALOG}`,
+      clock,
+      log: silentLog,
+    });
+    let firstLogFile: number | undefined;
+    let check: LogCheck;
+    let floorSeq: Seq;
+    try {
+      const { manifest } = catalog;
+      const state = manifest.load();
+      ({ firstLogFile } = state);
+      const catalogSeq = manifest.highestSeq();
+      check = checkLog({ disk, paths: staged, firstLogFile, catalogSeq }, DEAF);
+      floorSeq = floorOf([before.seq, catalogSeq, seqFromUnixMs(nowMs), ...seqsOf(check)]);
+      const states = new Map(state.tables.map((table) => [table.tableId, table]));
+      manifest.publish({
+        tables: catalog.tables().map(({ tableId }) => {
+          const { flushedSeq = SEQ_ZERO, lastFlushedAtMs = 0 } = states.get(tableId) ?? {};
+          return { tableId, flushedSeq, lastFlushedAtMs, lowWaterSeq: floorSeq };
+        }),
+      });
+      catalog.succeed(before.used);
+    } finally {
+      catalog.close();
+    }
+    goOnAbove(staged, disk, { check, firstLogFile, floorSeq });
+    const reserved = Math.max(before.reservedIds, check.reservedIds, reservationAt(nowMs));
+    rewriteNumberFile(disk, staged.ids, reserved);
+    disk.syncDirectory(staged.wal);
+    disk.syncDirectory(staged.root);
+  } finally {
+    removeTree(disk, scratch);
+  }
+}
+
+/** Ends the staged log with an empty commit, also when an attempt before this one was cut off. */
+function goOnAbove(
+  staged: DataPaths,
+  disk: Disk,
+  {
+    check,
+    firstLogFile,
+    floorSeq,
+  }: { check: LogCheck; firstLogFile: number | undefined; floorSeq: Seq },
+): void {
+  if (check.damage === undefined) {
+    endLog(disk, staged, { check, floorSeq });
+    return;
+  }
+  const cut = plannedCut(disk, staged, { check, firstLogFile, flushedSeqOf: () => undefined });
+  cutLog(disk, staged, { cut, floorSeq });
+}
+
+/** How far the state that is replaced has come, as far as it can be read. */
+function lookAt(
+  paths: DataPaths,
+  scratch: string,
+  { clock, disk }: RestoreParts,
+): { seq: number; reservedIds: number; used: UsedNumbers | undefined } {
+  const check = checkLog({ disk, paths, firstLogFile: undefined, catalogSeq: undefined }, DEAF);
+  const path = `${paths.root}/${CATALOG}`;
+  const { catalog } = checkCatalog({ disk, path, scratch, clock, log: silentLog });
+  const catalogSeq = catalog?.manifest.highestSeq() ?? 0;
+  const used = catalog?.usedNumbers();
+  catalog?.close();
+  return { seq: Math.max(catalogSeq, ...seqsOf(check)), reservedIds: check.reservedIds, used };
+}
+
+function seqsOf({ highWaterSeq, reading }: LogCheck): number[] {
+  return [highWaterSeq, reading.lastSeq];
+}
+
+/** Above all of them. */
+function floorOf(seqs: readonly number[]): Seq {
+  const floor = Math.max(...seqs) + 1;
+  const seq = seqFromNumber(floor);
+  if (seq !== undefined) return seq;
+  throw new DatabaseError("STORAGE_UNAVAILABLE", `Cannot go on above seq ${floor}: it is no seq`);
+}
+
+/** Returns where the old state is now; undefined when there was none. */
+function moveIntoPlace(paths: DataPaths, staged: DataPaths, disk: Disk): string | undefined {
+  let kept: string | undefined;
+  const putAside = (name: string): void => {
+    if (!disk.exists(`${paths.root}/${name}`)) return;
+    if (kept === undefined) {
+      disk.makeDirectory(paths.lostAndFound);
+      kept = freshDirectory(paths, disk);
+    }
+    disk.rename(`${paths.root}/${name}`, `${kept}/${name}`);
+  };
+  // While the new catalog is not in its place these are the old one's.
+  if (disk.exists(`${staged.root}/${CATALOG}`)) for (const name of SIDE_FILES) putAside(name);
+  for (const name of STATE) {
+    if (!disk.exists(`${staged.root}/${name}`)) continue;
+    putAside(name);
+    disk.rename(`${staged.root}/${name}`, `${paths.root}/${name}`);
+  }
+  if (kept !== undefined) {
+    disk.syncDirectory(kept);
+    disk.syncDirectory(paths.lostAndFound);
+  }
+  disk.syncDirectory(staged.root);
+  disk.syncDirectory(paths.root);
+  return kept;
+}
+
+/** A directory in lost+found/ that is not there yet. */
+function freshDirectory({ lostAndFound }: DataPaths, disk: Disk): string {
+  for (let number = 1; ; number += 1) {
+    const path = `${lostAndFound}/before-restore-${number}`;
+    if (disk.exists(path)) continue;
+    disk.makeDirectory(path);
+    return path;
+  }
+}
+
+function draftPath({ root }: DataPaths): string {
+  return `${root}/restore.new`;
+}
+
+function stagedPath({ root }: DataPaths): string {
+  return `${root}/restore`;
+}

@@ -1,0 +1,121 @@
+/**
+ * `backup.json`: what a finished backup consists of. It is written last and durably, so a directory
+ * without it is none, or one that was not finished.
+ *
+ *     {"format":1,"version":"…","seq":…,"createdAtMs":…,"files":[["catalog.sqlite",bytes,crc],…]}
+ *     <CRC-32 of the line above, as 8 hex digits>
+ *
+ * Paths are relative to the backup. Every other file of a backup is listed with its length and its
+ * CRC-32.
+ */
+import { crc32 } from "../base/checksum.ts";
+import type { Disk } from "../base/disk.ts";
+import { CorruptionError, DatabaseError } from "../base/errors.ts";
+import { type Seq, seqFromNumber } from "../base/seq.ts";
+import { readable } from "./readable.ts";
+
+/** Raised whenever an older program could not restore what this one writes. */
+const BACKUP_FORMAT = 1;
+
+const NAME = "backup.json";
+
+/** What a path in the list may be: plain names, below the backup. */
+const PATH = /^(?:[A-Za-z0-9_][A-Za-z0-9._-]*\/)*[A-Za-z0-9_][A-Za-z0-9._-]*$/;
+
+export interface BackupFile {
+  readonly path: string;
+  readonly bytes: number;
+  readonly crc: number;
+}
+
+export interface BackupList {
+  /** Of the server that made it. */
+  readonly version: string;
+  /** Everything up to here is in the backup, and nothing above. */
+  readonly seq: Seq;
+  readonly createdAtMs: number;
+  readonly files: readonly BackupFile[];
+}
+
+export function backupListPath(root: string): string {
+  return `${root}/${NAME}`;
+}
+
+/** Finishes a backup, durably. @throws {DiskError} */
+export function writeBackupList(disk: Disk, root: string, list: BackupList): void {
+  const { createdAtMs, files, seq, version } = list;
+  const body = JSON.stringify({
+    format: BACKUP_FORMAT,
+    version,
+    seq,
+    createdAtMs,
+    files: files.map(({ bytes, crc, path }) => [path, bytes, crc]),
+  });
+  const bytes = Buffer.from(body);
+  const path = backupListPath(root);
+  const draft = `${path}.new`;
+  const file = disk.open(draft, { create: true });
+  try {
+    file.truncate(0);
+    file.write(Buffer.concat([bytes, Buffer.from(`\n${hexOf(crc32(bytes))}\n`)]), 0);
+    file.syncNow();
+  } finally {
+    file.close();
+  }
+  disk.rename(draft, path);
+  disk.syncDirectory(root);
+}
+
+/**
+ * The list of a finished backup.
+ *
+ * @throws {DatabaseError} INVALID_OPTION if there is none, STORAGE_UNAVAILABLE if it is newer.
+ * @throws {CorruptionError} If it is damaged.
+ */
+export function readBackupList(disk: Disk, root: string): BackupList {
+  const path = backupListPath(root);
+  if (!disk.exists(path)) {
+    throw new DatabaseError(
+      "INVALID_OPTION",
+      `Cannot restore from ${root}: it is no backup, or one that was not finished: it has no ${NAME}`,
+    );
+  }
+  const text = Buffer.from(readable(path, () => disk.readFile(path))).toString("utf8");
+  const [body = "", sum = "", rest, ...more] = text.split("\n");
+  const isWhole = rest === "" && more.length === 0 && hexOf(crc32(Buffer.from(body))) === sum;
+  if (!isWhole) throw new CorruptionError(path, 0, "the list does not match its checksum");
+  const list = JSON.parse(body) as { format?: unknown };
+  if (list.format !== BACKUP_FORMAT) {
+    throw new DatabaseError(
+      "STORAGE_UNAVAILABLE",
+      `Cannot restore from ${root}: the backup has format ${String(list.format)}, and this version reads ${BACKUP_FORMAT}`,
+      { hint: "restore it with the newer Tidemark that made it" },
+    );
+  }
+  return listFrom(list, path);
+}
+
+function listFrom(json: object, path: string): BackupList {
+  const { createdAtMs, files, seq, version } = json as Partial<Record<string, unknown>>;
+  const upTo = typeof seq === "number" ? seqFromNumber(seq) : undefined;
+  const listed = Array.isArray(files) ? files.map(fileFrom) : [undefined];
+  const isSound =
+    typeof createdAtMs === "number" && typeof version === "string" && upTo !== undefined;
+  const known = listed.filter((file) => file !== undefined);
+  if (isSound && known.length === listed.length) {
+    return { version, seq: upTo, createdAtMs, files: known };
+  }
+  throw new CorruptionError(path, 0, "it is not a list of a backup's files");
+}
+
+function fileFrom(entry: unknown): BackupFile | undefined {
+  if (!Array.isArray(entry)) return undefined;
+  const [path, bytes, crc] = entry as unknown[];
+  if (typeof path !== "string" || !PATH.test(path)) return undefined;
+  if (typeof bytes !== "number" || typeof crc !== "number") return undefined;
+  return { path, bytes, crc };
+}
+
+function hexOf(crc: number): string {
+  return crc.toString(16).padStart(8, "0");
+}

@@ -1,0 +1,46 @@
+/**
+ * Compares the files of a backup with its list. What the files themselves say is checked like any
+ * data directory.
+ */
+import type { Disk } from "../../base/disk.ts";
+import { CorruptionError, DatabaseError } from "../../base/errors.ts";
+import { backupListPath, readBackupList } from "../backup_list.ts";
+import { checksumOfFile } from "../copy_file.ts";
+import { readable } from "../readable.ts";
+import { type CheckListener, damageFinding } from "./findings.ts";
+
+/** @throws {DatabaseError} STORAGE_UNAVAILABLE if the backup is of a newer format. */
+export function checkBackup(
+  disk: Disk,
+  root: string,
+  listener: {
+    onFinding(finding: Parameters<CheckListener["onFinding"]>[0], table: undefined): void;
+  },
+): void {
+  const note = (path: string, what: string): void =>
+    listener.onFinding(damageFinding(new CorruptionError(path, 0, what)), undefined);
+  let files: ReturnType<typeof readBackupList>["files"];
+  try {
+    ({ files } = readBackupList(disk, root));
+  } catch (error) {
+    if (error instanceof DatabaseError) throw error;
+    if (!(error instanceof CorruptionError)) throw error;
+    note(backupListPath(root), error.what);
+    return;
+  }
+  for (const { bytes, crc, path } of files) {
+    const from = `${root}/${path}`;
+    if (!disk.exists(from)) {
+      note(from, "it is missing, and listed in backup.json");
+      continue;
+    }
+    try {
+      const found = readable(from, () => checksumOfFile(disk, from));
+      if (found.bytes === bytes && found.crc === crc) continue;
+      note(from, "it does not match its checksum in backup.json");
+    } catch (error) {
+      if (!(error instanceof CorruptionError)) throw error;
+      listener.onFinding(damageFinding(error), undefined);
+    }
+  }
+}

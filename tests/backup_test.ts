@@ -1,0 +1,506 @@
+/**
+ * Backups and restores: what was acknowledged up to the seq of a backup is there again, nothing
+ * above it is, and whatever is damaged, unfinished or foreign changes nothing.
+ */
+import { afterAll, expect, test } from "bun:test";
+import {
+  appendFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { bunDisk } from "../src/base/bun_disk.ts";
+import { crc32 } from "../src/base/checksum.ts";
+import { systemClock } from "../src/base/clock.ts";
+import type { Disk } from "../src/base/disk.ts";
+import { DiskError } from "../src/base/errors.ts";
+import { silentLog } from "../src/base/log.ts";
+import { systemRandom } from "../src/base/random.ts";
+import { parseConfig } from "../src/config.ts";
+import { type Database, openDatabase } from "../src/database.ts";
+import { runRestore } from "../src/maintenance.ts";
+import { finishRestore } from "../src/restore.ts";
+import type { SqlResponse } from "../src/sql/mod.ts";
+import { openDataDirectory } from "../src/storage/mod.ts";
+import {
+  copyOf,
+  diskThatFails,
+  freshDirectory,
+  maintain,
+  removeDirectories,
+  serverOn,
+  treeOf,
+} from "./support/maintenance.ts";
+import { type ServerProcess, startReadyServer } from "./support/server_process.ts";
+
+afterAll(removeDirectories);
+
+interface Backup {
+  readonly path: string;
+  readonly seq: number;
+}
+
+/** A server that may write backups to `root`. */
+async function serverWithRoot(root: string): Promise<ServerProcess> {
+  return await startReadyServer({
+    config: {
+      storage: { wal_segment_bytes: 1 << 20, flush_rows: 400, allowed_roots: [root] },
+      limits: { max_row_bytes: 65536 },
+    },
+  });
+}
+
+async function backUp(server: ServerProcess, path: string): Promise<Backup> {
+  const [row = []] = await server.rows(`BACKUP DATABASE TO '${path}'`);
+  expect(row.slice(1, 3)).toEqual(["backup", "completed"]);
+  const seq = Number(/_seq (\d+)$/.exec(String(row[5]))?.[1]);
+  expect(seq).toBeGreaterThan(0);
+  return { path, seq };
+}
+
+interface RestoreRun {
+  readonly code: number;
+  readonly said: string;
+}
+
+async function restore(from: string, to: string, disk: Disk = bunDisk): Promise<RestoreRun> {
+  const lines: string[] = [];
+  const say = (line: string): void => void lines.push(line);
+  const parts = { disk, clock: systemClock, log: silentLog, say, tell: say };
+  return { code: await runRestore([from, to], parts), said: lines.join("\n") };
+}
+
+/** Rows with their seqs, ordered by id. */
+async function contentOf(server: ServerProcess, table: string): Promise<[number, number][]> {
+  const rows = await server.rows(`SELECT id, _seq FROM ${table} ORDER BY id`);
+  return rows.map(([id, seq]) => [Number(id), Number(seq)]);
+}
+
+test("a backup under load has every commit up to its seq, and none above it", async () => {
+  const root = freshDirectory();
+  await using server = await serverWithRoot(root);
+  await server.rows("CREATE SHARED TABLE t (id INT PRIMARY KEY, v TEXT)");
+  await server.rows("CREATE USER TABLE mine (id INT PRIMARY KEY, v TEXT)");
+  const ledger = new Map<number, number>();
+  const load = { isWriting: true };
+  let nextId = 0;
+  const write = async (table: string): Promise<void> => {
+    while (load.isWriting) {
+      nextId += 1;
+      const id = nextId;
+      const text = `INSERT INTO ${table} VALUES (${id}, '${"x".repeat(300)}')`;
+      const { body } = await server.sql(text);
+      if (table === "t") ledger.set(id, Number(body.results[0]?.last_seq));
+    }
+  };
+  const writers = ["t", "t", "t", "mine"].map(write);
+  const backups: Backup[] = [];
+  for (let round = 0; round < 4; round += 1) {
+    await Bun.sleep(250);
+    backups.push(await backUp(server, join(root, `b${round}`)));
+  }
+  load.isWriting = false;
+  await Promise.all(writers);
+  const highest = Math.max(...ledger.values());
+  const [[flushes] = []] = await server.rows(
+    "SELECT count(*) FROM system.jobs WHERE job_type = 'flush' AND status = 'completed'",
+  );
+  expect(Number(flushes)).toBeGreaterThan(0);
+
+  for (const { path, seq } of backups) {
+    expect(maintain("verify", [path])).toMatchObject({ code: 0 });
+    const target = join(freshDirectory(), "data");
+    expect(await restore(path, target)).toMatchObject({ code: 0 });
+    expect(maintain("verify", [target])).toMatchObject({ code: 0 });
+    await using restored = await serverOn(target);
+    const expected = [...ledger].filter(([, written]) => written <= seq);
+    expect(await contentOf(restored, "t")).toEqual(expected.toSorted(([a], [b]) => a - b));
+    await restored.rows("INSERT INTO t VALUES (1000000, 'new')");
+    const [[seqAfter] = []] = await restored.rows("SELECT _seq FROM t WHERE id = 1000000");
+    expect(Number(seqAfter)).toBeGreaterThan(highest);
+  }
+  expect(backups.at(-1)?.seq).toBeGreaterThan(backups[0]?.seq ?? Infinity);
+}, 60_000);
+
+test("RESTORE prepares, a restart finishes, and nothing is given out twice", async () => {
+  const root = freshDirectory();
+  await using server = await serverWithRoot(root);
+  await server.rows("CREATE SHARED TABLE t (id INT PRIMARY KEY, f FILE)");
+  const form = new FormData();
+  form.set("sql", `INSERT INTO t VALUES (1, FILE("doc"))`);
+  form.set("file:doc", new File(["what was uploaded"], "a.txt"));
+  const headers = { Authorization: `Bearer ${server.token}` };
+  await fetch(`${server.url}/v1/api/sql`, { method: "POST", headers, body: form });
+  const { path } = await backUp(server, join(root, "b"));
+
+  await server.rows("DELETE FROM t");
+  await server.rows("CREATE SHARED TABLE later (id INT PRIMARY KEY)");
+  const [[laterId] = []] = await server.rows(
+    "SELECT table_id FROM system.tables WHERE table_name = 'later'",
+  );
+  await server.rows("INSERT INTO later VALUES (1)");
+  const carol = await server.createUser("carol");
+  const [[highest] = []] = await server.rows("SELECT _seq FROM later");
+  const [row = []] = await server.rows(`RESTORE DATABASE FROM '${path}'`);
+  expect(row.slice(1, 3)).toEqual(["restore", "completed"]);
+  expect(await server.rows("SELECT count(*) FROM later")).toEqual([[1]]);
+  const again = await server.sql(`RESTORE DATABASE FROM '${path}'`);
+  expect(again.body.error?.message).toContain("another restore waits");
+  await server.restart();
+
+  // Every token has ended, of users that are gone and of those that are there.
+  for (const token of [carol, server.token]) {
+    expect((await server.sql("SELECT 1", { token })).status).toBe(401);
+  }
+  server.token = (await server.login("ada")).access_token;
+  expect((await server.sql("SELECT * FROM later")).body.error?.code).toBe("TABLE_NOT_FOUND");
+  const [[id, reference] = []] = await server.rows("SELECT id, f FROM t");
+  expect(id).toBe(1);
+  const upload = JSON.parse(String(reference)) as { id: string; sub: string };
+  const place = `/v1/files/default/t/${upload.sub}/${upload.id}-a.txt`;
+  const file = await server.get(place, { Authorization: `Bearer ${server.token}` });
+  expect(await file.text()).toBe("what was uploaded");
+  expect(readdirSync(join(server.dataPath, "lost+found", "before-restore-1")).toSorted()).toEqual([
+    "catalog.sqlite",
+    "files",
+    "segments",
+    "wal",
+  ]);
+  await server.rows("CREATE SHARED TABLE fresh (id INT PRIMARY KEY)");
+  const [[freshId] = []] = await server.rows(
+    "SELECT table_id FROM system.tables WHERE table_name = 'fresh'",
+  );
+  expect(Number(freshId)).toBeGreaterThan(Number(laterId));
+  await server.rows("INSERT INTO t (id) VALUES (2)");
+  const [[seq] = []] = await server.rows("SELECT _seq FROM t WHERE id = 2");
+  expect(Number(seq)).toBeGreaterThan(Number(highest));
+  // The name comes again, and is somebody else.
+  await server.createUser("carol");
+  expect((await server.sql("SELECT 1", { token: carol })).status).toBe(401);
+  await server.restart();
+  expect(await contentOf(server, "t")).toHaveLength(2);
+}, 30_000);
+
+/** A backup with every kind of file, made once for the tests that damage copies of it. */
+async function fullBackup(): Promise<string> {
+  const root = freshDirectory();
+  await using server = await serverWithRoot(root);
+  await server.rows("CREATE SHARED TABLE t (id INT PRIMARY KEY, v TEXT, f FILE)");
+  await server.rows("INSERT INTO t (id, v) VALUES (1, 'a'), (2, 'b'); STORAGE FLUSH TABLE t");
+  await server.rows("DELETE FROM t WHERE id = 1; STORAGE FLUSH TABLE t");
+  const form = new FormData();
+  form.set("sql", `INSERT INTO t VALUES (3, 'c', FILE("doc"))`);
+  form.set("file:doc", new File(["what was uploaded"], "a.txt"));
+  const headers = { Authorization: `Bearer ${server.token}` };
+  await fetch(`${server.url}/v1/api/sql`, { method: "POST", headers, body: form });
+  return (await backUp(server, join(root, "b"))).path;
+}
+
+let made: Promise<string> | undefined;
+
+async function backupCopy(): Promise<string> {
+  made ??= fullBackup();
+  return copyOf(await made);
+}
+
+function filesOf(root: string): string[] {
+  return readdirSync(root, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(root.length + 1))
+    .toSorted();
+}
+
+test("damage to any file of a backup is found by verify, and refused by restore", async () => {
+  const whole = await backupCopy();
+  const names = filesOf(whole);
+  const kinds = new Set(names.map((name) => name.replaceAll(/.*(?=\.)|.*\//g, "")));
+  expect([...kinds].toSorted()).toEqual([
+    ".dv",
+    ".json",
+    ".seg",
+    ".sqlite",
+    ".txt",
+    ".wal",
+    "HWM",
+    "IDS",
+  ]);
+  const target = join(freshDirectory(), "data");
+  expect(await restore(whole, target)).toMatchObject({ code: 0 });
+  const before = treeOf(target, ["LOCK"]);
+  for (const name of names) {
+    const damages: [string, (path: string) => void][] = [
+      ["removed", (path) => rmSync(path)],
+      ["longer", (path) => appendFileSync(path, "x")],
+      ["shorter", (path) => truncateSync(path, readFileSync(path).length - 1)],
+      [
+        "flipped",
+        (path) => {
+          const bytes = readFileSync(path);
+          const at = bytes.length >> 1;
+          bytes[at] = (bytes[at] ?? 0) ^ 4;
+          writeFileSync(path, bytes);
+        },
+      ],
+    ];
+    for (const [kind, damage] of damages) {
+      const copy = copyOf(whole);
+      damage(join(copy, name));
+      const isUnlisted = name === "backup.json" && kind === "removed";
+      const { code, said } = await restore(copy, target);
+      expect(code, `restore with ${name} ${kind}`).not.toBe(0);
+      expect(said, `${name} ${kind}`).toContain(copy);
+      expect(maintain("verify", [copy]).code, `verify with ${name} ${kind}`).toBe(
+        isUnlisted ? 0 : 1,
+      );
+      expect(treeOf(target, ["LOCK"]), `${name} ${kind}`).toEqual(before);
+      rmSync(copy, { recursive: true });
+    }
+  }
+}, 60_000);
+
+test("what is no backup, or is newer, is refused and changes nothing", async () => {
+  const backup = await backupCopy();
+  const list = join(backup, "backup.json");
+  const [body = ""] = readFileSync(list, "utf8").split("\n");
+  const newer = body.replace('"format":1', '"format":2');
+  writeFileSync(list, `${newer}\n${crc32(Buffer.from(newer)).toString(16).padStart(8, "0")}\n`);
+  const target = join(freshDirectory(), "data");
+  const cases: [string, string][] = [
+    [backup, "has format 2, and this version reads 1"],
+    [freshDirectory(), "no backup"],
+    ["/nowhere", "no backup"],
+  ];
+  for (const [source, text] of cases) {
+    const { code, said } = await restore(source, target);
+    expect([code, said.includes(text)], said).toEqual([2, true]);
+    expect(existsSync(target)).toBe(false);
+  }
+  // A path in a list that leads out of the backup.
+  const foul = body.replace('"catalog.sqlite"', '"../catalog.sqlite"');
+  writeFileSync(list, `${foul}\n${crc32(Buffer.from(foul)).toString(16).padStart(8, "0")}\n`);
+  expect(await restore(backup, target)).toMatchObject({ code: 1 });
+  expect(existsSync(target)).toBe(false);
+});
+
+test("no server runs on a backup, and nothing repairs it", async () => {
+  const backup = await backupCopy();
+  const before = treeOf(backup);
+  expect(() => openDataDirectory(bunDisk, backup)).toThrow("it is a backup");
+  expect(maintain("repair", [backup])).toMatchObject({ code: 2 });
+  expect(treeOf(backup)).toEqual(before);
+});
+
+test("a restore that fails anywhere is made good by the next attempt", async () => {
+  const backup = await backupCopy();
+  const source = join(freshDirectory(), "data");
+  expect((await restore(backup, source)).code).toBe(0);
+  const wanted = async (dataPath: string): Promise<unknown> => {
+    await using server = await serverOn(dataPath);
+    return await server.rows("SELECT id, v FROM t ORDER BY id");
+  };
+  let failures = 0;
+  for (let changes = 0; ; changes += 1) {
+    const target = copyOf(source);
+    const disk = diskThatFails(target, changes);
+    const { code } = await restore(backup, target, disk);
+    if (code === 0) break;
+    failures += 1;
+    // A start comes next, and finishes what was staged.
+    const directory = openDataDirectory(bunDisk, target);
+    finishRestore(directory.paths, { disk: bunDisk, clock: systemClock, log: silentLog });
+    directory.release();
+    expect(maintain("verify", [target]), `after ${changes} changes`).toMatchObject({ code: 0 });
+    expect(existsSync(join(target, "restore"))).toBe(false);
+    expect(existsSync(join(target, "restore.new"))).toBe(false);
+    if (changes % 7 === 0) {
+      // Which removes the directory in the end.
+      expect(await wanted(target)).toEqual([
+        [2, "b"],
+        [3, "c"],
+      ]);
+    } else {
+      rmSync(target, { recursive: true });
+    }
+  }
+  expect(failures).toBeGreaterThan(20);
+}, 60_000);
+
+test("a server that is killed while it makes a backup leaves one that is whole, or none", async () => {
+  const root = freshDirectory();
+  await using server = await serverWithRoot(root);
+  await server.rows("CREATE SHARED TABLE t (id INT PRIMARY KEY, v TEXT)");
+  for (let batch = 0; batch < 20; batch += 1) {
+    const rows = Array.from(
+      { length: 100 },
+      (_, i) => `(${batch * 100 + i}, '${"y".repeat(9000)}')`,
+    );
+    await server.rows(`INSERT INTO t VALUES ${rows.join()}`);
+  }
+  let unfinished = 0;
+  for (const delayMs of [0, 3, 8, 15]) {
+    const path = join(root, `b${delayMs}`);
+    const answer = server.sql(`BACKUP DATABASE TO '${path}'`).catch(() => undefined);
+    while (!existsSync(path)) await Bun.sleep(1);
+    await Bun.sleep(delayMs);
+    server.kill("SIGKILL");
+    await server.exited();
+    await answer;
+    const isFinished = existsSync(join(path, "backup.json"));
+    if (!isFinished) unfinished += 1;
+    const { code } = await restore(path, join(freshDirectory(), "data"));
+    expect(code).toBe(isFinished ? 0 : 2);
+    await server.start();
+    expect(await server.rows("SELECT count(*) FROM t")).toEqual([[2000]]);
+    const isBegun = readdirSync(path).length > 0;
+    const { body } = await server.sql(`BACKUP DATABASE TO '${path}'`);
+    const refusal = isFinished ? "holds a backup already" : "it is not empty";
+    expect(body.error?.message ?? "").toContain(isBegun ? refusal : "");
+  }
+  expect(unfinished).toBeGreaterThan(0);
+}, 60_000);
+
+test("BACKUP and RESTORE name directories below the allowed ones only, and are for D and Y", async () => {
+  const root = freshDirectory();
+  await using server = await serverWithRoot(root);
+  const refused: [string, string][] = [
+    ["/tmp/elsewhere", "below no directory that the configuration allows"],
+    [root, "below no directory that the configuration allows"],
+    [`${root}/../out`, "no absolute path without . and .."],
+    ["relative", "no absolute path without . and .."],
+    ["s3://bucket/x", "object storage is not available yet"],
+    [`${root}/none/deeper`, "there is no directory"],
+  ];
+  for (const [path, text] of refused) {
+    const { body } = await server.sql(`BACKUP DATABASE TO '${path}'`);
+    expect([body.error?.reason, body.error?.message.includes(text)], path).toEqual([
+      "invalid_option",
+      true,
+    ]);
+  }
+  const token = await server.createUser("sam", "service");
+  for (const text of [`BACKUP DATABASE TO '${root}/b'`, `RESTORE DATABASE FROM '${root}/b'`]) {
+    expect((await server.sql(text, { token })).status).toBe(403);
+  }
+  expect(readdirSync(root)).toEqual([]);
+});
+
+/** The real disk, but for writes below a path, which find it full after some. */
+function fullDisk(root: string, writesBefore: number): Disk {
+  let count = 0;
+  return {
+    ...bunDisk,
+    open(path, options) {
+      const file = bunDisk.open(path, options);
+      return {
+        path,
+        size: () => file.size(),
+        read: (into, offset) => file.read(into, offset),
+        write(bytes, offset) {
+          const isBelow = path.startsWith(root);
+          count += isBelow ? 1 : 0;
+          if (isBelow && count > writesBefore) throw new DiskError("ENOSPC", path, "write");
+          file.write(bytes, offset);
+        },
+        truncate: (length) => file.truncate(length),
+        sync: () => file.sync(),
+        syncNow: () => file.syncNow(),
+        close: () => file.close(),
+      };
+    },
+  };
+}
+
+test("a disk that is full in the middle leaves the data directory as it was", async () => {
+  const backup = await backupCopy();
+  const target = join(freshDirectory(), "data");
+  expect((await restore(backup, target)).code).toBe(0);
+  const before = treeOf(target, ["LOCK"]);
+  for (let writes = 0; writes < 8; writes += 1) {
+    const { code, said } = await restore(backup, target, fullDisk(`${target}/restore`, writes));
+    expect([code, said.includes("ENOSPC")], said).toEqual([2, true]);
+    expect(Object.keys(treeOf(target, ["LOCK"]))).toEqual(Object.keys(before));
+  }
+  const small = { ...bunDisk, freeBytes: () => 1000 };
+  expect((await restore(backup, target, small)).said).toContain("1000 are free");
+});
+
+/** A database of this process on a disk of the test's. */
+async function databaseOn(dataPath: string, root: string, disk: Disk): Promise<Database> {
+  const toml = [
+    `storage.data_path = ${JSON.stringify(dataPath)}`,
+    "storage.ballast_bytes = 0",
+    `storage.allowed_roots = [${JSON.stringify(root)}]`,
+  ].join("\n");
+  return await openDatabase(parseConfig(toml, "test.toml", {}).config, {
+    disk,
+    clock: systemClock,
+    random: systemRandom,
+    log: silentLog,
+    jwtSecret: () => new Uint8Array(32).fill(7),
+    version: "0.0.0",
+    onFatal: (cause) => {
+      throw cause;
+    },
+  });
+}
+
+async function ask(database: Database, sql: string): Promise<SqlResponse> {
+  return await database.sql.execute(database.auth.principalFor("root"), { sql, params: [] });
+}
+
+test("a backup that meets a full disk leaves nothing, and the server goes on", async () => {
+  const root = freshDirectory();
+  const dataPath = join(freshDirectory(), "data");
+  const target = join(root, "b");
+  for (const writes of [0, 1, 2, 3]) {
+    const database = await databaseOn(dataPath, root, fullDisk(root, writes));
+    await ask(database, "CREATE SHARED TABLE IF NOT EXISTS t (id INT PRIMARY KEY)");
+    const { error } = await ask(database, `BACKUP DATABASE TO '${target}'`);
+    expect(error).toMatchObject({ condition: "DISK_FULL" });
+    expect(existsSync(target)).toBe(false);
+    expect((await ask(database, `INSERT INTO t VALUES (${writes})`)).error).toBeUndefined();
+    const jobs = await ask(database, "SELECT status FROM system.jobs WHERE job_type = 'backup'");
+    expect(jobs.results[0]?.rows).toEqual([["failed"]]);
+    await database.close();
+  }
+});
+
+test("a backup that is killed leaves nothing, and lets go of the files that it held", async () => {
+  const root = freshDirectory();
+  const dataPath = join(freshDirectory(), "data");
+  const target = join(root, "b");
+  let onBegun = (): void => {};
+  const disk: Disk = {
+    ...bunDisk,
+    freeBytes(path) {
+      if (path === target) onBegun();
+      return bunDisk.freeBytes(path);
+    },
+  };
+  const database = await databaseOn(dataPath, root, disk);
+  await ask(database, "CREATE SHARED TABLE t (id INT PRIMARY KEY)");
+  for (const id of [1, 2]) {
+    await ask(database, `INSERT INTO t VALUES (${id}); STORAGE FLUSH TABLE t`);
+  }
+  const tableId = database.catalog.table("default", "t")?.tableId ?? 0;
+  const segments = join(dataPath, "segments", String(tableId));
+  expect(readdirSync(segments)).toHaveLength(2);
+  let compacting: Promise<unknown> | undefined;
+  onBegun = () => {
+    const job = database.jobs.openOf("backup", undefined);
+    if (job !== undefined) job.isCancelled = true;
+    compacting = database.store.compact(tableId);
+  };
+  const { results } = await ask(database, `BACKUP DATABASE TO '${target}'`);
+  expect(results[0]?.rows?.[0]?.[2]).toBe("cancelled");
+  expect(existsSync(target)).toBe(false);
+  await compacting;
+  expect(readdirSync(segments)).toHaveLength(1);
+  const { error } = await ask(database, `BACKUP DATABASE TO '${target}'`);
+  expect(error).toBeUndefined();
+  await database.close();
+});
