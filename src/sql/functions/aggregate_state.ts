@@ -23,7 +23,13 @@ export interface AggregateState {
    * @returns false, and does nothing, if there is no loop for this kind of vector.
    */
   addVector?(groups: Uint32Array | undefined, vector: Vector | undefined, count: number): boolean;
-  /** @throws {DatabaseError} VALUE_OUT_OF_RANGE if the result does not fit its type. */
+  /** Takes back a row that was added: present where that is exact. */
+  remove?(group: number, ...values: readonly Value[]): void;
+  /**
+   * The result so far; more rows may follow. It is not changed by them.
+   *
+   * @throws {DatabaseError} VALUE_OUT_OF_RANGE if the result does not fit its type.
+   */
   finish(group: number): Value;
 }
 
