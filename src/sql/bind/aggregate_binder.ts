@@ -3,13 +3,18 @@
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { BOOLEAN, INT } from "../../types/mod.ts";
-import { type AggregateForm, resolveAggregate } from "../functions/aggregates.ts";
+import {
+  type AggregateForm,
+  isOrderedSetAggregate,
+  resolveAggregate,
+} from "../functions/aggregates.ts";
 import type { Expr, ExprCall, ExprRef } from "../parse/ast.ts";
 import { isQueryNode } from "../parse/primary.ts";
 import { type Bind, type Correlation, type Place, unknownFunction } from "./binding.ts";
-import type { BoundExpression, BoundSort } from "./bound.ts";
+import type { BoundAggregate, BoundExpression, BoundSort } from "./bound.ts";
 import { castTo } from "./casts.ts";
 import { sortOf } from "./sort_entry.ts";
+import { sameList, sameOptional, sameSorts } from "./walk.ts";
 
 /** An aggregate call without OVER. @throws {DatabaseError} INVALID_QUERY, FUNCTION_NOT_FOUND */
 export function bindAggregate(call: ExprCall, place: Place, bind: Bind): BoundExpression {
@@ -29,22 +34,42 @@ export function bindAggregate(call: ExprCall, place: Place, bind: Bind): BoundEx
     clause: `the arguments of ${name}`,
   };
   const { args, form } = bindAggregateArguments(call, inner, bind);
+  const isDistinct = call.distinct === "distinct";
   const orderBy =
     form.isOrderedSet === true
       ? withinGroup(call, args)
-      : (call.orderBy ?? []).map((sort) => sortOf(sort, bind(sort.by, inner)));
-  const column = place.statement.newColumn({ name, type: form.result });
+      : call.orderBy?.map((sort) => sortOf(sort, bind(sort.by, inner)));
   const [argument, ...extra] = args;
-  place.sink.aggregates.push({
-    column,
+  const made: BoundAggregate = {
+    column: place.statement.newColumn({ name, type: form.result }),
     form,
     argument,
     extra,
-    isDistinct: call.distinct === "distinct",
+    isDistinct,
     filter: call.filter === undefined ? undefined : bindFilter(call.filter, inner, bind),
-    orderBy,
-  });
+    // Distinct values come in their order, unless the text wants another one.
+    orderBy: orderBy ?? (isDistinct && form.keepsOrder === true ? args.map(ascending) : []),
+  };
+  const known = place.sink.aggregates.find((other) => isSameAggregate(other, made));
+  if (known === undefined) place.sink.aggregates.push(made);
+  const { column } = known ?? made;
   return { kind: "column", type: form.result, column };
+}
+
+/** Written twice, an aggregate is one: DISTINCT and ORDER BY ask whether expressions are the same. */
+function isSameAggregate(left: BoundAggregate, right: BoundAggregate): boolean {
+  return (
+    left.form.name === right.form.name &&
+    left.isDistinct === right.isDistinct &&
+    sameOptional(left.argument, right.argument) &&
+    sameList(left.extra, right.extra) &&
+    sameOptional(left.filter, right.filter) &&
+    sameSorts(left.orderBy, right.orderBy)
+  );
+}
+
+function ascending(expression: BoundExpression): BoundSort {
+  return { expression, isDescending: false, nullsFirst: false };
 }
 
 /** The order of an ordered-set aggregate, whose last argument is what it orders by. */
@@ -55,9 +80,9 @@ function withinGroup(call: ExprCall, args: readonly BoundExpression[]): BoundSor
 }
 
 /** @throws {DatabaseError} INVALID_QUERY for an order where none belongs, or none where one does. */
-function checkOrder(call: ExprCall, { isOrderedSet, name }: AggregateForm): void {
+function checkOrder(call: ExprCall, name: string): void {
   const position = call._location.start;
-  if (isOrderedSet !== true) {
+  if (!isOrderedSetAggregate(name)) {
     if (call.withinGroup === undefined) return;
     throw new DatabaseError(
       "INVALID_QUERY",
@@ -86,6 +111,7 @@ export function bindAggregateArguments(
   bind: Bind,
 ): { form: AggregateForm; args: readonly BoundExpression[] } {
   const { name } = call.function;
+  checkOrder(call, name);
   const isStar = call.args.length === 1 && isStarRef(call.args[0]);
   // What an ordered-set aggregate orders by is its last argument.
   const ordered = call.withinGroup === undefined ? [] : [call.withinGroup.by];
@@ -95,7 +121,6 @@ export function bindAggregateArguments(
   const types = args.map((argument) => argument.type);
   const form = resolveAggregate(name, types);
   if (form === undefined) throw unknownFunction(name, types, call);
-  checkOrder(call, form);
   const cast = args.map((argument, i) =>
     castTo(argument, {
       to: form.argumentTypes[i] ?? argument.type,

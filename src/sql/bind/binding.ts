@@ -5,7 +5,9 @@
 import { DatabaseError } from "../../base/errors.ts";
 import type { DataType } from "../../types/mod.ts";
 import { BIGINT, decimalType, FILE, INT, typeName, UNKNOWN } from "../../types/mod.ts";
+import { isAggregate } from "../functions/aggregates.ts";
 import { functionExists } from "../functions/registry.ts";
+import { isWindowName } from "../functions/window_functions.ts";
 import type { AstNode, Expr, ExprSlot, SelectStatement } from "../parse/ast.ts";
 import type {
   BoundAggregate,
@@ -145,7 +147,8 @@ export function unknownFunction(
   node: AstNode,
 ): DatabaseError {
   const signature = `${name}(${types.map((type) => typeName(type)).join(", ")})`;
-  const what = functionExists(name) ? "it does not take these types" : "there is none";
+  const isKnown = functionExists(name) || isAggregate(name) || isWindowName(name);
+  const what = isKnown ? "it does not take these types" : "there is none";
   return new DatabaseError("FUNCTION_NOT_FOUND", `Cannot find function ${signature}: ${what}`, {
     position: node._location.start,
   });

@@ -5,7 +5,7 @@
  * aggregates may stand in its arguments and in its window, but no other call over a window.
  */
 import { DatabaseError } from "../../base/errors.ts";
-import { BIGINT, INT } from "../../types/mod.ts";
+import { BIGINT } from "../../types/mod.ts";
 import { isAggregate } from "../functions/aggregates.ts";
 import { resolveReach } from "../functions/frame_reach.ts";
 import { functionExists } from "../functions/registry.ts";
@@ -59,7 +59,10 @@ export function bindWindowCall(call: ExprCall, place: Place, bind: Bind): BoundE
     column: place.statement.newColumn({ name, type }),
     form,
     args,
-    filter: call.filter === undefined ? undefined : bindFilter(call.filter, inner, bind),
+    filter:
+      call.filter === undefined
+        ? undefined
+        : bindFilter(call.filter, { ...inner, sink: undefined, clause: "FILTER" }, bind),
     window: windowOf(call.over ?? call, place, { sink, bind }),
   };
   const known = sink.calls.find((other) => sameCall(other, made));
@@ -71,8 +74,7 @@ export function bindWindowCall(call: ExprCall, place: Place, bind: Bind): BoundE
 /** @throws {DatabaseError} For what cannot stand with OVER. */
 function checkForm(call: ExprCall, name: string): void {
   const isOfWindow = isWindowName(name);
-  if (!isOfWindow && !isAggregate(name)) {
-    if (!functionExists(name)) throw unknownFunction(name, [], call);
+  if (!isOfWindow && functionExists(name)) {
     throw misuse(`Cannot use OVER with ${name}: it is no window function and no aggregate`, call);
   }
   const words = [call.filter, call.distinct, call.orderBy, call.withinGroup];
@@ -84,7 +86,7 @@ function checkForm(call: ExprCall, name: string): void {
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
     `Cannot call ${name} OVER a window with DISTINCT, ORDER BY or WITHIN GROUP`,
-    { position: call._location.start, hint: "the order of the rows is that of the window" },
+    { position: call._location.start, hint: "do it in a query in FROM, or order the window" },
   );
 }
 
@@ -110,7 +112,7 @@ function functionOver(call: ExprCall, inner: Place, bind: Bind): BoundForm {
   }
   const args = given.map((argument, i) =>
     shape.counts.includes(i)
-      ? castTo(argument, { to: INT, mode: "implicit", node: call.args[i] })
+      ? castTo(argument, { to: BIGINT, mode: "implicit", node: call.args[i] })
       : argument,
   );
   // An untyped literal takes the type of the value beside it, and is text alone.

@@ -1,14 +1,8 @@
 /**
  * What calls over windows hold, and when two of them are the same.
  */
-import type {
-  BoundExpression,
-  BoundFrameBound,
-  BoundSort,
-  BoundWindow,
-  BoundWindowCall,
-} from "./bound.ts";
-import { sameExpression } from "./walk.ts";
+import type { BoundExpression, BoundFrameBound, BoundWindow, BoundWindowCall } from "./bound.ts";
+import { sameList, sameOptional, sameSorts } from "./walk.ts";
 
 /** All expressions of a call: arguments, filter, and those of its window. */
 export function expressionsOfCall({ args, filter, window }: BoundWindowCall): BoundExpression[] {
@@ -69,32 +63,7 @@ function nameOf({ form }: BoundWindowCall): string {
 
 /** Whether two windows have the same partitions, with their rows in the same order. */
 export function sameOrder(left: BoundWindow, right: BoundWindow): boolean {
-  return (
-    sameList(left.partitionBy, right.partitionBy) &&
-    left.orderBy.length === right.orderBy.length &&
-    left.orderBy.every((sort, i) => sameSort(sort, right.orderBy[i]))
-  );
-}
-
-function sameSort(left: BoundSort, right: BoundSort | undefined): boolean {
-  return (
-    right !== undefined &&
-    left.isDescending === right.isDescending &&
-    left.nullsFirst === right.nullsFirst &&
-    sameExpression(left.expression, right.expression)
-  );
-}
-
-function sameList(left: readonly BoundExpression[], right: readonly BoundExpression[]): boolean {
-  return left.length === right.length && left.every((e, i) => sameOptional(e, right[i]));
-}
-
-function sameOptional(
-  left: BoundExpression | undefined,
-  right: BoundExpression | undefined,
-): boolean {
-  if (left === undefined || right === undefined) return left === right;
-  return sameExpression(left, right);
+  return sameList(left.partitionBy, right.partitionBy) && sameSorts(left.orderBy, right.orderBy);
 }
 
 function sameBound(left: BoundFrameBound, right: BoundFrameBound): boolean {

@@ -44,6 +44,8 @@ export interface AggregateForm {
    * arguments in parentheses come before it.
    */
   readonly isOrderedSet?: boolean;
+  /** The result shows the order of the rows. */
+  readonly keepsOrder?: boolean;
   /** More of the same argument do not change the result, so DISTINCT can be left out. */
   readonly ignoresRepeats?: boolean;
   create(): AggregateState;
