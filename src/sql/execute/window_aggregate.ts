@@ -85,6 +85,8 @@ export class FrameAggregate implements WindowColumn {
   }
 
   #valueOf(frame: Frame): Value {
+    // What keeps its rows makes a value of all of them.
+    if (this.#state.keepsRows === true) this.#work += frame.end - frame.start;
     const ranges = rangesOf(frame);
     const [range, ...others] = ranges;
     const isWhole = others.length === 0 && range?.[0] === frame.start && range[1] === frame.end;
