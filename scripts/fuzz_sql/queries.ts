@@ -349,14 +349,19 @@ function itemOf({ chance, depth, number, tables }: ItemOptions): FromItem {
     const { item, columns } = fromOf(tables, chance, depth - 1);
     const scope: Scope = { chance, columns };
     const sorts = Array.from({ length: 1 + chance.below(3) }, () => anySort(chance));
-    const outputs = sorts.map((sort, i) =>
-      node("output", expressionOf(sort, 2, scope), ` AS x${i + 1}`),
-    );
+    const values = sorts.map((sort) => expressionOf(sort, 2, scope));
+    const windows = chance.below(4) === 0 ? windowCallsOf(scope, { isUnique: true }) : undefined;
+    for (const { call, sort } of windows?.calls ?? []) {
+      sorts.push(sort);
+      values.push(call);
+    }
+    const outputs = values.map((value, i) => node("output", value, ` AS x${i + 1}`));
     const where = chance.below(2) === 0 ? "" : optional(" WHERE ", conditionOf(2, scope));
     const ordinals = sorts.map((_, i) => String(i + 1)).join(", ");
     const tail = chance.below(3) === 0 ? optional(` ORDER BY ${ordinals} LIMIT 5`) : "";
     const distinct = chance.below(4) === 0 ? optional("DISTINCT ") : "";
-    const pieces = ["(SELECT ", distinct, list("outputs", outputs), " FROM ", item, where, tail];
+    const pieces = ["(SELECT ", distinct, list("outputs", outputs), " FROM ", item, where];
+    pieces.push(windows?.clause ?? "", tail);
     return {
       item: node("item", ...pieces, `) AS ${alias}`),
       columns: sorts.map((sort, i) => ({ name: `${alias}.x${i + 1}`, sort })),

@@ -31,18 +31,18 @@ const FREE: readonly CallForm[] = [
 const BOUND: readonly CallForm[] = [
   { sort: "int", form: "row_number()" },
   { sort: "int", form: "ntile(3)" },
-  { sort: "int", form: "ntile(abs($int) + 1)" },
+  { sort: "int", form: "ntile((abs($int) + 1)::int)" },
   { sort: "int", form: "lag($int)" },
   { sort: "text", form: "lag($text::text, 2)" },
   { sort: "int", form: "lag($int, 1, $int)" },
   { sort: "date", form: "lead($date, 2, $date)" },
-  { sort: "decimal", form: "lead($decimal, $int % 3)" },
+  { sort: "decimal", form: "lead($decimal, ($int % 3)::int)" },
   { sort: "text", form: "lead($text::text)" },
   { sort: "int", form: "first_value($int)" },
   { sort: "text", form: "last_value($text::text)" },
   { sort: "timestamp", form: "last_value($timestamp)" },
   { sort: "text", form: "nth_value($text::text, 2)" },
-  { sort: "int", form: "nth_value($int, abs($int) % 4 + 1)" },
+  { sort: "int", form: "nth_value($int, (abs($int) % 4 + 1)::int)" },
 ];
 
 /** Aggregates, which take FILTER as well. */

@@ -52,6 +52,16 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
     ],
   ],
   ["SELECT percent_rank() OVER (), cume_dist() OVER () FROM t WHERE id = 1", [[0, 1]]],
+  [
+    "SELECT v, ntile(nullif(v, 1)) OVER (ORDER BY v) FROM (VALUES (1), (2), (3), (4), (5)) q(v) ORDER BY v",
+    [
+      [1, null],
+      [2, 1],
+      [3, 1],
+      [4, 1],
+      [5, 2],
+    ],
+  ],
   // Values of other rows.
   [
     "SELECT id, lag(x) OVER w, lead(x, 2) OVER w, lag(x, 1, 0) OVER w, lead(x, -1) OVER w, lag(x, 0) OVER w, lag(x, NULL) OVER w FROM t WINDOW w AS (PARTITION BY g ORDER BY id) ORDER BY id",

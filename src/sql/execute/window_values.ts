@@ -34,8 +34,9 @@ export class WindowValue implements WindowColumn {
   readonly work = 0;
   readonly #options: WindowValueOptions;
   #partition: Partition = { start: 0, end: 0, groupStarts: [0] };
-  /** Of ntile: one number for the partition. */
-  #tileCount: Value = null;
+  /** Of ntile: one number for the partition, from the first row that has it. */
+  #tileCount: number | undefined;
+  #tileStart = 0;
 
   constructor(options: WindowValueOptions) {
     this.#options = options;
@@ -44,9 +45,7 @@ export class WindowValue implements WindowColumn {
   begin(partition: Partition): void {
     this.#partition = partition;
     this.#options.frames.begin(partition);
-    if (this.#options.name !== "ntile") return;
-    this.#tileCount = this.#argument(0, partition.start);
-    if (this.#tileCount !== null) requirePositive("ntile", Number(this.#tileCount));
+    this.#tileCount = undefined;
   }
 
   valueAt(place: RowPlace): Value {
@@ -66,9 +65,7 @@ export class WindowValue implements WindowColumn {
       case "cume_dist":
         return (groupStartOf(this.#partition, group + 1) - start) / count;
       case "ntile":
-        return this.#tileCount === null
-          ? null
-          : tileOf(row - start, count, Number(this.#tileCount));
+        return this.#tileOf(row, count);
       case "lag":
         return this.#shifted(row, -1);
       case "lead":
@@ -83,6 +80,22 @@ export class WindowValue implements WindowColumn {
   #argument(position: number, row: number): Value {
     const column = this.#options.args[position];
     return column === undefined ? null : this.#options.rows.valueAt(column, row);
+  }
+
+  /** Tiles of equal size; the first ones take what is left over. */
+  #tileOf(row: number, count: number): Value {
+    if (this.#tileCount === undefined) {
+      const tileCount = this.#argument(0, row);
+      if (tileCount === null) return null;
+      this.#tileCount = requirePositive("ntile", Number(tileCount));
+      this.#tileStart = row;
+    }
+    const position = row - this.#tileStart;
+    const size = Math.floor(count / this.#tileCount);
+    const largerCount = count % this.#tileCount;
+    const inLarger = largerCount * (size + 1);
+    if (position < inLarger) return Math.floor(position / (size + 1)) + 1;
+    return largerCount + Math.floor((position - inLarger) / Math.max(size, 1)) + 1;
   }
 
   /** The value some rows away, else the third argument. */
@@ -112,15 +125,6 @@ export class WindowValue implements WindowColumn {
     }
     return null;
   }
-}
-
-/** Tiles of equal size; the first ones take what is left over. */
-function tileOf(position: number, count: number, tileCount: number): number {
-  const size = Math.floor(count / tileCount);
-  const largerCount = count % tileCount;
-  const inLarger = largerCount * (size + 1);
-  if (position < inLarger) return Math.floor(position / (size + 1)) + 1;
-  return largerCount + Math.floor((position - inLarger) / Math.max(size, 1)) + 1;
 }
 
 /** @throws {DatabaseError} VALUE_OUT_OF_RANGE */
