@@ -176,7 +176,8 @@ function operationOf(sort: Exclude<Sort, "bool">, depth: number, scope: Scope): 
   return formOf(sort, scope.chance.pick(OPERATIONS[sort]), depth, scope);
 }
 
-function formOf(sort: Sort, form: string, depth: number, scope: Scope): Node {
+/** An operation or call written with its operands. */
+export function formOf(sort: Sort, form: string, depth: number, scope: Scope): Node {
   const same = new Map<string, Node>();
   const pieces = form.split(/(\$\d?[a-z]+)/).map((piece) => {
     if (!piece.startsWith("$")) return piece;
@@ -303,6 +304,15 @@ const AGGREGATES: readonly AggregateForm[] = [
   { sort: "bool", form: "bool_or($bool)" },
   { sort: "text", form: "string_agg($1text, ',' ORDER BY $text, $1text)" },
   { sort: "text", form: "string_agg(DISTINCT $1text, ',' ORDER BY $1text)" },
+  { sort: "text", form: "(array_agg(DISTINCT $int))::text" },
+  { sort: "text", form: "string_agg(DISTINCT $text, '+')" },
+  { sort: "float", form: "percentile_cont(0.5) WITHIN GROUP (ORDER BY $float)" },
+  { sort: "float", form: "percentile_cont(0.3) WITHIN GROUP (ORDER BY $int DESC)" },
+  { sort: "int", form: "percentile_disc(0.75) WITHIN GROUP (ORDER BY $int)" },
+  { sort: "text", form: "percentile_disc(0.4) WITHIN GROUP (ORDER BY ($text)::text DESC)" },
+  { sort: "text", form: "percentile_disc(ARRAY[0, 0.5, 1]) WITHIN GROUP (ORDER BY $int)::text" },
+  { sort: "date", form: "mode() WITHIN GROUP (ORDER BY $date)" },
+  { sort: "text", form: "mode() WITHIN GROUP (ORDER BY ($text)::text DESC)" },
   { sort: "text", form: "(array_agg($1int ORDER BY $1int DESC))::text" },
   { sort: "text", form: "array_agg($1text ORDER BY $int NULLS FIRST, $1text)::text" },
 ];

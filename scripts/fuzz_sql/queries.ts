@@ -5,8 +5,9 @@
 import type { Chance } from "../support/chance.ts";
 import { aggregateOf, conditionOf, expressionOf, type Scope } from "./expressions.ts";
 import { lateralOf, type Table, withEntryOf, withQueries } from "./subqueries.ts";
-import { list, type Node, node, optional } from "./tree.ts";
+import { list, type Node, node, optional, textOf } from "./tree.ts";
 import { type Column, literalOf, SORTS, type Sort, typeNameOf } from "./values.ts";
+import { columnsOfNodes, ORDERS, windowCallsOf } from "./windows.ts";
 
 /** A statement and how its rows may be compared. */
 export interface Query {
@@ -18,8 +19,6 @@ interface FromItem {
   readonly item: Node;
   readonly columns: readonly Column[];
 }
-
-const ORDERS = ["", " DESC", " NULLS FIRST", " DESC NULLS LAST", " ASC NULLS LAST"];
 
 /** A sort that has an order and a grouping on both sides. */
 function anySort(chance: Chance): Sort {
@@ -109,14 +108,23 @@ function plainQuery({ from, inner, scope, where }: Block): Query {
     return { root: node("query", ...pieces, where, tail.node), isOrdered: true };
   }
   const distinct = kind === 1 ? optional("DISTINCT ") : "";
+  const windows = chance.below(3) === 0 ? windowCallsOf(scope, { isUnique: true }) : undefined;
+  for (const { call, sort } of windows?.calls ?? []) {
+    outputs.push(overAggregate(call, sort, chance));
+  }
   const tail = tailOf(outputs, kind === 1 ? [] : [expressionOf(anySort(chance), 2, scope)], chance);
-  const root = node("query", "SELECT ", distinct, list("outputs", outputs), " FROM ", from, where);
-  return { root: node("query", ...root.pieces, tail.node), isOrdered: tail.isOrdered };
+  const pieces = ["SELECT ", distinct, list("outputs", outputs), " FROM ", from, where];
+  const root = node("query", ...pieces, windows?.clause ?? "", tail.node);
+  return { root, isOrdered: tail.isOrdered };
 }
 
 function groupedQuery({ from, scope, where }: Block): Query {
   const { chance } = scope;
-  const keys = Array.from({ length: chance.below(3) }, () => {
+  const hasSets = chance.below(4) === 0;
+  const keys = Array.from({ length: hasSets ? 1 + chance.below(3) : chance.below(3) }, () => {
+    // What is a constant in the end is not NULL there in a set without it: so these are columns.
+    const column = chance.pick(scope.columns);
+    if (hasSets) return { sort: column.sort, key: node(column.sort, column.name) };
     const sort = anySort(chance);
     return { sort, key: expressionOf(sort, chance.below(3), scope) };
   });
@@ -124,7 +132,22 @@ function groupedQuery({ from, scope, where }: Block): Query {
   const calls = Array.from({ length: 1 + chance.below(3) }, () => aggregateOf(scope));
   for (const { call, sort } of calls) outputs.push(overAggregate(call, sort, chance));
   const groupBy = keys.map(({ key }, i) => (chance.below(3) === 0 ? String(i + 1) : key));
-  const group = keys.length === 0 ? "" : node("group", " GROUP BY ", list("keys", groupBy));
+  const groupList = hasSets
+    ? groupingSetsOf(
+        keys.map(({ key }) => key),
+        chance,
+      )
+    : undefined;
+  const group =
+    keys.length === 0 ? "" : node("group", " GROUP BY ", groupList ?? list("keys", groupBy));
+  if (hasSets) {
+    const count = 1 + chance.below(keys.length);
+    const args = keys.slice(0, count).map(({ key }) => key);
+    outputs.push(node("int", "GROUPING(", list("args", args), ")"));
+  }
+  const windows =
+    chance.below(4) === 0 ? windowsOverGroups([...keys, ...calls], chance, hasSets) : undefined;
+  for (const { call } of windows?.calls ?? []) outputs.push(call);
   const { call } = aggregateOf(scope);
   const having =
     chance.below(3) === 0
@@ -132,7 +155,43 @@ function groupedQuery({ from, scope, where }: Block): Query {
       : "";
   const tail = tailOf(outputs, [aggregateOf(scope).call], chance);
   const pieces = ["SELECT ", list("outputs", outputs), " FROM ", from, where, group, having];
-  return { root: node("query", ...pieces, tail.node), isOrdered: tail.isOrdered };
+  const root = node("query", ...pieces, windows?.clause ?? "", tail.node);
+  return { root, isOrdered: tail.isOrdered };
+}
+
+type GroupPart = { readonly sort: Sort } & ({ readonly key: Node } | { readonly call: Node });
+
+/** Calls over windows of the rows of a grouping query: they read its keys and aggregates. */
+function windowsOverGroups(
+  parts: readonly GroupPart[],
+  chance: Chance,
+  hasSets: boolean,
+): ReturnType<typeof windowCallsOf> {
+  const columns = columnsOfNodes(
+    parts.map((part) => ({ sort: part.sort, text: textOf("key" in part ? part.key : part.call) })),
+  );
+  return windowCallsOf({ chance, columns }, { isUnique: !hasSets });
+}
+
+function groupingSetsOf(keys: readonly Node[], chance: Chance): Node {
+  const [first = "", ...others] = keys;
+  const rest = others.length === 0 ? [first] : others;
+  switch (chance.below(5)) {
+    case 0:
+      return node("sets", "ROLLUP (", list("keys", keys), ")");
+    case 1:
+      return node("sets", "CUBE (", list("keys", keys), ")");
+    case 2: {
+      const sets = [...keys, "()"].map((key) => node("set", key));
+      return node("sets", "GROUPING SETS (", list("keys", sets), ")");
+    }
+    case 3:
+      return node("sets", first, ", ROLLUP (", list("keys", rest), ")");
+    default: {
+      const all = node("set", "(", list("keys", keys), ")");
+      return node("sets", "GROUPING SETS (", all, ", ROLLUP (", list("keys", rest), "))");
+    }
+  }
 }
 
 function overAggregate(call: Node, sort: Sort, chance: Chance): Node {
@@ -207,10 +266,22 @@ function fromOf(tables: readonly Table[], chance: Chance, depth: number): FromIt
 
 function joinOf(left: FromItem, right: FromItem, chance: Chance): FromItem {
   const columns = [...left.columns, ...right.columns];
-  const word = chance.pick([" JOIN ", " LEFT JOIN ", " INNER JOIN ", " LEFT OUTER JOIN "]);
+  const word = chance.pick([
+    " JOIN ",
+    " LEFT JOIN ",
+    " INNER JOIN ",
+    " LEFT OUTER JOIN ",
+    " RIGHT JOIN ",
+    " FULL JOIN ",
+  ]);
   switch (chance.below(7)) {
     case 6: {
-      const natural = chance.pick([" NATURAL JOIN ", " NATURAL LEFT JOIN "]);
+      const natural = chance.pick([
+        " NATURAL JOIN ",
+        " NATURAL LEFT JOIN ",
+        " NATURAL RIGHT JOIN ",
+        " NATURAL FULL JOIN ",
+      ]);
       return { item: node("from", left.item, natural, right.item), columns };
     }
     case 0:
@@ -230,6 +301,11 @@ function joinOf(left: FromItem, right: FromItem, chance: Chance): FromItem {
       break;
   }
   const scope: Scope = { chance, columns };
+  if (word === " FULL JOIN ") {
+    // The other side takes nothing but equalities here.
+    const on = plainEqualityOf(left, right, chance);
+    return { item: node("from", left.item, word, right.item, " ON ", on), columns };
+  }
   const on = chance.below(3) === 0 ? conditionOf(2, scope) : equalityOf(left, right, scope);
   return { item: node("from", left.item, word, right.item, " ON ", on), columns };
 }
@@ -252,6 +328,12 @@ function equalityOf(left: FromItem, right: FromItem, scope: Scope): Node {
   return node("bool", "(", equality, " AND ", conditionOf(1, scope), ")");
 }
 
+function plainEqualityOf(left: FromItem, right: FromItem, chance: Chance): string {
+  const one = chance.pick(left.columns);
+  const partners = right.columns.filter(({ sort }) => sort === one.sort);
+  return partners.length === 0 ? "TRUE" : `${one.name} = ${chance.pick(partners).name}`;
+}
+
 interface ItemOptions {
   readonly tables: readonly Table[];
   readonly chance: Chance;
@@ -267,14 +349,19 @@ function itemOf({ chance, depth, number, tables }: ItemOptions): FromItem {
     const { item, columns } = fromOf(tables, chance, depth - 1);
     const scope: Scope = { chance, columns };
     const sorts = Array.from({ length: 1 + chance.below(3) }, () => anySort(chance));
-    const outputs = sorts.map((sort, i) =>
-      node("output", expressionOf(sort, 2, scope), ` AS x${i + 1}`),
-    );
+    const values = sorts.map((sort) => expressionOf(sort, 2, scope));
+    const windows = chance.below(4) === 0 ? windowCallsOf(scope, { isUnique: true }) : undefined;
+    for (const { call, sort } of windows?.calls ?? []) {
+      sorts.push(sort);
+      values.push(call);
+    }
+    const outputs = values.map((value, i) => node("output", value, ` AS x${i + 1}`));
     const where = chance.below(2) === 0 ? "" : optional(" WHERE ", conditionOf(2, scope));
     const ordinals = sorts.map((_, i) => String(i + 1)).join(", ");
     const tail = chance.below(3) === 0 ? optional(` ORDER BY ${ordinals} LIMIT 5`) : "";
     const distinct = chance.below(4) === 0 ? optional("DISTINCT ") : "";
-    const pieces = ["(SELECT ", distinct, list("outputs", outputs), " FROM ", item, where, tail];
+    const pieces = ["(SELECT ", distinct, list("outputs", outputs), " FROM ", item, where];
+    pieces.push(windows?.clause ?? "", tail);
     return {
       item: node("item", ...pieces, `) AS ${alias}`),
       columns: sorts.map((sort, i) => ({ name: `${alias}.x${i + 1}`, sort })),

@@ -5,6 +5,7 @@ import type { Chance } from "../support/chance.ts";
 import { aggregateOf, conditionOf, expressionOf, type Scope } from "./expressions.ts";
 import { list, type Node, node, optional } from "./tree.ts";
 import { type Column, SORTS, type Sort } from "./values.ts";
+import { windowCallsOf } from "./windows.ts";
 
 export interface Table {
   readonly name: string;
@@ -40,9 +41,12 @@ function scalarOver(
       if (aggregate.sort === sort) return node(sort, "(SELECT ", aggregate.call, body, ")");
     }
   }
-  const output = expressionOf(sort, 1, scope);
+  const windows = chance.below(4) === 0 ? windowCallsOf(scope, { isUnique: true }) : undefined;
+  const window = windows?.calls.find((call) => call.sort === sort);
+  const output = window?.call ?? expressionOf(sort, 1, scope);
   const offset = chance.below(4) === 0 ? optional(" OFFSET 1") : "";
-  return node(sort, "(SELECT ", output, body, ` ORDER BY ${alias}.id LIMIT 1`, offset, ")");
+  const clause = window === undefined ? "" : (windows?.clause ?? "");
+  return node(sort, "(SELECT ", output, body, clause, ` ORDER BY ${alias}.id LIMIT 1`, offset, ")");
 }
 
 function conditionOver(tables: readonly Table[], outer: Scope, depth: number): Node {

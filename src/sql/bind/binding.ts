@@ -4,13 +4,18 @@
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { DataType } from "../../types/mod.ts";
-import { BIGINT, decimalType, FILE, INT, UNKNOWN } from "../../types/mod.ts";
+import { BIGINT, decimalType, FILE, INT, typeName, UNKNOWN } from "../../types/mod.ts";
+import { isAggregate } from "../functions/aggregates.ts";
+import { functionExists } from "../functions/registry.ts";
+import { isWindowName } from "../functions/window_functions.ts";
 import type { AstNode, Expr, ExprSlot, SelectStatement } from "../parse/ast.ts";
 import type {
   BoundAggregate,
   BoundColumn,
   BoundExpression,
   BoundSelect,
+  BoundWindow,
+  BoundWindowCall,
   Requirement,
 } from "./bound.ts";
 import type { Scope } from "./scope.ts";
@@ -82,6 +87,22 @@ function literalType({ kind, precision, scale }: ExprSlot): DataType {
 /** Collects the aggregates of a block; its presence says that aggregates are allowed here. */
 export interface AggregateSink {
   readonly aggregates: BoundAggregate[];
+  /** Calls of GROUPING, which make a block a grouping one as well. */
+  readonly groupings: BoundExpression[];
+}
+
+/** Collects the calls over windows of a block; its presence says that they are allowed here. */
+export interface WindowSink {
+  readonly calls: BoundWindowCall[];
+  /** What WINDOW names. */
+  readonly named: Map<string, NamedWindow>;
+}
+
+/** A window that a name stands for. */
+export interface NamedWindow {
+  readonly window: BoundWindow;
+  /** Whether its text has a frame: only then may nobody extend it. */
+  readonly hasFrame: boolean;
 }
 
 /** Where an expression stands. */
@@ -91,6 +112,7 @@ export interface Place {
   /** For messages: "WHERE", "the select list" … */
   readonly clause: string;
   readonly sink: AggregateSink | undefined;
+  readonly windows?: WindowSink | undefined;
   /** Whether an expression without FILE right may hold FILE('x'). */
   readonly allowsFiles?: boolean;
   /** Binds a query inside the expression; absent where none may stand. */
@@ -115,6 +137,19 @@ export type Bind = (expression: Expr, place: Place) => BoundExpression;
 
 export function notAvailable(node: AstNode, what: string): DatabaseError {
   return new DatabaseError("UNSUPPORTED_FEATURE", `Cannot run ${what}: not available yet`, {
+    position: node._location.start,
+  });
+}
+
+export function unknownFunction(
+  name: string,
+  types: readonly DataType[],
+  node: AstNode,
+): DatabaseError {
+  const signature = `${name}(${types.map((type) => typeName(type)).join(", ")})`;
+  const isKnown = functionExists(name) || isAggregate(name) || isWindowName(name);
+  const what = isKnown ? "it does not take these types" : "there is none";
+  return new DatabaseError("FUNCTION_NOT_FOUND", `Cannot find function ${signature}: ${what}`, {
     position: node._location.start,
   });
 }

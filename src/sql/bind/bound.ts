@@ -11,6 +11,7 @@ import type { Role, TableEntry } from "../../catalog/mod.ts";
 import type { DataType, Value } from "../../types/mod.ts";
 import type { AggregateForm } from "../functions/aggregates.ts";
 import type { CallContext } from "../functions/function.ts";
+import type { WindowName } from "../functions/window_functions.ts";
 
 /** A column of some relation of a query. */
 export interface BoundColumn {
@@ -197,6 +198,52 @@ export interface BoundSort {
   readonly nullsFirst: boolean;
 }
 
+/** A call over a window: computed by the window operator, read through `column`. */
+export interface BoundWindowCall {
+  readonly column: BoundColumn;
+  readonly form:
+    | { readonly kind: "function"; readonly name: WindowName }
+    | { readonly kind: "aggregate"; readonly aggregate: AggregateForm };
+  readonly args: readonly BoundExpression[];
+  readonly filter: BoundExpression | undefined;
+  readonly window: BoundWindow;
+}
+
+/** Which rows a row sees, and in which order. */
+export interface BoundWindow {
+  readonly partitionBy: readonly BoundExpression[];
+  readonly orderBy: readonly BoundSort[];
+  readonly frame: BoundFrame;
+}
+
+export interface BoundFrame {
+  readonly mode: "rows" | "range" | "groups";
+  readonly start: BoundFrameBound;
+  readonly end: BoundFrameBound;
+  readonly exclude: "current row" | "group" | "ties" | undefined;
+}
+
+export interface BoundFrameBound {
+  readonly type:
+    | "unbounded preceding"
+    | "preceding"
+    | "current row"
+    | "following"
+    | "unbounded following";
+  /** Of preceding and following: without columns, asked once a run. */
+  readonly offset: BoundExpression | undefined;
+  /** Of RANGE with an offset: the ordering value and how far from it the bound lies. */
+  readonly reach: BoundReach | undefined;
+}
+
+export interface BoundReach {
+  /** The ordering value in the type in which it is compared with what `step` gives. */
+  readonly key: BoundExpression;
+  /** Moves a value that is not NULL by the offset, in the direction of the bound. */
+  readonly step: (key: Value, offset: Value) => Value;
+  readonly isNegative: (offset: Value) => boolean;
+}
+
 /** What a statement needs to be allowed; checked at every execution. */
 export type Requirement =
   | { readonly action: "read" | "write"; readonly table: TableEntry }
@@ -299,10 +346,12 @@ export type BoundFrom =
   | { readonly kind: "relation"; readonly relation: BoundRelation }
   | {
       readonly kind: "join";
-      readonly join: "inner" | "left" | "cross";
+      readonly join: "inner" | "left" | "full" | "cross";
       readonly left: BoundFrom;
       readonly right: BoundFrom;
       readonly condition: BoundExpression | undefined;
+      /** Of a full join: the columns of USING and NATURAL, from whichever side has the row. */
+      readonly merged?: readonly { column: BoundColumn; expression: BoundExpression }[] | undefined;
       /** What the right side reads of each row of the left one: LATERAL. */
       readonly captures?: readonly BoundCapture[] | undefined;
     };
@@ -312,16 +361,26 @@ export interface BoundOutput {
   readonly expression: BoundExpression;
 }
 
+export interface GroupingSets {
+  /** Positions in `groupBy` of the expressions of each set; the others are NULL there. */
+  readonly sets: readonly (readonly number[])[];
+  /** Holds the position of the set that a row is of. */
+  readonly column: BoundColumn;
+}
+
 /** One SELECT block. */
 export interface BoundSelect {
   readonly from: BoundFrom | undefined;
   readonly where: BoundExpression | undefined;
   /** Grouping expressions with the columns under which later clauses read them. */
   readonly groupBy: readonly { column: BoundColumn; expression: BoundExpression }[];
+  /** Of GROUPING SETS and their kin: the rows are grouped once for each. */
+  readonly groupingSets: GroupingSets | undefined;
   readonly aggregates: readonly BoundAggregate[];
   /** The block aggregates, even when both lists are empty (HAVING alone). */
   readonly isAggregated: boolean;
   readonly having: BoundExpression | undefined;
+  readonly windows: readonly BoundWindowCall[];
   readonly outputs: readonly BoundOutput[];
   readonly distinct: "none" | "all" | { readonly on: readonly BoundExpression[] };
   readonly orderBy: readonly BoundSort[];

@@ -10,7 +10,7 @@
  */
 import { BOOLEAN } from "../../types/mod.ts";
 import type { StatementBinding } from "./binding.ts";
-import type { BoundExpression, BoundSelect, KeyedQuery } from "./bound.ts";
+import type { BoundExpression, BoundSelect, BoundWindowCall, KeyedQuery } from "./bound.ts";
 import { readsAround, readsOuter } from "./query_walk.ts";
 import { conjunctionOf, conjunctsOf } from "./walk.ts";
 
@@ -22,6 +22,8 @@ interface KeyPair {
 /** The keyed form of a query that is not volatile; undefined if it has none. */
 export function keyedForm(query: BoundSelect, statement: StatementBinding): KeyedQuery | undefined {
   if (query.withTies || typeof query.distinct === "object") return undefined;
+  // Each of several groupings would need the keys.
+  if (query.groupingSets !== undefined) return undefined;
   const pairs: KeyPair[] = [];
   const rest: BoundExpression[] = [];
   for (const condition of conjunctsOf(query.where)) {
@@ -72,7 +74,12 @@ function isOuterOnly(expression: BoundExpression): boolean {
 
 function withKeys(query: BoundSelect, keys: readonly BoundExpression[]): BoundSelect {
   const outputs = keys.map((expression) => ({ name: "", expression }));
-  return { ...query, outputs: [...query.outputs, ...outputs] };
+  // The rows of one key are what a window of the query is over.
+  const windows = query.windows.map((call): BoundWindowCall => {
+    const partitionBy = [...keys, ...call.window.partitionBy];
+    return { ...call, window: { ...call.window, partitionBy } };
+  });
+  return { ...query, windows, outputs: [...query.outputs, ...outputs] };
 }
 
 function groupedByKeys(

@@ -10,6 +10,7 @@ import { BIGINT, BOOLEAN, type DataType } from "../../types/mod.ts";
 import type {
   AstNode,
   Expr,
+  ExprRef,
   From,
   FromStatement,
   FromTable,
@@ -76,6 +77,14 @@ function joinedItem(
   }
   const captures = capturesOf(left.scope, withOuter(context, around));
   const right = bindItem(item, withOuter(context, captures));
+  const isOpen = clause.type === "RIGHT JOIN" || clause.type === "FULL JOIN";
+  if (isOpen && captures.list.length > 0) {
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      `Cannot read columns of the left side in LATERAL of a ${clause.type}`,
+      { position: item._location.start, hint: "write LEFT JOIN LATERAL or CROSS JOIN LATERAL" },
+    );
+  }
   return withCaptures(join(left, right, clause, context), captures);
 }
 
@@ -282,24 +291,25 @@ function join(
   clause: JoinClause,
   context: SelectContext,
 ): FromResult {
-  if (clause.type === "RIGHT JOIN" || clause.type === "FULL JOIN") {
-    throw notAvailable(clause, clause.type);
-  }
-  checkAliases(left.scope, right.scope);
   const both = product(left, right);
-  const kind = clause.type === "LEFT JOIN" ? "left" : clause.on === undefined ? "cross" : "inner";
+  const kind = JOIN_KINDS[clause.type] ?? (clause.on === undefined ? "cross" : "inner");
   const names = clause.natural === true ? commonNames(left.scope, right.scope) : clause.using;
   let condition: BoundExpression | undefined;
   let scope = both.scope;
+  let merged: readonly MergedColumn[] | undefined;
   if (names !== undefined) {
-    const merged = mergeColumns(names, left.scope, right.scope);
+    const pairs = mergedPairs(names, left.scope, right.scope);
+    merged = kind === "full" ? pairs.map((pair) => mergedColumn(pair, context)) : undefined;
+    const columns =
+      merged?.map(({ column }) => column) ??
+      pairs.map((pair) => (kind === "right" ? pair.right : pair.left));
     const mergedNames = new Set(names.map(({ name }) => name));
     const rest = both.scope.visible.filter(({ name }) => !mergedNames.has(name));
-    scope = new Scope(both.scope.relations, [...merged.columns, ...rest]);
+    scope = new Scope(both.scope.relations, [...columns, ...rest]);
     condition =
-      merged.conditions.length === 0
+      pairs.length === 0
         ? undefined
-        : { kind: "and", type: BOOLEAN, operands: merged.conditions };
+        : { kind: "and", type: BOOLEAN, operands: pairs.map((pair) => pair.condition) };
   } else if (clause.on !== undefined) {
     condition = bindCondition(clause.on, {
       statement: context.statement,
@@ -309,12 +319,21 @@ function join(
       ...queriesAround(context),
     });
   }
-  const joined = kind === "cross" && condition !== undefined ? "inner" : kind;
-  return {
-    from: { kind: "join", join: joined, left: left.from, right: right.from, condition },
-    scope,
-  };
+  // Names lead to columns wherever these lie, so a right join is a left one of exchanged sides.
+  const sides =
+    kind === "right"
+      ? { left: right.from, right: left.from }
+      : { left: left.from, right: right.from };
+  const isFiltered = kind === "cross" && condition !== undefined;
+  const form = kind === "right" ? "left" : isFiltered ? "inner" : kind;
+  return { from: { kind: "join", join: form, ...sides, condition, merged }, scope };
 }
+
+const JOIN_KINDS: Readonly<Partial<Record<JoinClause["type"], "left" | "right" | "full">>> = {
+  "LEFT JOIN": "left",
+  "RIGHT JOIN": "right",
+  "FULL JOIN": "full",
+};
 
 function commonNames(left: Scope, right: Scope): Name[] {
   const rightNames = new Set(right.visible.map(({ name }) => name));
@@ -323,31 +342,42 @@ function commonNames(left: Scope, right: Scope): Name[] {
     .map(({ name }) => ({ name, _location: { start: 0, end: 0 } }));
 }
 
-/** In inner and left joins a merged column is the left side's. */
-function mergeColumns(
-  names: readonly Name[],
-  left: Scope,
-  right: Scope,
-): { columns: BoundColumn[]; conditions: BoundExpression[] } {
-  const columns: BoundColumn[] = [];
-  const conditions: BoundExpression[] = [];
-  for (const { name, _location } of names) {
-    const ref = { type: "ref", name, _location } as const;
-    const l = left.resolve(ref);
-    const r = right.resolve(ref);
-    columns.push(l);
-    conditions.push(
-      binaryOf(
-        {
-          op: "=",
-          left: { kind: "column", type: l.type, column: l },
-          right: { kind: "column", type: r.type, column: r },
-        },
-        ref,
-      ),
-    );
-  }
-  return { columns, conditions };
+/** Columns of both sides that USING or NATURAL makes one. */
+interface MergedPair {
+  readonly left: BoundColumn;
+  readonly right: BoundColumn;
+  readonly condition: BoundExpression;
+  readonly node: ExprRef;
+}
+
+function mergedPairs(names: readonly Name[], left: Scope, right: Scope): MergedPair[] {
+  return names.map(({ name, _location }) => {
+    const node = { type: "ref", name, _location } as const;
+    const l = left.resolve(node);
+    const r = right.resolve(node);
+    const operands = { op: "=", left: columnValue(l), right: columnValue(r) };
+    return { left: l, right: r, condition: binaryOf(operands, node), node };
+  });
+}
+
+interface MergedColumn {
+  readonly column: BoundColumn;
+  readonly expression: BoundExpression;
+}
+
+/** Either side of a full join may have no row: the column is of the one that has. */
+function mergedColumn(
+  { left, node, right }: MergedPair,
+  { statement }: SelectContext,
+): MergedColumn {
+  const sides = [columnValue(left), columnValue(right)];
+  const { expressions, type } = castAlike(sides, [node, node], "USING");
+  const column = statement.newColumn({ name: left.name, type });
+  return { column, expression: { kind: "coalesce", type, operands: expressions } };
+}
+
+function columnValue(column: BoundColumn): BoundExpression {
+  return { kind: "column", type: column.type, column };
 }
 
 function checkAliases(left: Scope, right: Scope): void {

@@ -3,7 +3,7 @@
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { BIGINT, isInteger } from "../../types/mod.ts";
-import type { Expr, LimitStatement, OrderByStatement } from "../parse/ast.ts";
+import type { Expr, LimitStatement } from "../parse/ast.ts";
 import type { Place } from "./binding.ts";
 import type { BoundExpression, BoundOutput, BoundSelect, BoundSort } from "./bound.ts";
 import { castTo } from "./casts.ts";
@@ -11,13 +11,6 @@ import { bindExpression } from "./expression_binder.ts";
 import { Scope } from "./scope.ts";
 import { queriesAround, type SelectContext } from "./select_context.ts";
 import { sameExpression } from "./walk.ts";
-
-/** One entry over what it orders by. ASC puts NULL last, DESC first. */
-export function sortOf(sort: OrderByStatement, expression: BoundExpression): BoundSort {
-  const isDescending = sort.order === "DESC";
-  const nullsFirst = sort.nulls === undefined ? isDescending : sort.nulls === "FIRST";
-  return { expression, isDescending, nullsFirst };
-}
 
 /** `ORDER BY 2` and `GROUP BY 2`. @throws {DatabaseError} INVALID_QUERY out of range. */
 export function outputByOrdinal(

@@ -10,6 +10,7 @@ import type {
   BoundSelect,
 } from "./bound.ts";
 import { childrenOf, isVolatile } from "./walk.ts";
+import { expressionsOfCall } from "./window_walk.ts";
 
 /**
  * The expressions of a query and of the queries in its FROM. A query inside an expression belongs
@@ -25,6 +26,7 @@ function expressionsIn(query: BoundSelect): BoundExpression[] {
       ...extra,
       ...orderBy.map(({ expression }) => expression),
     ]),
+    ...query.windows.flatMap(expressionsOfCall),
     ...query.outputs.map(({ expression }) => expression),
     ...query.orderBy.map(({ expression }) => expression),
     ...(typeof distinct === "object" ? distinct.on : []),
@@ -40,6 +42,7 @@ function expressionsInFrom(from: BoundFrom | undefined): BoundExpression[] {
       ...expressionsInFrom(from.right),
       ...(from.condition === undefined ? [] : [from.condition]),
       ...(from.captures ?? []).map(({ value }) => value),
+      ...(from.merged ?? []).map(({ expression }) => expression),
     ];
   }
   const { relation } = from;
@@ -107,9 +110,11 @@ export function selectFrom(relation: BoundRelation, outputs: BoundSelect["output
     from: { kind: "relation", relation },
     where: undefined,
     groupBy: [],
+    groupingSets: undefined,
     aggregates: [],
     isAggregated: false,
     having: undefined,
+    windows: [],
     outputs,
     distinct: "none",
     orderBy: [],

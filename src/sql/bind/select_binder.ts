@@ -1,33 +1,31 @@
 /**
  * One SELECT block: FROM, WHERE, GROUP BY, HAVING, the select list, DISTINCT, ORDER BY, LIMIT.
  *
- * Aggregates found in the select list, HAVING and ORDER BY become columns of the block. What stands
- * beside them may read grouping expressions and aggregates only; it is rewritten to their columns.
+ * Aggregates and calls over windows found in the select list, HAVING and ORDER BY become columns of
+ * the block. What grouping leaves of the other columns is the concern of `grouping_binder.ts`.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type {
   Expr,
-  GroupItem,
   SelectedColumn,
   SelectFromStatement,
   SelectStatement,
   WithStatement,
 } from "../parse/ast.ts";
-import { type AggregateSink, notAvailable, type Place } from "./binding.ts";
-import type {
-  BoundAggregate,
-  BoundColumn,
-  BoundExpression,
-  BoundOutput,
-  BoundSelect,
-} from "./bound.ts";
+import { isQueryNode } from "../parse/primary.ts";
+import { type AggregateSink, notAvailable, type Place, type WindowSink } from "./binding.ts";
+import type { BoundColumn, BoundExpression, BoundOutput, BoundSelect } from "./bound.ts";
 import { bindCondition, bindExpression, bindValue, settled } from "./expression_binder.ts";
 import { bindFrom } from "./from_binder.ts";
-import { bindLimit, orderedOutput, outputByOrdinal, sortOf } from "./ordering.ts";
+import { type Block, bindGroups, GroupedBlock, placeOf } from "./grouping_binder.ts";
+import { bindLimit, orderedOutput } from "./ordering.ts";
 import { Scope } from "./scope.ts";
-import { queriesAround, type SelectContext } from "./select_context.ts";
+import type { SelectContext } from "./select_context.ts";
 import { bindSetOperation } from "./set_binder.ts";
-import { mapChildren, sameExpression } from "./walk.ts";
+import { sortOf } from "./sort_entry.ts";
+import { sameExpression } from "./walk.ts";
+import { bindNamedWindows } from "./window_binder.ts";
+import { mapCall } from "./window_walk.ts";
 import { contextWith } from "./with_binder.ts";
 
 /** Binds a query of the forms that are available. @throws {DatabaseError} */
@@ -78,28 +76,25 @@ function selectFromValues(
   };
 }
 
-interface Block {
-  readonly select: SelectFromStatement;
-  readonly context: SelectContext;
-  readonly scope: Scope;
-  readonly sink: AggregateSink;
-}
-
 export function bindSelect(select: SelectFromStatement, context: SelectContext): BoundSelect {
-  if (select.windows !== undefined) throw notAvailable(select, "WINDOW");
   const { from, scope } =
     select.from === undefined
       ? { from: undefined, scope: new Scope([]) }
       : bindFrom(select.from, context);
-  const sink: AggregateSink & { aggregates: BoundAggregate[] } = { aggregates: [] };
-  const block: Block = { select, context, scope, sink };
+  const sink: AggregateSink = { aggregates: [], groupings: [] };
+  const windows: WindowSink = { calls: [], named: new Map() };
+  const block: Block = { select, context, scope, sink, windows };
   const where =
     select.where === undefined
       ? undefined
       : bindCondition(select.where, placeOf(block, "WHERE", undefined));
 
+  bindNamedWindows(select.windows ?? [], placeOf(block, "WINDOW", sink), {
+    sink: windows,
+    bind: bindExpression,
+  });
   const outputs = bindOutputs(block);
-  const groupBy = (select.groupBy ?? []).map((item) => bindGroup(item, outputs, block));
+  const grouped = bindGroups(select.groupBy ?? [], outputs, block);
   const having =
     select.having === undefined
       ? undefined
@@ -110,9 +105,13 @@ export function bindSelect(select: SelectFromStatement, context: SelectContext):
   const on = typeof select.distinct === "object" ? select.distinct : undefined;
   const distinctOn = on?.map((e) => bindOrderTarget(e, outputs, block));
 
-  const isAggregated = groupBy.length > 0 || sink.aggregates.length > 0 || having !== undefined;
-  const grouping = isAggregated ? new GroupedBlock(block, groupBy) : undefined;
+  const isAggregated =
+    select.groupBy !== undefined ||
+    sink.aggregates.length + sink.groupings.length > 0 ||
+    having !== undefined;
+  const grouping = isAggregated ? new GroupedBlock(block, grouped) : undefined;
   const over = (e: BoundExpression): BoundExpression => grouping?.rewrite(e) ?? e;
+  grouping?.checkDirectArguments();
   const distinct =
     distinctOn !== undefined
       ? { on: distinctOn.map(over) }
@@ -129,7 +128,10 @@ export function bindSelect(select: SelectFromStatement, context: SelectContext):
       isDescending,
       nullsFirst,
     })),
+    windows: windows.calls.map((call) => mapCall(call, over)),
+    // Only now have all expressions named the columns that grouping has to yield.
     groupBy: grouping?.groupBy ?? [],
+    groupingSets: grouping?.sets,
     aggregates: sink.aggregates,
     isAggregated,
     distinct,
@@ -139,30 +141,37 @@ export function bindSelect(select: SelectFromStatement, context: SelectContext):
   return bound;
 }
 
-function placeOf(
-  { context, scope }: Block,
-  clause: string,
-  sink: AggregateSink | undefined,
-): Place {
-  return { statement: context.statement, scope, clause, sink, ...queriesAround(context) };
+/** The place, with calls over windows allowed in it. */
+function withWindows(place: Place, { windows }: Block): Place {
+  return { ...place, windows };
 }
 
 function bindOutputs(block: Block): BoundOutput[] {
   const { columns, distinct, orderBy } = block.select;
   return bindSelectedColumns(columns ?? [], {
-    place: placeOf(block, "the select list", block.sink),
+    place: withWindows(placeOf(block, "the select list", block.sink), block),
     withSystemColumns: showsSystemColumns(block),
     keepsUntyped:
       block.context.keepsUntyped === true && distinct === undefined && orderBy === undefined,
   });
 }
 
-/** A plain SELECT: one stored table, no DISTINCT, no grouping. */
+/** A plain SELECT: one stored table, no DISTINCT, no grouping, no window. */
 function showsSystemColumns({ context, scope, select }: Block): boolean {
   if (!context.isOutermost || scope.relations.length !== 1) return false;
+  if ([...(select.columns ?? []), ...(select.orderBy ?? [])].some(hasWindowCall)) return false;
   return (
     select.distinct === undefined && select.groupBy === undefined && select.having === undefined
   );
+}
+
+/** Whether a call over a window stands in a part of the syntax tree; inner queries have their own. */
+function hasWindowCall(node: unknown): boolean {
+  if (typeof node !== "object" || node === null) return false;
+  const part: { readonly type?: unknown; readonly over?: unknown } = node;
+  if (part.type === "call" && part.over !== undefined) return true;
+  if (part.type === "array select" || isQueryNode(node as Expr)) return false;
+  return Object.values(node).some(hasWindowCall);
 }
 
 /** Binds a select list or a RETURNING list; `*` is expanded. */
@@ -245,24 +254,6 @@ function nameOfScalar({ columns }: SelectFromStatement): string {
   return column === undefined ? "?column?" : (column.alias?.name ?? nameOf(column.expr));
 }
 
-interface BoundGroup {
-  readonly expression: BoundExpression;
-}
-
-function bindGroup(item: GroupItem, outputs: readonly BoundOutput[], block: Block): BoundGroup {
-  if ("groups" in item) {
-    throw notAvailable(item, item.type.toUpperCase());
-  }
-  const place = placeOf(block, "GROUP BY", undefined);
-  const byOrdinal = outputByOrdinal(item, outputs, "GROUP BY");
-  if (byOrdinal !== undefined) return { expression: byOrdinal };
-  if (item.type === "ref" && item.table === undefined && block.scope.find(item) === undefined) {
-    const output = outputs.find(({ name }) => name === item.name);
-    if (output !== undefined) return { expression: output.expression };
-  }
-  return { expression: bindValue(item, place) };
-}
-
 function bindOrderTarget(
   target: Expr,
   outputs: readonly BoundOutput[],
@@ -270,85 +261,9 @@ function bindOrderTarget(
 ): BoundExpression {
   const output = orderedOutput(target, outputs);
   if (output !== undefined) return output;
-  return settled(bindExpression(target, placeOf(block, "ORDER BY", block.sink)));
-}
-
-/** What an aggregating block may read: its grouping expressions and its aggregates. */
-class GroupedBlock {
-  readonly #columns: { column: BoundColumn; expression: BoundExpression }[];
-  readonly #aggregateIds: ReadonlySet<number>;
-  readonly #block: Block;
-
-  constructor(block: Block, groups: readonly BoundGroup[]) {
-    this.#block = block;
-    this.#aggregateIds = new Set(block.sink.aggregates.map(({ column }) => column.id));
-    this.#columns = groups.map(({ expression }) => ({
-      expression,
-      column: block.context.statement.newColumn(columnLike(expression)),
-    }));
-    for (const { expression } of groups) this.#checkGroup(expression);
-  }
-
-  get groupBy(): readonly { column: BoundColumn; expression: BoundExpression }[] {
-    return this.#columns;
-  }
-
-  /** The expression over the block's columns. @throws {DatabaseError} INVALID_QUERY */
-  rewrite(expression: BoundExpression): BoundExpression {
-    const grouped = this.#columns.find((group) => sameExpression(group.expression, expression));
-    if (grouped !== undefined) {
-      return { kind: "column", type: expression.type, column: grouped.column };
-    }
-    if (expression.kind !== "column") {
-      return mapChildren(expression, (child) => this.rewrite(child));
-    }
-    if (this.#aggregateIds.has(expression.column.id)) return expression;
-    if (this.#isDetermined(expression.column)) {
-      const column = this.#block.context.statement.newColumn(columnLike(expression));
-      this.#columns.push({ column, expression });
-      return { kind: "column", type: expression.type, column };
-    }
-    throw new DatabaseError(
-      "INVALID_QUERY",
-      `Cannot select column "${expression.column.name}": it must be in GROUP BY or in an aggregate`,
-      { position: this.#block.select._location.start },
-    );
-  }
-
-  /** A table's whole primary key among the groups fixes all of its columns. */
-  #isDetermined({ origin, id }: BoundColumn): boolean {
-    if (origin === undefined) return false;
-    const relation = this.#block.scope.relations.find(({ columns, systemColumns }) =>
-      [...columns, ...systemColumns].some((column) => column.id === id),
-    );
-    if (relation === undefined) return false;
-    const { primaryKey } = origin.table;
-    if (primaryKey.length === 0) return false;
-    return primaryKey.every((keyId) => {
-      const key = relation.columns.find((column) => column.origin?.columnId === keyId);
-      return this.#columns.some(
-        ({ expression }) => expression.kind === "column" && expression.column.id === key?.id,
-      );
-    });
-  }
-
-  #checkGroup(expression: BoundExpression): void {
-    if (expression.kind === "column" && this.#aggregateIds.has(expression.column.id)) {
-      throw new DatabaseError("INVALID_QUERY", "Cannot use an aggregate in GROUP BY", {
-        position: this.#block.select._location.start,
-      });
-    }
-    mapChildren(expression, (child) => {
-      this.#checkGroup(child);
-      return child;
-    });
-  }
-}
-
-function columnLike(expression: BoundExpression): Omit<BoundColumn, "id"> {
-  if (expression.kind !== "column") return { name: "", type: expression.type };
-  const { name, origin, type } = expression.column;
-  return origin === undefined ? { name, type } : { name, type, origin };
+  return settled(
+    bindExpression(target, withWindows(placeOf(block, "ORDER BY", block.sink), block)),
+  );
 }
 
 function checkDistinct(bound: BoundSelect, { _location }: SelectFromStatement): void {

@@ -7,9 +7,10 @@ import { DatabaseError } from "../../base/errors.ts";
 import type { Expr, SelectFromUnion, SelectStatement } from "../parse/ast.ts";
 import type { BoundExpression, BoundOutput, BoundSelect, SetOperator } from "./bound.ts";
 import { castAlike, castTo } from "./casts.ts";
-import { bindLimit, orderedOutput, sortOf } from "./ordering.ts";
+import { bindLimit, orderedOutput } from "./ordering.ts";
 import { selectFrom, selectFromQuery } from "./query_walk.ts";
 import type { SelectContext } from "./select_context.ts";
+import { sortOf } from "./sort_entry.ts";
 
 /** Binds a set operation with its ORDER BY and LIMIT. @throws {DatabaseError} */
 export function bindSetOperation(query: SelectFromUnion, context: SelectContext): BoundSelect {

@@ -2,7 +2,7 @@
  * Questions about bound expressions that binder, planner and compiler ask alike.
  */
 import { sameType, textFromValue } from "../../types/mod.ts";
-import type { BoundExpression } from "./bound.ts";
+import type { BoundExpression, BoundSort } from "./bound.ts";
 
 /** The direct operands of an expression, in order of evaluation. */
 export function childrenOf(expression: BoundExpression): readonly BoundExpression[] {
@@ -196,4 +196,33 @@ function formOf(expression: BoundExpression): unknown {
     default:
       return undefined;
   }
+}
+
+/** Whether rows have the same order by both. */
+export function sameSorts(left: readonly BoundSort[], right: readonly BoundSort[]): boolean {
+  return left.length === right.length && left.every((sort, i) => sameSort(sort, right[i]));
+}
+
+function sameSort(left: BoundSort, right: BoundSort | undefined): boolean {
+  return (
+    right !== undefined &&
+    left.isDescending === right.isDescending &&
+    left.nullsFirst === right.nullsFirst &&
+    sameExpression(left.expression, right.expression)
+  );
+}
+
+export function sameList(
+  left: readonly BoundExpression[],
+  right: readonly BoundExpression[],
+): boolean {
+  return left.length === right.length && left.every((e, i) => sameOptional(e, right[i]));
+}
+
+export function sameOptional(
+  left: BoundExpression | undefined,
+  right: BoundExpression | undefined,
+): boolean {
+  if (left === undefined || right === undefined) return left === right;
+  return sameExpression(left, right);
 }

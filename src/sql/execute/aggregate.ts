@@ -1,11 +1,16 @@
 /**
  * GROUP BY and aggregates: every row is added to the states of its group; the groups come out at
  * the end, in order of first appearance.
+ *
+ * With grouping sets every row is added once for each set, and the number of the set is the first
+ * part of the key: equal values of different sets are different groups.
  */
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
 import {
   type Batch,
+  constVector,
   type DataType,
+  INT,
   take,
   type Value,
   type Vector,
@@ -36,6 +41,8 @@ export interface AggregateOptions {
   readonly keys: readonly Evaluator[];
   readonly keyTypes: readonly DataType[];
   readonly aggregates: readonly AggregateColumn[];
+  /** Positions in `keys` that each grouping set has; undefined: all of them, once. */
+  readonly sets?: readonly (readonly number[])[] | undefined;
 }
 
 /** One aggregate under way. */
@@ -50,6 +57,7 @@ interface Accumulator {
 
 export class Aggregate implements Operator {
   readonly #options: AggregateOptions;
+  readonly #keyTypes: readonly DataType[];
   readonly #groups: Grouping;
   readonly #accumulators: readonly Accumulator[];
   /** Groups yielded so far; undefined while the input lasts. */
@@ -57,7 +65,8 @@ export class Aggregate implements Operator {
 
   constructor(options: AggregateOptions) {
     this.#options = options;
-    this.#groups = new Grouping(options.keyTypes, options.run.memory);
+    this.#keyTypes = options.sets === undefined ? options.keyTypes : [INT, ...options.keyTypes];
+    this.#groups = new Grouping(this.#keyTypes, options.run.memory);
     this.#accumulators = options.aggregates.map((column) => ({
       column,
       state: column.form.create(),
@@ -87,19 +96,34 @@ export class Aggregate implements Operator {
 
   /** Without GROUP BY there is one group, also over no rows. */
   #groupCount(): number {
-    return this.#options.keys.length === 0 ? 1 : this.#groups.groupCount;
+    return this.#keyTypes.length === 0 ? 1 : this.#groups.groupCount;
   }
 
   #add(batch: Batch): void {
-    const { keys, run } = this.#options;
-    const numbers =
-      keys.length === 0
-        ? undefined
-        : this.#groups.numbersOf(
-            keys.map((key) => key(batch, run)),
-            batch.rowCount,
-          );
+    const { keys, run, sets } = this.#options;
+    const vectors = keys.map((key) => key(batch, run));
+    if (sets === undefined) {
+      const { rowCount } = batch;
+      this.#addTo(batch, keys.length === 0 ? undefined : this.#groups.numbersOf(vectors, rowCount));
+      return;
+    }
+    for (const number of sets.keys()) {
+      this.#addTo(batch, this.#groups.numbersOf(this.#keysOfSet(number, vectors), batch.rowCount));
+    }
+  }
+
+  #addTo(batch: Batch, numbers: Uint32Array | undefined): void {
     for (const accumulator of this.#accumulators) this.#accumulate(accumulator, batch, numbers);
+  }
+
+  /** The number of the set, and the keys that it has. */
+  #keysOfSet(number: number, vectors: readonly Vector[]): Vector[] {
+    const set = this.#options.sets?.[number] ?? [];
+    const keys = this.#options.keyTypes.map((_, position) => {
+      const vector = vectors[position];
+      return vector !== undefined && set.includes(position) ? vector : constVector(null, 1);
+    });
+    return [constVector(number, 1), ...keys];
   }
 
   #accumulate(accumulator: Accumulator, batch: Batch, numbers: Uint32Array | undefined): void {
@@ -166,6 +190,10 @@ export class Aggregate implements Operator {
 
   #finishInput(): void {
     this.#position = 0;
+    // A set without keys has one group, also over no rows.
+    for (const [number, set] of (this.#options.sets ?? []).entries()) {
+      if (set.length === 0) this.#groups.numbersOf(this.#keysOfSet(number, []), 1);
+    }
     for (const accumulator of this.#accumulators) {
       const { column, waiting } = accumulator;
       if (waiting === undefined) continue;
@@ -181,7 +209,7 @@ export class Aggregate implements Operator {
   }
 
   #columnsOf(start: number, end: number): Vector[] {
-    const columns = this.#options.keyTypes.map((type, position) => {
+    const columns = this.#keyTypes.map((type, position) => {
       const values: Value[] = [];
       for (let group = start; group < end; group += 1) {
         values.push(this.#groups.keyAt(position, group));

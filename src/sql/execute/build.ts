@@ -5,9 +5,23 @@ import { defined } from "../../base/assert.ts";
 import { BATCH_ROWS_MAX, ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import { type ColumnRange, SEQ_COLUMN_ID } from "../../storage/mod.ts";
 import type { Row, Value } from "../../types/mod.ts";
-import type { BoundColumn, BoundExpression, BoundSort } from "../bind/bound.ts";
+import type {
+  BoundColumn,
+  BoundExpression,
+  BoundFrameBound,
+  BoundSort,
+  BoundWindowCall,
+} from "../bind/bound.ts";
 import { hasSubquery, readsForEachRow } from "../bind/walk.ts";
-import type { AggregateNode, JoinNode, LateralNode, PlanNode, ScanNode } from "../plan/plan.ts";
+import { expressionsOfCall } from "../bind/window_walk.ts";
+import type {
+  AggregateNode,
+  JoinNode,
+  LateralNode,
+  PlanNode,
+  ScanNode,
+  WindowNode,
+} from "../plan/plan.ts";
 import { Aggregate, type AggregateColumn } from "./aggregate.ts";
 import { Distinct } from "./distinct.ts";
 import { compileExpression, compileScalar, type Layout } from "./expression.ts";
@@ -20,6 +34,8 @@ import type { Run } from "./run.ts";
 import { KeyLookup, readRow, TableScan } from "./scan.ts";
 import { Concatenation, SetOperation } from "./set_operation.ts";
 import { LimitWithTies, Sort, type SortKey } from "./sort.ts";
+import { Window, type WindowCall } from "./window.ts";
+import type { FrameBound } from "./window_frame.ts";
 
 /** Makes the operators of one execution. */
 export type OperatorFactory = (run: Run) => Operator;
@@ -107,6 +123,8 @@ export function buildPlan(node: PlanNode): OperatorFactory {
       return buildRecursion(node);
     case "aggregate":
       return buildAggregate(node);
+    case "window":
+      return buildWindow(node);
     case "distinct": {
       const input = buildPlan(node.input);
       const layout = layoutOf(node.input.columns);
@@ -194,6 +212,7 @@ function buildJoin(node: JoinNode): OperatorFactory {
   const leftKeys = node.leftKeys.map((key) => compileExpression(key, leftLayout));
   const rightKeys = node.rightKeys.map((key) => compileExpression(key, rightLayout));
   const keyTypes = node.leftKeys.map(({ type }) => type);
+  const leftTypes = node.left.columns.map(({ type }) => type);
   const rightTypes = node.right.columns.map(({ type }) => type);
   const residual =
     node.residual === undefined
@@ -205,6 +224,7 @@ function buildJoin(node: JoinNode): OperatorFactory {
       join: node.join,
       left: left(run),
       right: right(run),
+      leftTypes,
       rightTypes,
       leftKeys,
       rightKeys,
@@ -272,7 +292,53 @@ function buildAggregate(node: AggregateNode): OperatorFactory {
       orderBy: sortKeys(aggregate.orderBy, layout),
     };
   });
-  return (run) => new Aggregate({ run, input: input(run), keys, keyTypes, aggregates });
+  const { groupingSets } = node;
+  const options = { keys, keyTypes, aggregates, sets: groupingSets?.sets };
+  return (run) => new Aggregate({ ...options, run, input: input(run) });
+}
+
+function buildWindow(node: WindowNode): OperatorFactory {
+  const input = buildPlan(node.input);
+  const layout = layoutOf(node.input.columns);
+  const sliced = slicedFor(node.calls.flatMap(expressionsOfCall), input);
+  const ids = new Set(node.calls.map(({ column }) => column.id));
+  const keptColumns = node.columns.filter(({ id }) => !ids.has(id));
+  const kept = keptColumns.map(({ id }) => defined(layout.get(id), "a window keeps columns"));
+  const keptTypes = keptColumns.map(({ type }) => type);
+  const { orderBy, partitionBy } = defined(node.calls[0], "a window has a call").window;
+  const partitionKeys = partitionBy.map((expression): BoundSort => {
+    return { expression, isDescending: false, nullsFirst: false };
+  });
+  const partition = sortKeys(partitionKeys, layout);
+  const order = sortKeys(orderBy, layout);
+  const calls = node.calls.map((call) => compileCall(call, layout));
+  return (run) => new Window({ run, input: sliced(run), kept, keptTypes, partition, order, calls });
+}
+
+function compileCall(call: BoundWindowCall, layout: Layout): WindowCall {
+  const { column, filter, form, window } = call;
+  const compiledBound = ({ offset, reach, type }: BoundFrameBound): FrameBound => ({
+    type,
+    offset: offset === undefined ? undefined : compileScalar(offset),
+    reach:
+      reach === undefined
+        ? undefined
+        : {
+            key: compileExpression(reach.key, layout),
+            type: reach.key.type,
+            step: reach.step,
+            isNegative: reach.isNegative,
+          },
+  });
+  const { end, exclude, mode, start } = window.frame;
+  return {
+    form,
+    type: column.type,
+    args: call.args.map((argument) => compileExpression(argument, layout)),
+    argumentTypes: call.args.map(({ type }) => type),
+    filter: filter === undefined ? undefined : compileExpression(filter, layout),
+    frame: { mode, exclude, start: compiledBound(start), end: compiledBound(end) },
+  };
 }
 
 function sortKeys(sorts: readonly BoundSort[], layout: Layout): SortKey[] {

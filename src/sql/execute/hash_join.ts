@@ -1,9 +1,10 @@
 /**
- * Inner and left joins: the right side is held, by the hash of its keys; the left side streams.
+ * Inner, left and full joins: the right side is held, by the hash of its keys; the left side
+ * streams.
  *
  *     build ──right ends──► idle ──left batch──► pairing ──no candidate left──► idle
- *                             │                                (lonely rows of a left join go up)
- *                             └──left ends──► done
+ *                             │                     (lonely rows of a left or full join go up)
+ *                             └──left ends──► done (first the lonely right rows of a full join)
  *
  * Without keys every left row meets every right row. A call makes at most one batch of pairs, so
  * that a product of a billion rows lets others run and can be stopped. Left rows without a partner
@@ -13,6 +14,7 @@ import { defined } from "../../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
 import {
   type Batch,
+  constVector,
   type DataType,
   groupKeyOf,
   take,
@@ -26,9 +28,10 @@ import type { Run } from "./run.ts";
 
 export interface JoinOptions {
   readonly run: Run;
-  readonly join: "inner" | "left";
+  readonly join: "inner" | "left" | "full";
   readonly left: Operator;
   readonly right: Operator;
+  readonly leftTypes: readonly DataType[];
   readonly rightTypes: readonly DataType[];
   readonly leftKeys: readonly Evaluator[];
   readonly rightKeys: readonly Evaluator[];
@@ -55,6 +58,10 @@ export class HashJoin implements Operator {
   /** Held rows by key text; the one list is under "" without keys. */
   readonly #rowsByKey = new Map<string, number[]>();
   #isBuilt = false;
+  /** Of a full join: 1 for each held row that has had a partner. */
+  #isPaired = new Uint8Array(0);
+  /** Held rows looked at for lonely ones; the left side has ended then. */
+  #lonelyPosition = 0;
   #pairing: Pairing | undefined;
 
   constructor(options: JoinOptions) {
@@ -66,7 +73,8 @@ export class HashJoin implements Operator {
     if (!this.#isBuilt) return this.#build();
     if (this.#pairing !== undefined) return this.#pair(this.#pairing);
     const batch = this.#options.left.next();
-    if (batch === undefined || batch.rowCount === 0) return batch;
+    if (batch === undefined) return this.#lonelyRightRows();
+    if (batch.rowCount === 0) return batch;
     this.#pairing = {
       batch,
       keys: this.#options.leftKeys.map((key) => key(batch, this.#options.run)),
@@ -87,6 +95,7 @@ export class HashJoin implements Operator {
     const batch = right.next();
     if (batch === undefined) {
       this.#isBuilt = true;
+      if (this.#options.join === "full") this.#isPaired = new Uint8Array(this.#held.rowCount);
       return NOTHING_YET;
     }
     if (batch.rowCount === 0) return NOTHING_YET;
@@ -107,7 +116,7 @@ export class HashJoin implements Operator {
     const { batch } = pairing;
     if (pairing.leftRow >= batch.rowCount) {
       this.#pairing = undefined;
-      return this.#options.join === "left" ? this.#lonelyRows(pairing) : NOTHING_YET;
+      return this.#options.join === "inner" ? NOTHING_YET : this.#lonelyRows(pairing);
     }
     const leftRows = new Uint32Array(BATCH_ROWS_MAX);
     const rightRows: number[] = [];
@@ -131,14 +140,36 @@ export class HashJoin implements Operator {
     const pairs = this.#pairsOf(pairing.batch, leftRows, rightRows);
     const { residual, run } = this.#options;
     if (residual === undefined || pairs.rowCount === 0) {
-      for (let i = 0; i < rightRows.length; i += 1) pairing.hasPartner[leftRows[i] ?? 0] = 1;
+      for (let i = 0; i < rightRows.length; i += 1) {
+        this.#note(pairing, leftRows[i] ?? 0, rightRows[i] ?? 0);
+      }
       return pairs;
     }
     const kept = selectRows(residual(pairs, run), pairs.rowCount);
     for (let i = 0; i < kept.count; i += 1) {
-      pairing.hasPartner[leftRows[kept.rows[i] ?? 0] ?? 0] = 1;
+      const pair = kept.rows[i] ?? 0;
+      this.#note(pairing, leftRows[pair] ?? 0, rightRows[pair] ?? 0);
     }
     return { rowCount: kept.count, columns: pairs.columns.map((column) => take(column, kept)) };
+  }
+
+  #note({ hasPartner }: Pairing, leftRow: number, rightRow: number): void {
+    hasPartner[leftRow] = 1;
+    if (this.#options.join === "full") this.#isPaired[rightRow] = 1;
+  }
+
+  /** Held rows that no left row met, a batch at a time, beside NULLs. */
+  #lonelyRightRows(): Batch | undefined {
+    if (this.#options.join !== "full") return undefined;
+    const rows: number[] = [];
+    const { length } = this.#isPaired;
+    while (rows.length < BATCH_ROWS_MAX && this.#lonelyPosition < length) {
+      if (this.#isPaired[this.#lonelyPosition] === 0) rows.push(this.#lonelyPosition);
+      this.#lonelyPosition += 1;
+    }
+    if (rows.length === 0) return undefined;
+    const left = this.#options.leftTypes.map(() => constVector(null, rows.length));
+    return { rowCount: rows.length, columns: [...left, ...this.#held.allOf(rows).columns] };
   }
 
   #lonelyRows({ batch, hasPartner }: Pairing): Batch {

@@ -138,6 +138,7 @@ export class MemoryBudget {
 /** Bytes that a value held by an operator is counted as. */
 export function bytesOf(value: Value): number {
   if (typeof value === "string") return 16 + 2 * value.length;
+  if (typeof value !== "object" || value === null) return 16;
   if (value instanceof Uint8Array || value instanceof Float32Array) return 16 + value.byteLength;
-  return 16;
+  return Array.isArray(value) ? 16 + 16 * value.length : 16;
 }

@@ -51,6 +51,26 @@ export function compareByKey(
   return isDescending ? -order : order;
 }
 
+/** Numbers of held rows in the order of keys whose values are held from a column on. */
+export function orderOf(
+  rows: HeldRows,
+  keys: readonly Omit<SortKey, "evaluate">[],
+  keyStart: number,
+): number[] {
+  const order = Array.from({ length: rows.rowCount }, (_, row) => row);
+  order.sort((left, right) => {
+    for (let i = 0; i < keys.length; i += 1) {
+      const key = keys[i];
+      if (key === undefined) break;
+      const position = keyStart + i;
+      const by = compareByKey(key, rows.valueAt(position, left), rows.valueAt(position, right));
+      if (by !== 0) return by;
+    }
+    return left - right;
+  });
+  return order;
+}
+
 export class Sort implements Operator {
   readonly #options: SortOptions;
   readonly #rows: HeldRows;
@@ -94,21 +114,7 @@ export class Sort implements Operator {
   /** Row numbers in order, cut to the rows needed. Equal rows keep their order of arrival. */
   #sorted(): number[] {
     const { keys, rowsMax } = this.#options;
-    const order = Array.from({ length: this.#rows.rowCount }, (_, row) => row);
-    order.sort((left, right) => {
-      for (let i = 0; i < keys.length; i += 1) {
-        const key = keys[i];
-        if (key === undefined) break;
-        const position = this.#keyStart + i;
-        const by = compareByKey(
-          key,
-          this.#rows.valueAt(position, left),
-          this.#rows.valueAt(position, right),
-        );
-        if (by !== 0) return by;
-      }
-      return left - right;
-    });
+    const order = orderOf(this.#rows, keys, this.#keyStart);
     if (order.length > rowsMax) order.length = rowsMax;
     return order;
   }

@@ -70,7 +70,7 @@ function pieceOf<Text>([value = null, separator = null]: readonly Value[]):
 export function arrayState(): AggregateState {
   return new CollectState<Value>(
     ([value = null]) => value,
-    (items) => items,
+    (items) => [...items],
   );
 }
 

@@ -23,7 +23,13 @@ export interface AggregateState {
    * @returns false, and does nothing, if there is no loop for this kind of vector.
    */
   addVector?(groups: Uint32Array | undefined, vector: Vector | undefined, count: number): boolean;
-  /** @throws {DatabaseError} VALUE_OUT_OF_RANGE if the result does not fit its type. */
+  /** Takes back a row that was added: present where that is exact. */
+  remove?(group: number, ...values: readonly Value[]): void;
+  /**
+   * The result so far; more rows may follow. It is not changed by them.
+   *
+   * @throws {DatabaseError} VALUE_OUT_OF_RANGE if the result does not fit its type.
+   */
   finish(group: number): Value;
 }
 
@@ -38,6 +44,8 @@ export interface AggregateForm {
    * arguments in parentheses come before it.
    */
   readonly isOrderedSet?: boolean;
+  /** The result shows the order of the rows. */
+  readonly keepsOrder?: boolean;
   /** More of the same argument do not change the result, so DISTINCT can be left out. */
   readonly ignoresRepeats?: boolean;
   create(): AggregateState;

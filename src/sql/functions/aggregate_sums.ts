@@ -15,6 +15,7 @@ import {
   fitDecimal,
   fitInteger,
   type Interval,
+  negateWhole,
   rescale,
   roundedQuotient,
   type Value,
@@ -34,6 +35,10 @@ export class CountState implements AggregateState {
     if (values[0] === null) return;
     this.#counts = grown(this.#counts, group);
     this.#counts[group] = (this.#counts[group] ?? 0) + 1;
+  }
+
+  remove(group: number, ...values: readonly Value[]): void {
+    if (values[0] !== null) this.#counts[group] = (this.#counts[group] ?? 0) - 1;
   }
 
   addVector(groups: Uint32Array | undefined, vector: Vector | undefined, count: number): boolean {
@@ -134,6 +139,11 @@ class WholeSums {
     else this.#addNumber(group, value);
   }
 
+  remove(group: number, value: Whole): void {
+    this.add(group, negateWhole(value));
+    this.#counts[group] = (this.#counts[group] ?? 0) - 2;
+  }
+
   addNumbers(
     groups: Uint32Array | undefined,
     values: Int32Array | Float64Array,
@@ -203,6 +213,11 @@ class WholeState implements AggregateState {
   add(group: number, ...values: readonly Value[]): void {
     const [value = null] = values;
     if (value !== null) this.#sums.add(group, value as Whole);
+  }
+
+  remove(group: number, ...values: readonly Value[]): void {
+    const [value = null] = values;
+    if (value !== null) this.#sums.remove(group, value as Whole);
   }
 
   addVector(groups: Uint32Array | undefined, vector: Vector | undefined, count: number): boolean {

@@ -120,13 +120,15 @@ function resolveStringAgg(types: Types): ReturnType<Resolver> {
     (given) => given.kind === type.kind || given.kind === "unknown",
   );
   if (!fits) return undefined;
-  return { argumentTypes: [type, type], result: type, create: () => stringState(type) };
+  const create = (): AggregateState => stringState(type);
+  return { argumentTypes: [type, type], result: type, keepsOrder: true, create };
 }
 
 function resolveJsonArray(binary: boolean): Resolver {
   return ofOne(
     (type) => ({
       result: binary ? JSONB : JSON_TEXT,
+      keepsOrder: true,
       create: () => jsonArrayState(type, binary),
     }),
     TEXT,
@@ -210,7 +212,7 @@ const RESOLVERS = new Map<string, Resolver>([
     ofOne((type) => {
       // Arrays have one dimension.
       if (type.kind === "array") return undefined;
-      return { result: { kind: "array", element: type }, create: arrayState };
+      return { result: { kind: "array", element: type }, keepsOrder: true, create: arrayState };
     }, TEXT),
   ],
   ["json_agg", resolveJsonArray(false)],
@@ -272,6 +274,13 @@ for (const [name, finish] of PAIR_FUNCTIONS) {
 /** Whether a name, in lower case, is that of an aggregate. */
 export function isAggregate(name: string): boolean {
   return RESOLVERS.has(name);
+}
+
+const ORDERED_SETS: ReadonlySet<string> = new Set(["percentile_cont", "percentile_disc", "mode"]);
+
+/** Whether an aggregate, whatever its arguments, takes its rows by WITHIN GROUP. */
+export function isOrderedSetAggregate(name: string): boolean {
+  return ORDERED_SETS.has(name);
 }
 
 /**

@@ -113,7 +113,7 @@ class Normalizer {
   private lifts = false;
   private readonly outerLifts: boolean[] = [];
   // The ON of DISTINCT ON begins no condition.
-  private isAfterDistinct = false;
+  private wordBefore = "";
 
   constructor(text: string, from: number) {
     this.text = text;
@@ -181,11 +181,12 @@ class Normalizer {
       const begins = effect === Effect.begin || word === "select" || word === "with";
       if (!begins && word !== "values") return false;
     }
-    const wasAfterDistinct = this.isAfterDistinct;
-    this.isAfterDistinct = word === "distinct";
+    const { wordBefore } = this;
+    this.wordBefore = word;
     switch (effect) {
       case Effect.lift:
-        this.lifts = !wasAfterDistinct;
+        // The condition of FILTER is a part of a call, which may have to equal another one.
+        this.lifts = wordBefore !== "distinct" && wordBefore !== "filter";
         return this.take(end, Before.operator);
       case Effect.keep:
         this.lifts = false;

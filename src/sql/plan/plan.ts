@@ -14,6 +14,8 @@ import type {
   BoundExpression,
   BoundRecursion,
   BoundSort,
+  BoundWindowCall,
+  GroupingSets,
   SetOperator,
   SystemRows,
 } from "../bind/bound.ts";
@@ -40,7 +42,7 @@ export interface ScanNode {
 
 export interface JoinNode {
   readonly kind: "join";
-  readonly join: "inner" | "left";
+  readonly join: "inner" | "left" | "full";
   readonly left: PlanNode;
   readonly right: PlanNode;
   /** Pairwise equal; none makes it a nested loop. */
@@ -66,12 +68,24 @@ export interface AggregateNode {
   readonly kind: "aggregate";
   readonly input: PlanNode;
   readonly groupBy: readonly { column: BoundColumn; expression: BoundExpression }[];
+  /** Its column is the first one, before those of the groups. */
+  readonly groupingSets: GroupingSets | undefined;
   readonly aggregates: readonly BoundAggregate[];
+  readonly columns: readonly BoundColumn[];
+}
+
+/** Calls over windows with the same partitions and order: one sort serves them all. */
+export interface WindowNode {
+  readonly kind: "window";
+  readonly input: PlanNode;
+  readonly calls: readonly BoundWindowCall[];
+  /** Columns of the input that are read above, then those of the calls. */
   readonly columns: readonly BoundColumn[];
 }
 
 export type PlanNode =
   | ScanNode
+  | WindowNode
   | JoinNode
   | LateralNode
   | AggregateNode

@@ -3,6 +3,7 @@
  */
 import type { BoundExpression, BoundSort, BoundSubquery } from "../bind/bound.ts";
 import { childrenOf } from "../bind/walk.ts";
+import { expressionsOfCall } from "../bind/window_walk.ts";
 import type { PlanNode, ScanNode } from "./plan.ts";
 
 /** The subqueries in the expressions of a plan; those inside of subqueries belong to these. */
@@ -78,6 +79,8 @@ function expressionsOf(node: PlanNode): BoundExpression[] {
           ...sorted(orderBy),
         ]),
       ];
+    case "window":
+      return node.calls.flatMap(expressionsOfCall);
     case "distinct":
       return [...node.on];
     case "sort":

@@ -17,15 +17,12 @@ import type {
   BoundSelect,
   BoundSort,
 } from "../bind/bound.ts";
-import {
-  columnIdsIn,
-  conjunctionOf,
-  conjunctsOf,
-  isVolatile,
-  sameExpression,
-} from "../bind/walk.ts";
+import { columnIdsIn, conjunctionOf, conjunctsOf, sameExpression } from "../bind/walk.ts";
+import { expressionsOfCall } from "../bind/window_walk.ts";
 import { accessOf, type KeyAccess } from "./access.ts";
+import { columnIdsOf, isOver, keysOf } from "./join_keys.ts";
 import type { PlanNode } from "./plan.ts";
+import { planWindows } from "./window_plan.ts";
 
 /** A plan and what of its columns the caller sees: the first ones, by number. */
 export interface QueryPlan {
@@ -54,11 +51,12 @@ export function planSelect(select: BoundSelect): QueryPlan {
     needed: withColumnsOf(conditions, neededAbove),
     neededAbove,
     conditions,
-    isBulk: select.isAggregated || select.orderBy.length > 0,
+    isBulk: select.isAggregated || select.orderBy.length + select.windows.length > 0,
     nextId: -1,
   };
   let node = planFrom(select.from, conjunctsOf(select.where), state);
   if (select.isAggregated) node = planAggregate(select, node);
+  node = planWindows(select, node);
   return planOutputs(select, node, state);
 }
 
@@ -68,7 +66,9 @@ function neededColumns(select: BoundSelect): ReadonlySet<number> {
     if (expression !== undefined) columnIdsIn(expression, needed);
   };
   for (const value of capturedIn(select.from)) add(value);
+  for (const value of mergedIn(select.from)) add(value);
   add(select.having);
+  for (const call of select.windows) for (const value of expressionsOfCall(call)) add(value);
   for (const { expression } of select.groupBy) add(expression);
   for (const { expression } of select.outputs) add(expression);
   for (const { expression } of select.orderBy) add(expression);
@@ -95,6 +95,13 @@ function capturedIn(from: BoundFrom | undefined): readonly BoundExpression[] {
   return [...own, ...capturedIn(from.left), ...capturedIn(from.right)];
 }
 
+/** What columns that a full join merged are computed from. */
+function mergedIn(from: BoundFrom | undefined): readonly BoundExpression[] {
+  if (from?.kind !== "join") return [];
+  const own = (from.merged ?? []).map(({ expression }) => expression);
+  return [...own, ...mergedIn(from.left), ...mergedIn(from.right)];
+}
+
 function withColumnsOf(
   conditions: readonly BoundExpression[],
   columns: ReadonlySet<number>,
@@ -113,6 +120,7 @@ function planFrom(
   if (from.kind === "relation") return planRelation(from.relation, conditions, state);
 
   if (from.captures !== undefined) return planLateral(from, conditions, state);
+  if (from.join === "full") return planFullJoin(from, conditions, state);
 
   const leftIds = columnIdsOf(from.left);
   const rightIds = columnIdsOf(from.right);
@@ -133,29 +141,45 @@ function planFrom(
 
   const left = planFrom(from.left, toLeft, state);
   const right = planFrom(from.right, toRight, state);
-  const leftKeys: BoundExpression[] = [];
-  const rightKeys: BoundExpression[] = [];
-  const residual: BoundExpression[] = [];
-  for (const condition of between) {
-    const sides = equalSides(condition, leftIds, rightIds);
-    if (sides === undefined) {
-      residual.push(condition);
-    } else {
-      leftKeys.push(sides.left);
-      rightKeys.push(sides.right);
-    }
-  }
   const join: PlanNode = {
     kind: "join",
     join: isLeftJoin ? "left" : "inner",
     left,
     right,
-    leftKeys,
-    rightKeys,
-    residual: conjunctionOf(residual),
+    ...keysOf(between, leftIds, rightIds),
     columns: [...left.columns, ...right.columns],
   };
   return filtered(join, above);
+}
+
+/** Rows of both sides survive without a partner, so nothing may be tested below the join. */
+function planFullJoin(
+  from: Extract<BoundFrom, { kind: "join" }>,
+  conditions: readonly BoundExpression[],
+  state: PlanningState,
+): PlanNode {
+  const left = planFrom(from.left, [], state);
+  const right = planFrom(from.right, [], state);
+  const join: PlanNode = {
+    kind: "join",
+    join: "full",
+    left,
+    right,
+    ...keysOf(conjunctsOf(from.condition), columnIdsOf(from.left), columnIdsOf(from.right)),
+    columns: [...left.columns, ...right.columns],
+  };
+  const merged = (from.merged ?? []).filter(({ column }) => state.needed.has(column.id));
+  if (merged.length === 0) return filtered(join, conditions);
+  const kept = join.columns.map((column): BoundExpression => {
+    return { kind: "column", type: column.type, column };
+  });
+  const project: PlanNode = {
+    kind: "project",
+    input: join,
+    expressions: [...kept, ...merged.map(({ expression }) => expression)],
+    columns: [...join.columns, ...merged.map(({ column }) => column)],
+  };
+  return filtered(project, conditions);
 }
 
 function planLateral(
@@ -183,31 +207,6 @@ function planLateral(
     join,
     conditions.filter((condition) => !isOver(condition, leftIds)),
   );
-}
-
-/** Whether all columns of a condition are among these; one without columns or volatile is not. */
-function isOver(condition: BoundExpression, ids: ReadonlySet<number>): boolean {
-  const used = columnIdsIn(condition);
-  if (used.size === 0 || isVolatile(condition)) return false;
-  for (const id of used) if (!ids.has(id)) return false;
-  return true;
-}
-
-function equalSides(
-  condition: BoundExpression,
-  leftIds: ReadonlySet<number>,
-  rightIds: ReadonlySet<number>,
-): { left: BoundExpression; right: BoundExpression } | undefined {
-  if (condition.kind !== "compare" || condition.operator !== "=") return undefined;
-  const { left, right } = condition;
-  if (isOver(left, leftIds) && isOver(right, rightIds)) return { left, right };
-  if (isOver(right, leftIds) && isOver(left, rightIds)) return { left: right, right: left };
-  return undefined;
-}
-
-function columnIdsOf(from: BoundFrom): ReadonlySet<number> {
-  if (from.kind === "relation") return new Set(from.relation.columns.map(({ id }) => id));
-  return new Set([...columnIdsOf(from.left), ...columnIdsOf(from.right)]);
 }
 
 function planRelation(
@@ -359,7 +358,9 @@ function filtered(
 }
 
 function planAggregate(select: BoundSelect, input: PlanNode): PlanNode {
+  const { groupingSets } = select;
   const columns = [
+    ...(groupingSets === undefined ? [] : [groupingSets.column]),
     ...select.groupBy.map(({ column }) => column),
     ...select.aggregates.map(({ column }) => column),
   ];
@@ -367,6 +368,7 @@ function planAggregate(select: BoundSelect, input: PlanNode): PlanNode {
     kind: "aggregate",
     input,
     groupBy: select.groupBy,
+    groupingSets,
     aggregates: select.aggregates,
     columns,
   };

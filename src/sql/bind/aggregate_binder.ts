@@ -1,0 +1,207 @@
+/**
+ * Aggregate calls and GROUPING: what the block around them computes for each group.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import { BOOLEAN, INT } from "../../types/mod.ts";
+import {
+  type AggregateForm,
+  isOrderedSetAggregate,
+  resolveAggregate,
+} from "../functions/aggregates.ts";
+import type { Expr, ExprCall, ExprRef } from "../parse/ast.ts";
+import { isQueryNode } from "../parse/primary.ts";
+import { type Bind, type Correlation, type Place, unknownFunction } from "./binding.ts";
+import type { BoundAggregate, BoundExpression, BoundSort } from "./bound.ts";
+import { castTo } from "./casts.ts";
+import { sortOf } from "./sort_entry.ts";
+import { sameList, sameOptional, sameSorts } from "./walk.ts";
+
+/** An aggregate call without OVER. @throws {DatabaseError} INVALID_QUERY, FUNCTION_NOT_FOUND */
+export function bindAggregate(call: ExprCall, place: Place, bind: Bind): BoundExpression {
+  const { name } = call.function;
+  const position = call._location.start;
+  const ofOuter = bindOuterAggregate(call, place, bind);
+  if (ofOuter !== undefined) return ofOuter;
+  if (place.sink === undefined) {
+    throw new DatabaseError("INVALID_QUERY", `Cannot use aggregate ${name} in ${place.clause}`, {
+      position,
+    });
+  }
+  const inner: Place = {
+    ...place,
+    sink: undefined,
+    windows: undefined,
+    clause: `the arguments of ${name}`,
+  };
+  const { args, form } = bindAggregateArguments(call, inner, bind);
+  const isDistinct = call.distinct === "distinct";
+  const orderBy =
+    form.isOrderedSet === true
+      ? withinGroup(call, args)
+      : call.orderBy?.map((sort) => sortOf(sort, bind(sort.by, inner)));
+  const [argument, ...extra] = args;
+  const made: BoundAggregate = {
+    column: place.statement.newColumn({ name, type: form.result }),
+    form,
+    argument,
+    extra,
+    isDistinct,
+    filter: call.filter === undefined ? undefined : bindFilter(call.filter, inner, bind),
+    // Distinct values come in their order, unless the text wants another one.
+    orderBy: orderBy ?? (isDistinct && form.keepsOrder === true ? args.map(ascending) : []),
+  };
+  const known = place.sink.aggregates.find((other) => isSameAggregate(other, made));
+  if (known === undefined) place.sink.aggregates.push(made);
+  const { column } = known ?? made;
+  return { kind: "column", type: form.result, column };
+}
+
+/** Written twice, an aggregate is one: DISTINCT and ORDER BY ask whether expressions are the same. */
+function isSameAggregate(left: BoundAggregate, right: BoundAggregate): boolean {
+  return (
+    left.form.name === right.form.name &&
+    left.isDistinct === right.isDistinct &&
+    sameOptional(left.argument, right.argument) &&
+    sameList(left.extra, right.extra) &&
+    sameOptional(left.filter, right.filter) &&
+    sameSorts(left.orderBy, right.orderBy)
+  );
+}
+
+function ascending(expression: BoundExpression): BoundSort {
+  return { expression, isDescending: false, nullsFirst: false };
+}
+
+/** The order of an ordered-set aggregate, whose last argument is what it orders by. */
+function withinGroup(call: ExprCall, args: readonly BoundExpression[]): BoundSort[] {
+  const { withinGroup: sort } = call;
+  const expression = args.at(-1);
+  return sort === undefined || expression === undefined ? [] : [sortOf(sort, expression)];
+}
+
+/** @throws {DatabaseError} INVALID_QUERY for an order where none belongs, or none where one does. */
+function checkOrder(call: ExprCall, name: string): void {
+  const position = call._location.start;
+  if (!isOrderedSetAggregate(name)) {
+    if (call.withinGroup === undefined) return;
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      `Cannot use WITHIN GROUP with ${name}: it is no ordered-set aggregate`,
+      { position, hint: `write ${name}(… ORDER BY …)` },
+    );
+  }
+  if (call.withinGroup === undefined) {
+    throw new DatabaseError("INVALID_QUERY", `Cannot call ${name} without WITHIN GROUP`, {
+      position,
+      hint: `write ${name}(…) WITHIN GROUP (ORDER BY …)`,
+    });
+  }
+  if (call.distinct === undefined && call.orderBy === undefined) return;
+  throw new DatabaseError(
+    "INVALID_QUERY",
+    `Cannot call ${name} with DISTINCT or ORDER BY in its parentheses beside WITHIN GROUP`,
+    { position },
+  );
+}
+
+/** The arguments of an aggregate, cast to what its form for them takes. */
+export function bindAggregateArguments(
+  call: ExprCall,
+  inner: Place,
+  bind: Bind,
+): { form: AggregateForm; args: readonly BoundExpression[] } {
+  const { name } = call.function;
+  checkOrder(call, name);
+  const isStar = call.args.length === 1 && isStarRef(call.args[0]);
+  // What an ordered-set aggregate orders by is its last argument.
+  const ordered = call.withinGroup === undefined ? [] : [call.withinGroup.by];
+  const nodes = isStar ? [] : [...call.args, ...ordered];
+  const args = nodes.map((argument) => bind(argument, inner));
+  if (!isStar && args.length === 0) throw unknownFunction(name, [], call);
+  const types = args.map((argument) => argument.type);
+  const form = resolveAggregate(name, types);
+  if (form === undefined) throw unknownFunction(name, types, call);
+  const cast = args.map((argument, i) =>
+    castTo(argument, {
+      to: form.argumentTypes[i] ?? argument.type,
+      mode: "implicit",
+      node: nodes[i],
+    }),
+  );
+  return { form, args: cast };
+}
+
+/**
+ * An aggregate over columns of an outer query alone is one of that query, whose value the inner
+ * one reads. Undefined for every other aggregate.
+ */
+function bindOuterAggregate(call: ExprCall, place: Place, bind: Bind): BoundExpression | undefined {
+  const { outer } = place;
+  if (outer === undefined) return undefined;
+  const refs: ExprRef[] = [];
+  if (!call.args.every((argument) => collectRefs(argument, refs)) || refs.length === 0) {
+    return undefined;
+  }
+  const isOfOuter = refs.every(
+    (ref) => ref.star !== true && place.scope.lookup(ref) === undefined && isKnown(ref, outer),
+  );
+  return isOfOuter ? outer.capture(bindAggregate(call, outer.place, bind)) : undefined;
+}
+
+/** The columns that an expression names; false if it holds a query, whose names are its own. */
+function collectRefs(node: unknown, into: ExprRef[]): boolean {
+  if (typeof node !== "object" || node === null) return true;
+  const { type } = node as { readonly type?: unknown };
+  if (type === "array select" || isQueryNode(node as Expr)) return false;
+  if (type === "ref") into.push(node as ExprRef);
+  return Object.values(node).every((part) => collectRefs(part, into));
+}
+
+function isKnown(ref: ExprRef, outer: Correlation | undefined): boolean {
+  if (outer === undefined) return false;
+  const { place } = outer;
+  return place.scope.lookup(ref) !== undefined || isKnown(ref, place.outer);
+}
+
+export function bindFilter(condition: Expr, place: Place, bind: Bind): BoundExpression {
+  return castTo(bind(condition, place), { to: BOOLEAN, mode: "implicit", node: condition });
+}
+
+function isStarRef(expression: Expr | undefined): boolean {
+  return expression?.type === "ref" && expression.star === true;
+}
+
+/** Arguments of GROUPING: each is a bit of a result that is an INT. */
+const GROUPING_ARGUMENTS_MAX = 31;
+
+/** Name of the call that GROUPING is until its block knows the groups. */
+export const GROUPING = "grouping";
+
+/** GROUPING(…) stands for itself until the block knows its groups. */
+export function bindGrouping(call: ExprCall, place: Place, bind: Bind): BoundExpression {
+  const position = call._location.start;
+  if (place.sink === undefined) {
+    throw new DatabaseError("INVALID_QUERY", `Cannot use GROUPING in ${place.clause}`, {
+      position,
+    });
+  }
+  if (call.args.length === 0 || call.args.length > GROUPING_ARGUMENTS_MAX) {
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      `Cannot call GROUPING with ${call.args.length} arguments: it takes 1 to ${GROUPING_ARGUMENTS_MAX}`,
+      { position },
+    );
+  }
+  const inner: Place = { ...place, sink: undefined, windows: undefined, clause: "GROUPING" };
+  const made: BoundExpression = {
+    kind: "call",
+    type: INT,
+    name: GROUPING,
+    args: call.args.map((argument) => bind(argument, inner)),
+    evaluate: () => null,
+    seesNull: true,
+    volatility: "immutable",
+  };
+  place.sink.groupings.push(made);
+  return made;
+}

@@ -1,0 +1,65 @@
+/**
+ * Window functions that are no aggregates: which there are, and what they take.
+ *
+ * How each is computed is the window operator's: it alone knows the rows around a row.
+ */
+import { BIGINT, type DataType, DOUBLE, INT } from "../../types/mod.ts";
+
+export type WindowName =
+  | "row_number"
+  | "rank"
+  | "dense_rank"
+  | "percent_rank"
+  | "cume_dist"
+  | "ntile"
+  | "lag"
+  | "lead"
+  | "first_value"
+  | "last_value"
+  | "nth_value";
+
+export interface WindowFunctionShape {
+  readonly name: WindowName;
+  /** Fewest and most arguments. */
+  readonly arity: readonly [least: number, most: number];
+  /** Undefined: the type of the first argument. */
+  readonly result: DataType | undefined;
+  /** Positions of the arguments that count rows. */
+  readonly counts: readonly number[];
+  /** Position of an argument that has the type of the first one. */
+  readonly alike?: number;
+}
+
+const SHAPES: readonly WindowFunctionShape[] = [
+  { name: "row_number", arity: [0, 0], result: BIGINT, counts: [] },
+  { name: "rank", arity: [0, 0], result: BIGINT, counts: [] },
+  { name: "dense_rank", arity: [0, 0], result: BIGINT, counts: [] },
+  { name: "percent_rank", arity: [0, 0], result: DOUBLE, counts: [] },
+  { name: "cume_dist", arity: [0, 0], result: DOUBLE, counts: [] },
+  { name: "ntile", arity: [1, 1], result: INT, counts: [0] },
+  { name: "lag", arity: [1, 3], result: undefined, counts: [1], alike: 2 },
+  { name: "lead", arity: [1, 3], result: undefined, counts: [1], alike: 2 },
+  { name: "first_value", arity: [1, 1], result: undefined, counts: [] },
+  { name: "last_value", arity: [1, 1], result: undefined, counts: [] },
+  { name: "nth_value", arity: [2, 2], result: undefined, counts: [1] },
+];
+
+const SHAPE_BY_NAME: ReadonlyMap<string, WindowFunctionShape> = new Map(
+  SHAPES.map((shape) => [shape.name, shape]),
+);
+
+/** Whether a name, in lower case, is that of a window function that is no aggregate. */
+export function isWindowName(name: string): boolean {
+  return SHAPE_BY_NAME.has(name);
+}
+
+/** Undefined if there is no such function with so many arguments. */
+export function windowFunctionShape(
+  name: string,
+  argumentCount: number,
+): WindowFunctionShape | undefined {
+  const shape = SHAPE_BY_NAME.get(name);
+  if (shape === undefined) return undefined;
+  const [least, most] = shape.arity;
+  return argumentCount >= least && argumentCount <= most ? shape : undefined;
+}

@@ -1,0 +1,53 @@
+/**
+ * Which conditions belong to which side of a join, and which of them are its keys.
+ */
+import type { BoundExpression, BoundFrom } from "../bind/bound.ts";
+import { columnIdsIn, conjunctionOf, isVolatile } from "../bind/walk.ts";
+import type { JoinNode } from "./plan.ts";
+
+/** Equalities between the sides, and what must hold besides. */
+export function keysOf(
+  conditions: readonly BoundExpression[],
+  leftIds: ReadonlySet<number>,
+  rightIds: ReadonlySet<number>,
+): Pick<JoinNode, "leftKeys" | "rightKeys" | "residual"> {
+  const leftKeys: BoundExpression[] = [];
+  const rightKeys: BoundExpression[] = [];
+  const residual: BoundExpression[] = [];
+  for (const condition of conditions) {
+    const sides = equalSides(condition, leftIds, rightIds);
+    if (sides === undefined) {
+      residual.push(condition);
+    } else {
+      leftKeys.push(sides.left);
+      rightKeys.push(sides.right);
+    }
+  }
+  return { leftKeys, rightKeys, residual: conjunctionOf(residual) };
+}
+
+/** Whether all columns of a condition are among these; one without columns or volatile is not. */
+export function isOver(condition: BoundExpression, ids: ReadonlySet<number>): boolean {
+  const used = columnIdsIn(condition);
+  if (used.size === 0 || isVolatile(condition)) return false;
+  for (const id of used) if (!ids.has(id)) return false;
+  return true;
+}
+
+function equalSides(
+  condition: BoundExpression,
+  leftIds: ReadonlySet<number>,
+  rightIds: ReadonlySet<number>,
+): { left: BoundExpression; right: BoundExpression } | undefined {
+  if (condition.kind !== "compare" || condition.operator !== "=") return undefined;
+  const { left, right } = condition;
+  if (isOver(left, leftIds) && isOver(right, rightIds)) return { left, right };
+  if (isOver(right, leftIds) && isOver(left, rightIds)) return { left: right, right: left };
+  return undefined;
+}
+
+export function columnIdsOf(from: BoundFrom): ReadonlySet<number> {
+  if (from.kind === "relation") return new Set(from.relation.columns.map(({ id }) => id));
+  const merged = (from.merged ?? []).map(({ column }) => column.id);
+  return new Set([...columnIdsOf(from.left), ...columnIdsOf(from.right), ...merged]);
+}
