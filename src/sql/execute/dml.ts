@@ -6,16 +6,11 @@
 import { DatabaseError } from "../../base/errors.ts";
 import { type Batch, BOOLEAN, type Row, type Value, valueAt } from "../../types/mod.ts";
 import type { BoundConflict } from "../bind/conflict_binder.ts";
-import type {
-  BoundDelete,
-  BoundInsert,
-  BoundReturning,
-  BoundUpdate,
-  InsertSource,
-} from "../bind/dml_binder.ts";
+import type { BoundReturning } from "../bind/dml_binder.ts";
 import type { BoundCell } from "../bind/dml_target.ts";
 import { columnIdsIn } from "../bind/walk.ts";
-import { planSelect } from "../plan/planner.ts";
+import type { DeletePlan, InsertPlan, UpdatePlan } from "../plan/dml_plan.ts";
+import type { QueryPlan } from "../plan/planner.ts";
 import { buildPlan, layoutOf } from "./build.ts";
 import {
   type Applied,
@@ -47,7 +42,7 @@ export type DmlProgram = (run: Run) => DmlOutcome;
 type CellProgram = (run: Run) => Value;
 
 /** Compiles INSERT. */
-export function compileInsert(insert: BoundInsert): DmlProgram {
+export function compileInsert(insert: InsertPlan): DmlProgram {
   const runtime = runtimeOf(insert.table);
   const source = compileSource(insert, runtime);
   const conflict =
@@ -68,7 +63,7 @@ export function compileInsert(insert: BoundInsert): DmlProgram {
 
 /** Makes whole rows of a table: given values, and defaults for the rest. */
 function compileSource(
-  { source, table, targets }: BoundInsert,
+  { source, table, targets }: InsertPlan,
   runtime: TableRuntime,
 ): (run: Run) => Row[] {
   const filled = new Set(targets);
@@ -100,7 +95,7 @@ function compileSource(
     case "literals":
       return literalRows(source.literals, { runtime, targets, rowOf });
     case "query":
-      return queryRows(source, rowOf);
+      return queryRows(source.query, rowOf);
   }
 }
 
@@ -113,10 +108,9 @@ function compileCell(
 }
 
 function queryRows(
-  { query }: Extract<InsertSource, { kind: "query" }>,
+  plan: QueryPlan,
   rowOf: (cells: Value[], run: Run) => Row,
 ): (run: Run) => Row[] {
-  const plan = planSelect(query);
   const build = buildPlan(plan.root);
   return (run) => {
     const rows: Row[] = [];
@@ -199,10 +193,9 @@ function compileConflict(conflict: BoundConflict, runtime: TableRuntime): Confli
 }
 
 /** Compiles UPDATE. */
-export function compileUpdate(update: BoundUpdate): DmlProgram {
+export function compileUpdate(update: UpdatePlan): DmlProgram {
   const runtime = runtimeOf(update.table);
-  const plan = planSelect(update.rows);
-  const build = buildPlan(plan.root);
+  const build = buildPlan(update.rows.root);
   const returning = compileReturning(update.returning, runtime);
   const columnCount = update.table.columns.length;
   return (run) => {
@@ -234,10 +227,9 @@ export function compileUpdate(update: BoundUpdate): DmlProgram {
 }
 
 /** Compiles DELETE. */
-export function compileDelete(remove: BoundDelete): DmlProgram {
+export function compileDelete(remove: DeletePlan): DmlProgram {
   const runtime = runtimeOf(remove.table);
-  const plan = planSelect(remove.rows);
-  const build = buildPlan(plan.root);
+  const build = buildPlan(remove.rows.root);
   const returning = compileReturning(remove.returning, runtime);
   const columnCount = remove.table.columns.length;
   return (run) => {
