@@ -54,15 +54,24 @@ export function prepare(
   switch (node.type) {
     case "insert": {
       const bound = bindInsert(node, context);
-      return dml("insert", compileInsert(planInsert(bound)), { returning: bound.returning, statement });
+      return dml("insert", compileInsert(planInsert(bound)), {
+        returning: bound.returning,
+        statement,
+      });
     }
     case "update": {
       const bound = bindUpdate(node, context);
-      return dml("update", compileUpdate(planUpdate(bound)), { returning: bound.returning, statement });
+      return dml("update", compileUpdate(planUpdate(bound)), {
+        returning: bound.returning,
+        statement,
+      });
     }
     case "delete": {
       const bound = bindDelete(node, context);
-      return dml("delete", compileDelete(planDelete(bound)), { returning: bound.returning, statement });
+      return dml("delete", compileDelete(planDelete(bound)), {
+        returning: bound.returning,
+        statement,
+      });
     }
     case "with":
     case "with recursive":
