@@ -75,7 +75,7 @@ export class RequestRunner {
     this.#request = request;
     this.#namespace = request.namespace ?? DEFAULT_NAMESPACE;
     this.#deadline = deadlineOf(environment, request);
-    this.#definitions = new Definitions(environment);
+    this.#definitions = new Definitions(environment, this.#deadline);
     this.#administration = new Administration(environment);
     this.#runner = new StatementRunner(environment, this.#deadline);
   }

@@ -46,7 +46,7 @@ import type {
   WriteBatch,
 } from "./store.ts";
 import { StoredTable } from "./table.ts";
-import { countLiveRows, tableStats } from "./table_stats.ts";
+import { countLiveRows, ownersOf, tableStats } from "./table_stats.ts";
 
 /** Smallest log file: room for a few frames. */
 const WAL_FILE_BYTES_MIN = 4096;
@@ -257,6 +257,10 @@ export class LocalStore implements Store {
 
   earliestSeq(tableId: number, owner: number): Seq {
     return this.#table(tableId).progress.lowWater.of(owner) as Seq;
+  }
+
+  owners(tableId: number): readonly number[] {
+    return ownersOf(this.#table(tableId));
   }
 
   liveRowCount(tableId: number, owner: number | undefined): number {

@@ -27,14 +27,29 @@ export type RequestParts = Partial<Omit<SqlRequest, "sql" | "params">> & {
 };
 
 export class TestEngine implements AsyncDisposable {
-  readonly database: Database;
+  #database: Database;
   readonly #directory: string;
+  readonly #open: () => Promise<Database>;
   /** Who asks from now on. */
   userId = "root";
 
-  private constructor(database: Database, directory: string) {
-    this.database = database;
+  private constructor(
+    database: Database,
+    { directory, open }: { directory: string; open: () => Promise<Database> },
+  ) {
+    this.#database = database;
     this.#directory = directory;
+    this.#open = open;
+  }
+
+  get database(): Database {
+    return this.#database;
+  }
+
+  /** Closes the database and opens it again: what is in memory comes back from the log. */
+  async restart(): Promise<void> {
+    await this.#database.close();
+    this.#database = await this.#open();
   }
 
   static async open({
@@ -43,18 +58,19 @@ export class TestEngine implements AsyncDisposable {
   }: EngineOptions = {}): Promise<TestEngine> {
     const directory = mkdtempSync(join(tmpdir(), "tidemark-"));
     const toml = `storage.data_path = ${JSON.stringify(directory)}\nstorage.ballast_bytes = 0\n${config}`;
-    const database = await openDatabase(parseConfig(toml, "test.toml", {}).config, {
-      disk: bunDisk,
-      clock,
-      random: systemRandom,
-      log: silentLog,
-      jwtSecret: () => new Uint8Array(32).fill(7),
-      version: "0.0.0",
-      onFatal: (cause) => {
-        throw cause;
-      },
-    });
-    return new TestEngine(database, directory);
+    const open = (): Promise<Database> =>
+      openDatabase(parseConfig(toml, "test.toml", {}).config, {
+        disk: bunDisk,
+        clock,
+        random: systemRandom,
+        log: silentLog,
+        jwtSecret: () => new Uint8Array(32).fill(7),
+        version: "0.0.0",
+        onFatal: (cause) => {
+          throw cause;
+        },
+      });
+    return new TestEngine(await open(), { directory, open });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
