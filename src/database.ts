@@ -19,6 +19,7 @@ import {
 import { authSettingsFrom, type Config, settingsOf } from "./config.ts";
 import { type LiveEngine, LocalLiveEngine } from "./live/mod.ts";
 import {
+  ANSWERS_TABLE,
   isFileLive,
   LocalSqlEngine,
   type SqlEngine,
@@ -194,7 +195,7 @@ async function openStore(
       random,
       log,
       manifest: catalog.manifest,
-      definitions: catalog.tables().map(definitionOf),
+      definitions: [...catalog.tables().map(definitionOf), ANSWERS_TABLE],
       jobs,
       options: {
         nodeId: cluster.node_id,
@@ -249,6 +250,7 @@ function sqlLimits({ files, limits, logging, performance }: Config): SqlEnvironm
     requiresWhere: limits.require_where,
     transactionTimeoutMs: limits.transaction_timeout_secs * 1000,
     transactionBytesMax: limits.transaction_max_bytes,
+    idempotencyTtlMs: limits.idempotency_ttl_secs * 1000,
     queryMemoryBytes: performance.query_memory_bytes,
     slowQueryMs: logging.slow_query_threshold_ms,
     filesPerFolderMax: files.max_files_per_folder,

@@ -14,4 +14,5 @@ export type {
 } from "./engine.ts";
 export type { LiveAccess, LiveRow, SettingRow, SqlEnvironment, SqlLimits } from "./environment.ts";
 export { isFileLive, sweepFiles } from "./files.ts";
+export { ANSWERS_TABLE } from "./idempotency.ts";
 export { LocalSqlEngine } from "./session.ts";
