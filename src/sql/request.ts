@@ -311,7 +311,8 @@ export class RequestRunner {
     const writes = transaction.writes();
     const changesRows = writes.length > 0;
     if (this.#recorder !== undefined) {
-      const results = entry === undefined ? this.#results : [...this.#results, { ...entry, lastSeq: null }];
+      const results =
+        entry === undefined ? this.#results : [...this.#results, { ...entry, lastSeq: null }];
       const hasLastSeq = entry !== undefined && changesRows;
       const answer = hasLastSeq ? { results, commitIndex: results.length - 1 } : { results };
       writes.push(...this.#recorder(answer));
