@@ -238,7 +238,7 @@ export class Definitions {
       if (audit.isEmpty) return this.#redefine(next);
       if (audited?.table === table) {
         // What was written while the others were read, in the turn of the change.
-        for (const step of audit.steps({ after: audited.upTo, upTo })) void step;
+        audit.runNow({ after: audited.upTo, upTo });
         return this.#redefine(next);
       }
       const steps = audit.steps({ after: SEQ_ZERO, upTo });

@@ -106,7 +106,7 @@ export class IdempotentRequests {
   }
 
   /** @throws {DatabaseError} IDEMPOTENCY_CONFLICT */
-  #keptAnswer(owner: number, key: string, digest: string): StatementResult[] | undefined {
+  #keptAnswer(owner: number, key: string, digest: string): readonly StatementResult[] | undefined {
     const row = this.#recordOf(owner, key);
     if (row === undefined) return undefined;
     const [, keptDigest, answer, createdAtMs, seq] = row;
@@ -114,9 +114,10 @@ export class IdempotentRequests {
     if (keptDigest !== digest) throw conflict(key);
     assert(typeof answer === "string", "a record has an answer");
     const { results, commitIndex } = JSON.parse(answer) as KeptAnswer;
-    return results.map((result, index) =>
-      index === commitIndex ? { ...result, lastSeq: Number(seq) } : result,
-    );
+    if (commitIndex === undefined) return results;
+    const commit = results[commitIndex];
+    assert(commit !== undefined, "a kept answer has the entry of its COMMIT");
+    return results.with(commitIndex, { ...commit, lastSeq: Number(seq) });
   }
 
   #recordOf(owner: number, key: string): Row | undefined {
@@ -175,7 +176,15 @@ export class IdempotentRequests {
 
 /** An answer without its rows. */
 function countsOf(answer: KeptAnswer): KeptAnswer {
-  return { ...answer, results: answer.results.map(({ rows: _, schema: __, ...counts }) => counts) };
+  const results = answer.results.map(
+    ({ asUser, lastSeq, message, rowCount }): StatementResult => ({
+      rowCount,
+      asUser,
+      ...(message === undefined ? {} : { message }),
+      ...(lastSeq === undefined ? {} : { lastSeq }),
+    }),
+  );
+  return { ...answer, results };
 }
 
 function conflict(key: string): DatabaseError {

@@ -100,6 +100,12 @@ export class RowAudit {
     }
   }
 
+  /** All steps, in this turn. */
+  runNow(bounds: { after: Seq; upTo: Seq }): void {
+    const steps = this.steps(bounds);
+    while (steps.next().done !== true);
+  }
+
   /** Rows as the next definition has them. */
   #asNext({ columns, rowCount }: ScanBatch): Batch {
     let index = 0;

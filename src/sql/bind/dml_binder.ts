@@ -344,9 +344,11 @@ function bindReturning(
   const used = new Set<number>();
   for (const { expression } of outputs) columnIdsIn(expression, used);
   const [, ...others] = from.scope.relations;
-  const carried = others
-    .flatMap(({ columns, systemColumns }) => [...columns, ...systemColumns])
-    .filter(({ id }) => used.has(id));
+  const read = (columns: readonly BoundColumn[]): readonly BoundColumn[] =>
+    columns.filter(({ id }) => used.has(id));
+  const carried = others.flatMap(({ columns, systemColumns }) =>
+    read(columns).concat(read(systemColumns)),
+  );
   return { columns: [...target.columns, ...carried], outputs, carried };
 }
 
