@@ -284,3 +284,18 @@ describe("refusals", () => {
     }
   });
 });
+
+test("limits.require_where refuses a change of all rows, whatever it is joined with", async () => {
+  await using strict = await TestEngine.open({ config: "limits.require_where = true" });
+  await strict.run("CREATE TABLE t (id INT PRIMARY KEY, a INT); INSERT INTO t VALUES (1, 1)");
+  for (const sql of [
+    "UPDATE t SET a = 2",
+    "DELETE FROM t",
+    "UPDATE t SET a = 2 FROM (VALUES (1)) f (k)",
+    "DELETE FROM t USING (VALUES (1)) f (k)",
+    "WITH w AS (SELECT 1) DELETE FROM t",
+  ]) {
+    expect(await strict.failure(sql), sql).toStartWith("WHERE_REQUIRED@1");
+  }
+  expect(await strict.rows("UPDATE t SET a = 2 WHERE true RETURNING a")).toEqual([[2]]);
+});
