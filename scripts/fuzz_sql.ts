@@ -19,6 +19,14 @@ import { type Chance, chanceFromSeed } from "./support/chance.ts";
 
 const STATEMENTS_PER_ROUND = 60;
 const SHRINK_TRIES_MAX = 400;
+/** What ALTER COLUMN makes of a type. */
+const WIDER: Readonly<Record<string, string>> = {
+  SMALLINT: "INT",
+  INT: "BIGINT",
+  REAL: "DOUBLE PRECISION",
+  "NUMERIC(10,2)": "NUMERIC(14,4)",
+  "VARCHAR(5)": "TEXT",
+};
 const WAYS: readonly Way[] = ["alone", "alone", "in a text", "in a transaction"];
 
 const options = readOptions(["count", "seed"], ["values"]);
@@ -100,7 +108,7 @@ async function reshape(tables: StoredTable[], chance: Chance): Promise<void> {
   if (table === undefined) return;
   const { columns, name } = table;
   const column = columns[chance.below(Math.max(columns.length, 1))];
-  const kind = chance.below(5);
+  const kind = chance.below(7);
   if (kind <= 1 || column === undefined) {
     await sides.tidemark(`STORAGE FLUSH TABLE ${name}`);
   } else if (kind === 2) {
@@ -113,6 +121,17 @@ async function reshape(tables: StoredTable[], chance: Chance): Promise<void> {
     const definition = `${added.name} ${added.type}${defaultOf(added, chance)}`;
     await sides.both(`ALTER TABLE ${name} ADD COLUMN ${definition}`);
     tables[position] = { name, columns: [...columns, added] };
+  } else if (kind === 4) {
+    const set = chance.below(3) === 0 ? "DROP DEFAULT" : `SET DEFAULT ${cellOf(column, chance)}`;
+    await sides.both(`ALTER TABLE ${name} ALTER COLUMN ${column.name} ${set}`);
+  } else if (kind === 5) {
+    const type = WIDER[column.type];
+    if (type === undefined) return;
+    await sides.both(`ALTER TABLE ${name} ALTER COLUMN ${column.name} TYPE ${type}`);
+    tables[position] = {
+      name,
+      columns: columns.map((other) => (other === column ? { ...column, type } : other)),
+    };
   } else {
     const renamed = { ...column, name: `z${chance.text(4)}` };
     await sides.both(`ALTER TABLE ${name} RENAME COLUMN ${column.name} TO ${renamed.name}`);

@@ -102,7 +102,7 @@ const RULES: Rules = {
     messages_per_sec: whole(1000, [0], "WebSocket messages a second of one connection"),
     transaction_timeout_secs: whole(300, [1, 3600], "How long a transaction may stay open"),
     transaction_max_bytes: whole(100 * MIB, [MIB], "Bytes that one transaction may write"),
-    idempotency_ttl_secs: whole(600, [60, 86_400], "How long answers are kept by key", LATER),
+    idempotency_ttl_secs: whole(600, [60, 86_400], "How long answers are kept by key"),
     topic_visibility_secs: whole(60, [1, 86_400], "How long a consumer has to ack", LATER),
     max_poll_secs: whole(60, [1, 300], "Longest wait of a topic poll", LATER),
     require_where: flag(false, "Whether UPDATE and DELETE without WHERE are refused"),

@@ -21,6 +21,7 @@ import { authSettingsFrom, type Config, settingsOf } from "./config.ts";
 import { type LiveEngine, LocalLiveEngine } from "./live/mod.ts";
 import { finishRestore } from "./restore.ts";
 import {
+  ANSWERS_TABLE,
   isFileLive,
   LocalSqlEngine,
   type SqlEngine,
@@ -253,7 +254,7 @@ async function openStore(
       random,
       log,
       manifest: catalog.manifest,
-      definitions: catalog.tables().map(definitionOf),
+      definitions: [...catalog.tables().map(definitionOf), ANSWERS_TABLE],
       jobs,
       jobList,
       options: {
@@ -311,6 +312,7 @@ function sqlLimits({ files, limits, logging, performance }: Config): SqlEnvironm
     requiresWhere: limits.require_where,
     transactionTimeoutMs: limits.transaction_timeout_secs * 1000,
     transactionBytesMax: limits.transaction_max_bytes,
+    idempotencyTtlMs: limits.idempotency_ttl_secs * 1000,
     queryMemoryBytes: performance.query_memory_bytes,
     slowQueryMs: logging.slow_query_threshold_ms,
     filesPerFolderMax: files.max_files_per_folder,

@@ -1,10 +1,10 @@
 /**
  * Random INSERT, UPDATE and DELETE statements. A key meets another often, and where several rows
- * could decide, only one is there to do so.
+ * could decide, only one is there to do so, or nothing that they differ in is read.
  */
 import type { Chance } from "../support/chance.ts";
 import { conditionOf, expressionOf, type Scope } from "./expressions.ts";
-import { type Table, withQueries } from "./subqueries.ts";
+import { type Table, withEntryOf, withQueries } from "./subqueries.ts";
 import { list, type Node, node, optional } from "./tree.ts";
 import { type Column, type ColumnType, cellOf, literalOf } from "./values.ts";
 
@@ -31,9 +31,9 @@ export function changeOf(tables: readonly StoredTable[], chance: Chance): Node {
       return insertOf(table, tables, chance);
     case 3:
     case 4:
-      return updateOf(table, chance);
+      return updateOf(table, tables, chance);
     default:
-      return deleteOf(table, chance);
+      return deleteOf(table, tables, chance);
   }
 }
 
@@ -54,7 +54,7 @@ function insertOf(table: StoredTable, tables: readonly StoredTable[], chance: Ch
   const columns = table.columns.filter(() => chance.below(4) > 0);
   const names = ["id", ...columns.map(({ name }) => name)].join(", ");
   const source =
-    chance.below(5) === 0 ? selectSource(columns, tables, chance) : valuesSource(columns, chance);
+    chance.below(3) === 0 ? querySource(columns, tables, chance) : valuesSource(columns, chance);
   const target = node("target", `INSERT INTO ${table.name} AS w (${names}) `);
   const conflict = conflictOf(table, chance);
   return node("change", target, source, conflict, returningOf(columnsOf(table), chance));
@@ -73,19 +73,48 @@ function valuesSource(columns: readonly ColumnType[], chance: Chance): Node {
   return node("source", "VALUES ", list("rows", rows));
 }
 
-function selectSource(
+/** A query that yields no key twice. */
+function querySource(
   columns: readonly ColumnType[],
   tables: readonly StoredTable[],
   chance: Chance,
 ): Node {
-  const from = chance.pick(tables);
-  const scope: Scope = { chance, columns: qualified(columnsOf(from), "f") };
+  const shift = chance.pick(["", " + 1", " + 30", " * 2"]);
+  switch (chance.below(6)) {
+    case 0: {
+      const { entry, table } = withEntryOf(tables.map(tableOf), chance, "w1");
+      const body = selectFrom(table, { columns, chance, shift });
+      return node("source", "WITH ", entry, " ", body);
+    }
+    case 1: {
+      const [first, second] = [chance.pick(tables), chance.pick(tables)].map(tableOf);
+      if (first === undefined || second === undefined) return valuesSource(columns, chance);
+      const one = selectFrom(first, { columns, chance, shift: "" });
+      const other = selectFrom(second, { columns, chance, shift: " + 100" });
+      return node("source", one, chance.pick([" UNION ALL ", " UNION ", " EXCEPT "]), other);
+    }
+    case 2: {
+      const body = selectFrom(tableOf(chance.pick(tables)), { columns, chance, shift });
+      const order = ` ORDER BY 1 LIMIT ${chance.below(9)}`;
+      return node("source", body, order);
+    }
+    default:
+      return selectFrom(tableOf(chance.pick(tables)), { columns, chance, shift });
+  }
+}
+
+function selectFrom(
+  from: Table,
+  { chance, columns, shift }: { columns: readonly ColumnType[]; chance: Chance; shift: string },
+): Node {
+  const scope: Scope = { chance, columns: qualified(from.columns, "f") };
   const cells = columns.map(({ sort, type }) =>
     node("cell", expressionOf(sort, 1, scope), `::${type}`),
   );
-  const shift = chance.pick(["", " + 1", " + 30", " * 2"]);
-  const pieces = ["SELECT ", list("cells", [`f.id${shift}`, ...cells]), ` FROM ${from.name} AS f`];
-  return node("source", ...pieces, " WHERE ", conditionOf(2, scope));
+  const distinct = chance.below(6) === 0 ? "DISTINCT " : "";
+  const outputs = list("cells", [`f.id${shift}`, ...cells], cells.length + 1);
+  const pieces = [`SELECT ${distinct}`, outputs, ` FROM ${from.name} AS f WHERE `];
+  return node("source", ...pieces, conditionOf(2, scope));
 }
 
 function conflictOf(table: StoredTable, chance: Chance): Node | string {
@@ -118,45 +147,98 @@ function setsOf({ columns }: StoredTable, scope: Scope): Node {
   return list("sets", sets);
 }
 
-function updateOf(table: StoredTable, chance: Chance): Node {
-  if (table.columns.length === 0) return deleteOf(table, chance);
+function updateOf(table: StoredTable, tables: readonly StoredTable[], chance: Chance): Node {
+  if (table.columns.length === 0) return deleteOf(table, tables, chance);
   const own = qualified(columnsOf(table), "w");
-  if (chance.below(4) > 0) {
+  const head = `UPDATE ${table.name} AS w SET `;
+  if (chance.below(2) > 0) {
     const scope = withQueries([tableOf(table)], { chance, columns: own });
     const where = chance.below(6) === 0 ? "" : optional(" WHERE ", conditionOf(2, scope));
-    const pieces = [`UPDATE ${table.name} AS w SET `, setsOf(table, scope), where];
-    return node("change", ...pieces, returningOf(own, chance));
+    return node("change", head, setsOf(table, scope), where, returningOf(own, chance));
   }
-  const { columns, item } = keyedValues(chance);
-  const scope: Scope = { chance, columns: [...own, ...columns] };
-  const pieces = [`UPDATE ${table.name} AS w SET `, setsOf(table, scope), ` FROM ${item}`];
-  const where = node("where", " WHERE w.id = e.k AND ", conditionOf(1, scope));
-  return node("change", ...pieces, where, returningOf(scope.columns, chance));
-}
-
-function deleteOf(table: StoredTable, chance: Chance): Node {
-  const own = qualified(columnsOf(table), "w");
-  if (chance.below(3) > 0) {
-    const scope = withQueries([tableOf(table)], { chance, columns: own });
-    const where = node("where", " WHERE w.id % 3 = 0 AND ", conditionOf(2, scope));
-    return node("change", `DELETE FROM ${table.name} AS w`, where, returningOf(own, chance));
-  }
-  const { columns, item } = keyedValues(chance);
-  const scope: Scope = { chance, columns: [...own, ...columns] };
-  const where = node("where", " WHERE w.id = e.k AND ", conditionOf(1, scope));
-  const pieces = [`DELETE FROM ${table.name} AS w USING ${item}`, where];
+  const { item, scope, where } = partnersOf(own, tables, chance);
+  const pieces = [head, setsOf(table, scope), " FROM ", item, where];
   return node("change", ...pieces, returningOf(scope.columns, chance));
 }
 
+function deleteOf(table: StoredTable, tables: readonly StoredTable[], chance: Chance): Node {
+  const own = qualified(columnsOf(table), "w");
+  const head = `DELETE FROM ${table.name} AS w`;
+  if (chance.below(2) > 0) {
+    const scope = withQueries([tableOf(table)], { chance, columns: own });
+    const where = node("where", " WHERE w.id % 3 = 0 AND ", conditionOf(2, scope));
+    return node("change", head, where, returningOf(own, chance));
+  }
+  const { item, scope, where } = partnersOf(own, tables, chance);
+  const few = node("where", where, " AND w.id % 2 = 0");
+  return node("change", head, " USING ", item, few, returningOf(scope.columns, chance));
+}
+
+interface Partners {
+  /** What stands behind FROM or USING. */
+  readonly item: Node;
+  readonly where: Node;
+  /** What else the change may read: of rows that are not the only partner, nothing. */
+  readonly scope: Scope;
+}
+
+/** Rows of FROM or USING, most of the time at most one for each row that is changed. */
+function partnersOf(
+  own: readonly Column[],
+  tables: readonly StoredTable[],
+  chance: Chance,
+): Partners {
+  const { columns, item, on } = chance.below(2) === 0 ? keyedValues(chance) : keyed(tables, chance);
+  const both: Scope = { chance, columns: [...own, ...columns] };
+  if (chance.below(4) === 0) {
+    const where = node("where", " WHERE ", conditionOf(2, both));
+    return { item, where, scope: { chance, columns: own } };
+  }
+  const inner = withQueries(tables.map(tableOf), both);
+  const where = node("where", ` WHERE ${on} AND `, conditionOf(1, inner));
+  return { item, where, scope: chance.below(3) === 0 ? inner : both };
+}
+
+interface Keyed {
+  readonly item: Node;
+  readonly columns: readonly Column[];
+  /** What chooses one row of it for each row that is changed. */
+  readonly on: string;
+}
+
+/** One table, two joined by their keys, or a query over one. */
+function keyed(tables: readonly StoredTable[], chance: Chance): Keyed {
+  const first = chance.pick(tables);
+  const columns = qualified(columnsOf(first), "f");
+  const item = `${first.name} AS f`;
+  switch (chance.below(3)) {
+    case 0: {
+      const second = chance.pick(tables);
+      const join = chance.pick([" JOIN ", " LEFT JOIN ", " RIGHT JOIN "]);
+      const joined = node("item", `${item}${join}${second.name} AS g ON g.id = f.id`);
+      const all = [...columns, ...qualified(columnsOf(second), "g")];
+      return { item: joined, columns: all, on: chance.pick(["w.id = f.id", "g.id = w.id"]) };
+    }
+    case 1: {
+      const { entry, table } = withEntryOf(tables.map(tableOf), chance, "w1");
+      const query = node("item", "(WITH ", entry, " SELECT * FROM w1) AS f");
+      return { item: query, columns: qualified(table.columns, "f"), on: "f.id = w.id" };
+    }
+    default:
+      return { item: node("item", item), columns, on: "w.id = f.id" };
+  }
+}
+
 /** A list of values in which no key stands twice. */
-function keyedValues(chance: Chance): { item: string; columns: readonly Column[] } {
+function keyedValues(chance: Chance): Keyed {
   const start = chance.below(KEYS);
   const rows = Array.from(
     { length: 1 + chance.below(4) },
     (_, i) => `(${start + i}, ${literalOf("text", chance)}, ${literalOf("int", chance)})`,
   );
   return {
-    item: `(VALUES ${rows.join(", ")}) AS e(k, x, z)`,
+    item: node("item", `(VALUES ${rows.join(", ")}) AS e(k, x, z)`),
+    on: "w.id = e.k",
     columns: [
       { name: "e.k", sort: "int" },
       { name: "e.x", sort: "text" },

@@ -21,6 +21,7 @@ export type WireCode =
   | "SQL_EXECUTION_ERROR"
   | "RESULT_TOO_LARGE"
   | "QUERY_TIMEOUT"
+  | "IDEMPOTENCY_CONFLICT"
   | "MISSING_FILE"
   | "EXTRA_FILE"
   | "FILE_TOO_LARGE"
@@ -148,6 +149,7 @@ const WIRE_ERRORS: Record<Condition, WireError> = {
   INVALID_TRANSACTION_STATE: execution("invalid_transaction_state", "25000"),
   TRANSACTION_LIMIT: execution("transaction_limit", "54000"),
   SERIALIZATION_FAILURE: execution("conflict", "40001"),
+  IDEMPOTENCY_CONFLICT: plain("IDEMPOTENCY_CONFLICT", "22023", 409),
   LIMIT_EXCEEDED: execution("other", "54000"),
   MEMORY_EXCEEDED: execution("memory", "54000"),
   RESULT_TOO_LARGE: plain("RESULT_TOO_LARGE", "54000"),

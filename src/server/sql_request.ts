@@ -4,14 +4,14 @@
  */
 import { DatabaseError } from "../base/errors.ts";
 import type { Parameter, SqlRequest, UploadedFile } from "../sql/mod.ts";
-import { parseMultipart } from "./multipart.ts";
+import { type MultipartForm, parseMultipart } from "./multipart.ts";
 import type { ServerConfig } from "./options.ts";
 import { parametersFromJson } from "./parameters.ts";
 import { invalidInput, objectOf, parseJson, textFromUtf8 } from "./request_body.ts";
 
 export type SqlLimits = Pick<ServerConfig, "limits" | "files">;
 
-/** @throws {DatabaseError} INVALID_INPUT, INVALID_PARAMETER, INVALID_SQL, UNSUPPORTED_FEATURE */
+/** @throws {DatabaseError} INVALID_INPUT, INVALID_PARAMETER, INVALID_SQL */
 export function sqlRequestFromJson(body: Uint8Array, { limits }: SqlLimits): SqlRequest {
   const text = textFromUtf8(body);
   if (text === undefined) throw invalidInput("Cannot read the body: it is not UTF-8");
@@ -22,7 +22,7 @@ export function sqlRequestFromJson(body: Uint8Array, { limits }: SqlLimits): Sql
   if (check !== undefined && check !== null && typeof check !== "boolean") {
     throw wrongField("check", "true or false");
   }
-  refuseIdempotency(idempotency_key);
+  const key = keyOf(idempotency_key);
   const parameters = parametersFromJson(params, text, { pathToParams: ["params"], limits });
   return requestOf({
     sql,
@@ -30,6 +30,7 @@ export function sqlRequestFromJson(body: Uint8Array, { limits }: SqlLimits): Sql
     namespace: namespaceOf(namespace_id),
     timeoutMs: timeoutOf(timeout_ms, limits.max_timeout_ms),
     check: check === true,
+    idempotency: key === undefined ? undefined : { key, digest: digestOf(body) },
   });
 }
 
@@ -44,7 +45,7 @@ export function sqlRequestFromForm(
   const form = parseMultipart(body, contentType, files);
   const sql: unknown = form.fields.get("sql");
   requireSql(sql, limits.max_sql_bytes);
-  refuseIdempotency(form.fields.get("idempotency_key"));
+  const key = keyOf(form.fields.get("idempotency_key"));
   const timeoutText = form.fields.get("timeout_ms");
   if (timeoutText !== undefined && !/^\d{1,12}$/.test(timeoutText)) {
     throw wrongField("timeout_ms", "a whole number");
@@ -57,6 +58,7 @@ export function sqlRequestFromForm(
     timeoutMs: timeoutOf(timeout, limits.max_timeout_ms),
     check: false,
     files: form.files,
+    idempotency: key === undefined ? undefined : { key, digest: formDigest(form) },
   });
 }
 
@@ -77,15 +79,25 @@ interface Fields {
   readonly timeoutMs: number | undefined;
   readonly check: boolean;
   readonly files?: ReadonlyMap<string, UploadedFile>;
+  readonly idempotency: SqlRequest["idempotency"] | undefined;
 }
 
 /** Leaves out what is absent, so that absence has one form. */
-function requestOf({ sql, params, namespace, timeoutMs, check, files }: Fields): SqlRequest {
+function requestOf({
+  sql,
+  params,
+  namespace,
+  timeoutMs,
+  check,
+  files,
+  idempotency,
+}: Fields): SqlRequest {
   const request: { -readonly [Key in keyof SqlRequest]: SqlRequest[Key] } = { sql, params };
   if (namespace !== undefined) request.namespace = namespace;
   if (timeoutMs !== undefined) request.timeoutMs = timeoutMs;
   if (check) request.check = check;
   if (files !== undefined) request.files = files;
+  if (idempotency !== undefined) request.idempotency = idempotency;
   return request;
 }
 
@@ -121,16 +133,26 @@ function timeoutOf(value: unknown, maximumMs: number): number | undefined {
   return value;
 }
 
-function refuseIdempotency(key: unknown): void {
-  if (key === undefined || key === null) return;
-  if (typeof key !== "string" || !/^[\x21-\x7e]{1,128}$/.test(key)) {
-    throw wrongField("idempotency_key", "1 to 128 printable ASCII characters");
+function keyOf(key: unknown): string | undefined {
+  if (key === undefined || key === null) return undefined;
+  if (typeof key === "string" && /^[\x21-\x7e]{1,128}$/.test(key)) return key;
+  throw wrongField("idempotency_key", "1 to 128 printable ASCII characters");
+}
+
+function digestOf(bytes: Uint8Array): string {
+  return new Bun.CryptoHasher("sha256").update(bytes).digest("hex");
+}
+
+/** Of what a form says: its boundary is another one each time. */
+function formDigest({ fields, files }: MultipartForm): string {
+  const hasher = new Bun.CryptoHasher("sha256");
+  const parts = [...fields].toSorted(([left], [right]) => (left < right ? -1 : 1));
+  hasher.update(JSON.stringify(parts));
+  for (const [name, { bytes, mime, name: fileName }] of files) {
+    hasher.update(JSON.stringify([name, fileName, mime, bytes.length]));
+    hasher.update(bytes);
   }
-  throw new DatabaseError(
-    "UNSUPPORTED_FEATURE",
-    "Cannot run the request: idempotency_key is not available yet",
-    { hint: "send the request without it" },
-  );
+  return hasher.digest("hex");
 }
 
 function wrongField(name: string, expected: string): DatabaseError {

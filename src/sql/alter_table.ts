@@ -1,9 +1,9 @@
 /**
- * ALTER TABLE: the next entry of a table, or none when nothing changes. All actions of a statement
- * apply together.
+ * ALTER TABLE: the next entry of a table, or none when nothing changes, and what it demands of the
+ * rows that are there. All actions of a statement apply together.
  *
  * No row is rewritten: a new column reads its default from the definition, a dropped one is no
- * longer asked for, a renamed one keeps its id.
+ * longer asked for, a renamed one keeps its id, and older values are read as a wider type has them.
  */
 import { DatabaseError } from "../base/errors.ts";
 import {
@@ -13,16 +13,16 @@ import {
   resetTableOptions,
   type TableEntry,
 } from "../catalog/mod.ts";
-import { type Value, valueAt } from "../types/mod.ts";
+import { alterColumn, columnNamed, modifyColumn } from "./alter_column.ts";
 import { StatementBinding } from "./bind/binding.ts";
-import { bindCondition, bindExpression } from "./bind/expression_binder.ts";
+import { nameOf } from "./bind/dml_target.ts";
+import { bindExpression } from "./bind/expression_binder.ts";
 import { Scope } from "./bind/scope.ts";
-import { columnIdsIn, isVolatile } from "./bind/walk.ts";
+import { isVolatile } from "./bind/walk.ts";
 import type { SqlEnvironment } from "./environment.ts";
-import { compileExpression } from "./execute/expression.ts";
-import { columnsFromRows } from "./execute/filter.ts";
 import type { Run } from "./execute/run.ts";
-import { checkScope, compileDefaultSql } from "./execute/table_runtime.ts";
+import { compileDefaultSql } from "./execute/table_runtime.ts";
+import { nearestName } from "./nearest_name.ts";
 import { NO_PRINCIPAL, newRun } from "./new_run.ts";
 import type {
   AlterTableStatement,
@@ -30,38 +30,61 @@ import type {
   Name,
   TableAlteration,
   TableAlterationAddColumn,
+  TableAlterationAddConstraint,
   TableAlterationDropColumn,
+  TableAlterationDropConstraint,
   TableAlterationRenameColumn,
 } from "./parse/ast.ts";
 import { parseExpression } from "./parse/parser.ts";
-import { checksOf, hasColumn, newCheck, newColumn, optionSettings } from "./table_elements.ts";
+import { columnsNamedIn, holdsRows, type RowDemand } from "./row_audit.ts";
+import {
+  checksOf,
+  hasColumn,
+  keyNameOf,
+  newCheck,
+  newColumn,
+  optionSettings,
+} from "./table_elements.ts";
+
+export interface Alteration {
+  /** Undefined when nothing changes. */
+  readonly next: TableEntry | undefined;
+  /** What must hold for the rows that are there. */
+  readonly demands: readonly RowDemand[];
+}
+
+/** What the actions of one statement share. */
+interface Altering {
+  readonly environment: SqlEnvironment;
+  readonly demands: RowDemand[];
+}
 
 /** @throws {DatabaseError} */
 export function alteredTable(
   table: TableEntry,
   node: AlterTableStatement,
   environment: SqlEnvironment,
-): TableEntry | undefined {
+): Alteration {
+  const demands: RowDemand[] = [];
   let next = table;
-  for (const change of node.changes) next = apply(next, change, environment);
-  if (next === table) return undefined;
+  for (const change of node.changes) next = apply(next, change, { environment, demands });
+  if (next === table) return { next: undefined, demands: [] };
   // Options are no part of the schema; columns and constraints are.
   const changesSchema = next.columns !== table.columns || next.checks !== table.checks;
   return {
-    ...next,
-    schemaVersion: table.schemaVersion + (changesSchema ? 1 : 0),
-    updatedAtMs: environment.clock.nowMs(),
+    next: {
+      ...next,
+      schemaVersion: table.schemaVersion + (changesSchema ? 1 : 0),
+      updatedAtMs: environment.clock.nowMs(),
+    },
+    demands,
   };
 }
 
-function apply(
-  table: TableEntry,
-  change: TableAlteration,
-  environment: SqlEnvironment,
-): TableEntry {
+function apply(table: TableEntry, change: TableAlteration, altering: Altering): TableEntry {
   switch (change.type) {
     case "add column":
-      return addColumn(table, change, environment);
+      return addColumn(table, change, altering);
     case "drop column":
       return dropColumn(table, change);
     case "rename column":
@@ -77,19 +100,21 @@ function apply(
       }));
       return { ...table, options: resetTableOptions(table.kind, table.options, names) };
     }
-    default:
-      throw new DatabaseError(
-        "UNSUPPORTED_FEATURE",
-        `Cannot run ALTER TABLE … ${change.type.toUpperCase()}: not available yet`,
-        { position: change._location.start },
-      );
+    case "alter column":
+      return alterColumn(table, change, altering.demands);
+    case "modify column":
+      return modifyColumn(table, change, altering.demands);
+    case "add constraint":
+      return addConstraint(table, change, altering.demands);
+    case "drop constraint":
+      return dropConstraint(table, change);
   }
 }
 
 function addColumn(
   table: TableEntry,
   { column, ifNotExists }: TableAlterationAddColumn,
-  environment: SqlEnvironment,
+  { demands, environment }: Altering,
 ): TableEntry {
   const position = column._location.start;
   const { name } = column.name;
@@ -107,13 +132,13 @@ function addColumn(
     );
   }
   const made = newColumn(column, { columnId: table.nextColumnId, kind: table.kind });
-  const hasRows = environment.store.liveRowCount(table.tableId, undefined) > 0;
+  const hasRows = holdsRows(environment.store, table.tableId);
   const added = hasRows ? withMissing(made, { position, environment }) : made;
   const columns = [...table.columns, added];
   const checks = [...table.checks];
   for (const check of checksOf(column.constraints)) {
-    const entry = newCheck(check, { checks, columns, prefix: `${table.name}_${name}` });
-    if (hasRows) requireCheckOfMissing(added, { sql: entry.sql, position, environment });
+    const entry = newCheck(check, { checks, columns, tableName: table.name, columnName: name });
+    demands.push({ kind: "check", name: entry.name, position });
     checks.push(entry);
   }
   return {
@@ -164,34 +189,14 @@ function withMissing(
   return { ...column, missing };
 }
 
-/** Rows that are there already all hold the same value in a new column: one test serves them. */
-function requireCheckOfMissing(
-  column: ColumnEntry,
-  { environment, position, sql }: { sql: string; position: number; environment: SqlEnvironment },
-): void {
-  const { layout, scope } = checkScope([column]);
-  const place = { statement: new StatementBinding([]), scope, clause: "CHECK", sink: undefined };
-  const evaluate = compileExpression(bindCondition(parseExpression(sql), place), layout);
-  const row: Value[] = [column.missing];
-  const batch = { rowCount: 1, columns: columnsFromRows([row], [column.type]) };
-  if (valueAt(evaluate(batch, definitionRun(environment)), 0) !== false) return;
-  throw new DatabaseError(
-    "CHECK_VIOLATION",
-    `Cannot add column "${column.name}": its DEFAULT violates its CHECK`,
-    { position },
-  );
-}
-
 function dropColumn(
   table: TableEntry,
-  { behaviour, column: { name, _location }, ifExists }: TableAlterationDropColumn,
+  { behaviour, column: named, ifExists }: TableAlterationDropColumn,
 ): TableEntry {
+  const { name, _location } = named;
   const position = _location.start;
-  const column = table.columns.find((entry) => entry.name === name);
-  if (column === undefined) {
-    if (ifExists === true) return table;
-    throw columnNotFound(table, name, position);
-  }
+  if (ifExists === true && table.columns.every((entry) => entry.name !== name)) return table;
+  const column = columnNamed(table, named);
   if (table.primaryKey.includes(column.columnId)) {
     throw new DatabaseError(
       "INVALID_OPERATION",
@@ -225,20 +230,11 @@ function dropColumn(
   };
 }
 
-/** Names of the columns that a stored CHECK reads. */
-function columnsNamedIn(sql: string, table: TableEntry): ReadonlySet<string> {
-  const { columns, scope } = checkScope(table.columns);
-  const place = { statement: new StatementBinding([]), scope, clause: "CHECK", sink: undefined };
-  const ids = columnIdsIn(bindCondition(parseExpression(sql), place));
-  return new Set(columns.filter(({ id }) => ids.has(id)).map(({ name }) => name));
-}
-
 function renameColumn(
   table: TableEntry,
   { column: from, to }: TableAlterationRenameColumn,
 ): TableEntry {
-  const column = table.columns.find((entry) => entry.name === from.name);
-  if (column === undefined) throw columnNotFound(table, from.name, from._location.start);
+  const column = columnNamed(table, from);
   if (from.name === to.name) return table;
   checkColumnName(to.name, {
     position: to._location.start,
@@ -283,16 +279,53 @@ function renamedIn(sql: string, { from, to }: { from: Name; to: Name }): string 
     .reduce((text, { end, start }) => text.slice(0, start) + quoted + text.slice(end), sql);
 }
 
-function columnNotFound(table: TableEntry, name: string, position: number): DatabaseError {
-  return new DatabaseError(
-    "COLUMN_NOT_FOUND",
-    `Cannot find column "${name}" in ${table.namespace}.${table.name}`,
-    { position },
+function addConstraint(
+  table: TableEntry,
+  { constraint, _location }: TableAlterationAddConstraint,
+  demands: RowDemand[],
+): TableEntry {
+  const position = _location.start;
+  if (constraint.type === "primary key") {
+    throw new DatabaseError(
+      "INVALID_DEFINITION",
+      `Cannot add a key to ${nameOf(table)}: the primary key of a table is fixed`,
+      { position, hint: "create a table with that key and copy the rows with INSERT … SELECT" },
+    );
+  }
+  const { checks, columns } = table;
+  const check = newCheck(constraint, { checks, columns, tableName: table.name });
+  demands.push({ kind: "check", name: check.name, position });
+  return { ...table, checks: [...checks, check] };
+}
+
+function dropConstraint(
+  table: TableEntry,
+  { constraint: { name, _location }, ifExists }: TableAlterationDropConstraint,
+): TableEntry {
+  const position = _location.start;
+  if (name === keyNameOf(table.name) && table.primaryKey.length > 0) {
+    throw new DatabaseError(
+      "INVALID_OPERATION",
+      `Cannot drop constraint "${name}": it is the key of ${nameOf(table)}`,
+      { position },
+    );
+  }
+  const checks = table.checks.filter((check) => check.name !== name);
+  if (checks.length < table.checks.length) return { ...table, checks };
+  if (ifExists === true) return table;
+  const near = nearestName(
+    name,
+    table.checks.map((check) => check.name),
+  );
+  throw new DatabaseError(
+    "OBJECT_NOT_FOUND",
+    `Cannot find constraint "${name}" of ${nameOf(table)}`,
+    near === undefined ? { position } : { position, hint: `did you mean "${near}"?` },
   );
 }
 
 /** A run for expressions that read no row and no caller. */
-function definitionRun(environment: SqlEnvironment): Run {
+export function definitionRun(environment: SqlEnvironment): Run {
   return newRun(environment, {
     principal: NO_PRINCIPAL,
     namespace: "default",

@@ -12,16 +12,18 @@ import {
   requireRun,
 } from "../auth/mod.ts";
 import { DatabaseError } from "../base/errors.ts";
-import { seqFromUnixMs } from "../base/seq.ts";
+import { SEQ_ZERO, type Seq, seqFromUnixMs } from "../base/seq.ts";
 import {
   checkObjectName,
   isReservedNamespace,
   type TableEntry,
   tableOptionsFrom,
 } from "../catalog/mod.ts";
-import { alteredTable } from "./alter_table.ts";
+import { alteredTable, definitionRun } from "./alter_table.ts";
+import { nameOf } from "./bind/dml_target.ts";
 import type { StatementResult } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
+import { type Deadline, stepTurns } from "./execute/operator.ts";
 import { findNamespace, findTable } from "./names.ts";
 import type {
   AlterTableStatement,
@@ -33,13 +35,16 @@ import type {
   Statement,
 } from "./parse/ast.ts";
 import { messageResult } from "./result.ts";
+import { RowAudit } from "./row_audit.ts";
 import { newTable, optionSettings } from "./table_elements.ts";
 
 export class Definitions {
   readonly #environment: SqlEnvironment;
+  readonly #deadline: Deadline;
 
-  constructor(environment: SqlEnvironment) {
+  constructor(environment: SqlEnvironment, deadline: Deadline) {
     this.#environment = environment;
+    this.#deadline = deadline;
   }
 
   /** Rights of a definition, before anything of the request runs. @throws {DatabaseError} */
@@ -95,11 +100,15 @@ export class Definitions {
     namespace: string,
   ): Promise<StatementResult | undefined> {
     this.authorize(node, principal, namespace);
-    const message = this.#message(node, principal, namespace);
+    const message = await this.#message(node, principal, namespace);
     return message === undefined ? undefined : messageResult(message, principal.userId);
   }
 
-  #message(node: Statement, principal: Principal, namespace: string): string | undefined {
+  #message(
+    node: Statement,
+    principal: Principal,
+    namespace: string,
+  ): string | Promise<string> | undefined {
     switch (node.type) {
       case "create namespace":
         return this.#createNamespace(node, principal);
@@ -201,21 +210,45 @@ export class Definitions {
     return `Table ${inNamespace}.${name} created`;
   }
 
-  #alterTable(node: AlterTableStatement, principal: Principal, namespace: string): string {
-    const { catalog, definitionOf, live, store } = this.#environment;
-    const table = findTable(catalog, node.table, { namespace, node: node.table, principal });
-    requireAlter(principal, table, { namespace: catalog.namespace(table.namespace) });
-    requireKind(node.kind, table, node);
-    const altered = alteredTable(table, node, this.#environment);
-    const changed = altered === undefined ? undefined : this.#withoutExpired(table, altered);
-    const shownName = `${table.namespace}.${table.name}`;
-    if (changed === undefined) {
-      return `Table ${shownName} unchanged at schema version ${table.schemaVersion}`;
+  async #alterTable(
+    node: AlterTableStatement,
+    principal: Principal,
+    namespace: string,
+  ): Promise<string> {
+    const { catalog, clock, store } = this.#environment;
+    let audited: { readonly table: TableEntry; readonly upTo: Seq } | undefined;
+    for (;;) {
+      const table = findTable(catalog, node.table, { namespace, node: node.table, principal });
+      requireAlter(principal, table, { namespace: catalog.namespace(table.namespace) });
+      requireKind(node.kind, table, node);
+      const { demands, next: altered } = alteredTable(table, node, this.#environment);
+      const next = altered === undefined ? undefined : this.#withoutExpired(table, altered);
+      if (next === undefined) {
+        return `Table ${nameOf(table)} unchanged at schema version ${table.schemaVersion}`;
+      }
+      const run = definitionRun(this.#environment);
+      const audit = new RowAudit({ table, next, demands, run });
+      const upTo = store.appliedSeq;
+      if (audit.isEmpty) return this.#redefine(next);
+      if (audited?.table === table) {
+        // What was written while the others were read, in the turn of the change.
+        audit.runNow({ after: audited.upTo, upTo });
+        return this.#redefine(next);
+      }
+      const steps = audit.steps({ after: SEQ_ZERO, upTo });
+      const further = stepTurns(steps, { clock, deadline: this.#deadline });
+      if (further === undefined) return this.#redefine(next);
+      await further;
+      audited = { table, upTo };
     }
+  }
+
+  #redefine(changed: TableEntry): string {
+    const { catalog, definitionOf, live, store } = this.#environment;
     catalog.changeTable(changed, store.issueSeq());
     store.defineTable(definitionOf(changed));
-    live().tableChanged(table.tableId);
-    return `Table ${shownName} altered to schema version ${changed.schemaVersion}`;
+    live().tableChanged(changed.tableId);
+    return `Table ${nameOf(changed)} altered to schema version ${changed.schemaVersion}`;
   }
 
   /** What has expired by the old TTL does not come back by a longer one. */

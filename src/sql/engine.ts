@@ -27,6 +27,8 @@ export interface SqlRequest {
   readonly check?: boolean;
   /** Upload parts by placeholder name; present for multipart requests only. */
   readonly files?: ReadonlyMap<string, UploadedFile>;
+  /** Runs the request once for each key of its user; `digest` stands for the body. */
+  readonly idempotency?: { readonly key: string; readonly digest: string };
   /** Address of the caller, for SUBSCRIBE TO's answer and the audit log. */
   readonly baseUrl?: string;
 }
@@ -48,6 +50,8 @@ export interface SqlResponse {
   readonly results: readonly StatementResult[];
   /** Why the request stopped; its `statementIndex` is set. */
   readonly error?: DatabaseError;
+  /** The answer of an earlier request with the same key. */
+  readonly isReplayed?: true;
 }
 
 export interface SqlEngine {

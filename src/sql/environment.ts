@@ -21,6 +21,8 @@ export interface SqlLimits {
   readonly requiresWhere: boolean;
   readonly transactionTimeoutMs: number;
   readonly transactionBytesMax: number;
+  /** How long the answer to a request with a key is kept. */
+  readonly idempotencyTtlMs: number;
   readonly queryMemoryBytes: number;
   /** A request that took as long or longer is logged; 0 is off. */
   readonly slowQueryMs: number;

@@ -18,6 +18,7 @@ import { buildRowRead, type OperatorFactory, type RowRead } from "./execute/buil
 import { compileDelete, compileInsert, compileUpdate, type DmlProgram } from "./execute/dml.ts";
 import { buildQuery } from "./execute/subqueries.ts";
 import type { QueryStatement, SelectStatement } from "./parse/ast.ts";
+import { planDelete, planInsert, planUpdate } from "./plan/dml_plan.ts";
 import { planSelect } from "./plan/planner.ts";
 import { CellRows, fieldsOf } from "./result.ts";
 
@@ -53,15 +54,24 @@ export function prepare(
   switch (node.type) {
     case "insert": {
       const bound = bindInsert(node, context);
-      return dml("insert", compileInsert(bound), { returning: bound.returning, statement });
+      return dml("insert", compileInsert(planInsert(bound)), {
+        returning: bound.returning,
+        statement,
+      });
     }
     case "update": {
       const bound = bindUpdate(node, context);
-      return dml("update", compileUpdate(bound), { returning: bound.returning, statement });
+      return dml("update", compileUpdate(planUpdate(bound)), {
+        returning: bound.returning,
+        statement,
+      });
     }
     case "delete": {
       const bound = bindDelete(node, context);
-      return dml("delete", compileDelete(bound), { returning: bound.returning, statement });
+      return dml("delete", compileDelete(planDelete(bound)), {
+        returning: bound.returning,
+        statement,
+      });
     }
     case "with":
     case "with recursive":

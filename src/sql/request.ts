@@ -4,6 +4,8 @@
  *     idle ──BEGIN──► in transaction ──COMMIT──► idle
  *                          └──ROLLBACK, failure, end of request──► undone
  *
+ * A request with a key is one transaction, begun and committed by its text or around it.
+ *
  * A statement behind a definition in the same text may name what that definition makes: when it
  * does not bind at first, it is bound at its turn.
  */
@@ -19,6 +21,7 @@ import type { SqlRequest, SqlResponse, StatementResult } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { checkDeadline, type Deadline } from "./execute/operator.ts";
 import { Transaction } from "./execute/transaction.ts";
+import type { AnswerRecorder } from "./idempotency.ts";
 import { findNamespace } from "./names.ts";
 import { isQueryNode } from "./node_kinds.ts";
 import { deadlineOf, parseLimitsOf, requireNoGap, typedParameters } from "./parameters.ts";
@@ -53,12 +56,15 @@ export interface RequestOptions {
   readonly environment: SqlEnvironment;
   readonly principal: Principal;
   readonly request: SqlRequest;
+  /** Of a request with a key: its writes go into the commit. */
+  readonly recorder?: AnswerRecorder;
 }
 
 export class RequestRunner {
   readonly #environment: SqlEnvironment;
   readonly #principal: Principal;
   readonly #request: SqlRequest;
+  readonly #recorder: AnswerRecorder | undefined;
   readonly #deadline: Deadline;
   readonly #definitions: Definitions;
   readonly #administration: Administration;
@@ -69,13 +75,14 @@ export class RequestRunner {
   #namespace: string;
   #transaction: Transaction | undefined;
 
-  constructor({ environment, principal, request }: RequestOptions) {
+  constructor({ environment, principal, recorder, request }: RequestOptions) {
     this.#environment = environment;
     this.#principal = principal;
     this.#request = request;
+    this.#recorder = recorder;
     this.#namespace = request.namespace ?? DEFAULT_NAMESPACE;
     this.#deadline = deadlineOf(environment, request);
-    this.#definitions = new Definitions(environment);
+    this.#definitions = new Definitions(environment, this.#deadline);
     this.#administration = new Administration(environment);
     this.#runner = new StatementRunner(environment, this.#deadline);
   }
@@ -99,12 +106,15 @@ export class RequestRunner {
       }
       this.#namespace = this.#request.namespace ?? DEFAULT_NAMESPACE;
       statementIndex = 0;
+      const isWrapped = this.#recorder !== undefined && !isBegin(units[0]?.node);
+      if (isWrapped) this.#open({ isReadOnly: false });
       for (const unit of units) {
         checkDeadline(this.#deadline, this.#environment.clock);
         this.#results.push(await this.#runUnit(unit, parameters));
         statementIndex += 1;
       }
       statementIndex = units.length - 1;
+      if (isWrapped) await this.#commit();
       this.#requireClosed();
       return { results: this.#results };
     } catch (error) {
@@ -134,6 +144,7 @@ export class RequestRunner {
         "Cannot bind parameters to several statements: put them between BEGIN and COMMIT",
       );
     }
+    if (this.#recorder !== undefined) requireRepeatable(parsed, isTransaction);
     if (this.#request.files !== undefined && parsed.length > 1) {
       throw new DatabaseError("INVALID_INPUT", "Cannot upload files with several statements");
     }
@@ -207,8 +218,10 @@ export class RequestRunner {
       case "begin":
       case "start transaction":
         return this.#begin(node);
-      case "commit":
-        return this.#commit();
+      case "commit": {
+        const result = messageResult("Transaction committed", this.#principal.userId);
+        return { ...result, lastSeq: await this.#commit(result) };
+      }
       case "rollback":
         return this.#rollback();
       case "use namespace":
@@ -270,29 +283,45 @@ export class RequestRunner {
         position: node._location.start,
       });
     }
+    this.#open({ isReadOnly: node.writeable === "read only" });
+    return messageResult("Transaction started", this.#principal.userId);
+  }
+
+  #open({ isReadOnly }: { isReadOnly: boolean }): void {
     const { clock, limits, store } = this.#environment;
     this.#transaction = new Transaction({
       snapshotSeq: store.visibleSeq,
       nowMicros: clock.nowMs() * 1000,
-      isReadOnly: node.writeable === "read only",
+      isReadOnly,
       startedAtMs: clock.monotonicMs(),
       bytesMax: limits.transactionBytesMax,
     });
-    return messageResult("Transaction started", this.#principal.userId);
   }
 
-  async #commit(): Promise<StatementResult> {
+  /**
+   * Returns the last seq, null when nothing was to be written.
+   *
+   * @param entry The entry of COMMIT, without its `last_seq`; absent when the text has none.
+   */
+  async #commit(entry?: StatementResult): Promise<number | null> {
     const transaction = this.#requireTransaction("COMMIT");
     this.#checkTransactionTime();
     transaction.requireUnaltered(this.#environment.catalog);
     this.#transaction = undefined;
     const writes = transaction.writes();
-    const result = messageResult("Transaction committed", this.#principal.userId);
-    if (writes.length === 0) return { ...result, lastSeq: null };
+    const changesRows = writes.length > 0;
+    if (this.#recorder !== undefined) {
+      const results =
+        entry === undefined ? this.#results : [...this.#results, { ...entry, lastSeq: null }];
+      const hasLastSeq = entry !== undefined && changesRows;
+      const answer = hasLastSeq ? { results, commitIndex: results.length - 1 } : { results };
+      writes.push(...this.#recorder(answer));
+    }
+    if (writes.length === 0) return null;
     const { store } = this.#environment;
     const commit = store.apply({ writes, snapshotSeq: transaction.snapshotSeq });
     await store.durable(commit.lastSeq);
-    return { ...result, lastSeq: commit.lastSeq };
+    return changesRows ? commit.lastSeq : null;
   }
 
   #rollback(): StatementResult {
@@ -334,6 +363,18 @@ export class RequestRunner {
       ? result
       : { ...result, schema: prepared.fields, rows: [] };
   }
+}
+
+/** @throws {DatabaseError} INVALID_INPUT for what cannot be one transaction. */
+function requireRepeatable(parsed: readonly Statement[], isTransaction: boolean): void {
+  const inner = isTransaction ? parsed.slice(1, -1) : parsed;
+  const other = inner.find((node) => rowsNode(node) === undefined);
+  if (other === undefined) return;
+  throw new DatabaseError(
+    "INVALID_INPUT",
+    `Cannot run ${other.type.toUpperCase()} with an idempotency_key: the request may hold SELECT, INSERT, UPDATE and DELETE, and one BEGIN … COMMIT around them`,
+    { position: other._location.start },
+  );
 }
 
 function isBegin(node: Statement | undefined): boolean {

@@ -9,6 +9,7 @@ import { atStatement } from "./at_statement.ts";
 import { StatementBinding } from "./bind/binding.ts";
 import type { LivePlan, LiveRequest, SqlEngine, SqlRequest, SqlResponse } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
+import { IdempotentRequests } from "./idempotency.ts";
 import { planLiveQuery } from "./live_planner.ts";
 import { isQueryNode } from "./node_kinds.ts";
 import { deadlineOf, parseLimitsOf, requireNoGap, typedParameters } from "./parameters.ts";
@@ -26,10 +27,12 @@ const SLOW_SQL_LENGTH_MAX = 2000;
 export class LocalSqlEngine implements SqlEngine {
   readonly #environment: SqlEnvironment;
   readonly #plans: PlanCache;
+  readonly #idempotent: IdempotentRequests;
 
   constructor(environment: SqlEnvironment) {
     this.#environment = environment;
     this.#plans = new PlanCache(environment.catalog);
+    this.#idempotent = new IdempotentRequests(environment);
   }
 
   execute(principal: Principal, request: SqlRequest): SqlResponse | Promise<SqlResponse> {
@@ -38,6 +41,16 @@ export class LocalSqlEngine implements SqlEngine {
       this.#noteTime(principal, request, startMs);
       return response;
     };
+    const { idempotency } = request;
+    if (idempotency !== undefined && request.check !== true) {
+      return this.#idempotent
+        .execute(principal, idempotency, (recorder) => {
+          const environment = this.#environment;
+          return new RequestRunner({ environment, principal, request, recorder }).run();
+        })
+        .catch(failedResponse)
+        .then(timed);
+    }
     if (request.files === undefined && request.check !== true) {
       try {
         const short = this.#short(principal, request);

@@ -13,10 +13,11 @@ import {
 } from "../catalog/mod.ts";
 import { castValue, type DataType, typeName } from "../types/mod.ts";
 import { StatementBinding } from "./bind/binding.ts";
+import type { BoundExpression } from "./bind/bound.ts";
 import { castTo } from "./bind/casts.ts";
 import { bindCondition } from "./bind/expression_binder.ts";
 import { isSerial, resolveType } from "./bind/types.ts";
-import { isImmutable } from "./bind/walk.ts";
+import { columnIdsIn, isImmutable } from "./bind/walk.ts";
 import { bindDefault, checkScope } from "./execute/table_runtime.ts";
 import type {
   AstNode,
@@ -75,12 +76,12 @@ export function newTable(
   const checks: CheckEntry[] = [];
   for (const column of node.columns) {
     for (const check of checksOf(column.constraints)) {
-      checks.push(newCheck(check, { checks, columns, prefix: `${tableName}_${column.name.name}` }));
+      checks.push(newCheck(check, { checks, columns, tableName, columnName: column.name.name }));
     }
   }
   for (const constraint of node.constraints ?? []) {
     if (constraint.type === "check") {
-      checks.push(newCheck(constraint, { checks, columns, prefix: tableName }));
+      checks.push(newCheck(constraint, { checks, columns, tableName }));
     }
   }
   return {
@@ -149,9 +150,16 @@ export function newCheck(
   check: ConstraintCheck,
   {
     checks,
+    columnName,
     columns,
-    prefix,
-  }: { checks: readonly CheckEntry[]; columns: readonly ColumnEntry[]; prefix: string },
+    tableName,
+  }: {
+    checks: readonly CheckEntry[];
+    columns: readonly ColumnEntry[];
+    tableName: string;
+    /** The column whose constraint it is. */
+    columnName?: string;
+  },
 ): CheckEntry {
   const { scope } = checkScope(columns);
   const place = { statement: new StatementBinding([]), scope, clause: "CHECK", sink: undefined };
@@ -163,7 +171,8 @@ export function newCheck(
       { position: check._location.start },
     );
   }
-  const wanted = check.constraintName?.name ?? `${prefix}_check`;
+  const named = columnName ?? onlyColumnIn(condition, columns);
+  const wanted = check.constraintName?.name ?? automaticName(tableName, named);
   const isTaken = (name: string): boolean => checks.some((entry) => entry.name === name);
   if (check.constraintName !== undefined && isTaken(wanted)) {
     throw new DatabaseError("ALREADY_EXISTS", `Cannot name constraint "${wanted}": it exists`, {
@@ -173,6 +182,24 @@ export function newCheck(
   let name = wanted;
   for (let number = 1; isTaken(name); number += 1) name = `${wanted}${number}`;
   return { name, sql: check.source };
+}
+
+function automaticName(tableName: string, columnName: string | undefined): string {
+  return columnName === undefined ? `${tableName}_check` : `${tableName}_${columnName}_check`;
+}
+
+/** The one column that a condition reads, if it is one. */
+function onlyColumnIn(
+  condition: BoundExpression,
+  columns: readonly ColumnEntry[],
+): string | undefined {
+  const [position, ...others] = columnIdsIn(condition);
+  return position === undefined || others.length > 0 ? undefined : columns[position]?.name;
+}
+
+/** The name of the primary key among the constraints of a table. */
+export function keyNameOf(tableName: string): string {
+  return `${tableName}_pkey`;
 }
 
 function keyNamesOf(
@@ -273,7 +300,7 @@ function requireKeyType({ name, type }: ColumnEntry, position: number): void {
 }
 
 /** A DEFAULT names no column, parameter or aggregate, and a plain value fits its column. */
-function checkDefault(node: Expr, { name, type }: { type: DataType; name: string }): void {
+export function checkDefault(node: Expr, { name, type }: { type: DataType; name: string }): void {
   const position = node._location.start;
   try {
     const bound = bindDefault(node);

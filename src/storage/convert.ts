@@ -1,9 +1,11 @@
 /**
  * Values that were stored before ALTER TABLE widened their column, as the column's type now holds
- * them: SMALLINT and INT grow to BIGINT, and a DECIMAL gets more digits behind the point. Every
- * other widening keeps the form of the value.
+ * them: SMALLINT and INT grow to BIGINT, a DECIMAL gets more digits behind the point, and the text
+ * of JSON becomes canonical as JSONB. Every other widening keeps the form of the value.
  */
+import { DatabaseError } from "../base/errors.ts";
 import {
+  canonicalJson,
   type DataType,
   physicalKind,
   sameType,
@@ -16,30 +18,49 @@ import {
 import { MemColumn } from "./mem_column.ts";
 import type { StoredColumn } from "./store.ts";
 
-/** A DECIMAL with `scaleNow` digits behind the point, stored when there were `scaleThen`. */
-export function rescaled(value: Value, scaleThen: number, scaleNow: number): Value {
-  if (scaleThen === scaleNow || value === null) return value;
-  if (typeof value !== "number" && typeof value !== "bigint") return value;
-  return wholeFromBigint(BigInt(value) * 10n ** BigInt(scaleNow - scaleThen));
+/**
+ * What of a type decides how its values look: the digits behind the point of a DECIMAL, 1 for
+ * JSONB, 0 for all others. The log keeps it beside each column.
+ */
+export function formOf(type: DataType): number {
+  if (type.kind === "decimal") return type.scale;
+  return type.kind === "json" && type.binary ? 1 : 0;
 }
 
-export function scaleOf(type: DataType): number {
-  return type.kind === "decimal" ? type.scale : 0;
+/** A value of a type that was stored in another form of it. */
+export function converted(value: Value, formThen: number, now: DataType): Value {
+  if (value === null) return value;
+  const formNow = formOf(now);
+  if (now.kind === "json") {
+    return formNow > formThen && typeof value === "string" ? canonicalOf(value) : value;
+  }
+  if (formThen === formNow) return value;
+  if (typeof value !== "number" && typeof value !== "bigint") return value;
+  return wholeFromBigint(BigInt(value) * 10n ** BigInt(formNow - formThen));
+}
+
+function canonicalOf(text: string): string {
+  try {
+    return canonicalJson(text);
+  } catch (error) {
+    // Safe: ALTER TABLE has read every live row. This is an older version, which says what it said.
+    if (error instanceof DatabaseError) return text;
+    throw error;
+  }
 }
 
 /** A vector of a column that was stored with another type. */
 export function convertVector(vector: Vector, from: DataType, to: DataType): Vector {
   if (sameType(from, to)) return vector;
-  const scaleThen = scaleOf(from);
-  const scaleNow = scaleOf(to);
-  if (scaleThen === scaleNow) {
+  const formThen = formOf(from);
+  if (formThen === formOf(to)) {
     // The same values, perhaps in wider numbers.
     if (vector.kind !== "i32" || physicalKind(to) !== "f64") return vector;
     return { ...vector, kind: "f64", values: Float64Array.from(vector.values) };
   }
   const values: Value[] = [];
   for (let row = 0; row < vector.length; row += 1) {
-    values.push(rescaled(valueAt(vector, row), scaleThen, scaleNow));
+    values.push(converted(valueAt(vector, row), formThen, to));
   }
   return vectorFromValues(to, values);
 }
@@ -48,10 +69,10 @@ export function convertVector(vector: Vector, from: DataType, to: DataType): Vec
 export function convertMemColumn(column: MemColumn, definition: StoredColumn): MemColumn {
   const { columnId, type } = definition;
   if (sameType(column.type, type)) return column;
-  const converted = new MemColumn(columnId, type);
-  const scaleThen = scaleOf(column.type);
+  const wider = new MemColumn(columnId, type);
+  const formThen = formOf(column.type);
   for (let row = 0; row < column.length; row += 1) {
-    converted.appendRepeated(rescaled(column.valueAt(row), scaleThen, scaleOf(type)), 1);
+    wider.appendRepeated(converted(column.valueAt(row), formThen, type), 1);
   }
-  return converted;
+  return wider;
 }

@@ -48,7 +48,7 @@ import type {
 } from "./store.ts";
 import type { StoreSnapshot } from "./store_snapshot.ts";
 import { StoredTable } from "./table.ts";
-import { countLiveRows, tableStats } from "./table_stats.ts";
+import { countLiveRows, ownersOf, tableStats } from "./table_stats.ts";
 
 /** Smallest log file: room for a few frames. */
 const WAL_FILE_BYTES_MIN = 4096;
@@ -274,6 +274,10 @@ export class LocalStore implements Store {
 
   earliestSeq(tableId: number, owner: number): Seq {
     return this.#table(tableId).progress.lowWater.of(owner) as Seq;
+  }
+
+  owners(tableId: number): readonly number[] {
+    return ownersOf(this.#table(tableId));
   }
 
   liveRowCount(tableId: number, owner: number | undefined): number {

@@ -14,7 +14,7 @@ import { DatabaseError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { SEQ_ZERO, type Seq } from "../base/seq.ts";
 import type { Row, Value } from "../types/mod.ts";
-import { rescaled, scaleOf } from "./convert.ts";
+import { converted } from "./convert.ts";
 import { sweepSegments } from "./data_directory.ts";
 import type { DataPaths } from "./file_names.ts";
 import { LowWater } from "./history.ts";
@@ -175,14 +175,14 @@ function replayWrite(
 /** Brings logged values into the order, and the form, of the definition's columns. */
 function arrangement(
   { columns }: TableDefinition,
-  { columnIds, scales }: LoggedWrite,
+  { columnIds, forms }: LoggedWrite,
 ): (values: readonly Value[]) => Row {
   const sources = columns.map(({ columnId, type, missing }) => {
     const index = columnIds.indexOf(columnId);
-    return { index, scaleThen: scales[index] ?? 0, scaleNow: scaleOf(type), missing };
+    return { index, formThen: forms[index] ?? 0, type, missing };
   });
   return (values) =>
-    sources.map(({ index, scaleThen, scaleNow, missing }) =>
-      index === -1 ? missing : rescaled(values[index] ?? null, scaleThen, scaleNow),
+    sources.map(({ index, formThen, type, missing }) =>
+      index === -1 ? missing : converted(values[index] ?? null, formThen, type),
     );
 }

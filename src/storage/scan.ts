@@ -3,14 +3,17 @@
  *
  * The sources are fixed when the scan opens: segments, which it pins, then memtables. What is
  * written later has a higher seq than the bound, and a flush that happens meanwhile leaves the old
- * memtable to the scans that read it.
+ * memtable to the scans that read it. ALTER TABLE may come in between, too: a scan that reads a
+ * column whose values look different now, or that is gone, ends with an error.
  */
 import { assert } from "../base/assert.ts";
+import { DatabaseError } from "../base/errors.ts";
 import { BATCH_ROWS_MAX, ROW_GROUP_ROWS_MAX } from "../base/limits.ts";
 import { SEQ_ZERO } from "../base/seq.ts";
+import { formOf } from "./convert.ts";
 import { MemtableScan } from "./memtable_scan.ts";
 import { SegmentScan } from "./segment_scan.ts";
-import type { ColumnRange, Scan, ScanBatch, ScanOptions } from "./store.ts";
+import type { ColumnRange, Scan, ScanBatch, ScanOptions, TableDefinition } from "./store.ts";
 import type { StoredTable } from "./table.ts";
 
 /** Which rows are read; the options with every default filled in. */
@@ -33,8 +36,11 @@ export interface RowSource {
 }
 
 export class StoreScan implements Scan {
+  readonly #table: StoredTable;
+  readonly #columnIds: readonly number[];
   readonly #sources: RowSource[];
   readonly #batchRows: number;
+  #definition: TableDefinition;
   #index = 0;
 
   constructor(table: StoredTable, options: ScanOptions) {
@@ -42,6 +48,9 @@ export class StoreScan implements Scan {
     assert(batchRows >= 1, "a batch has a row");
     assert(batchRows <= ROW_GROUP_ROWS_MAX, "a batch fits a row group");
     this.#batchRows = batchRows;
+    this.#table = table;
+    this.#definition = table.definition;
+    this.#columnIds = options.columnIds;
     const filter: RowFilter = {
       owner: options.owner,
       upTo: options.upTo,
@@ -66,7 +75,9 @@ export class StoreScan implements Scan {
     return this.#sources.reduce((sum, { groupsPruned }) => sum + groupsPruned, 0);
   }
 
+  /** @throws {DatabaseError} SERIALIZATION_FAILURE when a column was altered meanwhile. */
   next(): ScanBatch | undefined {
+    if (this.#table.definition !== this.#definition) this.#followDefinition();
     for (;;) {
       const source = this.#sources[this.#index];
       if (source === undefined) return undefined;
@@ -80,5 +91,21 @@ export class StoreScan implements Scan {
   close(): void {
     for (const source of this.#sources) source.close();
     this.#index = this.#sources.length;
+  }
+
+  #followDefinition(): void {
+    const before = this.#definition;
+    this.#definition = this.#table.definition;
+    for (const columnId of this.#columnIds) {
+      const then = before.columns.find((column) => column.columnId === columnId);
+      if (then === undefined) continue;
+      const now = this.#table.column(columnId);
+      if (now !== undefined && formOf(now.type) === formOf(then.type)) continue;
+      throw new DatabaseError(
+        "SERIALIZATION_FAILURE",
+        "Cannot go on reading a table: a column that is read was altered or dropped meanwhile",
+        { hint: "run the statement again" },
+      );
+    }
   }
 }

@@ -3,7 +3,7 @@
  * is skipped by its zone maps without being read.
  */
 import { constVector, slice, take, type Value, type Vector } from "../types/mod.ts";
-import { convertVector } from "./convert.ts";
+import { convertVector, formOf } from "./convert.ts";
 import type { OpenSegment } from "./open_segment.ts";
 import type { RowFilter, RowSource } from "./scan.ts";
 import type { RowSpan } from "./segment/reader.ts";
@@ -120,8 +120,7 @@ export class SegmentScan implements RowSource {
   #isStoredAsDefined(columnId: number): boolean {
     const now = this.#table.column(columnId)?.type;
     const then = this.#segment.columnType(columnId);
-    if (now?.kind !== "decimal" || then?.kind !== "decimal") return true;
-    return now.scale === then.scale;
+    return now === undefined || then === undefined || formOf(now) === formOf(then);
   }
 
   /** Rows of the segment, within the current group, that are current. */

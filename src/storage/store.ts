@@ -254,6 +254,8 @@ export interface Store {
   lookup(tableId: number, options: LookupOptions): Row | undefined;
   /** A resume from a position below this cannot be answered exactly; 0 while nothing was lost. */
   earliestSeq(tableId: number, owner: number): Seq;
+  /** Owners of whose rows the table may hold versions, ascending. */
+  owners(tableId: number): readonly number[];
   /** Live rows at `visibleSeq`; of one owner, or of all when `owner` is undefined. */
   liveRowCount(tableId: number, owner: number | undefined): number;
 

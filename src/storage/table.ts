@@ -10,7 +10,7 @@ import type { Clock } from "../base/clock.ts";
 import { isDamage } from "../base/errors.ts";
 import { type Seq, seqFromUnixMs } from "../base/seq.ts";
 import type { Row, Value } from "../types/mod.ts";
-import { convertMemColumn, rescaled, scaleOf } from "./convert.ts";
+import { converted, convertMemColumn, formOf } from "./convert.ts";
 import type { LowWater } from "./history.ts";
 import { type Key, keyOfRow, keyOfValues } from "./key.ts";
 import type { TableState } from "./manifest.ts";
@@ -206,7 +206,7 @@ export class StoredTable {
     if (value === undefined) return column?.missing ?? null;
     const storedType = cursor.typeOf(columnId);
     if (column === undefined || storedType === undefined) return value;
-    return rescaled(value, scaleOf(storedType), scaleOf(column.type));
+    return converted(value, formOf(storedType), column.type);
   }
 
   /**

@@ -22,6 +22,21 @@ export function countLiveRows(table: StoredTable, bounds: Bounds): number {
   return count;
 }
 
+/** Owners of whose rows a table may hold versions, ascending. */
+export function ownersOf(table: StoredTable): readonly number[] {
+  const owners = new Set<number>();
+  for (const segment of table.segments) {
+    segment.guard(() => {
+      const { reader } = segment;
+      for (let i = 0; i < reader.ownerCount; i += 1) owners.add(reader.ownerAt(i).owner);
+    });
+  }
+  for (const memtable of table.memtables()) {
+    for (const owner of memtable.partitions.keys()) owners.add(owner);
+  }
+  return [...owners].toSorted((left, right) => left - right);
+}
+
 export function tableStats(
   table: StoredTable,
   bounds: { upTo: number; after: number },

@@ -166,6 +166,7 @@ export {
   type Float64Vector,
   type Int32Vector,
   isNullAt,
+  keepRows,
   physicalKind,
   type Selection,
   slice,

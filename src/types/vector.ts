@@ -234,6 +234,12 @@ export function take(vector: Vector, { rows, count }: Selection): Vector {
   }
 }
 
+/** The chosen rows of a batch. They ascend and none is twice: all of them are the batch itself. */
+export function keepRows(batch: Batch, kept: Selection): Batch {
+  if (kept.count === batch.rowCount) return batch;
+  return { rowCount: kept.count, columns: batch.columns.map((column) => take(column, kept)) };
+}
+
 function takeCodes(codes: Codes, rows: Uint32Array, count: number): Codes {
   if (codes instanceof Uint8Array) return gather(codes, new Uint8Array(count), rows);
   if (codes instanceof Uint16Array) return gather(codes, new Uint16Array(count), rows);

@@ -188,6 +188,21 @@ test("a column renamed ends what names it", async () => {
   expect((await told()).toSorted()).toEqual(["SCHEMA_CHANGED n", "SCHEMA_CHANGED named"]);
 });
 
+test("a stricter rule ends nothing, a wider type what names the column", async () => {
+  subscribe("kept", "SELECT extra FROM app.notes", null);
+  await delivered();
+  await run(
+    "ALTER TABLE app.notes ALTER extra SET DEFAULT 8, ALTER extra SET NOT NULL, ADD CHECK (extra > 0)",
+    server.token,
+  );
+  await run("ALTER TABLE app.notes ALTER stars TYPE BIGINT", server.token);
+  expect(await told()).toEqual([]);
+  await run("UPDATE app.notes SET extra = 9 WHERE id = 60");
+  expect(await told()).toEqual(["update 60"]);
+  await run("ALTER TABLE app.notes ALTER extra TYPE BIGINT", server.token);
+  expect(await told()).toEqual(["SCHEMA_CHANGED kept"]);
+});
+
 test("an expression that fails on a row ends its subscription with CONVERSION_ERROR", async () => {
   subscribe("ratio", "SELECT 10 / stars AS r FROM app.notes", null);
   subscribe("other", "SELECT stars FROM app.notes", null);

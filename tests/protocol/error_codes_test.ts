@@ -35,6 +35,7 @@ test("wireErrorOf answers 400, but for the statuses that the contract names", ()
     DISK_FULL: 507,
     DATA_DAMAGED: 500,
     COMMIT_UNKNOWN: 500,
+    IDEMPOTENCY_CONFLICT: 409,
     INTERNAL_ERROR: 500,
   });
 });

@@ -185,12 +185,25 @@ describe("check", () => {
   });
 });
 
-test("an idempotency key is refused as not available yet, and nothing is written", async () => {
+describe("an idempotency key", () => {
+  const sql = "INSERT INTO chat.messages VALUES (100, 'once', 'x') RETURNING id";
   const fields = { idempotency_key: "key-1" };
-  const sql = "INSERT INTO chat.messages VALUES (100, 'once', 'x')";
-  const { body } = await server.sql(sql, { fields });
-  expect(body.error).toMatchObject({ code: "SQL_EXECUTION_ERROR", reason: "not_implemented" });
-  expect(await server.rows("SELECT id FROM chat.messages WHERE id = 100")).toEqual([]);
+
+  test("runs the request once and answers a repeat as the first time", async () => {
+    const first = await server.sql(sql, { fields });
+    const again = await server.sql(sql, { fields });
+    expect(first.headers.get("Idempotency-Replayed")).toBeNull();
+    expect(again.headers.get("Idempotency-Replayed")).toBe("true");
+    expect(first.body.results?.[0]?.rows).toEqual([[100]]);
+    expect(again.body.results).toEqual(first.body.results);
+    expect(await server.rows("SELECT count(*) FROM chat.messages WHERE id = 100")).toEqual([[1]]);
+    await server.sql("DELETE FROM chat.messages WHERE id = 100");
+  });
+
+  test("with another body is 409", async () => {
+    const { body, status } = await server.sql("SELECT 1", { fields });
+    expect([status, body.error?.code]).toEqual([409, "IDEMPOTENCY_CONFLICT"]);
+  });
 });
 
 describe("streaming formats", () => {

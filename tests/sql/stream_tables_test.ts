@@ -55,7 +55,7 @@ test("a table without a key deletes the rows that match, each alone", async () =
   const [first] = await engine.rows("SELECT min(_seq) FROM s");
   await engine.run(`DELETE FROM s WHERE _seq = ${String(first?.[0])}`);
   expect(await engine.rows("SELECT who FROM s ORDER BY n")).toEqual([["a"], ["b"]]);
-  await engine.reopen();
+  await engine.restart();
   expect(await engine.rows("SELECT who FROM s ORDER BY n")).toEqual([["a"], ["b"]]);
 });
 
@@ -115,7 +115,7 @@ test("a longer TTL brings nothing back, and a shorter one takes at once", async 
   clock.advance(3000);
   await engine.run("ALTER TABLE s SET (TTL_SECONDS = 100)");
   expect(await engine.rows("SELECT who FROM s")).toEqual([["young"]]);
-  await engine.reopen();
+  await engine.restart();
   expect(await engine.rows("SELECT who FROM s")).toEqual([["young"]]);
   clock.advance(50_000);
   expect(await count("s")).toBe(1);

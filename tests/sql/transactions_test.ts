@@ -142,6 +142,35 @@ describe("a second request meanwhile", () => {
     expect(await engine.rows("SELECT id FROM t WHERE v = 0")).toEqual([]);
   });
 
+  test.each([
+    ["UPDATE … FROM", "UPDATE t SET v = o.v + 1 FROM t o WHERE o.id = t.id % 2 + 1 AND t.id < 3"],
+    ["DELETE … USING", "DELETE FROM t USING (VALUES (1), (2)) k (id) WHERE t.id = k.id"],
+    ["INSERT … SELECT", "INSERT INTO t SELECT id + 6, 0 FROM t WHERE id < 3"],
+    [
+      "an upsert",
+      "INSERT INTO t SELECT id, 0 FROM t WHERE id < 3 ON CONFLICT (id) DO UPDATE SET v = 0",
+    ],
+  ])("wins over %s when it writes one of its keys, and only then", async (_, change) => {
+    const text = `BEGIN; ${change}; SELECT count(*) FROM t; COMMIT`;
+    const touching = change.startsWith("INSERT INTO t SELECT id + 6")
+      ? "INSERT INTO t VALUES (8, 8)"
+      : "UPDATE t SET v = 99 WHERE id = 2";
+    const [lost] = await interleaved(text, touching);
+    expect(lost).toStartWith("SERIALIZATION_FAILURE@4");
+    // What it only read, another may write.
+    await engine.run("DELETE FROM t WHERE id > 3");
+    const [won] = await interleaved(text, "UPDATE t SET v = 31 WHERE id = 3");
+    expect(won).toStartWith("succeeded");
+  });
+
+  test("that is not durable yet is no part of the snapshot, and wins", async () => {
+    const writing = engine.run("UPDATE t SET v = 11 WHERE id = 1");
+    const failure = await engine.failure("BEGIN; UPDATE t SET v = v + 1 WHERE id = 1; COMMIT");
+    await writing;
+    expect(failure).toBe("SERIALIZATION_FAILURE@3");
+    expect(await engine.rows("SELECT v FROM t WHERE id = 1")).toEqual([[11]]);
+  });
+
   test("is not seen by the transaction, and does not disturb it elsewhere", async () => {
     const held = await clock.hold(() =>
       engine.run(

@@ -82,7 +82,7 @@ const VALUES: Row = [
   new Float32Array([1.5, -2]),
 ];
 
-test("a commit's frame gives back every kind of value, seq, prev, owner and scale", () => {
+test("a commit's frame gives back every kind of value, seq, prev, owner and form", () => {
   const rows = [VALUES, VALUES.map(() => null)];
   const write = { tableId: 9, owner: 2 ** 40, operation: "update", rows } as const;
   const bytes = encodeCommit([
@@ -108,8 +108,8 @@ test("a commit's frame gives back every kind of value, seq, prev, owner and scal
       [1, 2],
     ],
   ]);
-  for (const { tableId, owner, rows: found, scales } of writes) {
-    expect([tableId, owner, scales[1], scales[2]]).toEqual([9, 2 ** 40, 3, 0]);
+  for (const { tableId, owner, rows: found, forms } of writes) {
+    expect([tableId, owner, forms[1], forms[2]]).toEqual([9, 2 ** 40, 3, 0]);
     expect(found).toEqual(rows.map((row) => row.slice()));
   }
 });

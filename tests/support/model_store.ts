@@ -251,6 +251,11 @@ export class ModelStore implements Store {
     return this.#earliest.get(`${tableId}/${owner}`) ?? SEQ_ZERO;
   }
 
+  owners(tableId: number): readonly number[] {
+    const owners = this.versions.flatMap((v) => (v.tableId === tableId ? [v.owner] : []));
+    return [...new Set(owners)].toSorted((left, right) => left - right);
+  }
+
   liveRowCount(tableId: number, owner: number | undefined): number {
     return this.versions.filter(
       (version) =>

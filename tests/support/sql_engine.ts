@@ -27,31 +27,38 @@ export type RequestParts = Partial<Omit<SqlRequest, "sql" | "params">> & {
 };
 
 export class TestEngine implements AsyncDisposable {
-  database: Database;
-  readonly #options: EngineOptions;
+  #database: Database;
   readonly #directory: string;
+  readonly #open: () => Promise<Database>;
   /** Who asks from now on. */
   userId = "root";
 
-  private constructor(database: Database, directory: string, options: EngineOptions) {
-    this.database = database;
+  private constructor(
+    database: Database,
+    { directory, open }: { directory: string; open: () => Promise<Database> },
+  ) {
+    this.#database = database;
     this.#directory = directory;
-    this.#options = options;
+    this.#open = open;
+  }
+
+  get database(): Database {
+    return this.#database;
+  }
+
+  /** Closes the database and opens it again: what is in memory comes back from the log. */
+  async restart(): Promise<void> {
+    await this.#database.close();
+    this.#database = await this.#open();
   }
 
   static async open({
     clock = new ManualClock(),
-    config,
+    config = "",
   }: EngineOptions = {}): Promise<TestEngine> {
     const directory = mkdtempSync(join(tmpdir(), "tidemark-"));
-    const options = { clock, ...(config === undefined ? {} : { config }) };
-    return new TestEngine(await openIn(directory, options), directory, options);
-  }
-
-  /** Closes the database and opens it again. */
-  async reopen(): Promise<void> {
-    await this.database.close();
-    this.database = await openIn(this.#directory, this.#options);
+    const open = (): Promise<Database> => openIn(directory, { clock, config });
+    return new TestEngine(await open(), { directory, open });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -108,7 +115,7 @@ function parameterFrom(value: null | boolean | string | number): Parameter {
 
 async function openIn(
   directory: string,
-  { clock = new ManualClock(), config = "" }: EngineOptions,
+  { clock, config }: Required<EngineOptions>,
 ): Promise<Database> {
   const toml = `storage.data_path = ${JSON.stringify(directory)}\nstorage.ballast_bytes = 0\n${config}`;
   return await openDatabase(parseConfig(toml, "test.toml", {}).config, {

@@ -42,6 +42,13 @@ const HEADERS: Readonly<Record<ResultFormat, Headers>> = {
   csv: apiHeaders("text/csv; charset=utf-8; header=present"),
 };
 
+function headersFor(format: ResultFormat, isReplayed: true | undefined): Headers {
+  if (isReplayed === undefined) return HEADERS[format];
+  const headers = new Headers(HEADERS[format]);
+  headers.set("Idempotency-Replayed", "true");
+  return headers;
+}
+
 /** A statement that may run longer than this much less than the keep-alive timeout lifts it. */
 const KEEPALIVE_MARGIN_MS = 5000;
 
@@ -121,13 +128,13 @@ class SqlRoute {
 
   #jsonResponse(
     exchange: Exchange,
-    { results, error }: SqlResponse,
+    { results, error, isReplayed }: SqlResponse,
     principal: Principal,
   ): Response | Promise<Response> {
     const { clock, config } = this.#options;
     const options = {
       status: error === undefined ? 200 : wireErrorOf(error.condition).status,
-      headers: HEADERS.json,
+      headers: headersFor("json", isReplayed),
       mayCompress: config.performance.http_compression,
     };
     const errorBody =
@@ -166,7 +173,7 @@ class SqlRoute {
       format === "csv" ? csvPieces(result) : ndjsonPieces(result, () => tookMs(exchange, clock));
     const options = {
       status: 200,
-      headers: HEADERS[format],
+      headers: headersFor(format, response.isReplayed),
       mayCompress: config.performance.http_compression,
     };
     return isLarge([result])

@@ -9,13 +9,15 @@ import { BOOLEAN } from "../../types/mod.ts";
 import type {
   DeleteStatement,
   Expr,
+  From,
   InsertStatement,
   LiteralValuesStatement,
   SelectedColumn,
   UpdateStatement,
+  ValuesStatement,
 } from "../parse/ast.ts";
 import { LiteralCell } from "../parse/ast.ts";
-import { notAvailable, type Place, type StatementBinding } from "./binding.ts";
+import type { Place, StatementBinding } from "./binding.ts";
 import type { BoundColumn, BoundExpression, BoundOutput, BoundSelect } from "./bound.ts";
 import { castTo } from "./casts.ts";
 import { type BoundConflict, bindConflict } from "./conflict_binder.ts";
@@ -33,6 +35,7 @@ import {
   type Target,
 } from "./dml_target.ts";
 import { bindCondition } from "./expression_binder.ts";
+import { bindFrom, type FromResult, product } from "./from_binder.ts";
 import { selectFromQuery } from "./query_walk.ts";
 import { Scope } from "./scope.ts";
 import { bindQuery, bindSelectedColumns } from "./select_binder.ts";
@@ -56,15 +59,23 @@ export interface BoundInsert {
 }
 
 export interface BoundReturning {
-  /** Declared columns of the table, then `_seq` and `_deleted`: the layout of a returned row. */
+  /**
+   * The layout of a returned row: declared columns of the table, `_seq` and `_deleted`, then
+   * `carried`.
+   */
   readonly columns: readonly BoundColumn[];
   readonly outputs: readonly BoundOutput[];
+  /** What the outputs read of the items of FROM or USING. */
+  readonly carried: readonly BoundColumn[];
 }
 
 export interface BoundUpdate {
   readonly kind: "update";
   readonly table: TableEntry;
-  /** Yields the declared columns, `_seq`, then one value for each set that is not DEFAULT. */
+  /**
+   * Yields the declared columns, `_seq`, one value for each set that is not DEFAULT, then what
+   * RETURNING carries; no row of the table twice.
+   */
   readonly rows: BoundSelect;
   readonly sets: readonly { readonly position: number; readonly isDefault: boolean }[];
   readonly returning: BoundReturning | undefined;
@@ -73,7 +84,7 @@ export interface BoundUpdate {
 export interface BoundDelete {
   readonly kind: "delete";
   readonly table: TableEntry;
-  /** Yields the declared columns. */
+  /** Yields the declared columns, then what RETURNING carries; no row of the table twice. */
   readonly rows: BoundSelect;
   readonly returning: BoundReturning | undefined;
 }
@@ -84,13 +95,12 @@ export function bindInsert(insert: InsertStatement, context: DmlContext): BoundI
   if (table.kind === "stream" && insert.onConflict !== undefined) {
     throw notUpdatable(table, "ON CONFLICT", insert);
   }
-  const width = sourceWidth(insert);
-  const targets =
-    insert.columns === undefined
-      ? table.columns.slice(0, width ?? table.columns.length).map((_, position) => position)
-      : insert.columns.map((name) => positionOf(table, name));
+  const listed = insert.columns?.map((name) => positionOf(table, name));
   checkTwice(insert.columns ?? []);
-  if (width !== undefined && width !== targets.length) {
+  const source = bindSource(insert, context);
+  const { width } = source;
+  const targets = listed ?? table.columns.slice(0, width).map((_, position) => position);
+  if (width !== targets.length) {
     const more = width > targets.length ? "more" : "fewer";
     throw new DatabaseError(
       "INVALID_QUERY",
@@ -102,76 +112,86 @@ export function bindInsert(insert: InsertStatement, context: DmlContext): BoundI
     kind: "insert",
     table,
     targets,
-    source: bindSource(insert, { table, targets, context }),
+    source: source.into({ table, targets }),
     conflict:
       insert.onConflict === undefined
         ? undefined
         : bindConflict(insert.onConflict, target, context),
-    returning: bindReturning(insert.returning, target, context),
+    returning: bindReturning(insert.returning, { target, from: target.from, context }),
   };
 }
 
-/** Values in a source row; undefined for a query, which says so when it is bound. */
-function sourceWidth({ insert }: InsertStatement): number | undefined {
+/** Table positions of the columns that a source fills, in its order. */
+interface Filled {
+  readonly table: TableEntry;
+  readonly targets: readonly number[];
+}
+
+/** The source of an INSERT before it is known which columns it fills. */
+interface UnplacedSource {
+  /** Values in a row. */
+  readonly width: number;
+  into(filled: Filled): InsertSource;
+}
+
+function bindSource({ insert }: InsertStatement, context: DmlContext): UnplacedSource {
   switch (insert.type) {
-    case "values":
-      return insert.values[0]?.length ?? 0;
-    case "literal values":
-      return insert.columnCount;
     case "default values":
-      return 0;
-    default:
-      return undefined;
+      return { width: 0, into: () => ({ kind: "rows", rows: [[]] }) };
+    case "literal values":
+      return {
+        width: insert.columnCount,
+        into: (filled) => {
+          requireWritable(insert, filled);
+          return { kind: "literals", literals: insert };
+        },
+      };
+    case "values":
+      return {
+        width: insert.values[0]?.length ?? 0,
+        into: (filled) => ({ kind: "rows", rows: bindCells(insert, filled, context) }),
+      };
+    default: {
+      const query = bindQuery(insert, { ...context, isOutermost: false, keepsUntyped: true });
+      const { statement } = context;
+      return {
+        width: query.outputs.length,
+        into: (filled) => ({
+          kind: "query",
+          query: castOutputs(query, { ...filled, statement, node: insert }),
+        }),
+      };
+    }
   }
 }
 
-function bindSource(
-  { insert }: InsertStatement,
-  {
-    context,
-    table,
-    targets,
-  }: { context: DmlContext; table: TableEntry; targets: readonly number[] },
-): InsertSource {
-  switch (insert.type) {
-    case "default values":
-      return { kind: "rows", rows: [[]] };
-    case "literal values":
-      requireWritable(insert, { table, targets });
-      return { kind: "literals", literals: insert };
-    case "values": {
-      const place: Place = {
-        statement: context.statement,
-        scope: new Scope([]),
-        clause: "VALUES",
-        sink: undefined,
-        allowsFiles: true,
-        ...queriesAround(context),
-      };
-      const rows = insert.values.map((row) => {
-        if (row.length !== targets.length) {
-          throw new DatabaseError("INVALID_QUERY", "Cannot insert: the rows differ in length", {
-            position: insert._location.start,
-          });
-        }
-        return row.map((cell, i) => bindCell(cell, { table, position: targets[i] ?? 0, place }));
+function bindCells(
+  { _location, values }: ValuesStatement,
+  { table, targets }: Filled,
+  context: DmlContext,
+): BoundCell[][] {
+  const place: Place = {
+    statement: context.statement,
+    scope: new Scope([]),
+    clause: "VALUES",
+    sink: undefined,
+    allowsFiles: true,
+    ...queriesAround(context),
+  };
+  return values.map((row) => {
+    if (row.length !== targets.length) {
+      throw new DatabaseError("INVALID_QUERY", "Cannot insert: the rows differ in length", {
+        position: _location.start,
       });
-      return { kind: "rows", rows };
     }
-    default: {
-      const query = bindQuery(insert, { ...context, isOutermost: false, keepsUntyped: true });
-      return {
-        kind: "query",
-        query: castOutputs(query, { statement: context.statement, table, targets }, insert),
-      };
-    }
-  }
+    return row.map((cell, i) => bindCell(cell, { table, position: targets[i] ?? 0, place }));
+  });
 }
 
 /** GENERATED ALWAYS takes DEFAULT only. */
 function requireWritable(
   { columnCount, kinds, starts }: LiteralValuesStatement,
-  { table, targets }: { table: TableEntry; targets: readonly number[] },
+  { table, targets }: Filled,
 ): void {
   for (const [column, position] of targets.entries()) {
     const entry = table.columns[position];
@@ -185,20 +205,8 @@ function requireWritable(
 
 function castOutputs(
   query: BoundSelect,
-  {
-    statement,
-    table,
-    targets,
-  }: { statement: StatementBinding; table: TableEntry; targets: readonly number[] },
-  node: Expr,
+  { node, statement, table, targets }: Filled & { statement: StatementBinding; node: Expr },
 ): BoundSelect {
-  if (query.outputs.length > targets.length) {
-    throw new DatabaseError(
-      "INVALID_QUERY",
-      `Cannot insert into ${nameOf(table)}: the query yields ${query.outputs.length} columns for ${targets.length}`,
-      { position: node._location.start },
-    );
-  }
   // The casts stand above DISTINCT and ORDER BY of the query: they must not change what it yields.
   const mustNest = query.distinct !== "none" || query.orderBy.length > 0;
   const source = mustNest ? selectFromQuery(query, statement) : query;
@@ -214,56 +222,81 @@ function castOutputs(
 }
 
 export function bindUpdate(update: UpdateStatement, context: DmlContext): BoundUpdate {
-  if (update.from !== undefined) throw notAvailable(update, "UPDATE … FROM");
   const target = bindTarget(update.table, context);
   const { table } = target;
   if (table.kind === "stream") throw notUpdatable(table, "UPDATE", update);
   requireWhere(update.where, context, update);
-  const place = placeIn(target, context, "SET");
-  const sets = bindSets(update.sets, table, place);
+  const from = joined(target, update.from, context);
+  const sets = bindSets(update.sets, table, placeIn(from, { clause: "SET", context }));
   const values = sets.flatMap(({ value }) => (value === "default" ? [] : [value]));
+  const returning = bindReturning(update.returning, { target, from, context });
   return {
     kind: "update",
     table,
     rows: rowsOf(target, {
+      from,
       where: update.where,
-      extra: [columnValue(seqColumnOf(target)), ...values],
-      place: placeIn(target, context, "WHERE"),
+      extra: [columnValue(seqColumnOf(target)), ...values, ...carriedBy(returning)],
+      context,
     }),
     sets: sets.map(({ position, value }) => ({ position, isDefault: value === "default" })),
-    returning: bindReturning(update.returning, target, context),
+    returning,
   };
 }
 
 export function bindDelete(remove: DeleteStatement, context: DmlContext): BoundDelete {
-  if (remove.using !== undefined) throw notAvailable(remove, "DELETE … USING");
   const target = bindTarget(remove.from, context);
   requireWhere(remove.where, context, remove);
+  const from = joined(target, remove.using, context);
+  const returning = bindReturning(remove.returning, { target, from, context });
+  // What a row without a key is named by.
+  const named = target.table.primaryKey.length === 0 ? [columnValue(seqColumnOf(target))] : [];
   return {
     kind: "delete",
     table: target.table,
     rows: rowsOf(target, {
+      from,
       where: remove.where,
-      // What a row without a key is named by.
-      extra: target.table.primaryKey.length === 0 ? [columnValue(seqColumnOf(target))] : [],
-      place: placeIn(target, context, "WHERE"),
+      extra: [...named, ...carriedBy(returning)],
+      context,
     }),
-    returning: bindReturning(remove.returning, target, context),
+    returning,
   };
+}
+
+/** The table that is written, beside the items of FROM or USING: those do not see it. */
+function joined(
+  { from }: Target,
+  items: readonly From[] | undefined,
+  context: DmlContext,
+): FromResult {
+  return items === undefined ? from : product(from, bindFrom(items, context));
+}
+
+function carriedBy(returning: BoundReturning | undefined): BoundExpression[] {
+  return (returning?.carried ?? []).map(columnValue);
 }
 
 /** The rows that a statement changes: declared columns first, then what it computes from them. */
 function rowsOf(
-  { columns, from, table }: Target,
+  target: Target,
   {
+    context,
     extra,
-    place,
+    from,
     where,
-  }: { where: Expr | undefined; extra: readonly BoundExpression[]; place: Place },
+  }: {
+    from: FromResult;
+    where: Expr | undefined;
+    extra: readonly BoundExpression[];
+    context: DmlContext;
+  },
 ): BoundSelect {
+  const { columns, table } = target;
   const declared = columns
     .slice(0, table.columns.length)
     .map((column): BoundOutput => ({ name: column.name, expression: columnValue(column) }));
+  const place = placeIn(from, { clause: "WHERE", context });
   return {
     from: from.from,
     where: where === undefined ? undefined : liveOnly(bindCondition(where, place), columns),
@@ -274,12 +307,21 @@ function rowsOf(
     having: undefined,
     windows: [],
     outputs: [...declared, ...extra.map((expression) => ({ name: "", expression }))],
-    distinct: "none",
+    distinct: from === target.from ? "none" : { on: identityOf(target) },
     orderBy: [],
     limit: undefined,
     offset: undefined,
     withTies: false,
   };
+}
+
+/** What tells a row of the table from its others, however many rows of FROM it meets. */
+function identityOf(target: Target): BoundExpression[] {
+  const { columns, table } = target;
+  const key = columns.filter(
+    ({ origin }) => origin !== undefined && table.primaryKey.includes(origin.columnId),
+  );
+  return (key.length === 0 ? [seqColumnOf(target)] : key).map(columnValue);
 }
 
 /** Tombstones that a condition on `_deleted` lets in are no rows to change. */
@@ -301,17 +343,22 @@ function columnValue(column: BoundColumn): BoundExpression {
 
 function bindReturning(
   returning: readonly SelectedColumn[] | undefined,
-  target: Target,
-  context: DmlContext,
+  { context, from, target }: { target: Target; from: FromResult; context: DmlContext },
 ): BoundReturning | undefined {
   if (returning === undefined) return undefined;
-  return {
-    columns: target.columns,
-    outputs: bindSelectedColumns(returning, {
-      place: placeIn(target, context, "RETURNING"),
-      withSystemColumns: true,
-    }),
-  };
+  const outputs = bindSelectedColumns(returning, {
+    place: placeIn(from, { clause: "RETURNING", context }),
+    withSystemColumns: true,
+  });
+  const used = new Set<number>();
+  for (const { expression } of outputs) columnIdsIn(expression, used);
+  const [, ...others] = from.scope.relations;
+  const read = (columns: readonly BoundColumn[]): readonly BoundColumn[] =>
+    columns.filter(({ id }) => used.has(id));
+  const carried = others.flatMap(({ columns, systemColumns }) =>
+    read(columns).concat(read(systemColumns)),
+  );
+  return { columns: [...target.columns, ...carried], outputs, carried };
 }
 
 function requireWhere(

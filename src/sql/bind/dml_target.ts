@@ -130,10 +130,13 @@ function settablePosition(table: TableEntry, column: Name): number {
   );
 }
 
-export function placeIn({ from }: Target, context: DmlContext, clause: string): Place {
+export function placeIn(
+  { scope }: FromResult,
+  { clause, context }: { clause: string; context: DmlContext },
+): Place {
   return {
     statement: context.statement,
-    scope: from.scope,
+    scope,
     clause,
     sink: undefined,
     ...queriesAround(context),

@@ -9,14 +9,14 @@ import {
   BOOLEAN,
   BYTES,
   type DataType,
-  INT,
   TEXT,
   UNKNOWN,
   type Value,
   valueFromNumberText,
 } from "../../types/mod.ts";
 import type { Expr, ExprCase, ExprList, ExprRef } from "../parse/ast.ts";
-import { type Bind, notAvailable, type Place } from "./binding.ts";
+import { bindElement, bindSlice } from "./array_binder.ts";
+import type { Bind, Place } from "./binding.ts";
 import type { BoundColumn, BoundExpression } from "./bound.ts";
 import { bindCall, bindFunction } from "./calls.ts";
 import { castAlike, castTo } from "./casts.ts";
@@ -118,7 +118,7 @@ function bindRarer(expression: RarerExpr, place: Place): BoundExpression {
     case "array":
       return bindArray(expression, place);
     case "arrayIndex":
-      return bindElement(expression, place);
+      return bindElement(expression, place, bindExpression);
     case "list":
       throw new DatabaseError("INVALID_QUERY", "Cannot use a row here: a single value is needed", {
         position: expression._location.start,
@@ -130,7 +130,7 @@ function bindRarer(expression: RarerExpr, place: Place): BoundExpression {
         { position: expression._location.start },
       );
     case "arraySlice":
-      throw notAvailable(expression, "an array slice");
+      return bindSlice(expression, place, bindExpression);
     case "array select":
       return bindArrayQuery(expression, place);
     default:
@@ -258,35 +258,6 @@ function bindCollate(
 }
 
 /** `a[i]`, counted from 1; NULL outside of the array. */
-function bindElement(
-  { array: arrayNode, index: indexNode }: Extract<Expr, { type: "arrayIndex" }>,
-  place: Place,
-): BoundExpression {
-  const array = bindExpression(arrayNode, place);
-  if (array.type.kind !== "array") {
-    throw new DatabaseError("TYPE_MISMATCH", "Cannot take an element: an array is needed", {
-      position: arrayNode._location.start,
-    });
-  }
-  const index = castTo(bindExpression(indexNode, place), {
-    to: INT,
-    mode: "implicit",
-    node: indexNode,
-  });
-  return {
-    kind: "call",
-    type: array.type.element,
-    name: "element",
-    args: [array, index],
-    evaluate: ([items = null, position = null]) => {
-      if (!Array.isArray(items)) return null;
-      return (items as readonly Value[])[Number(position) - 1] ?? null;
-    },
-    seesNull: false,
-    volatility: "immutable",
-  };
-}
-
 function bindArray(list: ExprList, place: Place): BoundExpression {
   const items = list.expressions.map((item) => bindExpression(item, place));
   const { type, expressions } = castAlike(items, list.expressions, "ARRAY");

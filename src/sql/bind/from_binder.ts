@@ -274,7 +274,8 @@ function bindRows(
   return { rows, types };
 }
 
-function product(left: FromResult, right: FromResult): FromResult {
+/** Each row of one beside each of the other; neither reads of the other. */
+export function product(left: FromResult, right: FromResult): FromResult {
   checkAliases(left.scope, right.scope);
   return {
     from: { kind: "join", join: "cross", left: left.from, right: right.from, condition: undefined },

@@ -7,7 +7,7 @@ import { BOOLEAN, TEXT, typeName } from "../../types/mod.ts";
 import { resolvePrefix } from "../functions/operators.ts";
 import type { Expr, ExprBinary, ExprUnary } from "../parse/ast.ts";
 import { binaryOf, comparisonOf } from "./binary_forms.ts";
-import { type Bind, notAvailable, type Place } from "./binding.ts";
+import type { Bind, Place } from "./binding.ts";
 import type { BoundExpression } from "./bound.ts";
 import { bindFunction } from "./calls.ts";
 import { castTo } from "./casts.ts";
@@ -34,7 +34,7 @@ export function bindBinary(expression: ExprBinary, place: Place, bind: Bind): Bo
       return bindFunction({ name: "timezone", args: [zone, bind(left, place)], node: expression });
     }
     case "OVERLAPS":
-      throw notAvailable(expression, "OVERLAPS");
+      return bindOverlaps(expression, place, bind);
     default:
       break;
   }
@@ -49,6 +49,20 @@ export function bindBinary(expression: ExprBinary, place: Place, bind: Bind): Bo
     { op: comparison ?? op, left: bind(left, place), right: bind(right, place) },
     expression,
   );
+}
+
+/** `(start, end) OVERLAPS (start, length)`. */
+function bindOverlaps(expression: ExprBinary, place: Place, bind: Bind): BoundExpression {
+  const args = [expression.left, expression.right].flatMap((side) => {
+    if (side.type === "list" && side.expressions.length === 2) return side.expressions;
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      "Cannot run OVERLAPS: each side must be a start and an end, or a start and a length",
+      { position: side._location.start, hint: "(start, end) OVERLAPS (start, end)" },
+    );
+  });
+  const bound = args.map((argument) => bind(argument, place));
+  return bindFunction({ name: "overlaps", args: bound, node: expression });
 }
 
 /** `op ANY (…)` and `op ALL (…)` stand as calls on the right side. */

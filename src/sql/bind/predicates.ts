@@ -15,7 +15,7 @@ import type {
 } from "../parse/ast.ts";
 import { isQueryNode } from "../parse/primary.ts";
 import { binaryOf, elementOf } from "./binary_forms.ts";
-import { type Bind, notAvailable, type Place } from "./binding.ts";
+import type { Bind, Place } from "./binding.ts";
 import type { BoundExpression } from "./bound.ts";
 import { castAlike, castTo } from "./casts.ts";
 import { type DecimalDataType, decimalLiteral } from "./decimal_literal.ts";
@@ -48,8 +48,8 @@ export function bindIn(expression: ExprBinary, place: Place, bind: Bind): BoundE
     return { kind: "in", type: BOOLEAN, operand: tested, items: list, negated };
   }
   const { expressions } = castAlike([operand, ...items], [left, ...right.expressions], "IN");
-  const [castOperand, ...castItems] = expressions;
-  if (castOperand === undefined) throw notAvailable(expression, "an empty IN");
+  const [tested, ...castItems] = expressions;
+  const castOperand = defined(tested, "IN has an operand");
   return { kind: "in", type: BOOLEAN, operand: castOperand, items: castItems, negated };
 }
 
@@ -131,24 +131,36 @@ export function bindRowComparison(
     const equal = rowEquals(left, right, place, bind);
     return op === "=" ? equal : { kind: "not", type: BOOLEAN, operand: equal };
   }
+  const pairs = pairsOf(left, right).map(
+    ([l, r]): RowPair => ({ left: bind(l, place), right: bind(r, place), node: r }),
+  );
+  return orderedRows(op, pairs, expression);
+}
+
+interface RowPair {
+  readonly left: BoundExpression;
+  readonly right: BoundExpression;
+  readonly node: Expr;
+}
+
+/** Rows by the first pair that differs: from the last one outwards, a < c OR (a = c AND rest). */
+function orderedRows(op: string, pairs: readonly RowPair[], node: Expr): BoundExpression {
   const strict = op === "<" || op === "<=" ? "<" : ">";
-  const pairs = pairsOf(left, right);
-  // From the last pair outwards: a < c OR (a = c AND rest).
   let result: BoundExpression | undefined;
-  for (const [l, r] of pairs.toReversed()) {
-    const a = bind(l, place);
-    const b = bind(r, place);
+  for (const { left, node: at, right } of pairs.toReversed()) {
     if (result === undefined) {
-      result = binaryOf({ op, left: a, right: b }, r);
+      result = binaryOf({ op, left, right }, at);
       continue;
     }
-    const before = binaryOf({ op: strict, left: a, right: b }, r);
-    const same = binaryOf({ op: "=", left: a, right: b }, r);
+    const before = binaryOf({ op: strict, left, right }, at);
+    const same = binaryOf({ op: "=", left, right }, at);
     const both: BoundExpression = { kind: "and", type: BOOLEAN, operands: [same, result] };
     result = { kind: "or", type: BOOLEAN, operands: [before, both] };
   }
-  if (result === undefined) throw notAvailable(expression, "a comparison of empty rows");
-  return result;
+  if (result !== undefined) return result;
+  throw new DatabaseError("INVALID_QUERY", "Cannot compare rows without values", {
+    position: node._location.start,
+  });
 }
 
 /** `(a, b) = (SELECT …)`: a query of at most one row. */
@@ -158,12 +170,17 @@ function bindRowAgainstQuery(
   bind: Bind,
 ): BoundExpression {
   const { op } = expression;
-  if (op !== "=" && op !== "!=") throw notAvailable(expression, `a row ${op} a subquery`);
   const left = operandsOf(row, place, bind);
   const right = bindRowQuery(query, { place, width: left.length });
-  const operands = left.map((value, i) =>
-    binaryOf({ op: "=", left: value, right: defined(right[i], "rows are of one width") }, query),
+  const pairs = left.map(
+    (value, i): RowPair => ({
+      left: value,
+      right: defined(right[i], "rows are of one width"),
+      node: query,
+    }),
   );
+  if (op !== "=" && op !== "!=") return orderedRows(op, pairs, expression);
+  const operands = pairs.map((pair) => binaryOf({ op: "=", ...pair }, query));
   const equal: BoundExpression = { kind: "and", type: BOOLEAN, operands };
   return op === "=" ? equal : { kind: "not", type: BOOLEAN, operand: equal };
 }
@@ -221,7 +238,13 @@ export function bindLike(expression: ExprBinary, place: Place, bind: Bind): Boun
 export function bindQuantified(expression: ExprBinary, place: Place, bind: Bind): BoundExpression {
   const call = expression.right as ExprCall;
   const [argument] = call.args;
-  if (argument === undefined) throw notAvailable(call, "an empty quantifier");
+  if (argument === undefined) {
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      `Cannot compare with ${call.function.name.toUpperCase()} of nothing: a query or an array is needed`,
+      { position: call._location.start },
+    );
+  }
   const op = expression.op === "!=" ? "<>" : expression.op;
   if (isQueryNode(argument)) {
     const comparison: Quantified = {

@@ -23,6 +23,8 @@ export interface RowChange {
   readonly before: Row | undefined;
   /** Its seq, where it is known: what an update that changes nothing keeps. NULL: not committed. */
   readonly beforeSeq?: Value;
+  /** What RETURNING reads of the rows of FROM or USING. */
+  readonly carried?: Row;
 }
 
 export interface Applied {

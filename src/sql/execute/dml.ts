@@ -4,18 +4,12 @@
  * Each compiled statement is a function that runs within one turn of the event loop.
  */
 import { DatabaseError } from "../../base/errors.ts";
-import { type Batch, BOOLEAN, type Row, type Value, valueAt } from "../../types/mod.ts";
+import { type Batch, type Row, type Value, valueAt } from "../../types/mod.ts";
 import type { BoundConflict } from "../bind/conflict_binder.ts";
-import type {
-  BoundDelete,
-  BoundInsert,
-  BoundReturning,
-  BoundUpdate,
-  InsertSource,
-} from "../bind/dml_binder.ts";
+import type { BoundReturning } from "../bind/dml_binder.ts";
 import type { BoundCell } from "../bind/dml_target.ts";
-import { columnIdsIn } from "../bind/walk.ts";
-import { planSelect } from "../plan/planner.ts";
+import type { DeletePlan, InsertPlan, UpdatePlan } from "../plan/dml_plan.ts";
+import type { QueryPlan } from "../plan/planner.ts";
 import { buildPlan, layoutOf } from "./build.ts";
 import {
   type Applied,
@@ -25,10 +19,11 @@ import {
   type RowChange,
   storedRowWithSeq,
 } from "./changes.ts";
-import { compileExpression, compileScalar, type Evaluator, selectRows } from "./expression.ts";
+import { compileExpression, compileScalar, selectRows } from "./expression.ts";
 import { columnsFromRows } from "./filter.ts";
 import { literalRows } from "./literal_rows.ts";
 import { drainNow } from "./operator.ts";
+import { compileReturning, type Returning, returnRows } from "./returning.ts";
 import type { Run } from "./run.ts";
 import { ownerOf } from "./scan.ts";
 import { runtimeOf, type TableRuntime } from "./table_runtime.ts";
@@ -47,7 +42,7 @@ export type DmlProgram = (run: Run) => DmlOutcome;
 type CellProgram = (run: Run) => Value;
 
 /** Compiles INSERT. */
-export function compileInsert(insert: BoundInsert): DmlProgram {
+export function compileInsert(insert: InsertPlan): DmlProgram {
   const runtime = runtimeOf(insert.table);
   const source = compileSource(insert, runtime);
   const conflict =
@@ -68,7 +63,7 @@ export function compileInsert(insert: BoundInsert): DmlProgram {
 
 /** Makes whole rows of a table: given values, and defaults for the rest. */
 function compileSource(
-  { source, table, targets }: BoundInsert,
+  { source, table, targets }: InsertPlan,
   runtime: TableRuntime,
 ): (run: Run) => Row[] {
   const filled = new Set(targets);
@@ -100,7 +95,7 @@ function compileSource(
     case "literals":
       return literalRows(source.literals, { runtime, targets, rowOf });
     case "query":
-      return queryRows(source, rowOf);
+      return queryRows(source.query, rowOf);
   }
 }
 
@@ -112,11 +107,7 @@ function compileCell(
   return compileScalar(cell);
 }
 
-function queryRows(
-  { query }: Extract<InsertSource, { kind: "query" }>,
-  rowOf: (cells: Value[], run: Run) => Row,
-): (run: Run) => Row[] {
-  const plan = planSelect(query);
+function queryRows(plan: QueryPlan, rowOf: (cells: Value[], run: Run) => Row): (run: Run) => Row[] {
   const build = buildPlan(plan.root);
   return (run) => {
     const rows: Row[] = [];
@@ -199,10 +190,9 @@ function compileConflict(conflict: BoundConflict, runtime: TableRuntime): Confli
 }
 
 /** Compiles UPDATE. */
-export function compileUpdate(update: BoundUpdate): DmlProgram {
+export function compileUpdate(update: UpdatePlan): DmlProgram {
   const runtime = runtimeOf(update.table);
-  const plan = planSelect(update.rows);
-  const build = buildPlan(plan.root);
+  const build = buildPlan(update.rows.root);
   const returning = compileReturning(update.returning, runtime);
   const columnCount = update.table.columns.length;
   return (run) => {
@@ -210,7 +200,7 @@ export function compileUpdate(update: BoundUpdate): DmlProgram {
     const onBatch = (batch: Batch): void => {
       const rows: Row[] = [];
       for (let row = 0; row < batch.rowCount; row += 1) {
-        const before = rowAt(batch, row, columnCount);
+        const before = cellsAt(batch, row, { from: 0, count: columnCount });
         const after = [...before];
         const beforeSeq = seqAt(batch, row, columnCount);
         let computed = columnCount + 1;
@@ -224,7 +214,8 @@ export function compileUpdate(update: BoundUpdate): DmlProgram {
           }
         }
         rows.push(after);
-        changes.push({ operation: "update", row: after, before, beforeSeq });
+        const carried = carriedAt(batch, row, { from: computed, returning: update.returning });
+        changes.push({ operation: "update", row: after, before, beforeSeq, ...carried });
       }
       runtime.check(rows, run);
     };
@@ -234,10 +225,9 @@ export function compileUpdate(update: BoundUpdate): DmlProgram {
 }
 
 /** Compiles DELETE. */
-export function compileDelete(remove: BoundDelete): DmlProgram {
+export function compileDelete(remove: DeletePlan): DmlProgram {
   const runtime = runtimeOf(remove.table);
-  const plan = planSelect(remove.rows);
-  const build = buildPlan(plan.root);
+  const build = buildPlan(remove.rows.root);
   const returning = compileReturning(remove.returning, runtime);
   const columnCount = remove.table.columns.length;
   const isKeyless = remove.table.primaryKey.length === 0;
@@ -245,9 +235,11 @@ export function compileDelete(remove: BoundDelete): DmlProgram {
     const changes: RowChange[] = [];
     const onBatch = (batch: Batch): void => {
       for (let row = 0; row < batch.rowCount; row += 1) {
-        const before = rowAt(batch, row, columnCount);
+        const before = cellsAt(batch, row, { from: 0, count: columnCount });
         const beforeSeq = isKeyless ? seqAt(batch, row, columnCount) : null;
-        changes.push({ operation: "delete", row: before, before, beforeSeq });
+        const from = columnCount + (isKeyless ? 1 : 0);
+        const carried = carriedAt(batch, row, { from, returning: remove.returning });
+        changes.push({ operation: "delete", row: before, before, beforeSeq, ...carried });
       }
     };
     drainNow(build(run), { run, onBatch });
@@ -260,33 +252,27 @@ function seqAt({ columns }: Batch, row: number, columnCount: number): Value {
   return column === undefined ? null : valueAt(column, row);
 }
 
-function rowAt({ columns }: Batch, row: number, columnCount: number): Row {
+function cellsAt(
+  { columns }: Batch,
+  row: number,
+  { count, from }: { from: number; count: number },
+): Row {
   const values: Value[] = [];
-  for (let position = 0; position < columnCount; position += 1) {
+  for (let position = from; position < from + count; position += 1) {
     const column = columns[position];
     values.push(column === undefined ? null : valueAt(column, row));
   }
   return values;
 }
 
-interface Returning {
-  readonly expressions: readonly Evaluator[];
-  readonly readsSystemColumns: boolean;
-}
-
-function compileReturning(
-  returning: BoundReturning | undefined,
-  { table }: TableRuntime,
-): Returning | undefined {
-  if (returning === undefined) return undefined;
-  const layout = layoutOf(returning.columns);
-  const systemIds = returning.columns.slice(table.columns.length).map(({ id }) => id);
-  const used = new Set<number>();
-  for (const { expression } of returning.outputs) columnIdsIn(expression, used);
-  return {
-    expressions: returning.outputs.map(({ expression }) => compileExpression(expression, layout)),
-    readsSystemColumns: systemIds.some((id) => used.has(id)),
-  };
+/** What RETURNING needs of the rows beside the changed one, if anything. */
+function carriedAt(
+  batch: Batch,
+  row: number,
+  { from, returning }: { from: number; returning: BoundReturning | undefined },
+): Pick<RowChange, "carried"> | undefined {
+  const count = returning?.carried.length ?? 0;
+  return count === 0 ? undefined : { carried: cellsAt(batch, row, { from, count }) };
 }
 
 function finish(
@@ -298,13 +284,11 @@ function finish(
   // What RETURNING raises must keep the rows from being written, so it is evaluated before; the
   // values of `_seq` are known only after, and make a second pass.
   let returned =
-    returning === undefined
-      ? undefined
-      : returnRows(runtime, changes, { returning, run, seqs: [] });
+    returning === undefined ? undefined : returnRows(returning, changes, { run, seqs: [] });
   if (run.uploads !== undefined) recordUploads(runtime, changes, run);
   const applied = applyChanges(runtime, changes, { run, wantsSeqs });
   if (returning !== undefined && wantsSeqs) {
-    returned = returnRows(runtime, changes, { returning, run, seqs: applied.seqs });
+    returned = returnRows(returning, changes, { run, seqs: applied.seqs });
   }
   return { rowCount: changes.length, applied, returned };
 }
@@ -319,20 +303,4 @@ function recordUploads(runtime: TableRuntime, changes: readonly RowChange[], run
     keyOf: (row: Row) => runtime.keyOf(row),
   };
   run.uploads?.record(target, rows, run.call.nowMicros / 1000);
-}
-
-function returnRows(
-  { types }: TableRuntime,
-  changes: readonly RowChange[],
-  options: { returning: Returning; run: Run; seqs: readonly Value[] },
-): Batch {
-  const rows = changes.map(({ operation, row }, i): Row => {
-    return [...row, options.seqs[i] ?? null, operation === "delete"];
-  });
-  const columns = columnsFromRows(rows, [...types, { kind: "bigint" }, BOOLEAN]);
-  const batch: Batch = { rowCount: rows.length, columns };
-  return {
-    rowCount: rows.length,
-    columns: options.returning.expressions.map((evaluate) => evaluate(batch, options.run)),
-  };
 }

@@ -7,9 +7,9 @@ import { BATCH_ROWS_MAX, CORRELATED_ROWS_MAX } from "../../base/limits.ts";
 import {
   type Batch,
   type DataType,
+  keepRows,
   type Row,
   slice,
-  take,
   type Value,
   type Vector,
   vectorFromValues,
@@ -41,11 +41,10 @@ export class Filter implements Operator {
     const { condition, kept, run } = this.#options;
     const rows = selectRows(condition(batch, run), batch.rowCount);
     if (rows.count === 0) return NOTHING_YET;
-    const columns = kept.map((position) => {
-      const column = defined(batch.columns[position], "a batch has its columns");
-      return rows.count === batch.rowCount ? column : take(column, rows);
-    });
-    return { rowCount: rows.count, columns };
+    const columns = kept.map((position) =>
+      defined(batch.columns[position], "a batch has its columns"),
+    );
+    return keepRows({ rowCount: batch.rowCount, columns }, rows);
   }
 
   close(): void {

@@ -5,7 +5,14 @@
  * each distinct value is looked up once a batch); several go by a text that joins their parts.
  */
 import { defined } from "../../base/assert.ts";
-import { type DataType, groupKeyOf, type Value, type Vector, valueAt } from "../../types/mod.ts";
+import {
+  type DataType,
+  groupKeyOf,
+  type Selection,
+  type Value,
+  type Vector,
+  valueAt,
+} from "../../types/mod.ts";
 import { bytesOf, type MemoryBudget } from "./run.ts";
 
 type Key = string | number | bigint | boolean | null;
@@ -46,6 +53,22 @@ export class Grouping {
     }
     for (let row = 0; row < rowCount; row += 1) numbers[row] = this.#byValues(vectors, row);
     return numbers;
+  }
+
+  /** The rows whose group no earlier row has, here or in a call before. */
+  newRowsOf(vectors: readonly Vector[], rowCount: number): Selection {
+    let knownCount = this.groupCount;
+    const numbers = this.numbersOf(vectors, rowCount);
+    const rows = new Uint32Array(rowCount);
+    let count = 0;
+    for (let row = 0; row < rowCount; row += 1) {
+      // Numbers are dense and ascend with first appearance: a new one is the next one.
+      if (numbers[row] !== knownCount) continue;
+      rows[count] = row;
+      count += 1;
+      knownCount += 1;
+    }
+    return { rows, count };
   }
 
   #byCode(vector: Extract<Vector, { kind: "dict" }>, numbers: Uint32Array): void {

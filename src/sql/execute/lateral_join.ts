@@ -7,6 +7,7 @@
 import {
   type Batch,
   type DataType,
+  keepRows,
   take,
   type Value,
   type Vector,
@@ -106,7 +107,7 @@ export class LateralJoin implements Operator {
     const kept = selectRows(condition(pairs, run), pairs.rowCount);
     if (kept.count === 0) return NOTHING_YET;
     current.hasPartner = true;
-    return { rowCount: kept.count, columns: pairs.columns.map((column) => take(column, kept)) };
+    return keepRows(pairs, kept);
   }
 }
 

@@ -84,6 +84,23 @@ function drainTurn(operator: Operator, { clock, onBatch }: DrainOptions): boolea
   }
 }
 
+/**
+ * Runs work that comes in small steps, letting others run every few milliseconds. Returns undefined
+ * when one turn was enough.
+ */
+export function stepTurns(
+  steps: Generator<void, void>,
+  options: Pick<DrainOptions, "clock" | "deadline">,
+): Promise<void> | undefined {
+  return drain(
+    {
+      next: () => (steps.next().done === true ? undefined : NOTHING_YET),
+      close: () => void steps.return(),
+    },
+    { ...options, onBatch: () => undefined },
+  );
+}
+
 /** Drains an operator in this very turn: what a DML statement reads, it reads before anyone writes. */
 export function drainNow(
   operator: Operator,

@@ -5,7 +5,7 @@
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { RECURSION_ROWS_MAX } from "../../base/limits.ts";
-import { type Batch, type DataType, take } from "../../types/mod.ts";
+import { type Batch, type DataType, keepRows } from "../../types/mod.ts";
 import type { BoundRecursion } from "../bind/bound.ts";
 import { Grouping } from "./grouping.ts";
 import { HeldRows } from "./held_rows.ts";
@@ -126,18 +126,6 @@ export class Recursion implements Operator {
   #fresh(batch: Batch): Batch {
     const seen = this.#seen;
     if (seen === undefined || batch.rowCount === 0) return batch;
-    let knownCount = seen.groupCount;
-    const numbers = seen.numbersOf(batch.columns, batch.rowCount);
-    const rows = new Uint32Array(batch.rowCount);
-    let count = 0;
-    for (let row = 0; row < batch.rowCount; row += 1) {
-      // Numbers are dense and ascend with first appearance: a new one is the next one.
-      if (numbers[row] !== knownCount) continue;
-      rows[count] = row;
-      count += 1;
-      knownCount += 1;
-    }
-    const columns = batch.columns.map((column) => take(column, { rows, count }));
-    return { rowCount: count, columns };
+    return keepRows(batch, seen.newRowsOf(batch.columns, batch.rowCount));
   }
 }

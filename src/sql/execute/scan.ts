@@ -20,9 +20,8 @@ import {
   BIGINT,
   BOOLEAN,
   type DataType,
+  keepRows,
   type Row,
-  type Selection,
-  take,
   type Value,
   type Vector,
   valueAt,
@@ -103,8 +102,7 @@ export class TableScan implements Operator {
       rows[count] = row;
       count += 1;
     }
-    const kept: Selection = { rows, count };
-    return { rowCount: count, columns: columns.map((column) => take(column, kept)) };
+    return keepRows({ rowCount: batch.rowCount, columns }, { rows, count });
   }
 
   #stagedRows(): Batch {

@@ -4,7 +4,7 @@
  * INTERSECT and EXCEPT count the rows of the right side, then let the left one stream: with ALL a
  * row of the left takes one of its equals away, without ALL it goes up at most once.
  */
-import { type Batch, type DataType, take } from "../../types/mod.ts";
+import { type Batch, type DataType, keepRows } from "../../types/mod.ts";
 import { Grouping } from "./grouping.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
 import type { Run } from "./run.ts";
@@ -69,12 +69,7 @@ export class SetOperation implements Operator {
       rows[count] = row;
       count += 1;
     }
-    if (count === batch.rowCount) return batch;
-    if (count === 0) return NOTHING_YET;
-    return {
-      rowCount: count,
-      columns: batch.columns.map((column) => take(column, { rows, count })),
-    };
+    return keepRows(batch, { rows, count });
   }
 
   close(): void {

@@ -198,12 +198,23 @@ function overlapping(type: DataType): readonly Overload[] {
   const options = { seesNull: true };
   return [
     overload([type, type, type, type], BOOLEAN, overlaps, options),
-    overload(
-      [type, INTERVAL, type, INTERVAL],
-      BOOLEAN,
-      ([start1 = null, length1 = null, start2 = null, length2 = null]) =>
-        overlaps([start1, endOf(start1, length1), start2, endOf(start2, length2)]),
-      options,
+    ...[
+      [type, INTERVAL],
+      [INTERVAL, type],
+      [INTERVAL, INTERVAL],
+    ].map(([first = type, second = type]) =>
+      overload(
+        [type, first, type, second],
+        BOOLEAN,
+        ([start1 = null, end1 = null, start2 = null, end2 = null]) =>
+          overlaps([
+            start1,
+            first === INTERVAL ? endOf(start1, end1) : end1,
+            start2,
+            second === INTERVAL ? endOf(start2, end2) : end2,
+          ]),
+        options,
+      ),
     ),
   ];
 }

@@ -209,7 +209,7 @@ class Lexer implements Tokens {
       case 98: // b
         throw new DatabaseError(
           "UNSUPPORTED_FEATURE",
-          "Cannot parse the text: bit strings (B'…') are not available yet",
+          "Cannot parse the text: bit strings (B'…') are not supported",
           {
             position: this.position,
             hint: "write bytes as X'…'",

@@ -36,7 +36,7 @@
  * The body of a commit is a list of writes, each of one table and owner:
  *
  *     u32 table id   u53 owner   u8 operation   u16 column count
- *     per column     u16 column id   u8 scale of a DECIMAL, else 0
+ *     per column     u16 column id   u8 form: scale of a DECIMAL, 1 of JSONB, else 0
  *     u32 row count
  *     per row        u8 flags   [u53 seq, if flags & 1, else the one before + 1]
  *                    [u53 prev, if flags & 2, else 0]   a value per column (value_codec.ts)
@@ -104,8 +104,8 @@ export interface LoggedWrite {
   readonly owner: number;
   readonly operation: keyof typeof OPERATION_CODES;
   readonly columnIds: readonly number[];
-  /** Of DECIMAL columns; 0 for others. */
-  readonly scales: readonly number[];
+  /** What `formOf` says of each column. */
+  readonly forms: readonly number[];
   readonly seqs: readonly number[];
   readonly prevs: readonly number[];
   readonly rows: readonly Value[][];
@@ -244,10 +244,10 @@ function decodeWrite(from: ByteReader, seqBefore: number): LoggedWrite {
   const operation = operationFromCode(from.u8()) ?? from.fail("holds an unknown operation");
   const columnCount = from.u16();
   const columnIds: number[] = [];
-  const scales: number[] = [];
+  const forms: number[] = [];
   for (let index = 0; index < columnCount; index += 1) {
     columnIds.push(from.u16());
-    scales.push(from.u8());
+    forms.push(from.u8());
   }
   const rowCount = from.u32();
   const seqs: number[] = [];
@@ -263,7 +263,7 @@ function decodeWrite(from: ByteReader, seqBefore: number): LoggedWrite {
     for (let column = 0; column < columnCount; column += 1) row.push(readValue(from));
     rows.push(row);
   }
-  return { tableId, owner, operation, columnIds, scales, seqs, prevs, rows };
+  return { tableId, owner, operation, columnIds, forms, seqs, prevs, rows };
 }
 
 function kindFromCode(code: number): FrameKind | undefined {

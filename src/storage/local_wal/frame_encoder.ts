@@ -12,6 +12,7 @@ import { assert, defined } from "../../base/assert.ts";
 import { ByteWriter } from "../../base/bytes.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { Row } from "../../types/mod.ts";
+import { formOf } from "../convert.ts";
 import type { StoredColumn, TableWrite } from "../store.ts";
 import {
   beginFrame,
@@ -150,7 +151,7 @@ export class FrameEncoder {
     for (const { columnId, type } of columns) {
       assert(columnId <= 65535, "a column id has 16 bits");
       buffer.u16(columnId);
-      buffer.u8(type.kind === "decimal" ? type.scale : 0);
+      buffer.u8(formOf(type));
     }
     this.#rowCountOffset = buffer.length;
     buffer.u32(0);

@@ -1,0 +1,196 @@
+/**
+ * Requests that carry a key run once: the answer is kept in a table of the store's own, written by
+ * the commit that writes the request's changes, so that after a crash both are there or neither.
+ *
+ *     no record ──run──► record ──same body──► the kept answer
+ *                                ──another body──► IDEMPOTENCY_CONFLICT
+ *                                ──older than the TTL──► as if there were none
+ *
+ * - A key belongs to its user: the record lies among the rows of that owner.
+ * - A repeat while the first still runs waits for it. A request that fails leaves no record.
+ * - The record is the last row of its commit, so its `_seq` is the `last_seq` of that commit.
+ * - Each new record takes some expired ones of its owner away.
+ */
+import type { Principal } from "../auth/mod.ts";
+import { assert } from "../base/assert.ts";
+import { DatabaseError } from "../base/errors.ts";
+import { SEQ_ZERO } from "../base/seq.ts";
+import { SEQ_COLUMN_ID, type TableDefinition, type TableWrite } from "../storage/mod.ts";
+import { BIGINT, type Row, TEXT, valueAt } from "../types/mod.ts";
+import type { SqlRequest, SqlResponse, StatementResult } from "./engine.ts";
+import type { SqlEnvironment } from "./environment.ts";
+
+/** No table of a catalog ever gets this id: those count up from 1. */
+const TABLE_ID = 0xffff_ffff;
+
+const KEY = 1;
+const DIGEST = 2;
+const ANSWER = 3;
+const CREATED_AT_MS = 4;
+const COLUMN_IDS: readonly number[] = [KEY, DIGEST, ANSWER, CREATED_AT_MS];
+
+/** A longer answer is kept as its counts. */
+const ANSWER_LENGTH_MAX = 1024 * 1024;
+
+/** Expired records that go with a new one: more than come, so that none stays for ever. */
+const EXPIRED_ROWS_MAX = 16;
+
+const HOUR_MS = 3_600_000;
+
+/** The table of the records, which no catalog knows. */
+export const ANSWERS_TABLE: TableDefinition = {
+  tableId: TABLE_ID,
+  name: "system.idempotent_answers",
+  columns: [
+    { columnId: KEY, name: "key", type: TEXT, missing: null },
+    { columnId: DIGEST, name: "digest", type: TEXT, missing: null },
+    { columnId: ANSWER, name: "answer", type: TEXT, missing: null },
+    { columnId: CREATED_AT_MS, name: "created_at_ms", type: BIGINT, missing: null },
+  ],
+  keyColumnIds: [KEY],
+  flush: { rowsMax: 100_000, ageMsMax: HOUR_MS },
+  historyMs: HOUR_MS,
+};
+
+/** Makes the writes that record an answer, in the turn in which its changes are committed. */
+export type AnswerRecorder = (answer: KeptAnswer) => readonly TableWrite[];
+
+export interface KeptAnswer {
+  readonly results: readonly StatementResult[];
+  /** The entry of COMMIT whose `last_seq` is that of the record. */
+  readonly commitIndex?: number;
+}
+
+/** Runs a request whose commit is to hold the writes of the recorder. */
+type Runner = (recorder: AnswerRecorder) => Promise<SqlResponse>;
+
+interface Running {
+  readonly digest: string;
+  readonly answered: Promise<void>;
+}
+
+export class IdempotentRequests {
+  readonly #environment: SqlEnvironment;
+  /** Requests under way, by owner and key. */
+  readonly #running = new Map<string, Running>();
+
+  constructor(environment: SqlEnvironment) {
+    this.#environment = environment;
+  }
+
+  /** @throws {DatabaseError} IDEMPOTENCY_CONFLICT */
+  async execute(
+    principal: Principal,
+    { key, digest }: NonNullable<SqlRequest["idempotency"]>,
+    run: Runner,
+  ): Promise<SqlResponse> {
+    const owner = this.#environment.catalog.ownerNumber(principal.actorId, { create: true });
+    assert(owner !== undefined, "a caller has a number once it was asked to be made");
+    const name = `${owner} ${key}`;
+    for (;;) {
+      const running = this.#running.get(name);
+      if (running === undefined) break;
+      if (running.digest !== digest) throw conflict(key);
+      await running.answered;
+    }
+    const kept = this.#keptAnswer(owner, key, digest);
+    if (kept !== undefined) return { results: kept, isReplayed: true };
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#running.set(name, { digest, answered: promise });
+    try {
+      return await run((answer) => this.#writes(owner, { key, digest, answer }));
+    } finally {
+      this.#running.delete(name);
+      resolve();
+    }
+  }
+
+  /** @throws {DatabaseError} IDEMPOTENCY_CONFLICT */
+  #keptAnswer(owner: number, key: string, digest: string): readonly StatementResult[] | undefined {
+    const row = this.#recordOf(owner, key);
+    if (row === undefined) return undefined;
+    const [, keptDigest, answer, createdAtMs, seq] = row;
+    if (this.#isExpired(createdAtMs)) return undefined;
+    if (keptDigest !== digest) throw conflict(key);
+    assert(typeof answer === "string", "a record has an answer");
+    const { results, commitIndex } = JSON.parse(answer) as KeptAnswer;
+    if (commitIndex === undefined) return results;
+    const commit = results[commitIndex];
+    assert(commit !== undefined, "a kept answer has the entry of its COMMIT");
+    return results.with(commitIndex, { ...commit, lastSeq: Number(seq) });
+  }
+
+  #recordOf(owner: number, key: string): Row | undefined {
+    const { store } = this.#environment;
+    const columnIds = [...COLUMN_IDS, SEQ_COLUMN_ID];
+    return store.lookup(TABLE_ID, { owner, key: [key], upTo: store.appliedSeq, columnIds });
+  }
+
+  #isExpired(createdAtMs: unknown): boolean {
+    const { clock, limits } = this.#environment;
+    return clock.nowMs() - Number(createdAtMs) >= limits.idempotencyTtlMs;
+  }
+
+  #writes(
+    owner: number,
+    { answer, digest, key }: { key: string; digest: string; answer: KeptAnswer },
+  ): TableWrite[] {
+    const text = JSON.stringify(answer);
+    const kept = text.length <= ANSWER_LENGTH_MAX ? text : JSON.stringify(countsOf(answer));
+    const row: Row = [key, digest, kept, this.#environment.clock.nowMs()];
+    const operation = this.#recordOf(owner, key) === undefined ? "insert" : "update";
+    const expired = this.#expiredRows(owner).filter(([other]) => other !== key);
+    const table = { tableId: TABLE_ID, owner };
+    return [
+      ...(expired.length === 0 ? [] : [{ ...table, operation: "delete" as const, rows: expired }]),
+      { ...table, operation, rows: [row] },
+    ];
+  }
+
+  /** Some of the oldest records of an owner, if their time is over. */
+  #expiredRows(owner: number): Row[] {
+    const { store } = this.#environment;
+    const upTo = store.appliedSeq;
+    const scan = store.scan(TABLE_ID, {
+      owner,
+      after: SEQ_ZERO,
+      upTo,
+      columnIds: COLUMN_IDS,
+      batchRows: EXPIRED_ROWS_MAX,
+    });
+    try {
+      const batch = scan.next();
+      if (batch === undefined) return [];
+      const rows: Row[] = [];
+      for (let i = 0; i < batch.rowCount; i += 1) {
+        const row = batch.columns.map((column) => valueAt(column, i));
+        if (!this.#isExpired(row[CREATED_AT_MS - 1])) break;
+        rows.push(row);
+      }
+      return rows;
+    } finally {
+      scan.close();
+    }
+  }
+}
+
+/** An answer without its rows. */
+function countsOf(answer: KeptAnswer): KeptAnswer {
+  const results = answer.results.map(
+    ({ asUser, lastSeq, message, rowCount }): StatementResult => ({
+      rowCount,
+      asUser,
+      ...(message === undefined ? {} : { message }),
+      ...(lastSeq === undefined ? {} : { lastSeq }),
+    }),
+  );
+  return { ...answer, results };
+}
+
+function conflict(key: string): DatabaseError {
+  return new DatabaseError(
+    "IDEMPOTENCY_CONFLICT",
+    `Cannot run the request: idempotency_key "${key}" was used with another body`,
+    { hint: "use a new key for each request; repeat one unchanged" },
+  );
+}

@@ -1,0 +1,49 @@
+/**
+ * Bound INSERT, UPDATE and DELETE → plan: how the rows are found that they write.
+ */
+import type { TableEntry } from "../../catalog/mod.ts";
+import type { BoundConflict } from "../bind/conflict_binder.ts";
+import type {
+  BoundDelete,
+  BoundInsert,
+  BoundReturning,
+  BoundUpdate,
+  InsertSource,
+} from "../bind/dml_binder.ts";
+import { planSelect, type QueryPlan } from "./planner.ts";
+
+export interface InsertPlan {
+  readonly kind: "insert";
+  readonly table: TableEntry;
+  /** Table positions that the source fills, in its order. */
+  readonly targets: readonly number[];
+  readonly source: SourcePlan;
+  readonly conflict: BoundConflict | undefined;
+  readonly returning: BoundReturning | undefined;
+}
+
+export type SourcePlan =
+  | Exclude<InsertSource, { kind: "query" }>
+  | { readonly kind: "query"; readonly query: QueryPlan };
+
+export interface UpdatePlan extends Omit<BoundUpdate, "rows"> {
+  readonly rows: QueryPlan;
+}
+
+export interface DeletePlan extends Omit<BoundDelete, "rows"> {
+  readonly rows: QueryPlan;
+}
+
+export function planInsert(insert: BoundInsert): InsertPlan {
+  const { source } = insert;
+  if (source.kind !== "query") return { ...insert, source };
+  return { ...insert, source: { kind: "query", query: planSelect(source.query) } };
+}
+
+export function planUpdate(update: BoundUpdate): UpdatePlan {
+  return { ...update, rows: planSelect(update.rows) };
+}
+
+export function planDelete(remove: BoundDelete): DeletePlan {
+  return { ...remove, rows: planSelect(remove.rows) };
+}

@@ -1,0 +1,206 @@
+/**
+ * What ALTER TABLE demands of the rows that are there already: no NULL in a column, a CHECK that
+ * holds, a value that has a form under the column's new type.
+ *
+ * Rows of every owner are read as the table is now and judged as its next definition has them. The
+ * reading is cut into steps, so that others run meanwhile; rows that they write lie above the bound
+ * and are audited in the turn in which the definition changes.
+ */
+import { DatabaseError } from "../base/errors.ts";
+import type { Seq } from "../base/seq.ts";
+import type { ColumnEntry, TableEntry } from "../catalog/mod.ts";
+import type { ScanBatch, Store } from "../storage/mod.ts";
+import {
+  type Batch,
+  casterFor,
+  constVector,
+  sameType,
+  type Value,
+  type Vector,
+  valuesOf,
+  vectorFromValues,
+} from "../types/mod.ts";
+import { StatementBinding } from "./bind/binding.ts";
+import { nameOf } from "./bind/dml_target.ts";
+import { bindCondition } from "./bind/expression_binder.ts";
+import { columnIdsIn } from "./bind/walk.ts";
+import { compileExpression } from "./execute/expression.ts";
+import type { Run } from "./execute/run.ts";
+import { checkScope } from "./execute/table_runtime.ts";
+import { parseExpression } from "./parse/parser.ts";
+
+/** A demand of one action of a statement, at its position. */
+export type RowDemand =
+  | { readonly kind: "not null"; readonly columnId: number; readonly position: number }
+  | { readonly kind: "form"; readonly columnId: number; readonly position: number }
+  | { readonly kind: "check"; readonly name: string; readonly position: number };
+
+export interface AuditOptions {
+  /** The definition under which the rows are stored. */
+  readonly table: TableEntry;
+  /** The definition that they shall have. */
+  readonly next: TableEntry;
+  readonly demands: readonly RowDemand[];
+  /** For expressions that read no caller. */
+  readonly run: Run;
+}
+
+/** Refuses a batch of rows. @throws {DatabaseError} */
+type Judge = (batch: Batch) => void;
+
+export class RowAudit {
+  readonly #options: AuditOptions;
+  /** Columns of the next definition that the demands read. */
+  readonly #columns: readonly ColumnEntry[];
+  /** The same columns as they are stored; undefined for one that no row has. */
+  readonly #stored: readonly (ColumnEntry | undefined)[];
+  readonly #judges: readonly Judge[];
+
+  constructor(options: AuditOptions) {
+    this.#options = options;
+    const { demands, next, table } = options;
+    const needed = new Set(demands.flatMap((demand) => columnsOf(demand, next)));
+    this.#columns = next.columns.filter(({ columnId }) => needed.has(columnId));
+    this.#stored = this.#columns.map(({ columnId }) =>
+      table.columns.find((column) => column.columnId === columnId),
+    );
+    this.#judges = demands.flatMap((demand) => this.#judgeFor(demand) ?? []);
+  }
+
+  /** Whether there is anything to ask. */
+  get isEmpty(): boolean {
+    return this.#judges.length === 0;
+  }
+
+  /**
+   * Judges the live rows whose versions lie within bounds, a batch at each step.
+   *
+   * @throws {DatabaseError} NOT_NULL_VIOLATION, CHECK_VIOLATION, what a cast raises
+   */
+  *steps({ after, upTo }: { after: Seq; upTo: Seq }): Generator<void, void> {
+    const { run, table } = this.#options;
+    const { store } = run;
+    const columnIds = this.#stored.flatMap((column) => column?.columnId ?? []);
+    for (const owner of store.owners(table.tableId)) {
+      const scan = store.scan(table.tableId, { owner, after, upTo, columnIds });
+      try {
+        for (;;) {
+          const batch = scan.next();
+          if (batch === undefined) break;
+          const rows = this.#asNext(batch);
+          for (const judge of this.#judges) judge(rows);
+          yield;
+          // Rows that all read the same need no further one to be judged.
+          if (columnIds.length === 0) return;
+        }
+      } finally {
+        scan.close();
+      }
+      yield;
+    }
+  }
+
+  /** All steps, in this turn. */
+  runNow(bounds: { after: Seq; upTo: Seq }): void {
+    const steps = this.steps(bounds);
+    while (steps.next().done !== true);
+  }
+
+  /** Rows as the next definition has them. */
+  #asNext({ columns, rowCount }: ScanBatch): Batch {
+    let index = 0;
+    return {
+      rowCount,
+      columns: this.#columns.map((column, i): Vector => {
+        const stored = this.#stored[i];
+        if (stored === undefined) return constVector(column.missing, rowCount);
+        const vector = columns[index] ?? constVector(null, rowCount);
+        index += 1;
+        return asType(vector, stored, column);
+      }),
+    };
+  }
+
+  /** Undefined when a later action of the statement takes back what made the demand. */
+  #judgeFor(demand: RowDemand): Judge | undefined {
+    const { next, run } = this.#options;
+    const { position } = demand;
+    if (demand.kind === "check") {
+      const check = next.checks.find(({ name }) => name === demand.name);
+      if (check === undefined) return undefined;
+      const { layout, scope } = checkScope(this.#columns);
+      const place = {
+        statement: new StatementBinding([]),
+        scope,
+        clause: "CHECK",
+        sink: undefined,
+      };
+      const evaluate = compileExpression(bindCondition(parseExpression(check.sql), place), layout);
+      return (batch) => {
+        if (!valuesOf(evaluate(batch, run)).includes(false)) return;
+        throw new DatabaseError(
+          "CHECK_VIOLATION",
+          `Cannot have check "${check.name}" on ${nameOf(next)}: a row violates it`,
+          { position, hint: "change or delete such rows first" },
+        );
+      };
+    }
+    const at = this.#columns.findIndex(({ columnId }) => columnId === demand.columnId);
+    const column = this.#columns[at];
+    // That a value has a form is seen when it is read.
+    if (column === undefined) return undefined;
+    if (demand.kind === "form") return () => undefined;
+    if (!column.notNull) return undefined;
+    return (batch) => {
+      const vector = batch.columns[at];
+      if (vector === undefined || !valuesOf(vector).includes(null)) return;
+      throw new DatabaseError(
+        "NOT_NULL_VIOLATION",
+        `Cannot set column "${column.name}" of ${nameOf(next)} NOT NULL: a row holds NULL in it`,
+        { position, hint: `UPDATE … SET ${column.name} = … WHERE ${column.name} IS NULL first` },
+      );
+    };
+  }
+}
+
+/** Whether a table has a live row of anybody, durable or not. */
+export function holdsRows(store: Store, tableId: number): boolean {
+  if (store.appliedSeq === store.visibleSeq) return store.liveRowCount(tableId, undefined) > 0;
+  return store.owners(tableId).some((owner) => {
+    const scan = store.scan(tableId, {
+      owner,
+      upTo: store.appliedSeq,
+      columnIds: [],
+      batchRows: 1,
+    });
+    try {
+      return scan.next() !== undefined;
+    } finally {
+      scan.close();
+    }
+  });
+}
+
+/** Names of the columns that a stored CHECK reads. */
+export function columnsNamedIn(sql: string, table: TableEntry): ReadonlySet<string> {
+  const { columns, scope } = checkScope(table.columns);
+  const place = { statement: new StatementBinding([]), scope, clause: "CHECK", sink: undefined };
+  const ids = columnIdsIn(bindCondition(parseExpression(sql), place));
+  return new Set(columns.filter(({ id }) => ids.has(id)).map(({ name }) => name));
+}
+
+function columnsOf(demand: RowDemand, next: TableEntry): readonly number[] {
+  if (demand.kind !== "check") return [demand.columnId];
+  const check = next.checks.find(({ name }) => name === demand.name);
+  if (check === undefined) return [];
+  const named = columnsNamedIn(check.sql, next);
+  return next.columns.flatMap(({ columnId, name }) => (named.has(name) ? [columnId] : []));
+}
+
+function asType(vector: Vector, stored: ColumnEntry, { type }: ColumnEntry): Vector {
+  if (sameType(stored.type, type)) return vector;
+  const cast = casterFor(stored.type, type, "explicit");
+  if (cast === undefined) return vector;
+  const values = valuesOf(vector).map((value): Value => (value === null ? null : cast(value)));
+  return vectorFromValues(type, values);
+}

@@ -1,0 +1,72 @@
+/**
+ * Slices of arrays, OVERLAPS, and rows that are compared with rows and queries.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { TestEngine } from "../support/sql_engine.ts";
+
+let engine: TestEngine;
+
+beforeAll(async () => {
+  engine = await TestEngine.open();
+  await engine.run(
+    "CREATE TABLE t (id INT PRIMARY KEY, a INT, b TEXT);" +
+      "INSERT INTO t VALUES (1, 1, 'x'), (2, 1, 'y'), (3, NULL, 'z')",
+  );
+});
+afterAll(() => engine[Symbol.asyncDispose]());
+
+const SPAN = "(TIMESTAMP '2024-01-01', TIMESTAMP '2024-01-10')";
+
+/** As PostgreSQL answers. */
+const VALUES: readonly (readonly [string, unknown])[] = [
+  ["(ARRAY[1,2,3])[2:3]", "{2,3}"],
+  ["(ARRAY[1,2,3])[:2]", "{1,2}"],
+  ["(ARRAY[1,2,3])[2:]", "{2,3}"],
+  ["(ARRAY[1,2,3])[:]", "{1,2,3}"],
+  ["(ARRAY[1,2,3])[-5:1]", "{1}"],
+  ["(ARRAY[1,2,3])[3:9]", "{3}"],
+  ["(ARRAY[1,2,3])[3:2]", "{}"],
+  ["(ARRAY[1,2,3])[0:0]", "{}"],
+  ["(ARRAY['a','b','c'])[2:3][1:1]", "{b}"],
+  ["(ARRAY[1,2,3])[NULL:2]", null],
+  ["(ARRAY[1,2,3])[1:NULL]", null],
+  ["(NULL::int[])[1:2]", null],
+  ["(ARRAY(SELECT id FROM t ORDER BY id))[2:]", "{2,3}"],
+  ["(SELECT max((ARRAY[10,20,30])[a:id]) FROM t WHERE id = 2)", "{10,20}"],
+  [`${SPAN} OVERLAPS (TIMESTAMP '2024-01-09', TIMESTAMP '2024-02-01')`, true],
+  [`${SPAN} OVERLAPS (TIMESTAMP '2024-01-10', TIMESTAMP '2024-02-01')`, false],
+  [`${SPAN} OVERLAPS (TIMESTAMP '2024-02-01', TIMESTAMP '2024-01-05')`, true],
+  [`${SPAN} OVERLAPS (TIMESTAMP '2024-01-09', INTERVAL '1 day')`, true],
+  [`(DATE '2024-01-01', INTERVAL '9 days') OVERLAPS (DATE '2024-01-10', DATE '2024-01-11')`, false],
+  [`(DATE '2024-01-01', INTERVAL '1 day') OVERLAPS (DATE '2024-01-01', INTERVAL '5 days')`, true],
+  ["(TIME '10:00', TIME '12:00') OVERLAPS (TIME '11:00', TIME '13:00')", true],
+  [`${SPAN} OVERLAPS (TIMESTAMP '2024-01-05', NULL)`, true],
+  [`${SPAN} OVERLAPS (NULL::timestamp, NULL)`, null],
+  ["(1, 'x') < (SELECT a, b FROM t WHERE id = 2)", true],
+  ["(1, 'y') < (SELECT a, b FROM t WHERE id = 2)", false],
+  ["(1, 'y') <= (SELECT a, b FROM t WHERE id = 2)", true],
+  ["(2, 'a') > (SELECT a, b FROM t WHERE id = 2)", true],
+  ["(1, 'a') >= (SELECT a, b FROM t WHERE id = 3)", null],
+  ["(1, 'a') < (SELECT a, b FROM t WHERE id = 9)", null],
+  ["(SELECT count(*) FROM t o WHERE (o.a, o.b) < (SELECT a, b FROM t i WHERE i.id = o.id + 1))", 1],
+];
+
+test.each(VALUES)("%s is %j", async (expression, value) => {
+  expect(await engine.rows(`SELECT ${expression}`)).toEqual([[value]]);
+});
+
+describe("refusals", () => {
+  test.each([
+    ["SELECT (5)[1:2]", "TYPE_MISMATCH"],
+    ["SELECT (ARRAY[1])['x':2]", "INVALID_VALUE"],
+    ["SELECT (1, 2, 3) OVERLAPS (1, 2)", "INVALID_QUERY"],
+    ["SELECT 1 OVERLAPS 2", "INVALID_QUERY"],
+    ["SELECT (1, 2) OVERLAPS (1, 2)", "FUNCTION_NOT_FOUND"],
+    ["SELECT (1, 2) < (SELECT 1)", "INVALID_QUERY"],
+    ["SELECT (1, 'x') < (SELECT a, b FROM t)", "CARDINALITY_VIOLATION"],
+    ["SELECT B'01'", "UNSUPPORTED_FEATURE"],
+    ["SELECT 1 WHERE 1 = ANY ()", "INVALID"],
+  ])("%s: %s", async (sql, condition) => {
+    expect(await engine.failure(sql)).toStartWith(condition);
+  });
+});
