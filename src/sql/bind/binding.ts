@@ -11,6 +11,7 @@ import type {
   BoundColumn,
   BoundExpression,
   BoundSelect,
+  BoundTableFunction,
   Requirement,
 } from "./bound.ts";
 import type { Scope } from "./scope.ts";
@@ -84,6 +85,13 @@ export interface AggregateSink {
   readonly aggregates: BoundAggregate[];
 }
 
+/** Collects the table functions of a select list; its presence says that they are allowed here. */
+export interface ExpansionSink {
+  readonly functions: BoundTableFunction[];
+  /** One for each function. */
+  readonly columns: BoundColumn[];
+}
+
 /** Where an expression stands. */
 export interface Place {
   readonly statement: StatementBinding;
@@ -91,6 +99,7 @@ export interface Place {
   /** For messages: "WHERE", "the select list" … */
   readonly clause: string;
   readonly sink: AggregateSink | undefined;
+  readonly expansions?: ExpansionSink | undefined;
   /** Whether an expression without FILE right may hold FILE('x'). */
   readonly allowsFiles?: boolean;
   /** Binds a query inside the expression; absent where none may stand. */

@@ -5,12 +5,14 @@ import { DatabaseError } from "../../base/errors.ts";
 import { BOOLEAN, type DataType, typeName } from "../../types/mod.ts";
 import { isAggregate, resolveAggregate } from "../functions/aggregates.ts";
 import { functionExists, resolveFunction } from "../functions/registry.ts";
+import { isTableFunction } from "../functions/table_functions.ts";
 import type { AstNode, Expr, ExprCall, ExprRef, OrderByStatement } from "../parse/ast.ts";
 import { isQueryNode } from "../parse/primary.ts";
 import { type Bind, type Correlation, notAvailable, type Place } from "./binding.ts";
 import type { BoundExpression, BoundSort } from "./bound.ts";
 import { castAlike, castTo } from "./casts.ts";
 import { bindExists } from "./subquery_binder.ts";
+import { bindExpansion } from "./table_functions.ts";
 
 /** Calls whose rules are not those of a scalar function. */
 const WINDOWS: ReadonlySet<string> = new Set([
@@ -57,6 +59,7 @@ export function bindCall(call: ExprCall, place: Place, bind: Bind): BoundExpress
     default:
       break;
   }
+  if (isTableFunction(name)) return bindExpansion(call, place, bind);
   if (isAggregate(name)) return bindAggregate(call, place, bind);
   if (call.distinct !== undefined || call.orderBy !== undefined || call.filter !== undefined) {
     throw new DatabaseError(

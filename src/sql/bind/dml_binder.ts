@@ -98,17 +98,33 @@ export function bindInsert(insert: InsertStatement, context: DmlContext): BoundI
       { position: insert.insert._location.start },
     );
   }
+  const source = bindSource(insert, { table, targets, context });
   return {
     kind: "insert",
     table,
-    targets,
-    source: bindSource(insert, { table, targets, context }),
+    targets: source.kind === "query" ? filledBy(source.query, targets, insert) : targets,
+    source,
     conflict:
       insert.onConflict === undefined
         ? undefined
         : bindConflict(insert.onConflict, target, context),
     returning: bindReturning(insert.returning, target, context),
   };
+}
+
+/** A query of fewer columns fills the first ones, unless the statement lists them. */
+function filledBy(
+  { outputs }: BoundSelect,
+  targets: readonly number[],
+  insert: InsertStatement,
+): readonly number[] {
+  if (outputs.length === targets.length) return targets;
+  if (insert.columns === undefined) return targets.slice(0, outputs.length);
+  throw new DatabaseError(
+    "INVALID_QUERY",
+    `Cannot insert: the query yields ${outputs.length} columns for ${targets.length}`,
+    { position: insert.insert._location.start },
+  );
 }
 
 /** Values in a source row; undefined for a query, which says so when it is bound. */

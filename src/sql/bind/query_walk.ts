@@ -44,6 +44,7 @@ function expressionsInFrom(from: BoundFrom | undefined): BoundExpression[] {
   }
   const { relation } = from;
   if (relation.kind === "values") return relation.rows.flat();
+  if (relation.kind === "function") return relation.functions.flatMap(({ args }) => args);
   return queriesIn(relation).flatMap(expressionsIn);
 }
 
@@ -52,6 +53,7 @@ function queriesIn(relation: BoundRelation): readonly BoundSelect[] {
     case "table":
     case "system":
     case "values":
+    case "function":
     case "working":
     // It may be read at many places: what is to be known of it, it says itself.
     case "cte":
@@ -67,7 +69,22 @@ function queriesIn(relation: BoundRelation): readonly BoundSelect[] {
 
 /** Whether the rows of a query hang on more than the run: outer columns, a recursion around it. */
 export function readsAround(query: BoundSelect): boolean {
-  return expressionsIn(query).some(readsOuter) || readsRecursion(query.from, new Set());
+  const own = lateralIdsIn(query.from);
+  const reads = (expression: BoundExpression): boolean =>
+    expression.kind === "outer" ? !own.has(expression.id) : childrenOf(expression).some(reads);
+  return expressionsIn(query).some(reads) || readsRecursion(query.from, new Set());
+}
+
+/** What LATERAL items read of the items before them is no part of the query around. */
+function lateralIdsIn(from: BoundFrom | undefined, into: Set<number> = new Set()): Set<number> {
+  if (from?.kind === "join") {
+    for (const { id } of from.captures ?? []) into.add(id);
+    lateralIdsIn(from.left, into);
+    lateralIdsIn(from.right, into);
+  } else if (from !== undefined) {
+    for (const query of queriesIn(from.relation)) lateralIdsIn(query.from, into);
+  }
+  return into;
 }
 
 /** Whether a working table is read whose recursion is not in the query itself. */

@@ -13,7 +13,7 @@ import type {
   SelectStatement,
   WithStatement,
 } from "../parse/ast.ts";
-import { type AggregateSink, notAvailable, type Place } from "./binding.ts";
+import { type AggregateSink, type ExpansionSink, notAvailable, type Place } from "./binding.ts";
 import type {
   BoundAggregate,
   BoundColumn,
@@ -27,6 +27,7 @@ import { bindLimit, orderedOutput, outputByOrdinal, sortOf } from "./ordering.ts
 import { Scope } from "./scope.ts";
 import { queriesAround, type SelectContext } from "./select_context.ts";
 import { bindSetOperation } from "./set_binder.ts";
+import { expandedFrom } from "./table_functions.ts";
 import { mapChildren, sameExpression } from "./walk.ts";
 import { contextWith } from "./with_binder.ts";
 
@@ -98,7 +99,8 @@ export function bindSelect(select: SelectFromStatement, context: SelectContext):
       ? undefined
       : bindCondition(select.where, placeOf(block, "WHERE", undefined));
 
-  const outputs = bindOutputs(block);
+  const expansions: ExpansionSink = { functions: [], columns: [] };
+  const outputs = bindOutputs(block, expansions);
   const groupBy = (select.groupBy ?? []).map((item) => bindGroup(item, outputs, block));
   const having =
     select.having === undefined
@@ -110,6 +112,7 @@ export function bindSelect(select: SelectFromStatement, context: SelectContext):
   const on = typeof select.distinct === "object" ? select.distinct : undefined;
   const distinctOn = on?.map((e) => bindOrderTarget(e, outputs, block));
 
+  const isExpanded = expansions.functions.length > 0;
   const isAggregated = groupBy.length > 0 || sink.aggregates.length > 0 || having !== undefined;
   const grouping = isAggregated ? new GroupedBlock(block, groupBy) : undefined;
   const over = (e: BoundExpression): BoundExpression => grouping?.rewrite(e) ?? e;
@@ -119,8 +122,15 @@ export function bindSelect(select: SelectFromStatement, context: SelectContext):
       : select.distinct === "distinct"
         ? "all"
         : "none";
+  if (isExpanded && isAggregated) {
+    throw new DatabaseError(
+      "UNSUPPORTED_FEATURE",
+      "Cannot use a table function in the select list beside aggregates",
+      { position: select._location.start, hint: "put it into FROM" },
+    );
+  }
   const bound: BoundSelect = {
-    from,
+    from: isExpanded ? expandedFrom(from, expansions, placeOf(block, "", undefined)) : from,
     where,
     outputs: outputs.map(({ name, expression }) => ({ name, expression: over(expression) })),
     having: having === undefined ? undefined : over(having),
@@ -147,10 +157,10 @@ function placeOf(
   return { statement: context.statement, scope, clause, sink, ...queriesAround(context) };
 }
 
-function bindOutputs(block: Block): BoundOutput[] {
+function bindOutputs(block: Block, expansions: ExpansionSink): BoundOutput[] {
   const { columns, distinct, orderBy } = block.select;
   return bindSelectedColumns(columns ?? [], {
-    place: placeOf(block, "the select list", block.sink),
+    place: { ...placeOf(block, "the select list", block.sink), expansions },
     withSystemColumns: showsSystemColumns(block),
     keepsUntyped:
       block.context.keepsUntyped === true && distinct === undefined && orderBy === undefined,

@@ -12,6 +12,7 @@ import { Aggregate, type AggregateColumn } from "./aggregate.ts";
 import { Distinct } from "./distinct.ts";
 import { compileExpression, compileScalar, type Layout } from "./expression.ts";
 import { Filter, Limit, Project, RowCounts, RowSource, rowCountFrom, Slices } from "./filter.ts";
+import { FunctionScan } from "./function_scan.ts";
 import { HashJoin } from "./hash_join.ts";
 import { LateralJoin } from "./lateral_join.ts";
 import type { Operator } from "./operator.ts";
@@ -77,6 +78,8 @@ export function buildPlan(node: PlanNode): OperatorFactory {
           types,
         );
     }
+    case "function":
+      return buildFunctions(node);
     case "filter": {
       const input = buildPlan(node.input);
       const layout = layoutOf(node.input.columns);
@@ -228,6 +231,16 @@ function buildLateral(node: LateralNode): OperatorFactory {
       : compileExpression(node.condition, layoutOf(node.columns));
   return (run) =>
     new LateralJoin({ run, join, left: left(run), right, rightTypes, captures, condition });
+}
+
+function buildFunctions(node: Extract<PlanNode, { kind: "function" }>): OperatorFactory {
+  const { hasOrdinality } = node;
+  const types = node.columns.map(({ type }) => type);
+  const calls = node.functions.map((call) => ({
+    call,
+    args: call.args.map((arg) => compileScalar(arg)),
+  }));
+  return (run) => new FunctionScan({ run, calls, hasOrdinality, types });
 }
 
 function buildSet(node: Extract<PlanNode, { kind: "set" }>): OperatorFactory {

@@ -14,6 +14,7 @@ import type {
   BoundExpression,
   BoundRecursion,
   BoundSort,
+  BoundTableFunction,
   SetOperator,
   SystemRows,
 } from "../bind/bound.ts";
@@ -88,6 +89,12 @@ export type PlanNode =
   | {
       readonly kind: "values";
       readonly rows: readonly (readonly BoundExpression[])[];
+      readonly columns: readonly BoundColumn[];
+    }
+  | {
+      readonly kind: "function";
+      readonly functions: readonly BoundTableFunction[];
+      readonly hasOrdinality: boolean;
       readonly columns: readonly BoundColumn[];
     }
   | {

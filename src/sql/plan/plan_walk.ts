@@ -32,6 +32,7 @@ function inputsOf(node: PlanNode): readonly PlanNode[] {
     case "scan":
     case "system":
     case "values":
+    case "function":
     case "cte":
     case "working":
       return [];
@@ -61,6 +62,8 @@ function expressionsOf(node: PlanNode): BoundExpression[] {
     }
     case "values":
       return node.rows.flat();
+    case "function":
+      return node.functions.flatMap(({ args }) => args);
     case "filter":
       return [node.condition];
     case "project":

@@ -245,6 +245,10 @@ function planRelation(
         { kind: "values", rows: relation.rows, columns: relation.columns },
         conditions,
       );
+    case "function": {
+      const { columns, functions, hasOrdinality } = relation;
+      return filtered({ kind: "function", functions, hasOrdinality, columns }, conditions);
+    }
     case "set": {
       const { columns, isAll, operator } = relation;
       const set: PlanNode = {
