@@ -26,6 +26,7 @@ import type {
   DropUserStatement,
   KillStatement,
   Name,
+  QName,
   Statement,
   StorageTableStatement,
   SubscribeStatement,
@@ -34,6 +35,7 @@ import { messageResult, type PlainColumn, rowsResult } from "./result.ts";
 import {
   DESCRIBE_COLUMNS,
   describeRows,
+  describeViewRows,
   namespaceRows,
   SHOW_NAMESPACES_COLUMNS,
   SHOW_STATS_COLUMNS,
@@ -44,6 +46,8 @@ import {
   tableRows,
 } from "./show.ts";
 import { rightOf } from "./statement_rights.ts";
+import { systemViewFinder } from "./system_views.ts";
+import { type ShownView, visibleViews } from "./views.ts";
 
 export interface AdministrationCall {
   readonly principal: Principal;
@@ -264,11 +268,16 @@ export class Administration {
         return rowsResult(SHOW_NAMESPACES_COLUMNS, namespaceRows(environment, principal), asUser);
       case "show tables": {
         if (node.namespace !== undefined) findNamespace(catalog, node.namespace.name, node);
-        const rows = tableRows(environment, { principal, namespace: node.namespace?.name });
+        const views = visibleViews(catalog, principal, systemViewFinder(environment));
+        const rows = tableRows(environment, { principal, namespace: node.namespace?.name, views });
         return rowsResult(SHOW_TABLES_COLUMNS, rows, asUser);
       }
       case "show columns":
       case "describe": {
+        const view = this.#visibleView(node.table, { namespace, principal });
+        if (view !== undefined) {
+          return rowsResult(DESCRIBE_COLUMNS, describeViewRows(view), asUser);
+        }
         const table = this.#visibleTable(node.table, { namespace, principal });
         const versions =
           node.type === "describe" && node.history === true
@@ -307,6 +316,24 @@ export class Administration {
       category,
     ]);
     return rowsResult(SETTING_COLUMNS, rows, asUser);
+  }
+
+  /** @throws {DatabaseError} PERMISSION_DENIED for a view that the caller may not read. */
+  #visibleView(
+    name: QName,
+    { namespace, principal }: { namespace: string; principal: Principal },
+  ): ShownView | undefined {
+    const { catalog } = this.#environment;
+    const entry = catalog.view(name.schema ?? namespace, name.name);
+    if (entry === undefined) return undefined;
+    const views = visibleViews(catalog, principal, systemViewFinder(this.#environment));
+    const view = views.find((each) => each.entry === entry);
+    if (view !== undefined) return view;
+    throw new DatabaseError(
+      "PERMISSION_DENIED",
+      `Cannot describe view ${entry.namespace}.${entry.name}: it is not readable`,
+      { position: name._location.start },
+    );
   }
 
   /** A table that the caller may read; another's is as if it were not there. */

@@ -1,5 +1,5 @@
 /**
- * CREATE, ALTER and DROP of namespaces and tables.
+ * CREATE, ALTER and DROP of namespaces, tables and views.
  *
  * A definition takes a seq, commits in the catalog, and only then reaches storage: the catalog is
  * never behind the data.
@@ -17,6 +17,7 @@ import {
   isReservedNamespace,
   type TableEntry,
   tableOptionsFrom,
+  type ViewEntry,
 } from "../catalog/mod.ts";
 import { alteredTable } from "./alter_table.ts";
 import type { StatementResult } from "./engine.ts";
@@ -33,6 +34,8 @@ import type {
 } from "./parse/ast.ts";
 import { messageResult } from "./result.ts";
 import { newTable, optionSettings } from "./table_elements.ts";
+import { authorizeView, createView, dropViews } from "./view_definitions.ts";
+import { dependentsOf, refuseDependents } from "./views.ts";
 
 export class Definitions {
   readonly #environment: SqlEnvironment;
@@ -73,6 +76,10 @@ export class Definitions {
         });
         return;
       }
+      case "create view":
+      case "drop view":
+        authorizeView(node, { principal, namespace }, this.#environment);
+        return;
       case "drop table":
         for (const name of node.names) {
           const holder = catalog.namespace(name.schema ?? namespace);
@@ -110,6 +117,10 @@ export class Definitions {
         return this.#alterTable(node, principal, namespace);
       case "drop table":
         return this.#dropTables(node, principal, namespace);
+      case "create view":
+        return createView(node, { principal, namespace }, this.#environment);
+      case "drop view":
+        return dropViews(node, { principal, namespace }, this.#environment);
       default:
         return undefined;
     }
@@ -150,13 +161,19 @@ export class Definitions {
     }
     findNamespace(catalog, name, node.name);
     const tables = catalog.tables().filter((table) => table.namespace === name);
-    if (tables.length > 0 && node.cascade !== "cascade") {
+    const views = catalog.views().filter((view) => view.namespace === name);
+    if (tables.length + views.length > 0 && node.cascade !== "cascade") {
       throw new DatabaseError(
         "DEPENDENT_OBJECTS",
-        `Cannot drop namespace ${name}: it holds ${tables.length} table(s)`,
+        `Cannot drop namespace ${name}: it holds ${tables.length} table(s) and ${views.length} view(s)`,
         { position: node.name._location.start, hint: "drop them, or add CASCADE" },
       );
     }
+    const dependents = dependentsOf(catalog, {
+      tableIds: new Set(tables.map(({ tableId }) => tableId)),
+      viewIds: new Set(views.map(({ viewId }) => viewId)),
+    });
+    catalog.dropViews([...views, ...dependents]);
     for (const table of tables) this.#drop(table);
     catalog.dropNamespace(name);
     return `Namespace ${name} dropped`;
@@ -169,7 +186,10 @@ export class Definitions {
     const position = node.name._location.start;
     findNamespace(catalog, inNamespace, node.name);
     checkObjectName("table", name, { position });
-    if (catalog.table(inNamespace, name) !== undefined) {
+    const isTaken =
+      catalog.table(inNamespace, name) !== undefined ||
+      catalog.view(inNamespace, name) !== undefined;
+    if (isTaken) {
       if (node.ifNotExists === true) return `Table ${inNamespace}.${name} already exists`;
       throw new DatabaseError(
         "ALREADY_EXISTS",
@@ -217,10 +237,37 @@ export class Definitions {
     if (changed === undefined) {
       return `Table ${shownName} unchanged at schema version ${table.schemaVersion}`;
     }
-    catalog.changeTable(changed, store.issueSeq());
+    const views = this.#viewsWithout(table, changed, node);
+    catalog.changeTable(changed, store.issueSeq(), views);
     store.defineTable(definitionOf(changed));
     live().tableChanged(table.tableId);
     return `Table ${shownName} altered to schema version ${changed.schemaVersion}`;
+  }
+
+  /** The views that go with dropped columns. @throws {DatabaseError} DEPENDENT_OBJECTS */
+  #viewsWithout(
+    table: TableEntry,
+    changed: TableEntry,
+    node: AlterTableStatement,
+  ): readonly ViewEntry[] {
+    const { catalog } = this.#environment;
+    const { tableId } = table;
+    const views = new Map<number, ViewEntry>();
+    for (const change of node.changes) {
+      if (change.type !== "drop column") continue;
+      const { name, _location } = change.column;
+      const column = table.columns.find((each) => each.name === name);
+      if (column === undefined || changed.columns.some((c) => c.columnId === column.columnId)) {
+        continue;
+      }
+      const columnIds = new Set([column.columnId]);
+      const dependents = dependentsOf(catalog, { columns: { tableId, columnIds } });
+      if (change.behaviour !== "cascade") {
+        refuseDependents(`drop column "${name}"`, dependents, _location.start);
+      }
+      for (const view of dependents) views.set(view.viewId, view);
+    }
+    return [...views.values()];
   }
 
   #dropTables(node: DropTableStatement, principal: Principal, namespace: string): string {
@@ -229,20 +276,30 @@ export class Definitions {
     const tables = new Map<number, TableEntry>();
     for (const name of node.names) {
       const table = catalog.table(name.schema ?? namespace, name.name);
-      if (table === undefined && node.ifExists === true) continue;
+      const isView = catalog.view(name.schema ?? namespace, name.name) !== undefined;
+      if (table === undefined && node.ifExists === true && !isView) continue;
       const found = table ?? findTable(catalog, name, { namespace, node: name, principal });
       requireDrop(principal, found, { namespace: catalog.namespace(found.namespace) });
       requireKind(node.kind, found, node);
       tables.set(found.tableId, found);
     }
-    for (const table of tables.values()) this.#drop(table);
+    const dependents = dependentsOf(catalog, { tableIds: new Set(tables.keys()) });
+    if (node.cascade !== "cascade") {
+      const what = [...tables.values()].map((each) => `${each.namespace}.${each.name}`).join(", ");
+      refuseDependents(`drop table ${what}`, dependents, node._location.start);
+    }
+    let views: readonly ViewEntry[] = dependents;
+    for (const table of tables.values()) {
+      this.#drop(table, views);
+      views = [];
+    }
     const names = node.names.map((name) => shown(name, namespace)).join(", ");
     return tables.size === 0 ? `Table ${names} does not exist` : `Table ${names} dropped`;
   }
 
-  #drop(table: TableEntry): void {
+  #drop(table: TableEntry, views: readonly ViewEntry[] = []): void {
     const { blobs, catalog, live, store } = this.#environment;
-    catalog.dropTable(table.tableId, store.issueSeq());
+    catalog.dropTable(table.tableId, store.issueSeq(), views);
     store.dropTable(table.tableId);
     const files = catalog.files().filter(({ tableId }) => tableId === table.tableId);
     if (files.length > 0) catalog.removeFiles(files.map(({ fileId }) => fileId));

@@ -137,6 +137,12 @@ export class RequestRunner {
     if (this.#request.files !== undefined && parsed.length > 1) {
       throw new DatabaseError("INVALID_INPUT", "Cannot upload files with several statements");
     }
+    const view = highest > 0 ? parsed.find(({ type }) => type === "create view") : undefined;
+    if (view !== undefined) {
+      throw new DatabaseError("INVALID_DEFINITION", "Cannot use a parameter in a view", {
+        position: view._location.start,
+      });
+    }
     if (highest !== parameterCount) {
       throw new DatabaseError(
         "INVALID_PARAMETER",

@@ -24,10 +24,20 @@ const viewsByEnvironment = new WeakMap<SqlEnvironment, ReadonlyMap<string, Syste
 export function systemViewsOf(environment: SqlEnvironment): ReadonlyMap<string, SystemView> {
   let views = viewsByEnvironment.get(environment);
   if (views === undefined) {
-    views = new Map([...systemViews(environment), ...informationSchema(environment)]);
+    const all = new Map<string, SystemView>(systemViews(environment));
+    for (const [name, each] of informationSchema(environment, all)) all.set(name, each);
+    views = all;
     viewsByEnvironment.set(environment, views);
   }
   return views;
+}
+
+/** Finds a view of the system by namespace and name. */
+export function systemViewFinder(
+  environment: SqlEnvironment,
+): (namespace: string, name: string) => SystemView | undefined {
+  const views = systemViewsOf(environment);
+  return (namespace, name) => views.get(`${namespace}.${name}`);
 }
 
 const LIVE_COLUMNS: ColumnList = [

@@ -25,6 +25,8 @@ export class StatementBinding {
   readonly usedParameters: Set<number> = new Set<number>();
   /** Placeholders of FILE('x'), in order of appearance. */
   readonly files: string[] = [];
+  /** Views that were expanded so far. */
+  viewCount = 0;
   #nextColumnId = 1;
 
   constructor(parameterTypes: readonly DataType[]) {

@@ -25,8 +25,14 @@ import { castAlike } from "./casts.ts";
 import { Captures } from "./correlation.ts";
 import { bindCondition, bindExpression } from "./expression_binder.ts";
 import { Scope, type ScopeRelation } from "./scope.ts";
-import { type CteEntry, queriesAround, type SelectContext } from "./select_context.ts";
+import {
+  type CteEntry,
+  queriesAround,
+  type SelectContext,
+  type ViewRelation,
+} from "./select_context.ts";
 import { bindCallItem } from "./table_functions.ts";
+import { bindView } from "./view_binder.ts";
 import { findEntry, relationOfEntry } from "./with_binder.ts";
 
 export interface FromResult {
@@ -166,6 +172,8 @@ function bindTable(item: FromTable, context: SelectContext): FromResult {
       },
     );
   }
+  const stored = source.view(name);
+  if (stored !== undefined) return bindStoredView(stored, item, context);
   const table = source.table(name, item);
   statement.requirements.push({ action: "read", table });
   return tableResult(table, {
@@ -175,6 +183,20 @@ function bindTable(item: FromTable, context: SelectContext): FromResult {
     statement,
     node: item,
   });
+}
+
+function bindStoredView(view: ViewRelation, item: FromTable, context: SelectContext): FromResult {
+  const { name } = item;
+  const { columns: all, query, shown } = bindView(view, item, context);
+  const names = renamed(shown, name.columnNames, item);
+  const alias = name.alias ?? name.name;
+  const columns = shown.map((column, i) => ({ ...column, name: names[i]?.name ?? column.name }));
+  const namespace =
+    name.alias === undefined ? view.name.slice(0, view.name.indexOf(".")) : undefined;
+  return relationResult(
+    { kind: "query", query, alias, columns: all },
+    { alias, namespace, columns, systemColumns: [] },
+  );
 }
 
 function bindEntry(entry: CteEntry, item: FromTable, context: SelectContext): FromResult {

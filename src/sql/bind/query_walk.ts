@@ -15,7 +15,7 @@ import { childrenOf, isVolatile } from "./walk.ts";
  * The expressions of a query and of the queries in its FROM. A query inside an expression belongs
  * to that expression: it is reached through its operands and captures.
  */
-function expressionsIn(query: BoundSelect): BoundExpression[] {
+export function expressionsIn(query: BoundSelect): BoundExpression[] {
   const { distinct, from, having, limit, offset, where } = query;
   return [
     ...expressionsInFrom(from),
@@ -65,6 +65,23 @@ function queriesIn(relation: BoundRelation): readonly BoundSelect[] {
     case "recursive":
       return [relation.first, relation.next];
   }
+}
+
+/** Every relation in the FROM of a query and of the queries in it. */
+export function relationsIn({ from }: BoundSelect): BoundRelation[] {
+  const relations: BoundRelation[] = [];
+  const visit = (part: BoundFrom | undefined): void => {
+    if (part === undefined) return;
+    if (part.kind === "join") {
+      visit(part.left);
+      visit(part.right);
+      return;
+    }
+    relations.push(part.relation);
+    for (const query of queriesIn(part.relation)) visit(query.from);
+  };
+  visit(from);
+  return relations;
 }
 
 /** Whether the rows of a query hang on more than the run: outer columns, a recursion around it. */
