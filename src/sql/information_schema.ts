@@ -3,7 +3,16 @@
  */
 import { mayRun, ownsNamespace, type Principal } from "../auth/mod.ts";
 import type { ColumnEntry, TableEntry } from "../catalog/mod.ts";
-import { BIGINT, BOOLEAN, type DataType, INT, type Row, TEXT, typeName } from "../types/mod.ts";
+import {
+  BIGINT,
+  BOOLEAN,
+  type DataType,
+  INT,
+  type Row,
+  TEXT,
+  typeName,
+  type Value,
+} from "../types/mod.ts";
 import type { SystemCall } from "./bind/bound.ts";
 import type { SystemView } from "./bind/select_context.ts";
 import type { SqlEnvironment } from "./environment.ts";
@@ -196,8 +205,12 @@ const CONSTRAINT_COLUMNS = [
   ["table_name", TEXT],
 ] as const;
 
-function constraintPlace({ name, namespace }: TableEntry, constraint: string): Row {
-  return [namespace, constraint, namespace, name];
+function constraintRow(
+  { name, namespace }: TableEntry,
+  constraint: string,
+  ...more: readonly Value[]
+): Row {
+  return [namespace, constraint, namespace, name, ...more];
 }
 
 /** STREAM tables may have none. */
@@ -209,10 +222,10 @@ function tableConstraints({ environment }: World): SystemView {
   return view(
     [...CONSTRAINT_COLUMNS, ["constraint_type", TEXT]],
     (call) =>
-      visibleTables(environment, principalOf(call)).flatMap((table): Row[] => [
-        ...keyName(table).map((name) => [...constraintPlace(table, name), "PRIMARY KEY"]),
-        ...table.checks.map(({ name }) => [...constraintPlace(table, name), "CHECK"]),
-      ]),
+      visibleTables(environment, principalOf(call)).flatMap((table): Row[] => {
+        const keys = keyName(table).map((name) => constraintRow(table, name, "PRIMARY KEY"));
+        return keys.concat(table.checks.map(({ name }) => constraintRow(table, name, "CHECK")));
+      }),
     OPEN,
   );
 }
@@ -223,11 +236,10 @@ function keyColumnUsage({ environment }: World): SystemView {
     (call) =>
       visibleTables(environment, principalOf(call)).flatMap((table): Row[] =>
         keyName(table).flatMap((name) =>
-          table.primaryKey.map((columnId, i) => [
-            ...constraintPlace(table, name),
-            table.columns.find((column) => column.columnId === columnId)?.name ?? null,
-            i + 1,
-          ]),
+          table.primaryKey.map((columnId, i) => {
+            const column = table.columns.find((each) => each.columnId === columnId);
+            return constraintRow(table, name, column?.name ?? null, i + 1);
+          }),
         ),
       ),
     OPEN,
@@ -239,7 +251,7 @@ function checkConstraints({ environment }: World): SystemView {
     [...CONSTRAINT_COLUMNS, ["check_clause", TEXT]],
     (call) =>
       visibleTables(environment, principalOf(call)).flatMap((table): Row[] =>
-        table.checks.map(({ name, sql }) => [...constraintPlace(table, name), sql]),
+        table.checks.map(({ name, sql }) => constraintRow(table, name, sql)),
       ),
     OPEN,
   );

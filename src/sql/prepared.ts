@@ -5,19 +5,33 @@
  * from the principal of the run.
  */
 import { type Principal, requireRead, requireRun, requireWrite } from "../auth/mod.ts";
-import type { Catalog } from "../catalog/mod.ts";
+import type { Catalog, TableEntry } from "../catalog/mod.ts";
 import type { SchemaField } from "../protocol/mod.ts";
 import type { DataType } from "../types/mod.ts";
 import { type StatementBinding } from "./bind/binding.ts";
 import type { BoundOutput, Requirement } from "./bind/bound.ts";
-import { type BoundReturning, bindDelete, bindInsert, bindUpdate } from "./bind/dml_binder.ts";
+import {
+  type BoundDelete,
+  type BoundInsert,
+  type BoundUpdate,
+  bindDelete,
+  bindInsert,
+  bindUpdate,
+} from "./bind/dml_binder.ts";
 import type { DmlContext } from "./bind/dml_target.ts";
 import { bindQuery } from "./bind/select_binder.ts";
 import { contextWith } from "./bind/with_binder.ts";
 import { buildRowRead, type OperatorFactory, type RowRead } from "./execute/build.ts";
-import { compileDelete, compileInsert, compileUpdate, type DmlProgram } from "./execute/dml.ts";
+import {
+  compileDelete,
+  compileInsert,
+  compileUpdate,
+  type DmlProgram,
+  planOfProgram,
+} from "./execute/dml.ts";
 import { buildQuery } from "./execute/subqueries.ts";
 import type { QueryStatement, SelectStatement } from "./parse/ast.ts";
+import type { PlanNode } from "./plan/plan.ts";
 import { planSelect } from "./plan/planner.ts";
 import { CellRows, fieldsOf } from "./result.ts";
 
@@ -36,11 +50,15 @@ export interface PreparedQuery extends PreparedBase {
   readonly build: OperatorFactory;
   /** The shorter way to the same answer, for a query that has one. */
   readonly readRow: RowRead | undefined;
+  readonly plan: PlanNode;
 }
 
 export interface PreparedDml extends PreparedBase {
   readonly kind: "insert" | "update" | "delete";
   readonly program: DmlProgram;
+  readonly target: TableEntry;
+  /** Of the rows that it reads; none for plain values. */
+  readonly plan: PlanNode | undefined;
 }
 
 export type Prepared = PreparedQuery | PreparedDml;
@@ -53,15 +71,15 @@ export function prepare(
   switch (node.type) {
     case "insert": {
       const bound = bindInsert(node, context);
-      return dml("insert", compileInsert(bound), { returning: bound.returning, statement });
+      return dml("insert", compileInsert(bound), { bound, statement });
     }
     case "update": {
       const bound = bindUpdate(node, context);
-      return dml("update", compileUpdate(bound), { returning: bound.returning, statement });
+      return dml("update", compileUpdate(bound), { bound, statement });
     }
     case "delete": {
       const bound = bindDelete(node, context);
-      return dml("delete", compileDelete(bound), { returning: bound.returning, statement });
+      return dml("delete", compileDelete(bound), { bound, statement });
     }
     case "with":
     case "with recursive":
@@ -91,6 +109,7 @@ function prepareQuery(
     kind: "query",
     build: buildQuery(plan.root),
     readRow: buildRowRead(plan.root),
+    plan: plan.root,
     requirements: statement.requirements,
     files: [],
     fields: fieldsOf(select.outputs),
@@ -98,15 +117,19 @@ function prepareQuery(
   };
 }
 
+type BoundChange = BoundInsert | BoundUpdate | BoundDelete;
+
 function dml(
   kind: PreparedDml["kind"],
   program: DmlProgram,
-  { returning, statement }: { returning: BoundReturning | undefined; statement: StatementBinding },
+  { bound, statement }: { bound: BoundChange; statement: StatementBinding },
 ): PreparedDml {
-  const outputs = returning?.outputs;
+  const outputs = bound.returning?.outputs;
   return {
     kind,
     program,
+    target: bound.table,
+    plan: planOfProgram(program),
     requirements: statement.requirements,
     files: statement.files,
     fields: outputs === undefined ? undefined : fieldsOf(outputs),

@@ -10,7 +10,7 @@
 import type { Principal } from "../auth/mod.ts";
 import { DatabaseError } from "../base/errors.ts";
 import { DEFAULT_NAMESPACE } from "../catalog/mod.ts";
-import type { DataType, Value } from "../types/mod.ts";
+import { type DataType, TEXT, type Value } from "../types/mod.ts";
 import { Administration } from "./administration.ts";
 import { atStatement } from "./at_statement.ts";
 import { StatementBinding } from "./bind/binding.ts";
@@ -18,15 +18,23 @@ import { Definitions } from "./definitions.ts";
 import type { SqlRequest, SqlResponse, StatementResult } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { checkDeadline, type Deadline } from "./execute/operator.ts";
+import { Profile } from "./execute/profile.ts";
 import { Transaction } from "./execute/transaction.ts";
+import { explained } from "./explain.ts";
 import { findNamespace } from "./names.ts";
 import { isQueryNode } from "./node_kinds.ts";
 import { deadlineOf, parseLimitsOf, requireNoGap, typedParameters } from "./parameters.ts";
-import type { BeginStatement, ExecuteAsStatement, QueryStatement, Statement } from "./parse/ast.ts";
+import type {
+  BeginStatement,
+  ExecuteAsStatement,
+  ExplainStatement,
+  QueryStatement,
+  Statement,
+} from "./parse/ast.ts";
 import { parseRequest } from "./parse/parser.ts";
 import { authorize, type Prepared, prepare } from "./prepared.ts";
 import { dmlContextOf } from "./relation_source.ts";
-import { messageResult } from "./result.ts";
+import { messageResult, rowsResult } from "./result.ts";
 import { StatementRunner } from "./statement_runner.ts";
 
 /** A statement between binding and its turn. */
@@ -188,6 +196,7 @@ export class RequestRunner {
       this.#administration.authorize(node, this.#principal);
       return;
     }
+    if (node.type === "explain") this.#administration.authorize(node, this.#principal);
     const statement = new StatementBinding(this.#parameterTypes);
     const context = dmlContextOf(this.#environment, {
       namespace: this.#namespace,
@@ -228,6 +237,7 @@ export class RequestRunner {
     if (prepared !== undefined) {
       this.#checkTransactionTime();
       this.#transaction?.requireUnaltered(this.#environment.catalog);
+      if (node.type === "explain") return this.#explain(node, prepared, parameters);
       return this.#runner.run(prepared, {
         principal: this.#principalOf(node),
         namespace: this.#namespace,
@@ -252,6 +262,31 @@ export class RequestRunner {
         baseUrl: this.#request.baseUrl,
       }))
     );
+  }
+
+  async #explain(
+    node: ExplainStatement,
+    prepared: Prepared,
+    parameters: readonly Value[],
+  ): Promise<StatementResult> {
+    const principal = this.#principal;
+    const { clock } = this.#environment;
+    const startMs = clock.monotonicMs();
+    const profile = node.analyze ? new Profile(clock) : undefined;
+    const outcome =
+      profile === undefined
+        ? undefined
+        : await this.#runner.run(prepared, {
+            principal,
+            namespace: this.#namespace,
+            transaction: this.#transaction,
+            parameters,
+            files: undefined,
+            profile,
+          });
+    const tookMs = clock.monotonicMs() - startMs;
+    const call = { principal, slots: parameters, profile, outcome, tookMs };
+    return explained(node, prepared, { call, environment: this.#environment });
   }
 
   /**
@@ -336,6 +371,10 @@ export class RequestRunner {
   #checked({ node, prepared }: Unit): StatementResult {
     const asUser = this.#principalOf(node).userId;
     const result = messageResult("checked", asUser);
+    if (node.type === "explain") {
+      const { schema = [] } = rowsResult([{ name: "plan", type: TEXT }], [], asUser);
+      return { ...result, schema, rows: [] };
+    }
     return prepared?.fields === undefined
       ? result
       : { ...result, schema: prepared.fields, rows: [] };
@@ -358,7 +397,8 @@ function isReadOnlyNode({ type }: Statement): boolean {
 /** The statement that reads or writes rows: itself, or inside EXECUTE AS. */
 function rowsNode(node: Statement): QueryStatement | undefined {
   if (isQueryNode(node)) return node;
-  if (node.type === "execute as" && isQueryNode(node.statement)) return node.statement;
+  const isAround = node.type === "execute as" || node.type === "explain";
+  if (isAround && isQueryNode(node.statement)) return node.statement;
   return undefined;
 }
 

@@ -170,8 +170,8 @@ export function compareNames(
 }
 
 /** The columns of a view. */
-export function describeViewRows({ columns }: ShownView): Row[] {
-  return columns.map(({ name, type }, i) => [
+export function describeViewRows(shown: ShownView): Row[] {
+  return shown.columns.map(({ name, type }, i) => [
     name,
     i + 1,
     i + 1,

@@ -190,7 +190,7 @@ function bindStoredView(view: ViewRelation, item: FromTable, context: SelectCont
   const { columns: all, query, shown } = bindView(view, item, context);
   const names = renamed(shown, name.columnNames, item);
   const alias = name.alias ?? name.name;
-  const columns = shown.map((column, i) => ({ ...column, name: names[i]?.name ?? column.name }));
+  const columns = shown.map((column, i) => renamedColumn(column, names[i]?.name));
   const namespace =
     name.alias === undefined ? view.name.slice(0, view.name.indexOf(".")) : undefined;
   return relationResult(
@@ -202,12 +202,13 @@ function bindStoredView(view: ViewRelation, item: FromTable, context: SelectCont
 function bindEntry(entry: CteEntry, item: FromTable, context: SelectContext): FromResult {
   const relation = relationOfEntry(entry, item, context);
   const names = renamed(relation.columns, item.name.columnNames, item);
-  const columns = relation.columns.map((column, i) => ({
-    ...column,
-    name: names[i]?.name ?? column.name,
-  }));
+  const columns = relation.columns.map((column, i) => renamedColumn(column, names[i]?.name));
   const { alias } = relation;
   return relationResult(relation, { alias, namespace: undefined, columns, systemColumns: [] });
+}
+
+function renamedColumn(column: BoundColumn, name: string | undefined): BoundColumn {
+  return name === undefined ? column : { ...column, name };
 }
 
 export interface TableInScope {

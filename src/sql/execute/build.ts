@@ -54,6 +54,11 @@ export function buildRowRead(root: PlanNode): RowRead | undefined {
 
 /** Compiles a plan. */
 export function buildPlan(node: PlanNode): OperatorFactory {
+  const build = buildNode(node);
+  return (run) => run.profile?.measured(node, build(run)) ?? build(run);
+}
+
+function buildNode(node: PlanNode): OperatorFactory {
   switch (node.kind) {
     case "single":
       return () => new RowSource([[]], []);
@@ -172,7 +177,9 @@ function buildScan(node: ScanNode): OperatorFactory {
       min: min === undefined ? Number.NEGATIVE_INFINITY : numberFrom(min(run), "min"),
       max: max === undefined ? Number.POSITIVE_INFINITY : numberFrom(max(run), "max"),
     }));
-    return shaped(new TableScan({ ...options, ranges }));
+    const onEnd = (read: number, pruned: number): void =>
+      run.profile?.scanned(node, { read, pruned });
+    return shaped(new TableScan({ ...options, ranges, onEnd }));
   };
 }
 

@@ -15,6 +15,7 @@ import type {
 } from "../bind/dml_binder.ts";
 import type { BoundCell } from "../bind/dml_target.ts";
 import { columnIdsIn } from "../bind/walk.ts";
+import type { PlanNode } from "../plan/plan.ts";
 import { planSelect } from "../plan/planner.ts";
 import { buildPlan, layoutOf } from "./build.ts";
 import {
@@ -44,6 +45,19 @@ export interface DmlOutcome {
 
 export type DmlProgram = (run: Run) => DmlOutcome;
 
+/** Of programs that read rows. */
+const PLANS = new WeakMap<object, PlanNode>();
+
+/** The plan of the rows that a program reads; none for plain values. */
+export function planOfProgram(program: DmlProgram): PlanNode | undefined {
+  return PLANS.get(program);
+}
+
+function planned<Program extends object>(program: Program, plan: PlanNode | undefined): Program {
+  if (plan !== undefined) PLANS.set(program, plan);
+  return program;
+}
+
 type CellProgram = (run: Run) => Value;
 
 /** Compiles INSERT. */
@@ -53,7 +67,7 @@ export function compileInsert(insert: BoundInsert): DmlProgram {
   const conflict =
     insert.conflict === undefined ? undefined : compileConflict(insert.conflict, runtime);
   const returning = compileReturning(insert.returning, runtime);
-  return (run) => {
+  const program: DmlProgram = (run) => {
     const rows = source(run);
     runtime.check(rows, run);
     if (conflict !== undefined) return finish(runtime, conflict(rows, run), { run, returning });
@@ -64,6 +78,7 @@ export function compileInsert(insert: BoundInsert): DmlProgram {
     const changes = rows.map((row): RowChange => ({ operation: "insert", row, before: undefined }));
     return finish(runtime, changes, { run, returning });
   };
+  return planned(program, PLANS.get(source));
 }
 
 /** Makes whole rows of a table: given values, and defaults for the rest. */
@@ -118,7 +133,7 @@ function queryRows(
 ): (run: Run) => Row[] {
   const plan = planSelect(query);
   const build = buildPlan(plan.root);
-  return (run) => {
+  const read = (run: Run): Row[] => {
     const rows: Row[] = [];
     const onBatch = (batch: Batch): void => {
       for (let row = 0; row < batch.rowCount; row += 1) {
@@ -131,6 +146,7 @@ function queryRows(
     drainNow(build(run), { run, onBatch });
     return rows;
   };
+  return planned(read, plan.root);
 }
 
 type ConflictProgram = (rows: readonly Row[], run: Run) => RowChange[];
@@ -205,7 +221,7 @@ export function compileUpdate(update: BoundUpdate): DmlProgram {
   const build = buildPlan(plan.root);
   const returning = compileReturning(update.returning, runtime);
   const columnCount = update.table.columns.length;
-  return (run) => {
+  const program: DmlProgram = (run) => {
     const changes: RowChange[] = [];
     const onBatch = (batch: Batch): void => {
       const rows: Row[] = [];
@@ -231,6 +247,7 @@ export function compileUpdate(update: BoundUpdate): DmlProgram {
     drainNow(build(run), { run, onBatch });
     return finish(runtime, changes, { run, returning });
   };
+  return planned(program, plan.root);
 }
 
 /** Compiles DELETE. */
@@ -240,7 +257,7 @@ export function compileDelete(remove: BoundDelete): DmlProgram {
   const build = buildPlan(plan.root);
   const returning = compileReturning(remove.returning, runtime);
   const columnCount = remove.table.columns.length;
-  return (run) => {
+  const program: DmlProgram = (run) => {
     const changes: RowChange[] = [];
     const onBatch = (batch: Batch): void => {
       for (let row = 0; row < batch.rowCount; row += 1) {
@@ -251,6 +268,7 @@ export function compileDelete(remove: BoundDelete): DmlProgram {
     drainNow(build(run), { run, onBatch });
     return finish(runtime, changes, { run, returning });
   };
+  return planned(program, plan.root);
 }
 
 function seqAt({ columns }: Batch, row: number, columnCount: number): Value {

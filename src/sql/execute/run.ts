@@ -10,6 +10,7 @@ import type { Batch, Row, Value } from "../../types/mod.ts";
 import type { BoundCte, BoundRecursion, BoundSubquery } from "../bind/bound.ts";
 import type { CallContext } from "../functions/function.ts";
 import type { HeldRows } from "./held_rows.ts";
+import type { Profile } from "./profile.ts";
 import type { Transaction } from "./transaction.ts";
 
 export interface Run {
@@ -33,6 +34,8 @@ export interface Run {
   readonly outer: ReadonlyMap<number, Value>;
   /** Rows of the step before, of each recursive query that is under way. */
   readonly working: ReadonlyMap<BoundRecursion, HeldRows>;
+  /** Of EXPLAIN ANALYZE. */
+  readonly profile?: Profile | undefined;
   /** What subqueries of the statement answered so far. */
   readonly subqueries: SubqueryAnswers;
 }
@@ -104,16 +107,7 @@ export class MemoryBudget {
 
   /** Takes the rows of a batch that are going to be kept. @throws {DatabaseError} MEMORY_EXCEEDED */
   takeBatch({ columns, rowCount }: Batch): void {
-    let bytes = 16 * rowCount * columns.length;
-    for (const column of columns) {
-      if (column.kind === "any") {
-        for (const value of column.values) bytes += bytesOf(value) - 16;
-      } else if (column.kind === "utf8") {
-        const { length, offsets } = column;
-        bytes += 2 * ((offsets[length] ?? 0) - (offsets[0] ?? 0));
-      }
-    }
-    this.take(bytes);
+    this.take(batchBytes({ columns, rowCount }));
   }
 
   /** Gives back what was taken and is held no longer. */
@@ -133,6 +127,20 @@ export class MemoryBudget {
       { hint: "read fewer rows, or raise performance.query_memory_bytes" },
     );
   }
+}
+
+/** Bytes that the rows of a batch are counted as. */
+export function batchBytes({ columns, rowCount }: Batch): number {
+  let bytes = 16 * rowCount * columns.length;
+  for (const column of columns) {
+    if (column.kind === "any") {
+      for (const value of column.values) bytes += bytesOf(value) - 16;
+    } else if (column.kind === "utf8") {
+      const { length, offsets } = column;
+      bytes += 2 * ((offsets[length] ?? 0) - (offsets[0] ?? 0));
+    }
+  }
+  return bytes;
 }
 
 /** Bytes that a value held by an operator is counted as. */

@@ -47,6 +47,8 @@ export interface TableScanOptions {
   readonly ranges: readonly ColumnRange[];
   readonly withTombstones: boolean;
   readonly batchRows: number;
+  /** Told once how many row groups were read and skipped. */
+  readonly onEnd?: (groupsRead: number, groupsPruned: number) => void;
 }
 
 /** Every row of the caller's scope, in ascending seq. */
@@ -56,6 +58,7 @@ export class TableScan implements Operator {
   /** Key columns that a transaction needs besides; dropped before a batch goes up. */
   readonly #keyPositions: readonly number[];
   #overlayDone: boolean;
+  #isClosed = false;
 
   constructor(options: TableScanOptions) {
     this.#options = options;
@@ -84,6 +87,9 @@ export class TableScan implements Operator {
   }
 
   close(): void {
+    const { groupsPruned, groupsRead } = this.#scan;
+    if (!this.#isClosed) this.#options.onEnd?.(groupsRead, groupsPruned);
+    this.#isClosed = true;
     this.#scan.close();
   }
 

@@ -121,12 +121,15 @@ class PreparedQuery implements Operator {
 }
 
 interface Program {
+  /** Read for each set of captures, or once. */
+  readonly root: PlanNode;
   readonly build: OperatorFactory;
   readonly columnCount: number;
   readonly keyed: KeyedProgram | undefined;
 }
 
 interface KeyedProgram {
+  readonly root: PlanNode;
   readonly build: OperatorFactory;
   readonly columnCount: number;
   readonly keys: readonly ((run: Run) => Value)[];
@@ -144,6 +147,7 @@ function programOf(subquery: BoundSubquery): Program {
   const { keyed, query } = subquery;
   const { root } = planSelect(query);
   const program: Program = {
+    root,
     build: buildQuery(root),
     columnCount: query.outputs.length,
     // Rows that are found by their own key need no table of all of them.
@@ -153,11 +157,19 @@ function programOf(subquery: BoundSubquery): Program {
   return program;
 }
 
+/** What a subquery reads: its keyed form, where it has one, or the query as it stands. */
+export function plansOfSubquery(subquery: BoundSubquery): readonly PlanNode[] {
+  const { keyed, root } = programOf(subquery);
+  return [keyed?.root ?? root];
+}
+
 function compileKeyed({ keys, limit, offset, query, withoutRows }: KeyedQuery): KeyedProgram {
   const limitOf = limit === undefined ? undefined : compileScalar(limit);
   const offsetOf = offset === undefined ? undefined : compileScalar(offset);
+  const { root } = planSelect(query);
   return {
-    build: buildSelect(query),
+    root,
+    build: buildQuery(root),
     columnCount: query.outputs.length - keys.length,
     keys: keys.map((key) => compileScalar(key)),
     keyTypes: keys.map(({ type }) => type),

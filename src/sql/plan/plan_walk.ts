@@ -7,12 +7,17 @@ import type { PlanNode, ScanNode } from "./plan.ts";
 
 /** The subqueries in the expressions of a plan; those inside of subqueries belong to these. */
 export function subqueriesIn(root: PlanNode): BoundSubquery[] {
+  return [...new Set(nodesOf(root).flatMap(ownSubqueries))];
+}
+
+/** The subqueries in the expressions of one node. */
+export function ownSubqueries(node: PlanNode): BoundSubquery[] {
   const found = new Set<BoundSubquery>();
   const visit = (expression: BoundExpression): void => {
     if (expression.kind === "subquery") found.add(expression.subquery);
     for (const child of childrenOf(expression)) visit(child);
   };
-  for (const node of nodesOf(root)) for (const expression of expressionsOf(node)) visit(expression);
+  for (const expression of expressionsOf(node)) visit(expression);
   return [...found];
 }
 
@@ -26,7 +31,8 @@ function nodesOf(root: PlanNode): PlanNode[] {
   return [root, ...inputsOf(root).flatMap(nodesOf)];
 }
 
-function inputsOf(node: PlanNode): readonly PlanNode[] {
+/** The nodes that a node reads. */
+export function inputsOf(node: PlanNode): readonly PlanNode[] {
   switch (node.kind) {
     case "single":
     case "scan":

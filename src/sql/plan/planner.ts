@@ -234,12 +234,8 @@ function planRelation(
       };
       return filtered(scan, conditions, state);
     }
-    case "system": {
-      const columns = relation.columns.filter(({ id }) => state.needed.has(id));
-      const positions = columns.map((column) => relation.columns.indexOf(column));
-      const { name, source } = relation;
-      return filtered({ kind: "system", name, source, positions, columns }, conditions);
-    }
+    case "system":
+      return planSystem(relation, conditions, state);
     case "values":
       return filtered(
         { kind: "values", rows: relation.rows, columns: relation.columns },
@@ -284,6 +280,17 @@ function planRelation(
     case "query":
       return planDerived(relation, conditions, state);
   }
+}
+
+function planSystem(
+  relation: Extract<BoundRelation, { kind: "system" }>,
+  conditions: readonly BoundExpression[],
+  state: PlanningState,
+): PlanNode {
+  const columns = relation.columns.filter(({ id }) => state.needed.has(id));
+  const positions = columns.map((column) => relation.columns.indexOf(column));
+  const { name, source } = relation;
+  return filtered({ kind: "system", name, source, positions, columns }, conditions);
 }
 
 function planDerived(
