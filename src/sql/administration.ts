@@ -14,6 +14,7 @@ import type { Role, TableEntry } from "../catalog/mod.ts";
 import type { Store } from "../storage/mod.ts";
 import type { Row } from "../types/mod.ts";
 import { TEXT } from "../types/mod.ts";
+import { activityOf } from "./activity.ts";
 import { notAvailable } from "./bind/binding.ts";
 import type { StatementResult } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
@@ -226,6 +227,13 @@ export class Administration {
   }
 
   #kill({ id, target, _location }: KillStatement): string {
+    if (target === "query") {
+      if (activityOf(this.#environment).running.kill(id)) return `Query ${id} killed`;
+      throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find query "${id}"`, {
+        position: _location.start,
+        hint: "SELECT query_id FROM system.queries",
+      });
+    }
     if (target !== "live query") throw notAvailable({ _location }, `KILL ${target.toUpperCase()}`);
     if (this.#environment.live().kill(id)) return `Live query ${id} killed`;
     throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find live query "${id}"`, {

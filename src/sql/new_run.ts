@@ -81,7 +81,10 @@ class StatementRun implements Run {
   }
 
   get memory(): MemoryBudget {
-    this.#memory ??= new MemoryBudget(this.#environment.limits.queryMemoryBytes);
+    if (this.#memory === undefined) {
+      this.#memory = new MemoryBudget(this.#environment.limits.queryMemoryBytes);
+      if (this.#deadline !== undefined) this.#deadline.memory = this.#memory;
+    }
     return this.#memory;
   }
 
@@ -98,6 +101,10 @@ class StatementRun implements Run {
   mayReadHistory(table: TableEntry): boolean {
     const namespace = this.#environment.catalog.namespace(table.namespace);
     return mayReadHistory(this.principal, table, namespace);
+  }
+
+  noteRead(rowCount: number): void {
+    if (this.#deadline !== undefined) this.#deadline.rowsRead += rowCount;
   }
 
   checkTime(): void {

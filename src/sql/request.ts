@@ -11,6 +11,7 @@ import type { Principal } from "../auth/mod.ts";
 import { DatabaseError } from "../base/errors.ts";
 import { DEFAULT_NAMESPACE } from "../catalog/mod.ts";
 import { type DataType, TEXT, type Value } from "../types/mod.ts";
+import { activityOf, type RunningRequest } from "./activity.ts";
 import { Administration } from "./administration.ts";
 import { atStatement } from "./at_statement.ts";
 import { StatementBinding } from "./bind/binding.ts";
@@ -23,7 +24,7 @@ import { Transaction } from "./execute/transaction.ts";
 import { explained } from "./explain.ts";
 import { findNamespace } from "./names.ts";
 import { isQueryNode } from "./node_kinds.ts";
-import { deadlineOf, parseLimitsOf, requireNoGap, typedParameters } from "./parameters.ts";
+import { parseLimitsOf, requireNoGap, typedParameters } from "./parameters.ts";
 import type {
   BeginStatement,
   ExecuteAsStatement,
@@ -33,6 +34,7 @@ import type {
 } from "./parse/ast.ts";
 import { parseRequest } from "./parse/parser.ts";
 import { authorize, type Prepared, prepare } from "./prepared.ts";
+import { textOfStatement } from "./query_text.ts";
 import { dmlContextOf } from "./relation_source.ts";
 import { messageResult, rowsResult } from "./result.ts";
 import { StatementRunner } from "./statement_runner.ts";
@@ -61,12 +63,15 @@ export interface RequestOptions {
   readonly environment: SqlEnvironment;
   readonly principal: Principal;
   readonly request: SqlRequest;
+  /** How it is listed. */
+  readonly running: RunningRequest;
 }
 
 export class RequestRunner {
   readonly #environment: SqlEnvironment;
   readonly #principal: Principal;
   readonly #request: SqlRequest;
+  readonly #running: RunningRequest;
   readonly #deadline: Deadline;
   readonly #definitions: Definitions;
   readonly #administration: Administration;
@@ -77,12 +82,13 @@ export class RequestRunner {
   #namespace: string;
   #transaction: Transaction | undefined;
 
-  constructor({ environment, principal, request }: RequestOptions) {
+  constructor({ environment, principal, request, running }: RequestOptions) {
     this.#environment = environment;
     this.#principal = principal;
     this.#request = request;
     this.#namespace = request.namespace ?? DEFAULT_NAMESPACE;
-    this.#deadline = deadlineOf(environment, request);
+    this.#running = running;
+    this.#deadline = running.deadline;
     this.#definitions = new Definitions(environment);
     this.#administration = new Administration(environment);
     this.#runner = new StatementRunner(environment, this.#deadline);
@@ -109,7 +115,9 @@ export class RequestRunner {
       statementIndex = 0;
       for (const unit of units) {
         checkDeadline(this.#deadline, this.#environment.clock);
-        this.#results.push(await this.#runUnit(unit, parameters));
+        const { node } = unit;
+        this.#running.asUser = node.type === "execute as" ? node.user.name : this.#principal.userId;
+        this.#results.push(await this.#measured(unit, parameters));
         statementIndex += 1;
       }
       statementIndex = units.length - 1;
@@ -214,6 +222,24 @@ export class RequestRunner {
   #principalOf(node: Statement): Principal {
     if (node.type !== "execute as") return this.#principal;
     return this.#environment.auth.executeAs(this.#principal, node.user.name);
+  }
+
+  async #measured(unit: Unit, parameters: readonly Value[]): Promise<StatementResult> {
+    const { clock } = this.#environment;
+    const { stats } = activityOf(this.#environment);
+    const startMs = clock.monotonicMs();
+    const note = (rows: number, isError: boolean): void => {
+      const ms = clock.monotonicMs() - startMs;
+      stats.note(unit.node, () => textOfStatement(unit.node), { ms, rows, isError });
+    };
+    try {
+      const result = await this.#runUnit(unit, parameters);
+      note(result.rowCount, false);
+      return result;
+    } catch (error) {
+      if (error instanceof DatabaseError) note(0, true);
+      throw error;
+    }
   }
 
   async #runUnit(unit: Unit, parameters: readonly Value[]): Promise<StatementResult> {

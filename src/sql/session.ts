@@ -5,46 +5,59 @@ import type { Principal } from "../auth/mod.ts";
 import { DatabaseError } from "../base/errors.ts";
 import { DEFAULT_NAMESPACE } from "../catalog/mod.ts";
 import type { DataType } from "../types/mod.ts";
+import { type Activity, activityOf, type RunningRequest, shownSql } from "./activity.ts";
 import { atStatement } from "./at_statement.ts";
 import { StatementBinding } from "./bind/binding.ts";
 import type { LivePlan, LiveRequest, SqlEngine, SqlRequest, SqlResponse } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
+import type { Deadline } from "./execute/operator.ts";
 import { planLiveQuery } from "./live_planner.ts";
 import { isQueryNode } from "./node_kinds.ts";
 import { deadlineOf, parseLimitsOf, requireNoGap, typedParameters } from "./parameters.ts";
-import { parseNormalized, parseStatements } from "./parse/parser.ts";
-import { statementToSql } from "./parse/print.ts";
+import { parseNormalized } from "./parse/parser.ts";
 import { type CacheKey, literalValues, PlanCache } from "./plan_cache.ts";
 import { authorize, type Prepared, prepare } from "./prepared.ts";
+import { textOfKey } from "./query_text.ts";
 import { dmlContextOf } from "./relation_source.ts";
 import { RequestRunner } from "./request.ts";
 import { StatementRunner } from "./statement_runner.ts";
 
-/** Characters of a slow statement that the log keeps. */
-const SLOW_SQL_LENGTH_MAX = 2000;
+/** When a request began, and when it must end. */
+interface Timing {
+  readonly startMs: number;
+  readonly deadline: Deadline;
+}
 
 export class LocalSqlEngine implements SqlEngine {
   readonly #environment: SqlEnvironment;
   readonly #plans: PlanCache;
+  readonly #activity: Activity;
 
   constructor(environment: SqlEnvironment) {
     this.#environment = environment;
     this.#plans = new PlanCache(environment.catalog);
+    this.#activity = activityOf(environment);
   }
 
   execute(principal: Principal, request: SqlRequest): SqlResponse | Promise<SqlResponse> {
     const startMs = this.#environment.clock.monotonicMs();
+    const deadline = deadlineOf(this.#environment, request);
     const timed = (response: SqlResponse): SqlResponse => {
       this.#noteTime(principal, request, startMs);
       return response;
     };
     if (request.files === undefined && request.check !== true) {
       try {
-        const short = this.#short(principal, request);
+        const short = this.#short(principal, request, { deadline, startMs });
         if (short instanceof Promise) {
+          const running = this.#begin(principal, request, { deadline, startMs });
+          const ended = (response: SqlResponse): SqlResponse => {
+            this.#activity.running.end(running);
+            return timed(response);
+          };
           return short.then(
-            (result) => timed({ results: [result] }),
-            (error: unknown) => timed(failedResponse(error)),
+            (result) => ended({ results: [result] }),
+            (error: unknown) => ended(failedResponse(error)),
           );
         }
         if (short !== undefined) return timed({ results: [short] });
@@ -52,8 +65,21 @@ export class LocalSqlEngine implements SqlEngine {
         return timed(failedResponse(error));
       }
     }
-    const runner = new RequestRunner({ environment: this.#environment, principal, request });
-    return runner.run().then(timed);
+    return this.#long(principal, request, { deadline, startMs }).then(timed);
+  }
+
+  async #long(principal: Principal, request: SqlRequest, timing: Timing): Promise<SqlResponse> {
+    const running = this.#begin(principal, request, timing);
+    const environment = this.#environment;
+    try {
+      return await new RequestRunner({ environment, principal, request, running }).run();
+    } finally {
+      this.#activity.running.end(running);
+    }
+  }
+
+  #begin({ userId }: Principal, { sql }: SqlRequest, timing: Timing): RunningRequest {
+    return this.#activity.running.begin({ userId, sql, ...timing });
   }
 
   planLive(principal: Principal, request: LiveRequest): LivePlan {
@@ -69,26 +95,15 @@ export class LocalSqlEngine implements SqlEngine {
 
   /** Prints the statements anew, so that no password gets into the log. */
   #logSlow({ userId }: Principal, { sql }: SqlRequest, tookMs: number): void {
-    let shown: string;
-    try {
-      shown = parseStatements(sql, parseLimitsOf(this.#environment))
-        .map((node) => statementToSql(node))
-        .join("; ");
-    } catch (error) {
-      if (!(error instanceof DatabaseError)) throw error;
-      shown = "(not parsable)";
-    }
-    this.#environment.log.warn("slow query", {
-      ms: tookMs,
-      user: userId,
-      sql: shown.slice(0, SLOW_SQL_LENGTH_MAX),
-    });
+    const shown = shownSql(sql, parseLimitsOf(this.#environment));
+    this.#environment.log.warn("slow query", { ms: tookMs, user: userId, sql: shown });
   }
 
   /** Runs the one statement of a text through the plan cache; undefined for the long way. */
   #short(
     principal: Principal,
     request: SqlRequest,
+    { deadline, startMs }: Timing,
   ): ReturnType<StatementRunner["run"]> | undefined {
     const { limits } = this.#environment;
     if (request.sql.length > limits.sqlBytesMax) return undefined;
@@ -100,16 +115,42 @@ export class LocalSqlEngine implements SqlEngine {
       this.#plans.get(key) ?? this.#prepare(request, { key, namespace, principal, types });
     if (prepared === undefined) return undefined;
     authorize(prepared.requirements, principal, this.#environment.catalog);
-    const runner = new StatementRunner(this.#environment, deadlineOf(this.#environment, request));
+    const runner = new StatementRunner(this.#environment, deadline);
     const { literals } = key.normalized;
     const parameters = literals.length === 0 ? values : [...values, ...literalValues(literals)];
-    return runner.run(prepared, {
-      principal,
-      namespace,
-      transaction: undefined,
-      parameters,
-      files: undefined,
-    });
+    const options = { principal, namespace, transaction: undefined, parameters, files: undefined };
+    const note = (rows: number, isError: boolean): void =>
+      this.#noteExecution(prepared, key, { startMs, rows, isError });
+    try {
+      const result = runner.run(prepared, options);
+      if (!(result instanceof Promise)) {
+        note(result.rowCount, false);
+        return result;
+      }
+      return result.then(
+        (late) => {
+          note(late.rowCount, false);
+          return late;
+        },
+        (error: unknown) => {
+          note(0, true);
+          throw error;
+        },
+      );
+    } catch (error) {
+      note(0, true);
+      throw error;
+    }
+  }
+
+  #noteExecution(
+    prepared: Prepared,
+    { normalized }: CacheKey,
+    { isError, rows, startMs }: { startMs: number; rows: number; isError: boolean },
+  ): void {
+    const ms = this.#environment.clock.monotonicMs() - startMs;
+    const textOf = (): string => textOfKey(normalized.key);
+    this.#activity.stats.note(prepared, textOf, { ms, rows, isError });
   }
 
   #prepare(

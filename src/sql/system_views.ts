@@ -13,6 +13,7 @@ import {
   TEXT,
   typeName,
 } from "../types/mod.ts";
+import { activityViews } from "./activity_views.ts";
 import type { SystemView } from "./bind/select_context.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { informationSchema } from "./information_schema.ts";
@@ -24,7 +25,10 @@ const viewsByEnvironment = new WeakMap<SqlEnvironment, ReadonlyMap<string, Syste
 export function systemViewsOf(environment: SqlEnvironment): ReadonlyMap<string, SystemView> {
   let views = viewsByEnvironment.get(environment);
   if (views === undefined) {
-    const all = new Map<string, SystemView>(systemViews(environment));
+    const all = new Map<string, SystemView>([
+      ...systemViews(environment),
+      ...activityViews(environment),
+    ]);
     for (const [name, each] of informationSchema(environment, all)) all.set(name, each);
     views = all;
     viewsByEnvironment.set(environment, views);

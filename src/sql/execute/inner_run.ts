@@ -55,6 +55,10 @@ export class InnerRun implements Run {
     return this.#around.mayReadHistory(table);
   }
 
+  noteRead(rowCount: number): void {
+    this.#around.noteRead(rowCount);
+  }
+
   checkTime(): void {
     this.#around.checkTime();
   }

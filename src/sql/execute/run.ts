@@ -28,6 +28,8 @@ export interface Run {
   readonly uploads?: UploadSink | undefined;
   /** @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED */
   checkTime(): void;
+  /** Rows were read from a table: for who watches the statement. */
+  noteRead(rowCount: number): void;
   /** Bytes of memory left for operators that hold rows. */
   readonly memory: MemoryBudget;
   /** Values of the query around this one, by the id of their capture. */
@@ -93,6 +95,11 @@ export class MemoryBudget {
   constructor(bytesMax: number, around?: MemoryBudget) {
     this.#bytesMax = bytesMax;
     this.#around = around;
+  }
+
+  /** Bytes that are held now. */
+  get bytes(): number {
+    return this.#bytes;
   }
 
   /** A part of this budget that can be given back as a whole. */

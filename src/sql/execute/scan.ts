@@ -79,6 +79,7 @@ export class TableScan implements Operator {
   next(): Batch | undefined {
     const batch = this.#scan.next();
     if (batch !== undefined) {
+      this.#options.run.noteRead(batch.rowCount);
       return this.#keyPositions.length === 0 ? batch : this.#withoutStaged(batch);
     }
     if (this.#overlayDone) return undefined;
