@@ -107,6 +107,10 @@ class StatementRun implements Run {
     if (this.#deadline !== undefined) this.#deadline.rowsRead += rowCount;
   }
 
+  monotonicMs(): number {
+    return this.#environment.clock.monotonicMs();
+  }
+
   checkTime(): void {
     if (this.#deadline !== undefined) checkDeadline(this.#deadline, this.#environment.clock);
   }

@@ -16,6 +16,7 @@ import { FunctionScan } from "./function_scan.ts";
 import { HashJoin } from "./hash_join.ts";
 import { LateralJoin } from "./lateral_join.ts";
 import type { Operator } from "./operator.ts";
+import { Resuming } from "./pausing.ts";
 import { Recursion, SharedRowsReader, WorkingTable } from "./recursion.ts";
 import type { Run } from "./run.ts";
 import { KeyLookup, readRow, TableScan } from "./scan.ts";
@@ -90,15 +91,16 @@ function buildNode(node: PlanNode): OperatorFactory {
       const layout = layoutOf(node.input.columns);
       const condition = compileExpression(node.condition, layout);
       const kept = node.columns.map(({ id }) => defined(layout.get(id), "a filter adds no column"));
-      const sliced = slicedFor([node.condition], input);
-      return (run) => new Filter(sliced(run), { condition, kept, run });
+      const make = (from: Operator, run: Run): Operator =>
+        new Filter(from, { condition, kept, run });
+      return slicedFor([node.condition], input, make);
     }
     case "project": {
       const input = buildPlan(node.input);
       const layout = layoutOf(node.input.columns);
       const expressions = node.expressions.map((e) => compileExpression(e, layout));
-      const sliced = slicedFor(node.expressions, input);
-      return (run) => new Project(sliced(run), expressions, run);
+      const make = (from: Operator, run: Run): Operator => new Project(from, expressions, run);
+      return slicedFor(node.expressions, input, make);
     }
     case "join":
       return buildJoin(node);
@@ -128,12 +130,17 @@ function buildNode(node: PlanNode): OperatorFactory {
   }
 }
 
-/** The input in small batches where a row may cost a reading of another query. */
+/** Over small batches, and with pauses, where a row may cost a reading of another query. */
 function slicedFor(
   expressions: readonly BoundExpression[],
   input: OperatorFactory,
+  make: (from: Operator, run: Run) => Operator,
 ): OperatorFactory {
-  return expressions.some(readsForEachRow) ? (run) => new Slices(input(run)) : input;
+  if (!expressions.some(readsForEachRow)) return (run) => make(input(run), run);
+  return (run) => {
+    const slices = new Slices(input(run), run.subqueries.pauses);
+    return new Resuming(make(slices, run), slices, run);
+  };
 }
 
 /** Where each column of a list lies. */

@@ -59,6 +59,10 @@ export class InnerRun implements Run {
     this.#around.noteRead(rowCount);
   }
 
+  monotonicMs(): number {
+    return this.#around.monotonicMs();
+  }
+
   checkTime(): void {
     this.#around.checkTime();
   }

@@ -10,6 +10,7 @@ import type { Batch, Row, Value } from "../../types/mod.ts";
 import type { BoundCte, BoundRecursion, BoundSubquery } from "../bind/bound.ts";
 import type { CallContext } from "../functions/function.ts";
 import type { HeldRows } from "./held_rows.ts";
+import type { Pauses } from "./pausing.ts";
 import type { Profile } from "./profile.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -28,6 +29,7 @@ export interface Run {
   readonly uploads?: UploadSink | undefined;
   /** @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED */
   checkTime(): void;
+  monotonicMs(): number;
   /** Rows were read from a table: for who watches the statement. */
   noteRead(rowCount: number): void;
   /** Bytes of memory left for operators that hold rows. */
@@ -47,6 +49,10 @@ export interface SubqueryAnswers {
   /** @throws {DatabaseError} What the query raises. */
   valueOf(subquery: BoundSubquery, question: SubqueryQuestion): Value;
   stateOf(subquery: BoundSubquery): { prepare(): Reading | undefined };
+  /** When an evaluation that reads for long lets others run. */
+  readonly pauses: Pauses;
+  /** Lets go of readings that were paused. */
+  abandon(): void;
   /** The rows of an entry of WITH as a run sees it; who takes them gives them back. */
   takeRows(cte: BoundCte, run: Run): SharedRows;
 }

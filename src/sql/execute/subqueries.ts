@@ -25,6 +25,7 @@ import { compileScalar } from "./expression.ts";
 import { rowCountFrom } from "./filter.ts";
 import { InnerRun } from "./inner_run.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
+import { PAUSE, Pauses } from "./pausing.ts";
 import type {
   MemoryBudget,
   Reading,
@@ -48,9 +49,15 @@ export class Subqueries implements SubqueryAnswers {
   readonly #rows = new WeakMap<object, WeakMap<object, Map<BoundCte, CteRows>>>();
   /** The run of the statement: what is kept counts against its memory. */
   readonly #run: Run;
+  readonly pauses: Pauses;
 
   constructor(run: Run) {
     this.#run = run;
+    this.pauses = new Pauses(() => run.monotonicMs());
+  }
+
+  abandon(): void {
+    for (const state of this.#states.values()) state.abandon();
   }
 
   valueOf(subquery: BoundSubquery, question: SubqueryQuestion): Value {
@@ -186,6 +193,13 @@ function buildSelect(query: BoundSelect): OperatorFactory {
 
 const NO_VALUES: ReadonlyMap<number, Value> = new Map();
 
+/** A reading for one set of captures that was left in the middle. */
+interface PausedReading {
+  readonly text: string;
+  readonly answer: Answer;
+  readonly reading: Reading;
+}
+
 /** What is known in a run of one subquery. */
 class SubqueryState {
   readonly #subquery: BoundSubquery;
@@ -193,6 +207,7 @@ class SubqueryState {
   readonly #run: Run;
   /** By the text of the captures; "" without any. */
   readonly #answers = new Map<string, Answer>();
+  #paused: PausedReading | undefined;
   #fault: DatabaseError | undefined;
   #keyed: KeyedAnswers | "failed" | undefined;
 
@@ -226,11 +241,64 @@ class SubqueryState {
     if (known !== undefined) return known;
     const { build, columnCount } = this.#program;
     const mayKeep = !isVolatile && this.#answers.size < SUBQUERY_ANSWERS_MAX;
+    if (mayKeep && this.#run.subqueries.pauses.areAllowed) {
+      const answer = this.#readWithPauses(text, captured);
+      this.#answers.set(text, answer);
+      return answer;
+    }
     const held = mayKeep ? this.#run.memory : this.#run.memory.nested();
     const answer = this.#readNow(this.#runWith(captured, held), { build, columnCount });
     if (mayKeep) this.#answers.set(text, answer);
     else held.close();
     return answer;
+  }
+
+  /** Lets go of a reading that was paused. */
+  abandon(): void {
+    const paused = this.#paused;
+    this.#paused = undefined;
+    paused?.reading.close();
+  }
+
+  /** Goes on where a pause was made for the same captures. @throws PAUSE when the turn is over. */
+  #readWithPauses(text: string, captured: readonly Value[]): Answer {
+    const { pauses } = this.#run.subqueries;
+    if (this.#paused !== undefined && this.#paused.text !== text) this.abandon();
+    const paused = this.#paused ?? this.#begin(text, captured);
+    this.#paused = undefined;
+    const { answer, reading } = paused;
+    let isOver = false;
+    let isKept = false;
+    try {
+      while (!isOver) {
+        isOver = pauses.never(() => reading.step());
+        this.#run.checkTime();
+        if (isOver || !pauses.isDue) continue;
+        isKept = true;
+        this.#paused = paused;
+        throw PAUSE;
+      }
+      return answer;
+    } finally {
+      if (!isKept) reading.close();
+    }
+  }
+
+  #begin(text: string, captured: readonly Value[]): PausedReading {
+    const { build, columnCount } = this.#program;
+    const held = this.#run.memory;
+    const answer = new Answer(this.#subquery.form, held);
+    const working = held.nested();
+    const run = this.#runWith(captured, working);
+    const operator = this.#run.subqueries.pauses.never(() => build(run));
+    const reading: Reading = {
+      step: () => addRows(answer, operator, { columnCount, held }),
+      close: () => {
+        operator.close();
+        working.close();
+      },
+    };
+    return { text, answer, reading };
   }
 
   #runWith(captured: readonly Value[], memory: MemoryBudget): InnerRun {
@@ -249,7 +317,9 @@ class SubqueryState {
     const inner = new InnerRun(run, { outer: run.outer, memory: working });
     const operator = build(inner);
     try {
-      while (!addRows(answer, operator, { columnCount, held })) run.checkTime();
+      const { pauses } = this.#run.subqueries;
+      const step = (): boolean => addRows(answer, operator, { columnCount, held });
+      while (!pauses.never(step)) run.checkTime();
     } finally {
       operator.close();
       working.close();
@@ -317,7 +387,8 @@ function rowOf({ columns }: Batch, row: number, columnCount: number): Row {
 
 function finish(reading: Reading, run: Run): void {
   try {
-    while (!reading.step()) run.checkTime();
+    const step = (): boolean => reading.step();
+    while (!run.subqueries.pauses.never(step)) run.checkTime();
   } finally {
     reading.close();
   }
