@@ -15,6 +15,8 @@ const STATEMENTS_MAX = 1000;
 const EVICTED_COUNT = 100;
 
 const BUCKETS_PER_DOUBLING = 12;
+/** By how much of itself a percentile may be too high. */
+export const bucketErrorMax: number = 2 ** (1 / BUCKETS_PER_DOUBLING) - 1;
 /** From a microsecond to beyond an hour. */
 const DOUBLINGS = 32;
 const BUCKET_COUNT = DOUBLINGS * BUCKETS_PER_DOUBLING;
