@@ -13,7 +13,7 @@ import type { SqlEnvironment } from "./environment.ts";
 import { planOfCte } from "./execute/cte_rows.ts";
 import type { Measured, Profile } from "./execute/profile.ts";
 import { ownerOf } from "./execute/scan.ts";
-import { plansOfSubquery } from "./execute/subqueries.ts";
+import { plansOfSubquery } from "./execute/subquery_program.ts";
 import { type Slots, textOfExpression } from "./explain_expression.ts";
 import type { ExplainStatement } from "./parse/ast.ts";
 import { estimatedRows, type Known } from "./plan/estimate.ts";

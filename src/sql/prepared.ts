@@ -29,7 +29,7 @@ import {
   type DmlProgram,
   planOfProgram,
 } from "./execute/dml.ts";
-import { buildQuery } from "./execute/subqueries.ts";
+import { buildQuery } from "./execute/subquery_program.ts";
 import type { QueryStatement, SelectStatement } from "./parse/ast.ts";
 import type { PlanNode } from "./plan/plan.ts";
 import { planSelect } from "./plan/planner.ts";

@@ -14,7 +14,7 @@ import type { Requirement } from "./bind/bound.ts";
 import { bindQuery } from "./bind/select_binder.ts";
 import type { RelationSource, SystemView, ViewRelation } from "./bind/select_context.ts";
 import type { AstNode, SelectStatement } from "./parse/ast.ts";
-import { parseStatements } from "./parse/parser.ts";
+import { PARSE_LIMITS, parseStatements } from "./parse/parser.ts";
 
 /** Where names lead. */
 export interface ViewWorld {
@@ -32,7 +32,9 @@ const queries = new WeakMap<ViewEntry, SelectStatement>();
 function queryOf(entry: ViewEntry): SelectStatement {
   let query = queries.get(entry);
   if (query === undefined) {
-    query = parseStatements(entry.sql)[0] as SelectStatement;
+    // The limits of today are for requests; the text was let in once.
+    const limits = { ...PARSE_LIMITS, sqlBytesMax: Number.POSITIVE_INFINITY };
+    query = parseStatements(entry.sql, limits)[0] as SelectStatement;
     queries.set(entry, query);
   }
   return query;
