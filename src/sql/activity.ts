@@ -42,7 +42,7 @@ export function activityOf(environment: SqlEnvironment): Activity {
   if (activity === undefined) {
     activity = {
       running: new RunningRequests(environment.clock),
-      stats: new QueryStats(environment.clock),
+      stats: new QueryStats(),
     };
     activities.set(environment, activity);
   }

@@ -63,8 +63,9 @@ function queryStatsView(environment: SqlEnvironment): SystemView {
       ["max_ms", DOUBLE],
       ["last_seen", DATETIME],
     ],
-    () =>
-      activityOf(environment)
+    () => {
+      const startMs = environment.clock.nowMs() - environment.clock.monotonicMs();
+      return activityOf(environment)
         .stats.all()
         .map((stat) => [
           stat.fingerprint,
@@ -78,8 +79,9 @@ function queryStatsView(environment: SqlEnvironment): SystemView {
           stat.percentile(0.95),
           stat.percentile(0.99),
           stat.maxMs,
-          stat.lastSeenMs * 1000,
-        ]),
+          Math.round(startMs + stat.lastSeenMs) * 1000,
+        ]);
+    },
     ADMIN_ONLY,
   );
 }

@@ -8,7 +8,6 @@
  */
 
 import { xxHash3 } from "../base/checksum.ts";
-import type { Clock } from "../base/clock.ts";
 
 /** Statements that are remembered, and how many go at once when there are more. */
 const STATEMENTS_MAX = 1000;
@@ -29,6 +28,7 @@ export class QueryStat {
   rows = 0;
   totalMs = 0;
   maxMs = 0;
+  /** Monotonic milliseconds. */
   lastSeenMs = 0;
   readonly #buckets = new Uint32Array(BUCKET_COUNT);
 
@@ -37,7 +37,9 @@ export class QueryStat {
     this.sql = sql;
   }
 
-  note(ms: number, rows: number): void {
+  /** One execution ended, at a monotonic time, after `ms`. */
+  note(atMs: number, { ms, rows }: { readonly ms: number; readonly rows: number }): void {
+    this.lastSeenMs = atMs;
     this.calls += 1;
     this.rows += rows;
     this.totalMs += ms;
@@ -67,33 +69,22 @@ function upperMsOf(bucket: number): number {
   return 2 ** ((bucket + 1) / BUCKETS_PER_DOUBLING) / 1000;
 }
 
-/** How one execution ended. */
-export interface Execution {
-  readonly ms: number;
-  /** Returned or changed. */
-  readonly rows: number;
-  readonly isError: boolean;
-}
-
 export class QueryStats {
-  readonly #clock: Clock;
   readonly #byFingerprint = new Map<string, QueryStat>();
   /** By what executions of one statement have in common, so that no text is hashed again. */
   #byStatement = new WeakMap<object, QueryStat>();
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
 
   /**
    * @param statement What stands for the statement from one execution to the next.
    * @param textOf Its text without literals and secrets; asked for when it is seen first.
    */
-  note(statement: object, textOf: () => string, { isError, ms, rows }: Execution): void {
-    const stat = this.#byStatement.get(statement) ?? this.#find(statement, textOf);
-    stat.note(ms, rows);
-    if (isError) stat.errors += 1;
-    stat.lastSeenMs = this.#clock.nowMs();
+  of(statement: object, textOf: () => string): QueryStat {
+    return this.known(statement) ?? this.#find(statement, textOf);
+  }
+
+  /** Undefined for a statement that is seen first. */
+  known(statement: object): QueryStat | undefined {
+    return this.#byStatement.get(statement);
   }
 
   /** In order of their first execution. */

@@ -229,8 +229,10 @@ export class RequestRunner {
     const { stats } = activityOf(this.#environment);
     const startMs = clock.monotonicMs();
     const note = (rows: number, isError: boolean): void => {
-      const ms = clock.monotonicMs() - startMs;
-      stats.note(unit.node, () => textOfStatement(unit.node), { ms, rows, isError });
+      const atMs = clock.monotonicMs();
+      const stat = stats.of(unit.node, () => textOfStatement(unit.node));
+      stat.note(atMs, { ms: atMs - startMs, rows });
+      if (isError) stat.errors += 1;
     };
     try {
       const result = await this.#runUnit(unit, parameters);

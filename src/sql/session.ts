@@ -8,7 +8,14 @@ import type { DataType } from "../types/mod.ts";
 import { type Activity, activityOf, type RunningRequest, shownSql } from "./activity.ts";
 import { atStatement } from "./at_statement.ts";
 import { StatementBinding } from "./bind/binding.ts";
-import type { LivePlan, LiveRequest, SqlEngine, SqlRequest, SqlResponse } from "./engine.ts";
+import type {
+  LivePlan,
+  LiveRequest,
+  SqlEngine,
+  SqlRequest,
+  SqlResponse,
+  StatementResult,
+} from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import type { Deadline } from "./execute/operator.ts";
 import { planLiveQuery } from "./live_planner.ts";
@@ -17,6 +24,7 @@ import { deadlineOf, parseLimitsOf, requireNoGap, typedParameters } from "./para
 import { parseNormalized } from "./parse/parser.ts";
 import { type CacheKey, literalValues, PlanCache } from "./plan_cache.ts";
 import { authorize, type Prepared, prepare } from "./prepared.ts";
+import type { QueryStat } from "./query_stats.ts";
 import { textOfKey } from "./query_text.ts";
 import { dmlContextOf } from "./relation_source.ts";
 import { RequestRunner } from "./request.ts";
@@ -119,38 +127,40 @@ export class LocalSqlEngine implements SqlEngine {
     const { literals } = key.normalized;
     const parameters = literals.length === 0 ? values : [...values, ...literalValues(literals)];
     const options = { principal, namespace, transaction: undefined, parameters, files: undefined };
-    const note = (rows: number, isError: boolean): void =>
-      this.#noteExecution(prepared, key, { startMs, rows, isError });
+    const { stats } = this.#activity;
+    const stat = stats.known(prepared) ?? stats.of(prepared, () => textOfKey(key.normalized.key));
     try {
       const result = runner.run(prepared, options);
-      if (!(result instanceof Promise)) {
-        note(result.rowCount, false);
-        return result;
-      }
-      return result.then(
-        (late) => {
-          note(late.rowCount, false);
-          return late;
-        },
-        (error: unknown) => {
-          note(0, true);
-          throw error;
-        },
-      );
+      if (result instanceof Promise) return this.#counted(result, stat, startMs);
+      const atMs = this.#environment.clock.monotonicMs();
+      stat.note(atMs, { ms: atMs - startMs, rows: result.rowCount });
+      return result;
     } catch (error) {
-      note(0, true);
+      this.#countError(stat, startMs);
       throw error;
     }
   }
 
-  #noteExecution(
-    prepared: Prepared,
-    { normalized }: CacheKey,
-    { isError, rows, startMs }: { startMs: number; rows: number; isError: boolean },
-  ): void {
-    const ms = this.#environment.clock.monotonicMs() - startMs;
-    const textOf = (): string => textOfKey(normalized.key);
-    this.#activity.stats.note(prepared, textOf, { ms, rows, isError });
+  async #counted(
+    asked: Promise<StatementResult>,
+    stat: QueryStat,
+    startMs: number,
+  ): Promise<StatementResult> {
+    try {
+      const result = await asked;
+      const atMs = this.#environment.clock.monotonicMs();
+      stat.note(atMs, { ms: atMs - startMs, rows: result.rowCount });
+      return result;
+    } catch (error) {
+      this.#countError(stat, startMs);
+      throw error;
+    }
+  }
+
+  #countError(stat: QueryStat, startMs: number): void {
+    const atMs = this.#environment.clock.monotonicMs();
+    stat.note(atMs, { ms: atMs - startMs, rows: 0 });
+    stat.errors += 1;
   }
 
   #prepare(
