@@ -14,7 +14,7 @@ import { statementToSql } from "./parse/print.ts";
 import { QueryStats } from "./query_stats.ts";
 
 /** Characters of a statement that are shown. */
-export const SHOWN_SQL_LENGTH_MAX = 2000;
+const SHOWN_SQL_LENGTH_MAX = 2000;
 
 /** One request under way. */
 export interface RunningRequest {
@@ -49,7 +49,7 @@ export function activityOf(environment: SqlEnvironment): Activity {
   return activity;
 }
 
-export class RunningRequests {
+class RunningRequests {
   readonly #clock: Clock;
   readonly #byId = new Map<string, RunningRequest>();
   #lastNumber = 0;

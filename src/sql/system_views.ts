@@ -23,7 +23,7 @@ import { ADMIN_ONLY, type ColumnList, OPEN, view } from "./view.ts";
 const viewsByEnvironment = new WeakMap<SqlEnvironment, ReadonlyMap<string, SystemView>>();
 
 /** All views by "namespace.name". */
-export function systemViewsOf(environment: SqlEnvironment): ReadonlyMap<string, SystemView> {
+function systemViewsOf(environment: SqlEnvironment): ReadonlyMap<string, SystemView> {
   let views = viewsByEnvironment.get(environment);
   if (views === undefined) {
     const all = new Map<string, SystemView>([
