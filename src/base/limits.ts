@@ -31,5 +31,9 @@ export const CORRELATED_ROWS_MAX = 16;
 /** Rows of a recursive query: one that does not end by itself ends here. */
 export const RECURSION_ROWS_MAX = 1_000_000;
 
+/** Views in views, and views that one statement expands: nesting doubles what it names twice. */
+export const VIEW_DEPTH_MAX = 32;
+export const VIEWS_MAX = 256;
+
 // A row group holds whole batches, so that a scan never crosses its boundary mid-batch.
 assert(ROW_GROUP_ROWS_MAX % BATCH_ROWS_MAX === 0, "a row group holds whole batches");

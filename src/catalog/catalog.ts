@@ -5,7 +5,14 @@
  * raises `version`, which plan caches compare. `catalog_database.ts` implements this.
  */
 import type { Seq } from "../base/seq.ts";
-import type { FileEntry, NamespaceEntry, Role, TableEntry, UserEntry } from "./entries.ts";
+import type {
+  FileEntry,
+  NamespaceEntry,
+  Role,
+  TableEntry,
+  UserEntry,
+  ViewEntry,
+} from "./entries.ts";
 
 export interface NewUser {
   readonly userId: string;
@@ -39,7 +46,7 @@ export interface Catalog {
   namespaces(): readonly NamespaceEntry[];
   /** @throws {DatabaseError} ALREADY_EXISTS */
   createNamespace(entry: NamespaceEntry): void;
-  /** The namespace must hold no table. @throws {DatabaseError} NAMESPACE_NOT_FOUND, DEPENDENT_OBJECTS */
+  /** The namespace must hold no table and no view. @throws {DatabaseError} NAMESPACE_NOT_FOUND, DEPENDENT_OBJECTS */
   dropNamespace(name: string): void;
   changeNamespace(entry: NamespaceEntry): void;
 
@@ -50,11 +57,24 @@ export interface Catalog {
   nextTableId(): number;
   /** `seq` is the position of the definition in commit order. @throws {DatabaseError} ALREADY_EXISTS */
   createTable(entry: TableEntry, seq: Seq): void;
-  /** Replaces the entry with the same tableId; earlier schema versions stay readable. */
-  changeTable(entry: TableEntry, seq: Seq): void;
-  dropTable(tableId: number, seq: Seq): void;
+  /**
+   * Replaces the entry with the same tableId; earlier schema versions stay readable. Goes together
+   * with the removal of `views`, which need what is no longer there.
+   */
+  changeTable(entry: TableEntry, seq: Seq, views?: readonly ViewEntry[]): void;
+  dropTable(tableId: number, seq: Seq, views?: readonly ViewEntry[]): void;
   /** Every version of a table's schema, ascending. */
   tableVersions(tableId: number): readonly TableEntry[];
+
+  view(namespace: string, name: string): ViewEntry | undefined;
+  /** Ordered by namespace and name. */
+  views(): readonly ViewEntry[];
+  /** Its id comes from `nextTableId`. @throws {DatabaseError} ALREADY_EXISTS */
+  createView(entry: ViewEntry): void;
+  /** Replaces the entry with the same viewId. */
+  changeView(entry: ViewEntry): void;
+  /** All of them, or none. */
+  dropViews(entries: readonly ViewEntry[]): void;
 
   /** Undropped users only. */
   user(userId: string): UserEntry | undefined;

@@ -12,7 +12,7 @@ import { Accounts } from "./accounts.ts";
 import type { Catalog, NewUser, SetupUsers, UserChange } from "./catalog.ts";
 import { type CounterName, Counters } from "./counters.ts";
 import { Definitions } from "./definitions.ts";
-import type { FileEntry, NamespaceEntry, TableEntry, UserEntry } from "./entries.ts";
+import type { FileEntry, NamespaceEntry, TableEntry, UserEntry, ViewEntry } from "./entries.ts";
 import { ManifestDatabase } from "./manifest.ts";
 import { DEFAULT_NAMESPACE } from "./names.ts";
 import { allSealed, oneSealed, putSealed, removeSealed } from "./records.ts";
@@ -141,12 +141,32 @@ export class CatalogDatabase implements Catalog {
     this.#definitions.createTable(entry, seq);
   }
 
-  changeTable(entry: TableEntry, seq: Seq): void {
-    this.#definitions.changeTable(entry, seq);
+  changeTable(entry: TableEntry, seq: Seq, views: readonly ViewEntry[] = []): void {
+    this.#definitions.changeTable(entry, seq, views);
   }
 
-  dropTable(tableId: number, seq: Seq): void {
-    this.#definitions.dropTable(tableId, seq);
+  dropTable(tableId: number, seq: Seq, views: readonly ViewEntry[] = []): void {
+    this.#definitions.dropTable(tableId, seq, views);
+  }
+
+  view(namespace: string, name: string): ViewEntry | undefined {
+    return this.#definitions.view(namespace, name);
+  }
+
+  views(): readonly ViewEntry[] {
+    return this.#definitions.views();
+  }
+
+  createView(entry: ViewEntry): void {
+    this.#definitions.createView(entry);
+  }
+
+  changeView(entry: ViewEntry): void {
+    this.#definitions.changeView(entry);
+  }
+
+  dropViews(entries: readonly ViewEntry[]): void {
+    this.#definitions.dropViews(entries);
   }
 
   tableVersions(tableId: number): readonly TableEntry[] {

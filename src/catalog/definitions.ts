@@ -1,5 +1,5 @@
 /**
- * Namespaces and tables: what is defined, in memory for reading and in SQLite for ever.
+ * Namespaces, tables and views: what is defined, in memory for reading and in SQLite for ever.
  *
  * Invariants:
  * - `default` always exists.
@@ -11,7 +11,7 @@ import { assert, defined } from "../base/assert.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type { Seq } from "../base/seq.ts";
 import type { Counters } from "./counters.ts";
-import type { NamespaceEntry, TableEntry } from "./entries.ts";
+import type { NamespaceEntry, TableEntry, ViewEntry } from "./entries.ts";
 import { DEFAULT_NAMESPACE } from "./names.ts";
 import {
   allSealed,
@@ -22,10 +22,12 @@ import {
   valueFromJson,
 } from "./records.ts";
 import type { SqliteFile } from "./sqlite_file.ts";
+import { Views } from "./views.ts";
 
 export class Definitions {
   readonly #file: SqliteFile;
   readonly #counters: Counters;
+  readonly #views: Views;
   readonly #namespaces = new Map<string, NamespaceEntry>();
   readonly #byId = new Map<number, TableEntry>();
   /** The definition in force of each table. */
@@ -41,6 +43,7 @@ export class Definitions {
   constructor(file: SqliteFile, counters: Counters) {
     this.#file = file;
     this.#counters = counters;
+    this.#views = new Views(file);
     this.#nextTableId = counters.get("next_table_id");
     for (const entry of allSealed<NamespaceEntry>(file, "namespaces")) {
       this.#namespaces.set(entry.name, entry);
@@ -88,10 +91,11 @@ export class Definitions {
     this.#namespaceOrThrow(name, "drop");
     assert(name !== DEFAULT_NAMESPACE, "the default namespace always exists");
     const tableCount = this.#byName.get(name)?.size ?? 0;
-    if (tableCount > 0) {
+    const held = tableCount + this.views().filter(({ namespace }) => namespace === name).length;
+    if (held > 0) {
       throw new DatabaseError(
         "DEPENDENT_OBJECTS",
-        `Cannot drop namespace ${name}: it holds ${tableCount} table${tableCount === 1 ? "" : "s"}`,
+        `Cannot drop namespace ${name}: it holds ${held} table(s) and views`,
         { hint: "use CASCADE to drop them too" },
       );
     }
@@ -138,7 +142,7 @@ export class Definitions {
     this.#remember(record);
   }
 
-  changeTable(entry: TableEntry, seq: Seq): void {
+  changeTable(entry: TableEntry, seq: Seq, views: readonly ViewEntry[]): void {
     const before = defined(this.#byId.get(entry.tableId), "a table that changes exists");
     assert(entry.schemaVersion >= before.schemaVersion, "schema versions ascend");
     if (before.name !== entry.name || before.namespace !== entry.namespace) {
@@ -146,20 +150,58 @@ export class Definitions {
     }
     const record = this.#newRecord(entry, seq);
     this.#change(() => {
+      this.#views.remove(views);
       this.#endDefinition(entry.tableId, seq);
       this.#put(record);
     }, seq);
+    this.#views.forget(views);
     this.#remember(record);
   }
 
-  dropTable(tableId: number, seq: Seq): void {
+  dropTable(tableId: number, seq: Seq, views: readonly ViewEntry[]): void {
     const entry = defined(this.#byId.get(tableId), "a table that is dropped exists");
-    this.#change(() => this.#endDefinition(tableId, seq), seq);
+    this.#change(() => {
+      this.#views.remove(views);
+      this.#endDefinition(tableId, seq);
+    }, seq);
+    this.#views.forget(views);
     this.#byId.delete(tableId);
     this.#records.delete(tableId);
     this.#versions.delete(tableId);
     this.#byName.get(entry.namespace)?.delete(entry.name);
     this.#sorted = undefined;
+  }
+
+  view(namespace: string, name: string): ViewEntry | undefined {
+    return this.#views.named(namespace, name);
+  }
+
+  views(): readonly ViewEntry[] {
+    return this.#views.all();
+  }
+
+  createView(entry: ViewEntry): void {
+    this.#namespaceOrThrow(entry.namespace, `create view ${entry.name} in`);
+    this.#refuseTaken(entry, "create");
+    this.#change(() => {
+      this.#counters.store("next_table_id", entry.viewId + 1);
+      this.#views.put(entry);
+    });
+    this.#counters.raise("next_table_id", entry.viewId + 1);
+    this.#nextTableId = Math.max(this.#nextTableId, entry.viewId + 1);
+    this.#views.remember(entry);
+  }
+
+  changeView(entry: ViewEntry): void {
+    assert(this.#views.has(entry.viewId), "a view that changes exists");
+    this.#change(() => this.#views.put(entry));
+    this.#views.remember(entry);
+  }
+
+  dropViews(entries: readonly ViewEntry[]): void {
+    if (entries.length === 0) return;
+    this.#change(() => this.#views.remove(entries));
+    this.#views.forget(entries);
   }
 
   #putNamespace(entry: NamespaceEntry): void {
@@ -214,12 +256,16 @@ export class Definitions {
     this.#sorted = undefined;
   }
 
-  #refuseTaken(entry: TableEntry, action: "create" | "rename"): void {
-    const taken = this.table(entry.namespace, entry.name);
+  /** Tables and views share names. */
+  #refuseTaken(
+    { name, namespace }: { readonly namespace: string; readonly name: string },
+    action: "create" | "rename",
+  ): void {
+    const taken = this.table(namespace, name) ?? this.view(namespace, name);
     if (taken === undefined) return;
     throw new DatabaseError(
       "ALREADY_EXISTS",
-      `Cannot ${action} table ${entry.namespace}.${entry.name}: it already exists`,
+      `Cannot ${action} ${namespace}.${name}: it already exists`,
     );
   }
 

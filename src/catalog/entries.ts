@@ -69,6 +69,42 @@ export interface TableEntry {
   readonly updatedAtMs: number;
 }
 
+/**
+ * A view: a query under a name. Its text names tables and their columns as they were called when it
+ * was made; columns that a table got later are not in it.
+ */
+export interface ViewEntry {
+  /** Unique among tables and views. */
+  readonly viewId: number;
+  readonly namespace: string;
+  readonly name: string;
+  /** The query as it was written. */
+  readonly sql: string;
+  /** Where unqualified names in the text lead. */
+  readonly searchNamespace: string;
+  readonly columnNames: readonly string[];
+  readonly tables: readonly ViewTable[];
+  readonly views: readonly ViewOfView[];
+  readonly createdBy: string;
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
+}
+
+/** A table that the text of a view names. */
+export interface ViewTable {
+  readonly tableId: number;
+  /** All of its columns at that time, in order. */
+  readonly columns: readonly { readonly columnId: number; readonly name: string }[];
+  /** Those that the view needs, by id. */
+  readonly used: readonly number[];
+}
+
+/** Another view that the text of a view names, and its columns at that time. */
+export interface ViewOfView {
+  readonly viewId: number;
+  readonly columnNames: readonly string[];
+}
+
 export interface UserEntry {
   /** Login name and id. */
   readonly userId: string;

@@ -37,6 +37,10 @@ export const MIGRATIONS: readonly string[] = [
   CREATE TABLE table_states (table_id INTEGER PRIMARY KEY, body TEXT NOT NULL, checksum INTEGER NOT NULL)
     STRICT;
   `,
+  `
+  CREATE TABLE views (view_id INTEGER PRIMARY KEY, body TEXT NOT NULL, checksum INTEGER NOT NULL)
+    STRICT;
+  `,
 ];
 
 /** The version that this server writes. */

@@ -20,6 +20,9 @@ export type {
   TableKind,
   TableOptions,
   UserEntry,
+  ViewEntry,
+  ViewOfView,
+  ViewTable,
 } from "./entries.ts";
 export {
   type ManifestDatabase,

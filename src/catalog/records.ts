@@ -22,6 +22,7 @@ const KEY_COLUMNS = {
   files: "file_id",
   segments: "segment_id",
   table_states: "table_id",
+  views: "view_id",
 } as const;
 
 export type SealedTable = keyof typeof KEY_COLUMNS;

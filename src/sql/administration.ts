@@ -12,6 +12,7 @@ import {
 import { DatabaseError } from "../base/errors.ts";
 import type { Role, TableEntry } from "../catalog/mod.ts";
 import { TEXT } from "../types/mod.ts";
+import { activityOf } from "./activity.ts";
 import { notAvailable } from "./bind/binding.ts";
 import type { StatementResult } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
@@ -25,6 +26,7 @@ import type {
   DropUserStatement,
   KillStatement,
   Name,
+  QName,
   Statement,
   SubscribeStatement,
 } from "./parse/ast.ts";
@@ -32,6 +34,7 @@ import { messageResult, type PlainColumn, rowsResult } from "./result.ts";
 import {
   DESCRIBE_COLUMNS,
   describeRows,
+  describeViewRows,
   namespaceRows,
   SHOW_NAMESPACES_COLUMNS,
   SHOW_STATS_COLUMNS,
@@ -42,6 +45,8 @@ import {
   tableRows,
 } from "./show.ts";
 import { rightOf } from "./statement_rights.ts";
+import { systemViewFinder } from "./system_views.ts";
+import { type ShownView, visibleViews } from "./views.ts";
 
 export interface AdministrationCall {
   readonly principal: Principal;
@@ -159,6 +164,13 @@ export class Administration {
   #kill(node: KillStatement): string {
     const { id, target, _location } = node;
     if (target === "job") return killJob(this.#environment, node);
+    if (target === "query") {
+      if (activityOf(this.#environment).running.kill(id)) return `Query ${id} killed`;
+      throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find query "${id}"`, {
+        position: _location.start,
+        hint: "SELECT query_id FROM system.queries",
+      });
+    }
     if (target !== "live query") throw notAvailable({ _location }, `KILL ${target.toUpperCase()}`);
     if (this.#environment.live().kill(id)) return `Live query ${id} killed`;
     throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find live query "${id}"`, {
@@ -201,11 +213,16 @@ export class Administration {
         return rowsResult(SHOW_NAMESPACES_COLUMNS, namespaceRows(environment, principal), asUser);
       case "show tables": {
         if (node.namespace !== undefined) findNamespace(catalog, node.namespace.name, node);
-        const rows = tableRows(environment, { principal, namespace: node.namespace?.name });
+        const views = visibleViews(catalog, principal, systemViewFinder(environment));
+        const rows = tableRows(environment, { principal, namespace: node.namespace?.name, views });
         return rowsResult(SHOW_TABLES_COLUMNS, rows, asUser);
       }
       case "show columns":
       case "describe": {
+        const view = this.#visibleView(node.table, { namespace, principal });
+        if (view !== undefined) {
+          return rowsResult(DESCRIBE_COLUMNS, describeViewRows(view), asUser);
+        }
         const table = this.#visibleTable(node.table, { namespace, principal });
         const versions =
           node.type === "describe" && node.history === true
@@ -244,6 +261,24 @@ export class Administration {
       category,
     ]);
     return rowsResult(SETTING_COLUMNS, rows, asUser);
+  }
+
+  /** @throws {DatabaseError} PERMISSION_DENIED for a view that the caller may not read. */
+  #visibleView(
+    name: QName,
+    { namespace, principal }: { namespace: string; principal: Principal },
+  ): ShownView | undefined {
+    const { catalog } = this.#environment;
+    const entry = catalog.view(name.schema ?? namespace, name.name);
+    if (entry === undefined) return undefined;
+    const views = visibleViews(catalog, principal, systemViewFinder(this.#environment));
+    const view = views.find((each) => each.entry === entry);
+    if (view !== undefined) return view;
+    throw new DatabaseError(
+      "PERMISSION_DENIED",
+      `Cannot describe view ${entry.namespace}.${entry.name}: it is not readable`,
+      { position: name._location.start },
+    );
   }
 
   /** A table that the caller may read; another's is as if it were not there. */

@@ -1,5 +1,5 @@
 /**
- * CREATE, ALTER and DROP of namespaces and tables.
+ * CREATE, ALTER and DROP of namespaces, tables and views.
  *
  * A definition takes a seq, commits in the catalog, and only then reaches storage: the catalog is
  * never behind the data.
@@ -18,6 +18,7 @@ import {
   isReservedNamespace,
   type TableEntry,
   tableOptionsFrom,
+  type ViewEntry,
 } from "../catalog/mod.ts";
 import { alteredTable, definitionRun } from "./alter_table.ts";
 import { nameOf } from "./bind/dml_target.ts";
@@ -37,6 +38,8 @@ import type {
 import { messageResult } from "./result.ts";
 import { RowAudit } from "./row_audit.ts";
 import { newTable, optionSettings } from "./table_elements.ts";
+import { authorizeView, createView, dropViews } from "./view_definitions.ts";
+import { dependentsOf, refuseDependents } from "./views.ts";
 
 export class Definitions {
   readonly #environment: SqlEnvironment;
@@ -79,6 +82,10 @@ export class Definitions {
         });
         return;
       }
+      case "create view":
+      case "drop view":
+        authorizeView(node, { principal, namespace }, this.#environment);
+        return;
       case "drop table":
         for (const name of node.names) {
           const holder = catalog.namespace(name.schema ?? namespace);
@@ -120,6 +127,10 @@ export class Definitions {
         return this.#alterTable(node, principal, namespace);
       case "drop table":
         return this.#dropTables(node, principal, namespace);
+      case "create view":
+        return createView(node, { principal, namespace }, this.#environment);
+      case "drop view":
+        return dropViews(node, { principal, namespace }, this.#environment);
       default:
         return undefined;
     }
@@ -160,13 +171,19 @@ export class Definitions {
     }
     findNamespace(catalog, name, node.name);
     const tables = catalog.tables().filter((table) => table.namespace === name);
-    if (tables.length > 0 && node.cascade !== "cascade") {
+    const views = catalog.views().filter((view) => view.namespace === name);
+    if (tables.length + views.length > 0 && node.cascade !== "cascade") {
       throw new DatabaseError(
         "DEPENDENT_OBJECTS",
-        `Cannot drop namespace ${name}: it holds ${tables.length} table(s)`,
+        `Cannot drop namespace ${name}: it holds ${tables.length} table(s) and ${views.length} view(s)`,
         { position: node.name._location.start, hint: "drop them, or add CASCADE" },
       );
     }
+    const dependents = dependentsOf(catalog, {
+      tableIds: new Set(tables.map(({ tableId }) => tableId)),
+      viewIds: new Set(views.map(({ viewId }) => viewId)),
+    });
+    catalog.dropViews([...views, ...dependents]);
     for (const table of tables) this.#drop(table);
     catalog.dropNamespace(name);
     return `Namespace ${name} dropped`;
@@ -179,7 +196,10 @@ export class Definitions {
     const position = node.name._location.start;
     findNamespace(catalog, inNamespace, node.name);
     checkObjectName("table", name, { position });
-    if (catalog.table(inNamespace, name) !== undefined) {
+    const isTaken =
+      catalog.table(inNamespace, name) !== undefined ||
+      catalog.view(inNamespace, name) !== undefined;
+    if (isTaken) {
       if (node.ifNotExists === true) return `Table ${inNamespace}.${name} already exists`;
       throw new DatabaseError(
         "ALREADY_EXISTS",
@@ -226,26 +246,27 @@ export class Definitions {
       if (next === undefined) {
         return `Table ${nameOf(table)} unchanged at schema version ${table.schemaVersion}`;
       }
+      const views = this.#viewsWithout(table, next, node);
       const run = definitionRun(this.#environment);
       const audit = new RowAudit({ table, next, demands, run });
       const upTo = store.appliedSeq;
-      if (audit.isEmpty) return this.#redefine(next);
+      if (audit.isEmpty) return this.#redefine(next, views);
       if (audited?.table === table) {
         // What was written while the others were read, in the turn of the change.
         audit.runNow({ after: audited.upTo, upTo });
-        return this.#redefine(next);
+        return this.#redefine(next, views);
       }
       const steps = audit.steps({ after: SEQ_ZERO, upTo });
       const further = stepTurns(steps, { clock, deadline: this.#deadline });
-      if (further === undefined) return this.#redefine(next);
+      if (further === undefined) return this.#redefine(next, views);
       await further;
       audited = { table, upTo };
     }
   }
 
-  #redefine(changed: TableEntry): string {
+  #redefine(changed: TableEntry, views: readonly ViewEntry[]): string {
     const { catalog, definitionOf, live, store } = this.#environment;
-    catalog.changeTable(changed, store.issueSeq());
+    catalog.changeTable(changed, store.issueSeq(), views);
     store.defineTable(definitionOf(changed));
     live().tableChanged(changed.tableId);
     return `Table ${nameOf(changed)} altered to schema version ${changed.schemaVersion}`;
@@ -259,26 +280,62 @@ export class Definitions {
     return { ...altered, expiredSeq: Math.max(table.expiredSeq ?? 0, ended) };
   }
 
+  /** The views that go with dropped columns. @throws {DatabaseError} DEPENDENT_OBJECTS */
+  #viewsWithout(
+    table: TableEntry,
+    changed: TableEntry,
+    node: AlterTableStatement,
+  ): readonly ViewEntry[] {
+    const { catalog } = this.#environment;
+    const { tableId } = table;
+    const views = new Map<number, ViewEntry>();
+    for (const change of node.changes) {
+      if (change.type !== "drop column") continue;
+      const { name, _location } = change.column;
+      const column = table.columns.find((each) => each.name === name);
+      if (column === undefined || changed.columns.some((c) => c.columnId === column.columnId)) {
+        continue;
+      }
+      const columnIds = new Set([column.columnId]);
+      const dependents = dependentsOf(catalog, { columns: { tableId, columnIds } });
+      if (change.behaviour !== "cascade") {
+        refuseDependents(`drop column "${name}"`, dependents, _location.start);
+      }
+      for (const view of dependents) views.set(view.viewId, view);
+    }
+    return [...views.values()];
+  }
+
   #dropTables(node: DropTableStatement, principal: Principal, namespace: string): string {
     const { catalog } = this.#environment;
     // A table may be named twice, and is dropped once.
     const tables = new Map<number, TableEntry>();
     for (const name of node.names) {
       const table = catalog.table(name.schema ?? namespace, name.name);
-      if (table === undefined && node.ifExists === true) continue;
+      const isView = catalog.view(name.schema ?? namespace, name.name) !== undefined;
+      if (table === undefined && node.ifExists === true && !isView) continue;
       const found = table ?? findTable(catalog, name, { namespace, node: name, principal });
       requireDrop(principal, found, { namespace: catalog.namespace(found.namespace) });
       requireKind(node.kind, found, node);
       tables.set(found.tableId, found);
     }
-    for (const table of tables.values()) this.#drop(table);
+    const dependents = dependentsOf(catalog, { tableIds: new Set(tables.keys()) });
+    if (node.cascade !== "cascade") {
+      const what = [...tables.values()].map((each) => `${each.namespace}.${each.name}`).join(", ");
+      refuseDependents(`drop table ${what}`, dependents, node._location.start);
+    }
+    let views: readonly ViewEntry[] = dependents;
+    for (const table of tables.values()) {
+      this.#drop(table, views);
+      views = [];
+    }
     const names = node.names.map((name) => shown(name, namespace)).join(", ");
     return tables.size === 0 ? `Table ${names} does not exist` : `Table ${names} dropped`;
   }
 
-  #drop(table: TableEntry): void {
+  #drop(table: TableEntry, views: readonly ViewEntry[] = []): void {
     const { blobs, catalog, live, store } = this.#environment;
-    catalog.dropTable(table.tableId, store.issueSeq());
+    catalog.dropTable(table.tableId, store.issueSeq(), views);
     store.dropTable(table.tableId);
     const files = catalog.files().filter(({ tableId }) => tableId === table.tableId);
     if (files.length > 0) catalog.removeFiles(files.map(({ fileId }) => fileId));

@@ -53,6 +53,8 @@ export function planLiveQuery(
   const context = dmlContextOf(environment, { namespace, principal, statement });
   const select = bindSelect(node, context);
   const { from } = select;
+  if (from?.kind === "join") throw refused("a table function", node);
+  if (from?.kind === "relation" && from.relation.kind === "query") throw refused("a view", node);
   if (from?.kind !== "relation" || from.relation.kind !== "table") {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",

@@ -23,6 +23,11 @@ export function findTable(
   if (table !== undefined) return table;
   const position = node._location.start;
   const shown = `${inNamespace}.${name}`;
+  if (catalog.view(inNamespace, name) !== undefined) {
+    throw new DatabaseError("INVALID_OPERATION", `Cannot use ${shown} as a table: it is a view`, {
+      position,
+    });
+  }
   if (schema !== undefined) findNamespace(catalog, schema, node);
   // A hint must not tell of tables that the caller may not see.
   const known = catalog

@@ -8,6 +8,7 @@ import type { Store } from "../storage/mod.ts";
 import type { Value } from "../types/mod.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { checkDeadline, type Deadline } from "./execute/operator.ts";
+import type { Profile } from "./execute/profile.ts";
 import { MemoryBudget, type Run, type SubqueryAnswers, type UploadSink } from "./execute/run.ts";
 import { Subqueries } from "./execute/subqueries.ts";
 import type { Transaction } from "./execute/transaction.ts";
@@ -22,6 +23,8 @@ export interface NewRun {
   readonly atSeq: Seq;
   readonly transaction?: Transaction | undefined;
   readonly uploads?: UploadSink | undefined;
+  /** Of EXPLAIN ANALYZE. */
+  readonly profile?: Profile | undefined;
   /** When the statement must stop; undefined for never. */
   readonly deadline?: Deadline | undefined;
 }
@@ -51,6 +54,7 @@ class StatementRun implements Run {
   readonly snapshotSeq: Seq;
   readonly slots: readonly Value[];
   readonly uploads: UploadSink | undefined;
+  readonly profile: Profile | undefined;
   readonly #environment: SqlEnvironment;
   readonly #namespace: string;
   readonly #deadline: Deadline | undefined;
@@ -69,6 +73,7 @@ class StatementRun implements Run {
     this.snapshotSeq = transaction?.snapshotSeq ?? options.atSeq;
     this.slots = options.slots;
     this.uploads = options.uploads;
+    this.profile = options.profile;
     this.#environment = environment;
     this.#namespace = options.namespace;
     this.#deadline = options.deadline;
@@ -76,7 +81,10 @@ class StatementRun implements Run {
   }
 
   get memory(): MemoryBudget {
-    this.#memory ??= new MemoryBudget(this.#environment.limits.queryMemoryBytes);
+    if (this.#memory === undefined) {
+      this.#memory = new MemoryBudget(this.#environment.limits.queryMemoryBytes);
+      if (this.#deadline !== undefined) this.#deadline.memory = this.#memory;
+    }
     return this.#memory;
   }
 
@@ -93,6 +101,14 @@ class StatementRun implements Run {
   mayReadHistory(table: TableEntry): boolean {
     const namespace = this.#environment.catalog.namespace(table.namespace);
     return mayReadHistory(this.principal, table, namespace);
+  }
+
+  noteRead(rowCount: number): void {
+    if (this.#deadline !== undefined) this.#deadline.rowsRead += rowCount;
+  }
+
+  monotonicMs(): number {
+    return this.#environment.clock.monotonicMs();
   }
 
   checkTime(): void {

@@ -5,20 +5,28 @@
  * from the principal of the run.
  */
 import { type Principal, requireRead, requireRun, requireWrite } from "../auth/mod.ts";
-import type { Catalog } from "../catalog/mod.ts";
+import type { Catalog, TableEntry } from "../catalog/mod.ts";
 import type { SchemaField } from "../protocol/mod.ts";
 import type { DataType } from "../types/mod.ts";
 import { type StatementBinding } from "./bind/binding.ts";
 import type { BoundOutput, Requirement } from "./bind/bound.ts";
-import { type BoundReturning, bindDelete, bindInsert, bindUpdate } from "./bind/dml_binder.ts";
+import {
+  type BoundDelete,
+  type BoundInsert,
+  type BoundUpdate,
+  bindDelete,
+  bindInsert,
+  bindUpdate,
+} from "./bind/dml_binder.ts";
 import type { DmlContext } from "./bind/dml_target.ts";
 import { bindQuery } from "./bind/select_binder.ts";
 import { contextWith } from "./bind/with_binder.ts";
 import { buildRowRead, type OperatorFactory, type RowRead } from "./execute/build.ts";
 import { compileDelete, compileInsert, compileUpdate, type DmlProgram } from "./execute/dml.ts";
-import { buildQuery } from "./execute/subqueries.ts";
+import { buildQuery } from "./execute/subquery_program.ts";
 import type { QueryStatement, SelectStatement } from "./parse/ast.ts";
 import { planDelete, planInsert, planUpdate } from "./plan/dml_plan.ts";
+import type { PlanNode } from "./plan/plan.ts";
 import { planSelect } from "./plan/planner.ts";
 import { CellRows, fieldsOf } from "./result.ts";
 
@@ -37,11 +45,15 @@ export interface PreparedQuery extends PreparedBase {
   readonly build: OperatorFactory;
   /** The shorter way to the same answer, for a query that has one. */
   readonly readRow: RowRead | undefined;
+  readonly plan: PlanNode;
 }
 
 export interface PreparedDml extends PreparedBase {
   readonly kind: "insert" | "update" | "delete";
   readonly program: DmlProgram;
+  readonly target: TableEntry;
+  /** Of the rows that it reads; none for plain values. */
+  readonly plan: PlanNode | undefined;
 }
 
 export type Prepared = PreparedQuery | PreparedDml;
@@ -54,24 +66,19 @@ export function prepare(
   switch (node.type) {
     case "insert": {
       const bound = bindInsert(node, context);
-      return dml("insert", compileInsert(planInsert(bound)), {
-        returning: bound.returning,
-        statement,
-      });
+      const plan = planInsert(bound);
+      const rows = plan.source.kind === "query" ? plan.source.query.root : undefined;
+      return dml("insert", compileInsert(plan), { bound, rows, statement });
     }
     case "update": {
       const bound = bindUpdate(node, context);
-      return dml("update", compileUpdate(planUpdate(bound)), {
-        returning: bound.returning,
-        statement,
-      });
+      const plan = planUpdate(bound);
+      return dml("update", compileUpdate(plan), { bound, rows: plan.rows.root, statement });
     }
     case "delete": {
       const bound = bindDelete(node, context);
-      return dml("delete", compileDelete(planDelete(bound)), {
-        returning: bound.returning,
-        statement,
-      });
+      const plan = planDelete(bound);
+      return dml("delete", compileDelete(plan), { bound, rows: plan.rows.root, statement });
     }
     case "with":
     case "with recursive":
@@ -101,6 +108,7 @@ function prepareQuery(
     kind: "query",
     build: buildQuery(plan.root),
     readRow: buildRowRead(plan.root),
+    plan: plan.root,
     requirements: statement.requirements,
     files: [],
     fields: fieldsOf(select.outputs),
@@ -108,15 +116,23 @@ function prepareQuery(
   };
 }
 
+type BoundChange = BoundInsert | BoundUpdate | BoundDelete;
+
 function dml(
   kind: PreparedDml["kind"],
   program: DmlProgram,
-  { returning, statement }: { returning: BoundReturning | undefined; statement: StatementBinding },
+  {
+    bound,
+    rows,
+    statement,
+  }: { bound: BoundChange; rows: PlanNode | undefined; statement: StatementBinding },
 ): PreparedDml {
-  const outputs = returning?.outputs;
+  const outputs = bound.returning?.outputs;
   return {
     kind,
     program,
+    target: bound.table,
+    plan: rows,
     requirements: statement.requirements,
     files: statement.files,
     fields: outputs === undefined ? undefined : fieldsOf(outputs),

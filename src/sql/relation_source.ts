@@ -1,5 +1,5 @@
 /**
- * Where the names in FROM lead: the catalog, and the views of the system.
+ * Where the names in FROM lead: the tables and views of the catalog, and the views of the system.
  */
 import type { Principal } from "../auth/mod.ts";
 import type { StatementBinding } from "./bind/binding.ts";
@@ -7,7 +7,8 @@ import type { DmlContext } from "./bind/dml_target.ts";
 import { bindQuery } from "./bind/select_binder.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { findTable } from "./names.ts";
-import { systemViewsOf } from "./system_views.ts";
+import { systemViewFinder } from "./system_views.ts";
+import { viewRelation, worldOf } from "./views.ts";
 
 export interface BindingPlace {
   /** Namespace of unqualified names. */
@@ -22,7 +23,7 @@ export function dmlContextOf(
   environment: SqlEnvironment,
   { namespace, principal, statement }: BindingPlace,
 ): DmlContext {
-  const views = systemViewsOf(environment);
+  const systemView = systemViewFinder(environment);
   return {
     statement,
     isOutermost: true,
@@ -31,7 +32,12 @@ export function dmlContextOf(
     source: {
       namespace,
       table: (name, node) => findTable(environment.catalog, name, { namespace, node, principal }),
-      systemView: (inNamespace, name) => views.get(`${inNamespace}.${name}`),
+      systemView,
+      view: ({ name, schema }) => {
+        const entry = environment.catalog.view(schema ?? namespace, name);
+        if (entry === undefined) return undefined;
+        return viewRelation(entry, worldOf(environment.catalog, systemView));
+      },
     },
   };
 }

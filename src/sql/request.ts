@@ -12,7 +12,8 @@
 import type { Principal } from "../auth/mod.ts";
 import { DatabaseError } from "../base/errors.ts";
 import { DEFAULT_NAMESPACE } from "../catalog/mod.ts";
-import type { DataType, Value } from "../types/mod.ts";
+import { type DataType, TEXT, type Value } from "../types/mod.ts";
+import { activityOf, type RunningRequest } from "./activity.ts";
 import { Administration } from "./administration.ts";
 import { atStatement } from "./at_statement.ts";
 import { StatementBinding } from "./bind/binding.ts";
@@ -20,16 +21,25 @@ import { Definitions } from "./definitions.ts";
 import type { SqlRequest, SqlResponse, StatementResult } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { checkDeadline, type Deadline } from "./execute/operator.ts";
+import { Profile } from "./execute/profile.ts";
 import { Transaction } from "./execute/transaction.ts";
 import type { AnswerRecorder } from "./idempotency.ts";
+import { explained } from "./explain.ts";
 import { findNamespace } from "./names.ts";
 import { isQueryNode } from "./node_kinds.ts";
-import { deadlineOf, parseLimitsOf, requireNoGap, typedParameters } from "./parameters.ts";
-import type { BeginStatement, ExecuteAsStatement, QueryStatement, Statement } from "./parse/ast.ts";
+import { parseLimitsOf, requireNoGap, typedParameters } from "./parameters.ts";
+import type {
+  BeginStatement,
+  ExecuteAsStatement,
+  ExplainStatement,
+  QueryStatement,
+  Statement,
+} from "./parse/ast.ts";
 import { parseRequest } from "./parse/parser.ts";
 import { authorize, type Prepared, prepare } from "./prepared.ts";
+import { textOfStatement } from "./query_text.ts";
 import { dmlContextOf } from "./relation_source.ts";
-import { messageResult } from "./result.ts";
+import { messageResult, rowsResult } from "./result.ts";
 import { StatementRunner } from "./statement_runner.ts";
 
 /** A statement between binding and its turn. */
@@ -58,6 +68,8 @@ export interface RequestOptions {
   readonly request: SqlRequest;
   /** Of a request with a key: its writes go into the commit. */
   readonly recorder?: AnswerRecorder;
+  /** How it is listed. */
+  readonly running: RunningRequest;
 }
 
 export class RequestRunner {
@@ -65,6 +77,7 @@ export class RequestRunner {
   readonly #principal: Principal;
   readonly #request: SqlRequest;
   readonly #recorder: AnswerRecorder | undefined;
+  readonly #running: RunningRequest;
   readonly #deadline: Deadline;
   readonly #definitions: Definitions;
   readonly #administration: Administration;
@@ -75,13 +88,14 @@ export class RequestRunner {
   #namespace: string;
   #transaction: Transaction | undefined;
 
-  constructor({ environment, principal, recorder, request }: RequestOptions) {
+  constructor({ environment, principal, recorder, request, running }: RequestOptions) {
     this.#environment = environment;
     this.#principal = principal;
     this.#request = request;
     this.#recorder = recorder;
     this.#namespace = request.namespace ?? DEFAULT_NAMESPACE;
-    this.#deadline = deadlineOf(environment, request);
+    this.#running = running;
+    this.#deadline = running.deadline;
     this.#definitions = new Definitions(environment, this.#deadline);
     this.#administration = new Administration(environment);
     this.#runner = new StatementRunner(environment, this.#deadline);
@@ -110,7 +124,9 @@ export class RequestRunner {
       if (isWrapped) this.#open({ isReadOnly: false });
       for (const unit of units) {
         checkDeadline(this.#deadline, this.#environment.clock);
-        this.#results.push(await this.#runUnit(unit, parameters));
+        const { node } = unit;
+        this.#running.asUser = node.type === "execute as" ? node.user.name : this.#principal.userId;
+        this.#results.push(await this.#measured(unit, parameters));
         statementIndex += 1;
       }
       statementIndex = units.length - 1;
@@ -147,6 +163,12 @@ export class RequestRunner {
     if (this.#recorder !== undefined) requireRepeatable(parsed, isTransaction);
     if (this.#request.files !== undefined && parsed.length > 1) {
       throw new DatabaseError("INVALID_INPUT", "Cannot upload files with several statements");
+    }
+    const view = highest > 0 ? parsed.find(({ type }) => type === "create view") : undefined;
+    if (view !== undefined) {
+      throw new DatabaseError("INVALID_DEFINITION", "Cannot use a parameter in a view", {
+        position: view._location.start,
+      });
     }
     if (highest !== parameterCount) {
       throw new DatabaseError(
@@ -193,6 +215,7 @@ export class RequestRunner {
       this.#administration.authorize(node, this.#principal);
       return;
     }
+    if (node.type === "explain") this.#administration.authorize(node, this.#principal);
     const statement = new StatementBinding(this.#parameterTypes);
     const context = dmlContextOf(this.#environment, {
       namespace: this.#namespace,
@@ -210,6 +233,26 @@ export class RequestRunner {
   #principalOf(node: Statement): Principal {
     if (node.type !== "execute as") return this.#principal;
     return this.#environment.auth.executeAs(this.#principal, node.user.name);
+  }
+
+  async #measured(unit: Unit, parameters: readonly Value[]): Promise<StatementResult> {
+    const { clock } = this.#environment;
+    const { stats } = activityOf(this.#environment);
+    const startMs = clock.monotonicMs();
+    const note = (rows: number, isError: boolean): void => {
+      const atMs = clock.monotonicMs();
+      const stat = stats.of(unit.node, () => textOfStatement(unit.node));
+      stat.note(atMs, { ms: atMs - startMs, rows });
+      if (isError) stat.errors += 1;
+    };
+    try {
+      const result = await this.#runUnit(unit, parameters);
+      note(result.rowCount, false);
+      return result;
+    } catch (error) {
+      if (error instanceof DatabaseError) note(0, true);
+      throw error;
+    }
   }
 
   async #runUnit(unit: Unit, parameters: readonly Value[]): Promise<StatementResult> {
@@ -235,6 +278,7 @@ export class RequestRunner {
     if (prepared !== undefined) {
       this.#checkTransactionTime();
       this.#transaction?.requireUnaltered(this.#environment.catalog);
+      if (node.type === "explain") return this.#explain(node, prepared, parameters);
       return this.#runner.run(prepared, {
         principal: this.#principalOf(node),
         namespace: this.#namespace,
@@ -259,6 +303,31 @@ export class RequestRunner {
         baseUrl: this.#request.baseUrl,
       }))
     );
+  }
+
+  async #explain(
+    node: ExplainStatement,
+    prepared: Prepared,
+    parameters: readonly Value[],
+  ): Promise<StatementResult> {
+    const principal = this.#principal;
+    const { clock } = this.#environment;
+    const startMs = clock.monotonicMs();
+    const profile = node.analyze ? new Profile(clock) : undefined;
+    const outcome =
+      profile === undefined
+        ? undefined
+        : await this.#runner.run(prepared, {
+            principal,
+            namespace: this.#namespace,
+            transaction: this.#transaction,
+            parameters,
+            files: undefined,
+            profile,
+          });
+    const tookMs = clock.monotonicMs() - startMs;
+    const call = { principal, slots: parameters, profile, outcome, tookMs };
+    return explained(node, prepared, { call, environment: this.#environment });
   }
 
   /**
@@ -359,6 +428,10 @@ export class RequestRunner {
   #checked({ node, prepared }: Unit): StatementResult {
     const asUser = this.#principalOf(node).userId;
     const result = messageResult("checked", asUser);
+    if (node.type === "explain") {
+      const { schema = [] } = rowsResult([{ name: "plan", type: TEXT }], [], asUser);
+      return { ...result, schema, rows: [] };
+    }
     return prepared?.fields === undefined
       ? result
       : { ...result, schema: prepared.fields, rows: [] };
@@ -393,7 +466,8 @@ function isReadOnlyNode({ type }: Statement): boolean {
 /** The statement that reads or writes rows: itself, or inside EXECUTE AS. */
 function rowsNode(node: Statement): QueryStatement | undefined {
   if (isQueryNode(node)) return node;
-  if (node.type === "execute as" && isQueryNode(node.statement)) return node.statement;
+  const isAround = node.type === "execute as" || node.type === "explain";
+  if (isAround && isQueryNode(node.statement)) return node.statement;
   return undefined;
 }
 

@@ -5,104 +5,116 @@ import type { Principal } from "../auth/mod.ts";
 import { DatabaseError } from "../base/errors.ts";
 import { DEFAULT_NAMESPACE } from "../catalog/mod.ts";
 import type { DataType } from "../types/mod.ts";
+import { type Activity, activityOf, type RunningRequest, shownSql } from "./activity.ts";
 import { atStatement } from "./at_statement.ts";
 import { StatementBinding } from "./bind/binding.ts";
-import type { LivePlan, LiveRequest, SqlEngine, SqlRequest, SqlResponse } from "./engine.ts";
+import type {
+  LivePlan,
+  LiveRequest,
+  SqlEngine,
+  SqlRequest,
+  SqlResponse,
+  StatementResult,
+} from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { IdempotentRequests } from "./idempotency.ts";
+import type { Deadline } from "./execute/operator.ts";
 import { planLiveQuery } from "./live_planner.ts";
 import { isQueryNode } from "./node_kinds.ts";
 import { deadlineOf, parseLimitsOf, requireNoGap, typedParameters } from "./parameters.ts";
-import { parseNormalized, parseStatements } from "./parse/parser.ts";
-import { statementToSql } from "./parse/print.ts";
+import { parseNormalized } from "./parse/parser.ts";
 import { type CacheKey, literalValues, PlanCache } from "./plan_cache.ts";
 import { authorize, type Prepared, prepare } from "./prepared.ts";
+import { textOfKey } from "./query_text.ts";
 import { dmlContextOf } from "./relation_source.ts";
 import { RequestRunner } from "./request.ts";
 import { StatementRunner } from "./statement_runner.ts";
 
-/** Characters of a slow statement that the log keeps. */
-const SLOW_SQL_LENGTH_MAX = 2000;
+/** When a request began, and when it must end. */
+interface Timing {
+  readonly startMs: number;
+  readonly deadline: Deadline;
+}
 
 export class LocalSqlEngine implements SqlEngine {
   readonly #environment: SqlEnvironment;
   readonly #plans: PlanCache;
   readonly #idempotent: IdempotentRequests;
+  readonly #activity: Activity;
 
   constructor(environment: SqlEnvironment) {
     this.#environment = environment;
     this.#plans = new PlanCache(environment.catalog);
     this.#idempotent = new IdempotentRequests(environment);
+    this.#activity = activityOf(environment);
   }
 
   execute(principal: Principal, request: SqlRequest): SqlResponse | Promise<SqlResponse> {
     const startMs = this.#environment.clock.monotonicMs();
-    const timed = (response: SqlResponse): SqlResponse => {
-      this.#noteTime(principal, request, startMs);
-      return response;
-    };
+    const timing = { startMs, deadline: deadlineOf(this.#environment, request) };
     const { idempotency } = request;
-    if (idempotency !== undefined && request.check !== true) {
-      return this.#idempotent
-        .execute(principal, idempotency, (recorder) => {
-          const environment = this.#environment;
-          return new RequestRunner({ environment, principal, request, recorder }).run();
-        })
-        .catch(failedResponse)
-        .then(timed);
-    }
-    if (request.files === undefined && request.check !== true) {
+    if (request.files === undefined && request.check !== true && idempotency === undefined) {
       try {
-        const short = this.#short(principal, request);
-        if (short instanceof Promise) {
-          return short.then(
-            (result) => timed({ results: [result] }),
-            (error: unknown) => timed(failedResponse(error)),
-          );
-        }
-        if (short !== undefined) return timed({ results: [short] });
+        const short = this.#short(principal, request, timing);
+        if (short !== undefined) return short;
       } catch (error) {
-        return timed(failedResponse(error));
+        this.#noteTime(principal, request, { startMs, atMs: this.#environment.clock.monotonicMs() });
+        return failedResponse(error);
       }
     }
-    const runner = new RequestRunner({ environment: this.#environment, principal, request });
-    return runner.run().then(timed);
+    return this.#long(principal, request, timing);
+  }
+
+  async #long(principal: Principal, request: SqlRequest, timing: Timing): Promise<SqlResponse> {
+    const { idempotency } = request;
+    const running = this.#begin(principal, request, timing);
+    const environment = this.#environment;
+    try {
+      if (idempotency === undefined || request.check === true) {
+        return await new RequestRunner({ environment, principal, request, running }).run();
+      }
+      return await this.#idempotent
+        .execute(principal, idempotency, (recorder) =>
+          new RequestRunner({ environment, principal, request, recorder, running }).run(),
+        )
+        .catch(failedResponse);
+    } finally {
+      this.#activity.running.end(running);
+      const atMs = environment.clock.monotonicMs();
+      this.#noteTime(principal, request, { startMs: timing.startMs, atMs });
+    }
+  }
+
+  #begin({ userId }: Principal, { sql }: SqlRequest, timing: Timing): RunningRequest {
+    return this.#activity.running.begin({ userId, sql, ...timing });
   }
 
   planLive(principal: Principal, request: LiveRequest): LivePlan {
     return planLiveQuery(this.#environment, principal, request);
   }
 
-  #noteTime(principal: Principal, request: SqlRequest, startMs: number): void {
-    const { clock, limits } = this.#environment;
-    if (limits.slowQueryMs === 0) return;
-    const tookMs = clock.monotonicMs() - startMs;
-    if (tookMs >= limits.slowQueryMs) this.#logSlow(principal, request, Math.round(tookMs));
+  #noteTime(
+    principal: Principal,
+    request: SqlRequest,
+    { atMs, startMs }: { startMs: number; atMs: number },
+  ): void {
+    const { slowQueryMs } = this.#environment.limits;
+    if (slowQueryMs === 0 || atMs - startMs < slowQueryMs) return;
+    this.#logSlow(principal, request, Math.round(atMs - startMs));
   }
 
   /** Prints the statements anew, so that no password gets into the log. */
   #logSlow({ userId }: Principal, { sql }: SqlRequest, tookMs: number): void {
-    let shown: string;
-    try {
-      shown = parseStatements(sql, parseLimitsOf(this.#environment))
-        .map((node) => statementToSql(node))
-        .join("; ");
-    } catch (error) {
-      if (!(error instanceof DatabaseError)) throw error;
-      shown = "(not parsable)";
-    }
-    this.#environment.log.warn("slow query", {
-      ms: tookMs,
-      user: userId,
-      sql: shown.slice(0, SLOW_SQL_LENGTH_MAX),
-    });
+    const shown = shownSql(sql, parseLimitsOf(this.#environment));
+    this.#environment.log.warn("slow query", { ms: tookMs, user: userId, sql: shown });
   }
 
   /** Runs the one statement of a text through the plan cache; undefined for the long way. */
   #short(
     principal: Principal,
     request: SqlRequest,
-  ): ReturnType<StatementRunner["run"]> | undefined {
+    timing: Timing,
+  ): SqlResponse | Promise<SqlResponse> | undefined {
     const { limits } = this.#environment;
     if (request.sql.length > limits.sqlBytesMax) return undefined;
     const { types, values } = typedParameters(request.params, limits);
@@ -113,16 +125,34 @@ export class LocalSqlEngine implements SqlEngine {
       this.#plans.get(key) ?? this.#prepare(request, { key, namespace, principal, types });
     if (prepared === undefined) return undefined;
     authorize(prepared.requirements, principal, this.#environment.catalog);
-    const runner = new StatementRunner(this.#environment, deadlineOf(this.#environment, request));
+    const runner = new StatementRunner(this.#environment, timing.deadline);
     const { literals } = key.normalized;
     const parameters = literals.length === 0 ? values : [...values, ...literalValues(literals)];
-    return runner.run(prepared, {
-      principal,
-      namespace,
-      transaction: undefined,
-      parameters,
-      files: undefined,
-    });
+    const options = { principal, namespace, transaction: undefined, parameters, files: undefined };
+    const { stats } = this.#activity;
+    const stat = stats.known(prepared) ?? stats.of(prepared, () => textOfKey(key.normalized.key));
+    const { startMs } = timing;
+    // What has been written and waits for the disk is no longer to be killed, and not listed.
+    let running: RunningRequest | undefined;
+    const ended = (result: StatementResult | undefined, error?: unknown): SqlResponse => {
+      const atMs = this.#environment.clock.monotonicMs();
+      if (running !== undefined) this.#activity.running.end(running);
+      this.#noteTime(principal, request, { startMs, atMs });
+      stat.note(atMs, { ms: atMs - startMs, rows: result?.rowCount ?? 0 });
+      if (result !== undefined) return { results: [result] };
+      const response = failedResponse(error);
+      stat.errors += 1;
+      return response;
+    };
+    let asked: StatementResult | Promise<StatementResult>;
+    try {
+      asked = runner.run(prepared, options);
+    } catch (error) {
+      return ended(undefined, error);
+    }
+    if (!(asked instanceof Promise)) return ended(asked);
+    if (prepared.kind === "query") running = this.#begin(principal, request, timing);
+    return asked.then(ended, (error: unknown) => ended(undefined, error));
   }
 
   #prepare(

@@ -17,6 +17,7 @@ import {
 import type { SqlEnvironment } from "./environment.ts";
 import { ownerOf } from "./execute/scan.ts";
 import type { PlainColumn } from "./result.ts";
+import type { ShownView } from "./views.ts";
 
 function columns(list: readonly (readonly [string, DataType])[]): PlainColumn[] {
   return list.map(([name, type]) => ({ name, type }));
@@ -115,11 +116,15 @@ export function namespaceRows(environment: SqlEnvironment, principal: Principal)
 
 export function tableRows(
   environment: SqlEnvironment,
-  { namespace, principal }: { principal: Principal; namespace: string | undefined },
+  {
+    namespace,
+    principal,
+    views,
+  }: { principal: Principal; namespace: string | undefined; views: readonly ShownView[] },
 ): Row[] {
-  return visibleTables(environment, principal)
-    .filter((table) => namespace === undefined || table.namespace === namespace)
-    .map((table) => [
+  const tables = visibleTables(environment, principal).map((table) => ({
+    place: table,
+    row: [
       String(table.tableId),
       table.name,
       table.namespace,
@@ -131,7 +136,52 @@ export function tableRows(
       JSON.stringify(table.options),
       table.kind === "shared" ? (table.options.accessLevel ?? "PRIVATE") : null,
       table.options.storageId ?? "local",
-    ]);
+    ],
+  }));
+  const shown = views.map(({ entry }) => ({
+    place: entry,
+    row: [
+      String(entry.viewId),
+      entry.name,
+      entry.namespace,
+      "VIEW",
+      entry.createdAtMs * 1000,
+      1,
+      null,
+      entry.updatedAtMs * 1000,
+      null,
+      null,
+      null,
+    ],
+  }));
+  return [...tables, ...shown]
+    .filter(({ place }) => namespace === undefined || place.namespace === namespace)
+    .toSorted((left, right) => compareNames(left.place, right.place))
+    .map(({ row }) => row);
+}
+
+/** By namespace, then by name. */
+export function compareNames(
+  left: { readonly namespace: string; readonly name: string },
+  right: { readonly namespace: string; readonly name: string },
+): number {
+  if (left.namespace !== right.namespace) return left.namespace < right.namespace ? -1 : 1;
+  return left.name < right.name ? -1 : left.name > right.name ? 1 : 0;
+}
+
+/** The columns of a view. */
+export function describeViewRows(shown: ShownView): Row[] {
+  return shown.columns.map(({ name, type }, i) => [
+    name,
+    i + 1,
+    i + 1,
+    typeName(type),
+    true,
+    false,
+    null,
+    null,
+    1,
+  ]);
 }
 
 /** Declared columns, then the system columns. */

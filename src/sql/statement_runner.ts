@@ -10,6 +10,7 @@ import type { StatementResult, UploadedFile } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import type { DmlOutcome } from "./execute/dml.ts";
 import { type Deadline, drain } from "./execute/operator.ts";
+import type { Profile } from "./execute/profile.ts";
 import type { Transaction } from "./execute/transaction.ts";
 import { Uploads } from "./files.ts";
 import { newRun } from "./new_run.ts";
@@ -22,6 +23,8 @@ export interface RunOptions {
   /** Parameters, then lifted literals. */
   readonly parameters: readonly Value[];
   readonly files: ReadonlyMap<string, UploadedFile> | undefined;
+  /** Of EXPLAIN ANALYZE. */
+  readonly profile?: Profile | undefined;
   /** Binds the statement again if a definition changed since. @throws {DatabaseError} */
   renewed?(): Prepared;
 }
@@ -63,10 +66,11 @@ export class StatementRunner {
       slots: parameters,
       atSeq: store.visibleSeq,
       transaction,
+      profile: options.profile,
       deadline: this.#deadline,
     });
     const { cells, readRow } = prepared;
-    if (readRow !== undefined) {
+    if (readRow !== undefined && options.profile === undefined) {
       const row = readRow(run);
       return queryResult(prepared, row === undefined ? [] : [cells.cellsOf(row)], options);
     }
@@ -107,6 +111,7 @@ export class StatementRunner {
       slots: references.length === 0 ? parameters : [...parameters, ...references],
       atSeq: store.appliedSeq,
       transaction,
+      profile: options.profile,
       uploads: uploads === Uploads.none ? undefined : uploads,
       deadline: this.#deadline,
     });

@@ -13,22 +13,38 @@ import {
   TEXT,
   typeName,
 } from "../types/mod.ts";
+import { activityViews } from "./activity_views.ts";
 import type { SystemView } from "./bind/select_context.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { informationSchema } from "./information_schema.ts";
 import { jobViews } from "./job_views.ts";
+import { storageViews } from "./storage_views.ts";
 import { ADMIN_ONLY, type ColumnList, OPEN, view } from "./view.ts";
 
 const viewsByEnvironment = new WeakMap<SqlEnvironment, ReadonlyMap<string, SystemView>>();
 
 /** All views by "namespace.name". */
-export function systemViewsOf(environment: SqlEnvironment): ReadonlyMap<string, SystemView> {
+function systemViewsOf(environment: SqlEnvironment): ReadonlyMap<string, SystemView> {
   let views = viewsByEnvironment.get(environment);
   if (views === undefined) {
-    views = new Map([...systemViews(environment), ...informationSchema(environment)]);
+    const all = new Map<string, SystemView>([
+      ...systemViews(environment),
+      ...activityViews(environment),
+      ...storageViews(environment),
+    ]);
+    for (const [name, each] of informationSchema(environment, all)) all.set(name, each);
+    views = all;
     viewsByEnvironment.set(environment, views);
   }
   return views;
+}
+
+/** Finds a view of the system by namespace and name. */
+export function systemViewFinder(
+  environment: SqlEnvironment,
+): (namespace: string, name: string) => SystemView | undefined {
+  const views = systemViewsOf(environment);
+  return (namespace, name) => views.get(`${namespace}.${name}`);
 }
 
 const LIVE_COLUMNS: ColumnList = [
@@ -170,23 +186,45 @@ function tablesView({ catalog }: SqlEnvironment): SystemView {
       ["created_at", DATETIME],
       ["updated_at", DATETIME],
     ],
-    () =>
-      catalog
+    () => {
+      const tables = catalog
         .tables()
-        .map((table) => [
-          String(table.tableId),
-          table.namespace,
-          table.name,
-          table.kind.toUpperCase(),
-          table.options.storageId ?? "local",
-          table.kind === "shared" ? (table.options.accessLevel ?? "PRIVATE") : null,
-          table.schemaVersion,
-          JSON.stringify(table.options),
-          null,
-          table.createdBy,
-          table.createdAtMs * 1000,
-          table.updatedAtMs * 1000,
-        ]),
+        .map(
+          (table): Row => [
+            String(table.tableId),
+            table.namespace,
+            table.name,
+            table.kind.toUpperCase(),
+            table.options.storageId ?? "local",
+            table.kind === "shared" ? (table.options.accessLevel ?? "PRIVATE") : null,
+            table.schemaVersion,
+            JSON.stringify(table.options),
+            null,
+            table.createdBy,
+            table.createdAtMs * 1000,
+            table.updatedAtMs * 1000,
+          ],
+        );
+      const views = catalog
+        .views()
+        .map(
+          (each): Row => [
+            String(each.viewId),
+            each.namespace,
+            each.name,
+            "VIEW",
+            null,
+            null,
+            1,
+            null,
+            null,
+            each.createdBy,
+            each.createdAtMs * 1000,
+            each.updatedAtMs * 1000,
+          ],
+        );
+      return [...tables, ...views];
+    },
     ADMIN_ONLY,
   );
 }

@@ -4,7 +4,7 @@
  */
 import { afterAll, expect, test } from "bun:test";
 import { DatabaseError } from "../../src/base/errors.ts";
-import type { TableEntry } from "../../src/catalog/mod.ts";
+import type { CatalogDatabase, TableEntry, ViewEntry } from "../../src/catalog/mod.ts";
 import { decimalType, TIMESTAMP } from "../../src/types/mod.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import {
@@ -27,6 +27,30 @@ function conditionOf(action: () => unknown): string | undefined {
     throw error;
   }
   return undefined;
+}
+
+/** The only view there is. */
+function viewOf(catalog: CatalogDatabase): ViewEntry {
+  const [view] = catalog.views();
+  if (view === undefined) throw new Error("there is no view");
+  return view;
+}
+
+function viewEntry(change: Partial<ViewEntry>): ViewEntry {
+  return {
+    viewId: 9,
+    namespace: "app",
+    name: "v",
+    sql: "SELECT 1 AS one",
+    searchNamespace: "default",
+    columnNames: ["one"],
+    tables: [{ tableId: 1, columns: [{ columnId: 1, name: "id" }], used: [1] }],
+    views: [],
+    createdBy: "root",
+    createdAtMs: 1,
+    updatedAtMs: 2,
+    ...change,
+  };
 }
 
 test("CatalogDatabase begins with root, the default namespace and no tables", () => {
@@ -57,6 +81,9 @@ test("CatalogDatabase holds after every single change what it held in memory: ki
     () => catalog.changeNamespace({ name: "app", owner: "ada", options: { a: 1 }, createdAtMs: 1 }),
     () => catalog.changeSetting("node_bits", "2"),
     () => catalog.dropTable(1, seqOf(13)),
+    () => catalog.createView(viewEntry({ viewId: catalog.nextTableId() })),
+    () => catalog.changeView({ ...viewOf(catalog), sql: "SELECT 2" }),
+    () => catalog.dropViews([viewOf(catalog)]),
     () => catalog.dropNamespace("app"),
     () => catalog.dropUser("ada"),
     () =>
@@ -72,6 +99,7 @@ test("CatalogDatabase holds after every single change what it held in memory: ki
     const again = openCatalog(killedCopy(path), clock);
     for (const view of [again, catalog]) expect(view.user("root")).toBeDefined();
     expect(again.namespaces(), `step ${index}`).toEqual(catalog.namespaces());
+    expect(again.views(), `step ${index}`).toEqual(catalog.views());
     expect(again.tables(), `step ${index}`).toEqual(catalog.tables());
     expect(again.tableVersions(1), `step ${index}`).toEqual(catalog.tableVersions(1));
     expect(again.users(), `step ${index}`).toEqual(catalog.users());
@@ -319,5 +347,29 @@ test("CatalogDatabase.revoke keeps the time of the first call", () => {
   catalog.close();
   const again = openCatalog(path, clock);
   expect(again.revokedAtMs("a")).toBe(firstMs);
+  again.close();
+});
+
+test("tables and views share names and ids, and views go with what they need in one change", () => {
+  const path = freshPath();
+  const catalog = openCatalog(path);
+  catalog.createNamespace({ name: "app", owner: undefined, options: {}, createdAtMs: 1 });
+  catalog.createTable(tableEntry({ namespace: "app", name: "t" }), seqOf(1));
+  const viewId = catalog.nextTableId();
+  catalog.createView(viewEntry({ viewId }));
+
+  expect(catalog.nextTableId()).toBeGreaterThan(viewId);
+  expect(conditionOf(() => catalog.createView(viewEntry({ viewId: 99, name: "t" })))).toBe(
+    "ALREADY_EXISTS",
+  );
+  const taken = tableEntry({ tableId: 98, namespace: "app", name: "v" });
+  expect(conditionOf(() => catalog.createTable(taken, seqOf(2)))).toBe("ALREADY_EXISTS");
+  const before = catalog.version;
+  catalog.dropTable(1, seqOf(3), [viewOf(catalog)]);
+  expect(catalog.version).toBe(before + 1);
+  expect(catalog.view("app", "v")).toBeUndefined();
+  catalog.close();
+  const again = openCatalog(path);
+  expect(again.views()).toEqual([]);
   again.close();
 });

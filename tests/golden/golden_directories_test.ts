@@ -103,15 +103,11 @@ const NEWER: readonly {
   {
     what: "catalog",
     file: /^catalog\.sqlite$/,
-    message: /catalog\.sqlite: its format is version 2, and this server reads versions up to 1/,
+    message: /catalog\.sqlite: its format is version 99, and this server reads versions up to \d/,
     change: (path) => {
       const catalog = new Sqlite(path);
-      const { user_version: version } = catalog.query("PRAGMA user_version").get() as Record<
-        string,
-        number
-      >;
       catalog.run("PRAGMA journal_mode = DELETE");
-      catalog.run(`PRAGMA user_version = ${Number(version) + 1}`);
+      catalog.run("PRAGMA user_version = 99");
       catalog.close();
     },
   },

@@ -16,6 +16,7 @@ import type {
   BoundSelect,
   BoundWindow,
   BoundWindowCall,
+  BoundTableFunction,
   Requirement,
 } from "./bound.ts";
 import type { Scope } from "./scope.ts";
@@ -29,6 +30,8 @@ export class StatementBinding {
   readonly usedParameters: Set<number> = new Set<number>();
   /** Placeholders of FILE('x'), in order of appearance. */
   readonly files: string[] = [];
+  /** Views that were expanded so far. */
+  viewCount = 0;
   #nextColumnId = 1;
 
   constructor(parameterTypes: readonly DataType[]) {
@@ -105,6 +108,13 @@ export interface NamedWindow {
   readonly hasFrame: boolean;
 }
 
+/** Collects the table functions of a select list; its presence says that they are allowed here. */
+export interface ExpansionSink {
+  readonly functions: BoundTableFunction[];
+  /** One for each function. */
+  readonly columns: BoundColumn[];
+}
+
 /** Where an expression stands. */
 export interface Place {
   readonly statement: StatementBinding;
@@ -113,6 +123,7 @@ export interface Place {
   readonly clause: string;
   readonly sink: AggregateSink | undefined;
   readonly windows?: WindowSink | undefined;
+  readonly expansions?: ExpansionSink | undefined;
   /** Whether an expression without FILE right may hold FILE('x'). */
   readonly allowsFiles?: boolean;
   /** Binds a query inside the expression; absent where none may stand. */

@@ -8,7 +8,7 @@
  * decided by the plan.
  */
 import type { Role, TableEntry } from "../../catalog/mod.ts";
-import type { DataType, Value } from "../../types/mod.ts";
+import type { DataType, Row, Value } from "../../types/mod.ts";
 import type { AggregateForm } from "../functions/aggregates.ts";
 import type { CallContext } from "../functions/function.ts";
 import type { WindowName } from "../functions/window_functions.ts";
@@ -278,6 +278,15 @@ export type BoundRelation =
       readonly columns: readonly BoundColumn[];
     }
   | {
+      /** The rows of table functions side by side. */
+      readonly kind: "function";
+      readonly functions: readonly BoundTableFunction[];
+      /** A last column counts the rows from 1. */
+      readonly hasOrdinality: boolean;
+      readonly alias: string;
+      readonly columns: readonly BoundColumn[];
+    }
+  | {
       readonly kind: "cte";
       readonly cte: BoundCte;
       readonly alias: string;
@@ -310,6 +319,17 @@ export type BoundRelation =
       readonly alias: string;
       readonly columns: readonly BoundColumn[];
     };
+
+/** A call of a table function. */
+export interface BoundTableFunction {
+  readonly name: string;
+  readonly args: readonly BoundExpression[];
+  /** Called also when an argument is NULL; otherwise there are no rows then. */
+  readonly seesNull: boolean;
+  /** Columns of a row. */
+  readonly width: number;
+  readonly rows: (values: readonly Value[]) => Iterable<Row>;
+}
 
 /** An entry of WITH. */
 export interface BoundCte {

@@ -4,6 +4,7 @@
 import { DatabaseError } from "../../base/errors.ts";
 import { isAggregate } from "../functions/aggregates.ts";
 import { resolveFunction } from "../functions/registry.ts";
+import { isTableFunction } from "../functions/table_functions.ts";
 import { isWindowName } from "../functions/window_functions.ts";
 import type { AstNode, ExprCall } from "../parse/ast.ts";
 import { bindAggregate, bindGrouping } from "./aggregate_binder.ts";
@@ -11,6 +12,7 @@ import { type Bind, notAvailable, type Place, unknownFunction } from "./binding.
 import type { BoundExpression } from "./bound.ts";
 import { castAlike, castTo } from "./casts.ts";
 import { bindExists } from "./subquery_binder.ts";
+import { bindExpansion } from "./table_functions.ts";
 import { bindWindowCall } from "./window_binder.ts";
 
 export function bindCall(call: ExprCall, place: Place, bind: Bind): BoundExpression {
@@ -43,6 +45,7 @@ export function bindCall(call: ExprCall, place: Place, bind: Bind): BoundExpress
     default:
       break;
   }
+  if (isTableFunction(name)) return bindExpansion(call, place, bind);
   if (isAggregate(name)) return bindAggregate(call, place, bind);
   if (isWindowName(name)) {
     throw new DatabaseError("INVALID_QUERY", `Cannot call ${name} without OVER`, {

@@ -43,6 +43,13 @@ export function bindTarget(name: QNameAliased, { source, statement }: DmlContext
       { position: name._location.start },
     );
   }
+  if (source.view(name) !== undefined) {
+    throw new DatabaseError(
+      "READ_ONLY_OBJECT",
+      `Cannot write ${namespace}.${name.name}: it is a view`,
+      { position: name._location.start, hint: "write to its tables" },
+    );
+  }
   const table = source.table(name, name);
   statement.requirements.push({ action: "write", table });
   const from = tableResult(table, {

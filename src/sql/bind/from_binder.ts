@@ -12,6 +12,7 @@ import type {
   Expr,
   ExprRef,
   From,
+  FromCall,
   FromStatement,
   FromTable,
   JoinClause,
@@ -25,7 +26,14 @@ import { castAlike } from "./casts.ts";
 import { Captures } from "./correlation.ts";
 import { bindCondition, bindExpression } from "./expression_binder.ts";
 import { Scope, type ScopeRelation } from "./scope.ts";
-import { type CteEntry, queriesAround, type SelectContext } from "./select_context.ts";
+import {
+  type CteEntry,
+  queriesAround,
+  type SelectContext,
+  type ViewRelation,
+} from "./select_context.ts";
+import { bindCallItem } from "./table_functions.ts";
+import { bindView } from "./view_binder.ts";
 import { findEntry, relationOfEntry } from "./with_binder.ts";
 
 export interface FromResult {
@@ -48,8 +56,7 @@ export function bindFrom(items: readonly From[], context: SelectContext): FromRe
       whole = beside(whole, current, around);
       around = capturesOf(whole.scope, context);
     }
-    const isLateral = item.type === "statement" && item.lateral === true;
-    current = bindItem(item, isLateral ? withOuter(context, around) : context);
+    current = bindItem(item, isLateral(item) ? withOuter(context, around) : context);
   }
   if (current === undefined) throw new DatabaseError("INVALID_QUERY", "Cannot read an empty FROM");
   return beside(whole, current, around);
@@ -72,7 +79,7 @@ function joinedItem(
 ): FromResult {
   const { join: clause } = item;
   if (clause === undefined) throw notAvailable(item, "a join without its kind");
-  if (item.type !== "statement" || item.lateral !== true) {
+  if (!isLateral(item)) {
     return join(left, bindItem(item, context), clause, context);
   }
   const captures = capturesOf(left.scope, withOuter(context, around));
@@ -86,6 +93,11 @@ function joinedItem(
     );
   }
   return withCaptures(join(left, right, clause, context), captures);
+}
+
+/** A function may read the items before it without LATERAL. */
+function isLateral(item: From): boolean {
+  return item.type === "call" || (item.type === "statement" && item.lateral === true);
 }
 
 function capturesOf(scope: Scope, context: SelectContext): Captures {
@@ -113,8 +125,35 @@ function bindItem(item: From, context: SelectContext): FromResult {
     case "from group":
       return bindFrom(item.from, context);
     case "call":
-      throw notAvailable(item, `table function ${item.function.name}`);
+      return bindFunction(item, context);
   }
+}
+
+function bindFunction(item: FromCall, context: SelectContext): FromResult {
+  const place = barePlace(context, `the arguments of ${item.function.name}`);
+  const bound = bindCallItem(item, { place, bind: bindExpression });
+  const alias = item.alias?.name ?? item.function.name;
+  const columns = renamed(bound.columns, item.alias?.columns, item).map((column) =>
+    context.statement.newColumn(column),
+  );
+  const { functions, isValue } = bound;
+  const hasOrdinality = item.withOrdinality === true;
+  return relationResult(
+    { kind: "function", functions, hasOrdinality, alias, columns },
+    {
+      alias,
+      namespace: undefined,
+      columns,
+      systemColumns: [],
+      value: isValue ? columns[0] : undefined,
+    },
+  );
+}
+
+/** A place that sees no columns but those around the query. */
+function barePlace(context: SelectContext, clause: string): Place {
+  const { statement } = context;
+  return { statement, scope: new Scope([]), clause, sink: undefined, ...queriesAround(context) };
 }
 
 function bindTable(item: FromTable, context: SelectContext): FromResult {
@@ -142,6 +181,8 @@ function bindTable(item: FromTable, context: SelectContext): FromResult {
       },
     );
   }
+  const stored = source.view(name);
+  if (stored !== undefined) return bindStoredView(stored, item, context);
   const table = source.table(name, item);
   statement.requirements.push({ action: "read", table });
   return tableResult(table, {
@@ -153,15 +194,30 @@ function bindTable(item: FromTable, context: SelectContext): FromResult {
   });
 }
 
+function bindStoredView(view: ViewRelation, item: FromTable, context: SelectContext): FromResult {
+  const { name } = item;
+  const { columns: all, query, shown } = bindView(view, item, context);
+  const names = renamed(shown, name.columnNames, item);
+  const alias = name.alias ?? name.name;
+  const columns = shown.map((column, i) => renamedColumn(column, names[i]?.name));
+  const namespace =
+    name.alias === undefined ? view.name.slice(0, view.name.indexOf(".")) : undefined;
+  return relationResult(
+    { kind: "query", query, alias, columns: all },
+    { alias, namespace, columns, systemColumns: [] },
+  );
+}
+
 function bindEntry(entry: CteEntry, item: FromTable, context: SelectContext): FromResult {
   const relation = relationOfEntry(entry, item, context);
   const names = renamed(relation.columns, item.name.columnNames, item);
-  const columns = relation.columns.map((column, i) => ({
-    ...column,
-    name: names[i]?.name ?? column.name,
-  }));
+  const columns = relation.columns.map((column, i) => renamedColumn(column, names[i]?.name));
   const { alias } = relation;
   return relationResult(relation, { alias, namespace: undefined, columns, systemColumns: [] });
+}
+
+function renamedColumn(column: BoundColumn, name: string | undefined): BoundColumn {
+  return name === undefined ? column : { ...column, name };
 }
 
 export interface TableInScope {
@@ -249,13 +305,7 @@ function bindRows(
   { values, _location }: ValuesStatement,
   context: SelectContext,
 ): { rows: BoundExpression[][]; types: DataType[] } {
-  const place: Place = {
-    statement: context.statement,
-    scope: new Scope([]),
-    clause: "VALUES",
-    sink: undefined,
-    ...queriesAround(context),
-  };
+  const place = barePlace(context, "VALUES");
   const width = values[0]?.length ?? 0;
   if (values.some((row) => row.length !== width)) {
     throw new DatabaseError("INVALID_QUERY", "Cannot read VALUES: its rows differ in length", {

@@ -16,7 +16,7 @@ import { expressionsOfCall } from "./window_walk.ts";
  * The expressions of a query and of the queries in its FROM. A query inside an expression belongs
  * to that expression: it is reached through its operands and captures.
  */
-function expressionsIn(query: BoundSelect): BoundExpression[] {
+export function expressionsIn(query: BoundSelect): BoundExpression[] {
   const { distinct, from, having, limit, offset, where } = query;
   return [
     ...expressionsInFrom(from),
@@ -47,6 +47,7 @@ function expressionsInFrom(from: BoundFrom | undefined): BoundExpression[] {
   }
   const { relation } = from;
   if (relation.kind === "values") return relation.rows.flat();
+  if (relation.kind === "function") return relation.functions.flatMap(({ args }) => args);
   return queriesIn(relation).flatMap(expressionsIn);
 }
 
@@ -55,6 +56,7 @@ function queriesIn(relation: BoundRelation): readonly BoundSelect[] {
     case "table":
     case "system":
     case "values":
+    case "function":
     case "working":
     // It may be read at many places: what is to be known of it, it says itself.
     case "cte":
@@ -68,9 +70,41 @@ function queriesIn(relation: BoundRelation): readonly BoundSelect[] {
   }
 }
 
+/** Every relation in the FROM of a query and of the queries in it. */
+export function relationsIn({ from }: BoundSelect): BoundRelation[] {
+  const relations: BoundRelation[] = [];
+  const visit = (part: BoundFrom | undefined): void => {
+    if (part === undefined) return;
+    if (part.kind === "join") {
+      visit(part.left);
+      visit(part.right);
+      return;
+    }
+    relations.push(part.relation);
+    for (const query of queriesIn(part.relation)) visit(query.from);
+  };
+  visit(from);
+  return relations;
+}
+
 /** Whether the rows of a query hang on more than the run: outer columns, a recursion around it. */
 export function readsAround(query: BoundSelect): boolean {
-  return expressionsIn(query).some(readsOuter) || readsRecursion(query.from, new Set());
+  const own = lateralIdsIn(query.from);
+  const reads = (expression: BoundExpression): boolean =>
+    expression.kind === "outer" ? !own.has(expression.id) : childrenOf(expression).some(reads);
+  return expressionsIn(query).some(reads) || readsRecursion(query.from, new Set());
+}
+
+/** What LATERAL items read of the items before them is no part of the query around. */
+function lateralIdsIn(from: BoundFrom | undefined, into: Set<number> = new Set()): Set<number> {
+  if (from?.kind === "join") {
+    for (const { id } of from.captures ?? []) into.add(id);
+    lateralIdsIn(from.left, into);
+    lateralIdsIn(from.right, into);
+  } else if (from !== undefined) {
+    for (const query of queriesIn(from.relation)) lateralIdsIn(query.from, into);
+  }
+  return into;
 }
 
 /** Whether a working table is read whose recursion is not in the query itself. */

@@ -16,6 +16,8 @@ export interface ScopeRelation {
   readonly columns: readonly BoundColumn[];
   /** `_seq` and `_deleted` of a stored table. */
   readonly systemColumns: readonly BoundColumn[];
+  /** What the alias alone means where no column has its name: the value of a table function. */
+  readonly value?: BoundColumn | undefined;
 }
 
 export class Scope {
@@ -55,12 +57,17 @@ export class Scope {
   find(ref: ExprRef): BoundColumn | undefined {
     const matches = this.#candidates(ref).filter(({ name }) => name === ref.name);
     const [first, second] = matches;
-    if (second === undefined) return first;
+    if (second === undefined) return first ?? this.#valueNamed(ref);
     throw new DatabaseError(
       "AMBIGUOUS_COLUMN",
       `Cannot tell which column "${ref.name}" means: ${matches.length} tables have one`,
       { position: ref._location.start, hint: "name its table: table.column" },
     );
+  }
+
+  #valueNamed({ name, table }: ExprRef): BoundColumn | undefined {
+    if (table !== undefined) return undefined;
+    return this.relations.find(({ alias, value }) => alias === name && value !== undefined)?.value;
   }
 
   #candidates(ref: ExprRef): readonly BoundColumn[] {

@@ -13,7 +13,13 @@ import type {
   WithStatement,
 } from "../parse/ast.ts";
 import { isQueryNode } from "../parse/primary.ts";
-import { type AggregateSink, notAvailable, type Place, type WindowSink } from "./binding.ts";
+import {
+  type AggregateSink,
+  type ExpansionSink,
+  notAvailable,
+  type Place,
+  type WindowSink,
+} from "./binding.ts";
 import type { BoundColumn, BoundExpression, BoundOutput, BoundSelect } from "./bound.ts";
 import { bindCondition, bindExpression, bindValue, settled } from "./expression_binder.ts";
 import { bindFrom } from "./from_binder.ts";
@@ -23,6 +29,7 @@ import { Scope } from "./scope.ts";
 import type { SelectContext } from "./select_context.ts";
 import { bindSetOperation } from "./set_binder.ts";
 import { sortOf } from "./sort_entry.ts";
+import { expandedFrom } from "./table_functions.ts";
 import { sameExpression } from "./walk.ts";
 import { bindNamedWindows } from "./window_binder.ts";
 import { mapCall } from "./window_walk.ts";
@@ -93,7 +100,8 @@ export function bindSelect(select: SelectFromStatement, context: SelectContext):
     sink: windows,
     bind: bindExpression,
   });
-  const outputs = bindOutputs(block);
+  const expansions: ExpansionSink = { functions: [], columns: [] };
+  const outputs = bindOutputs(block, expansions);
   const grouped = bindGroups(select.groupBy ?? [], outputs, block);
   const having =
     select.having === undefined
@@ -105,6 +113,7 @@ export function bindSelect(select: SelectFromStatement, context: SelectContext):
   const on = typeof select.distinct === "object" ? select.distinct : undefined;
   const distinctOn = on?.map((e) => bindOrderTarget(e, outputs, block));
 
+  const isExpanded = expansions.functions.length > 0;
   const isAggregated =
     select.groupBy !== undefined ||
     sink.aggregates.length + sink.groupings.length > 0 ||
@@ -118,8 +127,15 @@ export function bindSelect(select: SelectFromStatement, context: SelectContext):
       : select.distinct === "distinct"
         ? "all"
         : "none";
+  if (isExpanded && (isAggregated || windows.calls.length > 0)) {
+    throw new DatabaseError(
+      "UNSUPPORTED_FEATURE",
+      "Cannot use a table function in the select list beside aggregates or window functions",
+      { position: select._location.start, hint: "put it into FROM" },
+    );
+  }
   const bound: BoundSelect = {
-    from,
+    from: isExpanded ? expandedFrom(from, expansions, placeOf(block, "", undefined)) : from,
     where,
     outputs: outputs.map(({ name, expression }) => ({ name, expression: over(expression) })),
     having: having === undefined ? undefined : over(having),
@@ -146,10 +162,13 @@ function withWindows(place: Place, { windows }: Block): Place {
   return { ...place, windows };
 }
 
-function bindOutputs(block: Block): BoundOutput[] {
+function bindOutputs(block: Block, expansions: ExpansionSink): BoundOutput[] {
   const { columns, distinct, orderBy } = block.select;
   return bindSelectedColumns(columns ?? [], {
-    place: withWindows(placeOf(block, "the select list", block.sink), block),
+    place: {
+      ...withWindows(placeOf(block, "the select list", block.sink), block),
+      expansions,
+    },
     withSystemColumns: showsSystemColumns(block),
     keepsUntyped:
       block.context.keepsUntyped === true && distinct === undefined && orderBy === undefined,

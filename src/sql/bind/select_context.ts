@@ -22,6 +22,20 @@ export interface RelationSource {
   /** @throws {DatabaseError} TABLE_NOT_FOUND, NAMESPACE_NOT_FOUND */
   table(name: { name: string; schema?: string | undefined }, node: AstNode): TableEntry;
   systemView(namespace: string, name: string): SystemView | undefined;
+  view(name: { name: string; schema?: string | undefined }): ViewRelation | undefined;
+}
+
+/** A stored view. */
+export interface ViewRelation {
+  /** "namespace.name". */
+  readonly name: string;
+  readonly query: SelectStatement;
+  /** One for each output of the query. */
+  readonly columnNames: readonly string[];
+  /** The names that its reader knows, in the order that it knows; undefined for all. */
+  readonly shown: readonly string[] | undefined;
+  /** Where the names in its query lead. */
+  readonly source: RelationSource;
 }
 
 export interface SelectContext {
@@ -36,6 +50,8 @@ export interface SelectContext {
    * column that it goes to, types it.
    */
   readonly keepsUntyped?: boolean;
+  /** How many views are around the query. */
+  readonly viewDepth?: number | undefined;
   /** What WITH names, the nearest first. */
   readonly ctes?: CteList | undefined;
   /** The expression around the query. */

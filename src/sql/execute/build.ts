@@ -13,7 +13,6 @@ import type {
   BoundWindowCall,
 } from "../bind/bound.ts";
 import { hasSubquery, readsForEachRow } from "../bind/walk.ts";
-import { expressionsOfCall } from "../bind/window_walk.ts";
 import type {
   AggregateNode,
   JoinNode,
@@ -26,9 +25,11 @@ import { Aggregate, type AggregateColumn } from "./aggregate.ts";
 import { Distinct } from "./distinct.ts";
 import { compileExpression, compileScalar, type Layout } from "./expression.ts";
 import { Filter, Limit, Project, RowCounts, RowSource, rowCountFrom, Slices } from "./filter.ts";
+import { FunctionScan } from "./function_scan.ts";
 import { HashJoin } from "./hash_join.ts";
 import { LateralJoin } from "./lateral_join.ts";
 import type { Operator } from "./operator.ts";
+import { Resuming } from "./pausing.ts";
 import { Recursion, SharedRowsReader, WorkingTable } from "./recursion.ts";
 import type { Run } from "./run.ts";
 import { KeyLookup, readRow, TableScan } from "./scan.ts";
@@ -69,6 +70,11 @@ export function buildRowRead(root: PlanNode): RowRead | undefined {
 
 /** Compiles a plan. */
 export function buildPlan(node: PlanNode): OperatorFactory {
+  const build = buildNode(node);
+  return (run) => run.profile?.measured(node, build(run)) ?? build(run);
+}
+
+function buildNode(node: PlanNode): OperatorFactory {
   switch (node.kind) {
     case "single":
       return () => new RowSource([[]], []);
@@ -93,20 +99,23 @@ export function buildPlan(node: PlanNode): OperatorFactory {
           types,
         );
     }
+    case "function":
+      return buildFunctions(node);
     case "filter": {
       const input = buildPlan(node.input);
       const layout = layoutOf(node.input.columns);
       const condition = compileExpression(node.condition, layout);
       const kept = node.columns.map(({ id }) => defined(layout.get(id), "a filter adds no column"));
-      const sliced = slicedFor([node.condition], input);
-      return (run) => new Filter(sliced(run), { condition, kept, run });
+      const make = (from: Operator, run: Run): Operator =>
+        new Filter(from, { condition, kept, run });
+      return slicedFor([node.condition], input, make);
     }
     case "project": {
       const input = buildPlan(node.input);
       const layout = layoutOf(node.input.columns);
       const expressions = node.expressions.map((e) => compileExpression(e, layout));
-      const sliced = slicedFor(node.expressions, input);
-      return (run) => new Project(sliced(run), expressions, run);
+      const make = (from: Operator, run: Run): Operator => new Project(from, expressions, run);
+      return slicedFor(node.expressions, input, make);
     }
     case "join":
       return buildJoin(node);
@@ -138,12 +147,17 @@ export function buildPlan(node: PlanNode): OperatorFactory {
   }
 }
 
-/** The input in small batches where a row may cost a reading of another query. */
+/** Over small batches, and with pauses, where a row may cost a reading of another query. */
 function slicedFor(
   expressions: readonly BoundExpression[],
   input: OperatorFactory,
+  make: (from: Operator, run: Run) => Operator,
 ): OperatorFactory {
-  return expressions.some(readsForEachRow) ? (run) => new Slices(input(run)) : input;
+  if (!expressions.some(readsForEachRow)) return (run) => make(input(run), run);
+  return (run) => {
+    const slices = new Slices(input(run), run.subqueries.pauses);
+    return new Resuming(make(slices, run), slices, run);
+  };
 }
 
 /** Where each column of a list lies. */
@@ -187,7 +201,9 @@ function buildScan(node: ScanNode): OperatorFactory {
       min: min === undefined ? Number.NEGATIVE_INFINITY : numberFrom(min(run), "min"),
       max: max === undefined ? Number.POSITIVE_INFINITY : numberFrom(max(run), "max"),
     }));
-    return shaped(new TableScan({ ...options, ranges }));
+    const onEnd = (read: number, pruned: number): void =>
+      run.profile?.scanned(node, { read, pruned });
+    return shaped(new TableScan({ ...options, ranges, onEnd }));
   };
 }
 
@@ -250,6 +266,16 @@ function buildLateral(node: LateralNode): OperatorFactory {
     new LateralJoin({ run, join, left: left(run), right, rightTypes, captures, condition });
 }
 
+function buildFunctions(node: Extract<PlanNode, { kind: "function" }>): OperatorFactory {
+  const { hasOrdinality } = node;
+  const types = node.columns.map(({ type }) => type);
+  const calls = node.functions.map((call) => ({
+    call,
+    args: call.args.map((arg) => compileScalar(arg)),
+  }));
+  return (run) => new FunctionScan({ run, calls, hasOrdinality, types });
+}
+
 function buildSet(node: Extract<PlanNode, { kind: "set" }>): OperatorFactory {
   const { isAll, operator } = node;
   const left = buildPlan(node.left);
@@ -300,7 +326,6 @@ function buildAggregate(node: AggregateNode): OperatorFactory {
 function buildWindow(node: WindowNode): OperatorFactory {
   const input = buildPlan(node.input);
   const layout = layoutOf(node.input.columns);
-  const sliced = slicedFor(node.calls.flatMap(expressionsOfCall), input);
   const ids = new Set(node.calls.map(({ column }) => column.id));
   const keptColumns = node.columns.filter(({ id }) => !ids.has(id));
   const kept = keptColumns.map(({ id }) => defined(layout.get(id), "a window keeps columns"));
@@ -312,7 +337,7 @@ function buildWindow(node: WindowNode): OperatorFactory {
   const partition = sortKeys(partitionKeys, layout);
   const order = sortKeys(orderBy, layout);
   const calls = node.calls.map((call) => compileCall(call, layout));
-  return (run) => new Window({ run, input: sliced(run), kept, keptTypes, partition, order, calls });
+  return (run) => new Window({ run, input: input(run), kept, keptTypes, partition, order, calls });
 }
 
 function compileCall(call: BoundWindowCall, layout: Layout): WindowCall {

@@ -2,6 +2,7 @@
  * The rows of one entry of WITH in one run.
  */
 import type { BoundCte } from "../bind/bound.ts";
+import type { PlanNode } from "../plan/plan.ts";
 import { planWhole } from "../plan/planner.ts";
 import { buildPlan, type OperatorFactory } from "./build.ts";
 import { HeldRows } from "./held_rows.ts";
@@ -9,11 +10,19 @@ import type { Operator } from "./operator.ts";
 import type { Run, SharedRows } from "./run.ts";
 
 const FACTORIES = new WeakMap<BoundCte, OperatorFactory>();
+const PLANS = new WeakMap<BoundCte, PlanNode>();
+
+/** The plan of an entry, the same at each call. */
+export function planOfCte(cte: BoundCte): PlanNode {
+  const known = PLANS.get(cte) ?? planWhole(cte.query);
+  PLANS.set(cte, known);
+  return known;
+}
 
 function factoryOf(cte: BoundCte): OperatorFactory {
   const known = FACTORIES.get(cte);
   if (known !== undefined) return known;
-  const factory = buildPlan(planWhole(cte.query));
+  const factory = buildPlan(planOfCte(cte));
   FACTORIES.set(cte, factory);
   return factory;
 }

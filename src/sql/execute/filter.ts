@@ -16,6 +16,7 @@ import {
 } from "../../types/mod.ts";
 import { type Evaluator, selectRows } from "./expression.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
+import type { Pauses } from "./pausing.ts";
 import type { Run } from "./run.ts";
 
 export interface FilterOptions {
@@ -79,16 +80,31 @@ export class Project implements Operator {
 /** Passes its input in batches so small that the clock is looked at often. */
 export class Slices implements Operator {
   readonly #input: Operator;
+  readonly #pauses: Pauses;
   #batch: Batch = NOTHING_YET;
   #position = 0;
+  #last: Batch | undefined;
+  #isRepeated = false;
 
-  constructor(input: Operator) {
+  constructor(input: Operator, pauses: Pauses) {
     this.#input = input;
+    this.#pauses = pauses;
+  }
+
+  /** The next batch is the last one again. */
+  repeat(): void {
+    this.#isRepeated = true;
   }
 
   next(): Batch | undefined {
+    if (this.#isRepeated) this.#isRepeated = false;
+    else this.#last = this.#advance();
+    return this.#last;
+  }
+
+  #advance(): Batch | undefined {
     if (this.#position >= this.#batch.rowCount) {
-      const batch = this.#input.next();
+      const batch = this.#pauses.never(() => this.#input.next());
       if (batch === undefined || batch.rowCount <= CORRELATED_ROWS_MAX) return batch;
       this.#batch = batch;
       this.#position = 0;

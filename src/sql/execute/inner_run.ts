@@ -17,6 +17,7 @@ export class InnerRun implements Run {
   readonly snapshotSeq: Seq;
   readonly transaction: Transaction | undefined;
   readonly slots: readonly Value[];
+  readonly profile: Run["profile"];
   readonly outer: Run["outer"];
   readonly working: Run["working"];
   readonly memory: MemoryBudget;
@@ -35,6 +36,7 @@ export class InnerRun implements Run {
     this.snapshotSeq = around.snapshotSeq;
     this.transaction = around.transaction;
     this.slots = around.slots;
+    this.profile = around.profile;
     this.outer = outer;
     this.memory = memory;
     this.working = working;
@@ -51,6 +53,14 @@ export class InnerRun implements Run {
 
   mayReadHistory(table: TableEntry): boolean {
     return this.#around.mayReadHistory(table);
+  }
+
+  noteRead(rowCount: number): void {
+    this.#around.noteRead(rowCount);
+  }
+
+  monotonicMs(): number {
+    return this.#around.monotonicMs();
   }
 
   checkTime(): void {

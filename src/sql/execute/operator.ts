@@ -13,7 +13,7 @@ import type { Clock } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { TURN_MS_MAX } from "../../base/limits.ts";
 import type { Batch } from "../../types/mod.ts";
-import type { Run } from "./run.ts";
+import type { MemoryBudget, Run } from "./run.ts";
 
 export interface Operator {
   next(): Batch | undefined;
@@ -25,6 +25,10 @@ export interface Deadline {
   /** Monotonic milliseconds; Infinity for none. */
   readonly atMs: number;
   isCancelled: boolean;
+  /** Rows that were read from tables so far. */
+  rowsRead: number;
+  /** Of the statement at hand, once it holds something. */
+  memory: MemoryBudget | undefined;
 }
 
 /** @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED */

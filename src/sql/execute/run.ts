@@ -10,6 +10,8 @@ import type { Batch, Row, Value } from "../../types/mod.ts";
 import type { BoundCte, BoundRecursion, BoundSubquery } from "../bind/bound.ts";
 import type { CallContext } from "../functions/function.ts";
 import type { HeldRows } from "./held_rows.ts";
+import type { Pauses } from "./pausing.ts";
+import type { Profile } from "./profile.ts";
 import type { Transaction } from "./transaction.ts";
 
 export interface Run {
@@ -27,12 +29,17 @@ export interface Run {
   readonly uploads?: UploadSink | undefined;
   /** @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED */
   checkTime(): void;
+  monotonicMs(): number;
+  /** Rows were read from a table: for who watches the statement. */
+  noteRead(rowCount: number): void;
   /** Bytes of memory left for operators that hold rows. */
   readonly memory: MemoryBudget;
   /** Values of the query around this one, by the id of their capture. */
   readonly outer: ReadonlyMap<number, Value>;
   /** Rows of the step before, of each recursive query that is under way. */
   readonly working: ReadonlyMap<BoundRecursion, HeldRows>;
+  /** Of EXPLAIN ANALYZE. */
+  readonly profile?: Profile | undefined;
   /** What subqueries of the statement answered so far. */
   readonly subqueries: SubqueryAnswers;
 }
@@ -42,6 +49,10 @@ export interface SubqueryAnswers {
   /** @throws {DatabaseError} What the query raises. */
   valueOf(subquery: BoundSubquery, question: SubqueryQuestion): Value;
   stateOf(subquery: BoundSubquery): { prepare(): Reading | undefined };
+  /** When an evaluation that reads for long lets others run. */
+  readonly pauses: Pauses;
+  /** Lets go of readings that were paused. */
+  abandon(): void;
   /** The rows of an entry of WITH as a run sees it; who takes them gives them back. */
   takeRows(cte: BoundCte, run: Run): SharedRows;
 }
@@ -92,6 +103,11 @@ export class MemoryBudget {
     this.#around = around;
   }
 
+  /** Bytes that are held now. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
   /** A part of this budget that can be given back as a whole. */
   nested(): MemoryBudget {
     return new MemoryBudget(this.#bytesMax, this);
@@ -104,16 +120,7 @@ export class MemoryBudget {
 
   /** Takes the rows of a batch that are going to be kept. @throws {DatabaseError} MEMORY_EXCEEDED */
   takeBatch({ columns, rowCount }: Batch): void {
-    let bytes = 16 * rowCount * columns.length;
-    for (const column of columns) {
-      if (column.kind === "any") {
-        for (const value of column.values) bytes += bytesOf(value) - 16;
-      } else if (column.kind === "utf8") {
-        const { length, offsets } = column;
-        bytes += 2 * ((offsets[length] ?? 0) - (offsets[0] ?? 0));
-      }
-    }
-    this.take(bytes);
+    this.take(batchBytes({ columns, rowCount }));
   }
 
   /** Gives back what was taken and is held no longer. */
@@ -133,6 +140,20 @@ export class MemoryBudget {
       { hint: "read fewer rows, or raise performance.query_memory_bytes" },
     );
   }
+}
+
+/** Bytes that the rows of a batch are counted as. */
+export function batchBytes({ columns, rowCount }: Batch): number {
+  let bytes = 16 * rowCount * columns.length;
+  for (const column of columns) {
+    if (column.kind === "any") {
+      for (const value of column.values) bytes += bytesOf(value) - 16;
+    } else if (column.kind === "utf8") {
+      const { length, offsets } = column;
+      bytes += 2 * ((offsets[length] ?? 0) - (offsets[0] ?? 0));
+    }
+  }
+  return bytes;
 }
 
 /** Bytes that a value held by an operator is counted as. */

@@ -46,6 +46,8 @@ export interface TableScanOptions {
   readonly ranges: readonly ColumnRange[];
   readonly withTombstones: boolean;
   readonly batchRows: number;
+  /** Told once how many row groups were read and skipped. */
+  readonly onEnd?: (groupsRead: number, groupsPruned: number) => void;
 }
 
 /** Every row of the caller's scope, in ascending seq. */
@@ -55,6 +57,7 @@ export class TableScan implements Operator {
   /** Key columns that a transaction needs besides; dropped before a batch goes up. */
   readonly #keyPositions: readonly number[];
   #overlayDone: boolean;
+  #isClosed = false;
 
   constructor(options: TableScanOptions) {
     this.#options = options;
@@ -75,6 +78,7 @@ export class TableScan implements Operator {
   next(): Batch | undefined {
     const batch = this.#scan.next();
     if (batch !== undefined) {
+      this.#options.run.noteRead(batch.rowCount);
       return this.#keyPositions.length === 0 ? batch : this.#withoutStaged(batch);
     }
     if (this.#overlayDone) return undefined;
@@ -83,6 +87,9 @@ export class TableScan implements Operator {
   }
 
   close(): void {
+    const { groupsPruned, groupsRead } = this.#scan;
+    if (!this.#isClosed) this.#options.onEnd?.(groupsRead, groupsPruned);
+    this.#isClosed = true;
     this.#scan.close();
   }
 

@@ -14,6 +14,7 @@ import type { Evaluator } from "./expression.ts";
 import { HeldRows } from "./held_rows.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
 import type { Run } from "./run.ts";
+import { sortSteps } from "./stepwise_sort.ts";
 
 export interface SortKey {
   readonly evaluate: Evaluator;
@@ -51,14 +52,13 @@ export function compareByKey(
   return isDescending ? -order : order;
 }
 
-/** Numbers of held rows in the order of keys whose values are held from a column on. */
-export function orderOf(
+/** The order of held rows by keys whose values are held from a column on; equal rows by arrival. */
+function rowOrder(
   rows: HeldRows,
   keys: readonly Omit<SortKey, "evaluate">[],
   keyStart: number,
-): number[] {
-  const order = Array.from({ length: rows.rowCount }, (_, row) => row);
-  order.sort((left, right) => {
+): (left: number, right: number) => number {
+  return (left, right) => {
     for (let i = 0; i < keys.length; i += 1) {
       const key = keys[i];
       if (key === undefined) break;
@@ -67,14 +67,29 @@ export function orderOf(
       if (by !== 0) return by;
     }
     return left - right;
-  });
-  return order;
+  };
 }
+
+/** Numbers of held rows in the order of keys whose values are held from a column on. */
+export function orderOf(
+  rows: HeldRows,
+  keys: readonly Omit<SortKey, "evaluate">[],
+  keyStart: number,
+): number[] {
+  const order = Array.from({ length: rows.rowCount }, (_, row) => row);
+  return order.sort(rowOrder(rows, keys, keyStart));
+}
+
+type Sorting = ReturnType<typeof sortSteps>;
 
 export class Sort implements Operator {
   readonly #options: SortOptions;
   readonly #rows: HeldRows;
   readonly #keyStart: number;
+  /** Under way. */
+  #sorting: Sorting | undefined;
+  /** The input has ended. */
+  #isFull = false;
   #order: readonly number[] | undefined;
   #position = 0;
 
@@ -86,6 +101,7 @@ export class Sort implements Operator {
   }
 
   next(): Batch | undefined {
+    if (this.#sorting !== undefined) return this.#sortStep(this.#sorting);
     if (this.#order === undefined) return this.#fill();
     if (this.#position >= this.#order.length) return undefined;
     const batch = this.#rows.batchOf(this.#order, this.#position);
@@ -101,22 +117,32 @@ export class Sort implements Operator {
     const { input, keys, run, rowsMax } = this.#options;
     const batch = input.next();
     if (batch === undefined) {
-      this.#order = this.#sorted();
-      return NOTHING_YET;
+      this.#isFull = true;
+      return this.#sortStep(this.#sort());
     }
     if (batch.rowCount === 0) return NOTHING_YET;
     const keyVectors = keys.map((key) => key.evaluate(batch, run));
     this.#rows.append([...batch.columns, ...keyVectors], batch.rowCount);
-    if (this.#rows.rowCount > 2 * rowsMax + SLACK_ROWS) this.#rows.keep(this.#sorted());
+    if (this.#rows.rowCount <= 2 * rowsMax + SLACK_ROWS) return NOTHING_YET;
+    return this.#sortStep(this.#sort());
+  }
+
+  /** The order is what is needed of all rows, or what is kept of those so far. */
+  #sortStep(sorting: Sorting): Batch {
+    const step = sorting.next();
+    this.#sorting = step.done === true ? undefined : sorting;
+    if (step.done !== true) return NOTHING_YET;
+    const order = step.value;
+    const { rowsMax } = this.#options;
+    if (order.length > rowsMax) order.length = rowsMax;
+    if (this.#isFull) this.#order = order;
+    else this.#rows.keep(order);
     return NOTHING_YET;
   }
 
-  /** Row numbers in order, cut to the rows needed. Equal rows keep their order of arrival. */
-  #sorted(): number[] {
-    const { keys, rowsMax } = this.#options;
-    const order = orderOf(this.#rows, keys, this.#keyStart);
-    if (order.length > rowsMax) order.length = rowsMax;
-    return order;
+  #sort(): Sorting {
+    const { keys } = this.#options;
+    return sortSteps(this.#rows.rowCount, rowOrder(this.#rows, keys, this.#keyStart));
   }
 }
 

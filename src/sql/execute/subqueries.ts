@@ -15,16 +15,12 @@ import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { SUBQUERY_ANSWERS_MAX } from "../../base/limits.ts";
 import { type Batch, type DataType, type Row, type Value, valueAt } from "../../types/mod.ts";
-import type { BoundCte, BoundSelect, BoundSubquery, KeyedQuery } from "../bind/bound.ts";
-import type { PlanNode } from "../plan/plan.ts";
-import { isLookup, subqueriesIn } from "../plan/plan_walk.ts";
-import { planSelect } from "../plan/planner.ts";
-import { buildPlan, type OperatorFactory } from "./build.ts";
+import type { BoundCte, BoundSubquery } from "../bind/bound.ts";
+import type { OperatorFactory } from "./build.ts";
 import { CteRows } from "./cte_rows.ts";
-import { compileScalar } from "./expression.ts";
-import { rowCountFrom } from "./filter.ts";
 import { InnerRun } from "./inner_run.ts";
-import { NOTHING_YET, type Operator } from "./operator.ts";
+import type { Operator } from "./operator.ts";
+import { PAUSE, Pauses } from "./pausing.ts";
 import type {
   MemoryBudget,
   Reading,
@@ -34,13 +30,7 @@ import type {
   SubqueryQuestion,
 } from "./run.ts";
 import { Answer, keyTextOf } from "./subquery_answer.ts";
-
-/** Compiles a plan whose subqueries are read before it, so that others run between their batches. */
-export function buildQuery(root: PlanNode): OperatorFactory {
-  const build = buildPlan(root);
-  const subqueries = subqueriesIn(root);
-  return subqueries.length === 0 ? build : (run) => new PreparedQuery(subqueries, build, run);
-}
+import { type KeyedProgram, type Program, programOf } from "./subquery_program.ts";
 
 /** The answers of one run; runs of inner queries share it. */
 export class Subqueries implements SubqueryAnswers {
@@ -48,9 +38,15 @@ export class Subqueries implements SubqueryAnswers {
   readonly #rows = new WeakMap<object, WeakMap<object, Map<BoundCte, CteRows>>>();
   /** The run of the statement: what is kept counts against its memory. */
   readonly #run: Run;
+  readonly pauses: Pauses;
 
   constructor(run: Run) {
     this.#run = run;
+    this.pauses = new Pauses(() => run.monotonicMs());
+  }
+
+  abandon(): void {
+    for (const state of this.#states.values()) state.abandon();
   }
 
   valueOf(subquery: BoundSubquery, question: SubqueryQuestion): Value {
@@ -88,91 +84,14 @@ export class Subqueries implements SubqueryAnswers {
   }
 }
 
-/** Reads the subqueries of a query, then runs it. */
-class PreparedQuery implements Operator {
-  readonly #waiting: BoundSubquery[];
-  readonly #build: OperatorFactory;
-  readonly #run: Run;
-  #reading: Reading | undefined;
-  #query: Operator | undefined;
-
-  constructor(subqueries: readonly BoundSubquery[], build: OperatorFactory, run: Run) {
-    this.#waiting = subqueries.toReversed();
-    this.#build = build;
-    this.#run = run;
-  }
-
-  next(): Batch | undefined {
-    if (this.#query !== undefined) return this.#query.next();
-    if (this.#reading === undefined) {
-      const subquery = this.#waiting.pop();
-      if (subquery === undefined) this.#query = this.#build(this.#run);
-      else this.#reading = this.#run.subqueries.stateOf(subquery).prepare();
-    } else if (this.#reading.step()) {
-      this.#reading = undefined;
-    }
-    return NOTHING_YET;
-  }
-
-  close(): void {
-    this.#reading?.close();
-    this.#query?.close();
-  }
-}
-
-interface Program {
-  readonly build: OperatorFactory;
-  readonly columnCount: number;
-  readonly keyed: KeyedProgram | undefined;
-}
-
-interface KeyedProgram {
-  readonly build: OperatorFactory;
-  readonly columnCount: number;
-  readonly keys: readonly ((run: Run) => Value)[];
-  readonly keyTypes: readonly DataType[];
-  readonly limit: (run: Run) => number;
-  readonly offset: (run: Run) => number;
-  readonly buildWithoutRows: OperatorFactory | undefined;
-}
-
-const PROGRAMS = new WeakMap<BoundSubquery, Program>();
-
-function programOf(subquery: BoundSubquery): Program {
-  const known = PROGRAMS.get(subquery);
-  if (known !== undefined) return known;
-  const { keyed, query } = subquery;
-  const { root } = planSelect(query);
-  const program: Program = {
-    build: buildQuery(root),
-    columnCount: query.outputs.length,
-    // Rows that are found by their own key need no table of all of them.
-    keyed: keyed === undefined || isLookup(root) ? undefined : compileKeyed(keyed),
-  };
-  PROGRAMS.set(subquery, program);
-  return program;
-}
-
-function compileKeyed({ keys, limit, offset, query, withoutRows }: KeyedQuery): KeyedProgram {
-  const limitOf = limit === undefined ? undefined : compileScalar(limit);
-  const offsetOf = offset === undefined ? undefined : compileScalar(offset);
-  return {
-    build: buildSelect(query),
-    columnCount: query.outputs.length - keys.length,
-    keys: keys.map((key) => compileScalar(key)),
-    keyTypes: keys.map(({ type }) => type),
-    limit: (run) =>
-      limitOf === undefined ? Number.POSITIVE_INFINITY : rowCountFrom(limitOf(run), "LIMIT"),
-    offset: (run) => (offsetOf === undefined ? 0 : rowCountFrom(offsetOf(run), "OFFSET")),
-    buildWithoutRows: withoutRows === undefined ? undefined : buildSelect(withoutRows),
-  };
-}
-
-function buildSelect(query: BoundSelect): OperatorFactory {
-  return buildQuery(planSelect(query).root);
-}
-
 const NO_VALUES: ReadonlyMap<number, Value> = new Map();
+
+/** A reading for one set of captures that was left in the middle. */
+interface PausedReading {
+  readonly text: string;
+  readonly answer: Answer;
+  readonly reading: Reading;
+}
 
 /** What is known in a run of one subquery. */
 class SubqueryState {
@@ -181,6 +100,7 @@ class SubqueryState {
   readonly #run: Run;
   /** By the text of the captures; "" without any. */
   readonly #answers = new Map<string, Answer>();
+  #paused: PausedReading | undefined;
   #fault: DatabaseError | undefined;
   #keyed: KeyedAnswers | "failed" | undefined;
 
@@ -214,11 +134,64 @@ class SubqueryState {
     if (known !== undefined) return known;
     const { build, columnCount } = this.#program;
     const mayKeep = !isVolatile && this.#answers.size < SUBQUERY_ANSWERS_MAX;
+    if (mayKeep && this.#run.subqueries.pauses.areAllowed) {
+      const answer = this.#readWithPauses(text, captured);
+      this.#answers.set(text, answer);
+      return answer;
+    }
     const held = mayKeep ? this.#run.memory : this.#run.memory.nested();
     const answer = this.#readNow(this.#runWith(captured, held), { build, columnCount });
     if (mayKeep) this.#answers.set(text, answer);
     else held.close();
     return answer;
+  }
+
+  /** Lets go of a reading that was paused. */
+  abandon(): void {
+    const paused = this.#paused;
+    this.#paused = undefined;
+    paused?.reading.close();
+  }
+
+  /** Goes on where a pause was made for the same captures. @throws PAUSE when the turn is over. */
+  #readWithPauses(text: string, captured: readonly Value[]): Answer {
+    const { pauses } = this.#run.subqueries;
+    if (this.#paused !== undefined && this.#paused.text !== text) this.abandon();
+    const paused = this.#paused ?? this.#begin(text, captured);
+    this.#paused = undefined;
+    const { answer, reading } = paused;
+    let isOver = false;
+    let isKept = false;
+    try {
+      while (!isOver) {
+        isOver = pauses.never(() => reading.step());
+        this.#run.checkTime();
+        if (isOver || !pauses.isDue) continue;
+        isKept = true;
+        this.#paused = paused;
+        throw PAUSE;
+      }
+      return answer;
+    } finally {
+      if (!isKept) reading.close();
+    }
+  }
+
+  #begin(text: string, captured: readonly Value[]): PausedReading {
+    const { build, columnCount } = this.#program;
+    const held = this.#run.memory;
+    const answer = new Answer(this.#subquery.form, held);
+    const working = held.nested();
+    const run = this.#runWith(captured, working);
+    const operator = this.#run.subqueries.pauses.never(() => build(run));
+    const reading: Reading = {
+      step: () => addRows(answer, operator, { columnCount, held }),
+      close: () => {
+        operator.close();
+        working.close();
+      },
+    };
+    return { text, answer, reading };
   }
 
   #runWith(captured: readonly Value[], memory: MemoryBudget): InnerRun {
@@ -237,7 +210,9 @@ class SubqueryState {
     const inner = new InnerRun(run, { outer: run.outer, memory: working });
     const operator = build(inner);
     try {
-      while (!addRows(answer, operator, { columnCount, held })) run.checkTime();
+      const { pauses } = this.#run.subqueries;
+      const step = (): boolean => addRows(answer, operator, { columnCount, held });
+      while (!pauses.never(step)) run.checkTime();
     } finally {
       operator.close();
       working.close();
@@ -305,7 +280,8 @@ function rowOf({ columns }: Batch, row: number, columnCount: number): Row {
 
 function finish(reading: Reading, run: Run): void {
   try {
-    while (!reading.step()) run.checkTime();
+    const step = (): boolean => reading.step();
+    while (!run.subqueries.pauses.never(step)) run.checkTime();
   } finally {
     reading.close();
   }

@@ -76,7 +76,7 @@ function splitText(text: string, separator: string | null): string[] {
   return separator === "" ? [text] : text.split(separator);
 }
 
-function fromText([text = null, separator = null, asNull]: readonly Value[]): Value {
+export function fromText([text = null, separator = null, asNull]: readonly Value[]): Value {
   if (text === null) return null;
   const parts = splitText(text as string, separator as string | null);
   return parts.map((part) => (part === asNull ? null : part));

@@ -44,12 +44,16 @@ export type ParameterType =
 
 export type Volatility = "immutable" | "stable" | "volatile";
 
-export interface Overload {
+/** Which arguments a function takes. */
+export interface Signature {
   readonly parameters: readonly ParameterType[];
   /** How many of `parameters` may be left out, from the right; default 0. */
   readonly optionalCount?: number;
   /** Further arguments of this type may follow. */
   readonly variadic?: ParameterType;
+}
+
+export interface Overload extends Signature {
   /** A function of the argument types after casting. */
   readonly result: DataType | ((argumentTypes: readonly DataType[]) => DataType);
   readonly volatility: Volatility;

@@ -17,7 +17,7 @@ const regexByKey = remembering((key) => {
   return compileRegex(key.slice(end + 1), key.slice(0, end));
 });
 
-function regexOf(pattern: Value, flags: Value | undefined): Regex {
+export function regexOf(pattern: Value, flags: Value | undefined): Regex {
   return regexByKey(`${(flags ?? "") as string}\u0000${pattern as string}`);
 }
 
@@ -41,7 +41,7 @@ function groupText(text: string, match: RegexMatch, group: number): string | nul
 }
 
 /** What regexp_match gives: the groups, or the whole match where there are none. */
-function groupsOf(text: string, match: RegexMatch): Value[] {
+export function groupsOf(text: string, match: RegexMatch): Value[] {
   const count = match.length / 2 - 1;
   if (count === 0) return [groupText(text, match, 0)];
   return Array.from({ length: count }, (_, index) => groupText(text, match, index + 1));
@@ -176,7 +176,7 @@ function replaceFrom(values: readonly Value[]): string {
 }
 
 /** Parts between matches; empty matches at the start and at the end split nothing. */
-function splitByPattern(text: string, regex: Regex): string[] {
+export function splitByPattern(text: string, regex: Regex): string[] {
   const parts: string[] = [];
   let at = 0;
   for (const [start = 0, end = 0] of matchesOf(regex, text, 0)) {

@@ -23,7 +23,7 @@ import { CONDITIONAL_FUNCTIONS } from "./conditional.ts";
 import { DATETIME_FUNCTIONS } from "./datetime.ts";
 import { DATETIME_MAKE_FUNCTIONS } from "./datetime_make.ts";
 import { FORMAT_FUNCTIONS } from "./format.ts";
-import type { Overload, ParameterType, ScalarFunction } from "./function.ts";
+import type { Overload, ParameterType, ScalarFunction, Signature } from "./function.ts";
 import { ID_FUNCTIONS } from "./ids.ts";
 import { JSON_FUNCTIONS } from "./json.ts";
 import { JSON_BUILD_FUNCTIONS } from "./json_build_functions.ts";
@@ -96,16 +96,9 @@ export function resolveFunction(
   argumentTypes: readonly DataType[],
   constants: readonly (Value | undefined)[] = [],
 ): ResolvedFunction | undefined {
-  let best: { overload: Overload; fit: Fit } | undefined;
-  for (const candidate of FUNCTIONS.get(name)?.overloads ?? []) {
-    const fit = fitOverload(candidate, argumentTypes);
-    if (fit !== undefined && (best === undefined || fit.cost < best.fit.cost)) {
-      best = { overload: candidate, fit };
-    }
-  }
+  const best = bestFit(FUNCTIONS.get(name)?.overloads ?? [], argumentTypes);
   if (best === undefined) return undefined;
-  const { overload, fit } = best;
-  const { types } = fit;
+  const { form: overload, types } = best;
   if (overload.specialise !== undefined) {
     const special = overload.specialise(types, constants);
     if (special === undefined) return undefined;
@@ -117,6 +110,19 @@ export function resolveFunction(
   return { overload: { ...overload, evaluate }, argumentTypes: types, result };
 }
 
+/** Of several forms of a function the one that fits the arguments best, the first among equals. */
+export function bestFit<Form extends Signature>(
+  forms: readonly Form[],
+  argumentTypes: readonly DataType[],
+): { readonly form: Form; readonly types: readonly DataType[] } | undefined {
+  let best: { form: Form; fit: Fit } | undefined;
+  for (const form of forms) {
+    const fit = fitSignature(form, argumentTypes);
+    if (fit !== undefined && (best === undefined || fit.cost < best.fit.cost)) best = { form, fit };
+  }
+  return best === undefined ? undefined : { form: best.form, types: best.fit.types };
+}
+
 interface Fit {
   readonly types: readonly DataType[];
   readonly cost: number;
@@ -126,8 +132,8 @@ interface Fit {
 const UNTYPED_COST = 1;
 const CAST_COST = 10;
 
-function fitOverload(overload: Overload, given: readonly DataType[]): Fit | undefined {
-  const parameters = parametersFor(overload, given.length);
+function fitSignature(signature: Signature, given: readonly DataType[]): Fit | undefined {
+  const parameters = parametersFor(signature, given.length);
   if (parameters === undefined) return undefined;
   const shared = sharedTypes(parameters, given);
   if (shared === undefined) return undefined;
@@ -143,7 +149,7 @@ function fitOverload(overload: Overload, given: readonly DataType[]): Fit | unde
 }
 
 function parametersFor(
-  { parameters, optionalCount = 0, variadic }: Overload,
+  { parameters, optionalCount = 0, variadic }: Signature,
   count: number,
 ): readonly ParameterType[] | undefined {
   if (count < parameters.length - optionalCount) return undefined;

@@ -48,6 +48,12 @@ const BIGINT_KEY = "\u0002";
 const STRING_KEY = "\u0003";
 const NUMERIC_KEY = "\u0004";
 
+/** What stands in a key for a literal that was lifted out. */
+export const LITERAL_MARKS: RegExp = new RegExp(
+  `[${INTEGER_KEY}${BIGINT_KEY}${STRING_KEY}]|${NUMERIC_KEY}[\\d,]*;`,
+  "g",
+);
+
 const INT_DIGITS_MAX = "2147483647";
 const BIGINT_DIGITS_MAX = "9223372036854775807";
 const DECIMAL_DIGITS_MAX = 38;

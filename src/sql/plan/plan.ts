@@ -16,6 +16,7 @@ import type {
   BoundSort,
   BoundWindowCall,
   GroupingSets,
+  BoundTableFunction,
   SetOperator,
   SystemRows,
 } from "../bind/bound.ts";
@@ -102,6 +103,12 @@ export type PlanNode =
   | {
       readonly kind: "values";
       readonly rows: readonly (readonly BoundExpression[])[];
+      readonly columns: readonly BoundColumn[];
+    }
+  | {
+      readonly kind: "function";
+      readonly functions: readonly BoundTableFunction[];
+      readonly hasOrdinality: boolean;
       readonly columns: readonly BoundColumn[];
     }
   | {

@@ -8,12 +8,17 @@ import type { PlanNode, ScanNode } from "./plan.ts";
 
 /** The subqueries in the expressions of a plan; those inside of subqueries belong to these. */
 export function subqueriesIn(root: PlanNode): BoundSubquery[] {
+  return [...new Set(nodesOf(root).flatMap(ownSubqueries))];
+}
+
+/** The subqueries in the expressions of one node. */
+export function ownSubqueries(node: PlanNode): BoundSubquery[] {
   const found = new Set<BoundSubquery>();
   const visit = (expression: BoundExpression): void => {
     if (expression.kind === "subquery") found.add(expression.subquery);
     for (const child of childrenOf(expression)) visit(child);
   };
-  for (const node of nodesOf(root)) for (const expression of expressionsOf(node)) visit(expression);
+  for (const expression of expressionsOf(node)) visit(expression);
   return [...found];
 }
 
@@ -27,12 +32,14 @@ function nodesOf(root: PlanNode): PlanNode[] {
   return [root, ...inputsOf(root).flatMap(nodesOf)];
 }
 
-function inputsOf(node: PlanNode): readonly PlanNode[] {
+/** The nodes that a node reads. */
+export function inputsOf(node: PlanNode): readonly PlanNode[] {
   switch (node.kind) {
     case "single":
     case "scan":
     case "system":
     case "values":
+    case "function":
     case "cte":
     case "working":
       return [];
@@ -62,6 +69,8 @@ function expressionsOf(node: PlanNode): BoundExpression[] {
     }
     case "values":
       return node.rows.flat();
+    case "function":
+      return node.functions.flatMap(({ args }) => args);
     case "filter":
       return [node.condition];
     case "project":

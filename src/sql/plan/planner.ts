@@ -233,17 +233,17 @@ function planRelation(
       };
       return filtered(scan, conditions, state);
     }
-    case "system": {
-      const columns = relation.columns.filter(({ id }) => state.needed.has(id));
-      const positions = columns.map((column) => relation.columns.indexOf(column));
-      const { name, source } = relation;
-      return filtered({ kind: "system", name, source, positions, columns }, conditions);
-    }
+    case "system":
+      return planSystem(relation, conditions, state);
     case "values":
       return filtered(
         { kind: "values", rows: relation.rows, columns: relation.columns },
         conditions,
       );
+    case "function": {
+      const { columns, functions, hasOrdinality } = relation;
+      return filtered({ kind: "function", functions, hasOrdinality, columns }, conditions);
+    }
     case "set": {
       const { columns, isAll, operator } = relation;
       const set: PlanNode = {
@@ -279,6 +279,17 @@ function planRelation(
     case "query":
       return planDerived(relation, conditions, state);
   }
+}
+
+function planSystem(
+  relation: Extract<BoundRelation, { kind: "system" }>,
+  conditions: readonly BoundExpression[],
+  state: PlanningState,
+): PlanNode {
+  const columns = relation.columns.filter(({ id }) => state.needed.has(id));
+  const positions = columns.map((column) => relation.columns.indexOf(column));
+  const { name, source } = relation;
+  return filtered({ kind: "system", name, source, positions, columns }, conditions);
 }
 
 function planDerived(

@@ -1,0 +1,107 @@
+/**
+ * Which requests are running, so that they can be listed and killed, and how long statements took.
+ *
+ * A request that is answered within its turn of the event loop is never listed: nobody could have
+ * seen it. A request that is killed ends at its next look at the clock, with CANCELLED.
+ */
+import type { Clock } from "../base/clock.ts";
+import { DatabaseError } from "../base/errors.ts";
+import type { SqlEnvironment } from "./environment.ts";
+import type { Deadline } from "./execute/operator.ts";
+import type { ParseLimits } from "./parse/parser.ts";
+import { parseStatements } from "./parse/parser.ts";
+import { statementToSql } from "./parse/print.ts";
+import { QueryStats } from "./query_stats.ts";
+
+/** Characters of a statement that are shown. */
+const SHOWN_SQL_LENGTH_MAX = 2000;
+
+/** One request under way. */
+export interface RunningRequest {
+  readonly queryId: string;
+  /** Who asked. */
+  readonly userId: string;
+  /** As whom the statement at hand runs. */
+  asUser: string;
+  readonly sql: string;
+  readonly startedAtMs: number;
+  readonly startMs: number;
+  readonly deadline: Deadline;
+}
+
+export interface Activity {
+  readonly running: RunningRequests;
+  readonly stats: QueryStats;
+}
+
+const activities = new WeakMap<SqlEnvironment, Activity>();
+
+/** The one list of an engine. */
+export function activityOf(environment: SqlEnvironment): Activity {
+  let activity = activities.get(environment);
+  if (activity === undefined) {
+    activity = {
+      running: new RunningRequests(environment.clock),
+      stats: new QueryStats(),
+    };
+    activities.set(environment, activity);
+  }
+  return activity;
+}
+
+class RunningRequests {
+  readonly #clock: Clock;
+  readonly #byId = new Map<string, RunningRequest>();
+  #lastNumber = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Lists a request until `end`. */
+  begin(request: {
+    userId: string;
+    sql: string;
+    startMs: number;
+    deadline: Deadline;
+  }): RunningRequest {
+    this.#lastNumber += 1;
+    const tookMs = this.#clock.monotonicMs() - request.startMs;
+    const running: RunningRequest = {
+      ...request,
+      queryId: `QU${this.#lastNumber}`,
+      asUser: request.userId,
+      startedAtMs: this.#clock.nowMs() - Math.round(tookMs),
+    };
+    this.#byId.set(running.queryId, running);
+    return running;
+  }
+
+  end({ queryId }: RunningRequest): void {
+    this.#byId.delete(queryId);
+  }
+
+  /** Oldest first. */
+  all(): readonly RunningRequest[] {
+    return [...this.#byId.values()];
+  }
+
+  /** Returns false when there is none of this id. */
+  kill(queryId: string): boolean {
+    const running = this.#byId.get(queryId);
+    if (running === undefined) return false;
+    running.deadline.isCancelled = true;
+    return true;
+  }
+}
+
+/** The statements of a request printed anew, so that no password is shown; cut at some length. */
+export function shownSql(sql: string, limits: ParseLimits): string {
+  try {
+    const statements = parseStatements(sql, limits).map((node) => statementToSql(node));
+    return statements.join("; ").slice(0, SHOWN_SQL_LENGTH_MAX);
+  } catch (error) {
+    if (!(error instanceof DatabaseError)) throw error;
+    return "(not parsable)";
+  }
+}

@@ -1,0 +1,217 @@
+/**
+ * Calls of table functions: in FROM, and in a select list, whose rows they expand.
+ *
+ *     SELECT a, unnest(t.b) FROM t
+ *     is    SELECT a, u.u FROM t CROSS JOIN LATERAL ROWS FROM (unnest(t.b)) u
+ *
+ * Several calls in one select list run side by side; the shorter ones are filled up with NULL.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import { BIGINT, type DataType, typeName } from "../../types/mod.ts";
+import { resolveFunction } from "../functions/registry.ts";
+import type { ResultColumn, TableForm } from "../functions/table_function.ts";
+import { isTableFunction, resolveTableFunction } from "../functions/table_functions.ts";
+import type { AstNode, ExprCall, FromCall } from "../parse/ast.ts";
+import { type Bind, type ExpansionSink, notAvailable, type Place } from "./binding.ts";
+import type { BoundExpression, BoundFrom, BoundTableFunction } from "./bound.ts";
+import { castTo } from "./casts.ts";
+import { Captures } from "./correlation.ts";
+import { resolveType } from "./types.ts";
+import { columnIdsIn, isVolatile } from "./walk.ts";
+
+/** An item of FROM that is a call, before its columns are renamed. */
+export interface BoundCallItem {
+  readonly functions: readonly BoundTableFunction[];
+  readonly columns: readonly { readonly name: string; readonly type: DataType }[];
+  /** The alias alone means the one column: `json_array_elements(j) AS e` is read as `e`. */
+  readonly isValue: boolean;
+}
+
+/** @throws {DatabaseError} FUNCTION_NOT_FOUND, INVALID_QUERY */
+export function bindCallItem(
+  item: FromCall,
+  { bind, place }: { bind: Bind; place: Place },
+): BoundCallItem {
+  const { name, schema } = item.function;
+  if (item.over !== undefined || item.filter !== undefined || item.distinct !== undefined) {
+    throw new DatabaseError("INVALID_QUERY", `Cannot call ${name} in FROM with OVER or FILTER`, {
+      position: item._location.start,
+    });
+  }
+  if (name === "changes" || name === "vector_search") {
+    throw notAvailable(item, `table function ${name}`);
+  }
+  const args = schema === undefined ? item.args.map((arg) => bind(arg, place)) : [];
+  const shown = schema === undefined ? name : `${schema}.${name}`;
+  const calls = shown === "unnest" && args.length > 1 ? args.map((arg) => [arg]) : [args];
+  const alone = item.alias?.name ?? name;
+  const bound = calls.map((own) => boundCall(shown, own, item));
+  const columns = bound.flatMap((each) =>
+    each.columns.map((column) => ({
+      name: column.name ?? (bound.length === 1 ? alone : name),
+      type: column.type,
+    })),
+  );
+  const hasOrdinality = item.withOrdinality === true;
+  if (hasOrdinality) columns.push({ name: "ordinality", type: BIGINT });
+  return {
+    functions: bound.map((each) => each.made),
+    columns,
+    isValue: columns.length === 1 && item.columnDefinitions === undefined,
+  };
+}
+
+/** A call in a select list. @throws {DatabaseError} INVALID_QUERY where it may not stand. */
+export function bindExpansion(call: ExprCall, place: Place, bind: Bind): BoundExpression {
+  const { name } = call.function;
+  const { expansions, statement } = place;
+  const position = call._location.start;
+  if (expansions === undefined) {
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      `Cannot call ${name} in ${place.clause}: it gives rows`,
+      { position, hint: "put it into FROM" },
+    );
+  }
+  const inner: Place = {
+    ...place,
+    sink: undefined,
+    expansions: undefined,
+    clause: `the arguments of ${name}`,
+  };
+  const args = call.args.map((arg) => bind(arg, inner));
+  const { columns, made } = boundCall(name, args, call);
+  const [first] = columns;
+  if (first === undefined || columns.length > 1) {
+    throw notAvailable(call, `${name} in a select list`);
+  }
+  const column = statement.newColumn({ name, type: first.type });
+  expansions.functions.push(made);
+  expansions.columns.push(column);
+  return { kind: "column", type: column.type, column };
+}
+
+/** FROM with the rows of a select list's calls beside each of its own. */
+export function expandedFrom(
+  from: BoundFrom | undefined,
+  { columns, functions }: ExpansionSink,
+  place: Place,
+): BoundFrom {
+  const captures = new Captures(place);
+  const ofRow = (arg: BoundExpression): BoundExpression => {
+    const isFree = columnIdsIn(arg).size === 0 && !isVolatile(arg);
+    return isFree ? arg : captures.capture(arg);
+  };
+  const right: BoundFrom = {
+    kind: "relation",
+    relation: {
+      kind: "function",
+      functions: functions.map((each) => ({ ...each, args: each.args.map(ofRow) })),
+      hasOrdinality: false,
+      alias: "",
+      columns,
+    },
+  };
+  if (from === undefined && captures.list.length === 0) return right;
+  const left: BoundFrom = from ?? {
+    kind: "relation",
+    relation: { kind: "values", rows: [[]], alias: "", columns: [] },
+  };
+  return {
+    kind: "join",
+    join: "cross",
+    left,
+    right,
+    condition: undefined,
+    captures: captures.list.length === 0 ? undefined : captures.list,
+  };
+}
+
+interface BoundCall {
+  readonly made: BoundTableFunction;
+  readonly columns: readonly ResultColumn[];
+}
+
+function boundCall(
+  name: string,
+  args: readonly BoundExpression[],
+  node: ExprCall | FromCall,
+): BoundCall {
+  const types = args.map(({ type }) => type);
+  const found = resolveTableFunction(name, types);
+  if (found === undefined) return scalarCall(name, args, node);
+  const { form } = found;
+  const columns = columnsOf(name, { form, types: found.types, node });
+  const shape = {
+    types: found.types,
+    columns: columns.map((column) => ({ name: column.name ?? name, type: column.type })),
+  };
+  const made: BoundTableFunction = {
+    name,
+    args: args.map((arg, i) =>
+      castTo(arg, { to: found.types[i] ?? arg.type, mode: "implicit", node }),
+    ),
+    seesNull: form.seesNull === true,
+    width: columns.length,
+    rows: (values) => form.rows(values, shape),
+  };
+  return { made, columns };
+}
+
+function columnsOf(
+  name: string,
+  { form, node, types }: { form: TableForm; types: readonly DataType[]; node: ExprCall | FromCall },
+): readonly ResultColumn[] {
+  const definitions = "columnDefinitions" in node ? node.columnDefinitions : undefined;
+  const position = node._location.start;
+  if (form.columns !== "defined") {
+    if (definitions === undefined) return form.columns(types) ?? [];
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      `Cannot define the columns of ${name}: it has its own`,
+      {
+        position,
+      },
+    );
+  }
+  if (definitions === undefined) {
+    throw new DatabaseError("INVALID_QUERY", `Cannot call ${name} without its columns`, {
+      position,
+      hint: `define them: ${name}(…) AS x (a INT, b TEXT)`,
+    });
+  }
+  return definitions.map((each) => ({ name: each.name.name, type: resolveType(each.dataType) }));
+}
+
+/** A scalar function in FROM gives one row. @throws {DatabaseError} FUNCTION_NOT_FOUND */
+function scalarCall(name: string, args: readonly BoundExpression[], node: AstNode): BoundCall {
+  const types = args.map(({ type }) => type);
+  const found = resolveFunction(name, types);
+  if (found === undefined) {
+    const signature = `${name}(${types.map((type) => typeName(type)).join(", ")})`;
+    const what = isTableFunction(name) ? "it does not take these types" : "there is none";
+    throw new DatabaseError("FUNCTION_NOT_FOUND", `Cannot find function ${signature}: ${what}`, {
+      position: node._location.start,
+    });
+  }
+  const { argumentTypes, overload, result } = found;
+  const value: BoundExpression = {
+    kind: "call",
+    type: result,
+    name,
+    args: args.map((arg, i) =>
+      castTo(arg, { to: argumentTypes[i] ?? arg.type, mode: "implicit", node }),
+    ),
+    evaluate: (values, context) => overload.evaluate(values, context, argumentTypes),
+    seesNull: overload.seesNull === true,
+    volatility: overload.volatility,
+  };
+  const made: BoundTableFunction = {
+    name,
+    args: [value],
+    seesNull: true,
+    width: 1,
+    rows: (values) => [values],
+  };
+  return { made, columns: [{ name: undefined, type: result }] };
+}

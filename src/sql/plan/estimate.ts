@@ -1,0 +1,115 @@
+/**
+ * How many rows a node of a plan is expected to give, for EXPLAIN. Rough by intent: tables know how
+ * many rows they have, conditions are taken to keep a third, and nothing else is known.
+ */
+import type { TableEntry } from "../../catalog/mod.ts";
+import type { BoundExpression } from "../bind/bound.ts";
+import type { PlanNode } from "./plan.ts";
+
+/** Rows of what says nothing about itself: system views, table functions, recursion. */
+const UNKNOWN_ROWS = 100;
+
+const FILTER_SHARE = 1 / 3;
+const GROUP_SHARE = 1 / 10;
+
+export interface Known {
+  /** Rows of the caller's scope. */
+  readonly rowsOf: (table: TableEntry) => number;
+  /** The value of a LIMIT or OFFSET that is known before the run. */
+  readonly countOf: (expression: BoundExpression) => number | undefined;
+}
+
+/** At least 1, but 0 for what can give nothing. */
+export function estimatedRows(node: PlanNode, known: Known): number {
+  return Math.round(estimate(node, known));
+}
+
+function estimate(node: PlanNode, known: Known): number {
+  switch (node.kind) {
+    case "single":
+      return 1;
+    case "scan":
+      return scanRows(node, known);
+    case "values":
+      return node.rows.length;
+    case "system":
+    case "function":
+    case "cte":
+    case "recursive":
+    case "working":
+      return UNKNOWN_ROWS;
+    case "join":
+    case "lateral":
+    case "set":
+      return pairedRows(node, estimate(node.left, known), estimate(node.right, known));
+    case "window":
+      return estimate(node.input, known);
+    case "sort":
+    case "limit":
+      return cutRows(node, estimate(node.input, known), known);
+    default:
+      return passedRows(node, estimate(node.input, known));
+  }
+}
+
+/** Of nodes with one input, which cut nothing off. */
+function passedRows(
+  node: Extract<PlanNode, { kind: "filter" | "project" | "aggregate" | "distinct" }>,
+  rows: number,
+): number {
+  switch (node.kind) {
+    case "filter": {
+      // The bounds of a scan are read out of the condition above it.
+      const isCounted = node.input.kind === "scan" && node.input.ranges.length > 0;
+      return isCounted ? rows : atLeastOne(rows * FILTER_SHARE, rows);
+    }
+    case "project":
+      return rows;
+    case "aggregate":
+      return node.groupBy.length === 0 ? 1 : atLeastOne(rows * GROUP_SHARE, rows);
+    case "distinct":
+      return atLeastOne(rows * GROUP_SHARE, rows);
+  }
+}
+
+function pairedRows(
+  node: Extract<PlanNode, { kind: "join" | "lateral" | "set" }>,
+  left: number,
+  right: number,
+): number {
+  switch (node.kind) {
+    case "join": {
+      const both = node.leftKeys.length > 0 ? Math.max(left, right) : left * right;
+      return node.join === "inner" ? both : Math.max(left, both);
+    }
+    case "lateral":
+      return left * Math.max(1, right);
+    case "set":
+      return node.operator === "union" ? left + right : left;
+  }
+}
+
+function cutRows(
+  { kind, limit, offset }: Extract<PlanNode, { kind: "sort" | "limit" }>,
+  rows: number,
+  { countOf }: Known,
+): number {
+  const skipped = offset === undefined ? 0 : (countOf(offset) ?? 0);
+  const most = limit === undefined ? Number.POSITIVE_INFINITY : (countOf(limit) ?? rows);
+  return kind === "sort"
+    ? Math.min(rows, most + skipped)
+    : Math.min(Math.max(0, rows - skipped), most);
+}
+
+function scanRows(
+  { key, ranges, table }: Extract<PlanNode, { kind: "scan" }>,
+  { rowsOf }: Known,
+): number {
+  const rows = rowsOf(table);
+  if (key !== undefined) return Math.min(1, rows);
+  return atLeastOne(rows * FILTER_SHARE ** ranges.length, rows);
+}
+
+function atLeastOne(rows: number, of: number): number {
+  return of === 0 ? 0 : Math.max(1, rows);
+}

@@ -1,0 +1,171 @@
+/**
+ * The system views of what is stored: every version of a schema, storages, uploaded files.
+ */
+import type { FileEntry, TableEntry } from "../catalog/mod.ts";
+import {
+  BIGINT,
+  BOOLEAN,
+  DATETIME,
+  INT,
+  JSON_TEXT,
+  type Row,
+  TEXT,
+  typeName,
+} from "../types/mod.ts";
+import type { SystemView } from "./bind/select_context.ts";
+import type { SqlEnvironment } from "./environment.ts";
+import { storageRow } from "./show.ts";
+import { ADMIN_ONLY, type ColumnList, OPEN, view } from "./view.ts";
+
+/** The views by "namespace.name". */
+export function storageViews(environment: SqlEnvironment): [string, SystemView][] {
+  const { catalog } = environment;
+  return [
+    ["system.schemas", schemasView(environment)],
+    ["system.storages", storagesView(environment)],
+    ["system.files", view(FILE_COLUMNS, () => fileRows(environment, catalog.files()), ADMIN_ONLY)],
+    [
+      "system.my_files",
+      view(
+        FILE_COLUMNS,
+        ({ userId }) => {
+          const owner = catalog.ownerNumber(userId);
+          const own = catalog.files().filter((file) => file.owner === owner);
+          return fileRows(environment, own);
+        },
+        OPEN,
+      ),
+    ],
+  ];
+}
+
+const FILE_COLUMNS: ColumnList = [
+  ["file_id", TEXT],
+  ["namespace_id", TEXT],
+  ["table_name", TEXT],
+  ["column_name", TEXT],
+  ["user_id", TEXT],
+  ["sub", TEXT],
+  ["stored_name", TEXT],
+  ["name", TEXT],
+  ["mime", TEXT],
+  ["size", BIGINT],
+  ["sha256", TEXT],
+  ["created_at", DATETIME],
+];
+
+function fileRows({ catalog }: SqlEnvironment, files: readonly FileEntry[]): Row[] {
+  return files.flatMap((file): Row[] => {
+    const table = catalog.tableById(file.tableId);
+    if (table === undefined) return [];
+    const column = table.columns.find(({ columnId }) => columnId === file.columnId);
+    return [
+      [
+        file.fileId,
+        table.namespace,
+        table.name,
+        column?.name ?? null,
+        catalog.ownerName(file.owner) ?? null,
+        file.sub,
+        file.storedName,
+        file.name,
+        file.mime,
+        file.size,
+        file.sha256,
+        file.createdAtMs * 1000,
+      ],
+    ];
+  });
+}
+
+/** One row for each version of each table. */
+function schemasView({ catalog }: SqlEnvironment): SystemView {
+  return view(
+    [
+      ["table_id", TEXT],
+      ["table_name", TEXT],
+      ["namespace_id", TEXT],
+      ["table_type", TEXT],
+      ["schema_version", INT],
+      ["columns", JSON_TEXT],
+      ["constraints", JSON_TEXT],
+      ["options", JSON_TEXT],
+      ["access_level", TEXT],
+      ["storage_id", TEXT],
+      ["is_latest", BOOLEAN],
+      ["table_comment", TEXT],
+      ["created_at", DATETIME],
+      ["updated_at", DATETIME],
+    ],
+    () =>
+      catalog
+        .tables()
+        .flatMap((latest) =>
+          catalog
+            .tableVersions(latest.tableId)
+            .map(
+              (table): Row => [
+                String(table.tableId),
+                table.name,
+                table.namespace,
+                table.kind.toUpperCase(),
+                table.schemaVersion,
+                JSON.stringify(columnsOf(table)),
+                JSON.stringify(constraintsOf(table)),
+                JSON.stringify(table.options),
+                table.kind === "shared" ? (table.options.accessLevel ?? "PRIVATE") : null,
+                table.options.storageId ?? "local",
+                table.schemaVersion === latest.schemaVersion,
+                null,
+                table.createdAtMs * 1000,
+                table.updatedAtMs * 1000,
+              ],
+            ),
+        ),
+    ADMIN_ONLY,
+  );
+}
+
+function columnsOf({ columns }: TableEntry): object[] {
+  return columns.map(({ columnId, defaultSql, name, notNull, type }) => ({
+    column_id: columnId,
+    name,
+    data_type: typeName(type),
+    nullable: !notNull,
+    default_value: defaultSql ?? null,
+  }));
+}
+
+function constraintsOf({ checks, columns, name, primaryKey }: TableEntry): object[] {
+  const keyColumns = primaryKey.map((id) => columns.find(({ columnId }) => columnId === id)?.name);
+  const keys =
+    primaryKey.length === 0
+      ? []
+      : [{ name: `${name}_pkey`, type: "PRIMARY KEY", columns: keyColumns }];
+  return [
+    ...keys,
+    ...checks.map((check) => ({ name: check.name, type: "CHECK", check: check.sql })),
+  ];
+}
+
+function storagesView({ settings }: SqlEnvironment): SystemView {
+  return view(
+    [
+      ["storage_id", TEXT],
+      ["storage_name", TEXT],
+      ["description", TEXT],
+      ["storage_type", TEXT],
+      ["base_directory", TEXT],
+      ["config", JSON_TEXT],
+      ["shared_tables_template", TEXT],
+      ["user_tables_template", TEXT],
+      ["created_at", DATETIME],
+      ["updated_at", DATETIME],
+    ],
+    () => {
+      const path = settings.find(({ name }) => name === "storage.data_path")?.value ?? null;
+      return [storageRow().map((cell, i) => (i === 4 ? path : cell))];
+    },
+    ADMIN_ONLY,
+  );
+}

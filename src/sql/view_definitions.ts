@@ -1,0 +1,238 @@
+/**
+ * CREATE VIEW and DROP VIEW.
+ */
+import { type Principal, requireRun } from "../auth/mod.ts";
+import { DatabaseError } from "../base/errors.ts";
+import {
+  checkColumnName,
+  checkObjectName,
+  type TableEntry,
+  type ViewEntry,
+  type ViewTable,
+} from "../catalog/mod.ts";
+import { sameType } from "../types/mod.ts";
+import { StatementBinding } from "./bind/binding.ts";
+import type { BoundSelect } from "./bind/bound.ts";
+import { columnsUsedBy } from "./bind/columns_used.ts";
+import { bindQuery } from "./bind/select_binder.ts";
+import type { RelationSource } from "./bind/select_context.ts";
+import type { SqlEnvironment } from "./environment.ts";
+import { findNamespace } from "./names.ts";
+import type { CreateViewStatement, DropViewStatement, QName } from "./parse/ast.ts";
+import { authorize } from "./prepared.ts";
+import { dmlContextOf } from "./relation_source.ts";
+import { systemViewFinder } from "./system_views.ts";
+import { dependentsOf, refuseDependents, shapeOf, type ViewWorld, worldOf } from "./views.ts";
+
+export interface ViewCall {
+  readonly principal: Principal;
+  /** Of unqualified names. */
+  readonly namespace: string;
+}
+
+/** Before anything of the request runs. @throws {DatabaseError} PERMISSION_DENIED */
+export function authorizeView(
+  node: CreateViewStatement | DropViewStatement,
+  { namespace, principal }: ViewCall,
+  { catalog }: SqlEnvironment,
+): void {
+  const names: readonly QName[] = node.type === "create view" ? [node.name] : node.names;
+  for (const name of names) {
+    const holder = catalog.namespace(name.schema ?? namespace);
+    requireRun(principal, "removeTable", {
+      action: `run ${node.type.toUpperCase()} on ${name.schema ?? namespace}.${name.name}`,
+      position: name._location.start,
+      ...(holder === undefined ? {} : { namespace: holder }),
+    });
+  }
+}
+
+/** Returns what happened. @throws {DatabaseError} */
+export function createView(
+  node: CreateViewStatement,
+  call: ViewCall,
+  environment: SqlEnvironment,
+): string {
+  const { catalog } = environment;
+  const namespace = node.name.schema ?? call.namespace;
+  const { name, _location } = node.name;
+  const position = _location.start;
+  findNamespace(catalog, namespace, node.name);
+  checkObjectName("view", name, { position });
+  const shown = `${namespace}.${name}`;
+  const before = catalog.view(namespace, name);
+  const isTaken = before !== undefined && node.orReplace !== true;
+  if (isTaken || catalog.table(namespace, name) !== undefined) {
+    throw new DatabaseError(
+      "ALREADY_EXISTS",
+      `Cannot create view ${shown}: ${isTaken ? "it" : "a table of that name"} already exists`,
+      { position },
+    );
+  }
+  const content = contentOf(node, call, environment);
+  const nowMs = environment.clock.nowMs();
+  const entry: ViewEntry = {
+    ...content,
+    viewId: before?.viewId ?? catalog.nextTableId(),
+    namespace,
+    name,
+    sql: node.source,
+    searchNamespace: call.namespace,
+    createdBy: call.principal.userId,
+    createdAtMs: before?.createdAtMs ?? nowMs,
+    updatedAtMs: nowMs,
+  };
+  if (before === undefined) {
+    catalog.createView(entry);
+    return `View ${shown} created`;
+  }
+  requireReplaceable(before, entry, environment, position);
+  catalog.changeView(entry);
+  return `View ${shown} replaced`;
+}
+
+/** What a view is made of, found by binding its query once. */
+function contentOf(
+  node: CreateViewStatement,
+  { namespace, principal }: ViewCall,
+  environment: SqlEnvironment,
+): Pick<ViewEntry, "columnNames" | "tables" | "views"> {
+  const tables = new Map<number, TableEntry>();
+  const views = new Map<number, ViewEntry>();
+  const statement = new StatementBinding([]);
+  const context = dmlContextOf(environment, { namespace, principal, statement });
+  const source: RelationSource = {
+    ...context.source,
+    table: (name, at) => {
+      const table = context.source.table(name, at);
+      tables.set(table.tableId, table);
+      return table;
+    },
+    view: (name) => {
+      const entry = environment.catalog.view(name.schema ?? namespace, name.name);
+      if (entry !== undefined) views.set(entry.viewId, entry);
+      return context.source.view(name);
+    },
+  };
+  const query = bindQuery(node.query, { ...context, source, isOutermost: false });
+  authorize(statement.requirements, principal, environment.catalog);
+  const used = columnsUsedBy(query);
+  return {
+    columnNames: columnNamesOf(node, query),
+    tables: [...tables.values()].map(
+      ({ columns, tableId }): ViewTable => ({
+        tableId,
+        columns: columns.map((column) => ({ columnId: column.columnId, name: column.name })),
+        used: [...(used.get(tableId) ?? [])],
+      }),
+    ),
+    views: [...views.values()].map(({ columnNames, viewId }) => ({ viewId, columnNames })),
+  };
+}
+
+function columnNamesOf({ columnNames, name }: CreateViewStatement, query: BoundSelect): string[] {
+  const position = name._location.start;
+  if (columnNames !== undefined && columnNames.length > query.outputs.length) {
+    throw new DatabaseError(
+      "INVALID_DEFINITION",
+      `Cannot name ${columnNames.length} columns of view ${name.name}: its query has ${query.outputs.length}`,
+      { position },
+    );
+  }
+  for (const each of columnNames ?? []) {
+    checkColumnName(each.name, { isQuoted: true, position: each._location.start });
+  }
+  const names = query.outputs.map((output, i) => columnNames?.[i]?.name ?? output.name);
+  const twice = names.find((each, i) => names.indexOf(each) !== i);
+  if (twice === undefined) return names;
+  throw new DatabaseError(
+    "INVALID_DEFINITION",
+    `Cannot create view ${name.name}: it has two columns "${twice}"`,
+    { position, hint: "give one of them an alias" },
+  );
+}
+
+/** @throws {DatabaseError} INVALID_DEFINITION, DEPENDENT_OBJECTS */
+function requireReplaceable(
+  before: ViewEntry,
+  entry: ViewEntry,
+  environment: SqlEnvironment,
+  position: number,
+): void {
+  const { catalog } = environment;
+  const shown = `${entry.namespace}.${entry.name}`;
+  const dependents = dependentsOf(catalog, { viewIds: new Set([before.viewId]) });
+  const reads = new Set(entry.views.map(({ viewId }) => viewId));
+  if (reads.has(entry.viewId) || dependents.some(({ viewId }) => reads.has(viewId))) {
+    throw new DatabaseError("INVALID_DEFINITION", `Cannot replace view ${shown}: it reads itself`, {
+      position,
+    });
+  }
+  const today = worldOf(catalog, systemViewFinder(environment));
+  const after: ViewWorld = {
+    ...today,
+    view: (namespace, name) =>
+      namespace === entry.namespace && name === entry.name ? entry : today.view(namespace, name),
+  };
+  const broken = dependents.filter((dependent) => !keepsShape(dependent, today, after));
+  if (broken.length === 0) return;
+  const names = broken.map((each) => `${each.namespace}.${each.name}`).join(", ");
+  throw new DatabaseError(
+    "DEPENDENT_OBJECTS",
+    `Cannot replace view ${shown}: ${broken.length} view(s) need it as it is: ${names}`,
+    { position, hint: "drop them first" },
+  );
+}
+
+/** Whether a view has the same columns in both worlds. */
+function keepsShape(entry: ViewEntry, before: ViewWorld, after: ViewWorld): boolean {
+  const old = shapeOf(entry, before).columns;
+  try {
+    const next = shapeOf(entry, after).columns;
+    return (
+      next.length === old.length &&
+      next.every((column, i) => sameType(column.type, old[i]?.type ?? column.type))
+    );
+  } catch (error) {
+    // It does not bind any more: that is the answer.
+    if (error instanceof DatabaseError) return false;
+    throw error;
+  }
+}
+
+/** Returns what happened. @throws {DatabaseError} TABLE_NOT_FOUND, DEPENDENT_OBJECTS, … */
+export function dropViews(
+  node: DropViewStatement,
+  { namespace }: ViewCall,
+  { catalog }: SqlEnvironment,
+): string {
+  const entries = new Map<number, ViewEntry>();
+  for (const name of node.names) {
+    const inNamespace = name.schema ?? namespace;
+    const entry = catalog.view(inNamespace, name.name);
+    if (entry !== undefined) {
+      entries.set(entry.viewId, entry);
+      continue;
+    }
+    const position = name._location.start;
+    if (catalog.table(inNamespace, name.name) !== undefined) {
+      throw new DatabaseError(
+        "INVALID_OPERATION",
+        `Cannot drop view ${inNamespace}.${name.name}: it is a table`,
+        { position, hint: "DROP TABLE" },
+      );
+    }
+    if (node.ifExists === true) continue;
+    if (name.schema !== undefined) findNamespace(catalog, inNamespace, name);
+    throw new DatabaseError("TABLE_NOT_FOUND", `view ${inNamespace}.${name.name} not found`, {
+      position,
+    });
+  }
+  const names = node.names.map((name) => `${name.schema ?? namespace}.${name.name}`).join(", ");
+  const dependents = dependentsOf(catalog, { viewIds: new Set(entries.keys()) });
+  if (node.cascade !== "cascade") {
+    refuseDependents(`drop view ${names}`, dependents, node._location.start);
+  }
+  catalog.dropViews([...entries.values(), ...dependents]);
+  return entries.size === 0 ? `View ${names} does not exist` : `View ${names} dropped`;
+}
