@@ -19,6 +19,7 @@ import {
 import { authSettingsFrom, type Config, settingsOf } from "./config.ts";
 import { type LiveEngine, LocalLiveEngine } from "./live/mod.ts";
 import {
+  type ConnectionAccess,
   isFileLive,
   LocalSqlEngine,
   type SqlEngine,
@@ -57,6 +58,8 @@ export interface Database {
   readonly auth: Auth;
   readonly sql: SqlEngine;
   readonly live: LiveEngine;
+  /** Whom `system.connections` shows; none until the server listens. */
+  connections: ConnectionAccess;
   fileIsLive(entry: FileEntry): boolean;
   /** Ends subscriptions, syncs the log, closes all files. */
   close(): Promise<void>;
@@ -112,6 +115,7 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
       kill: (liveId) => live.kill(liveId),
       tableChanged: (tableId) => live.tableChanged(tableId),
     }),
+    connections: () => database.connections,
   };
   const sql = new LocalSqlEngine(environment);
   const live = new LocalLiveEngine({ store, sql, clock, random, log, limits: liveLimits(config) });
@@ -125,13 +129,14 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
     if (count > 0) log.info("removed files that no row names", { count });
     store.discardHistory();
   });
-  return {
+  const database: Database = {
     catalog,
     store,
     blobs,
     auth,
     sql,
     live,
+    connections: { rows: () => [], kill: () => false },
     fileIsLive: (entry) => isFileLive(entry, { catalog, store }),
     async close() {
       stopTidying();
@@ -141,6 +146,7 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
       catalog.close();
     },
   };
+  return database;
 }
 
 function catalogPath(dataPath: string): string {

@@ -24,6 +24,8 @@ export interface LiveSink {
    * engine then sends nothing more to this sink until `LiveSubscription.resume`.
    */
   send(message: SharedMessage): boolean;
+  /** Bytes that wait for the network. */
+  readonly queuedBytes: number;
   /** The subscription is over; the message says why. Always taken. */
   end(message: ErrorMessage): void;
 }

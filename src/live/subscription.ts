@@ -19,7 +19,7 @@ import type { Principal } from "../auth/mod.ts";
 import { assert } from "../base/assert.ts";
 import type { CancelTimer, Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import type { Seq } from "../base/seq.ts";
+import { type Seq, unixMsFromSeq } from "../base/seq.ts";
 import type { BatchControl, ErrorMessage, SubscriptionSpec } from "../protocol/mod.ts";
 import type { LiveRow } from "../sql/mod.ts";
 import type { Store } from "../storage/mod.ts";
@@ -34,6 +34,9 @@ import type { Outlet } from "./outlet.ts";
 
 /** Requests for batches that stay open; more are not counted. */
 const REQUESTS_MAX = 16;
+
+/** How far back the rate of changes looks, about. */
+const RATE_WINDOW_MS = 60_000;
 
 /** Versions read at once while behind. */
 const READ_ROWS_MAX = 256;
@@ -84,6 +87,8 @@ export class Subscription implements LiveSubscription, Follower {
   #changeCount = 0;
   #lastSeq: Seq | undefined;
   #lastUpdateMs: number | undefined;
+  /** Changes of the window before the last one, older ones counting less and less. */
+  #recentCount = 0;
 
   constructor(options: SubscriptionOptions) {
     this.liveId = options.liveId;
@@ -201,19 +206,32 @@ export class Subscription implements LiveSubscription, Follower {
   }
 
   row(): LiveRow {
+    const { clock, store } = this.#host;
+    const { position } = this;
+    const visibleMs = unixMsFromSeq(store.visibleSeq);
     return {
       liveId: this.liveId,
       subscriptionId: this.id,
       userId: this.principal.userId,
       tableId: this.feed.tableId,
       query: this.spec.sql,
+      options: this.spec.options,
       status: this.#phase === "following" ? "ready" : this.#phase,
       changes: this.#changeCount,
       lastSeq: this.#lastSeq,
       createdAtMs: this.#createdAtMs,
       lastUpdateMs: this.#lastUpdateMs,
       connectionId: this.outlet.connectionId,
+      position,
+      lagMs: position === undefined ? undefined : Math.max(0, visibleMs - unixMsFromSeq(position)),
+      queuedBytes: this.outlet.sink.queuedBytes,
+      changesPerSecond: (this.#recentAt(clock.nowMs()) * 1000) / RATE_WINDOW_MS,
     };
+  }
+
+  #recentAt(nowMs: number): number {
+    const ageMs = Math.max(0, nowMs - (this.#lastUpdateMs ?? nowMs));
+    return this.#recentCount * Math.exp(-ageMs / RATE_WINDOW_MS);
   }
 
   /** Serves the open requests. Returns whether the budget stopped it. */
@@ -324,7 +342,9 @@ export class Subscription implements LiveSubscription, Follower {
     if (this.#lastSeq !== undefined) assert(lastSeq > this.#lastSeq, "changes ascend by seq");
     this.#lastSeq = lastSeq;
     this.#changeCount += count;
-    this.#lastUpdateMs = this.#host.clock.nowMs();
+    const nowMs = this.#host.clock.nowMs();
+    this.#recentCount = this.#recentAt(nowMs) + count;
+    this.#lastUpdateMs = nowMs;
     this.outlet.send(message);
   }
 

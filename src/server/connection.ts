@@ -29,6 +29,7 @@ import {
   SubscriptionError,
 } from "../live/mod.ts";
 import type { ControlMessage, ErrorMessage, SubscriptionCode } from "../protocol/mod.ts";
+import type { ConnectionRow } from "../sql/mod.ts";
 import {
   type Decoded,
   errorMessage,
@@ -45,9 +46,11 @@ import {
 import { decodeFrame } from "./frames/decode.ts";
 import { type FrameFormat, frameOf } from "./frames/encode.ts";
 import { jsonFromMessage } from "./frames/json.ts";
+import { Intake } from "./intake.ts";
+import type { OpenConnection } from "./open_connection.ts";
 import type { ServerConfig } from "./options.ts";
 import { Outbox, type Socket } from "./outbox.ts";
-import { TokenBucket } from "./rate_limit.ts";
+import { authFailure, bearerFrom, formatFrom } from "./socket_log_in.ts";
 import { Subscriptions } from "./subscriptions.ts";
 
 /** What the upgrade request asked for. */
@@ -77,35 +80,24 @@ const CLOSE_GOING_AWAY = 1001;
 const CLOSE_POLICY = 1008;
 const CLOSE_INTERNAL = 1011;
 
-/** Longest access token. */
-const TOKEN_BYTES_MAX = 16384;
-
-/** This many invalid messages within the window close the connection. */
-const INVALID_MESSAGES_MAX = 10;
-const INVALID_WINDOW_MS = 60_000;
-
-/** Client messages that wait for the socket to drain. */
-const WAITING_COUNT_MAX = 1024;
-
 type State = "unauthenticated" | "authenticated" | "closing";
 
-export class Connection implements LiveSink {
+export class Connection implements LiveSink, OpenConnection {
   readonly id: string;
   readonly #socket: Socket;
   readonly #outbox: Outbox;
   readonly #options: ConnectionOptions;
   readonly #clock: Clock;
-  readonly #bucket: TokenBucket;
+  readonly #intake: Intake;
   readonly #subscriptions = new Subscriptions();
-  #waiting: (string | Uint8Array)[] = [];
-  #waitingBytes = 0;
-  readonly #invalidAtMs: number[] = [];
   #state: State = "unauthenticated";
   #format: FrameFormat;
   #principal: Principal | undefined;
   #cancelAuthTimeout: CancelTimer | undefined;
+  readonly #openedMs: number;
   #lastFrameMs: number;
   #lastPingMs: number;
+  #bytesIn = 0;
   /** How to close once the queue is empty. */
   #closeWhenFlushed: { code: number; reason: string } | undefined;
 
@@ -120,10 +112,10 @@ export class Connection implements LiveSink {
     });
     this.#clock = options.clock;
     this.#format = options.request.format;
-    this.#lastFrameMs = this.#clock.monotonicMs();
-    this.#lastPingMs = this.#lastFrameMs;
-    const perSecond = options.config.limits.messages_per_sec;
-    this.#bucket = new TokenBucket({ perSecond, nowMs: this.#lastFrameMs });
+    this.#openedMs = this.#clock.monotonicMs();
+    this.#lastFrameMs = this.#openedMs;
+    this.#lastPingMs = this.#openedMs;
+    this.#intake = new Intake(options.config.limits);
   }
 
   get state(): State {
@@ -137,6 +129,10 @@ export class Connection implements LiveSink {
 
   get address(): string {
     return this.#options.request.caller.address;
+  }
+
+  get queuedBytes(): number {
+    return this.#outbox.queuedBytes;
   }
 
   /** The socket is open: authenticates by header, or starts to wait for a message. */
@@ -155,9 +151,10 @@ export class Connection implements LiveSink {
   /** A data frame of the client. */
   receive(frame: string | Uint8Array): void {
     this.touch();
+    this.#bytesIn += typeof frame === "string" ? Buffer.byteLength(frame) : frame.length;
     if (this.#state === "closing") return;
-    if (this.#waiting.length > 0 || this.#outbox.isOverBudget) {
-      this.#wait(frame);
+    if (this.#intake.hasWaiting || this.#outbox.isOverBudget) {
+      if (!this.#intake.wait(frame)) this.#close(CLOSE_POLICY, "sends without reading");
       return;
     }
     this.#serve(frame);
@@ -176,10 +173,9 @@ export class Connection implements LiveSink {
       this.#closeIfFlushed();
       return;
     }
-    while (this.#waiting.length > 0 && !this.#outbox.isOverBudget) {
-      const frame = this.#waiting.shift();
+    while (this.#intake.hasWaiting && !this.#outbox.isOverBudget) {
+      const frame = this.#intake.next();
       assert(frame !== undefined, "a frame waits");
-      this.#waitingBytes -= frame.length;
       this.#serve(frame);
     }
     this.#subscriptions.resume(() => this.#state !== "closing" && !this.#outbox.isOverBudget);
@@ -207,13 +203,41 @@ export class Connection implements LiveSink {
     this.#close(CLOSE_POLICY, "tokens revoked");
   }
 
+  /** KILL CONNECTION. */
+  kill(): void {
+    if (this.#state !== "closing") this.#close(CLOSE_POLICY, "KILL CONNECTION");
+  }
+
+  /** What `system.connections` shows; undefined while nobody knows who it is. */
+  row(): ConnectionRow | undefined {
+    const principal = this.#principal;
+    if (principal === undefined || this.#state === "closing") return undefined;
+    const { serialization, isGzipOn } = this.#format;
+    const startMs = this.#clock.nowMs() - this.#clock.monotonicMs();
+    return {
+      connectionId: this.id,
+      userId: principal.userId,
+      role: principal.role,
+      transport: "websocket",
+      clientAddress: this.address,
+      serialization,
+      compression: isGzipOn ? "gzip" : "none",
+      subscriptions: this.#subscriptions.count,
+      bytesIn: this.#bytesIn,
+      bytesOut: this.#outbox.bytesOut,
+      queuedBytes: this.#outbox.queuedBytes,
+      openedAtMs: Math.round(startMs + this.#openedMs),
+      lastSeenAtMs: Math.round(startMs + this.#lastFrameMs),
+    };
+  }
+
   /**
    * The server stops; subscriptions have been ended by the live engine. Closes once what is queued
    * has been sent.
    */
   shutDown(): void {
     if (this.#state === "closing") return;
-    this.#dropWaiting();
+    this.#intake.dropWaiting();
     this.#subscriptions.closeAll();
     this.#closeWhenFlushed = { code: CLOSE_GOING_AWAY, reason: "server shutdown" };
     this.#closeIfFlushed();
@@ -242,21 +266,11 @@ export class Connection implements LiveSink {
     this.#sendControl(message);
   }
 
-  #wait(frame: string | Uint8Array): void {
-    this.#waiting.push(frame);
-    this.#waitingBytes += frame.length;
-    const bytesMax = 4 * this.#options.config.limits.max_message_size;
-    if (this.#waiting.length > WAITING_COUNT_MAX || this.#waitingBytes > bytesMax) {
-      this.#close(CLOSE_POLICY, "sends without reading");
-    }
-  }
-
   /** Answers one frame: the one place where refusals become error messages. */
   #serve(frame: string | Uint8Array): void {
-    const perSecond = this.#options.config.limits.messages_per_sec;
-    const retryAfterMs =
-      perSecond === 0 ? 0 : this.#bucket.take(perSecond, this.#clock.monotonicMs());
+    const retryAfterMs = this.#intake.rateWaitMs(this.#clock.monotonicMs());
     if (retryAfterMs > 0) {
+      const perSecond = this.#options.config.limits.messages_per_sec;
       const message = `Over ${perSecond} messages a second`;
       this.#sendControl({
         ...errorMessage("RATE_LIMIT_EXCEEDED", "rate_limit", message),
@@ -269,7 +283,9 @@ export class Connection implements LiveSink {
     } catch (error) {
       if (!(error instanceof SubscriptionError)) throw error;
       this.#sendControl(error.response);
-      if (error.response.code === "INVALID_MESSAGE") this.#countInvalid();
+      if (error.response.code !== "INVALID_MESSAGE") return;
+      const isOneTooMany = this.#intake.countInvalid(this.#clock.monotonicMs());
+      if (isOneTooMany) this.#close(CLOSE_POLICY, "invalid messages");
     }
   }
 
@@ -312,14 +328,12 @@ export class Connection implements LiveSink {
 
   #authenticateByMessage(decoded: Decoded): void {
     const fields = readAuthenticate(decoded);
-    const isReadable = fields.method === "jwt" && fields.token.length <= TOKEN_BYTES_MAX;
-    const { serialization = this.#format.serialization, compression } = fields;
-    const mayGzip =
-      this.#options.config.websocket.compression && !this.#options.request.isGzipForbidden;
-    const wantsGzip = compression === undefined ? this.#format.isGzipOn : compression === "gzip";
-    this.#format = { serialization, isGzipOn: mayGzip && wantsGzip };
-    if (isReadable) this.#authenticate(`Bearer ${fields.token}`);
-    else this.#refuseAuthentication("INVALID_CREDENTIALS");
+    const { config, request } = this.#options;
+    const mayGzip = config.websocket.compression && !request.isGzipForbidden;
+    this.#format = formatFrom(fields, { before: this.#format, mayGzip });
+    const bearer = bearerFrom(fields);
+    if (bearer === undefined) this.#refuseAuthentication("INVALID_CREDENTIALS");
+    else this.#authenticate(bearer);
   }
 
   #authenticate(bearer: string): void {
@@ -337,10 +351,9 @@ export class Connection implements LiveSink {
   }
 
   #refuseAuthentication(code: string): void {
-    const word = AUTH_ERROR_CODES.has(code) ? code : "INVALID_CREDENTIALS";
-    const message = word === "AUTH_TIMEOUT" ? "Authentication timed out" : "Authentication failed";
-    this.#sendControl({ type: "auth_error", message, code: word });
-    this.#close(CLOSE_POLICY, message);
+    const failure = authFailure(code);
+    this.#sendControl(failure);
+    this.#close(CLOSE_POLICY, failure.message);
   }
 
   #sendIdentity(): void {
@@ -374,14 +387,6 @@ export class Connection implements LiveSink {
   #pong(id: string | undefined): void {
     if (id === undefined) return;
     this.#sendControl({ type: "pong", id, positions: this.#subscriptions.positions() });
-  }
-
-  #countInvalid(): void {
-    const nowMs = this.#clock.monotonicMs();
-    this.#invalidAtMs.push(nowMs);
-    if (this.#invalidAtMs.length < INVALID_MESSAGES_MAX) return;
-    const oldest = this.#invalidAtMs.shift() ?? nowMs;
-    if (nowMs - oldest < INVALID_WINDOW_MS) this.#close(CLOSE_POLICY, "invalid messages");
   }
 
   #sendControl(message: ControlMessage): void {
@@ -419,20 +424,7 @@ export class Connection implements LiveSink {
     this.#state = "closing";
     this.#cancelAuthTimeout?.();
     this.#outbox.clear();
-    this.#dropWaiting();
+    this.#intake.dropWaiting();
     this.#subscriptions.closeAll();
   }
-
-  #dropWaiting(): void {
-    this.#waiting = [];
-    this.#waitingBytes = 0;
-  }
 }
-
-/** The codes of `auth_error`; every other failure looks like a wrong token. */
-const AUTH_ERROR_CODES: ReadonlySet<string> = new Set([
-  "INVALID_CREDENTIALS",
-  "TOKEN_EXPIRED",
-  "AUTH_TIMEOUT",
-  "RATE_LIMIT_EXCEEDED",
-]);

@@ -38,6 +38,7 @@ export class Outbox {
   /** Text counts its characters: an estimate until the socket has it. */
   #heldBytes = 0;
   #isFlushScheduled = false;
+  #bytesOut = 0;
 
   constructor({ socket, budgetBytes, onDropped }: OutboxOptions) {
     this.#socket = socket;
@@ -45,9 +46,19 @@ export class Outbox {
     this.#onDropped = onDropped;
   }
 
+  /** Bytes that the network has not taken yet, those held included. */
+  get queuedBytes(): number {
+    return this.#socket.getBufferedAmount() + this.#heldBytes;
+  }
+
+  /** Bytes handed to the socket since it is open; of text that had to wait, its characters. */
+  get bytesOut(): number {
+    return this.#bytesOut;
+  }
+
   /** Whether more is queued than the budget allows: then only what must be sent is. */
   get isOverBudget(): boolean {
-    return this.#socket.getBufferedAmount() + this.#heldBytes > this.#budgetBytes;
+    return this.queuedBytes > this.#budgetBytes;
   }
 
   /** Whether the network has taken everything. */
@@ -104,7 +115,9 @@ export class Outbox {
 
   /** Returns false when the frame was dropped. */
   #write(frame: string | Uint8Array): boolean {
-    if (this.#socket.send(frame) !== 0) return true;
+    const sent = this.#socket.send(frame);
+    this.#bytesOut += sent === -1 ? frame.length : sent;
+    if (sent !== 0) return true;
     this.#onDropped();
     return false;
   }

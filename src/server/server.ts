@@ -9,6 +9,7 @@
  */
 import type { ServerWebSocket } from "bun";
 import { DatabaseError } from "../base/errors.ts";
+import type { ConnectionAccess } from "../sql/mod.ts";
 import { Connection, type ConnectionRequest } from "./connection.ts";
 import { Connections } from "./connections.ts";
 import { Cors } from "./cors.ts";
@@ -40,6 +41,8 @@ export interface RunningServer {
   /** Scheme, host and port, e.g. "http://127.0.0.1:2900". */
   readonly url: string;
   readonly port: number;
+  /** What `system.connections` shows and KILL CONNECTION ends. */
+  readonly connections: ConnectionAccess;
   /**
    * Refuses new work, lets running requests end within `server.shutdown_timeout_secs`, sends what
    * the queues of the connections hold, and closes. Resolves when the port is free.
@@ -124,6 +127,10 @@ class HttpServer implements RunningServer {
 
   get port(): number {
     return this.#bun.port ?? this.#options.config.server.port;
+  }
+
+  get connections(): ConnectionAccess {
+    return this.#connections;
   }
 
   get url(): string {

@@ -10,6 +10,10 @@ export class Subscriptions {
   /** To be resumed, those that have waited longest first. */
   readonly #paused = new Set<LiveSubscription>();
 
+  get count(): number {
+    return this.#byId.size;
+  }
+
   ids(): readonly string[] {
     return [...this.#byId.keys()];
   }

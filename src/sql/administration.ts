@@ -1,6 +1,6 @@
 /**
  * Statements about users, maintenance and what there is: CREATE USER, SHOW, DESCRIBE, STORAGE
- * FLUSH and COMPACT, KILL LIVE QUERY, SUBSCRIBE TO.
+ * FLUSH and COMPACT, KILL, SUBSCRIBE TO.
  */
 import {
   mayRead,
@@ -222,12 +222,21 @@ export class Administration {
   }
 
   #kill({ id, target, _location }: KillStatement): string {
-    if (target !== "live query") throw notAvailable({ _location }, `KILL ${target.toUpperCase()}`);
-    if (this.#environment.live().kill(id)) return `Live query ${id} killed`;
-    throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find live query "${id}"`, {
-      position: _location.start,
-      hint: "SELECT live_id FROM system.live",
-    });
+    const { connections, live } = this.#environment;
+    switch (target) {
+      case "live query":
+        if (live().kill(id)) return `Live query ${id} killed`;
+        throw notFound(`live query "${id}"`, _location.start, "SELECT live_id FROM system.live");
+      case "connection":
+        if (connections().kill(id)) return `Connection ${id} killed`;
+        throw notFound(
+          `connection "${id}"`,
+          _location.start,
+          "SELECT connection_id FROM system.connections",
+        );
+      default:
+        throw notAvailable({ _location }, `KILL ${target.toUpperCase()}`);
+    }
   }
 
   #subscribe(node: SubscribeStatement, call: AdministrationCall): StatementResult {
@@ -323,6 +332,10 @@ export class Administration {
       { position: name._location.start },
     );
   }
+}
+
+function notFound(what: string, position: number, hint: string): DatabaseError {
+  return new DatabaseError("OBJECT_NOT_FOUND", `Cannot find ${what}`, { position, hint });
 }
 
 function roleOf(word: Name | undefined): Role | undefined {

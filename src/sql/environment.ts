@@ -46,9 +46,19 @@ export interface LiveRow {
   readonly tableId: number;
   readonly userId: string;
   readonly query: string;
+  /** As the client gave them: undefined for none, null for live only. */
+  readonly options: object | null | undefined;
   readonly status: string;
   readonly changes: number;
   readonly lastSeq: number | undefined;
+  /** Everything up to here has been sent. */
+  readonly position: number | undefined;
+  /** How much older its position is than the newest commit that anyone can read. */
+  readonly lagMs: number | undefined;
+  /** Bytes that wait for the network in the queue of its connection. */
+  readonly queuedBytes: number;
+  /** Of the last minute, about. */
+  readonly changesPerSecond: number;
   readonly createdAtMs: number;
   readonly lastUpdateMs: number | undefined;
 }
@@ -60,6 +70,30 @@ export interface LiveAccess {
   kill(liveId: string): boolean;
   /** A definition changed or is gone. */
   tableChanged(tableId: number): void;
+}
+
+/** One row of `system.connections`: a socket, or a stream of events, of somebody who is known. */
+export interface ConnectionRow {
+  readonly connectionId: string;
+  readonly userId: string;
+  readonly role: string;
+  readonly transport: "websocket" | "sse";
+  readonly clientAddress: string;
+  readonly serialization: string;
+  readonly compression: string;
+  readonly subscriptions: number;
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+  readonly queuedBytes: number;
+  readonly openedAtMs: number;
+  readonly lastSeenAtMs: number;
+}
+
+/** What the server lets SQL ask and do. */
+export interface ConnectionAccess {
+  rows(): readonly ConnectionRow[];
+  /** Returns false when there is none. */
+  kill(connectionId: string): boolean;
 }
 
 export interface SqlEnvironment {
@@ -75,6 +109,8 @@ export interface SqlEnvironment {
   readonly version: string;
   /** Asked at each use: the live engine is made after this layer. */
   readonly live: () => LiveAccess;
+  /** Asked at each use: the server is made last, and tests have none. */
+  readonly connections: () => ConnectionAccess;
   /** How storage sees a table; the flush and history defaults of the configuration are in it. */
   readonly definitionOf: (table: TableEntry) => TableDefinition;
 }

@@ -12,6 +12,14 @@ export type {
   StatementResult,
   UploadedFile,
 } from "./engine.ts";
-export type { LiveAccess, LiveRow, SettingRow, SqlEnvironment, SqlLimits } from "./environment.ts";
+export type {
+  ConnectionAccess,
+  ConnectionRow,
+  LiveAccess,
+  LiveRow,
+  SettingRow,
+  SqlEnvironment,
+  SqlLimits,
+} from "./environment.ts";
 export { isFileLive, sweepFiles } from "./files.ts";
 export { LocalSqlEngine } from "./session.ts";
