@@ -33,6 +33,7 @@ import {
 import { authRoutes } from "./routes/auth.ts";
 import { FileRoute } from "./routes/files.ts";
 import { healthRoutes } from "./routes/health.ts";
+import { liveRoute } from "./routes/live.ts";
 import { sqlRoute } from "./routes/sql.ts";
 import { handleUi } from "./routes/ui.ts";
 import { connectionRequestFrom } from "./upgrade.ts";
@@ -326,9 +327,8 @@ class HttpServer implements RunningServer {
 
   #opened(socket: ServerSocket): void {
     const { config, auth, live, clock, log } = this.#options;
-    this.#connectionCount += 1;
     const connection = new Connection({
-      connectionId: `ws-${this.#connectionCount}`,
+      connectionId: this.#nextId("ws"),
       socket,
       request: socket.data.request,
       config,
@@ -342,6 +342,11 @@ class HttpServer implements RunningServer {
     this.#metrics.connectionOpened();
     connection.open();
     if (this.#isStopping) connection.shutDown();
+  }
+
+  #nextId(transport: "ws" | "sse"): string {
+    this.#connectionCount += 1;
+    return `${transport}-${this.#connectionCount}`;
   }
 
   #closed(socket: ServerSocket): void {
@@ -362,11 +367,19 @@ class HttpServer implements RunningServer {
   }
 
   #routes(): readonly Route[] {
-    const { config, auth, sql, clock, version, buildDate } = this.#options;
+    const { config, auth, live, sql, clock, version, buildDate } = this.#options;
     const baseUrl = (exchange: Exchange): string =>
       config.server.public_origin ?? exchange.baseUrl ?? this.url;
     return [
       sqlRoute({ auth, sql, config, clock, baseUrl }),
+      liveRoute({
+        auth,
+        live,
+        config,
+        clock,
+        connections: this.#connections,
+        nextId: () => this.#nextId("sse"),
+      }),
       ...authRoutes({
         auth,
         bodyBytesMax: config.limits.max_body_bytes,

@@ -47,7 +47,11 @@ export function connectionRequestFrom(exchange: Exchange, rules: UpgradeRules): 
   };
 }
 
-function refuseTooMany(exchange: Exchange, { config, connections }: UpgradeRules): void {
+/** @throws {HttpError} TOO_MANY_CONNECTIONS, of all or of this address. */
+export function refuseTooMany(
+  exchange: Exchange,
+  { config, connections }: Omit<UpgradeRules, "cors">,
+): void {
   const perAddress = config.limits.connections_per_ip;
   const isFull =
     connections.count >= config.performance.max_connections ||

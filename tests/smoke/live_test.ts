@@ -164,10 +164,8 @@ describe.each(["json", "msgpack"])("over %s", (serialization) => {
       params: [user],
     });
     const counted = [1, true, true, 0, true];
-    expect(shown).toEqual([
-      ...[live?.[0], "dba", "websocket", "127.0.0.1", serialization, "gzip"],
-      ...counted,
-    ]);
+    const who = [live?.[0], "dba", "websocket", "127.0.0.1", serialization, "gzip"];
+    expect(shown).toEqual([...who, ...counted]);
     // Everybody sees the own ones, and nobody else's.
     const own = await server.rows(`${connection} FROM system.my_connections`, { token });
     expect(own).toHaveLength(1);
