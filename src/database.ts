@@ -112,6 +112,7 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
     definitionOf,
     live: () => ({
       rows: () => live.subscriptions(),
+      match: (plan) => live.match(plan),
       kill: (liveId) => live.kill(liveId),
       tableChanged: (tableId) => live.tableChanged(tableId),
     }),

@@ -10,7 +10,7 @@
  */
 import { assert } from "../base/assert.ts";
 import type { Seq } from "../base/seq.ts";
-import type { LivePlan } from "../sql/mod.ts";
+import type { LiveMatch, LivePlan } from "../sql/mod.ts";
 import type { ChangeBatch, Store } from "../storage/mod.ts";
 import type { Budget } from "./budget.ts";
 import { type Follower, Group } from "./groups.ts";
@@ -89,6 +89,21 @@ export class Feed<Member extends Follower> {
       this.#groups.add(group);
     }
     return group;
+  }
+
+  /** Where a plan stands, or would stand, among the groups that follow. */
+  match(plan: LivePlan): LiveMatch {
+    const own = this.#byFingerprint.get(plan.fingerprint);
+    const extra = own !== undefined && own.followerCount > 0 ? 0 : 1;
+    const isAlways = plan.equality === undefined;
+    const unindexed = this.#index.always.size;
+    const sameValue = this.#index.countOf(plan.equality);
+    return {
+      subscriptions: own?.members.size ?? 0,
+      groups: this.#followedGroups().length + extra,
+      unindexedGroups: unindexed + (isAlways ? extra : 0),
+      testedGroups: unindexed + sameValue + extra,
+    };
   }
 
   /** Gives a group a new plan that makes the same rows. */

@@ -14,7 +14,7 @@ import type { Log } from "../base/log.ts";
 import type { Random } from "../base/random.ts";
 import type { Seq } from "../base/seq.ts";
 import type { SubscriptionSpec } from "../protocol/mod.ts";
-import type { LivePlan, LiveRow, SqlEngine } from "../sql/mod.ts";
+import type { LiveMatch, LivePlan, LiveRow, SqlEngine } from "../sql/mod.ts";
 import type { ChangedPartition, Store } from "../storage/mod.ts";
 import { definitionOutcomes } from "./definition_changes.ts";
 import { Feed } from "./feed.ts";
@@ -136,6 +136,13 @@ export class LocalLiveEngine implements LiveEngine {
 
   subscriptions(): readonly LiveRow[] {
     return [...this.#subscriptions.values()].map((subscription) => subscription.row());
+  }
+
+  match(plan: LivePlan): LiveMatch {
+    const feed = this.#feeds.get(plan.tableId)?.get(plan.owner);
+    const isAlways = plan.equality === undefined;
+    const alone = { groups: 1, unindexedGroups: isAlways ? 1 : 0, testedGroups: 1 };
+    return feed?.match(plan) ?? { subscriptions: 0, ...alone };
   }
 
   kill(liveId: string): boolean {

@@ -17,7 +17,6 @@ import { TEXT } from "../types/mod.ts";
 import { notAvailable } from "./bind/binding.ts";
 import type { StatementResult } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
-import { planLiveQuery } from "./live_planner.ts";
 import { findNamespace, findTable } from "./names.ts";
 import type {
   AlterUserStatement,
@@ -28,7 +27,6 @@ import type {
   Name,
   Statement,
   StorageTableStatement,
-  SubscribeStatement,
 } from "./parse/ast.ts";
 import { messageResult, type PlainColumn, rowsResult } from "./result.ts";
 import {
@@ -44,6 +42,7 @@ import {
   tableRows,
 } from "./show.ts";
 import { rightOf } from "./statement_rights.ts";
+import { explainSubscribe, subscribe } from "./subscribe_statement.ts";
 
 export interface AdministrationCall {
   readonly principal: Principal;
@@ -64,13 +63,6 @@ const JOB_COLUMNS: readonly PlainColumn[] = [
 const SETTING_COLUMNS: readonly PlainColumn[] = ["name", "value", "description", "category"].map(
   (name) => ({ name, type: TEXT }),
 );
-
-const SUBSCRIBE_COLUMNS: readonly PlainColumn[] = [
-  "status",
-  "ws_url",
-  "subscription",
-  "message",
-].map((name) => ({ name, type: TEXT }));
 
 /** What maintenance does to one table: tells what was done, undefined for nothing. */
 interface Maintenance {
@@ -139,7 +131,9 @@ export class Administration {
       case "kill":
         return messageResult(this.#kill(node), asUser);
       case "subscribe":
-        return this.#subscribe(node, call);
+        return subscribe(this.#environment, node, call);
+      case "explain subscribe":
+        return explainSubscribe(this.#environment, node.subscribe, call);
       default:
         return this.#show(node, call);
     }
@@ -237,31 +231,6 @@ export class Administration {
       default:
         throw notAvailable({ _location }, `KILL ${target.toUpperCase()}`);
     }
-  }
-
-  #subscribe(node: SubscribeStatement, call: AdministrationCall): StatementResult {
-    const { baseUrl, namespace, principal } = call;
-    const options: Record<string, string | number> = {};
-    for (const { name, value, _location } of node.options ?? []) {
-      const isKnown = ["last_rows", "batch_size", "from", "from_seq_id"].includes(name);
-      if (!isKnown || (value.type !== "integer" && value.type !== "string")) {
-        throw new DatabaseError("INVALID_OPTION", `Cannot use option ${name} of SUBSCRIBE TO`, {
-          position: _location.start,
-          hint: "last_rows, batch_size, from and from_seq_id are known",
-        });
-      }
-      options[name] = value.type === "integer" ? value.value : value.value;
-    }
-    planLiveQuery(this.#environment, principal, { sql: node.source, params: [], namespace });
-    const id = `sub${this.#environment.store.snowflakeId()}`;
-    const subscription = JSON.stringify({ id, sql: node.source, options });
-    const wsUrl = `${(baseUrl ?? "").replace(/^http/, "ws")}/v1/ws`;
-    const message = `Connect to ${wsUrl}, authenticate, and send this subscription`;
-    return rowsResult(
-      SUBSCRIBE_COLUMNS,
-      [["active", wsUrl, subscription, message]],
-      principal.userId,
-    );
   }
 
   #show(node: Statement, { namespace, principal }: AdministrationCall): StatementResult {

@@ -7,6 +7,7 @@ import type { Log } from "../base/log.ts";
 import type { Random } from "../base/random.ts";
 import type { Catalog, TableEntry } from "../catalog/mod.ts";
 import type { BlobStore, Store, TableDefinition } from "../storage/mod.ts";
+import type { LivePlan } from "./engine.ts";
 
 /** Bounds of requests and statements; 0 is off where it says so. */
 export interface SqlLimits {
@@ -63,9 +64,22 @@ export interface LiveRow {
   readonly lastUpdateMs: number | undefined;
 }
 
+/** Where a live query would stand among those that are open, for EXPLAIN SUBSCRIBE TO. */
+export interface LiveMatch {
+  /** Open subscriptions that would share its evaluation. */
+  readonly subscriptions: number;
+  /** Groups that follow its partition, itself included. */
+  readonly groups: number;
+  /** Those that every change is tested against. */
+  readonly unindexedGroups: number;
+  /** Those that a change with its value is tested against. */
+  readonly testedGroups: number;
+}
+
 /** What the layer above lets SQL ask and do. */
 export interface LiveAccess {
   rows(): readonly LiveRow[];
+  match(plan: LivePlan): LiveMatch;
   /** Returns false when there is none. */
   kill(liveId: string): boolean;
   /** A definition changed or is gone. */

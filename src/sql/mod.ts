@@ -16,6 +16,7 @@ export type {
   ConnectionAccess,
   ConnectionRow,
   LiveAccess,
+  LiveMatch,
   LiveRow,
   SettingRow,
   SqlEnvironment,

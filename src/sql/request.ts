@@ -346,7 +346,7 @@ function changesNames({ type }: Statement): boolean {
 }
 
 function isReadOnlyNode({ type }: Statement): boolean {
-  return type.startsWith("show") || type === "describe" || type === "explain";
+  return type.startsWith("show") || type === "describe" || type.startsWith("explain");
 }
 
 /** The statement that reads or writes rows: itself, or inside EXECUTE AS. */
