@@ -49,7 +49,7 @@ import { jsonFromMessage } from "./frames/json.ts";
 import { Intake } from "./intake.ts";
 import type { OpenConnection } from "./open_connection.ts";
 import type { ServerConfig } from "./options.ts";
-import { Outbox, type Socket } from "./outbox.ts";
+import { Outbox, type OutboxOwner, type Socket } from "./outbox.ts";
 import { authFailure, bearerFrom, formatFrom } from "./socket_log_in.ts";
 import { Subscriptions } from "./subscriptions.ts";
 
@@ -63,15 +63,20 @@ export interface ConnectionRequest {
   readonly isGzipForbidden: boolean;
 }
 
-export interface ConnectionOptions {
-  readonly connectionId: string;
-  readonly socket: Socket;
-  readonly request: ConnectionRequest;
+/** What all connections of a server share. */
+export interface ConnectionParts {
   readonly config: Pick<ServerConfig, "limits" | "websocket">;
   readonly auth: Auth;
   readonly live: LiveEngine;
   readonly clock: Clock;
   readonly log: Log;
+}
+
+export interface ConnectionOptions {
+  readonly connectionId: string;
+  readonly socket: Socket;
+  readonly request: ConnectionRequest;
+  readonly parts: ConnectionParts;
 }
 
 /** Close codes of the wire. */
@@ -82,13 +87,16 @@ const CLOSE_INTERNAL = 1011;
 
 type State = "unauthenticated" | "authenticated" | "closing";
 
-export class Connection implements LiveSink, OpenConnection {
+export class Connection implements LiveSink, OpenConnection, OutboxOwner {
   readonly id: string;
   readonly #socket: Socket;
   readonly #outbox: Outbox;
-  readonly #options: ConnectionOptions;
-  readonly #clock: Clock;
-  readonly #intake: Intake;
+  readonly #parts: ConnectionParts;
+  readonly #address: string;
+  /** What the upgrade asked for, until it is known who it is. */
+  #request: ConnectionRequest | undefined;
+  /** Undefined while there is nothing to remember of what the client sent. */
+  #intake: Intake | undefined;
   readonly #subscriptions = new Subscriptions();
   #state: State = "unauthenticated";
   #format: FrameFormat;
@@ -103,19 +111,17 @@ export class Connection implements LiveSink, OpenConnection {
 
   constructor(options: ConnectionOptions) {
     this.id = options.connectionId;
-    this.#options = options;
-    this.#socket = options.socket;
-    this.#outbox = new Outbox({
-      socket: options.socket,
-      budgetBytes: options.config.websocket.send_queue_bytes,
-      onDropped: () => this.#dropped(),
-    });
-    this.#clock = options.clock;
-    this.#format = options.request.format;
-    this.#openedMs = this.#clock.monotonicMs();
+    const { parts, request, socket } = options;
+    this.#parts = parts;
+    this.#request = request;
+    this.#address = request.caller.address;
+    this.#socket = socket;
+    const budgetBytes = parts.config.websocket.send_queue_bytes;
+    this.#outbox = new Outbox({ socket, budgetBytes, owner: this });
+    this.#format = request.format;
+    this.#openedMs = parts.clock.monotonicMs();
     this.#lastFrameMs = this.#openedMs;
     this.#lastPingMs = this.#openedMs;
-    this.#intake = new Intake(options.config.limits);
   }
 
   get state(): State {
@@ -128,7 +134,7 @@ export class Connection implements LiveSink, OpenConnection {
   }
 
   get address(): string {
-    return this.#options.request.caller.address;
+    return this.#address;
   }
 
   get queuedBytes(): number {
@@ -137,13 +143,13 @@ export class Connection implements LiveSink, OpenConnection {
 
   /** The socket is open: authenticates by header, or starts to wait for a message. */
   open(): void {
-    const { bearer } = this.#options.request;
+    const bearer = this.#request?.bearer;
     if (bearer !== undefined) {
       this.#authenticate(bearer);
       return;
     }
-    const timeoutMs = this.#options.config.websocket.auth_timeout_secs * 1000;
-    this.#cancelAuthTimeout = this.#clock.after(timeoutMs, () => {
+    const timeoutMs = this.#parts.config.websocket.auth_timeout_secs * 1000;
+    this.#cancelAuthTimeout = this.#parts.clock.after(timeoutMs, () => {
       if (this.#state === "unauthenticated") this.#refuseAuthentication("AUTH_TIMEOUT");
     });
   }
@@ -153,8 +159,8 @@ export class Connection implements LiveSink, OpenConnection {
     this.touch();
     this.#bytesIn += typeof frame === "string" ? Buffer.byteLength(frame) : frame.length;
     if (this.#state === "closing") return;
-    if (this.#intake.hasWaiting || this.#outbox.isOverBudget) {
-      if (!this.#intake.wait(frame)) this.#close(CLOSE_POLICY, "sends without reading");
+    if (this.#intake?.hasWaiting === true || this.#outbox.isOverBudget) {
+      if (!this.#intakeNow().wait(frame)) this.#close(CLOSE_POLICY, "sends without reading");
       return;
     }
     this.#serve(frame);
@@ -164,7 +170,7 @@ export class Connection implements LiveSink, OpenConnection {
 
   /** A control frame of the client. */
   touch(): void {
-    this.#lastFrameMs = this.#clock.monotonicMs();
+    this.#lastFrameMs = this.#parts.clock.monotonicMs();
   }
 
   /** The socket has taken some of its queue. */
@@ -173,7 +179,7 @@ export class Connection implements LiveSink, OpenConnection {
       this.#closeIfFlushed();
       return;
     }
-    while (this.#intake.hasWaiting && !this.#outbox.isOverBudget) {
+    while (this.#intake?.hasWaiting === true && !this.#outbox.isOverBudget) {
       const frame = this.#intake.next();
       assert(frame !== undefined, "a frame waits");
       this.#serve(frame);
@@ -186,8 +192,9 @@ export class Connection implements LiveSink, OpenConnection {
     if (this.#state === "closing") return;
     // A drain that the runtime did not tell of delays by a second at most.
     this.drained();
-    const nowMs = this.#clock.monotonicMs();
-    const { idle_timeout_secs, ping_interval_secs } = this.#options.config.websocket;
+    const nowMs = this.#parts.clock.monotonicMs();
+    if (this.#intake?.isIdle(nowMs) === true) this.#intake = undefined;
+    const { idle_timeout_secs, ping_interval_secs } = this.#parts.config.websocket;
     if (nowMs - this.#lastFrameMs >= idle_timeout_secs * 1000) {
       this.#close(CLOSE_NORMAL, "idle timeout");
     } else if (nowMs - this.#lastPingMs >= ping_interval_secs * 1000) {
@@ -213,7 +220,8 @@ export class Connection implements LiveSink, OpenConnection {
     const principal = this.#principal;
     if (principal === undefined || this.#state === "closing") return undefined;
     const { serialization, isGzipOn } = this.#format;
-    const startMs = this.#clock.nowMs() - this.#clock.monotonicMs();
+    const { clock } = this.#parts;
+    const startMs = clock.nowMs() - clock.monotonicMs();
     return {
       connectionId: this.id,
       userId: principal.userId,
@@ -237,7 +245,7 @@ export class Connection implements LiveSink, OpenConnection {
    */
   shutDown(): void {
     if (this.#state === "closing") return;
-    this.#intake.dropWaiting();
+    this.#intake?.dropWaiting();
     this.#subscriptions.closeAll();
     this.#closeWhenFlushed = { code: CLOSE_GOING_AWAY, reason: "server shutdown" };
     this.#closeIfFlushed();
@@ -268,9 +276,9 @@ export class Connection implements LiveSink, OpenConnection {
 
   /** Answers one frame: the one place where refusals become error messages. */
   #serve(frame: string | Uint8Array): void {
-    const retryAfterMs = this.#intake.rateWaitMs(this.#clock.monotonicMs());
+    const retryAfterMs = this.#intakeNow().rateWaitMs(this.#parts.clock.monotonicMs());
     if (retryAfterMs > 0) {
-      const perSecond = this.#options.config.limits.messages_per_sec;
+      const perSecond = this.#parts.config.limits.messages_per_sec;
       const message = `Over ${perSecond} messages a second`;
       this.#sendControl({
         ...errorMessage("RATE_LIMIT_EXCEEDED", "rate_limit", message),
@@ -284,7 +292,7 @@ export class Connection implements LiveSink, OpenConnection {
       if (!(error instanceof SubscriptionError)) throw error;
       this.#sendControl(error.response);
       if (error.response.code !== "INVALID_MESSAGE") return;
-      const isOneTooMany = this.#intake.countInvalid(this.#clock.monotonicMs());
+      const isOneTooMany = this.#intakeNow().countInvalid(this.#parts.clock.monotonicMs());
       if (isOneTooMany) this.#close(CLOSE_POLICY, "invalid messages");
     }
   }
@@ -292,7 +300,7 @@ export class Connection implements LiveSink, OpenConnection {
   #decode(frame: string | Uint8Array): Decoded {
     return decodeFrame(frame, {
       serialization: this.#format.serialization,
-      bytesMax: this.#options.config.limits.max_message_size,
+      bytesMax: this.#parts.config.limits.max_message_size,
     });
   }
 
@@ -328,8 +336,8 @@ export class Connection implements LiveSink, OpenConnection {
 
   #authenticateByMessage(decoded: Decoded): void {
     const fields = readAuthenticate(decoded);
-    const { config, request } = this.#options;
-    const mayGzip = config.websocket.compression && !request.isGzipForbidden;
+    const isForbidden = this.#request?.isGzipForbidden === true;
+    const mayGzip = this.#parts.config.websocket.compression && !isForbidden;
     this.#format = formatFrom(fields, { before: this.#format, mayGzip });
     const bearer = bearerFrom(fields);
     if (bearer === undefined) this.#refuseAuthentication("INVALID_CREDENTIALS");
@@ -337,10 +345,13 @@ export class Connection implements LiveSink, OpenConnection {
   }
 
   #authenticate(bearer: string): void {
-    assert(this.#state === "unauthenticated", "a connection authenticates once");
+    const request = this.#request;
+    assert(request !== undefined, "a connection authenticates once");
+    this.#request = undefined;
     this.#cancelAuthTimeout?.();
+    this.#cancelAuthTimeout = undefined;
     try {
-      this.#principal = this.#options.auth.authenticateHeader(bearer, this.#options.request.caller);
+      this.#principal = this.#parts.auth.authenticateHeader(bearer, request.caller);
     } catch (error) {
       if (!(error instanceof AuthError)) throw error;
       this.#refuseAuthentication(error.code);
@@ -371,7 +382,7 @@ export class Connection implements LiveSink, OpenConnection {
     const id = readSubscriptionId(decoded);
     // The old one ends first, whether or not the new one is accepted; so it makes room, too.
     this.#subscriptions.close(id);
-    const { config, live } = this.#options;
+    const { config, live } = this.#parts;
     const spec = readSpec(decoded, id, config.limits);
     const subscription = live.subscribe({ principal, spec, sink: this, connectionId: this.id });
     // The first batch may have ended the subscription, or the connection.
@@ -380,7 +391,7 @@ export class Connection implements LiveSink, OpenConnection {
       subscription.close();
       return;
     }
-    this.#subscriptions.add(id, subscription);
+    this.#subscriptions.add(subscription);
     if (this.#outbox.isOverBudget) this.#subscriptions.pause();
   }
 
@@ -393,8 +404,9 @@ export class Connection implements LiveSink, OpenConnection {
     if (this.#state !== "closing") this.#outbox.send(jsonFromMessage(message));
   }
 
-  #dropped(): void {
-    this.#options.log.warn("websocket dropped a message; closing", { connection: this.id });
+  /** The socket took nothing of a frame. */
+  sendFailed(): void {
+    this.#parts.log.warn("websocket dropped a message; closing", { connection: this.id });
     this.#close(CLOSE_INTERNAL, "send failed");
   }
 
@@ -424,7 +436,12 @@ export class Connection implements LiveSink, OpenConnection {
     this.#state = "closing";
     this.#cancelAuthTimeout?.();
     this.#outbox.clear();
-    this.#intake.dropWaiting();
+    this.#intake?.dropWaiting();
     this.#subscriptions.closeAll();
+  }
+
+  #intakeNow(): Intake {
+    this.#intake ??= new Intake(this.#parts.config.limits);
+    return this.#intake;
   }
 }

@@ -13,6 +13,9 @@ const INVALID_WINDOW_MS = 60_000;
 /** Client messages that wait for the socket to drain. */
 const WAITING_COUNT_MAX = 1024;
 
+/** A bucket that was not asked for so long is full again. */
+const BUCKET_FILL_MS = 1000;
+
 export type ClientFrame = string | Uint8Array;
 
 export interface IntakeLimits {
@@ -34,6 +37,14 @@ export class Intake {
 
   get hasWaiting(): boolean {
     return this.#waiting !== undefined;
+  }
+
+  /** Nothing that matters is remembered any more: a new one would do the same. */
+  isIdle(nowMs: number): boolean {
+    const isFull = this.#bucket === undefined || nowMs - this.#bucket.updatedMs >= BUCKET_FILL_MS;
+    const oldest = this.#invalidAtMs?.at(-1);
+    const isForgiven = oldest === undefined || nowMs - oldest >= INVALID_WINDOW_MS;
+    return isFull && isForgiven && this.#waiting === undefined;
   }
 
   /** Takes one message from the rate. Returns after how many milliseconds to try again, 0 for now. */

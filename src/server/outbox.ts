@@ -26,24 +26,29 @@ export interface OutboxOptions {
   readonly socket: Socket;
   /** `websocket.send_queue_bytes`. */
   readonly budgetBytes: number;
+  readonly owner: OutboxOwner;
+}
+
+/** An object rather than a function: ten thousand idle sockets need not have one each. */
+export interface OutboxOwner {
   /** The socket took nothing of a frame: its client would miss a message. */
-  readonly onDropped: () => void;
+  sendFailed(): void;
 }
 
 export class Outbox {
   readonly #socket: Socket;
   readonly #budgetBytes: number;
-  readonly #onDropped: () => void;
-  #held: (string | Uint8Array)[] = [];
+  readonly #owner: OutboxOwner;
+  #held: (string | Uint8Array)[] | undefined;
   /** Text counts its characters: an estimate until the socket has it. */
   #heldBytes = 0;
   #isFlushScheduled = false;
   #bytesOut = 0;
 
-  constructor({ socket, budgetBytes, onDropped }: OutboxOptions) {
+  constructor({ socket, budgetBytes, owner }: OutboxOptions) {
     this.#socket = socket;
     this.#budgetBytes = budgetBytes;
-    this.#onDropped = onDropped;
+    this.#owner = owner;
   }
 
   /** Bytes that the network has not taken yet, those held included. */
@@ -68,6 +73,7 @@ export class Outbox {
 
   /** Sends a frame at the end of this turn, behind those held. Returns whether there is room. */
   hold(frame: string | Uint8Array): boolean {
+    this.#held ??= [];
     this.#held.push(frame);
     this.#heldBytes += frame.length;
     // A socket that takes all of it tells of no drain, so only its own count may say "full".
@@ -92,8 +98,8 @@ export class Outbox {
   /** Hands all held frames to the socket. */
   flush(): void {
     const frames = this.#held;
-    if (frames.length === 0) return;
-    this.#held = [];
+    if (frames === undefined) return;
+    this.#held = undefined;
     this.#heldBytes = 0;
     const [first] = frames;
     if (frames.length === 1 && first !== undefined) {
@@ -109,7 +115,7 @@ export class Outbox {
 
   /** Forgets what is held: nobody is left to read it. */
   clear(): void {
-    this.#held = [];
+    this.#held = undefined;
     this.#heldBytes = 0;
   }
 
@@ -118,7 +124,7 @@ export class Outbox {
     const sent = this.#socket.send(frame);
     this.#bytesOut += sent === -1 ? frame.length : sent;
     if (sent !== 0) return true;
-    this.#onDropped();
+    this.#owner.sendFailed();
     return false;
   }
 }

@@ -65,10 +65,8 @@ const PROBES: ReadonlySet<string> = new Set(["/health/live", "/health/ready"]);
 
 const SOCKET_PATH = "/v1/ws";
 
-interface SocketState {
-  readonly request: ConnectionRequest;
-  connection: Connection | undefined;
-}
+/** What the upgrade asked for, until the socket is open. */
+type SocketState = ConnectionRequest | Connection;
 
 type ServerSocket = ServerWebSocket<SocketState>;
 
@@ -193,10 +191,10 @@ class HttpServer implements RunningServer {
         closeOnBackpressureLimit: false,
         open: (socket) => this.#guard(socket, () => this.#opened(socket)),
         message: (socket, frame) =>
-          this.#guard(socket, () => socket.data.connection?.receive(frame)),
-        drain: (socket) => this.#guard(socket, () => socket.data.connection?.drained()),
-        ping: (socket) => socket.data.connection?.touch(),
-        pong: (socket) => socket.data.connection?.touch(),
+          this.#guard(socket, () => connectionOf(socket)?.receive(frame)),
+        drain: (socket) => this.#guard(socket, () => connectionOf(socket)?.drained()),
+        ping: (socket) => connectionOf(socket)?.touch(),
+        pong: (socket) => connectionOf(socket)?.touch(),
         close: (socket) => this.#guard(socket, () => this.#closed(socket)),
       },
     });
@@ -315,8 +313,7 @@ class HttpServer implements RunningServer {
       };
       const request = connectionRequestFrom(exchange, rules);
       const headers = { "X-Request-ID": exchange.requestId };
-      const data: SocketState = { request, connection: undefined };
-      if (server.upgrade(exchange.request, { data, headers })) return undefined;
+      if (server.upgrade(exchange.request, { data: request, headers })) return undefined;
       throw new HttpError(426, "upgrade_required", "The WebSocket handshake is malformed");
     } catch (error) {
       const response = this.#failure(exchange, error, undefined);
@@ -326,18 +323,16 @@ class HttpServer implements RunningServer {
   }
 
   #opened(socket: ServerSocket): void {
-    const { config, auth, live, clock, log } = this.#options;
+    const request = socket.data;
+    if (request instanceof Connection) return;
     const connection = new Connection({
       connectionId: this.#nextId("ws"),
       socket,
-      request: socket.data.request,
-      config,
-      auth,
-      live,
-      clock,
-      log,
+      request,
+      parts: this.#options,
     });
-    socket.data.connection = connection;
+    // The request goes with this: a socket is open for long, and what it asked for is known.
+    socket.data = connection;
     this.#connections.add(connection);
     this.#metrics.connectionOpened();
     connection.open();
@@ -350,7 +345,7 @@ class HttpServer implements RunningServer {
   }
 
   #closed(socket: ServerSocket): void {
-    const { connection } = socket.data;
+    const connection = connectionOf(socket);
     if (connection === undefined) return;
     this.#connections.remove(connection);
     connection.closed();
@@ -421,6 +416,10 @@ class HttpServer implements RunningServer {
     }
     return prefixes;
   }
+}
+
+function connectionOf({ data }: ServerSocket): Connection | undefined {
+  return data instanceof Connection ? data : undefined;
 }
 
 /** HEAD of the WebSocket endpoint: what is no upgrade. */

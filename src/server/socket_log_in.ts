@@ -4,7 +4,7 @@
  */
 import type { ControlMessage } from "../protocol/mod.ts";
 import type { AuthenticateFields } from "./client_message.ts";
-import type { FrameFormat } from "./frames/encode.ts";
+import { type FrameFormat, frameFormat } from "./frames/encode.ts";
 
 /** Longest access token. */
 const TOKEN_BYTES_MAX = 16384;
@@ -30,7 +30,7 @@ export function formatFrom(
   { before, mayGzip }: { before: FrameFormat; mayGzip: boolean },
 ): FrameFormat {
   const wantsGzip = compression === undefined ? before.isGzipOn : compression === "gzip";
-  return { serialization: serialization ?? before.serialization, isGzipOn: mayGzip && wantsGzip };
+  return frameFormat(serialization ?? before.serialization, mayGzip && wantsGzip);
 }
 
 export function authFailure(code: string): AuthFailure {

@@ -6,6 +6,7 @@ import type { ConnectionRequest } from "./connection.ts";
 import type { Connections } from "./connections.ts";
 import type { Cors } from "./cors.ts";
 import type { Exchange } from "./exchange.ts";
+import { frameFormat } from "./frames/encode.ts";
 import { HttpError } from "./http_error.ts";
 import type { ServerConfig } from "./options.ts";
 
@@ -39,10 +40,10 @@ export function connectionRequestFrom(exchange: Exchange, rules: UpgradeRules): 
     // The request does not outlive the upgrade, so its caller is looked up now.
     caller: { address: exchange.address, isLocal: exchange.isLocal },
     bearer: request.headers.get("authorization") ?? undefined,
-    format: {
-      serialization: query.get("serialization") === "msgpack" ? "msgpack" : "json",
-      isGzipOn: mayGzip && query.get("compression") !== "none",
-    },
+    format: frameFormat(
+      query.get("serialization") === "msgpack" ? "msgpack" : "json",
+      mayGzip && query.get("compression") !== "none",
+    ),
     isGzipForbidden,
   };
 }

@@ -176,11 +176,13 @@ export class ConnectionFixture {
         isGzipForbidden: false,
         ...request,
       },
-      config: serverConfig(config),
-      auth: as,
-      live: this.live,
-      clock: this.clock,
-      log: silentLog,
+      parts: {
+        config: serverConfig(config),
+        auth: as,
+        live: this.live,
+        clock: this.clock,
+        log: silentLog,
+      },
     });
     connection.open();
     return { connection, socket, say: (it) => connection.receive(JSON.stringify(it)) };
