@@ -28,6 +28,7 @@ import { ending, endingFor, resumeExpired } from "./live_errors.ts";
 import type { Loader } from "./loader.ts";
 import { Outlet } from "./outlet.ts";
 import { PACE, type Pace, Pump } from "./pump.ts";
+import { planKeyOf, RecentPlans } from "./recent_plans.ts";
 import { ReplayReader } from "./replay_reader.ts";
 import { SnapshotReader } from "./snapshot_reader.ts";
 import {
@@ -65,6 +66,9 @@ export interface LocalLiveEngineOptions {
   readonly pace?: Pace;
 }
 
+/** Of the number behind a live id. */
+const NUMBER_BYTES = 6;
+
 type LocalFeed = Feed<Subscription>;
 
 export class LocalLiveEngine implements LiveEngine {
@@ -75,7 +79,8 @@ export class LocalLiveEngine implements LiveEngine {
   readonly #pump: Pump<Subscription>;
   readonly #host: SubscriptionHost;
   readonly #feeds = new Map<number, Map<number, LocalFeed>>();
-  readonly #subscriptions = new Map<string, Subscription>();
+  readonly #subscriptions = new Set<Subscription>();
+  readonly #recentPlans = new RecentPlans();
   readonly #countByUser = new Map<string, number>();
   readonly #outlets = new Map<LiveSink, Outlet<Subscription>>();
   #isShutDown = false;
@@ -110,18 +115,18 @@ export class LocalLiveEngine implements LiveEngine {
     const wanted = wantedFromSpec(spec, this.#limits);
     const outlet = this.#outlets.get(sink) ?? new Outlet<Subscription>(sink, connectionId);
     this.#checkLimits(spec.id, principal.userId, outlet);
-    const plan = this.#plan(principal, spec);
+    const plan = this.#recentPlan(principal, spec);
     const start = this.#effectiveStart(wanted.start, plan, spec.id);
     const boundary = this.#store.visibleSeq;
     const feed = this.#feedFor(plan);
     const subscription = new Subscription({
       host: this.#host,
-      liveId: this.#newLiveId(),
+      number: this.#newNumber(),
       spec,
       principal,
       outlet,
       feed,
-      group: feed.groupFor(plan),
+      group: feed.groupFor(plan, spec),
       position: firstPosition(start, boundary),
     });
     this.#remember(subscription);
@@ -135,7 +140,7 @@ export class LocalLiveEngine implements LiveEngine {
   }
 
   subscriptions(): readonly LiveRow[] {
-    return [...this.#subscriptions.values()].map((subscription) => subscription.row());
+    return [...this.#subscriptions].map((subscription) => subscription.row());
   }
 
   match(plan: LivePlan): LiveMatch {
@@ -146,7 +151,7 @@ export class LocalLiveEngine implements LiveEngine {
   }
 
   kill(liveId: string): boolean {
-    const subscription = this.#subscriptions.get(liveId);
+    const subscription = [...this.#subscriptions].find((open) => open.liveId === liveId);
     if (subscription === undefined) return false;
     const message = "The subscription was ended by KILL LIVE QUERY";
     subscription.end(ending(subscription.id, "KILLED", message));
@@ -155,7 +160,7 @@ export class LocalLiveEngine implements LiveEngine {
 
   shutdown(): void {
     this.#isShutDown = true;
-    for (const subscription of this.#subscriptions.values()) {
+    for (const subscription of this.#subscriptions) {
       subscription.end(ending(subscription.id, "SHUTTING_DOWN", "The server is shutting down"));
     }
   }
@@ -195,6 +200,18 @@ export class LocalLiveEngine implements LiveEngine {
       const what = `a connection may have ${subscriptionsPerConnection} subscriptions`;
       throw refusal(id, code, `Cannot subscribe "${id}": ${what}`);
     }
+  }
+
+  /** The plan of an open group that was made for the same request, else a new one. */
+  #recentPlan(principal: Principal, spec: SubscriptionSpec): LivePlan {
+    const key = planKeyOf(principal, spec);
+    const known = this.#recentPlans.find(key, (plan) => {
+      return this.#feeds.get(plan.tableId)?.get(plan.owner)?.hasPlan(plan) === true;
+    });
+    if (known !== undefined) return known;
+    const plan = this.#plan(principal, spec);
+    this.#recentPlans.remember(key, plan);
+    return plan;
   }
 
   /** @throws {SubscriptionError} */
@@ -269,17 +286,17 @@ export class LocalLiveEngine implements LiveEngine {
   }
 
   #remember(subscription: Subscription): void {
-    const { liveId, outlet, principal } = subscription;
-    this.#subscriptions.set(liveId, subscription);
+    const { outlet, principal } = subscription;
+    this.#subscriptions.add(subscription);
     this.#countByUser.set(principal.userId, this.countOfUser(principal.userId) + 1);
     outlet.subscriptionCount += 1;
     this.#outlets.set(outlet.sink, outlet);
   }
 
   #forget(subscription: Subscription): void {
-    const { liveId, outlet, principal, feed } = subscription;
+    const { outlet, principal, feed } = subscription;
     this.#pump.forget(subscription);
-    this.#subscriptions.delete(liveId);
+    this.#subscriptions.delete(subscription);
     const count = this.countOfUser(principal.userId) - 1;
     if (count > 0) this.#countByUser.set(principal.userId, count);
     else this.#countByUser.delete(principal.userId);
@@ -291,8 +308,9 @@ export class LocalLiveEngine implements LiveEngine {
     if (byOwner?.size === 0) this.#feeds.delete(feed.tableId);
   }
 
-  #newLiveId(): string {
-    return Buffer.from(this.#random.bytes(8)).toString("hex");
+  /** By chance, so that ids of an earlier process name none of this one. */
+  #newNumber(): number {
+    return Buffer.from(this.#random.bytes(NUMBER_BYTES)).readUIntBE(0, NUMBER_BYTES);
   }
 }
 

@@ -58,7 +58,8 @@ export interface SubscriptionHost {
 
 export interface SubscriptionOptions {
   readonly host: SubscriptionHost;
-  readonly liveId: string;
+  /** What operators know it by; kept as a number, which costs nothing. */
+  readonly number: number;
   readonly spec: SubscriptionSpec;
   readonly principal: Principal;
   readonly outlet: Outlet<Subscription>;
@@ -69,13 +70,14 @@ export interface SubscriptionOptions {
 }
 
 export class Subscription implements LiveSubscription, Follower {
-  readonly liveId: string;
-  readonly spec: SubscriptionSpec;
+  readonly id: string;
   readonly principal: Principal;
   readonly outlet: Outlet<Subscription>;
   readonly feed: Feed<Subscription>;
   readonly group: Group<Subscription>;
   readonly #host: SubscriptionHost;
+  readonly #number: number;
+  readonly #options: SubscriptionSpec["options"];
   readonly #createdAtMs: number;
   #phase: "loading" | "behind" | "following" | "ended" = "loading";
   #loader: Loader | undefined;
@@ -91,8 +93,9 @@ export class Subscription implements LiveSubscription, Follower {
   #recentCount = 0;
 
   constructor(options: SubscriptionOptions) {
-    this.liveId = options.liveId;
-    this.spec = options.spec;
+    this.#number = options.number;
+    this.id = options.spec.id;
+    this.#options = options.spec.options;
     this.principal = options.principal;
     this.outlet = options.outlet;
     this.feed = options.feed;
@@ -103,8 +106,14 @@ export class Subscription implements LiveSubscription, Follower {
     this.group.members.add(this);
   }
 
-  get id(): string {
-    return this.spec.id;
+  get liveId(): string {
+    return this.#number.toString(16).padStart(12, "0");
+  }
+
+  /** As it was asked for; the query is kept once for the group. */
+  get spec(): SubscriptionSpec {
+    const options = this.#options;
+    return { ...this.group.asked, id: this.id, ...(options === undefined ? {} : { options }) };
   }
 
   get state(): "loading" | "ready" | "ended" {
@@ -214,8 +223,8 @@ export class Subscription implements LiveSubscription, Follower {
       subscriptionId: this.id,
       userId: this.principal.userId,
       tableId: this.feed.tableId,
-      query: this.spec.sql,
-      options: this.spec.options,
+      query: this.group.asked.sql,
+      options: this.#options,
       status: this.#phase === "following" ? "ready" : this.#phase,
       changes: this.#changeCount,
       lastSeq: this.#lastSeq,
@@ -272,6 +281,7 @@ export class Subscription implements LiveSubscription, Follower {
       this.#phase = "behind";
       this.#loader = undefined;
       this.#cancelTimeout?.();
+      this.#cancelTimeout = undefined;
     }
     this.outlet.send(shared(batchMessage({ subscriptionId: this.id, rows, control })));
   }

@@ -190,8 +190,7 @@ class HttpServer implements RunningServer {
           websocket.send_queue_bytes + FRAMES_ABOVE_BUDGET * websocket.max_frame_bytes,
         closeOnBackpressureLimit: false,
         open: (socket) => this.#guard(socket, () => this.#opened(socket)),
-        message: (socket, frame) =>
-          this.#guard(socket, () => connectionOf(socket)?.receive(frame)),
+        message: (socket, frame) => this.#guard(socket, () => connectionOf(socket)?.receive(frame)),
         drain: (socket) => this.#guard(socket, () => connectionOf(socket)?.drained()),
         ping: (socket) => connectionOf(socket)?.touch(),
         pong: (socket) => connectionOf(socket)?.touch(),
