@@ -9,6 +9,7 @@ import type { Principal } from "../auth/mod.ts";
 import type { Seq } from "../base/seq.ts";
 import type { DataMessage, ErrorMessage, SubscriptionSpec } from "../protocol/mod.ts";
 import type { LiveMatch, LivePlan, LiveRow } from "../sql/mod.ts";
+import type { DeliveryReport } from "./delivery.ts";
 
 /** A data message that many sockets may share: each encoding is made once, by whoever needs it. */
 export interface SharedMessage {
@@ -70,6 +71,8 @@ export interface LiveEngine {
   subscriptions(): readonly LiveRow[];
   /** Where a query would stand among those that are open. */
   match(plan: LivePlan): LiveMatch;
+  /** What `/metrics` shows of deliveries. */
+  delivery(): DeliveryReport;
   /** KILL LIVE QUERY. Returns false when there is none. */
   kill(liveId: string): boolean;
   /** Ends every subscription with SHUTTING_DOWN. */

@@ -17,6 +17,7 @@ import type { SubscriptionSpec } from "../protocol/mod.ts";
 import type { LiveMatch, LivePlan, LiveRow, SqlEngine } from "../sql/mod.ts";
 import type { ChangedPartition, Store } from "../storage/mod.ts";
 import { definitionOutcomes } from "./definition_changes.ts";
+import { type DeliveryReport, DeliveryTimes } from "./delivery.ts";
 import { Feed } from "./feed.ts";
 import {
   type LiveEngine,
@@ -80,6 +81,7 @@ export class LocalLiveEngine implements LiveEngine {
   readonly #host: SubscriptionHost;
   readonly #feeds = new Map<number, Map<number, LocalFeed>>();
   readonly #subscriptions = new Set<Subscription>();
+  readonly #times = new DeliveryTimes();
   readonly #recentPlans = new RecentPlans();
   readonly #countByUser = new Map<string, number>();
   readonly #outlets = new Map<LiveSink, Outlet<Subscription>>();
@@ -97,6 +99,7 @@ export class LocalLiveEngine implements LiveEngine {
       log,
       frameBytesMax: limits.frameBytesMax,
       loadingTimeoutMs: limits.loadingTimeoutMs,
+      times: this.#times,
       run: (subscription) => this.#pump.run(subscription),
       enqueue: (subscription) => this.#pump.enqueue(subscription),
       forget: (subscription) => this.#forget(subscription),
@@ -148,6 +151,17 @@ export class LocalLiveEngine implements LiveEngine {
     const isAlways = plan.equality === undefined;
     const alone = { groups: 1, unindexedGroups: isAlways ? 1 : 0, testedGroups: 1 };
     return feed?.match(plan) ?? { subscriptions: 0, ...alone };
+  }
+
+  delivery(): DeliveryReport {
+    const { changes, counts, sumMs } = this.#times;
+    const report = { behind: 0, loading: 0, lagMsMax: 0 };
+    for (const subscription of this.#subscriptions) {
+      if (subscription.isBehind) report.behind += 1;
+      if (subscription.state === "loading") report.loading += 1;
+      report.lagMsMax = Math.max(report.lagMsMax, subscription.lagMs ?? 0);
+    }
+    return { ...report, changes, counts, sumSeconds: sumMs / 1000 };
   }
 
   kill(liveId: string): boolean {
@@ -310,7 +324,7 @@ export class LocalLiveEngine implements LiveEngine {
 
   /** By chance, so that ids of an earlier process name none of this one. */
   #newNumber(): number {
-    return Buffer.from(this.#random.bytes(NUMBER_BYTES)).readUIntBE(0, NUMBER_BYTES);
+    return Buffer.from(this.#random.bytes(8)).readUIntBE(0, NUMBER_BYTES);
   }
 }
 

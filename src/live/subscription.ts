@@ -24,6 +24,7 @@ import type { BatchControl, ErrorMessage, SubscriptionSpec } from "../protocol/m
 import type { LiveRow } from "../sql/mod.ts";
 import type { Store } from "../storage/mod.ts";
 import type { Budget } from "./budget.ts";
+import type { DeliveryTimes } from "./delivery.ts";
 import type { Feed } from "./feed.ts";
 import type { Follower, Group } from "./groups.ts";
 import type { LiveSubscription, SharedMessage } from "./live.ts";
@@ -48,6 +49,7 @@ export interface SubscriptionHost {
   readonly log: Log;
   readonly frameBytesMax: number;
   readonly loadingTimeoutMs: number;
+  readonly times: DeliveryTimes;
   /** Calls `advance` in this turn, and again in later ones as long as it asks for it. */
   run(subscription: Subscription): void;
   /** Calls `advance` soon. */
@@ -214,10 +216,20 @@ export class Subscription implements LiveSubscription, Follower {
     }
   }
 
-  row(): LiveRow {
-    const { clock, store } = this.#host;
+  /** Ready, but not everything has been sent. */
+  get isBehind(): boolean {
+    return this.#phase === "behind";
+  }
+
+  /** How much older its position is than the newest commit; undefined without a position. */
+  get lagMs(): number | undefined {
     const { position } = this;
-    const visibleMs = unixMsFromSeq(store.visibleSeq);
+    if (position === undefined) return undefined;
+    return Math.max(0, unixMsFromSeq(this.#host.store.visibleSeq) - unixMsFromSeq(position));
+  }
+
+  row(): LiveRow {
+    const { clock } = this.#host;
     return {
       liveId: this.liveId,
       subscriptionId: this.id,
@@ -231,8 +243,8 @@ export class Subscription implements LiveSubscription, Follower {
       createdAtMs: this.#createdAtMs,
       lastUpdateMs: this.#lastUpdateMs,
       connectionId: this.outlet.connectionId,
-      position,
-      lagMs: position === undefined ? undefined : Math.max(0, visibleMs - unixMsFromSeq(position)),
+      position: this.position,
+      lagMs: this.lagMs,
       queuedBytes: this.outlet.sink.queuedBytes,
       changesPerSecond: (this.#recentAt(clock.nowMs()) * 1000) / RATE_WINDOW_MS,
     };
@@ -355,6 +367,9 @@ export class Subscription implements LiveSubscription, Follower {
     const nowMs = this.#host.clock.nowMs();
     this.#recentCount = this.#recentAt(nowMs) + count;
     this.#lastUpdateMs = nowMs;
+    const commitMs = unixMsFromSeq(lastSeq);
+    if (commitMs < this.#createdAtMs) this.#host.times.replayed(count);
+    else this.#host.times.delivered(count, nowMs - commitMs);
     this.outlet.send(message);
   }
 

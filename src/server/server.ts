@@ -116,6 +116,7 @@ class HttpServer implements RunningServer {
       gauges: {
         connections: () => this.#connections.count,
         subscriptions: () => options.live.subscriptions().length,
+        delivery: () => options.live.delivery(),
         requestsRunning: () => this.#runningCount,
       },
     });
