@@ -6,10 +6,6 @@ import { heapStats } from "bun:jsc";
 
 process.on("SIGUSR2", () => {
   Bun.gc(true);
-  const { heapSize, objectTypeCounts, heapCapacity, extraMemorySize } = heapStats();
-  process.stderr.write(
-    JSON.stringify({ heapSize, heapCapacity, extraMemorySize, rss: process.memoryUsage.rss() }) +
-      "\n",
-  );
+  const { heapSize, objectTypeCounts } = heapStats();
   process.stdout.write(`collected ${JSON.stringify({ heapSize, objectTypeCounts })}\n`);
 });

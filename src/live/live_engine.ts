@@ -67,7 +67,7 @@ export interface LocalLiveEngineOptions {
   readonly pace?: Pace;
 }
 
-/** Of the number behind a live id. */
+/** Of the number behind a live id: the most that a number holds, read by the byte. */
 const NUMBER_BYTES = 6;
 
 type LocalFeed = Feed<Subscription>;

@@ -18,16 +18,10 @@
  * subscriptions keep only their cursor and client messages wait in a bounded queue, so what one
  * connection can hold in memory is the budget, one message of each subscription, and that queue.
  */
-import { type Auth, AuthError, type Caller, type Principal } from "../auth/mod.ts";
+import { AuthError, type Principal } from "../auth/mod.ts";
 import { assert } from "../base/assert.ts";
-import type { CancelTimer, Clock } from "../base/clock.ts";
-import type { Log } from "../base/log.ts";
-import {
-  type LiveEngine,
-  type LiveSink,
-  type SharedMessage,
-  SubscriptionError,
-} from "../live/mod.ts";
+import type { CancelTimer } from "../base/clock.ts";
+import { type LiveSink, type SharedMessage, SubscriptionError } from "../live/mod.ts";
 import type { ControlMessage, ErrorMessage, SubscriptionCode } from "../protocol/mod.ts";
 import type { ConnectionRow } from "../sql/mod.ts";
 import {
@@ -43,41 +37,19 @@ import {
   readUnsubscribe,
   refusal,
 } from "./client_message.ts";
+import type {
+  ConnectionOptions,
+  ConnectionParts,
+  ConnectionRequest,
+} from "./connection_options.ts";
 import { decodeFrame } from "./frames/decode.ts";
 import { type FrameFormat, frameOf } from "./frames/encode.ts";
 import { jsonFromMessage } from "./frames/json.ts";
 import { Intake } from "./intake.ts";
-import type { OpenConnection } from "./open_connection.ts";
-import type { ServerConfig } from "./options.ts";
+import { connectionRow, type OpenConnection } from "./open_connection.ts";
 import { Outbox, type OutboxOwner, type Socket } from "./outbox.ts";
 import { authFailure, bearerFrom, formatFrom } from "./socket_log_in.ts";
 import { Subscriptions } from "./subscriptions.ts";
-
-/** What the upgrade request asked for. */
-export interface ConnectionRequest {
-  readonly caller: Caller;
-  /** The Authorization header of the upgrade, if it had one. */
-  readonly bearer: string | undefined;
-  readonly format: FrameFormat;
-  /** `compress=false`: no message of the client turns gzip on again. */
-  readonly isGzipForbidden: boolean;
-}
-
-/** What all connections of a server share. */
-export interface ConnectionParts {
-  readonly config: Pick<ServerConfig, "limits" | "websocket">;
-  readonly auth: Auth;
-  readonly live: LiveEngine;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
-export interface ConnectionOptions {
-  readonly connectionId: string;
-  readonly socket: Socket;
-  readonly request: ConnectionRequest;
-  readonly parts: ConnectionParts;
-}
 
 /** Close codes of the wire. */
 const CLOSE_NORMAL = 1000;
@@ -220,23 +192,20 @@ export class Connection implements LiveSink, OpenConnection, OutboxOwner {
     const principal = this.#principal;
     if (principal === undefined || this.#state === "closing") return undefined;
     const { serialization, isGzipOn } = this.#format;
-    const { clock } = this.#parts;
-    const startMs = clock.nowMs() - clock.monotonicMs();
-    return {
+    return connectionRow(this.#parts.clock, {
       connectionId: this.id,
-      userId: principal.userId,
-      role: principal.role,
+      principal,
       transport: "websocket",
-      clientAddress: this.address,
+      clientAddress: this.#address,
       serialization,
       compression: isGzipOn ? "gzip" : "none",
       subscriptions: this.#subscriptions.count,
       bytesIn: this.#bytesIn,
       bytesOut: this.#outbox.bytesOut,
       queuedBytes: this.#outbox.queuedBytes,
-      openedAtMs: Math.round(startMs + this.#openedMs),
-      lastSeenAtMs: Math.round(startMs + this.#lastFrameMs),
-    };
+      openedMs: this.#openedMs,
+      lastSeenMs: this.#lastFrameMs,
+    });
   }
 
   /**

@@ -17,7 +17,7 @@ import type { DataMessage, ErrorMessage } from "../protocol/mod.ts";
 import type { ConnectionRow } from "../sql/mod.ts";
 import { errorMessage } from "./client_message.ts";
 import { jsonFromMessage } from "./frames/json.ts";
-import type { OpenConnection } from "./open_connection.ts";
+import { connectionRow, type OpenConnection } from "./open_connection.ts";
 
 /** The `subscription_id` of the one subscription of a stream. */
 export const STREAM_WORD = "sse";
@@ -147,11 +147,9 @@ export class EventStream implements LiveSink, OpenConnection {
   row(): ConnectionRow | undefined {
     if (this.#isEnding) return undefined;
     const { address, clock, connectionId, principal } = this.#options;
-    const startMs = clock.nowMs() - clock.monotonicMs();
-    return {
+    return connectionRow(clock, {
       connectionId,
-      userId: principal.userId,
-      role: principal.role,
+      principal,
       transport: "sse",
       clientAddress: address,
       serialization: "json",
@@ -160,9 +158,9 @@ export class EventStream implements LiveSink, OpenConnection {
       bytesIn: 0,
       bytesOut: this.#bytesOut,
       queuedBytes: this.#queuedBytes,
-      openedAtMs: Math.round(startMs + this.#openedMs),
-      lastSeenAtMs: Math.round(startMs + this.#lastTakenMs),
-    };
+      openedMs: this.#openedMs,
+      lastSeenMs: this.#lastTakenMs,
+    });
   }
 
   /** Hands over what is queued, or waits for more. */

@@ -2,6 +2,7 @@
  * What the server asks of a connection that stays open, whatever its transport.
  */
 import type { Principal } from "../auth/mod.ts";
+import type { Clock } from "../base/clock.ts";
 import type { ConnectionRow } from "../sql/mod.ts";
 
 export interface OpenConnection {
@@ -20,4 +21,30 @@ export interface OpenConnection {
   shutDown(): void;
   /** Closes without waiting any longer for the queue. */
   closeNow(): void;
+}
+
+type WallTimes = "openedAtMs" | "lastSeenAtMs";
+
+/** The row of a connection, which knows its times by the monotonic clock. */
+export function connectionRow(
+  clock: Clock,
+  {
+    lastSeenMs,
+    openedMs,
+    principal,
+    ...rest
+  }: Omit<ConnectionRow, "userId" | "role" | WallTimes> & {
+    readonly principal: Principal;
+    readonly openedMs: number;
+    readonly lastSeenMs: number;
+  },
+): ConnectionRow {
+  const startMs = clock.nowMs() - clock.monotonicMs();
+  return {
+    ...rest,
+    userId: principal.userId,
+    role: principal.role,
+    openedAtMs: Math.round(startMs + openedMs),
+    lastSeenAtMs: Math.round(startMs + lastSeenMs),
+  };
 }

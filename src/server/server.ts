@@ -10,7 +10,8 @@
 import type { ServerWebSocket } from "bun";
 import { DatabaseError } from "../base/errors.ts";
 import type { ConnectionAccess } from "../sql/mod.ts";
-import { Connection, type ConnectionRequest } from "./connection.ts";
+import { Connection } from "./connection.ts";
+import type { ConnectionRequest } from "./connection_options.ts";
 import { Connections } from "./connections.ts";
 import { Cors } from "./cors.ts";
 import { Exchange, type NetworkRules, type Peers, RequestIds } from "./exchange.ts";

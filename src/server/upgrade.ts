@@ -2,7 +2,7 @@
  * `GET /v1/ws`: whether a request may become a connection, and what it asked for.
  */
 
-import type { ConnectionRequest } from "./connection.ts";
+import type { ConnectionRequest } from "./connection_options.ts";
 import type { Connections } from "./connections.ts";
 import type { Cors } from "./cors.ts";
 import type { Exchange } from "./exchange.ts";
