@@ -22,6 +22,7 @@ import { type LiveEngine, LocalLiveEngine } from "./live/mod.ts";
 import { finishRestore } from "./restore.ts";
 import {
   ANSWERS_TABLE,
+  type ConnectionAccess,
   isFileLive,
   LocalSqlEngine,
   type SqlEngine,
@@ -62,6 +63,8 @@ export interface Database {
   readonly sql: SqlEngine;
   readonly live: LiveEngine;
   readonly jobs: JobList;
+  /** Whom `system.connections` shows; none until the server listens. */
+  connections: ConnectionAccess;
   fileIsLive(entry: FileEntry): boolean;
   /** Ends subscriptions, syncs the log, closes all files. */
   close(): Promise<void>;
@@ -118,9 +121,11 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
     backups: backupJobs(config, parts, { catalog, store, blobs, jobs, directory }),
     live: () => ({
       rows: () => live.subscriptions(),
+      match: (plan) => live.match(plan),
       kill: (liveId) => live.kill(liveId),
       tableChanged: (tableId) => live.tableChanged(tableId),
     }),
+    connections: () => database.connections,
   };
   const sql = new LocalSqlEngine(environment);
   const live = new LocalLiveEngine({ store, sql, clock, random, log, limits: liveLimits(config) });
@@ -130,7 +135,7 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
   });
   store.lookAtSpace();
   const stopTidying = tidyHourly(environment, store);
-  return {
+  const database: Database = {
     catalog,
     store,
     blobs,
@@ -138,6 +143,7 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
     sql,
     live,
     jobs,
+    connections: { rows: () => [], kill: () => false },
     fileIsLive: (entry) => isFileLive(entry, { catalog, store }),
     async close() {
       stopTidying();
@@ -148,6 +154,7 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
       catalog.close();
     },
   };
+  return database;
 }
 
 /** Removes files that nobody can name any more, and begins to discard history that is old enough. */

@@ -156,6 +156,7 @@ async function serve(path: string): Promise<void> {
   let readiness: Readiness = "starting";
   const database = await open(config, log);
   const server = startOrFail(config, { database, log, readiness: () => readiness });
+  database.connections = server.connections;
   readiness = "ready";
   announce(config, { database, server, warnings });
   log.info("started", {

@@ -9,6 +9,7 @@
  *     doubled         a sequence id came a second time on one connection
  *     out of order    a sequence id came after a higher one
  *     above boundary  a row of a snapshot was newer than the boundary of that snapshot
+ *     unlike          what the client holds is not what SELECT gives at the same seq
  *     wrong           anything else: another type, other cells, an id never written
  */
 import type { Partition, Version } from "./ledger.ts";
@@ -48,14 +49,19 @@ export interface Faults {
   doubled: number;
   outOfOrder: number;
   aboveBoundary: number;
+  unlike: number;
   wrong: number;
+}
+
+export function noFaults(): Faults {
+  return { missed: 0, doubled: 0, outOfOrder: 0, aboveBoundary: 0, unlike: 0, wrong: 0 };
 }
 
 /** Findings that are told in words; the rest are counted only. */
 const FINDINGS_MAX = 5;
 
 export class Judge {
-  readonly faults: Faults = { missed: 0, doubled: 0, outOfOrder: 0, aboveBoundary: 0, wrong: 0 };
+  readonly faults: Faults = noFaults();
   readonly findings: string[] = [];
   /** The client's view, by key. */
   readonly held: Map<number, Cells> = new Map();
@@ -119,6 +125,21 @@ export class Judge {
     if (this.#isPartial) return;
     for (const id of expected.keys()) {
       if (!this.held.has(id)) this.#find("wrong", `it does not hold row ${id}`);
+    }
+  }
+
+  /** Compares what is held with the rows of a SELECT of the same query, at the same seq. */
+  compareWith(selected: readonly Cells[]): void {
+    const byId = new Map(selected.map((row) => [Number(row["id"]), row]));
+    for (const [id, row] of this.held) {
+      if (!isSame(row, byId.get(id))) {
+        const both = `${JSON.stringify(row)} instead of ${JSON.stringify(byId.get(id))}`;
+        this.#find("unlike", `row ${id}: ${both}`);
+      }
+    }
+    if (this.#isPartial) return;
+    for (const id of byId.keys()) {
+      if (!this.held.has(id)) this.#find("unlike", `row ${id} is not held`);
     }
   }
 

@@ -46,6 +46,15 @@ export class Partition {
     this.#unsorted.push(written);
   }
 
+  /** The newest version of each key, settled or not. */
+  newestSeqs(): Map<number, number> {
+    const seqs = new Map([...this.#newest].map(([id, { seq }]) => [id, seq]));
+    for (const { row, seq } of this.#unsorted) {
+      seqs.set(row.id, Math.max(seqs.get(row.id) ?? 0, seq));
+    }
+    return seqs;
+  }
+
   /** Puts what is complete in order. */
   settle(completeSeq: number): void {
     const ready = this.#unsorted.filter(({ seq }) => seq <= completeSeq);
@@ -114,6 +123,11 @@ export class Ledger {
       this.#partitions.set(name, partition);
     }
     return partition;
+  }
+
+  /** The newest known version of each key of a partition. */
+  newestSeqs(partitionName: string): ReadonlyMap<number, number> {
+    return this.partition(partitionName).newestSeqs();
   }
 
   /** A statement is sent. Call the function returned with what it wrote. */

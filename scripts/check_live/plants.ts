@@ -1,6 +1,6 @@
 /**
  * Faults of a server that the checker must notice: each damages one frame of one subscription on
- * its way from the socket.
+ * its way from the socket, where a resume begins, or what the client holds.
  */
 import type { Cells, Followed } from "./queries.ts";
 
@@ -17,8 +17,20 @@ export const PLANTS = [
   "altered",
   "boundary",
   "silent_delete",
+  "late_resume",
+  "view",
 ] as const;
 export type Plant = (typeof PLANTS)[number];
+
+/** Those that damage a frame. */
+const FRAME_PLANTS: ReadonlySet<Plant> = new Set<Plant>([
+  "lost",
+  "doubled",
+  "swapped",
+  "altered",
+  "boundary",
+  "silent_delete",
+]);
 
 /** Changes of the damaged subscription that pass before the fault. */
 const SOUND_CHANGES = 50;
@@ -31,13 +43,15 @@ export const FOUND_AS: Readonly<Record<Plant, readonly string[]>> = {
   altered: ["wrong"],
   boundary: ["aboveBoundary", "wrong", "missed"],
   silent_delete: ["missed"],
+  late_resume: ["missed"],
+  view: ["unlike"],
 };
 
 export function isPlant(text: string): text is Plant {
   return PLANTS.some((plant) => plant === text);
 }
 
-/** The subscription that is damaged: one that follows everything. */
+/** The subscriptions that are damaged: those that follow everything. */
 export function isDamaged({ table, query }: Followed): boolean {
   return table === "board" && query.sql.endsWith("live.board");
 }
@@ -60,12 +74,17 @@ export class Tamperer {
       this.#kept = undefined;
       return [message, kept];
     }
-    if (this.#isDone) return [message];
+    if (this.#isDone || !FRAME_PLANTS.has(this.#plant)) return [message];
     if (this.#plant === "boundary") return [this.#lowered(message)];
     if (message.type !== "change") return [message];
     this.#changeCount += 1;
     if (this.#changeCount <= SOUND_CHANGES) return [message];
     return this.#damaged(message);
+  }
+
+  /** Where it resumes instead of where it is. */
+  resumeFrom(position: number, newest: number): number {
+    return this.#plant === "late_resume" ? Math.max(position, newest) : position;
   }
 
   #damaged(message: WireMessage): readonly WireMessage[] {
@@ -86,7 +105,7 @@ export class Tamperer {
         for (const row of rows) row["body"] = "other";
         return [{ ...message, rows }];
       }
-      case "boundary":
+      default:
         return [message];
     }
   }

@@ -1,5 +1,5 @@
 /**
- * The sixteen subscriptions: each query beside what it means in plain TypeScript. Unknown is not
+ * What is subscribed to: each query beside what it means in plain TypeScript. Unknown is not
  * true, so a filter here says what it does with NULL.
  */
 import type { Row } from "./ledger.ts";
@@ -89,34 +89,34 @@ function isIn(name: string): (row: Row) => boolean {
   return ({ room }) => room === name;
 }
 
-/** Which query each of them follows, and how it begins. */
-const PLAN: readonly [Followed["table"], string, number, Followed["begins"]][] = [
-  ["items", "alice", 0, "snapshot"],
-  ["items", "alice", 1, "snapshot"],
-  ["items", "alice", 2, "snapshot"],
-  ["items", "alice", 3, "last_rows"],
-  ["items", "alice", 4, "snapshot"],
-  ["items", "alice", 7, "live"],
-  ["items", "bob", 0, "live"],
-  ["items", "bob", 5, "snapshot"],
-  ["items", "bob", 6, "snapshot"],
-  ["items", "bob", 8, "last_rows"],
-  ["board", "alice", 0, "snapshot"],
-  ["board", "alice", 1, "snapshot"],
-  ["board", "bob", 1, "snapshot"],
-  ["board", "bob", 9, "snapshot"],
-  ["board", "bob", 4, "last_rows"],
-  ["board", "alice", 6, "snapshot"],
+/** Tables and the users who look at them. */
+const PLACES: readonly (readonly [Followed["table"], string])[] = [
+  ["board", "alice"],
+  ["items", "alice"],
+  ["board", "bob"],
+  ["items", "bob"],
 ];
 
-export const FOLLOWED: readonly Followed[] = PLAN.map(([table, user, index, begins]) => {
-  const query = QUERIES[index];
-  if (query === undefined) throw new Error(`there is no query ${index}`);
-  return {
-    name: `${table} of ${user}, query ${index}`,
-    table,
-    user,
-    query: { ...query, sql: query.sql.replace("live.$", `live.${table}`) },
-    begins,
-  };
-});
+const BEGINNINGS: readonly Followed["begins"][] = ["snapshot", "last_rows", "snapshot", "live"];
+
+/** So many subscriptions: every query in every place before any comes again, begun in every way. */
+export function followedBy(count: number): readonly Followed[] {
+  return Array.from({ length: count }, (_, number) => {
+    const place = PLACES[number % PLACES.length];
+    const index = Math.floor(number / PLACES.length) % QUERIES.length;
+    const query = QUERIES[index];
+    const round = Math.floor(number / (PLACES.length * QUERIES.length));
+    const begins = BEGINNINGS[(index + number + round) % BEGINNINGS.length];
+    if (place === undefined || query === undefined || begins === undefined) {
+      throw new Error(`there is no subscription ${number}`);
+    }
+    const [table, user] = place;
+    return {
+      name: `${number}: ${table} of ${user}, query ${index}`,
+      table,
+      user,
+      query: { ...query, sql: query.sql.replace("live.$", `live.${table}`) },
+      begins,
+    };
+  });
+}

@@ -3,22 +3,28 @@
  * and judges nothing.
  */
 import { gunzipSync } from "node:zlib";
+import { Unpackr } from "msgpackr";
 import type { SeededRandom } from "../../tests/support/seeded_random.ts";
 import type { Mode, ReaderEvent, WireChange } from "./judge.ts";
 import type { Tamperer, WireMessage } from "./plants.ts";
 import type { Cells, Followed } from "./queries.ts";
+import type { World } from "./world.ts";
 
 /** Messages between two pings. */
 const PING_EVERY = 200;
 
 export interface ReaderOptions {
-  readonly url: string;
+  readonly world: World;
   readonly token: string;
   readonly followed: Followed;
   readonly random: SeededRandom;
   readonly onEvent: (event: ReaderEvent) => void;
   readonly tamperer?: Tamperer;
+  /** Highest sequence id that was acknowledged. */
+  readonly newestSeq: () => number;
 }
+
+const unpackr = new Unpackr({ useRecords: false, int64AsType: "number" });
 
 export class Reader {
   readonly #options: ReaderOptions;
@@ -29,6 +35,7 @@ export class Reader {
   #messagesLeft = 0;
   #messageCount = 0;
   #reconnects = 0;
+  #outages = 0;
   #isStopped = false;
   #mayBreak = true;
   #error: Error | undefined;
@@ -39,6 +46,11 @@ export class Reader {
 
   get reconnects(): number {
     return this.#reconnects;
+  }
+
+  /** How often the server went away under it. */
+  get outages(): number {
+    return this.#outages;
   }
 
   /** What the server ended it with, or the connection. */
@@ -75,10 +87,12 @@ export class Reader {
   }
 
   #connect(): void {
-    const { url, token, random } = this.#options;
-    const compress = random.chance(0.5) ? "" : "?compress=false";
+    const { token, random, world } = this.#options;
+    const { epoch } = world;
+    const format = `serialization=${random.pick(["json", "msgpack"])}`;
+    const compress = random.chance(0.5) ? "" : "&compress=false";
     const headers = { Authorization: `Bearer ${token}` };
-    const socket = new WebSocket(`${url}${compress}`, { headers });
+    const socket = new WebSocket(`${world.server.webSocketUrl}?${format}${compress}`, { headers });
     socket.binaryType = "arraybuffer";
     this.#socket = socket;
     this.#messagesLeft = random.chance(0.2) ? random.between(1, 20) : random.between(50, 600);
@@ -88,8 +102,25 @@ export class Reader {
     });
     socket.addEventListener("close", ({ code, reason }) => {
       if (this.#isStopped || this.#socket !== socket) return;
+      if (world.epoch !== epoch) {
+        void this.#comeBack();
+        return;
+      }
       this.#error ??= new Error(`the server closed with ${code} ${reason}`);
     });
+  }
+
+  /** After the server went away. */
+  async #comeBack(): Promise<void> {
+    this.#outages += 1;
+    this.#socket = undefined;
+    this.#isReady = false;
+    await this.#connectWhenUp();
+  }
+
+  async #connectWhenUp(): Promise<void> {
+    await this.#options.world.whenUp();
+    if (!this.#isStopped) this.#connect();
   }
 
   #subscribe(socket: WebSocket): void {
@@ -97,11 +128,13 @@ export class Reader {
     const { query, begins } = followed;
     const position = this.#position ?? 0;
     const isResume = position > 0;
+    const { newestSeq, tamperer } = this.#options;
+    const from = tamperer?.resumeFrom(position, newestSeq()) ?? position;
     this.#mode = isResume ? random.pick(["all", "all", "latest"]) : begins;
     this.#isReady = false;
     const batch_size = random.pick([7, 50, 1000]);
     const last_rows = random.between(1, 150);
-    const from_seq_id = random.chance(0.5) ? position : String(position);
+    const from_seq_id = random.chance(0.5) ? from : String(from);
     const options: Record<Mode, object | null> = {
       snapshot: { batch_size },
       last_rows: { batch_size, last_rows },
@@ -120,8 +153,7 @@ export class Reader {
   }
 
   #receive(socket: WebSocket, data: string | ArrayBuffer): void {
-    const text = typeof data === "string" ? data : gunzipSync(new Uint8Array(data)).toString();
-    const message = JSON.parse(text) as WireMessage;
+    const message = messageFrom(data);
     for (const arrived of this.#options.tamperer?.pass(message) ?? [message]) this.#take(arrived);
     this.#messageCount += 1;
     if (this.#messageCount % PING_EVERY === 0) this.ping();
@@ -129,11 +161,10 @@ export class Reader {
     if (this.#messagesLeft > 0 || !this.#mayBreak) return;
     this.#reconnects += 1;
     this.#socket = undefined;
+    this.#isReady = false;
     // What is on its way is lost with the connection.
     socket.terminate();
-    setTimeout(() => {
-      if (!this.#isStopped) this.#connect();
-    }, this.#options.random.below(60));
+    setTimeout(() => void this.#connectWhenUp(), this.#options.random.below(60));
   }
 
   #take(message: WireMessage): void {
@@ -151,6 +182,10 @@ export class Reader {
         this.#takePong(message);
         break;
       case "error":
+        // The socket closes next.
+        if (message["code"] === "SHUTTING_DOWN") break;
+        this.#error = new Error(JSON.stringify(message));
+        break;
       case "auth_error":
         this.#error = new Error(JSON.stringify(message));
         break;
@@ -204,4 +239,13 @@ export class Reader {
     this.#options.onEvent({ kind: "position", seq });
     this.#position = Math.max(this.#position ?? 0, seq);
   }
+}
+
+/** Text is JSON; bytes are gzip of either form, or MessagePack. */
+function messageFrom(data: string | ArrayBuffer): WireMessage {
+  if (typeof data === "string") return JSON.parse(data) as WireMessage;
+  const bytes = new Uint8Array(data);
+  const plain = bytes[0] === 0x1f && bytes[1] === 0x8b ? gunzipSync(bytes) : Buffer.from(bytes);
+  const isJson = plain[0] === 0x7b;
+  return (isJson ? JSON.parse(plain.toString()) : unpackr.unpack(plain)) as WireMessage;
 }

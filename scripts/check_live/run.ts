@@ -1,18 +1,23 @@
 /**
- * One run of the checker: the real server in a process of its own, four writers over HTTP, sixteen
- * subscribers over WebSocket, tables flushed meanwhile; at the end each view beside a SELECT.
+ * One run of the checker: the real server in a process of its own, writers over HTTP, subscribers
+ * over WebSocket, tables flushed meanwhile, the server stopped and killed in the middle. At random
+ * moments, and at the end, each view beside a SELECT at the same seq.
  */
 import { SeededRandom } from "../../tests/support/seeded_random.ts";
 import { ADMIN, type ServerProcess, startReadyServer } from "../../tests/support/server_process.ts";
-import { type Faults, Judge } from "./judge.ts";
+import { type Faults, Judge, noFaults } from "./judge.ts";
 import { Ledger } from "./ledger.ts";
 import { isDamaged, type Plant, Tamperer } from "./plants.ts";
-import { FOLLOWED, type Followed, partitionName, USERS } from "./queries.ts";
+import { type Cells, type Followed, followedBy, partitionName, USERS } from "./queries.ts";
 import { Reader } from "./reader.ts";
+import { type Signal, spread, World } from "./world.ts";
 import { write } from "./writer.ts";
 
 /** How long subscribers may take to come to the end once the writers are done. */
 const CATCH_UP_MS_MAX = 60_000;
+
+/** How long a checkpoint waits for subscribers that are breaking off and resuming. */
+const CHECKPOINT_MS_MAX = 2000;
 
 /** How much of the server's output is shown when a run breaks off. */
 const OUTPUT_LENGTH_MAX = 4000;
@@ -23,6 +28,10 @@ const FLUSH_EVERY_MS = 1500;
 
 export interface CheckOptions {
   readonly changes: number;
+  readonly writers: number;
+  readonly subscriptions: number;
+  readonly restarts: number;
+  readonly checkpoints: number;
   readonly seed: number;
   readonly plant: Plant | undefined;
   readonly onProgress: (report: CheckReport) => void;
@@ -33,6 +42,11 @@ export interface CheckReport {
   readonly delivered: number;
   readonly snapshotRows: number;
   readonly reconnects: number;
+  readonly restarts: Readonly<Record<Signal, number>>;
+  /** Subscriptions that the server went away under. */
+  readonly outages: number;
+  /** Views compared with a SELECT while the run went on. */
+  readonly comparedViews: number;
   readonly faults: Faults;
   readonly findings: readonly string[];
 }
@@ -43,50 +57,119 @@ interface Pair {
   readonly reader: Reader;
 }
 
+/** What the parts of one run share. */
+interface Run {
+  readonly world: World;
+  readonly ledger: Ledger;
+  readonly random: SeededRandom;
+  readonly tokens: ReadonlyMap<string, string>;
+  readonly options: CheckOptions;
+  comparedViews: number;
+}
+
 export async function checkLive(options: CheckOptions): Promise<CheckReport> {
   await using server = await startReadyServer({
     config: {
       // Small, so that long replays are cut short here and not only in production.
       websocket: { replay_changes: 100 },
+      limits: { subscriptions_per_user: 0 },
       logging: { level: "warn" },
     },
   });
   try {
-    return await run(server, options);
+    const tokens = await prepare(server);
+    return await check({
+      world: new World(server),
+      ledger: new Ledger(),
+      random: new SeededRandom(options.seed),
+      tokens,
+      options,
+      comparedViews: 0,
+    });
   } catch (error) {
     const said = server.output.slice(-OUTPUT_LENGTH_MAX);
     throw new Error(`The run broke off; the server's last words:\n${said}`, { cause: error });
   }
 }
 
-async function run(server: ServerProcess, options: CheckOptions): Promise<CheckReport> {
-  const random = new SeededRandom(options.seed);
-  const ledger = new Ledger();
-  const tokens = await prepare(server);
-  const pairs = FOLLOWED.map((followed) =>
-    pairFor(followed, { server, ledger, random, tokens, options }),
-  );
+async function check(run: Run): Promise<CheckReport> {
+  const { ledger, options, random } = run;
+  const pairs = followedBy(options.subscriptions).map((followed) => pairFor(followed, run));
   const judging = setInterval(() => judgeAll(pairs, ledger), JUDGE_EVERY_MS);
-  const telling = setInterval(() => options.onProgress(report(pairs, ledger)), PROGRESS_EVERY_MS);
-  const flushing = flushNowAndThen(server);
+  const telling = setInterval(() => options.onProgress(report(pairs, run)), PROGRESS_EVERY_MS);
+  const flushing = flushNowAndThen(run);
   try {
     // Some are there from the start, the others come while rows are written.
     for (const [index, { reader }] of pairs.entries()) {
       if (index % 2 === 0) reader.start();
       else setTimeout(() => reader.start(), random.between(100, 3000));
     }
-    await writeAll(server, { ledger, random, tokens, changes: options.changes });
+    await Promise.all([writeAll(run), disturb(pairs, run)]);
     ledger.close();
     await catchUp(pairs, ledger);
     judgeAll(pairs, ledger);
-    for (const pair of pairs) await compareAtEnd(server, pair, { ledger, tokens });
+    for (const pair of pairs) await compareAtEnd(pair, run);
   } finally {
     clearInterval(judging);
     clearInterval(telling);
     for (const { reader } of pairs) reader.stop();
     await flushing.stop();
   }
-  return report(pairs, ledger);
+  return report(pairs, run);
+}
+
+/** Restarts of the server and checkpoints, in a random order at random moments. */
+function disturb(pairs: readonly Pair[], run: Run): Promise<void> {
+  const { ledger, options, random, world } = run;
+  const restarts = Array.from({ length: options.restarts }, (_, index) => {
+    const signal = index % 2 === 0 ? "SIGKILL" : "SIGTERM";
+    return () => world.restart(signal);
+  });
+  const checkpoints = Array.from({ length: options.checkpoints }, () => {
+    return () => world.inSilence(() => checkpoint(pairs, run));
+  });
+  const progress = (): number => ledger.versionCount / options.changes;
+  return spread([...restarts, ...checkpoints], { progress, random });
+}
+
+/** While nobody writes: those that are ready and have everything, each beside a SELECT. */
+async function checkpoint(pairs: readonly Pair[], run: Run): Promise<void> {
+  const { ledger, options } = run;
+  const deadlineMs = Date.now() + CHECKPOINT_MS_MAX;
+  const left = new Set(run.random.shuffle([...pairs]).slice(0, Math.ceil(pairs.length / 4)));
+  while (left.size > 0 && Date.now() < deadlineMs) {
+    for (const pair of left) {
+      const { followed, judge, reader } = pair;
+      if (!reader.isReady || reader.position < ledger.acknowledgedSeq) {
+        reader.ping();
+        continue;
+      }
+      left.delete(pair);
+      judgeAll(pairs, ledger);
+      const [held] = judge.held.keys();
+      const isForgotten = options.plant === "view" && isDamaged(followed) && held !== undefined;
+      if (isForgotten) judge.held.delete(held);
+      // What is held now is the result at the newest seq, and so is what SELECT gives.
+      judge.compareWith(await selected(followed, run));
+      run.comparedViews += 1;
+    }
+    await Bun.sleep(5);
+  }
+}
+
+/** The rows of a subscription's query, with what a subscription adds to each. */
+async function selected({ query, user }: Followed, { tokens, world }: Run): Promise<Cells[]> {
+  const text = query.sql.replace(/^SELECT (.*) FROM/, (_all, list: string) =>
+    list === "*" ? "SELECT * FROM" : `SELECT ${list}, id, _seq FROM`,
+  );
+  const token = tokens.get(user) ?? "";
+  const { body } = await world.server.sql(text, { token, params: query.params ?? [] });
+  const [result] = body.results;
+  if (result?.rows === undefined) throw new Error(`Cannot run ${text}: ${JSON.stringify(body)}`);
+  const names = (result.schema ?? []).map(({ name }) => name);
+  return result.rows.map(
+    (cells) => Object.fromEntries(names.map((name, index) => [name, cells[index]])) as Cells,
+  );
 }
 
 /** Makes the tables and the users. Returns the tokens by user. */
@@ -101,69 +184,51 @@ async function prepare(server: ServerProcess): Promise<ReadonlyMap<string, strin
   return tokens;
 }
 
-interface PairOptions {
-  readonly server: ServerProcess;
-  readonly ledger: Ledger;
-  readonly random: SeededRandom;
-  readonly tokens: ReadonlyMap<string, string>;
-  readonly options: CheckOptions;
-}
-
-function pairFor(
-  followed: Followed,
-  { server, ledger, random, tokens, options }: PairOptions,
-): Pair {
+function pairFor(followed: Followed, run: Run): Pair {
+  const { ledger, options, random, tokens, world } = run;
   const { table, user } = followed;
   const judge = new Judge(followed, ledger.partition(partitionName(table, user)));
   const { plant } = options;
   const reader = new Reader({
-    url: server.webSocketUrl,
+    world,
     token: tokens.get(user) ?? "",
     followed,
     random: new SeededRandom(random.u32()),
     onEvent: (event) => judge.add(event),
+    newestSeq: () => ledger.acknowledgedSeq,
     ...(plant !== undefined && isDamaged(followed) ? { tamperer: new Tamperer(plant) } : {}),
   });
   return { followed, judge, reader };
 }
 
-/** Two writers on one partition, one on another, one on the shared table. */
-async function writeAll(
-  server: ServerProcess,
-  {
-    ledger,
-    random,
-    tokens,
-    changes,
-  }: {
-    ledger: Ledger;
-    random: SeededRandom;
-    tokens: ReadonlyMap<string, string>;
-    changes: number;
-  },
-): Promise<void> {
-  const writers = [
+/** Half of the writers on one partition, a quarter on another, a quarter on the shared table. */
+async function writeAll({ ledger, options, random, tokens, world }: Run): Promise<void> {
+  const places = [
     { user: "alice", table: "items" },
-    { user: "alice", table: "items" },
-    { user: "bob", table: "items" },
     { user: ADMIN, table: "board" },
+    { user: "bob", table: "items" },
+    { user: "alice", table: "items" },
   ] as const;
+  const busyByPlace = new Map<string, Set<number>>();
   await Promise.all(
-    writers.map(({ user, table }, index) => {
-      const token = tokens.get(user) ?? "";
-      const mark = `${"abcd".charAt(index)}-`;
+    Array.from({ length: options.writers }, async (_, index) => {
+      const place = places[index % places.length] ?? places[0];
+      const { table, user } = place;
+      const name = partitionName(table, user);
+      const busy = busyByPlace.get(name) ?? new Set<number>();
+      busyByPlace.set(name, busy);
       const own = new SeededRandom(random.u32());
-      return write({ server, ledger, random: own, token, user, table, mark }, changes);
+      const token = tokens.get(user) ?? "";
+      const mark = `${index.toString(36)}-`;
+      await write({ world, ledger, random: own, token, user, table, mark, busy }, options.changes);
     }),
   );
 }
 
-function flushNowAndThen(server: ServerProcess): { stop: () => Promise<void> } {
+function flushNowAndThen({ world }: Run): { stop: () => Promise<void> } {
   let flushing: Promise<unknown> = Promise.resolve();
   const timer = setInterval(() => {
-    flushing = flushing.then(() =>
-      server.rows("STORAGE FLUSH TABLE live.items; STORAGE FLUSH TABLE live.board"),
-    );
+    flushing = flushing.then(() => world.atWork(() => flush(world)));
   }, FLUSH_EVERY_MS);
   return {
     stop: async () => {
@@ -171,6 +236,16 @@ function flushNowAndThen(server: ServerProcess): { stop: () => Promise<void> } {
       await flushing;
     },
   };
+}
+
+async function flush(world: World): Promise<void> {
+  const { epoch } = world;
+  try {
+    await world.server.rows("STORAGE FLUSH TABLE live.items; STORAGE FLUSH TABLE live.board");
+  } catch (error) {
+    // Broken off by a restart, which is what restarts are for.
+    if (world.epoch === epoch) throw error;
+  }
 }
 
 /** Waits until every subscriber has been told that it has everything. */
@@ -197,17 +272,13 @@ function judgeAll(pairs: readonly Pair[], ledger: Ledger): void {
 }
 
 /** What the subscriber holds, what the ledger says, and what SELECT says, must be one. */
-async function compareAtEnd(
-  server: ServerProcess,
-  { followed, judge }: Pair,
-  { ledger, tokens }: { ledger: Ledger; tokens: ReadonlyMap<string, string> },
-): Promise<void> {
+async function compareAtEnd({ followed, judge }: Pair, run: Run): Promise<void> {
+  const { ledger } = run;
   judge.finish(ledger.acknowledgedSeq);
   const { table, user, query } = followed;
-  const text = query.sql.replace(/^SELECT .* FROM/, "SELECT id, _seq FROM");
-  const options = { token: tokens.get(user) ?? "", params: query.params ?? [] };
-  const selected = await server.rows(text, options);
-  const seqs = new Map(selected.map(([id, seq]) => [Number(id), Number(seq)]));
+  const rows = await selected(followed, run);
+  judge.compareWith(rows);
+  const seqs = new Map(rows.map((row) => [Number(row["id"]), Number(row["_seq"])]));
   const kept = ledger
     .partition(partitionName(table, user))
     .rowsAt(ledger.acknowledgedSeq)
@@ -217,20 +288,21 @@ async function compareAtEnd(
   if (!isSame) throw new Error(`SELECT and the ledger disagree: ${followed.name}`);
 }
 
-function report(pairs: readonly Pair[], ledger: Ledger): CheckReport {
-  const faults: Faults = { missed: 0, doubled: 0, outOfOrder: 0, aboveBoundary: 0, wrong: 0 };
+function report(pairs: readonly Pair[], { comparedViews, ledger, world }: Run): CheckReport {
+  const faults = noFaults();
   for (const { judge } of pairs) {
-    faults.missed += judge.faults.missed;
-    faults.doubled += judge.faults.doubled;
-    faults.outOfOrder += judge.faults.outOfOrder;
-    faults.aboveBoundary += judge.faults.aboveBoundary;
-    faults.wrong += judge.faults.wrong;
+    for (const fault of Object.keys(faults) as (keyof Faults)[]) {
+      faults[fault] += judge.faults[fault];
+    }
   }
   return {
     written: ledger.versionCount,
     delivered: pairs.reduce((sum, { judge }) => sum + judge.changeCount, 0),
     snapshotRows: pairs.reduce((sum, { judge }) => sum + judge.snapshotRowCount, 0),
     reconnects: pairs.reduce((sum, { reader }) => sum + reader.reconnects, 0),
+    restarts: { ...world.restarts },
+    outages: pairs.reduce((sum, { reader }) => sum + reader.outages, 0),
+    comparedViews,
     faults,
     findings: pairs.flatMap(({ judge }) => judge.findings),
   };

@@ -1,11 +1,12 @@
 /**
  * One writer: statements over HTTP, one after the other, each entered in the ledger with what its
- * RETURNING said it wrote. Writers of one partition write the same keys.
+ * RETURNING said it wrote. Writers of one partition write the same keys, though never one key at
+ * the same time: so after a crash the rows tell what a statement without an answer did.
  */
 import type { SeededRandom } from "../../tests/support/seeded_random.ts";
-import type { ServerProcess } from "../../tests/support/server_process.ts";
 import type { Ledger, Row, Written } from "./ledger.ts";
 import { partitionName } from "./queries.ts";
+import type { World } from "./world.ts";
 
 /** Few enough that rows are replaced again and again. */
 const KEYS = 400;
@@ -15,7 +16,7 @@ const ROOMS = ["lobby", "hall", "attic", "cellar", null];
 const RETURNING = "RETURNING id, room, n, body, _seq";
 
 export interface WriterOptions {
-  readonly server: ServerProcess;
+  readonly world: World;
   readonly ledger: Ledger;
   readonly random: SeededRandom;
   readonly token: string;
@@ -23,6 +24,8 @@ export interface WriterOptions {
   readonly table: "items" | "board";
   /** Makes its texts different from everybody's. */
   readonly mark: string;
+  /** Keys that a statement of this partition is writing just now. */
+  readonly busy: Set<number>;
 }
 
 /** Writes until the ledger holds `changes` versions. Returns how many statements it took. */
@@ -30,16 +33,18 @@ export async function write(options: WriterOptions, changes: number): Promise<nu
   let count = 0;
   while (options.ledger.versionCount < changes) {
     count += 1;
-    await writeOnce(options, `${options.mark}${count}`);
+    const text = `${options.mark}${count}`;
+    await options.world.atWork(() => writeOnce(options, text));
   }
   return count;
 }
 
 async function writeOnce(options: WriterOptions, text: string): Promise<void> {
-  const { server, ledger, random, token, user, table } = options;
+  const { busy, ledger, random, table, user } = options;
   const chosen = random.below(10);
   const size = random.chance(0.5) ? 1 : random.between(2, 40);
-  const keys = random.shuffle(Array.from({ length: KEYS }, (_, id) => id)).slice(0, size);
+  const free = Array.from({ length: KEYS }, (_, id) => id).filter((id) => !busy.has(id));
+  const keys = random.shuffle(free).slice(0, size);
   const isDelete = chosen >= 8;
   const statement = isDelete
     ? `DELETE FROM live.${table} WHERE id IN (${keys.join(", ")}) ${RETURNING}`
@@ -47,8 +52,36 @@ async function writeOnce(options: WriterOptions, text: string): Promise<void> {
       ? updateOf(table, keys, { random, text })
       : upsertOf(table, keys, { random, text });
   const enter = ledger.begin(partitionName(table, user));
-  const rows = await server.rows(statement, { token });
-  enter(rows.map((cells) => writtenFrom(cells, isDelete)));
+  for (const key of keys) busy.add(key);
+  enter(await written(options, { statement, keys, isDelete }));
+  for (const key of keys) busy.delete(key);
+}
+
+/** What a statement wrote, if need be found out after the server went away over it. */
+async function written(
+  { ledger, table, token, user, world }: WriterOptions,
+  { statement, keys, isDelete }: { statement: string; keys: readonly number[]; isDelete: boolean },
+): Promise<Written[]> {
+  const { epoch } = world;
+  try {
+    const rows = await world.server.rows(statement, { token });
+    return rows.map((cells) => writtenFrom(cells, isDelete));
+  } catch (error) {
+    // A server that goes away once its answer is known fails nobody, so this one broke it off.
+    await Bun.sleep(1);
+    if (world.epoch === epoch) throw error;
+  }
+  // Nobody else writes these keys meanwhile, so what is newer than all that is known is this.
+  await world.whenUp();
+  const known = ledger.newestSeqs(partitionName(table, user));
+  const found = await world.server.rows(
+    `SELECT id, room, n, body, _seq, _deleted FROM live.${table} ` +
+      `WHERE id IN (${keys.join(", ")}) AND (_deleted OR NOT _deleted)`,
+    { token },
+  );
+  return found
+    .filter(([id, , , , seq]) => Number(seq) > (known.get(Number(id)) ?? 0))
+    .map((cells) => writtenFrom(cells, cells[5] === true));
 }
 
 interface Making {

@@ -10,10 +10,10 @@
  */
 import { assert } from "../base/assert.ts";
 import type { Seq } from "../base/seq.ts";
-import type { LivePlan } from "../sql/mod.ts";
+import type { LiveMatch, LivePlan } from "../sql/mod.ts";
 import type { ChangeBatch, Store } from "../storage/mod.ts";
 import type { Budget } from "./budget.ts";
-import { type Follower, Group } from "./groups.ts";
+import { type Asked, type Follower, Group } from "./groups.ts";
 import { resumeExpired } from "./live_errors.ts";
 import { LiveQuery, takeChanges } from "./live_query.ts";
 import { PredicateIndex } from "./predicate_index.ts";
@@ -79,16 +79,41 @@ export class Feed<Member extends Follower> {
   }
 
   /** Finds or makes the group of a plan. */
-  groupFor(plan: LivePlan): Group<Member> {
+  groupFor(plan: LivePlan, { sql, params, namespace_id }: Asked): Group<Member> {
     assert(plan.tableId === this.tableId, "a group is of the feed's table");
     assert(plan.owner === this.owner, "a group is of the feed's owner");
     let group = this.#byFingerprint.get(plan.fingerprint);
     if (group === undefined) {
-      group = new Group(new LiveQuery(plan));
+      const namespace = namespace_id === undefined ? {} : { namespace_id };
+      group = new Group(new LiveQuery(plan), {
+        sql,
+        ...(params === undefined ? {} : { params }),
+        ...namespace,
+      });
       this.#byFingerprint.set(plan.fingerprint, group);
       this.#groups.add(group);
     }
     return group;
+  }
+
+  /** Whether a plan is the one that a group of this feed goes by now. */
+  hasPlan(plan: LivePlan): boolean {
+    return this.#byFingerprint.get(plan.fingerprint)?.query.plan === plan;
+  }
+
+  /** Where a plan stands, or would stand, among the groups that follow. */
+  match(plan: LivePlan): LiveMatch {
+    const own = this.#byFingerprint.get(plan.fingerprint);
+    const extra = own !== undefined && own.followerCount > 0 ? 0 : 1;
+    const isAlways = plan.equality === undefined;
+    const unindexed = this.#index.always.size;
+    const sameValue = this.#index.countOf(plan.equality);
+    return {
+      subscriptions: own?.members.size ?? 0,
+      groups: this.#followedGroups().length + extra,
+      unindexedGroups: unindexed + (isAlways ? extra : 0),
+      testedGroups: unindexed + sameValue + extra,
+    };
   }
 
   /** Gives a group a new plan that makes the same rows. */

@@ -7,6 +7,7 @@
  * of their feed, and so take each change as it comes.
  */
 import type { Seq } from "../base/seq.ts";
+import type { SubscriptionSpec } from "../protocol/mod.ts";
 import type { SharedMessage } from "./live.ts";
 import type { LiveChange, LiveQuery, Sources } from "./live_query.ts";
 import { changeMessage, draftFrom, shared } from "./messages.ts";
@@ -26,16 +27,23 @@ export interface Follower {
   fail(error: unknown): void;
 }
 
+/** The part of a specification that makes the group. */
+export type Asked = Omit<SubscriptionSpec, "id" | "options">;
+
 export class Group<Member extends Follower> {
   query: LiveQuery;
+  /** What all members ask, each under its own id and with its own options. */
+  readonly asked: Asked;
   /** Where the plan's columns are in the batches of the feed; set while there are followers. */
   sources: Sources;
   readonly members: Set<Member> = new Set();
-  readonly #followers = new Map<string, Set<Member>>();
+  /** By id. Most ids have one follower, which needs no set of its own. */
+  readonly #followers = new Map<string, Member | Set<Member>>();
   #followerCount = 0;
 
-  constructor(query: LiveQuery) {
+  constructor(query: LiveQuery, asked: Asked) {
     this.query = query;
+    this.asked = asked;
     this.sources = query.ownSources;
   }
 
@@ -51,21 +59,30 @@ export class Group<Member extends Follower> {
 
   follow(member: Member): void {
     const sameId = this.#followers.get(member.id);
-    if (sameId === undefined) this.#followers.set(member.id, new Set([member]));
-    else sameId.add(member);
+    if (sameId === undefined) this.#followers.set(member.id, member);
+    else if (sameId instanceof Set) sameId.add(member);
+    else this.#followers.set(member.id, new Set([sameId, member]));
     this.#followerCount += 1;
   }
 
   unfollow(member: Member): void {
     const sameId = this.#followers.get(member.id);
-    if (sameId?.delete(member) !== true) return;
-    if (sameId.size === 0) this.#followers.delete(member.id);
+    if (sameId instanceof Set) {
+      if (!sameId.delete(member)) return;
+      if (sameId.size === 0) this.#followers.delete(member.id);
+    } else {
+      if (sameId !== member) return;
+      this.#followers.delete(member.id);
+    }
     this.#followerCount -= 1;
   }
 
   followers(): Member[] {
     const all: Member[] = [];
-    for (const sameId of this.#followers.values()) all.push(...sameId);
+    for (const sameId of this.#followers.values()) {
+      if (sameId instanceof Set) all.push(...sameId);
+      else all.push(sameId);
+    }
     return all;
   }
 
@@ -83,8 +100,13 @@ export class Group<Member extends Follower> {
       const reach = { lastSeq: draft.lastSeq, before, count: draft.count };
       for (const [id, sameId] of this.#followers) {
         const message = shared(changeMessage(draft, id));
-        sentCount += sameId.size;
-        for (const follower of sameId) follower.take(message, reach);
+        if (sameId instanceof Set) {
+          sentCount += sameId.size;
+          for (const follower of sameId) follower.take(message, reach);
+        } else {
+          sentCount += 1;
+          sameId.take(message, reach);
+        }
       }
       before = draft.lastSeq;
       start += draft.count;

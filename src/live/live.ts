@@ -8,7 +8,8 @@
 import type { Principal } from "../auth/mod.ts";
 import type { Seq } from "../base/seq.ts";
 import type { DataMessage, ErrorMessage, SubscriptionSpec } from "../protocol/mod.ts";
-import type { LiveRow } from "../sql/mod.ts";
+import type { LiveMatch, LivePlan, LiveRow } from "../sql/mod.ts";
+import type { DeliveryReport } from "./delivery.ts";
 
 /** A data message that many sockets may share: each encoding is made once, by whoever needs it. */
 export interface SharedMessage {
@@ -24,6 +25,8 @@ export interface LiveSink {
    * engine then sends nothing more to this sink until `LiveSubscription.resume`.
    */
   send(message: SharedMessage): boolean;
+  /** Bytes that wait for the network. */
+  readonly queuedBytes: number;
   /** The subscription is over; the message says why. Always taken. */
   end(message: ErrorMessage): void;
 }
@@ -66,6 +69,10 @@ export interface LiveEngine {
   }): LiveSubscription;
   /** What `system.live` shows, one row a subscription. */
   subscriptions(): readonly LiveRow[];
+  /** Where a query would stand among those that are open. */
+  match(plan: LivePlan): LiveMatch;
+  /** What `/metrics` shows of deliveries. */
+  delivery(): DeliveryReport;
   /** KILL LIVE QUERY. Returns false when there is none. */
   kill(liveId: string): boolean;
   /** Ends every subscription with SHUTTING_DOWN. */

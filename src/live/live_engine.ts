@@ -14,9 +14,10 @@ import type { Log } from "../base/log.ts";
 import type { Random } from "../base/random.ts";
 import type { Seq } from "../base/seq.ts";
 import type { SubscriptionSpec } from "../protocol/mod.ts";
-import type { LivePlan, LiveRow, SqlEngine } from "../sql/mod.ts";
+import type { LiveMatch, LivePlan, LiveRow, SqlEngine } from "../sql/mod.ts";
 import type { ChangedPartition, Store } from "../storage/mod.ts";
 import { definitionOutcomes } from "./definition_changes.ts";
+import { type DeliveryReport, DeliveryTimes } from "./delivery.ts";
 import { Feed } from "./feed.ts";
 import {
   type LiveEngine,
@@ -28,6 +29,7 @@ import { ending, endingFor, resumeExpired } from "./live_errors.ts";
 import type { Loader } from "./loader.ts";
 import { Outlet } from "./outlet.ts";
 import { PACE, type Pace, Pump } from "./pump.ts";
+import { planKeyOf, RecentPlans } from "./recent_plans.ts";
 import { ReplayReader } from "./replay_reader.ts";
 import { SnapshotReader } from "./snapshot_reader.ts";
 import {
@@ -65,6 +67,9 @@ export interface LocalLiveEngineOptions {
   readonly pace?: Pace;
 }
 
+/** Of the number behind a live id: the most that a number holds, read by the byte. */
+const NUMBER_BYTES = 6;
+
 type LocalFeed = Feed<Subscription>;
 
 export class LocalLiveEngine implements LiveEngine {
@@ -75,7 +80,9 @@ export class LocalLiveEngine implements LiveEngine {
   readonly #pump: Pump<Subscription>;
   readonly #host: SubscriptionHost;
   readonly #feeds = new Map<number, Map<number, LocalFeed>>();
-  readonly #subscriptions = new Map<string, Subscription>();
+  readonly #subscriptions = new Set<Subscription>();
+  readonly #times = new DeliveryTimes();
+  readonly #recentPlans = new RecentPlans();
   readonly #countByUser = new Map<string, number>();
   readonly #outlets = new Map<LiveSink, Outlet<Subscription>>();
   #isShutDown = false;
@@ -92,6 +99,7 @@ export class LocalLiveEngine implements LiveEngine {
       log,
       frameBytesMax: limits.frameBytesMax,
       loadingTimeoutMs: limits.loadingTimeoutMs,
+      times: this.#times,
       run: (subscription) => this.#pump.run(subscription),
       enqueue: (subscription) => this.#pump.enqueue(subscription),
       forget: (subscription) => this.#forget(subscription),
@@ -110,18 +118,18 @@ export class LocalLiveEngine implements LiveEngine {
     const wanted = wantedFromSpec(spec, this.#limits);
     const outlet = this.#outlets.get(sink) ?? new Outlet<Subscription>(sink, connectionId);
     this.#checkLimits(spec.id, principal.userId, outlet);
-    const plan = this.#plan(principal, spec);
+    const plan = this.#recentPlan(principal, spec);
     const start = this.#effectiveStart(wanted.start, plan, spec.id);
     const boundary = this.#store.visibleSeq;
     const feed = this.#feedFor(plan);
     const subscription = new Subscription({
       host: this.#host,
-      liveId: this.#newLiveId(),
+      number: this.#newNumber(),
       spec,
       principal,
       outlet,
       feed,
-      group: feed.groupFor(plan),
+      group: feed.groupFor(plan, spec),
       position: firstPosition(start, boundary),
     });
     this.#remember(subscription);
@@ -135,11 +143,29 @@ export class LocalLiveEngine implements LiveEngine {
   }
 
   subscriptions(): readonly LiveRow[] {
-    return [...this.#subscriptions.values()].map((subscription) => subscription.row());
+    return [...this.#subscriptions].map((subscription) => subscription.row());
+  }
+
+  match(plan: LivePlan): LiveMatch {
+    const feed = this.#feeds.get(plan.tableId)?.get(plan.owner);
+    const isAlways = plan.equality === undefined;
+    const alone = { groups: 1, unindexedGroups: isAlways ? 1 : 0, testedGroups: 1 };
+    return feed?.match(plan) ?? { subscriptions: 0, ...alone };
+  }
+
+  delivery(): DeliveryReport {
+    const { changes, counts, sumMs } = this.#times;
+    const report = { behind: 0, loading: 0, lagMsMax: 0 };
+    for (const subscription of this.#subscriptions) {
+      if (subscription.isBehind) report.behind += 1;
+      if (subscription.state === "loading") report.loading += 1;
+      report.lagMsMax = Math.max(report.lagMsMax, subscription.lagMs ?? 0);
+    }
+    return { ...report, changes, counts, sumSeconds: sumMs / 1000 };
   }
 
   kill(liveId: string): boolean {
-    const subscription = this.#subscriptions.get(liveId);
+    const subscription = [...this.#subscriptions].find((open) => open.liveId === liveId);
     if (subscription === undefined) return false;
     const message = "The subscription was ended by KILL LIVE QUERY";
     subscription.end(ending(subscription.id, "KILLED", message));
@@ -148,7 +174,7 @@ export class LocalLiveEngine implements LiveEngine {
 
   shutdown(): void {
     this.#isShutDown = true;
-    for (const subscription of this.#subscriptions.values()) {
+    for (const subscription of this.#subscriptions) {
       subscription.end(ending(subscription.id, "SHUTTING_DOWN", "The server is shutting down"));
     }
   }
@@ -188,6 +214,18 @@ export class LocalLiveEngine implements LiveEngine {
       const what = `a connection may have ${subscriptionsPerConnection} subscriptions`;
       throw refusal(id, code, `Cannot subscribe "${id}": ${what}`);
     }
+  }
+
+  /** The plan of an open group that was made for the same request, else a new one. */
+  #recentPlan(principal: Principal, spec: SubscriptionSpec): LivePlan {
+    const key = planKeyOf(principal, spec);
+    const known = this.#recentPlans.find(key, (plan) => {
+      return this.#feeds.get(plan.tableId)?.get(plan.owner)?.hasPlan(plan) === true;
+    });
+    if (known !== undefined) return known;
+    const plan = this.#plan(principal, spec);
+    this.#recentPlans.remember(key, plan);
+    return plan;
   }
 
   /** @throws {SubscriptionError} */
@@ -262,17 +300,17 @@ export class LocalLiveEngine implements LiveEngine {
   }
 
   #remember(subscription: Subscription): void {
-    const { liveId, outlet, principal } = subscription;
-    this.#subscriptions.set(liveId, subscription);
+    const { outlet, principal } = subscription;
+    this.#subscriptions.add(subscription);
     this.#countByUser.set(principal.userId, this.countOfUser(principal.userId) + 1);
     outlet.subscriptionCount += 1;
     this.#outlets.set(outlet.sink, outlet);
   }
 
   #forget(subscription: Subscription): void {
-    const { liveId, outlet, principal, feed } = subscription;
+    const { outlet, principal, feed } = subscription;
     this.#pump.forget(subscription);
-    this.#subscriptions.delete(liveId);
+    this.#subscriptions.delete(subscription);
     const count = this.countOfUser(principal.userId) - 1;
     if (count > 0) this.#countByUser.set(principal.userId, count);
     else this.#countByUser.delete(principal.userId);
@@ -284,8 +322,9 @@ export class LocalLiveEngine implements LiveEngine {
     if (byOwner?.size === 0) this.#feeds.delete(feed.tableId);
   }
 
-  #newLiveId(): string {
-    return Buffer.from(this.#random.bytes(8)).toString("hex");
+  /** By chance, so that ids of an earlier process name none of this one. */
+  #newNumber(): number {
+    return Buffer.from(this.#random.bytes(8)).readUIntBE(0, NUMBER_BYTES);
   }
 }
 

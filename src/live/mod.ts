@@ -1,6 +1,7 @@
 /**
  * Subscriptions: cursors that wake.
  */
+export { DELIVERY_BOUNDS, type DeliveryReport } from "./delivery.ts";
 export {
   type LiveEngine,
   type LiveSink,

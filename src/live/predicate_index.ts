@@ -53,6 +53,12 @@ export class PredicateIndex<Group extends { readonly equality: Equality | undefi
     return this.#always;
   }
 
+  /** How many groups are under a condition. */
+  countOf(equality: Equality | undefined): number {
+    if (equality === undefined) return 0;
+    return this.#byColumn.get(equality.columnId)?.get(equality.value)?.size ?? 0;
+  }
+
   /**
    * The other groups that rows of a batch can concern, each with those rows, ascending.
    *

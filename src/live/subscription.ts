@@ -19,11 +19,12 @@ import type { Principal } from "../auth/mod.ts";
 import { assert } from "../base/assert.ts";
 import type { CancelTimer, Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import type { Seq } from "../base/seq.ts";
+import { type Seq, unixMsFromSeq } from "../base/seq.ts";
 import type { BatchControl, ErrorMessage, SubscriptionSpec } from "../protocol/mod.ts";
 import type { LiveRow } from "../sql/mod.ts";
 import type { Store } from "../storage/mod.ts";
 import type { Budget } from "./budget.ts";
+import type { DeliveryTimes } from "./delivery.ts";
 import type { Feed } from "./feed.ts";
 import type { Follower, Group } from "./groups.ts";
 import type { LiveSubscription, SharedMessage } from "./live.ts";
@@ -35,6 +36,9 @@ import type { Outlet } from "./outlet.ts";
 /** Requests for batches that stay open; more are not counted. */
 const REQUESTS_MAX = 16;
 
+/** How far back the rate of changes looks, about. */
+const RATE_WINDOW_MS = 60_000;
+
 /** Versions read at once while behind. */
 const READ_ROWS_MAX = 256;
 
@@ -45,6 +49,7 @@ export interface SubscriptionHost {
   readonly log: Log;
   readonly frameBytesMax: number;
   readonly loadingTimeoutMs: number;
+  readonly times: DeliveryTimes;
   /** Calls `advance` in this turn, and again in later ones as long as it asks for it. */
   run(subscription: Subscription): void;
   /** Calls `advance` soon. */
@@ -55,7 +60,8 @@ export interface SubscriptionHost {
 
 export interface SubscriptionOptions {
   readonly host: SubscriptionHost;
-  readonly liveId: string;
+  /** What operators know it by; kept as a number, which costs nothing. */
+  readonly number: number;
   readonly spec: SubscriptionSpec;
   readonly principal: Principal;
   readonly outlet: Outlet<Subscription>;
@@ -66,13 +72,14 @@ export interface SubscriptionOptions {
 }
 
 export class Subscription implements LiveSubscription, Follower {
-  readonly liveId: string;
-  readonly spec: SubscriptionSpec;
+  readonly id: string;
   readonly principal: Principal;
   readonly outlet: Outlet<Subscription>;
   readonly feed: Feed<Subscription>;
   readonly group: Group<Subscription>;
   readonly #host: SubscriptionHost;
+  readonly #number: number;
+  readonly #options: SubscriptionSpec["options"];
   readonly #createdAtMs: number;
   #phase: "loading" | "behind" | "following" | "ended" = "loading";
   #loader: Loader | undefined;
@@ -84,10 +91,13 @@ export class Subscription implements LiveSubscription, Follower {
   #changeCount = 0;
   #lastSeq: Seq | undefined;
   #lastUpdateMs: number | undefined;
+  /** Changes of the window before the last one, older ones counting less and less. */
+  #recentCount = 0;
 
   constructor(options: SubscriptionOptions) {
-    this.liveId = options.liveId;
-    this.spec = options.spec;
+    this.#number = options.number;
+    this.id = options.spec.id;
+    this.#options = options.spec.options;
     this.principal = options.principal;
     this.outlet = options.outlet;
     this.feed = options.feed;
@@ -98,8 +108,14 @@ export class Subscription implements LiveSubscription, Follower {
     this.group.members.add(this);
   }
 
-  get id(): string {
-    return this.spec.id;
+  get liveId(): string {
+    return this.#number.toString(16).padStart(12, "0");
+  }
+
+  /** As it was asked for; the query is kept once for the group. */
+  get spec(): SubscriptionSpec {
+    const options = this.#options;
+    return { ...this.group.asked, id: this.id, ...(options === undefined ? {} : { options }) };
   }
 
   get state(): "loading" | "ready" | "ended" {
@@ -200,20 +216,43 @@ export class Subscription implements LiveSubscription, Follower {
     }
   }
 
+  /** Ready, but not everything has been sent. */
+  get isBehind(): boolean {
+    return this.#phase === "behind";
+  }
+
+  /** How much older its position is than the newest commit; undefined without a position. */
+  get lagMs(): number | undefined {
+    const { position } = this;
+    if (position === undefined) return undefined;
+    return Math.max(0, unixMsFromSeq(this.#host.store.visibleSeq) - unixMsFromSeq(position));
+  }
+
   row(): LiveRow {
+    const { clock } = this.#host;
     return {
       liveId: this.liveId,
       subscriptionId: this.id,
       userId: this.principal.userId,
       tableId: this.feed.tableId,
-      query: this.spec.sql,
+      query: this.group.asked.sql,
+      options: this.#options,
       status: this.#phase === "following" ? "ready" : this.#phase,
       changes: this.#changeCount,
       lastSeq: this.#lastSeq,
       createdAtMs: this.#createdAtMs,
       lastUpdateMs: this.#lastUpdateMs,
       connectionId: this.outlet.connectionId,
+      position: this.position,
+      lagMs: this.lagMs,
+      queuedBytes: this.outlet.sink.queuedBytes,
+      changesPerSecond: (this.#recentAt(clock.nowMs()) * 1000) / RATE_WINDOW_MS,
     };
+  }
+
+  #recentAt(nowMs: number): number {
+    const ageMs = Math.max(0, nowMs - (this.#lastUpdateMs ?? nowMs));
+    return this.#recentCount * Math.exp(-ageMs / RATE_WINDOW_MS);
   }
 
   /** Serves the open requests. Returns whether the budget stopped it. */
@@ -254,6 +293,7 @@ export class Subscription implements LiveSubscription, Follower {
       this.#phase = "behind";
       this.#loader = undefined;
       this.#cancelTimeout?.();
+      this.#cancelTimeout = undefined;
     }
     this.outlet.send(shared(batchMessage({ subscriptionId: this.id, rows, control })));
   }
@@ -324,7 +364,12 @@ export class Subscription implements LiveSubscription, Follower {
     if (this.#lastSeq !== undefined) assert(lastSeq > this.#lastSeq, "changes ascend by seq");
     this.#lastSeq = lastSeq;
     this.#changeCount += count;
-    this.#lastUpdateMs = this.#host.clock.nowMs();
+    const nowMs = this.#host.clock.nowMs();
+    this.#recentCount = this.#recentAt(nowMs) + count;
+    this.#lastUpdateMs = nowMs;
+    const commitMs = unixMsFromSeq(lastSeq);
+    if (commitMs < this.#createdAtMs) this.#host.times.replayed(count);
+    else this.#host.times.delivered(count, nowMs - commitMs);
     this.outlet.send(message);
   }
 

@@ -18,17 +18,12 @@
  * subscriptions keep only their cursor and client messages wait in a bounded queue, so what one
  * connection can hold in memory is the budget, one message of each subscription, and that queue.
  */
-import { type Auth, AuthError, type Caller, type Principal } from "../auth/mod.ts";
+import { AuthError, type Principal } from "../auth/mod.ts";
 import { assert } from "../base/assert.ts";
-import type { CancelTimer, Clock } from "../base/clock.ts";
-import type { Log } from "../base/log.ts";
-import {
-  type LiveEngine,
-  type LiveSink,
-  type SharedMessage,
-  SubscriptionError,
-} from "../live/mod.ts";
+import type { CancelTimer } from "../base/clock.ts";
+import { type LiveSink, type SharedMessage, SubscriptionError } from "../live/mod.ts";
 import type { ControlMessage, ErrorMessage, SubscriptionCode } from "../protocol/mod.ts";
+import type { ConnectionRow } from "../sql/mod.ts";
 import {
   type Decoded,
   errorMessage,
@@ -42,34 +37,19 @@ import {
   readUnsubscribe,
   refusal,
 } from "./client_message.ts";
+import type {
+  ConnectionOptions,
+  ConnectionParts,
+  ConnectionRequest,
+} from "./connection_options.ts";
 import { decodeFrame } from "./frames/decode.ts";
 import { type FrameFormat, frameOf } from "./frames/encode.ts";
 import { jsonFromMessage } from "./frames/json.ts";
-import type { ServerConfig } from "./options.ts";
-import { Outbox, type Socket } from "./outbox.ts";
-import { TokenBucket } from "./rate_limit.ts";
+import { Intake } from "./intake.ts";
+import { connectionRow, type OpenConnection } from "./open_connection.ts";
+import { Outbox, type OutboxOwner, type Socket } from "./outbox.ts";
+import { authFailure, bearerFrom, formatFrom } from "./socket_log_in.ts";
 import { Subscriptions } from "./subscriptions.ts";
-
-/** What the upgrade request asked for. */
-export interface ConnectionRequest {
-  readonly caller: Caller;
-  /** The Authorization header of the upgrade, if it had one. */
-  readonly bearer: string | undefined;
-  readonly format: FrameFormat;
-  /** `compress=false`: no message of the client turns gzip on again. */
-  readonly isGzipForbidden: boolean;
-}
-
-export interface ConnectionOptions {
-  readonly connectionId: string;
-  readonly socket: Socket;
-  readonly request: ConnectionRequest;
-  readonly config: Pick<ServerConfig, "limits" | "websocket">;
-  readonly auth: Auth;
-  readonly live: LiveEngine;
-  readonly clock: Clock;
-  readonly log: Log;
-}
 
 /** Close codes of the wire. */
 const CLOSE_NORMAL = 1000;
@@ -77,53 +57,43 @@ const CLOSE_GOING_AWAY = 1001;
 const CLOSE_POLICY = 1008;
 const CLOSE_INTERNAL = 1011;
 
-/** Longest access token. */
-const TOKEN_BYTES_MAX = 16384;
-
-/** This many invalid messages within the window close the connection. */
-const INVALID_MESSAGES_MAX = 10;
-const INVALID_WINDOW_MS = 60_000;
-
-/** Client messages that wait for the socket to drain. */
-const WAITING_COUNT_MAX = 1024;
-
 type State = "unauthenticated" | "authenticated" | "closing";
 
-export class Connection implements LiveSink {
+export class Connection implements LiveSink, OpenConnection, OutboxOwner {
   readonly id: string;
   readonly #socket: Socket;
   readonly #outbox: Outbox;
-  readonly #options: ConnectionOptions;
-  readonly #clock: Clock;
-  readonly #bucket: TokenBucket;
+  readonly #parts: ConnectionParts;
+  readonly #address: string;
+  /** What the upgrade asked for, until it is known who it is. */
+  #request: ConnectionRequest | undefined;
+  /** Undefined while there is nothing to remember of what the client sent. */
+  #intake: Intake | undefined;
   readonly #subscriptions = new Subscriptions();
-  #waiting: (string | Uint8Array)[] = [];
-  #waitingBytes = 0;
-  readonly #invalidAtMs: number[] = [];
   #state: State = "unauthenticated";
   #format: FrameFormat;
   #principal: Principal | undefined;
   #cancelAuthTimeout: CancelTimer | undefined;
+  readonly #openedMs: number;
   #lastFrameMs: number;
   #lastPingMs: number;
+  #bytesIn = 0;
   /** How to close once the queue is empty. */
   #closeWhenFlushed: { code: number; reason: string } | undefined;
 
   constructor(options: ConnectionOptions) {
     this.id = options.connectionId;
-    this.#options = options;
-    this.#socket = options.socket;
-    this.#outbox = new Outbox({
-      socket: options.socket,
-      budgetBytes: options.config.websocket.send_queue_bytes,
-      onDropped: () => this.#dropped(),
-    });
-    this.#clock = options.clock;
-    this.#format = options.request.format;
-    this.#lastFrameMs = this.#clock.monotonicMs();
-    this.#lastPingMs = this.#lastFrameMs;
-    const perSecond = options.config.limits.messages_per_sec;
-    this.#bucket = new TokenBucket({ perSecond, nowMs: this.#lastFrameMs });
+    const { parts, request, socket } = options;
+    this.#parts = parts;
+    this.#request = request;
+    this.#address = request.caller.address;
+    this.#socket = socket;
+    const budgetBytes = parts.config.websocket.send_queue_bytes;
+    this.#outbox = new Outbox({ socket, budgetBytes, owner: this });
+    this.#format = request.format;
+    this.#openedMs = parts.clock.monotonicMs();
+    this.#lastFrameMs = this.#openedMs;
+    this.#lastPingMs = this.#openedMs;
   }
 
   get state(): State {
@@ -136,18 +106,22 @@ export class Connection implements LiveSink {
   }
 
   get address(): string {
-    return this.#options.request.caller.address;
+    return this.#address;
+  }
+
+  get queuedBytes(): number {
+    return this.#outbox.queuedBytes;
   }
 
   /** The socket is open: authenticates by header, or starts to wait for a message. */
   open(): void {
-    const { bearer } = this.#options.request;
+    const bearer = this.#request?.bearer;
     if (bearer !== undefined) {
       this.#authenticate(bearer);
       return;
     }
-    const timeoutMs = this.#options.config.websocket.auth_timeout_secs * 1000;
-    this.#cancelAuthTimeout = this.#clock.after(timeoutMs, () => {
+    const timeoutMs = this.#parts.config.websocket.auth_timeout_secs * 1000;
+    this.#cancelAuthTimeout = this.#parts.clock.after(timeoutMs, () => {
       if (this.#state === "unauthenticated") this.#refuseAuthentication("AUTH_TIMEOUT");
     });
   }
@@ -155,9 +129,10 @@ export class Connection implements LiveSink {
   /** A data frame of the client. */
   receive(frame: string | Uint8Array): void {
     this.touch();
+    this.#bytesIn += typeof frame === "string" ? Buffer.byteLength(frame) : frame.length;
     if (this.#state === "closing") return;
-    if (this.#waiting.length > 0 || this.#outbox.isOverBudget) {
-      this.#wait(frame);
+    if (this.#intake?.hasWaiting === true || this.#outbox.isOverBudget) {
+      if (!this.#intakeNow().wait(frame)) this.#close(CLOSE_POLICY, "sends without reading");
       return;
     }
     this.#serve(frame);
@@ -167,7 +142,7 @@ export class Connection implements LiveSink {
 
   /** A control frame of the client. */
   touch(): void {
-    this.#lastFrameMs = this.#clock.monotonicMs();
+    this.#lastFrameMs = this.#parts.clock.monotonicMs();
   }
 
   /** The socket has taken some of its queue. */
@@ -176,10 +151,9 @@ export class Connection implements LiveSink {
       this.#closeIfFlushed();
       return;
     }
-    while (this.#waiting.length > 0 && !this.#outbox.isOverBudget) {
-      const frame = this.#waiting.shift();
+    while (this.#intake?.hasWaiting === true && !this.#outbox.isOverBudget) {
+      const frame = this.#intake.next();
       assert(frame !== undefined, "a frame waits");
-      this.#waitingBytes -= frame.length;
       this.#serve(frame);
     }
     this.#subscriptions.resume(() => this.#state !== "closing" && !this.#outbox.isOverBudget);
@@ -190,8 +164,9 @@ export class Connection implements LiveSink {
     if (this.#state === "closing") return;
     // A drain that the runtime did not tell of delays by a second at most.
     this.drained();
-    const nowMs = this.#clock.monotonicMs();
-    const { idle_timeout_secs, ping_interval_secs } = this.#options.config.websocket;
+    const nowMs = this.#parts.clock.monotonicMs();
+    if (this.#intake?.isIdle(nowMs) === true) this.#intake = undefined;
+    const { idle_timeout_secs, ping_interval_secs } = this.#parts.config.websocket;
     if (nowMs - this.#lastFrameMs >= idle_timeout_secs * 1000) {
       this.#close(CLOSE_NORMAL, "idle timeout");
     } else if (nowMs - this.#lastPingMs >= ping_interval_secs * 1000) {
@@ -207,13 +182,39 @@ export class Connection implements LiveSink {
     this.#close(CLOSE_POLICY, "tokens revoked");
   }
 
+  /** KILL CONNECTION. */
+  kill(): void {
+    if (this.#state !== "closing") this.#close(CLOSE_POLICY, "KILL CONNECTION");
+  }
+
+  /** What `system.connections` shows; undefined while nobody knows who it is. */
+  row(): ConnectionRow | undefined {
+    const principal = this.#principal;
+    if (principal === undefined || this.#state === "closing") return undefined;
+    const { serialization, isGzipOn } = this.#format;
+    return connectionRow(this.#parts.clock, {
+      connectionId: this.id,
+      principal,
+      transport: "websocket",
+      clientAddress: this.#address,
+      serialization,
+      compression: isGzipOn ? "gzip" : "none",
+      subscriptions: this.#subscriptions.count,
+      bytesIn: this.#bytesIn,
+      bytesOut: this.#outbox.bytesOut,
+      queuedBytes: this.#outbox.queuedBytes,
+      openedMs: this.#openedMs,
+      lastSeenMs: this.#lastFrameMs,
+    });
+  }
+
   /**
    * The server stops; subscriptions have been ended by the live engine. Closes once what is queued
    * has been sent.
    */
   shutDown(): void {
     if (this.#state === "closing") return;
-    this.#dropWaiting();
+    this.#intake?.dropWaiting();
     this.#subscriptions.closeAll();
     this.#closeWhenFlushed = { code: CLOSE_GOING_AWAY, reason: "server shutdown" };
     this.#closeIfFlushed();
@@ -242,21 +243,11 @@ export class Connection implements LiveSink {
     this.#sendControl(message);
   }
 
-  #wait(frame: string | Uint8Array): void {
-    this.#waiting.push(frame);
-    this.#waitingBytes += frame.length;
-    const bytesMax = 4 * this.#options.config.limits.max_message_size;
-    if (this.#waiting.length > WAITING_COUNT_MAX || this.#waitingBytes > bytesMax) {
-      this.#close(CLOSE_POLICY, "sends without reading");
-    }
-  }
-
   /** Answers one frame: the one place where refusals become error messages. */
   #serve(frame: string | Uint8Array): void {
-    const perSecond = this.#options.config.limits.messages_per_sec;
-    const retryAfterMs =
-      perSecond === 0 ? 0 : this.#bucket.take(perSecond, this.#clock.monotonicMs());
+    const retryAfterMs = this.#intakeNow().rateWaitMs(this.#parts.clock.monotonicMs());
     if (retryAfterMs > 0) {
+      const perSecond = this.#parts.config.limits.messages_per_sec;
       const message = `Over ${perSecond} messages a second`;
       this.#sendControl({
         ...errorMessage("RATE_LIMIT_EXCEEDED", "rate_limit", message),
@@ -269,14 +260,16 @@ export class Connection implements LiveSink {
     } catch (error) {
       if (!(error instanceof SubscriptionError)) throw error;
       this.#sendControl(error.response);
-      if (error.response.code === "INVALID_MESSAGE") this.#countInvalid();
+      if (error.response.code !== "INVALID_MESSAGE") return;
+      const isOneTooMany = this.#intakeNow().countInvalid(this.#parts.clock.monotonicMs());
+      if (isOneTooMany) this.#close(CLOSE_POLICY, "invalid messages");
     }
   }
 
   #decode(frame: string | Uint8Array): Decoded {
     return decodeFrame(frame, {
       serialization: this.#format.serialization,
-      bytesMax: this.#options.config.limits.max_message_size,
+      bytesMax: this.#parts.config.limits.max_message_size,
     });
   }
 
@@ -312,21 +305,22 @@ export class Connection implements LiveSink {
 
   #authenticateByMessage(decoded: Decoded): void {
     const fields = readAuthenticate(decoded);
-    const isReadable = fields.method === "jwt" && fields.token.length <= TOKEN_BYTES_MAX;
-    const { serialization = this.#format.serialization, compression } = fields;
-    const mayGzip =
-      this.#options.config.websocket.compression && !this.#options.request.isGzipForbidden;
-    const wantsGzip = compression === undefined ? this.#format.isGzipOn : compression === "gzip";
-    this.#format = { serialization, isGzipOn: mayGzip && wantsGzip };
-    if (isReadable) this.#authenticate(`Bearer ${fields.token}`);
-    else this.#refuseAuthentication("INVALID_CREDENTIALS");
+    const isForbidden = this.#request?.isGzipForbidden === true;
+    const mayGzip = this.#parts.config.websocket.compression && !isForbidden;
+    this.#format = formatFrom(fields, { before: this.#format, mayGzip });
+    const bearer = bearerFrom(fields);
+    if (bearer === undefined) this.#refuseAuthentication("INVALID_CREDENTIALS");
+    else this.#authenticate(bearer);
   }
 
   #authenticate(bearer: string): void {
-    assert(this.#state === "unauthenticated", "a connection authenticates once");
+    const request = this.#request;
+    assert(request !== undefined, "a connection authenticates once");
+    this.#request = undefined;
     this.#cancelAuthTimeout?.();
+    this.#cancelAuthTimeout = undefined;
     try {
-      this.#principal = this.#options.auth.authenticateHeader(bearer, this.#options.request.caller);
+      this.#principal = this.#parts.auth.authenticateHeader(bearer, request.caller);
     } catch (error) {
       if (!(error instanceof AuthError)) throw error;
       this.#refuseAuthentication(error.code);
@@ -337,10 +331,9 @@ export class Connection implements LiveSink {
   }
 
   #refuseAuthentication(code: string): void {
-    const word = AUTH_ERROR_CODES.has(code) ? code : "INVALID_CREDENTIALS";
-    const message = word === "AUTH_TIMEOUT" ? "Authentication timed out" : "Authentication failed";
-    this.#sendControl({ type: "auth_error", message, code: word });
-    this.#close(CLOSE_POLICY, message);
+    const failure = authFailure(code);
+    this.#sendControl(failure);
+    this.#close(CLOSE_POLICY, failure.message);
   }
 
   #sendIdentity(): void {
@@ -358,7 +351,7 @@ export class Connection implements LiveSink {
     const id = readSubscriptionId(decoded);
     // The old one ends first, whether or not the new one is accepted; so it makes room, too.
     this.#subscriptions.close(id);
-    const { config, live } = this.#options;
+    const { config, live } = this.#parts;
     const spec = readSpec(decoded, id, config.limits);
     const subscription = live.subscribe({ principal, spec, sink: this, connectionId: this.id });
     // The first batch may have ended the subscription, or the connection.
@@ -367,7 +360,7 @@ export class Connection implements LiveSink {
       subscription.close();
       return;
     }
-    this.#subscriptions.add(id, subscription);
+    this.#subscriptions.add(subscription);
     if (this.#outbox.isOverBudget) this.#subscriptions.pause();
   }
 
@@ -376,20 +369,13 @@ export class Connection implements LiveSink {
     this.#sendControl({ type: "pong", id, positions: this.#subscriptions.positions() });
   }
 
-  #countInvalid(): void {
-    const nowMs = this.#clock.monotonicMs();
-    this.#invalidAtMs.push(nowMs);
-    if (this.#invalidAtMs.length < INVALID_MESSAGES_MAX) return;
-    const oldest = this.#invalidAtMs.shift() ?? nowMs;
-    if (nowMs - oldest < INVALID_WINDOW_MS) this.#close(CLOSE_POLICY, "invalid messages");
-  }
-
   #sendControl(message: ControlMessage): void {
     if (this.#state !== "closing") this.#outbox.send(jsonFromMessage(message));
   }
 
-  #dropped(): void {
-    this.#options.log.warn("websocket dropped a message; closing", { connection: this.id });
+  /** The socket took nothing of a frame. */
+  sendFailed(): void {
+    this.#parts.log.warn("websocket dropped a message; closing", { connection: this.id });
     this.#close(CLOSE_INTERNAL, "send failed");
   }
 
@@ -419,20 +405,12 @@ export class Connection implements LiveSink {
     this.#state = "closing";
     this.#cancelAuthTimeout?.();
     this.#outbox.clear();
-    this.#dropWaiting();
+    this.#intake?.dropWaiting();
     this.#subscriptions.closeAll();
   }
 
-  #dropWaiting(): void {
-    this.#waiting = [];
-    this.#waitingBytes = 0;
+  #intakeNow(): Intake {
+    this.#intake ??= new Intake(this.#parts.config.limits);
+    return this.#intake;
   }
 }
-
-/** The codes of `auth_error`; every other failure looks like a wrong token. */
-const AUTH_ERROR_CODES: ReadonlySet<string> = new Set([
-  "INVALID_CREDENTIALS",
-  "TOKEN_EXPIRED",
-  "AUTH_TIMEOUT",
-  "RATE_LIMIT_EXCEEDED",
-]);

@@ -1,10 +1,11 @@
 /**
- * All open WebSocket connections: counted for the limits, ticked for keep-alive, ended together
- * when a session is revoked or the server stops.
+ * All open connections, sockets and streams of events: counted for the limits, ticked for
+ * keep-alive, ended together when a session is revoked or the server stops.
  */
 import type { Revocation } from "../auth/mod.ts";
 import type { CancelTimer, Clock } from "../base/clock.ts";
-import type { Connection } from "./connection.ts";
+import type { ConnectionAccess, ConnectionRow } from "../sql/mod.ts";
+import type { OpenConnection } from "./open_connection.ts";
 
 const TICK_MS = 1000;
 
@@ -14,9 +15,9 @@ const FLUSH_MS_MAX = 5000;
 /** How often a waiting shutdown looks whether all connections are gone. */
 const FLUSH_POLL_MS = 20;
 
-export class Connections {
+export class Connections implements ConnectionAccess {
   readonly #clock: Clock;
-  readonly #open = new Set<Connection>();
+  readonly #open = new Set<OpenConnection>();
   readonly #countByAddress = new Map<string, number>();
   #cancelTick: CancelTimer | undefined;
 
@@ -32,17 +33,31 @@ export class Connections {
     return this.#countByAddress.get(address) ?? 0;
   }
 
-  add(connection: Connection): void {
+  add(connection: OpenConnection): void {
     this.#open.add(connection);
     this.#countByAddress.set(connection.address, this.countOf(connection.address) + 1);
     this.#cancelTick ??= this.#clock.after(TICK_MS, () => this.#tick());
   }
 
-  remove(connection: Connection): void {
+  remove(connection: OpenConnection): void {
     if (!this.#open.delete(connection)) return;
     const count = this.countOf(connection.address) - 1;
     if (count === 0) this.#countByAddress.delete(connection.address);
     else this.#countByAddress.set(connection.address, count);
+  }
+
+  rows(): readonly ConnectionRow[] {
+    return [...this.#open].flatMap((connection) => connection.row() ?? []);
+  }
+
+  /** KILL CONNECTION. Returns false when there is none of this id. */
+  kill(connectionId: string): boolean {
+    for (const connection of this.#open) {
+      if (connection.row()?.connectionId !== connectionId) continue;
+      connection.kill();
+      return true;
+    }
+    return false;
   }
 
   /** Ends the connections of a session, or of all sessions of a user. */

@@ -1,6 +1,7 @@
 /**
- * The two cookies of a browser session. Only the auth endpoints read them; every other endpoint
- * needs the header, so that no page elsewhere can act with them.
+ * The two cookies of a browser session. The auth endpoints read them, and the stream of events,
+ * which changes nothing and which no page elsewhere can read; every other endpoint needs the
+ * header, so that no such page can act with them.
  */
 import type { LoginBody } from "../protocol/mod.ts";
 

@@ -2,6 +2,7 @@
  * Counters of the server, in the text format of Prometheus (0.0.4).
  */
 import type { Clock } from "../base/clock.ts";
+import { DELIVERY_BOUNDS, type DeliveryReport } from "../live/mod.ts";
 
 /** Upper bounds of the request duration buckets, in seconds. */
 const DURATION_BOUNDS: readonly number[] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10];
@@ -11,6 +12,7 @@ export interface Gauges {
   readonly connections: () => number;
   readonly subscriptions: () => number;
   readonly requestsRunning: () => number;
+  readonly delivery: () => DeliveryReport;
 }
 
 export interface MetricsOptions {
@@ -78,21 +80,49 @@ export class Metrics {
     lines.push(`tidemark_websocket_connections_total ${this.#connectionCount}`);
     metric("tidemark_subscriptions", "gauge", "Open subscriptions.");
     lines.push(`tidemark_subscriptions ${gauges.subscriptions()}`);
+    const delivery = gauges.delivery();
+    metric("tidemark_subscriptions_loading", "gauge", "Subscriptions that load or replay.");
+    lines.push(`tidemark_subscriptions_loading ${delivery.loading}`);
+    metric("tidemark_subscriptions_behind", "gauge", "Ready subscriptions with more to be sent.");
+    lines.push(`tidemark_subscriptions_behind ${delivery.behind}`);
+    metric("tidemark_live_lag_seconds", "gauge", "Age of the oldest position of a subscription.");
+    lines.push(`tidemark_live_lag_seconds ${(delivery.lagMsMax / 1000).toFixed(3)}`);
+    metric("tidemark_live_changes_total", "counter", "Changes sent to subscriptions.");
+    lines.push(`tidemark_live_changes_total ${delivery.changes}`);
+    const name = "tidemark_live_delivery_seconds";
+    metric(name, "histogram", "Time from a commit to the queue of a connection.");
+    histogramLines(lines, { name, bounds: DELIVERY_BOUNDS, ...delivery });
     return `${lines.join("\n")}\n`;
   }
 
   #durationLines(lines: string[]): void {
     const name = "tidemark_http_request_duration_seconds";
     lines.push(`# HELP ${name} Time to answer an HTTP request.`, `# TYPE ${name} histogram`);
-    let cumulative = 0;
-    for (const [index, bound] of DURATION_BOUNDS.entries()) {
-      cumulative += this.#durationCounts[index] ?? 0;
-      lines.push(`${name}_bucket{le="${bound}"} ${cumulative}`);
-    }
-    lines.push(`${name}_bucket{le="+Inf"} ${this.#requestCount}`);
-    lines.push(
-      `${name}_sum ${this.#durationSum.toFixed(6)}`,
-      `${name}_count ${this.#requestCount}`,
-    );
+    const inBounds = this.#durationCounts.reduce((sum, count) => sum + count, 0);
+    const counts = [...this.#durationCounts, this.#requestCount - inBounds];
+    const sumSeconds = this.#durationSum;
+    histogramLines(lines, { name, bounds: DURATION_BOUNDS, counts, sumSeconds });
   }
+}
+
+/** @param counts One for each bound, and one for what is above the last. */
+function histogramLines(lines: string[], { bounds, counts, name, sumSeconds }: Histogram): void {
+  let cumulative = 0;
+  for (const [index, bound] of bounds.entries()) {
+    cumulative += counts[index] ?? 0;
+    lines.push(`${name}_bucket{le="${bound}"} ${cumulative}`);
+  }
+  cumulative += counts[bounds.length] ?? 0;
+  lines.push(
+    `${name}_bucket{le="+Inf"} ${cumulative}`,
+    `${name}_sum ${sumSeconds.toFixed(6)}`,
+    `${name}_count ${cumulative}`,
+  );
+}
+
+interface Histogram {
+  readonly name: string;
+  readonly bounds: readonly number[];
+  readonly counts: readonly number[];
+  readonly sumSeconds: number;
 }

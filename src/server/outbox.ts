@@ -26,28 +26,44 @@ export interface OutboxOptions {
   readonly socket: Socket;
   /** `websocket.send_queue_bytes`. */
   readonly budgetBytes: number;
+  readonly owner: OutboxOwner;
+}
+
+/** An object rather than a function: ten thousand idle sockets need not have one each. */
+export interface OutboxOwner {
   /** The socket took nothing of a frame: its client would miss a message. */
-  readonly onDropped: () => void;
+  sendFailed(): void;
 }
 
 export class Outbox {
   readonly #socket: Socket;
   readonly #budgetBytes: number;
-  readonly #onDropped: () => void;
-  #held: (string | Uint8Array)[] = [];
+  readonly #owner: OutboxOwner;
+  #held: (string | Uint8Array)[] | undefined;
   /** Text counts its characters: an estimate until the socket has it. */
   #heldBytes = 0;
   #isFlushScheduled = false;
+  #bytesOut = 0;
 
-  constructor({ socket, budgetBytes, onDropped }: OutboxOptions) {
+  constructor({ socket, budgetBytes, owner }: OutboxOptions) {
     this.#socket = socket;
     this.#budgetBytes = budgetBytes;
-    this.#onDropped = onDropped;
+    this.#owner = owner;
+  }
+
+  /** Bytes that the network has not taken yet, those held included. */
+  get queuedBytes(): number {
+    return this.#socket.getBufferedAmount() + this.#heldBytes;
+  }
+
+  /** Bytes handed to the socket since it is open; of text that had to wait, its characters. */
+  get bytesOut(): number {
+    return this.#bytesOut;
   }
 
   /** Whether more is queued than the budget allows: then only what must be sent is. */
   get isOverBudget(): boolean {
-    return this.#socket.getBufferedAmount() + this.#heldBytes > this.#budgetBytes;
+    return this.queuedBytes > this.#budgetBytes;
   }
 
   /** Whether the network has taken everything. */
@@ -57,6 +73,7 @@ export class Outbox {
 
   /** Sends a frame at the end of this turn, behind those held. Returns whether there is room. */
   hold(frame: string | Uint8Array): boolean {
+    this.#held ??= [];
     this.#held.push(frame);
     this.#heldBytes += frame.length;
     // A socket that takes all of it tells of no drain, so only its own count may say "full".
@@ -81,8 +98,8 @@ export class Outbox {
   /** Hands all held frames to the socket. */
   flush(): void {
     const frames = this.#held;
-    if (frames.length === 0) return;
-    this.#held = [];
+    if (frames === undefined) return;
+    this.#held = undefined;
     this.#heldBytes = 0;
     const [first] = frames;
     if (frames.length === 1 && first !== undefined) {
@@ -98,14 +115,16 @@ export class Outbox {
 
   /** Forgets what is held: nobody is left to read it. */
   clear(): void {
-    this.#held = [];
+    this.#held = undefined;
     this.#heldBytes = 0;
   }
 
   /** Returns false when the frame was dropped. */
   #write(frame: string | Uint8Array): boolean {
-    if (this.#socket.send(frame) !== 0) return true;
-    this.#onDropped();
+    const sent = this.#socket.send(frame);
+    this.#bytesOut += sent === -1 ? frame.length : sent;
+    if (sent !== 0) return true;
+    this.#owner.sendFailed();
     return false;
   }
 }

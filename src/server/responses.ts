@@ -127,6 +127,15 @@ export function streamResponse(
   return response;
 }
 
+/** A body that goes on until it ends by itself; never compressed, which would hold it back. */
+export function openResponse(
+  exchange: Exchange,
+  body: ReadableStream<Uint8Array<ArrayBuffer>>,
+  headers: Headers,
+): Response {
+  return respond(exchange, body, { status: 200, headers });
+}
+
 function compressed(
   exchange: Exchange,
   body: string,

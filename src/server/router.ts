@@ -11,7 +11,6 @@ import type { Method, Route, RouteFunction } from "./route.ts";
 
 /** Of the wire contract, but of a later version. */
 const PLANNED_PATHS: readonly string[] = [
-  "/v1/api/live",
   "/v1/api/topics/",
   "/v1/exports/",
   "/v1/openapi.json",

@@ -9,7 +9,9 @@
  */
 import type { ServerWebSocket } from "bun";
 import { DatabaseError } from "../base/errors.ts";
-import { Connection, type ConnectionRequest } from "./connection.ts";
+import type { ConnectionAccess } from "../sql/mod.ts";
+import { Connection } from "./connection.ts";
+import type { ConnectionRequest } from "./connection_options.ts";
 import { Connections } from "./connections.ts";
 import { Cors } from "./cors.ts";
 import { Exchange, type NetworkRules, type Peers, RequestIds } from "./exchange.ts";
@@ -32,6 +34,7 @@ import {
 import { authRoutes } from "./routes/auth.ts";
 import { FileRoute } from "./routes/files.ts";
 import { healthRoutes } from "./routes/health.ts";
+import { liveRoute } from "./routes/live.ts";
 import { sqlRoute } from "./routes/sql.ts";
 import { handleUi } from "./routes/ui.ts";
 import { connectionRequestFrom } from "./upgrade.ts";
@@ -40,6 +43,8 @@ export interface RunningServer {
   /** Scheme, host and port, e.g. "http://127.0.0.1:2900". */
   readonly url: string;
   readonly port: number;
+  /** What `system.connections` shows and KILL CONNECTION ends. */
+  readonly connections: ConnectionAccess;
   /**
    * Refuses new work, lets running requests end within `server.shutdown_timeout_secs`, sends what
    * the queues of the connections hold, and closes. Resolves when the port is free.
@@ -61,10 +66,8 @@ const PROBES: ReadonlySet<string> = new Set(["/health/live", "/health/ready"]);
 
 const SOCKET_PATH = "/v1/ws";
 
-interface SocketState {
-  readonly request: ConnectionRequest;
-  connection: Connection | undefined;
-}
+/** What the upgrade asked for, until the socket is open. */
+type SocketState = ConnectionRequest | Connection;
 
 type ServerSocket = ServerWebSocket<SocketState>;
 
@@ -114,6 +117,7 @@ class HttpServer implements RunningServer {
       gauges: {
         connections: () => this.#connections.count,
         subscriptions: () => options.live.subscriptions().length,
+        delivery: () => options.live.delivery(),
         requestsRunning: () => this.#runningCount,
       },
     });
@@ -124,6 +128,10 @@ class HttpServer implements RunningServer {
 
   get port(): number {
     return this.#bun.port ?? this.#options.config.server.port;
+  }
+
+  get connections(): ConnectionAccess {
+    return this.#connections;
   }
 
   get url(): string {
@@ -184,11 +192,10 @@ class HttpServer implements RunningServer {
           websocket.send_queue_bytes + FRAMES_ABOVE_BUDGET * websocket.max_frame_bytes,
         closeOnBackpressureLimit: false,
         open: (socket) => this.#guard(socket, () => this.#opened(socket)),
-        message: (socket, frame) =>
-          this.#guard(socket, () => socket.data.connection?.receive(frame)),
-        drain: (socket) => this.#guard(socket, () => socket.data.connection?.drained()),
-        ping: (socket) => socket.data.connection?.touch(),
-        pong: (socket) => socket.data.connection?.touch(),
+        message: (socket, frame) => this.#guard(socket, () => connectionOf(socket)?.receive(frame)),
+        drain: (socket) => this.#guard(socket, () => connectionOf(socket)?.drained()),
+        ping: (socket) => connectionOf(socket)?.touch(),
+        pong: (socket) => connectionOf(socket)?.touch(),
         close: (socket) => this.#guard(socket, () => this.#closed(socket)),
       },
     });
@@ -313,8 +320,7 @@ class HttpServer implements RunningServer {
       };
       const request = connectionRequestFrom(exchange, rules);
       const headers = { "X-Request-ID": exchange.requestId };
-      const data: SocketState = { request, connection: undefined };
-      if (server.upgrade(exchange.request, { data, headers })) return undefined;
+      if (server.upgrade(exchange.request, { data: request, headers })) return undefined;
       throw new HttpError(426, "upgrade_required", "The WebSocket handshake is malformed");
     } catch (error) {
       const response = this.#failure(exchange, error, undefined);
@@ -324,27 +330,29 @@ class HttpServer implements RunningServer {
   }
 
   #opened(socket: ServerSocket): void {
-    const { config, auth, live, clock, log } = this.#options;
-    this.#connectionCount += 1;
+    const request = socket.data;
+    if (request instanceof Connection) return;
     const connection = new Connection({
-      connectionId: `ws-${this.#connectionCount}`,
+      connectionId: this.#nextId("ws"),
       socket,
-      request: socket.data.request,
-      config,
-      auth,
-      live,
-      clock,
-      log,
+      request,
+      parts: this.#options,
     });
-    socket.data.connection = connection;
+    // The request goes with this: a socket is open for long, and what it asked for is known.
+    socket.data = connection;
     this.#connections.add(connection);
     this.#metrics.connectionOpened();
     connection.open();
     if (this.#isStopping) connection.shutDown();
   }
 
+  #nextId(transport: "ws" | "sse"): string {
+    this.#connectionCount += 1;
+    return `${transport}-${this.#connectionCount}`;
+  }
+
   #closed(socket: ServerSocket): void {
-    const { connection } = socket.data;
+    const connection = connectionOf(socket);
     if (connection === undefined) return;
     this.#connections.remove(connection);
     connection.closed();
@@ -361,11 +369,19 @@ class HttpServer implements RunningServer {
   }
 
   #routes(): readonly Route[] {
-    const { config, auth, sql, clock, version, buildDate } = this.#options;
+    const { config, auth, live, sql, clock, version, buildDate } = this.#options;
     const baseUrl = (exchange: Exchange): string =>
       config.server.public_origin ?? exchange.baseUrl ?? this.url;
     return [
       sqlRoute({ auth, sql, config, clock, baseUrl }),
+      liveRoute({
+        auth,
+        live,
+        config,
+        clock,
+        connections: this.#connections,
+        nextId: () => this.#nextId("sse"),
+      }),
       ...authRoutes({
         auth,
         bodyBytesMax: config.limits.max_body_bytes,
@@ -407,6 +423,10 @@ class HttpServer implements RunningServer {
     }
     return prefixes;
   }
+}
+
+function connectionOf({ data }: ServerSocket): Connection | undefined {
+  return data instanceof Connection ? data : undefined;
 }
 
 /** HEAD of the WebSocket endpoint: what is no upgrade. */

@@ -2,10 +2,11 @@
  * `GET /v1/ws`: whether a request may become a connection, and what it asked for.
  */
 
-import type { ConnectionRequest } from "./connection.ts";
+import type { ConnectionRequest } from "./connection_options.ts";
 import type { Connections } from "./connections.ts";
 import type { Cors } from "./cors.ts";
 import type { Exchange } from "./exchange.ts";
+import { frameFormat } from "./frames/encode.ts";
 import { HttpError } from "./http_error.ts";
 import type { ServerConfig } from "./options.ts";
 
@@ -39,15 +40,19 @@ export function connectionRequestFrom(exchange: Exchange, rules: UpgradeRules): 
     // The request does not outlive the upgrade, so its caller is looked up now.
     caller: { address: exchange.address, isLocal: exchange.isLocal },
     bearer: request.headers.get("authorization") ?? undefined,
-    format: {
-      serialization: query.get("serialization") === "msgpack" ? "msgpack" : "json",
-      isGzipOn: mayGzip && query.get("compression") !== "none",
-    },
+    format: frameFormat(
+      query.get("serialization") === "msgpack" ? "msgpack" : "json",
+      mayGzip && query.get("compression") !== "none",
+    ),
     isGzipForbidden,
   };
 }
 
-function refuseTooMany(exchange: Exchange, { config, connections }: UpgradeRules): void {
+/** @throws {HttpError} TOO_MANY_CONNECTIONS, of all or of this address. */
+export function refuseTooMany(
+  exchange: Exchange,
+  { config, connections }: Omit<UpgradeRules, "cors">,
+): void {
   const perAddress = config.limits.connections_per_ip;
   const isFull =
     connections.count >= config.performance.max_connections ||

@@ -1,6 +1,6 @@
 /**
- * Statements about users, maintenance and what there is: CREATE USER, SHOW, DESCRIBE, KILL LIVE
- * QUERY, SUBSCRIBE TO; those that begin jobs are in `job_statements.ts`.
+ * Statements about users, maintenance and what there is: CREATE USER, SHOW, DESCRIBE, KILL,
+ * SUBSCRIBE TO; those that begin jobs are in `job_statements.ts`.
  */
 import {
   mayRead,
@@ -17,7 +17,6 @@ import { notAvailable } from "./bind/binding.ts";
 import type { StatementResult } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { copyDatabase, JOB_COLUMNS, killJob, maintainTables } from "./job_statements.ts";
-import { planLiveQuery } from "./live_planner.ts";
 import { findNamespace, findTable } from "./names.ts";
 import type {
   AlterUserStatement,
@@ -28,7 +27,6 @@ import type {
   Name,
   QName,
   Statement,
-  SubscribeStatement,
 } from "./parse/ast.ts";
 import { messageResult, type PlainColumn, rowsResult } from "./result.ts";
 import {
@@ -45,6 +43,7 @@ import {
   tableRows,
 } from "./show.ts";
 import { rightOf } from "./statement_rights.ts";
+import { explainSubscribe, subscribe } from "./subscribe_statement.ts";
 import { systemViewFinder } from "./system_views.ts";
 import { type ShownView, visibleViews } from "./views.ts";
 
@@ -58,13 +57,6 @@ export interface AdministrationCall {
 const SETTING_COLUMNS: readonly PlainColumn[] = ["name", "value", "description", "category"].map(
   (name) => ({ name, type: TEXT }),
 );
-
-const SUBSCRIBE_COLUMNS: readonly PlainColumn[] = [
-  "status",
-  "ws_url",
-  "subscription",
-  "message",
-].map((name) => ({ name, type: TEXT }));
 
 export class Administration {
   readonly #environment: SqlEnvironment;
@@ -112,7 +104,9 @@ export class Administration {
       case "kill":
         return messageResult(this.#kill(node), asUser);
       case "subscribe":
-        return this.#subscribe(node, call);
+        return subscribe(this.#environment, node, call);
+      case "explain subscribe":
+        return explainSubscribe(this.#environment, node.subscribe, call);
       default:
         return this.#show(node, call);
     }
@@ -163,45 +157,23 @@ export class Administration {
 
   #kill(node: KillStatement): string {
     const { id, target, _location } = node;
-    if (target === "job") return killJob(this.#environment, node);
-    if (target === "query") {
-      if (activityOf(this.#environment).running.kill(id)) return `Query ${id} killed`;
-      throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find query "${id}"`, {
-        position: _location.start,
-        hint: "SELECT query_id FROM system.queries",
-      });
-    }
-    if (target !== "live query") throw notAvailable({ _location }, `KILL ${target.toUpperCase()}`);
-    if (this.#environment.live().kill(id)) return `Live query ${id} killed`;
-    throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find live query "${id}"`, {
-      position: _location.start,
-      hint: "SELECT live_id FROM system.live",
-    });
-  }
-
-  #subscribe(node: SubscribeStatement, call: AdministrationCall): StatementResult {
-    const { baseUrl, namespace, principal } = call;
-    const options: Record<string, string | number> = {};
-    for (const { name, value, _location } of node.options ?? []) {
-      const isKnown = ["last_rows", "batch_size", "from", "from_seq_id"].includes(name);
-      if (!isKnown || (value.type !== "integer" && value.type !== "string")) {
-        throw new DatabaseError("INVALID_OPTION", `Cannot use option ${name} of SUBSCRIBE TO`, {
-          position: _location.start,
-          hint: "last_rows, batch_size, from and from_seq_id are known",
-        });
+    const { connections, live } = this.#environment;
+    const known = (isThere: boolean, view: string): string => {
+      if (isThere) return `${target.charAt(0).toUpperCase()}${target.slice(1)} ${id} killed`;
+      throw notFound(`${target} "${id}"`, _location.start, `SELECT ${view}`);
+    };
+    switch (target) {
+      case "job":
+        return killJob(this.#environment, node);
+      case "query": {
+        const { running } = activityOf(this.#environment);
+        return known(running.kill(id), "query_id FROM system.queries");
       }
-      options[name] = value.type === "integer" ? value.value : value.value;
+      case "live query":
+        return known(live().kill(id), "live_id FROM system.live");
+      case "connection":
+        return known(connections().kill(id), "connection_id FROM system.connections");
     }
-    planLiveQuery(this.#environment, principal, { sql: node.source, params: [], namespace });
-    const id = `sub${this.#environment.store.snowflakeId()}`;
-    const subscription = JSON.stringify({ id, sql: node.source, options });
-    const wsUrl = `${(baseUrl ?? "").replace(/^http/, "ws")}/v1/ws`;
-    const message = `Connect to ${wsUrl}, authenticate, and send this subscription`;
-    return rowsResult(
-      SUBSCRIBE_COLUMNS,
-      [["active", wsUrl, subscription, message]],
-      principal.userId,
-    );
   }
 
   #show(node: Statement, { namespace, principal }: AdministrationCall): StatementResult {
@@ -295,6 +267,10 @@ export class Administration {
       { position: name._location.start },
     );
   }
+}
+
+function notFound(what: string, position: number, hint: string): DatabaseError {
+  return new DatabaseError("OBJECT_NOT_FOUND", `Cannot find ${what}`, { position, hint });
 }
 
 function roleOf(word: Name | undefined): Role | undefined {

@@ -7,6 +7,7 @@ import type { Log } from "../base/log.ts";
 import type { Random } from "../base/random.ts";
 import type { Catalog, TableEntry } from "../catalog/mod.ts";
 import type { BlobStore, Job, JobList, Store, TableDefinition } from "../storage/mod.ts";
+import type { LivePlan } from "./engine.ts";
 
 /** Bounds of requests and statements; 0 is off where it says so. */
 export interface SqlLimits {
@@ -48,16 +49,39 @@ export interface LiveRow {
   readonly tableId: number;
   readonly userId: string;
   readonly query: string;
+  /** As the client gave them: undefined for none, null for live only. */
+  readonly options: object | null | undefined;
   readonly status: string;
   readonly changes: number;
   readonly lastSeq: number | undefined;
+  /** Everything up to here has been sent. */
+  readonly position: number | undefined;
+  /** How much older its position is than the newest commit that anyone can read. */
+  readonly lagMs: number | undefined;
+  /** Bytes that wait for the network in the queue of its connection. */
+  readonly queuedBytes: number;
+  /** Of the last minute, about. */
+  readonly changesPerSecond: number;
   readonly createdAtMs: number;
   readonly lastUpdateMs: number | undefined;
+}
+
+/** Where a live query would stand among those that are open, for EXPLAIN SUBSCRIBE TO. */
+export interface LiveMatch {
+  /** Open subscriptions that would share its evaluation. */
+  readonly subscriptions: number;
+  /** Groups that follow its partition, itself included. */
+  readonly groups: number;
+  /** Those that every change is tested against. */
+  readonly unindexedGroups: number;
+  /** Those that a change with its value is tested against. */
+  readonly testedGroups: number;
 }
 
 /** What the layer above lets SQL ask and do. */
 export interface LiveAccess {
   rows(): readonly LiveRow[];
+  match(plan: LivePlan): LiveMatch;
   /** Returns false when there is none. */
   kill(liveId: string): boolean;
   /** A definition changed or is gone. */
@@ -76,6 +100,30 @@ export interface BegunJob {
   readonly isNew: boolean;
 }
 
+/** One row of `system.connections`: a socket, or a stream of events, of somebody who is known. */
+export interface ConnectionRow {
+  readonly connectionId: string;
+  readonly userId: string;
+  readonly role: string;
+  readonly transport: "websocket" | "sse";
+  readonly clientAddress: string;
+  readonly serialization: string;
+  readonly compression: string;
+  readonly subscriptions: number;
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+  readonly queuedBytes: number;
+  readonly openedAtMs: number;
+  readonly lastSeenAtMs: number;
+}
+
+/** What the server lets SQL ask and do. */
+export interface ConnectionAccess {
+  rows(): readonly ConnectionRow[];
+  /** Returns false when there is none. */
+  kill(connectionId: string): boolean;
+}
+
 export interface SqlEnvironment {
   readonly catalog: Catalog;
   readonly store: Store;
@@ -91,6 +139,8 @@ export interface SqlEnvironment {
   readonly version: string;
   /** Asked at each use: the live engine is made after this layer. */
   readonly live: () => LiveAccess;
+  /** Asked at each use: the server is made last, and tests have none. */
+  readonly connections: () => ConnectionAccess;
   /** How storage sees a table; the flush and history defaults of the configuration are in it. */
   readonly definitionOf: (table: TableEntry) => TableDefinition;
 }

@@ -15,7 +15,10 @@ export type {
 export type {
   BackupAccess,
   BegunJob,
+  ConnectionAccess,
+  ConnectionRow,
   LiveAccess,
+  LiveMatch,
   LiveRow,
   SettingRow,
   SqlEnvironment,

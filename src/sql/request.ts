@@ -23,8 +23,8 @@ import type { SqlEnvironment } from "./environment.ts";
 import { checkDeadline, type Deadline } from "./execute/operator.ts";
 import { Profile } from "./execute/profile.ts";
 import { Transaction } from "./execute/transaction.ts";
-import type { AnswerRecorder } from "./idempotency.ts";
 import { explained } from "./explain.ts";
+import type { AnswerRecorder } from "./idempotency.ts";
 import { findNamespace } from "./names.ts";
 import { isQueryNode } from "./node_kinds.ts";
 import { parseLimitsOf, requireNoGap, typedParameters } from "./parameters.ts";
@@ -460,7 +460,7 @@ function changesNames({ type }: Statement): boolean {
 }
 
 function isReadOnlyNode({ type }: Statement): boolean {
-  return type.startsWith("show") || type === "describe" || type === "explain";
+  return type.startsWith("show") || type === "describe" || type.startsWith("explain");
 }
 
 /** The statement that reads or writes rows: itself, or inside EXECUTE AS. */

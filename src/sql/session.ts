@@ -17,8 +17,8 @@ import type {
   StatementResult,
 } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
-import { IdempotentRequests } from "./idempotency.ts";
 import type { Deadline } from "./execute/operator.ts";
+import { IdempotentRequests } from "./idempotency.ts";
 import { planLiveQuery } from "./live_planner.ts";
 import { isQueryNode } from "./node_kinds.ts";
 import { deadlineOf, parseLimitsOf, requireNoGap, typedParameters } from "./parameters.ts";
@@ -58,7 +58,10 @@ export class LocalSqlEngine implements SqlEngine {
         const short = this.#short(principal, request, timing);
         if (short !== undefined) return short;
       } catch (error) {
-        this.#noteTime(principal, request, { startMs, atMs: this.#environment.clock.monotonicMs() });
+        this.#noteTime(principal, request, {
+          startMs,
+          atMs: this.#environment.clock.monotonicMs(),
+        });
         return failedResponse(error);
       }
     }

@@ -55,6 +55,7 @@ const RIGHTS: Readonly<Record<Statement["type"], StatementRight>> = {
   consume: "maintain",
   ack: "maintain",
   explain: "inspect",
+  "explain subscribe": "inspect",
   show: "inspect",
   "show all": "inspect",
   set: "inspect",

@@ -2,7 +2,6 @@
  * The views of the namespaces `system` and `information_schema`: rows made from what the layers
  * know, at the moment they are read. No column holds a password, a hash or a key.
  */
-import { unixMsFromSeq } from "../base/seq.ts";
 import {
   BIGINT,
   BOOLEAN,
@@ -18,8 +17,9 @@ import type { SystemView } from "./bind/select_context.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { informationSchema } from "./information_schema.ts";
 import { jobViews } from "./job_views.ts";
+import { liveViews } from "./live_views.ts";
 import { storageViews } from "./storage_views.ts";
-import { ADMIN_ONLY, type ColumnList, OPEN, view } from "./view.ts";
+import { ADMIN_ONLY, OPEN, view } from "./view.ts";
 
 const viewsByEnvironment = new WeakMap<SqlEnvironment, ReadonlyMap<string, SystemView>>();
 
@@ -46,24 +46,6 @@ export function systemViewFinder(
   const views = systemViewsOf(environment);
   return (namespace, name) => views.get(`${namespace}.${name}`);
 }
-
-const LIVE_COLUMNS: ColumnList = [
-  ["live_id", TEXT],
-  ["connection_id", TEXT],
-  ["subscription_id", TEXT],
-  ["namespace_id", TEXT],
-  ["table_name", TEXT],
-  ["user_id", TEXT],
-  ["query", TEXT],
-  ["options", JSON_TEXT],
-  ["status", TEXT],
-  ["changes", BIGINT],
-  ["last_seq", BIGINT],
-  ["queued", INT],
-  ["created_at", DATETIME],
-  ["last_update", DATETIME],
-  ["node_id", INT],
-];
 
 function systemViews(environment: SqlEnvironment): [string, SystemView][] {
   const { catalog, settings } = environment;
@@ -92,8 +74,7 @@ function systemViews(environment: SqlEnvironment): [string, SystemView][] {
     ["system.columns", columnsView(environment)],
     ["system.segments", segmentsView(environment)],
     ...jobViews(environment),
-    ["system.live", view(LIVE_COLUMNS, () => liveRows(environment, undefined), ADMIN_ONLY)],
-    ["system.my_live", view(LIVE_COLUMNS, ({ userId }) => liveRows(environment, userId), OPEN)],
+    ...liveViews(environment),
     [
       "system.settings",
       view(
@@ -310,35 +291,6 @@ function segmentsView({ catalog, store }: SqlEnvironment): SystemView {
       }),
     ADMIN_ONLY,
   );
-}
-
-/** Subscriptions of everybody, or of one user. */
-function liveRows({ catalog, live }: SqlEnvironment, userId: string | undefined): Row[] {
-  return live()
-    .rows()
-    .filter((row) => userId === undefined || row.userId === userId)
-    .map((row) => {
-      const table = catalog.tableById(row.tableId);
-      const lastUpdateMs =
-        row.lastUpdateMs ?? (row.lastSeq === undefined ? undefined : unixMsFromSeq(row.lastSeq));
-      return [
-        row.liveId,
-        row.connectionId,
-        row.subscriptionId,
-        table?.namespace ?? null,
-        table?.name ?? null,
-        row.userId,
-        row.query,
-        null,
-        row.status,
-        row.changes,
-        row.lastSeq ?? null,
-        0,
-        row.createdAtMs * 1000,
-        microsOf(lastUpdateMs),
-        0,
-      ];
-    });
 }
 
 function microsOf(ms: number | undefined): number | null {

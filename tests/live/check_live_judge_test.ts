@@ -6,6 +6,7 @@ import { expect, test } from "bun:test";
 import {
   type Faults,
   Judge,
+  noFaults,
   type ReaderEvent,
   type WireChange,
 } from "../../scripts/check_live/judge.ts";
@@ -84,7 +85,7 @@ function judged(events: readonly ReaderEvent[]): Faults {
   return judge.faults;
 }
 
-const NONE: Faults = { missed: 0, doubled: 0, outOfOrder: 0, aboveBoundary: 0, wrong: 0 };
+const NONE: Faults = noFaults();
 
 test("a sound stream has no fault", () => {
   expect(judged(SOUND)).toEqual(NONE);

@@ -177,7 +177,7 @@ test("subscriptions tells who follows what, how far, and how much", async () => 
   await settle();
   expect(fixture.engine.subscriptions()).toEqual([
     {
-      liveId: expect.stringMatching(/^[0-9a-f]{16}$/),
+      liveId: expect.stringMatching(/^[0-9a-f]{12}$/),
       subscriptionId: "m1",
       userId: "ann",
       tableId: MESSAGES,
@@ -188,8 +188,32 @@ test("subscriptions tells who follows what, how far, and how much", async () => 
       createdAtMs: fixture.clock.nowMs() - 50,
       lastUpdateMs: fixture.clock.nowMs(),
       connectionId: "c1",
+      options: null,
+      position: fixture.store.visibleSeq,
+      lagMs: 0,
+      queuedBytes: 0,
+      changesPerSecond: 2 / 60,
     },
   ]);
+});
+
+test("the rate of changes falls as time goes by, and lag is what is not sent yet", async () => {
+  const fixture = liveFixture();
+  const { sink } = fixture.open(EVERYTHING, null);
+  await settle();
+  sink.room = 1;
+  const write = (id: number): void => {
+    const rows = [message(id, "lobby")];
+    fixture.store.write({ tableId: MESSAGES, owner: 1, operation: "insert", rows });
+  };
+  write(1);
+  await settle();
+  fixture.clock.advance(60_000);
+  write(2);
+  await settle();
+  const [row] = fixture.engine.subscriptions();
+  expect(row).toMatchObject({ changes: 1, status: "behind", lagMs: 60_000 });
+  expect(row?.changesPerSecond).toBeCloseTo(1 / 60 / Math.E);
 });
 
 test("tableChanged: a dropped table ends with NOT_FOUND, a lost right with UNAUTHORIZED", () => {

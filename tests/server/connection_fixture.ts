@@ -11,7 +11,8 @@ import { silentLog } from "../../src/base/log.ts";
 import { CatalogDatabase } from "../../src/catalog/mod.ts";
 import type { LiveLimits, LocalLiveEngine } from "../../src/live/mod.ts";
 import type { ServerMessage } from "../../src/protocol/mod.ts";
-import { Connection, type ConnectionRequest } from "../../src/server/connection.ts";
+import { Connection } from "../../src/server/connection.ts";
+import type { ConnectionRequest } from "../../src/server/connection_options.ts";
 import type { Socket } from "../../src/server/outbox.ts";
 import { authSettings, type ConfigChange, serverConfig } from "../support/http.ts";
 import { fixtureOver, MESSAGES, message, messagesTable, settle } from "../support/live_fixture.ts";
@@ -176,11 +177,13 @@ export class ConnectionFixture {
         isGzipForbidden: false,
         ...request,
       },
-      config: serverConfig(config),
-      auth: as,
-      live: this.live,
-      clock: this.clock,
-      log: silentLog,
+      parts: {
+        config: serverConfig(config),
+        auth: as,
+        live: this.live,
+        clock: this.clock,
+        log: silentLog,
+      },
     });
     connection.open();
     return { connection, socket, say: (it) => connection.receive(JSON.stringify(it)) };

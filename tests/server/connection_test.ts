@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import type { Change } from "../../src/protocol/mod.ts";
-import type { ConnectionRequest } from "../../src/server/connection.ts";
+import type { ConnectionRequest } from "../../src/server/connection_options.ts";
 import { Connections } from "../../src/server/connections.ts";
 import { settle } from "../support/live_fixture.ts";
 import { ManualClock } from "../support/manual_clock.ts";

@@ -54,7 +54,7 @@ describe("a server with defaults", () => {
     ["GET", "/health/", 404, "not_found"],
     ["GET", "/uix", 404, "not_found"],
     ["GET", "/v1/openapi.json", 404, "not_found"],
-    ["GET", "/v1/api/live", 404, "not_found"],
+    ["POST", "/v1/api/live", 405, "method_not_allowed"],
     ["GET", "/v1/api/sql", 405, "method_not_allowed"],
     ["POST", "/v1/api/auth/me", 405, "method_not_allowed"],
     ["PUT", "/v1/api/auth/login", 405, "method_not_allowed"],

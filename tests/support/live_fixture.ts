@@ -278,6 +278,7 @@ function compiled(
 export class RecordingSink implements LiveSink {
   readonly messages: (DataMessage | ErrorMessage)[] = [];
   readonly shared: SharedMessage[] = [];
+  readonly queuedBytes = 0;
   /** How many more messages fit; the one that fills it is taken too. */
   room: number = Infinity;
   onSend: ((message: SharedMessage) => void) | undefined;

@@ -7,6 +7,7 @@
  *     msgpack       binary frame
  *     msgpack+gzip  binary frame of gzip bytes, when that is smaller; else the plain one
  */
+import { assert } from "../../base/assert.ts";
 import type { SharedMessage } from "../../live/mod.ts";
 import { GZIP_BYTES_MIN, gzipOf } from "./gzip.ts";
 import { jsonFromMessage } from "./json.ts";
@@ -17,6 +18,22 @@ export type Serialization = "json" | "msgpack";
 export interface FrameFormat {
   readonly serialization: Serialization;
   readonly isGzipOn: boolean;
+}
+
+const FORMATS: readonly FrameFormat[] = [
+  { serialization: "json", isGzipOn: false },
+  { serialization: "json", isGzipOn: true },
+  { serialization: "msgpack", isGzipOn: false },
+  { serialization: "msgpack", isGzipOn: true },
+];
+
+/** One of the four formats; the same object for the same format. */
+export function frameFormat(serialization: Serialization, isGzipOn: boolean): FrameFormat {
+  const found = FORMATS.find(
+    (format) => format.serialization === serialization && format.isGzipOn === isGzipOn,
+  );
+  assert(found !== undefined, "every format is listed");
+  return found;
 }
 
 /** The frame of a message: a string is sent as text, bytes as binary. */

@@ -14,9 +14,9 @@ import type {
   BoundColumn,
   BoundExpression,
   BoundSelect,
+  BoundTableFunction,
   BoundWindow,
   BoundWindowCall,
-  BoundTableFunction,
   Requirement,
 } from "./bound.ts";
 import type { Scope } from "./scope.ts";

@@ -12,6 +12,7 @@ export type AdminStatement =
   | RollbackStatement
   | ExecuteAsStatement
   | ExplainStatement
+  | ExplainSubscribeStatement
   | UseNamespaceStatement
   | SetStatementVariable
   | SetTimezone
@@ -63,6 +64,12 @@ export interface ExplainStatement extends AstNode {
   readonly format: "text" | "json";
   /** A query, INSERT, UPDATE or DELETE. */
   readonly statement: Statement;
+}
+
+/** `EXPLAIN SUBSCRIBE TO …`. */
+export interface ExplainSubscribeStatement extends AstNode {
+  readonly type: "explain subscribe";
+  readonly subscribe: SubscribeStatement;
 }
 
 /** USE n, SET NAMESPACE n, SET search_path TO n. */

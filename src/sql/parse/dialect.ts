@@ -14,6 +14,7 @@ import type {
   DropUserStatement,
   ExecuteAsStatement,
   ExplainStatement,
+  ExplainSubscribeStatement,
   KillStatement,
   Name,
   SetValue,
@@ -321,8 +322,15 @@ function malformed(cursor: Cursor, what: string): never {
 }
 
 /** `EXPLAIN …`. */
-export function parseExplain(cursor: Cursor, start: number): ExplainStatement {
+export function parseExplain(
+  cursor: Cursor,
+  start: number,
+): ExplainStatement | ExplainSubscribeStatement {
   cursor.expect("explain");
+  if (cursor.is("subscribe")) {
+    const subscribe = parseSubscribe(cursor, cursor.token);
+    return { type: "explain subscribe", subscribe, _location: cursor.since(start) };
+  }
   const made = { analyze: false, verbose: false, format: "text" as "text" | "json" };
   if (cursor.is("(") && !beginsQuery(cursor)) {
     parseExplainOptions(cursor, made);
@@ -332,7 +340,7 @@ export function parseExplain(cursor: Cursor, start: number): ExplainStatement {
   }
   const isWrite = cursor.is("insert") || cursor.is("update") || cursor.is("delete");
   if (!isWrite && !beginsQuery(cursor)) {
-    cursor.couldBe("select", "insert", "update", "delete", "with", "values");
+    cursor.couldBe("select", "insert", "update", "delete", "with", "values", "subscribe");
     cursor.unexpected("a query, INSERT, UPDATE or DELETE");
   }
   const statement = cursor.grammar.statement(cursor);

@@ -43,6 +43,8 @@ function anyText(statement: Statement, secret: SecretPrinter): string {
       const head = `${parts.join(", ")}, FORMAT ${statement.format}`.toUpperCase();
       return `EXPLAIN (${head}) ${anyText(statement.statement, secret)}`;
     }
+    case "explain subscribe":
+      return `EXPLAIN ${anyText(statement.subscribe, secret)}`;
     case "begin":
     case "start transaction":
       return beginText(statement);
@@ -75,6 +77,7 @@ type SimpleStatement = Exclude<
     type:
       | "execute as"
       | "explain"
+      | "explain subscribe"
       | "begin"
       | "start transaction"
       | "commit"

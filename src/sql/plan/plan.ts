@@ -14,9 +14,9 @@ import type {
   BoundExpression,
   BoundRecursion,
   BoundSort,
+  BoundTableFunction,
   BoundWindowCall,
   GroupingSets,
-  BoundTableFunction,
   SetOperator,
   SystemRows,
 } from "../bind/bound.ts";

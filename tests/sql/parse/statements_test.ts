@@ -540,6 +540,17 @@ test.each<[string, Tree]>([
     "EXPLAIN (SELECT 1)",
     { type: "explain", analyze: false, verbose: false, format: "text", statement: one },
   ],
+  [
+    "EXPLAIN SUBSCRIBE TO t OPTIONS (last_rows = 5)",
+    {
+      type: "explain subscribe",
+      subscribe: {
+        type: "subscribe",
+        query: select({ columns: [star], from: [table("t")] }),
+        options: [option("last_rows", integer(5))],
+      },
+    },
+  ],
   ["SHOW NAMESPACES", { type: "show namespaces" }],
   ["SHOW SCHEMAS", { type: "show namespaces" }],
   ["SHOW TABLES", { type: "show tables" }],

@@ -1,0 +1,51 @@
+/**
+ * The plans of queries that were subscribed to of late, for clients that come all at once with the
+ * same query: after a restart of the server, or behind a proxy that lost its connections. A plan
+ * found here saves the parser's and the binder's work, and the garbage of both.
+ *
+ * Invariant: a plan is used again only while it is the plan of an open group, because those are made
+ * anew with every change of a definition; rights are asked of it at each use.
+ */
+import type { Principal } from "../auth/mod.ts";
+import type { SubscriptionSpec } from "../protocol/mod.ts";
+import type { LivePlan } from "../sql/mod.ts";
+
+/** Plans that are remembered; the oldest goes first. */
+const PLANS_MAX = 256;
+
+export class RecentPlans {
+  readonly #byKey = new Map<string, LivePlan>();
+
+  /** @param isOpen Whether a plan is that of an open group. */
+  find(key: string, isOpen: (plan: LivePlan) => boolean): LivePlan | undefined {
+    const plan = this.#byKey.get(key);
+    if (plan === undefined || (isOpen(plan) && plan.mayRead())) return plan;
+    this.#byKey.delete(key);
+    return undefined;
+  }
+
+  remember(key: string, plan: LivePlan): void {
+    this.#byKey.delete(key);
+    this.#byKey.set(key, plan);
+    if (this.#byKey.size <= PLANS_MAX) return;
+    for (const oldest of this.#byKey.keys()) {
+      this.#byKey.delete(oldest);
+      return;
+    }
+  }
+}
+
+/** All that a plan is made from, but for the definitions. */
+export function planKeyOf(
+  { owner, role, userId }: Principal,
+  { namespace_id, params, sql }: SubscriptionSpec,
+): string {
+  const parts = [userId, role, owner ?? null, namespace_id ?? null, sql, params ?? []];
+  return JSON.stringify(parts, tagged);
+}
+
+/** Numbers that JSON would not tell apart from null or from text: NaN, and those beyond 2^53. */
+function tagged(_key: string, value: unknown): unknown {
+  if (typeof value === "bigint") return { bigint: String(value) };
+  return typeof value === "number" ? { number: String(value) } : value;
+}

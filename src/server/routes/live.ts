@@ -1,0 +1,148 @@
+/**
+ * `GET /v1/api/live`: a subscription as server-sent events. The query string says what the
+ * `subscribe` message of a WebSocket says, and is read by the same function.
+ */
+import type { Auth, Principal } from "../../auth/mod.ts";
+import type { Clock } from "../../base/clock.ts";
+import { type LiveEngine, SubscriptionError } from "../../live/mod.ts";
+import type { ErrorMessage, SubscriptionSpec } from "../../protocol/mod.ts";
+import { readSpec } from "../client_message.ts";
+import type { Connections } from "../connections.ts";
+import { cookieOf } from "../cookies.ts";
+import { EventStream, STREAM_WORD } from "../event_stream.ts";
+import { type Exchange, tookMs } from "../exchange.ts";
+import type { ServerConfig } from "../options.ts";
+import { apiHeaders, empty, json, openResponse } from "../responses.ts";
+import type { Route } from "../route.ts";
+import { refuseTooMany } from "../upgrade.ts";
+
+export interface LiveRouteOptions {
+  readonly auth: Auth;
+  readonly live: LiveEngine;
+  readonly config: ServerConfig;
+  readonly clock: Clock;
+  readonly connections: Connections;
+  /** A name for the next connection. */
+  readonly nextId: () => string;
+}
+
+const HEADERS = apiHeaders("text/event-stream");
+
+/** How a refusal before the stream begins is answered; every other code is a failure of ours. */
+const STATUS_OF_CODE: ReadonlyMap<string, number> = new Map([
+  ["INVALID_SQL", 400],
+  ["UNSUPPORTED", 400],
+  ["INVALID_OPTIONS", 400],
+  ["INVALID_PARAMETER", 400],
+  ["INVALID_RESUME", 400],
+  ["UNAUTHORIZED", 403],
+  ["NOT_FOUND", 404],
+  ["RESUME_EXPIRED", 410],
+  ["SUBSCRIPTION_LIMIT_EXCEEDED", 429],
+  ["SHUTTING_DOWN", 503],
+]);
+
+export function liveRoute(options: LiveRouteOptions): Route {
+  return {
+    path: "/v1/api/live",
+    method: "GET",
+    shape: "B",
+    handle: (exchange) => open(exchange, options),
+  };
+}
+
+function open(exchange: Exchange, options: LiveRouteOptions): Response {
+  const { clock, config, connections, live } = options;
+  const principal = principalOf(exchange, options.auth);
+  try {
+    const spec = specFrom(exchange, config);
+    refuseTooMany(exchange, { config, connections });
+    // Of HEAD only the headers are wanted, and a stream would never end.
+    if (exchange.request.method === "HEAD") {
+      return empty(exchange, 200, { "Content-Type": "text/event-stream" });
+    }
+    const connectionId = options.nextId();
+    const stream = new EventStream({
+      connectionId,
+      principal,
+      address: exchange.address,
+      isNetReplay: spec.options?.replay === "latest",
+      clock,
+      queueBytesMax: config.websocket.send_queue_bytes,
+      commentEveryMs: config.websocket.ping_interval_secs * 1000,
+      onClosed: () => connections.remove(stream),
+    });
+    stream.carry(live.subscribe({ principal, spec, sink: stream, connectionId }));
+    connections.add(stream);
+    exchange.liftIdleTimeout();
+    return openResponse(exchange, stream.body(), HEADERS);
+  } catch (error) {
+    if (!(error instanceof SubscriptionError)) throw error;
+    return refusal(exchange, error.response, clock);
+  }
+}
+
+/** By bearer, else by the cookie of a browser, whose EventSource can send no header. */
+function principalOf(exchange: Exchange, auth: Auth): Principal {
+  const header = exchange.request.headers.get("authorization");
+  const cookie = header === null ? cookieOf(exchange.request, "tidemark_auth") : undefined;
+  return auth.authenticateHeader(cookie === undefined ? header : `Bearer ${cookie}`, exchange);
+}
+
+/** @throws {SubscriptionError} */
+function specFrom(exchange: Exchange, { limits }: ServerConfig): SubscriptionSpec {
+  const query = new URLSearchParams(exchange.query);
+  const lastEventId = exchange.request.headers.get("last-event-id") ?? "";
+  const from = lastEventId === "" ? (query.get("from_seq_id") ?? undefined) : lastEventId;
+  const isLiveOnly = query.get("snapshot") === "false" && from === undefined;
+  const given = query.get("params") ?? "[]";
+  // As a message of a socket would say it, so that numbers among the parameters keep their digits.
+  const text = `{"subscription":{"params":${given}}}`;
+  const params = paramsFrom(text);
+  const options = {
+    ...definedOnly({
+      batch_size: wholeNumber(query.get("batch_size")),
+      last_rows: wholeNumber(query.get("last_rows")),
+      from_seq_id: from,
+      replay: query.get("replay") ?? undefined,
+    }),
+  };
+  const subscription = {
+    sql: query.get("sql") ?? "",
+    params,
+    options: isLiveOnly ? null : options,
+    ...definedOnly({ namespace_id: query.get("namespace_id") ?? undefined }),
+  };
+  return readSpec({ value: { subscription }, text }, STREAM_WORD, limits);
+}
+
+/** What is no JSON is refused as parameters that are no array. */
+function paramsFrom(text: string): unknown {
+  try {
+    const { subscription } = JSON.parse(text) as { subscription?: { params?: unknown } };
+    return subscription?.params ?? [];
+  } catch {
+    return text;
+  }
+}
+
+/** Text that is no number is left to the live engine, which says what the option should be. */
+function wholeNumber(text: string | null): number | string | undefined {
+  if (text === null) return undefined;
+  return /^\d{1,15}$/.test(text) ? Number(text) : text;
+}
+
+function definedOnly(fields: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}
+
+function refusal(exchange: Exchange, response: ErrorMessage, clock: Clock): Response {
+  const { code, earliest_seq, hint, message, position } = response;
+  const error = { code, message, ...definedOnly({ position, hint, earliest_seq }) };
+  return json(exchange, STATUS_OF_CODE.get(code) ?? 500, {
+    results: [],
+    status: "error",
+    took: tookMs(exchange, clock),
+    error,
+  });
+}

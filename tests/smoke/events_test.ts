@@ -1,0 +1,329 @@
+/**
+ * `GET /v1/api/live` on the real process (8.2 of the wire contract): the messages of a WebSocket as
+ * server-sent events, with positions that resume without a loss.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { connect } from "node:net";
+import type { ServerMessage } from "../../src/protocol/mod.ts";
+import { EventClient } from "../support/event_client.ts";
+import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
+
+let server: ServerProcess;
+let tableCount = 0;
+const SEQ = expect.any(Number);
+
+beforeAll(async () => {
+  server = await startReadyServer({
+    config: {
+      websocket: { ping_interval_secs: 1, send_queue_bytes: 65_536 },
+      limits: { subscriptions_per_user: 8 },
+    },
+  });
+  await server.rows("CREATE NAMESPACE app");
+});
+
+afterAll(async () => {
+  await server.stop();
+});
+
+async function newTable(): Promise<string> {
+  tableCount += 1;
+  const table = `app.t${tableCount}`;
+  await server.rows(`CREATE SHARED TABLE ${table} (id BIGINT PRIMARY KEY, text TEXT)`);
+  return table;
+}
+
+function open(
+  query: Readonly<Record<string, string>>,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<EventClient> {
+  const all = { Authorization: `Bearer ${server.token}`, ...headers };
+  return EventClient.open(server.url, query, all);
+}
+
+/** The rows and deletes until the stream is ready, as words. */
+async function loaded(client: EventClient): Promise<string[]> {
+  await client.expect("subscription_ack");
+  const words: string[] = [];
+  for (;;) {
+    const next = await client.next();
+    if (next === undefined) throw new Error("The stream ended while it was loading");
+    words.push(...wordsOf(next.message));
+    const { message } = next;
+    if (message.type === "initial_data_batch" && !message.batch_control.has_more) return words;
+  }
+}
+
+function wordsOf(message: ServerMessage): string[] {
+  if (message.type === "initial_data_batch")
+    return message.rows.map(({ id }) => `row ${Number(id)}`);
+  if (message.type !== "change") return [];
+  const { change_type: type, rows, old_values: old = [] } = message;
+  return (rows.length > 0 ? rows : old).map(({ id }) => `${type} ${Number(id)}`);
+}
+
+async function liveCount(): Promise<number> {
+  const [row] = await server.rows("SELECT count(*) FROM system.live");
+  return Number(row?.[0]);
+}
+
+/** Waits until that many subscriptions are open. */
+async function liveCountIs(count: number): Promise<void> {
+  for (let i = 0; i < 200 && (await liveCount()) !== count; i += 1) await Bun.sleep(20);
+  expect(await liveCount()).toBe(count);
+}
+
+test("a stream is the ack, all batches, then changes, each with a position as its id", async () => {
+  const table = await newTable();
+  const rows = Array.from({ length: 25 }, (_, id) => `(${id}, 'x')`).join(", ");
+  await server.rows(`INSERT INTO ${table} VALUES ${rows}`);
+  const sql = `SELECT id, text FROM ${table} WHERE id < $1`;
+  const client = await open({ sql, params: "[1000]", batch_size: "10" });
+  expect(client.response.status).toBe(200);
+  expect(client.response.headers.get("content-type")).toBe("text/event-stream");
+  expect(client.response.headers.get("cache-control")).toBe("no-store");
+  expect(await client.expect("subscription_ack")).toMatchObject({
+    type: "subscription_ack",
+    subscription_id: "sse",
+    batch_control: { status: "loading", has_more: true },
+  });
+  expect(client.others).toEqual(["retry: 2000"]);
+  const seen: string[] = [];
+  for (let batch = 0; batch < 3; batch += 1) {
+    const message = await client.expect("initial_data_batch");
+    expect(message).toMatchObject({
+      subscription_id: "sse",
+      batch_control: { batch_num: batch, status: batch < 2 ? "loading" : "ready" },
+    });
+    seen.push(...wordsOf(message));
+  }
+  expect(seen).toEqual(Array.from({ length: 25 }, (_, id) => `row ${id}`));
+  await server.rows(`INSERT INTO ${table} VALUES (100, 'hi'), (2000, 'no')`);
+  const change = await client.next();
+  expect(change).toEqual({
+    event: "change",
+    id: expect.stringMatching(/^\d+$/),
+    message: {
+      type: "change",
+      subscription_id: "sse",
+      change_type: "insert",
+      rows: [{ id: 100, text: "hi", _seq: Number(change?.id) }],
+      ts: SEQ,
+      commit_seq: SEQ,
+    },
+  });
+  client.close();
+  await liveCountIs(0);
+});
+
+test("Last-Event-ID resumes, and wins over from_seq_id and over live only", async () => {
+  const table = await newTable();
+  const sql = `SELECT id FROM ${table}`;
+  await server.rows(`INSERT INTO ${table} VALUES (1, 'a'), (2, 'b')`);
+  const first = await open({ sql });
+  expect(await loaded(first)).toEqual(["row 1", "row 2"]);
+  await server.rows(`INSERT INTO ${table} VALUES (3, 'c')`);
+  await first.expect("change");
+  first.close();
+  await server.rows(`DELETE FROM ${table} WHERE id = 1`);
+  await server.rows(`INSERT INTO ${table} VALUES (4, 'd')`);
+  const last = { "Last-Event-ID": first.lastId };
+  for (const query of [{ sql }, { sql, from_seq_id: "0" }, { sql, snapshot: "false" }]) {
+    const again = await open(query, last);
+    expect(await loaded(again)).toEqual(["delete 1", "row 4"]);
+    again.close();
+  }
+  const fromStart = await open({ sql, from_seq_id: "0", replay: "latest" });
+  const net = await loaded(fromStart);
+  expect(net.filter((word) => word.startsWith("row"))).toEqual(["row 2", "row 3", "row 4"]);
+  fromStart.close();
+  const live = await open({ sql, snapshot: "false" });
+  expect(await live.expect("subscription_ack")).toMatchObject({
+    batch_control: { status: "ready", has_more: false },
+  });
+  await server.rows(`INSERT INTO ${table} VALUES (5, 'e')`);
+  expect(wordsOf(await live.expect("change"))).toEqual(["insert 5"]);
+  live.close();
+});
+
+test("a delete inside a net replay has no id: a client that breaks off there loses nothing", async () => {
+  const table = await newTable();
+  const sql = `SELECT id FROM ${table}`;
+  await server.rows(`INSERT INTO ${table} VALUES (1, 'a'), (2, 'b')`);
+  const first = await open({ sql });
+  await loaded(first);
+  const { lastId } = first;
+  first.close();
+  await server.rows(`DELETE FROM ${table} WHERE id = 1`);
+  await server.rows(`INSERT INTO ${table} VALUES (3, 'c')`);
+  const net = await open({ sql, replay: "latest" }, { "Last-Event-ID": lastId });
+  await net.expect("subscription_ack");
+  const removed = await net.next();
+  expect(removed).toMatchObject({ event: "change", id: undefined });
+  expect(net.lastId).toBe(lastId);
+  await net.expect("initial_data_batch");
+  expect(Number(net.lastId)).toBeGreaterThan(Number(lastId));
+  net.close();
+});
+
+test("a client that does not read costs the queue, and gets everything in order later", async () => {
+  const table = await newTable();
+  await liveCountIs(0);
+  const sql = encodeURIComponent(`SELECT id, text FROM ${table}`);
+  const socket = connect(Number(new URL(server.url).port), "127.0.0.1");
+  let text = "";
+  socket.on("data", (bytes) => {
+    text += bytes.toString("latin1");
+  });
+  socket.write(
+    `GET /v1/api/live?sql=${sql} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${server.token}\r\n\r\n`,
+  );
+  await liveCountIs(1);
+  while (!text.includes('"ready"')) await Bun.sleep(10);
+  socket.pause();
+  const body = "x".repeat(20_000);
+  const rows = (from: number): string =>
+    Array.from({ length: 50 }, (_, i) => `(${from + i}, '${body}')`).join(", ");
+  for (let id = 0; id < 1000; id += 50) {
+    await server.rows(`INSERT INTO ${table} VALUES ${rows(id)}`);
+  }
+  const [row] = await server.rows(
+    "SELECT transport, subscriptions, queued_bytes FROM system.connections WHERE transport = 'sse'",
+  );
+  expect(row?.slice(0, 2)).toEqual(["sse", 1]);
+  // The queue and the one message that filled it: far below the 20 MB that were written.
+  expect(Number(row?.[2])).toBeGreaterThan(0);
+  expect(Number(row?.[2])).toBeLessThan(2_000_000);
+  const [live] = await server.rows("SELECT status, queued > 0 FROM system.live");
+  expect(live).toEqual(["behind", true]);
+  socket.resume();
+  const deadlineMs = Date.now() + 10_000;
+  while (!/"id":999\D/.test(text) && Date.now() < deadlineMs) await Bun.sleep(20);
+  const ids = [...text.matchAll(/"id":(\d+)/g)].map(([, id]) => Number(id));
+  expect(ids).toEqual(Array.from({ length: 1000 }, (_, id) => id));
+  socket.destroy();
+  await liveCountIs(0);
+});
+
+describe("a stream ends", () => {
+  test.each<[string, (user: string) => Promise<unknown>, string]>([
+    ["when its user is dropped", (user) => server.rows(`DROP USER ${user}`), "TOKEN_REVOKED"],
+    [
+      "when its live query is killed",
+      async (user) => {
+        const [row] = await server.rows("SELECT live_id FROM system.live WHERE user_id = $1", {
+          params: [user],
+        });
+        await server.rows(`KILL LIVE QUERY '${String(row?.[0])}'`);
+      },
+      "KILLED",
+    ],
+    [
+      "when its connection is killed",
+      async (user) => {
+        const ids = "SELECT connection_id FROM system.connections WHERE user_id = $1";
+        const [row] = await server.rows(ids, { params: [user] });
+        await server.rows(`KILL CONNECTION '${String(row?.[0])}'`);
+      },
+      "KILLED",
+    ],
+    ["when its table is dropped", () => server.rows(`DROP TABLE app.t${tableCount}`), "NOT_FOUND"],
+    ["when the server stops", () => server.restart("SIGTERM"), "SHUTTING_DOWN"],
+  ])("%s", async (_when, act, code) => {
+    const table = await newTable();
+    const user = `user${tableCount}`;
+    const token = await server.createUser(user, "dba");
+    const client = await open(
+      { sql: `SELECT * FROM ${table}` },
+      { Authorization: `Bearer ${token}` },
+    );
+    await loaded(client);
+    const acted = act(user);
+    expect(await client.expect("subscription_error")).toMatchObject({
+      type: "error",
+      subscription_id: "sse",
+      code,
+      ended: true,
+    });
+    expect(await client.next()).toBeUndefined();
+    await acted;
+    expect(await server.rows("SELECT 1 FROM system.connections")).toEqual([]);
+  });
+});
+
+describe("before it begins a stream is refused", () => {
+  test.each<[Record<string, string>, number, string]>([
+    [{}, 400, "INVALID_SQL"],
+    [{ sql: "SELECT count(*) FROM app.t1" }, 400, "INVALID_SQL"],
+    [{ sql: "SELECT * FROM app.t1 WHERE RANDOM() < 1" }, 400, "UNSUPPORTED"],
+    [{ sql: "SELECT * FROM app.t1", batch_size: "0" }, 400, "INVALID_OPTIONS"],
+    [{ sql: "SELECT * FROM app.t1", last_rows: "many" }, 400, "INVALID_OPTIONS"],
+    [{ sql: "SELECT * FROM app.t1", from_seq_id: "x", replay: "all" }, 400, "INVALID_OPTIONS"],
+    [{ sql: "SELECT * FROM app.t1", replay: "some" }, 400, "INVALID_OPTIONS"],
+    [{ sql: "SELECT * FROM app.t1", from_seq_id: "9007199254740991" }, 400, "INVALID_RESUME"],
+    [{ sql: "SELECT * FROM app.t1 WHERE id = $1" }, 400, "INVALID_PARAMETER"],
+    [{ sql: "SELECT * FROM app.t1 WHERE id = $1", params: "[[1]]" }, 400, "INVALID_PARAMETER"],
+    [{ sql: "SELECT * FROM app.t1 WHERE id = $1", params: "1" }, 400, "INVALID_PARAMETER"],
+    [{ sql: "SELECT * FROM app.t1 WHERE id = $1", params: "[1" }, 400, "INVALID_PARAMETER"],
+    [{ sql: "SELECT * FROM app.nope" }, 404, "NOT_FOUND"],
+  ])("%j is %d %s", async (query, status, code) => {
+    const { response } = await open(query);
+    expect(response.status).toBe(status);
+    const body: unknown = await response.json();
+    expect(body).toMatchObject({ status: "error", results: [], error: { code } });
+  });
+
+  test("without a good token, without the right, over the limit; a cookie will do", async () => {
+    const table = await newTable();
+    const sql = `SELECT * FROM ${table}`;
+    for (const [headers, code] of [
+      [{}, "MISSING_AUTHORIZATION"],
+      [{ Authorization: "Bearer nonsense" }, "INVALID_CREDENTIALS"],
+      [{ Cookie: "tidemark_auth=nonsense" }, "INVALID_CREDENTIALS"],
+    ] as const) {
+      const { response } = await EventClient.open(server.url, { sql }, headers);
+      expect(response.status).toBe(401);
+      expect(await response.json()).toMatchObject({ error: { code } });
+    }
+    const plain = await server.createUser("plain");
+    const refused = await open({ sql }, { Authorization: `Bearer ${plain}` });
+    expect(refused.response.status).toBe(403);
+    expect(await refused.response.json()).toMatchObject({ error: { code: "UNAUTHORIZED" } });
+    const streams: EventClient[] = [];
+    for (let i = 0; i < 8; i += 1) {
+      const cookie = { Cookie: `tidemark_auth=${server.token}` };
+      const client = await EventClient.open(server.url, { sql }, cookie);
+      expect(await loaded(client)).toEqual([]);
+      streams.push(client);
+    }
+    const over = await open({ sql });
+    expect(over.response.status).toBe(429);
+    expect(await over.response.json()).toMatchObject({
+      error: { code: "SUBSCRIPTION_LIMIT_EXCEEDED" },
+    });
+    for (const client of streams) client.close();
+    await liveCountIs(0);
+  });
+
+  test("HEAD opens nothing", async () => {
+    const table = await newTable();
+    const response = await fetch(`${server.url}/v1/api/live?sql=SELECT+*+FROM+${table}`, {
+      method: "HEAD",
+      headers: { Authorization: `Bearer ${server.token}` },
+    });
+    expect(response.status).toBe(200);
+    expect(response.headers.get("content-type")).toBe("text/event-stream");
+    expect(await liveCount()).toBe(0);
+  });
+});
+
+test("a quiet stream is told now and then that the server is there", async () => {
+  const table = await newTable();
+  const client = await open({ sql: `SELECT * FROM ${table}` });
+  await loaded(client);
+  await Bun.sleep(2500);
+  await server.rows(`INSERT INTO ${table} VALUES (1, 'a')`);
+  await client.expect("change");
+  expect(client.others.filter((line) => line === ":")).not.toEqual([]);
+  client.close();
+});

@@ -1,0 +1,103 @@
+/**
+ * A reader of server-sent events, which keeps each event as it came and knows its last id, as a
+ * browser's EventSource does.
+ */
+import { defined } from "../../src/base/assert.ts";
+import type { ServerMessage } from "../../src/protocol/mod.ts";
+
+/** How long a test waits for what must come. */
+const WAIT_MS_MAX = 5000;
+
+export interface StreamEvent {
+  readonly event: string;
+  /** Undefined when the event had none: the last one holds on. */
+  readonly id: string | undefined;
+  readonly message: ServerMessage;
+}
+
+export class EventClient {
+  readonly response: Response;
+  /** What a browser would send as `Last-Event-ID`. */
+  lastId = "";
+  /** Lines that are no events: comments, and the time to wait before a reconnect. */
+  readonly others: string[] = [];
+  #chunks: AsyncIterator<Uint8Array> | undefined;
+  readonly #decoder = new TextDecoder();
+  readonly #abort: AbortController;
+  #text = "";
+
+  private constructor(response: Response, abort: AbortController) {
+    this.response = response;
+    this.#abort = abort;
+  }
+
+  /** Opens a stream. A refusal is a response like any other: look at its status. */
+  static async open(
+    url: string,
+    query: Readonly<Record<string, string>>,
+    headers: Readonly<Record<string, string>>,
+  ): Promise<EventClient> {
+    const abort = new AbortController();
+    const address = `${url}/v1/api/live?${new URLSearchParams(query).toString()}`;
+    const response = await fetch(address, { headers, signal: abort.signal });
+    return new EventClient(response, abort);
+  }
+
+  /** The next event; undefined when the stream has ended. */
+  async next(): Promise<StreamEvent | undefined> {
+    for (;;) {
+      const end = this.#text.indexOf("\n\n");
+      if (end < 0) {
+        if (!(await this.#read())) return undefined;
+        continue;
+      }
+      const lines = this.#text.slice(0, end).split("\n");
+      this.#text = this.#text.slice(end + 2);
+      const fields = new Map(lines.map((line) => splitLine(line)));
+      const event = fields.get("event");
+      if (event === undefined) {
+        this.others.push(...lines);
+        continue;
+      }
+      const id = fields.get("id");
+      if (id !== undefined) this.lastId = id;
+      return { event, id, message: JSON.parse(fields.get("data") ?? "") as ServerMessage };
+    }
+  }
+
+  /** The next event, which must be of this name. */
+  async expect(name: string): Promise<ServerMessage> {
+    const next = await this.next();
+    if (next?.event === name) return next.message;
+    throw new Error(`Expected ${name}, got ${JSON.stringify(next)}`);
+  }
+
+  /** Breaks off, whatever is still to come. */
+  close(): void {
+    this.#abort.abort();
+  }
+
+  async #read(): Promise<boolean> {
+    const timeout = Promise.withResolvers<never>();
+    const timer = setTimeout(() => timeout.reject(new Error("Nothing came in time")), WAIT_MS_MAX);
+    try {
+      this.#chunks ??= chunksOf(this.response);
+      const next = await Promise.race([this.#chunks.next(), timeout.promise]);
+      if (next.done === true) return false;
+      this.#text += this.#decoder.decode(next.value, { stream: true });
+      return true;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+function chunksOf({ body }: Response): AsyncIterator<Uint8Array> {
+  const stream: AsyncIterable<Uint8Array> = defined(body ?? undefined, "a stream has a body");
+  return stream[Symbol.asyncIterator]();
+}
+
+function splitLine(line: string): [string, string] {
+  const colon = line.indexOf(":");
+  return [line.slice(0, colon), line.slice(colon + 1).trimStart()];
+}
