@@ -24,6 +24,7 @@ import {
   ANSWERS_TABLE,
   type ConnectionAccess,
   isFileLive,
+  type LiveAccess,
   LocalSqlEngine,
   type SqlEngine,
   type SqlEnvironment,
@@ -119,12 +120,7 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
     version: parts.version,
     definitionOf,
     backups: backupJobs(config, parts, { catalog, store, blobs, jobs, directory }),
-    live: () => ({
-      rows: () => live.subscriptions(),
-      match: (plan) => live.match(plan),
-      kill: (liveId) => live.kill(liveId),
-      tableChanged: (tableId) => live.tableChanged(tableId),
-    }),
+    live: () => liveAccess(live),
     connections: () => database.connections,
   };
   const sql = new LocalSqlEngine(environment);
@@ -155,6 +151,15 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
     },
   };
   return database;
+}
+
+function liveAccess(live: LocalLiveEngine): LiveAccess {
+  return {
+    rows: () => live.subscriptions(),
+    match: (plan) => live.match(plan),
+    kill: (liveId) => live.kill(liveId),
+    tableChanged: (tableId) => live.tableChanged(tableId),
+  };
 }
 
 /** Removes files that nobody can name any more, and begins to discard history that is old enough. */
