@@ -24,15 +24,14 @@ import { checkDeadline, type Deadline } from "./execute/operator.ts";
 import { Profile } from "./execute/profile.ts";
 import { Transaction } from "./execute/transaction.ts";
 import { explained } from "./explain.ts";
-import type { AnswerRecorder } from "./idempotency.ts";
+import { type AnswerRecorder, requireRepeatable } from "./idempotency.ts";
 import { findNamespace } from "./names.ts";
-import { isQueryNode } from "./node_kinds.ts";
+import { changesNames, isBegin, isReadOnlyNode, rowsNode } from "./node_kinds.ts";
 import { parseLimitsOf, requireNoGap, typedParameters } from "./parameters.ts";
 import type {
   BeginStatement,
   ExecuteAsStatement,
   ExplainStatement,
-  QueryStatement,
   Statement,
 } from "./parse/ast.ts";
 import { parseRequest } from "./parse/parser.ts";
@@ -436,39 +435,6 @@ export class RequestRunner {
       ? result
       : { ...result, schema: prepared.fields, rows: [] };
   }
-}
-
-/** @throws {DatabaseError} INVALID_INPUT for what cannot be one transaction. */
-function requireRepeatable(parsed: readonly Statement[], isTransaction: boolean): void {
-  const inner = isTransaction ? parsed.slice(1, -1) : parsed;
-  const other = inner.find((node) => rowsNode(node) === undefined);
-  if (other === undefined) return;
-  throw new DatabaseError(
-    "INVALID_INPUT",
-    `Cannot run ${other.type.toUpperCase()} with an idempotency_key: the request may hold SELECT, INSERT, UPDATE and DELETE, and one BEGIN … COMMIT around them`,
-    { position: other._location.start },
-  );
-}
-
-function isBegin(node: Statement | undefined): boolean {
-  return node?.type === "begin" || node?.type === "start transaction";
-}
-
-/** Whether a statement can change what later names mean. */
-function changesNames({ type }: Statement): boolean {
-  return /^(?:create|alter|drop|use) /.test(type);
-}
-
-function isReadOnlyNode({ type }: Statement): boolean {
-  return type.startsWith("show") || type === "describe" || type.startsWith("explain");
-}
-
-/** The statement that reads or writes rows: itself, or inside EXECUTE AS. */
-function rowsNode(node: Statement): QueryStatement | undefined {
-  if (isQueryNode(node)) return node;
-  const isAround = node.type === "execute as" || node.type === "explain";
-  if (isAround && isQueryNode(node.statement)) return node.statement;
-  return undefined;
 }
 
 function refuseInside({ statement }: ExecuteAsStatement): DatabaseError {
