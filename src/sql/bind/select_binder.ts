@@ -113,7 +113,6 @@ export function bindSelect(select: SelectFromStatement, context: SelectContext):
   const on = typeof select.distinct === "object" ? select.distinct : undefined;
   const distinctOn = on?.map((e) => bindOrderTarget(e, outputs, block));
 
-  const isExpanded = expansions.functions.length > 0;
   const isAggregated =
     select.groupBy !== undefined ||
     sink.aggregates.length + sink.groupings.length > 0 ||
@@ -127,15 +126,8 @@ export function bindSelect(select: SelectFromStatement, context: SelectContext):
       : select.distinct === "distinct"
         ? "all"
         : "none";
-  if (isExpanded && (isAggregated || windows.calls.length > 0)) {
-    throw new DatabaseError(
-      "UNSUPPORTED_FEATURE",
-      "Cannot use a table function in the select list beside aggregates or window functions",
-      { position: select._location.start, hint: "put it into FROM" },
-    );
-  }
   const bound: BoundSelect = {
-    from: isExpanded ? expandedFrom(from, expansions, placeOf(block, "", undefined)) : from,
+    from: withExpansions(from, expansions, { block, isPlain: !isAggregated }),
     where,
     outputs: outputs.map(({ name, expression }) => ({ name, expression: over(expression) })),
     having: having === undefined ? undefined : over(having),
@@ -155,6 +147,23 @@ export function bindSelect(select: SelectFromStatement, context: SelectContext):
   };
   checkDistinct(bound, select);
   return bound;
+}
+
+/** FROM with the rows of table functions of the select list. @throws {DatabaseError} */
+function withExpansions(
+  from: BoundSelect["from"],
+  expansions: ExpansionSink,
+  { block, isPlain }: { block: Block; isPlain: boolean },
+): BoundSelect["from"] {
+  if (expansions.functions.length === 0) return from;
+  if (isPlain && block.windows.calls.length === 0) {
+    return expandedFrom(from, expansions, placeOf(block, "", undefined));
+  }
+  throw new DatabaseError(
+    "UNSUPPORTED_FEATURE",
+    "Cannot use a table function in the select list beside aggregates or window functions",
+    { position: block.select._location.start, hint: "put it into FROM" },
+  );
 }
 
 /** The place, with calls over windows allowed in it. */
