@@ -51,7 +51,6 @@ const OPERATIONS: readonly (readonly [operation: string, often: number])[] = [
   ["sync upload draft", 8],
   ["rename upload draft", 8],
   ["sync directory of upload", 8],
-  ["remove upload", 3],
   ["commit catalog", 8],
 ];
 

@@ -19,6 +19,9 @@ export interface Scope {
 /** Above this many keys a writer deletes more than it inserts, so that a run stays readable. */
 const KEYS_MAX = 1500;
 
+const SHORT_TEXT_MAX = 60;
+const LONG_TEXT_MAX = 6000;
+
 /** Keys of one writer: no two writers share one. */
 const WRITER_KEYS = 1_000_000;
 
@@ -119,7 +122,9 @@ export class Writer {
   #newText(): string {
     const { chance, writer } = this.#options;
     this.#version += 1;
-    return `w${writer}.${this.#version}.${chance.text(8 + chance.below(60))}`;
+    // Long ones fill the log, so that it is recycled in the life of most servers.
+    const lengthMax = chance.below(8) === 0 ? LONG_TEXT_MAX : SHORT_TEXT_MAX;
+    return `w${writer}.${this.#version}.${chance.text(8 + chance.below(lengthMax))}`;
   }
 
   /** @returns Whether the server is still there. */

@@ -80,7 +80,7 @@ export async function torture(options: TortureOptions): Promise<TortureReport> {
     ...(options.rounds > 0 && { command: [process.execPath, ...preload, "src/main.ts"] }),
     config: {
       // Small files, so that the log is recycled and flushed many times in one run.
-      storage: { wal_segment_bytes: 262_144, wal_max_bytes: 2_097_152 },
+      storage: { wal_segment_bytes: 1_048_576, wal_max_bytes: 8_388_608 },
       // A log file holds the largest row there may be.
       limits: { max_row_bytes: 65_536 },
       performance: { request_timeout: 60 },
