@@ -471,7 +471,7 @@ class World {
     else if (chosen < 92) this.#unblock();
     else if (chosen < 94) await this.#world.disturb(random);
     else if (chosen < 95) await this.#discard();
-    else await turn();
+    else await nextTurn();
     this.#receive();
   }
 
@@ -490,7 +490,7 @@ class World {
         client.subscription?.resume();
         client.subscription?.nextBatch();
       }
-      await turn();
+      await nextTurn();
       this.#receive();
       if (this.#clients.every((client) => client.subscription?.position === seq)) break;
     }
@@ -678,7 +678,7 @@ class World {
 }
 
 /** One turn of the event loop, with all its microtasks. */
-export function turn(): Promise<void> {
+export function nextTurn(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);
   });

@@ -12,10 +12,10 @@ import { SeededRandom } from "../support/seeded_random.ts";
 import { SimulatedDisk } from "../support/simulated_disk.ts";
 import {
   type Message,
+  nextTurn,
   type SimulatedStore,
   type SimulationReport,
   simulateLive,
-  turn,
 } from "./live_simulation.ts";
 
 /** Turns in which anything that a store was asked for is done, many times over. */
@@ -131,17 +131,17 @@ export class LocalWorld implements SimulatedStore {
 
   /** Lets the disk sync until something is done. What is never done is said, not waited for. */
   async #free(what: string, work: Promise<unknown>): Promise<void> {
-    let isSettled = false;
+    const progress = { isSettled: false };
     const settled = work.finally(() => {
-      isSettled = true;
+      progress.isSettled = true;
     });
     // Looked at below; until then a refusal must not count as one that nobody sees.
     settled.catch(() => undefined);
     this.#disk.holdsSyncs = false;
     this.#disk.releaseSyncs();
-    for (let count = 0; !isSettled; count += 1) {
+    for (let count = 0; !progress.isSettled; count += 1) {
       if (count === TURNS_MAX) throw new Error(`${what} does not end`);
-      await turn();
+      await nextTurn();
     }
     this.#disk.holdsSyncs = true;
     await settled;
