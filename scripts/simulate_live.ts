@@ -3,15 +3,20 @@
  * with what an oracle says it must be: the long form of tests/simulation.
  *
  *     bun scripts/simulate_live.ts [--seeds 2000] [--steps 2000] [--seed 1] [--store model|real|both]
+ *                                  [--plant <fault>]
  *
  * Store, clock, chance and sockets are simulated; `real` is the engine's own store on a simulated
  * disk, with flushes, merges and history that goes. Every twentieth seed runs twice and must give
  * the same trace. Prints a line every ten seconds and one at the end, and exits with 1 when a
  * change was missed, sent twice, out of order or wrong, when what a client holds is not the result,
  * when the engine met what cannot be, or when a seed did not repeat. A fault names its seed: the
- * same seed with the same steps is the same world, and the same seeds end with the same trace.
+ * same seed with the same steps is the same world, and the same seeds end with the same trace. With
+ * `--plant` a fault lies in the store under the engine or in a socket behind it (the list is in
+ * `tests/simulation/live_plants.ts`; `all` takes each in turn), and the exit is 0 only when it is
+ * found.
  */
 import { AssertionError } from "../src/base/assert.ts";
+import { findPlanted, isPlant, PLANTS } from "../tests/simulation/live_plants.ts";
 import { type SimulationReport, StreamViolation } from "../tests/simulation/live_simulation.ts";
 import { simulateOverLocalStore, simulateOverModel } from "../tests/simulation/live_worlds.ts";
 import { readOptions } from "./support/arguments.ts";
@@ -28,11 +33,13 @@ const SIMULATIONS = { model: simulateOverModel, real: simulateOverLocalStore };
 
 type StoreWord = keyof typeof SIMULATIONS;
 
-const options = readOptions(["seeds", "steps", "seed", "store"], []);
+const options = readOptions(["seeds", "steps", "seed", "store", "plant"], []);
 const seedCount = options.count("seeds", 2000);
 const steps = options.count("steps", 2000);
 const firstSeed = options.count("seed", 1);
 const stores = storesOf(options.text("store") ?? "both");
+
+const plant = options.text("plant");
 
 const startMs = performance.now();
 const total = { worlds: 0, repeated: 0, messages: 0, changes: 0, resumes: 0, expired: 0 };
@@ -48,17 +55,33 @@ process.on("uncaughtException", noteUncaught);
 process.on("unhandledRejection", noteUncaught);
 
 let seedsRun = 0;
-while (seedsRun < seedCount && faults.length < FAULTS_MAX) {
-  for (const store of stores) await runSeed(store, firstSeed + seedsRun);
-  seedsRun += 1;
-  if (performance.now() - printedMs < LINE_MS) continue;
-  printedMs = performance.now();
+if (plant === undefined) await runSeeds();
+else await runPlanted(plant);
+
+async function runSeeds(): Promise<void> {
+  while (seedsRun < seedCount && faults.length < FAULTS_MAX) {
+    for (const store of stores) await runSeed(store, firstSeed + seedsRun);
+    seedsRun += 1;
+    if (performance.now() - printedMs < LINE_MS) continue;
+    printedMs = performance.now();
+    print();
+  }
   print();
+  for (const fault of faults) process.stdout.write(`  ${fault}\n`);
+  process.stdout.write(`trace of all seeds: ${trace.digest("hex")}\n`);
+  process.exitCode = faults.length === 0 ? 0 : 1;
 }
-print();
-for (const fault of faults) process.stdout.write(`  ${fault}\n`);
-process.stdout.write(`trace of all seeds: ${trace.digest("hex")}\n`);
-process.exitCode = faults.length === 0 ? 0 : 1;
+
+async function runPlanted(word: string): Promise<void> {
+  if (word !== "all" && !isPlant(word)) {
+    refuse(`Cannot plant "${word}": there are ${PLANTS.join(", ")} and all`);
+  }
+  for (const each of word === "all" ? PLANTS : [word]) {
+    const finding = await findPlanted(each, { seed: firstSeed, steps });
+    process.stdout.write(`planted ${each}: ${finding ?? "NOT FOUND"}\n`);
+    if (finding === undefined) process.exitCode = 1;
+  }
+}
 
 async function runSeed(store: StoreWord, seed: number): Promise<void> {
   const where = `seed ${seed} over the ${store} store`;
@@ -97,7 +120,11 @@ function textOf(error: unknown): string {
 function storesOf(word: string): readonly StoreWord[] {
   if (word === "both") return ["model", "real"];
   if (word === "model" || word === "real") return [word];
-  process.stderr.write(`Cannot read --store "${word}": there are model, real and both\n`);
+  return refuse(`Cannot read --store "${word}": there are model, real and both`);
+}
+
+function refuse(message: string): never {
+  process.stderr.write(`${message}\n`);
   process.exit(2);
 }
 

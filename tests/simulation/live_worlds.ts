@@ -118,9 +118,9 @@ export class LocalWorld implements SimulatedStore {
     return this.#free("a flush", this.store.flush(MESSAGES));
   }
 
-  /** Everything that was replaced becomes too old to be kept, of all owners. */
+  /** What was replaced before the last time becomes too old to be kept, of all owners. */
   discard(): Promise<void> {
-    this.#clock.advance(HISTORY_MS + 1);
+    this.#clock.advance(HISTORY_MS / 2 + 1);
     return this.#free("a compaction", this.store.compact(MESSAGES));
   }
 
