@@ -38,7 +38,6 @@ const seedCount = options.count("seeds", 2000);
 const steps = options.count("steps", 2000);
 const firstSeed = options.count("seed", 1);
 const stores = storesOf(options.text("store") ?? "both");
-
 const plant = options.text("plant");
 
 const startMs = performance.now();
