@@ -28,7 +28,7 @@ import {
 import { ending, endingFor, resumeExpired } from "./live_errors.ts";
 import type { Loader } from "./loader.ts";
 import { Outlet } from "./outlet.ts";
-import { PACE, type Pace, Pump } from "./pump.ts";
+import { PACE, type Pace, Pump, type Turns, turnsOf } from "./pump.ts";
 import { planKeyOf, RecentPlans } from "./recent_plans.ts";
 import { ReplayReader } from "./replay_reader.ts";
 import { SnapshotReader } from "./snapshot_reader.ts";
@@ -65,6 +65,8 @@ export interface LocalLiveEngineOptions {
   readonly limits: LiveLimits;
   /** How much is done in one turn; a few milliseconds' worth unless given. */
   readonly pace?: Pace;
+  /** When it is done; the turns of the event loop unless given. */
+  readonly turns?: Turns;
 }
 
 /** Of the number behind a live id: the most that a number holds, read by the byte. */
@@ -87,12 +89,13 @@ export class LocalLiveEngine implements LiveEngine {
   readonly #outlets = new Map<LiveSink, Outlet<Subscription>>();
   #isShutDown = false;
 
-  constructor({ store, sql, clock, random, log, limits, pace }: LocalLiveEngineOptions) {
+  constructor(options: LocalLiveEngineOptions) {
+    const { store, sql, clock, random, log, limits } = options;
     this.#store = store;
     this.#sql = sql;
     this.#random = random;
     this.#limits = limits;
-    this.#pump = new Pump(clock, pace ?? PACE);
+    this.#pump = new Pump(options.turns ?? turnsOf(clock), options.pace ?? PACE);
     this.#host = {
       store,
       clock,

@@ -15,6 +15,25 @@ export interface Pace {
   readonly requestUnits: number;
 }
 
+/**
+ * When turns are taken. A turn that throws met a bug: nobody here catches it, and whoever gives the
+ * turns decides what becomes of the process.
+ */
+export interface Turns {
+  /** Before anything else that waits for the event loop. */
+  soon(turn: () => void): void;
+  /** After what waits for the event loop now. */
+  later(turn: () => void): void;
+}
+
+/** The turns of the event loop itself. */
+export function turnsOf(clock: Clock): Turns {
+  return {
+    soon: (turn) => queueMicrotask(turn),
+    later: (turn) => void clock.yield().then(turn),
+  };
+}
+
 /** A few milliseconds a turn. */
 export const PACE: Pace = { turnUnits: 4096, sliceUnits: 512, requestUnits: 16_384 };
 
@@ -28,7 +47,7 @@ export interface PumpedFeed<Task> extends Advancing {
 }
 
 export class Pump<Task extends Advancing> {
-  readonly #clock: Clock;
+  readonly #turns: Turns;
   readonly #pace: Pace;
   readonly #feeds = new Set<PumpedFeed<Task>>();
   readonly #tasks = new Set<Task>();
@@ -40,8 +59,8 @@ export class Pump<Task extends Advancing> {
     if (this.#feeds.size > 0 || this.#tasks.size > 0) this.#scheduleLater();
   };
 
-  constructor(clock: Clock, pace: Pace) {
-    this.#clock = clock;
+  constructor(turns: Turns, pace: Pace) {
+    this.#turns = turns;
     this.#pace = pace;
   }
 
@@ -94,12 +113,12 @@ export class Pump<Task extends Advancing> {
   #scheduleSoon(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
-    queueMicrotask(this.#turn);
+    this.#turns.soon(this.#turn);
   }
 
   #scheduleLater(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
-    void this.#clock.yield().then(this.#turn);
+    this.#turns.later(this.#turn);
   }
 }

@@ -10,9 +10,17 @@ import { seedOf } from "../support/seeded_random.ts";
 const seed = seedOf(1);
 
 test("the store has what it was told in every crash state", async () => {
-  const { findings, merges } = await crashStates({ stateCount: 400, seed });
-  expect(findings).toEqual([]);
-  expect(merges).toBeGreaterThan(0);
+  let mergeCount = 0;
+  // Now and then so few stories have no merge.
+  for (let attempt = 0; attempt < 5 && mergeCount === 0; attempt += 1) {
+    const { findings, merges } = await crashStates({
+      stateCount: 400,
+      seed: seed + 1000 * attempt,
+    });
+    expect(findings).toEqual([]);
+    mergeCount += merges;
+  }
+  expect(mergeCount).toBeGreaterThan(0);
 }, 30_000);
 
 test.each(PLANTS)(

@@ -43,8 +43,8 @@ export interface SimulatedStore {
   sync(): Promise<void>;
   /** Something that must change nothing: a flush, a compaction. */
   disturb(random: SeededRandom): Promise<void>;
-  /** Forgets history up to a seq; undefined where the store does that by itself. */
-  discard: ((owner: number, upTo: Seq) => void) | undefined;
+  /** Forgets history of an owner up to a seq, or more. */
+  discard(owner: number, upTo: Seq): Promise<void>;
 }
 
 export interface Simulation {
@@ -133,8 +133,15 @@ class Ledger {
     return this.#newest.get(`${owner}/${id}`);
   }
 
+  at(owner: number, seq: number): Version | undefined {
+    const version = this.of(owner)[this.#countBelow(owner, seq)];
+    return version?.seq === seq ? version : undefined;
+  }
+
   between(owner: number, after: number, upTo: number): Version[] {
-    return this.of(owner).filter(({ seq }) => seq > after && seq <= upTo);
+    if (upTo <= after) return [];
+    const end = this.#countBelow(owner, upTo + 1);
+    return this.of(owner).slice(this.#countBelow(owner, after + 1), end);
   }
 
   /** The live rows at a seq, by id. */
@@ -147,10 +154,31 @@ class Ledger {
     }
     return rows;
   }
+
+  /** How many versions of an owner lie below a seq. */
+  #countBelow(owner: number, seq: number): number {
+    const versions = this.of(owner);
+    let low = 0;
+    let high = versions.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((versions[middle]?.seq ?? Infinity) < seq) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}
+
+/** What the oracle finds. */
+export class StreamViolation extends Error {
+  constructor(what: string) {
+    super(`the stream is wrong: ${what}`);
+    this.name = "StreamViolation";
+  }
 }
 
 function violation(what: string): never {
-  throw new Error(`the stream is wrong: ${what}`);
+  throw new StreamViolation(what);
 }
 
 /** A subscriber that believes nothing. */
@@ -327,7 +355,7 @@ class Client {
   }
 
   #versionAt(seq: number): Version {
-    const version = this.#ledger.of(this.owner).find((candidate) => candidate.seq === seq);
+    const version = this.#ledger.at(this.owner, seq);
     return version ?? violation(`${seq} was never written for owner ${this.owner}`);
   }
 
@@ -362,15 +390,24 @@ function isSame(left: unknown, right: unknown): boolean {
   return Bun.deepEquals(left, right);
 }
 
-/** Runs one world. @throws {Error} When the stream is wrong. */
+/**
+ * Runs one world.
+ *
+ * @throws {StreamViolation} When the stream is wrong.
+ * @throws {AssertionError} When the engine met what cannot be.
+ */
 export async function simulateLive(simulation: Simulation): Promise<SimulationReport> {
   const { random, clock, world, steps } = simulation;
   const state = new World(simulation);
-  for (let step = 0; step < steps; step += 1) {
-    await state.step();
-    if (random.chance(0.3)) clock.advance(random.below(5));
+  try {
+    for (let step = 0; step < steps; step += 1) {
+      await state.step();
+      if (random.chance(0.3)) clock.advance(random.below(5));
+    }
+    await state.finish();
+  } finally {
+    state.stop();
   }
-  await state.finish();
   assert(world.store.visibleSeq === world.store.appliedSeq, "everything is visible at the end");
   return state.report();
 }
@@ -387,6 +424,9 @@ class World {
   #changes = 0;
   #resumes = 0;
   #expired = 0;
+  /** What a turn of the engine threw: it would have ended the process. */
+  #uncaught: { readonly error: unknown } | undefined;
+  #isStopped = false;
 
   constructor({ random, clock, world, tamper }: Simulation) {
     this.#random = random;
@@ -404,8 +444,14 @@ class World {
         { turnUnits: 20, sliceUnits: 5, requestUnits: 10 },
         { turnUnits: 4096, sliceUnits: 512, requestUnits: 16_384 },
       ]),
+      turns: {
+        soon: (turn) => queueMicrotask(() => this.#take(turn)),
+        later: (turn) => void clock.yield().then(() => this.#take(turn)),
+      },
       limits: {
         ...LIMITS,
+        // Clients here are never so slow, whatever a jump of the clock says.
+        loadingTimeoutMs: Infinity,
         replayChangesMax: random.pick([0, 3, 10_000]),
         frameBytesMax: random.pick([2200, 8 << 20]),
       },
@@ -424,9 +470,14 @@ class World {
     else if (chosen < 86) this.#fill();
     else if (chosen < 92) this.#unblock();
     else if (chosen < 94) await this.#world.disturb(random);
-    else if (chosen < 95) this.#discard();
-    else await turn();
+    else if (chosen < 95) await this.#discard();
+    else await nextTurn();
     this.#receive();
+  }
+
+  /** The engine takes no turn any more: an abandoned world must not disturb the next. */
+  stop(): void {
+    this.#isStopped = true;
   }
 
   async finish(): Promise<void> {
@@ -439,7 +490,7 @@ class World {
         client.subscription?.resume();
         client.subscription?.nextBatch();
       }
-      await turn();
+      await nextTurn();
       this.#receive();
       if (this.#clients.every((client) => client.subscription?.position === seq)) break;
     }
@@ -459,6 +510,15 @@ class World {
       expired: this.#expired,
       trace: this.#trace.digest("hex"),
     };
+  }
+
+  #take(engineTurn: () => void): void {
+    if (this.#isStopped || this.#uncaught !== undefined) return;
+    try {
+      engineTurn();
+    } catch (error) {
+      this.#uncaught = { error };
+    }
   }
 
   #pick(): Client | undefined {
@@ -588,15 +648,16 @@ class World {
     client.subscription?.resume();
   }
 
-  #discard(): void {
+  async #discard(): Promise<void> {
     const { visibleSeq } = this.#world.store;
     const owner = 1 + this.#random.below(OWNERS);
     const versions = this.#ledger.between(owner, 0, visibleSeq);
     if (versions.length === 0) return;
-    this.#world.discard?.(owner, this.#random.pick(versions).seq as Seq);
+    await this.#world.discard(owner, this.#random.pick(versions).seq as Seq);
   }
 
   #receive(): void {
+    if (this.#uncaught !== undefined) throw this.#uncaught.error;
     for (const sink of new Set(this.#clients.map((client) => client.sink))) {
       const drained = sink.drain();
       const messages = this.#tamper?.(drained, this.#random) ?? drained;
@@ -617,7 +678,7 @@ class World {
 }
 
 /** One turn of the event loop, with all its microtasks. */
-function turn(): Promise<void> {
+export function nextTurn(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);
   });

@@ -1,0 +1,149 @@
+/**
+ * The stores that a simulation of the live engine runs on: the model, which is its own definition,
+ * and the real one on a simulated disk, which flushes, merges and forgets.
+ */
+import { silentLog } from "../../src/base/log.ts";
+import { LocalStore } from "../../src/storage/mod.ts";
+import { MESSAGES, messagesTable } from "../support/live_fixture.ts";
+import { ManualClock } from "../support/manual_clock.ts";
+import { MemoryManifest } from "../support/memory_manifest.ts";
+import { ModelStore } from "../support/model_store.ts";
+import { SeededRandom } from "../support/seeded_random.ts";
+import { SimulatedDisk } from "../support/simulated_disk.ts";
+import {
+  type Message,
+  nextTurn,
+  type SimulatedStore,
+  type SimulationReport,
+  simulateLive,
+} from "./live_simulation.ts";
+
+/** Turns in which anything that a store was asked for is done, many times over. */
+const TURNS_MAX = 20_000;
+
+/** An hour is the least that history is kept, whatever the table says. */
+const HISTORY_MS = 3_600_000;
+
+export interface SimulationOptions {
+  readonly steps: number;
+  readonly store?: (clock: ManualClock) => ModelStore;
+  readonly tamper?: (messages: Message[], random: SeededRandom) => Message[];
+}
+
+/** One world over the model store. */
+export function simulateOverModel(
+  seed: number,
+  { steps, store: storeOf, tamper }: SimulationOptions,
+): Promise<SimulationReport> {
+  const clock = new ManualClock();
+  const store = storeOf?.(clock) ?? new ModelStore(clock);
+  store.defineTable(messagesTable());
+  return simulateLive({
+    random: new SeededRandom(seed),
+    clock,
+    steps,
+    world: {
+      store,
+      sync: () => Promise.resolve(store.sync()),
+      disturb: () => Promise.resolve(),
+      discard: (owner, upTo) => Promise.resolve(store.discard(MESSAGES, owner, upTo)),
+    },
+    ...(tamper === undefined ? {} : { tamper }),
+  });
+}
+
+/** One world over the real store. */
+export async function simulateOverLocalStore(
+  seed: number,
+  { steps }: { steps: number },
+): Promise<SimulationReport> {
+  const clock = new ManualClock();
+  const random = new SeededRandom(seed);
+  const world = await LocalWorld.open(clock, random);
+  const report = await simulateLive({ random, clock, world, steps });
+  await world.close();
+  return report;
+}
+
+/**
+ * The real store, whose commits become visible when the disk is let sync. Work in the background
+ * stands still in between, as it does on a slow disk.
+ */
+export class LocalWorld implements SimulatedStore {
+  readonly store: LocalStore;
+  readonly #disk: SimulatedDisk;
+  readonly #clock: ManualClock;
+
+  private constructor(store: LocalStore, disk: SimulatedDisk, clock: ManualClock) {
+    this.store = store;
+    this.#disk = disk;
+    this.#clock = clock;
+  }
+
+  static async open(clock: ManualClock, random: SeededRandom): Promise<LocalWorld> {
+    const disk = new SimulatedDisk();
+    const store = await LocalStore.open({
+      disk,
+      dataPath: "/data",
+      clock,
+      random,
+      log: silentLog,
+      manifest: new MemoryManifest(),
+      definitions: [{ ...messagesTable(), historyMs: HISTORY_MS }],
+      options: {
+        nodeId: 0,
+        nodeBits: 0,
+        durability: "sync",
+        walSegmentBytes: 1 << 20,
+        walMaxBytes: 1 << 22,
+        rowBytesMax: 1 << 16,
+        minFreeBytes: 0,
+        ballastBytes: 0,
+      },
+    });
+    disk.holdsSyncs = true;
+    return new LocalWorld(store, disk, clock);
+  }
+
+  sync(): Promise<void> {
+    return this.#free("a sync", this.store.durable(this.store.appliedSeq));
+  }
+
+  disturb(random: SeededRandom): Promise<void> {
+    if (random.chance(0.2)) return this.#free("a compaction", this.store.compact(MESSAGES));
+    return this.flush();
+  }
+
+  flush(): Promise<void> {
+    return this.#free("a flush", this.store.flush(MESSAGES));
+  }
+
+  /** What was replaced before the last time becomes too old to be kept, of all owners. */
+  discard(): Promise<void> {
+    this.#clock.advance(HISTORY_MS / 2 + 1);
+    return this.#free("a compaction", this.store.compact(MESSAGES));
+  }
+
+  /** Also while a merge waits for the disk. */
+  close(): Promise<void> {
+    return this.#free("closing the store", this.store.close());
+  }
+
+  /** Lets the disk sync until something is done. What is never done is said, not waited for. */
+  async #free(what: string, work: Promise<unknown>): Promise<void> {
+    const progress = { isSettled: false };
+    const settled = work.finally(() => {
+      progress.isSettled = true;
+    });
+    // Looked at below; until then a refusal must not count as one that nobody sees.
+    settled.catch(() => undefined);
+    this.#disk.holdsSyncs = false;
+    this.#disk.releaseSyncs();
+    for (let count = 0; !progress.isSettled; count += 1) {
+      if (count === TURNS_MAX) throw new Error(`${what} does not end`);
+      await nextTurn();
+    }
+    this.#disk.holdsSyncs = true;
+    await settled;
+  }
+}
