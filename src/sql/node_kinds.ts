@@ -1,5 +1,5 @@
 /**
- * Which statements read or write rows.
+ * Which statements read or write rows, and which begin a transaction.
  */
 import type { QueryStatement, Statement } from "./parse/ast.ts";
 
@@ -21,4 +21,16 @@ const QUERIES: ReadonlySet<string> = new Set<QueryStatement["type"]>([
 
 export function isQueryNode(node: Statement): node is QueryStatement {
   return QUERIES.has(node.type);
+}
+
+/** The statement that reads or writes rows: itself, or inside EXECUTE AS or EXPLAIN. */
+export function rowsNode(node: Statement): QueryStatement | undefined {
+  if (isQueryNode(node)) return node;
+  const isAround = node.type === "execute as" || node.type === "explain";
+  if (isAround && isQueryNode(node.statement)) return node.statement;
+  return undefined;
+}
+
+export function isBegin(node: Statement | undefined): boolean {
+  return node?.type === "begin" || node?.type === "start transaction";
 }

@@ -26,19 +26,18 @@ import { Transaction } from "./execute/transaction.ts";
 import { explained } from "./explain.ts";
 import type { AnswerRecorder } from "./idempotency.ts";
 import { findNamespace } from "./names.ts";
-import { isQueryNode } from "./node_kinds.ts";
-import { parseLimitsOf, requireNoGap, typedParameters } from "./parameters.ts";
+import { isBegin, rowsNode } from "./node_kinds.ts";
+import { requireNoGap, typedParameters } from "./parameters.ts";
 import type {
   BeginStatement,
   ExecuteAsStatement,
   ExplainStatement,
-  QueryStatement,
   Statement,
 } from "./parse/ast.ts";
-import { parseRequest } from "./parse/parser.ts";
 import { authorize, type Prepared, prepare } from "./prepared.ts";
 import { textOfStatement } from "./query_text.ts";
 import { dmlContextOf } from "./relation_source.ts";
+import { statementsOf } from "./request_text.ts";
 import { messageResult, rowsResult } from "./result.ts";
 import { StatementRunner } from "./statement_runner.ts";
 
@@ -146,37 +145,9 @@ export class RequestRunner {
   }
 
   #parse(parameterCount: number): Unit[] {
-    const { parameterCount: highest, statements: parsed } = parseRequest(
-      this.#request.sql,
-      parseLimitsOf(this.#environment),
-    );
-    const isTransaction =
-      isBegin(parsed[0]) &&
-      parsed.at(-1)?.type === "commit" &&
-      parsed.slice(1).every((n) => !isBegin(n));
-    if (parameterCount > 0 && parsed.length > 1 && !isTransaction) {
-      throw new DatabaseError(
-        "PARAMS_WITH_BATCH",
-        "Cannot bind parameters to several statements: put them between BEGIN and COMMIT",
-      );
-    }
-    if (this.#recorder !== undefined) requireRepeatable(parsed, isTransaction);
-    if (this.#request.files !== undefined && parsed.length > 1) {
-      throw new DatabaseError("INVALID_INPUT", "Cannot upload files with several statements");
-    }
-    const view = highest > 0 ? parsed.find(({ type }) => type === "create view") : undefined;
-    if (view !== undefined) {
-      throw new DatabaseError("INVALID_DEFINITION", "Cannot use a parameter in a view", {
-        position: view._location.start,
-      });
-    }
-    if (highest !== parameterCount) {
-      throw new DatabaseError(
-        "INVALID_PARAMETER",
-        `Cannot bind ${parameterCount} parameter(s): the highest in the text is $${highest}`,
-      );
-    }
-    return parsed.map((node) => ({
+    const isRepeatable = this.#recorder !== undefined;
+    const options = { environment: this.#environment, isRepeatable, parameterCount };
+    return statementsOf(this.#request, options).map((node) => ({
       node,
       prepared: undefined,
       catalogVersion: -1,
@@ -438,22 +409,6 @@ export class RequestRunner {
   }
 }
 
-/** @throws {DatabaseError} INVALID_INPUT for what cannot be one transaction. */
-function requireRepeatable(parsed: readonly Statement[], isTransaction: boolean): void {
-  const inner = isTransaction ? parsed.slice(1, -1) : parsed;
-  const other = inner.find((node) => rowsNode(node) === undefined);
-  if (other === undefined) return;
-  throw new DatabaseError(
-    "INVALID_INPUT",
-    `Cannot run ${other.type.toUpperCase()} with an idempotency_key: the request may hold SELECT, INSERT, UPDATE and DELETE, and one BEGIN … COMMIT around them`,
-    { position: other._location.start },
-  );
-}
-
-function isBegin(node: Statement | undefined): boolean {
-  return node?.type === "begin" || node?.type === "start transaction";
-}
-
 /** Whether a statement can change what later names mean. */
 function changesNames({ type }: Statement): boolean {
   return /^(?:create|alter|drop|use) /.test(type);
@@ -461,14 +416,6 @@ function changesNames({ type }: Statement): boolean {
 
 function isReadOnlyNode({ type }: Statement): boolean {
   return type.startsWith("show") || type === "describe" || type.startsWith("explain");
-}
-
-/** The statement that reads or writes rows: itself, or inside EXECUTE AS. */
-function rowsNode(node: Statement): QueryStatement | undefined {
-  if (isQueryNode(node)) return node;
-  const isAround = node.type === "execute as" || node.type === "explain";
-  if (isAround && isQueryNode(node.statement)) return node.statement;
-  return undefined;
 }
 
 function refuseInside({ statement }: ExecuteAsStatement): DatabaseError {

@@ -110,8 +110,7 @@ export function bindSelect(select: SelectFromStatement, context: SelectContext):
   const orderBy = (select.orderBy ?? []).map((sort) =>
     sortOf(sort, bindOrderTarget(sort.by, outputs, block)),
   );
-  const on = typeof select.distinct === "object" ? select.distinct : undefined;
-  const distinctOn = on?.map((e) => bindOrderTarget(e, outputs, block));
+  const distinctOn = bindDistinctOn(outputs, block);
 
   const isExpanded = expansions.functions.length > 0;
   const isAggregated =
@@ -121,19 +120,7 @@ export function bindSelect(select: SelectFromStatement, context: SelectContext):
   const grouping = isAggregated ? new GroupedBlock(block, grouped) : undefined;
   const over = (e: BoundExpression): BoundExpression => grouping?.rewrite(e) ?? e;
   grouping?.checkDirectArguments();
-  const distinct =
-    distinctOn !== undefined
-      ? { on: distinctOn.map(over) }
-      : select.distinct === "distinct"
-        ? "all"
-        : "none";
-  if (isExpanded && (isAggregated || windows.calls.length > 0)) {
-    throw new DatabaseError(
-      "UNSUPPORTED_FEATURE",
-      "Cannot use a table function in the select list beside aggregates or window functions",
-      { position: select._location.start, hint: "put it into FROM" },
-    );
-  }
+  if (isExpanded && (isAggregated || windows.calls.length > 0)) throw refuseExpansion(select);
   const bound: BoundSelect = {
     from: isExpanded ? expandedFrom(from, expansions, placeOf(block, "", undefined)) : from,
     where,
@@ -150,7 +137,7 @@ export function bindSelect(select: SelectFromStatement, context: SelectContext):
     groupingSets: grouping?.sets,
     aggregates: sink.aggregates,
     isAggregated,
-    distinct,
+    distinct: distinctOn === undefined ? plainDistinctOf(select) : { on: distinctOn.map(over) },
     ...bindLimit(select.limit, orderBy, context),
   };
   checkDistinct(bound, select);
@@ -282,6 +269,28 @@ function bindOrderTarget(
   if (output !== undefined) return output;
   return settled(
     bindExpression(target, withWindows(placeOf(block, "ORDER BY", block.sink), block)),
+  );
+}
+
+/** The expressions of DISTINCT ON; undefined for SELECT, SELECT ALL and a plain DISTINCT. */
+function bindDistinctOn(
+  outputs: readonly BoundOutput[],
+  block: Block,
+): BoundExpression[] | undefined {
+  const { distinct } = block.select;
+  if (typeof distinct !== "object") return undefined;
+  return distinct.map((expression) => bindOrderTarget(expression, outputs, block));
+}
+
+function plainDistinctOf({ distinct }: SelectFromStatement): "all" | "none" {
+  return distinct === "distinct" ? "all" : "none";
+}
+
+function refuseExpansion({ _location }: SelectFromStatement): DatabaseError {
+  return new DatabaseError(
+    "UNSUPPORTED_FEATURE",
+    "Cannot use a table function in the select list beside aggregates or window functions",
+    { position: _location.start, hint: "put it into FROM" },
   );
 }
 
