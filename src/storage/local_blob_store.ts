@@ -10,9 +10,9 @@
  *   would be a way out of the data directory.
  */
 import { assert } from "../base/assert.ts";
+import { removeTree } from "../base/copy_file.ts";
 import type { Disk } from "../base/disk.ts";
 import type { BlobPath, BlobStore, BlobStoreOptions, StagedBlob } from "./blob_store.ts";
-import { removeTree } from "./copy_file.ts";
 
 const SUB = /^f[0-9]{4,9}$/;
 

@@ -16,7 +16,6 @@ export { checkSegments } from "./check/check_segments.ts";
 export { type CheckListener, damageFinding, type Finding, noteFinding } from "./check/findings.ts";
 export { cutLog, endLog, type LogCut, plannedCut } from "./check/repair_log.ts";
 export { quarantineSegments } from "./check/repair_segments.ts";
-export { checksumOfFile, copyFile, makeDirectoryOf, removeTree } from "./copy_file.ts";
 export {
   type DataDirectory,
   directoryFormat,
@@ -47,7 +46,6 @@ export type {
 } from "./manifest.ts";
 export { type MergeJob, type MergeOutcome, mergeSteps } from "./merge_job.ts";
 export { refuseNewerFiles } from "./newer_files.ts";
-export { pauser } from "./pauser.ts";
 export type { SegmentSummary } from "./segment/writer.ts";
 export type { SegmentJobs } from "./segment_jobs.ts";
 export { reservationAt } from "./snowflake_ids.ts";
