@@ -19,13 +19,12 @@ import { systemClock } from "../src/base/clock.ts";
 import type { Disk } from "../src/base/disk.ts";
 import { DiskError } from "../src/base/errors.ts";
 import { silentLog } from "../src/base/log.ts";
-import { systemRandom } from "../src/base/random.ts";
-import { parseConfig } from "../src/config.ts";
-import { type Database, openDatabase } from "../src/database.ts";
+import type { Database } from "../src/database.ts";
 import { runRestore } from "../src/maintenance.ts";
 import { finishRestore } from "../src/restore.ts";
 import type { SqlResponse } from "../src/sql/mod.ts";
 import { openDataDirectory } from "../src/storage/mod.ts";
+import { openAt } from "./support/database.ts";
 import {
   copyOf,
   diskThatFails,
@@ -430,22 +429,8 @@ test("a disk that is full in the middle leaves the data directory as it was", as
 
 /** A database of this process on a disk of the test's. */
 async function databaseOn(dataPath: string, root: string, disk: Disk): Promise<Database> {
-  const toml = [
-    `storage.data_path = ${JSON.stringify(dataPath)}`,
-    "storage.ballast_bytes = 0",
-    `storage.allowed_roots = [${JSON.stringify(root)}]`,
-  ].join("\n");
-  return await openDatabase(parseConfig(toml, "test.toml", {}).config, {
-    disk,
-    clock: systemClock,
-    random: systemRandom,
-    log: silentLog,
-    jwtSecret: () => new Uint8Array(32).fill(7),
-    version: "0.0.0",
-    onFatal: (cause) => {
-      throw cause;
-    },
-  });
+  const roots = `storage.allowed_roots = [${JSON.stringify(root)}]`;
+  return await openAt(dataPath, { disk, config: `storage.ballast_bytes = 0\n${roots}` });
 }
 
 async function ask(database: Database, sql: string): Promise<SqlResponse> {
