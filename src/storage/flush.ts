@@ -13,6 +13,7 @@ import type { Seq } from "../base/seq.ts";
 import type { CommitLog } from "./commit_log.ts";
 import { flushTable } from "./flush_table.ts";
 import { horizonSeqOf } from "./history.ts";
+import { Holds } from "./holds.ts";
 import { errorFrom, type Job, type JobList, type NewJob } from "./job_list.ts";
 import {
   discardableShare,
@@ -77,7 +78,7 @@ export class Flusher {
   #firstLogFile: number;
   #isClosing = false;
   /** Somebody copies the log. */
-  #holdCount = 0;
+  readonly #logHolds = new Holds();
 
   constructor(options: FlusherOptions) {
     this.#options = options;
@@ -298,12 +299,9 @@ export class Flusher {
 
   /** Keeps every file of the log until the function that is returned is called. */
   holdLog(): () => void {
-    this.#holdCount += 1;
-    let isHeld = true;
+    const release = this.#logHolds.hold();
     return () => {
-      if (!isHeld) return;
-      isHeld = false;
-      this.#holdCount -= 1;
+      release();
       if (!this.#isClosing) this.#releaseLog();
     };
   }
@@ -425,7 +423,7 @@ export class Flusher {
   /** Lets log files go that no table needs. */
   #releaseLog(): void {
     const { commitLog, manifest, tables, log } = this.#options;
-    if (this.#holdCount > 0) return;
+    if (this.#logHolds.isHeld) return;
     let needed = commitLog.oldestUnwrittenFile;
     for (const table of tables.values()) needed = Math.min(needed, firstLogFileOf(table) ?? needed);
     try {
