@@ -2,25 +2,10 @@
  * Which statements read or write rows, and which begin a transaction.
  */
 import type { QueryStatement, Statement } from "./parse/ast.ts";
-
-const QUERIES: ReadonlySet<string> = new Set<QueryStatement["type"]>([
-  "select",
-  "union",
-  "union all",
-  "intersect",
-  "intersect all",
-  "except",
-  "except all",
-  "values",
-  "with",
-  "with recursive",
-  "insert",
-  "update",
-  "delete",
-]);
+import { isChangeNode, isSelectNode } from "./parse/query_nodes.ts";
 
 export function isQueryNode(node: Statement): node is QueryStatement {
-  return QUERIES.has(node.type);
+  return isSelectNode(node) || isChangeNode(node);
 }
 
 /** The statement that reads or writes rows: itself, or inside EXECUTE AS or EXPLAIN. */

@@ -12,7 +12,7 @@ import type {
   SelectStatement,
   WithStatement,
 } from "../parse/ast.ts";
-import { isQueryNode } from "../parse/primary.ts";
+import { isChangeNode, isSelectNode } from "../parse/query_nodes.ts";
 import {
   type AggregateSink,
   type ExpansionSink,
@@ -52,14 +52,8 @@ export function bindQuery(query: SelectStatement, context: SelectContext): Bound
 
 function bindWith(query: WithStatement, context: SelectContext): BoundSelect {
   const inner = contextWith(query, context);
-  if (isChange(query.in)) throw notAvailable(query.in, "a change inside a query");
+  if (isChangeNode(query.in)) throw notAvailable(query.in, "a change inside a query");
   return bindQuery(query.in, inner);
-}
-
-function isChange(
-  node: WithStatement["in"],
-): node is Exclude<WithStatement["in"], SelectStatement> {
-  return node.type === "insert" || node.type === "update" || node.type === "delete";
 }
 
 /** `VALUES …` is `SELECT * FROM (VALUES …)`. */
@@ -176,7 +170,7 @@ function hasWindowCall(node: unknown): boolean {
   if (typeof node !== "object" || node === null) return false;
   const part: { readonly type?: unknown; readonly over?: unknown } = node;
   if (part.type === "call" && part.over !== undefined) return true;
-  if (part.type === "array select" || isQueryNode(node as Expr)) return false;
+  if (part.type === "array select" || isSelectNode(node as Expr)) return false;
   return Object.values(node).some(hasWindowCall);
 }
 
