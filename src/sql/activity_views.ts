@@ -6,7 +6,7 @@ import { activityOf, shownSql } from "./activity.ts";
 import type { SystemView } from "./bind/select_context.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { parseLimitsOf } from "./parameters.ts";
-import { ADMIN_ONLY, view } from "./view.ts";
+import { ADMIN_ONLY, view } from "./system_view.ts";
 
 /** The views by "namespace.name". */
 export function activityViews(environment: SqlEnvironment): [string, SystemView][] {

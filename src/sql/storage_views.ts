@@ -15,7 +15,7 @@ import {
 import type { SystemView } from "./bind/select_context.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { storageRow } from "./show.ts";
-import { ADMIN_ONLY, type ColumnList, OPEN, view } from "./view.ts";
+import { ADMIN_ONLY, type ColumnList, OPEN, view } from "./system_view.ts";
 
 /** The views by "namespace.name". */
 export function storageViews(environment: SqlEnvironment): [string, SystemView][] {
