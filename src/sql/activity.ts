@@ -34,18 +34,13 @@ export interface Activity {
   readonly stats: QueryStats;
 }
 
-const activities = new WeakMap<SqlEnvironment, Activity>();
+/** Nothing has run yet: what a new engine is given. */
+export function newActivity(clock: Clock): Activity {
+  return { running: new RunningRequests(clock), stats: new QueryStats() };
+}
 
 /** The one list of an engine. */
-export function activityOf(environment: SqlEnvironment): Activity {
-  let activity = activities.get(environment);
-  if (activity === undefined) {
-    activity = {
-      running: new RunningRequests(environment.clock),
-      stats: new QueryStats(),
-    };
-    activities.set(environment, activity);
-  }
+export function activityOf({ activity }: SqlEnvironment): Activity {
   return activity;
 }
 

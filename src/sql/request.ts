@@ -13,7 +13,7 @@ import type { Principal } from "../auth/mod.ts";
 import { DatabaseError } from "../base/errors.ts";
 import { DEFAULT_NAMESPACE } from "../catalog/mod.ts";
 import { type DataType, TEXT, type Value } from "../types/mod.ts";
-import { activityOf, type RunningRequest } from "./activity.ts";
+import type { RunningRequest } from "./activity.ts";
 import { Administration } from "./administration.ts";
 import { atStatement } from "./at_statement.ts";
 import { StatementBinding } from "./bind/binding.ts";
@@ -208,7 +208,7 @@ export class RequestRunner {
 
   async #measured(unit: Unit, parameters: readonly Value[]): Promise<StatementResult> {
     const { clock } = this.#environment;
-    const { stats } = activityOf(this.#environment);
+    const { stats } = this.#environment.activity;
     const startMs = clock.monotonicMs();
     const note = (rows: number, isError: boolean): void => {
       const atMs = clock.monotonicMs();
