@@ -27,6 +27,7 @@ import { openDataDirectory } from "../src/storage/mod.ts";
 import { openAt } from "./support/database.ts";
 import {
   copyOf,
+  diskThatAsks,
   diskThatFails,
   freshDirectory,
   maintain,
@@ -390,27 +391,11 @@ test("BACKUP and RESTORE name directories below the allowed ones only, and are f
 /** The real disk, but for writes below a path, which find it full after some. */
 function fullDisk(root: string, writesBefore: number): Disk {
   let count = 0;
-  return {
-    ...bunDisk,
-    open(path, options) {
-      const file = bunDisk.open(path, options);
-      return {
-        path,
-        size: () => file.size(),
-        read: (into, offset) => file.read(into, offset),
-        write(bytes, offset) {
-          const isBelow = path.startsWith(root);
-          count += isBelow ? 1 : 0;
-          if (isBelow && count > writesBefore) throw new DiskError("ENOSPC", path, "write");
-          file.write(bytes, offset);
-        },
-        truncate: (length) => file.truncate(length),
-        sync: () => file.sync(),
-        syncNow: () => file.syncNow(),
-        close: () => file.close(),
-      };
-    },
-  };
+  return diskThatAsks((path, change) => {
+    if (change !== "write" || !path.startsWith(root)) return;
+    count += 1;
+    if (count > writesBefore) throw new DiskError("ENOSPC", path, change);
+  });
 }
 
 test("a disk that is full in the middle leaves the data directory as it was", async () => {
