@@ -31,7 +31,7 @@ export {
   segmentPath,
   walFilePath,
 } from "./file_names.ts";
-export { flushedText, mergedText } from "./flush.ts";
+export { flushedText } from "./flush.ts";
 export { type FlushJob, flushSteps } from "./flush_job.ts";
 export { errorFrom, type Job, type JobEnd, JobList } from "./job_list.ts";
 export { LocalBlobStore } from "./local_blob_store.ts";
@@ -44,6 +44,7 @@ export type {
   SegmentEntry,
   TableState,
 } from "./manifest.ts";
+export { mergedText } from "./merge.ts";
 export { type MergeJob, type MergeOutcome, mergeSteps } from "./merge_job.ts";
 export { refuseNewerFiles } from "./newer_files.ts";
 export type { SegmentSummary } from "./segment/writer.ts";
