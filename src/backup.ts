@@ -10,24 +10,21 @@
  * leaves nothing; a crash leaves a directory without backup.json, which is no backup.
  */
 import type { Clock } from "./base/clock.ts";
+import { checksumOfFile, copyFile, makeDirectoryOf, removeTree } from "./base/copy_file.ts";
 import type { Disk } from "./base/disk.ts";
 import { DatabaseError } from "./base/errors.ts";
+import { pauser } from "./base/pauser.ts";
 import type { CatalogDatabase } from "./catalog/mod.ts";
 import {
   type BackupFile,
   type BackupList,
   type BlobStore,
   backupListPath,
-  checksumOfFile,
-  copyFile,
   type DataPaths,
   dataPathsOf,
   deletionVectorPath,
   type Job,
   type LocalStore,
-  makeDirectoryOf,
-  pauser,
-  removeTree,
   rewriteNumberFile,
   type StoreSnapshot,
   segmentPath,

@@ -40,7 +40,8 @@ const HELP = `Tidemark ${VERSION}: a SQL database server you can subscribe to.
 
 With Bun: bun run start config.toml, bun run start verify <data_path>. verify, repair and restore
 need the server stopped, and end with 0 when the directory is sound, repaired or restored, 1 when
-what they read is damaged, 2 when nothing was done. The configuration file explains its keys.
+what they read is damaged, 2 when nothing was done. config.toml explains the keys most often set;
+the view system.settings of a running server lists all.
 `;
 
 const EXIT_START_FAILED = 1;

@@ -15,9 +15,11 @@
  * - Nobody resumes across a restore, and every token ends: what they stand for may be gone.
  */
 import type { Clock } from "./base/clock.ts";
+import { copyFile, makeDirectoryOf, removeTree } from "./base/copy_file.ts";
 import type { Disk } from "./base/disk.ts";
 import { CorruptionError, DatabaseError } from "./base/errors.ts";
 import { type Log, silentLog } from "./base/log.ts";
+import { pauser } from "./base/pauser.ts";
 import { SEQ_ZERO, type Seq, seqFromNumber, seqFromUnixMs } from "./base/seq.ts";
 import { CatalogDatabase, checkCatalog, type UsedNumbers } from "./catalog/mod.ts";
 import {
@@ -25,18 +27,14 @@ import {
   backupListPath,
   type CheckListener,
   checkLog,
-  copyFile,
   cutLog,
   type DataPaths,
   dataPathsOf,
   endLog,
   type LogCheck,
-  makeDirectoryOf,
-  pauser,
   plannedCut,
   readBackupList,
   refuseNewerFiles,
-  removeTree,
   requireFormat,
   reservationAt,
   rewriteNumberFile,

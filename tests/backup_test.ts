@@ -19,15 +19,15 @@ import { systemClock } from "../src/base/clock.ts";
 import type { Disk } from "../src/base/disk.ts";
 import { DiskError } from "../src/base/errors.ts";
 import { silentLog } from "../src/base/log.ts";
-import { systemRandom } from "../src/base/random.ts";
-import { parseConfig } from "../src/config.ts";
-import { type Database, openDatabase } from "../src/database.ts";
+import type { Database } from "../src/database.ts";
 import { runRestore } from "../src/maintenance.ts";
 import { finishRestore } from "../src/restore.ts";
 import type { SqlResponse } from "../src/sql/mod.ts";
 import { openDataDirectory } from "../src/storage/mod.ts";
+import { openAt } from "./support/database.ts";
 import {
   copyOf,
+  diskThatAsks,
   diskThatFails,
   freshDirectory,
   maintain,
@@ -391,27 +391,11 @@ test("BACKUP and RESTORE name directories below the allowed ones only, and are f
 /** The real disk, but for writes below a path, which find it full after some. */
 function fullDisk(root: string, writesBefore: number): Disk {
   let count = 0;
-  return {
-    ...bunDisk,
-    open(path, options) {
-      const file = bunDisk.open(path, options);
-      return {
-        path,
-        size: () => file.size(),
-        read: (into, offset) => file.read(into, offset),
-        write(bytes, offset) {
-          const isBelow = path.startsWith(root);
-          count += isBelow ? 1 : 0;
-          if (isBelow && count > writesBefore) throw new DiskError("ENOSPC", path, "write");
-          file.write(bytes, offset);
-        },
-        truncate: (length) => file.truncate(length),
-        sync: () => file.sync(),
-        syncNow: () => file.syncNow(),
-        close: () => file.close(),
-      };
-    },
-  };
+  return diskThatAsks((path, change) => {
+    if (change !== "write" || !path.startsWith(root)) return;
+    count += 1;
+    if (count > writesBefore) throw new DiskError("ENOSPC", path, change);
+  });
 }
 
 test("a disk that is full in the middle leaves the data directory as it was", async () => {
@@ -430,22 +414,8 @@ test("a disk that is full in the middle leaves the data directory as it was", as
 
 /** A database of this process on a disk of the test's. */
 async function databaseOn(dataPath: string, root: string, disk: Disk): Promise<Database> {
-  const toml = [
-    `storage.data_path = ${JSON.stringify(dataPath)}`,
-    "storage.ballast_bytes = 0",
-    `storage.allowed_roots = [${JSON.stringify(root)}]`,
-  ].join("\n");
-  return await openDatabase(parseConfig(toml, "test.toml", {}).config, {
-    disk,
-    clock: systemClock,
-    random: systemRandom,
-    log: silentLog,
-    jwtSecret: () => new Uint8Array(32).fill(7),
-    version: "0.0.0",
-    onFatal: (cause) => {
-      throw cause;
-    },
-  });
+  const roots = `storage.allowed_roots = [${JSON.stringify(root)}]`;
+  return await openAt(dataPath, { disk, config: `storage.ballast_bytes = 0\n${roots}` });
 }
 
 async function ask(database: Database, sql: string): Promise<SqlResponse> {

@@ -6,12 +6,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Principal } from "../../src/auth/mod.ts";
-import { bunDisk } from "../../src/base/bun_disk.ts";
-import { systemClock } from "../../src/base/clock.ts";
-import { silentLog } from "../../src/base/log.ts";
-import { systemRandom } from "../../src/base/random.ts";
-import { parseConfig } from "../../src/config.ts";
-import { openDatabase } from "../../src/database.ts";
+import { openAt } from "../../tests/support/database.ts";
 import type { Line } from "./jobs.ts";
 import { median } from "./statistics.ts";
 
@@ -29,19 +24,7 @@ const PRINCIPAL: Principal = {
 
 export async function textLine(roundCount: number): Promise<Line> {
   const directory = mkdtempSync(join(tmpdir(), "tidemark-bench-"));
-  const text = `[storage]\ndata_path = ${JSON.stringify(directory)}`;
-  const { config } = parseConfig(text, "config.toml", {});
-  const database = await openDatabase(config, {
-    disk: bunDisk,
-    clock: systemClock,
-    random: systemRandom,
-    log: silentLog,
-    jwtSecret: () => systemRandom.bytes(32),
-    version: "0.0.0",
-    onFatal: (cause) => {
-      throw new Error("Cannot measure: the log failed", { cause });
-    },
-  });
+  const database = await openAt(directory);
   const run = async (sql: string): Promise<void> => {
     const { error } = await database.sql.execute(PRINCIPAL, { sql, params: [] });
     if (error !== undefined) throw error;

@@ -5,14 +5,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Principal } from "../../src/auth/mod.ts";
-import { bunDisk } from "../../src/base/bun_disk.ts";
-import { systemClock } from "../../src/base/clock.ts";
 import { DatabaseError } from "../../src/base/errors.ts";
-import { silentLog } from "../../src/base/log.ts";
-import { systemRandom } from "../../src/base/random.ts";
-import { parseConfig } from "../../src/config.ts";
-import { openDatabase } from "../../src/database.ts";
 import type { SqlResponse } from "../../src/sql/mod.ts";
+import { openAt } from "../../tests/support/database.ts";
 import { startPostgres } from "../../tests/support/postgres.ts";
 import { cellFromPostgres, cellFromWire } from "./cells.ts";
 import { findNode, type Node, textOf } from "./tree.ts";
@@ -49,22 +44,7 @@ type Outcome =
 
 export async function openSides(): Promise<Sides> {
   const directory = mkdtempSync(join(tmpdir(), "tidemark-fuzz-"));
-  const { config } = parseConfig(
-    `[storage]\ndata_path = ${JSON.stringify(directory)}\ndurability = "relaxed"`,
-    "config.toml",
-    {},
-  );
-  const database = await openDatabase(config, {
-    disk: bunDisk,
-    clock: systemClock,
-    random: systemRandom,
-    log: silentLog,
-    jwtSecret: () => systemRandom.bytes(32),
-    version: "0.0.0",
-    onFatal: (cause) => {
-      throw new Error("Cannot compare: the log failed", { cause });
-    },
-  });
+  const database = await openAt(directory, { config: 'storage.durability = "relaxed"' });
   const principal: Principal = {
     userId: "fuzz",
     role: "dba",

@@ -6,7 +6,6 @@
  */
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
-import type { SqlEnvironment } from "./environment.ts";
 import type { Deadline } from "./execute/operator.ts";
 import type { ParseLimits } from "./parse/parser.ts";
 import { parseStatements } from "./parse/parser.ts";
@@ -34,19 +33,9 @@ export interface Activity {
   readonly stats: QueryStats;
 }
 
-const activities = new WeakMap<SqlEnvironment, Activity>();
-
-/** The one list of an engine. */
-export function activityOf(environment: SqlEnvironment): Activity {
-  let activity = activities.get(environment);
-  if (activity === undefined) {
-    activity = {
-      running: new RunningRequests(environment.clock),
-      stats: new QueryStats(),
-    };
-    activities.set(environment, activity);
-  }
-  return activity;
+/** Nothing has run yet: what a new engine is given. */
+export function newActivity(clock: Clock): Activity {
+  return { running: new RunningRequests(clock), stats: new QueryStats() };
 }
 
 class RunningRequests {

@@ -2,11 +2,11 @@
  * `system.queries` and `system.query_stats`: what runs now, and what ran since the start.
  */
 import { BIGINT, DATETIME, DOUBLE, TEXT } from "../types/mod.ts";
-import { activityOf, shownSql } from "./activity.ts";
+import { shownSql } from "./activity.ts";
 import type { SystemView } from "./bind/select_context.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { parseLimitsOf } from "./parameters.ts";
-import { ADMIN_ONLY, view } from "./view.ts";
+import { ADMIN_ONLY, view } from "./system_view.ts";
 
 /** The views by "namespace.name". */
 export function activityViews(environment: SqlEnvironment): [string, SystemView][] {
@@ -30,8 +30,8 @@ function queriesView(environment: SqlEnvironment): SystemView {
       ["memory_bytes", BIGINT],
     ],
     () =>
-      activityOf(environment)
-        .running.all()
+      environment.activity.running
+        .all()
         .map(({ asUser, deadline, queryId, sql, startedAtMs, startMs, userId }) => [
           queryId,
           userId,
@@ -65,8 +65,8 @@ function queryStatsView(environment: SqlEnvironment): SystemView {
     ],
     () => {
       const startMs = environment.clock.nowMs() - environment.clock.monotonicMs();
-      return activityOf(environment)
-        .stats.all()
+      return environment.activity.stats
+        .all()
         .map((stat) => [
           stat.fingerprint,
           stat.sql,

@@ -12,7 +12,6 @@ import {
 import { DatabaseError } from "../base/errors.ts";
 import type { Role, TableEntry } from "../catalog/mod.ts";
 import { TEXT } from "../types/mod.ts";
-import { activityOf } from "./activity.ts";
 import { notAvailable } from "./bind/binding.ts";
 import type { StatementResult } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
@@ -166,7 +165,7 @@ export class Administration {
       case "job":
         return killJob(this.#environment, node);
       case "query": {
-        const { running } = activityOf(this.#environment);
+        const { running } = this.#environment.activity;
         return known(running.kill(id), "query_id FROM system.queries");
       }
       case "live query":

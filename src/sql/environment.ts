@@ -7,6 +7,7 @@ import type { Log } from "../base/log.ts";
 import type { Random } from "../base/random.ts";
 import type { Catalog, TableEntry } from "../catalog/mod.ts";
 import type { BlobStore, Job, JobList, Store, TableDefinition } from "../storage/mod.ts";
+import type { Activity } from "./activity.ts";
 import type { LivePlan } from "./engine.ts";
 
 /** Bounds of requests and statements; 0 is off where it says so. */
@@ -137,6 +138,8 @@ export interface SqlEnvironment {
   readonly limits: SqlLimits;
   readonly settings: readonly SettingRow[];
   readonly version: string;
+  /** What runs and ran; one for each engine. */
+  readonly activity: Activity;
   /** Asked at each use: the live engine is made after this layer. */
   readonly live: () => LiveAccess;
   /** Asked at each use: the server is made last, and tests have none. */

@@ -19,8 +19,6 @@ import { SEQ_COLUMN_ID, type TableDefinition, type TableWrite } from "../storage
 import { BIGINT, type Row, TEXT, valueAt } from "../types/mod.ts";
 import type { SqlRequest, SqlResponse, StatementResult } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
-import { rowsNode } from "./node_kinds.ts";
-import type { Statement } from "./parse/ast.ts";
 
 /** No table of a catalog ever gets this id: those count up from 1. */
 const TABLE_ID = 0xffff_ffff;
@@ -194,17 +192,5 @@ function conflict(key: string): DatabaseError {
     "IDEMPOTENCY_CONFLICT",
     `Cannot run the request: idempotency_key "${key}" was used with another body`,
     { hint: "use a new key for each request; repeat one unchanged" },
-  );
-}
-
-/** @throws {DatabaseError} INVALID_INPUT for what cannot be one transaction. */
-export function requireRepeatable(parsed: readonly Statement[], isTransaction: boolean): void {
-  const inner = isTransaction ? parsed.slice(1, -1) : parsed;
-  const other = inner.find((node) => rowsNode(node) === undefined);
-  if (other === undefined) return;
-  throw new DatabaseError(
-    "INVALID_INPUT",
-    `Cannot run ${other.type.toUpperCase()} with an idempotency_key: the request may hold SELECT, INSERT, UPDATE and DELETE, and one BEGIN … COMMIT around them`,
-    { position: other._location.start },
   );
 }

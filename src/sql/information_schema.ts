@@ -17,7 +17,7 @@ import type { SystemCall } from "./bind/bound.ts";
 import type { SystemView } from "./bind/select_context.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { compareNames, namespaceRows, visibleTables } from "./show.ts";
-import { OPEN, view } from "./view.ts";
+import { OPEN, view } from "./system_view.ts";
 import { type ShownView, visibleViews } from "./views.ts";
 
 const CATALOG = "tidemark";

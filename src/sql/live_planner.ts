@@ -26,6 +26,7 @@ import { newRun } from "./new_run.ts";
 import { parseLimitsOf, typedParameters } from "./parameters.ts";
 import type { AstNode, SelectFromStatement } from "./parse/ast.ts";
 import { type ParsedRequest, type ParseLimits, parseRequest } from "./parse/parser.ts";
+import { SELECT_TYPES } from "./parse/query_nodes.ts";
 import { equalityIn } from "./plan/access.ts";
 import { dmlContextOf } from "./relation_source.ts";
 import { fieldsOf } from "./result.ts";
@@ -195,29 +196,14 @@ function checkClauses(node: SelectFromStatement): void {
   refuseInExpressions(node);
 }
 
-const QUERY_NODES: ReadonlySet<string> = new Set([
-  "select",
-  "values",
-  "union",
-  "union all",
-  "intersect",
-  "intersect all",
-  "except",
-  "except all",
-  "with",
-  "with recursive",
-  "array select",
-]);
-
 /** Subqueries and window functions wherever they stand, `_deleted` in WHERE. */
 function refuseInExpressions({ columns, where, _location }: SelectFromStatement): void {
   const visit = (value: unknown, isWhere: boolean): void => {
     if (typeof value !== "object" || value === null) return;
     const part: { type?: unknown; over?: unknown; name?: unknown } & Partial<AstNode> = value;
     const node = { _location: part._location ?? _location };
-    if (typeof part.type === "string" && QUERY_NODES.has(part.type)) {
-      throw refused("a subquery", node);
-    }
+    const isQuery = typeof part.type === "string" && SELECT_TYPES.has(part.type);
+    if (isQuery || part.type === "array select") throw refused("a subquery", node);
     if (part.type === "call" && part.over !== undefined) throw refused("a window function", node);
     if (isWhere && part.type === "ref" && part.name === "_deleted") {
       throw refused("_deleted in WHERE", node);

@@ -1,6 +1,7 @@
 /**
  * Text → statement → bound → plan → rows.
  */
+export { newActivity } from "./activity.ts";
 export type {
   CompiledExpression,
   LivePlan,

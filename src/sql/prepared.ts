@@ -25,6 +25,7 @@ import { buildRowRead, type OperatorFactory, type RowRead } from "./execute/buil
 import { compileDelete, compileInsert, compileUpdate, type DmlProgram } from "./execute/dml.ts";
 import { buildQuery } from "./execute/subquery_program.ts";
 import type { QueryStatement, SelectStatement } from "./parse/ast.ts";
+import { isChangeNode } from "./parse/query_nodes.ts";
 import { planDelete, planInsert, planUpdate } from "./plan/dml_plan.ts";
 import type { PlanNode } from "./plan/plan.ts";
 import { planSelect } from "./plan/planner.ts";
@@ -82,7 +83,7 @@ export function prepare(
     }
     case "with":
     case "with recursive":
-      if (isChange(node.in)) {
+      if (isChangeNode(node.in)) {
         return prepare(node.in, {
           context: { ...context, ...contextWith(node, context) },
           statement,
@@ -92,10 +93,6 @@ export function prepare(
     default:
       return prepareQuery(node, { context, statement });
   }
-}
-
-function isChange(node: QueryStatement): boolean {
-  return node.type === "insert" || node.type === "update" || node.type === "delete";
 }
 
 function prepareQuery(

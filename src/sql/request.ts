@@ -13,7 +13,7 @@ import type { Principal } from "../auth/mod.ts";
 import { DatabaseError } from "../base/errors.ts";
 import { DEFAULT_NAMESPACE } from "../catalog/mod.ts";
 import { type DataType, TEXT, type Value } from "../types/mod.ts";
-import { activityOf, type RunningRequest } from "./activity.ts";
+import type { RunningRequest } from "./activity.ts";
 import { Administration } from "./administration.ts";
 import { atStatement } from "./at_statement.ts";
 import { StatementBinding } from "./bind/binding.ts";
@@ -24,20 +24,20 @@ import { checkDeadline, type Deadline } from "./execute/operator.ts";
 import { Profile } from "./execute/profile.ts";
 import { Transaction } from "./execute/transaction.ts";
 import { explained } from "./explain.ts";
-import { type AnswerRecorder, requireRepeatable } from "./idempotency.ts";
+import type { AnswerRecorder } from "./idempotency.ts";
 import { findNamespace } from "./names.ts";
-import { changesNames, isBegin, isReadOnlyNode, rowsNode } from "./node_kinds.ts";
-import { parseLimitsOf, requireNoGap, typedParameters } from "./parameters.ts";
+import { isBegin, rowsNode } from "./node_kinds.ts";
+import { requireNoGap, typedParameters } from "./parameters.ts";
 import type {
   BeginStatement,
   ExecuteAsStatement,
   ExplainStatement,
   Statement,
 } from "./parse/ast.ts";
-import { parseRequest } from "./parse/parser.ts";
 import { authorize, type Prepared, prepare } from "./prepared.ts";
 import { textOfStatement } from "./query_text.ts";
 import { dmlContextOf } from "./relation_source.ts";
+import { statementsOf } from "./request_text.ts";
 import { messageResult, rowsResult } from "./result.ts";
 import { StatementRunner } from "./statement_runner.ts";
 
@@ -145,37 +145,9 @@ export class RequestRunner {
   }
 
   #parse(parameterCount: number): Unit[] {
-    const { parameterCount: highest, statements: parsed } = parseRequest(
-      this.#request.sql,
-      parseLimitsOf(this.#environment),
-    );
-    const isTransaction =
-      isBegin(parsed[0]) &&
-      parsed.at(-1)?.type === "commit" &&
-      parsed.slice(1).every((n) => !isBegin(n));
-    if (parameterCount > 0 && parsed.length > 1 && !isTransaction) {
-      throw new DatabaseError(
-        "PARAMS_WITH_BATCH",
-        "Cannot bind parameters to several statements: put them between BEGIN and COMMIT",
-      );
-    }
-    if (this.#recorder !== undefined) requireRepeatable(parsed, isTransaction);
-    if (this.#request.files !== undefined && parsed.length > 1) {
-      throw new DatabaseError("INVALID_INPUT", "Cannot upload files with several statements");
-    }
-    const view = highest > 0 ? parsed.find(({ type }) => type === "create view") : undefined;
-    if (view !== undefined) {
-      throw new DatabaseError("INVALID_DEFINITION", "Cannot use a parameter in a view", {
-        position: view._location.start,
-      });
-    }
-    if (highest !== parameterCount) {
-      throw new DatabaseError(
-        "INVALID_PARAMETER",
-        `Cannot bind ${parameterCount} parameter(s): the highest in the text is $${highest}`,
-      );
-    }
-    return parsed.map((node) => ({
+    const isRepeatable = this.#recorder !== undefined;
+    const options = { environment: this.#environment, isRepeatable, parameterCount };
+    return statementsOf(this.#request, options).map((node) => ({
       node,
       prepared: undefined,
       catalogVersion: -1,
@@ -236,7 +208,7 @@ export class RequestRunner {
 
   async #measured(unit: Unit, parameters: readonly Value[]): Promise<StatementResult> {
     const { clock } = this.#environment;
-    const { stats } = activityOf(this.#environment);
+    const { stats } = this.#environment.activity;
     const startMs = clock.monotonicMs();
     const note = (rows: number, isError: boolean): void => {
       const atMs = clock.monotonicMs();
@@ -435,6 +407,15 @@ export class RequestRunner {
       ? result
       : { ...result, schema: prepared.fields, rows: [] };
   }
+}
+
+/** Whether a statement can change what later names mean. */
+function changesNames({ type }: Statement): boolean {
+  return /^(?:create|alter|drop|use) /.test(type);
+}
+
+function isReadOnlyNode({ type }: Statement): boolean {
+  return type.startsWith("show") || type === "describe" || type.startsWith("explain");
 }
 
 function refuseInside({ statement }: ExecuteAsStatement): DatabaseError {

@@ -5,7 +5,7 @@ import type { Principal } from "../auth/mod.ts";
 import { DatabaseError } from "../base/errors.ts";
 import { DEFAULT_NAMESPACE } from "../catalog/mod.ts";
 import type { DataType } from "../types/mod.ts";
-import { type Activity, activityOf, type RunningRequest, shownSql } from "./activity.ts";
+import { type Activity, type RunningRequest, shownSql } from "./activity.ts";
 import { atStatement } from "./at_statement.ts";
 import { StatementBinding } from "./bind/binding.ts";
 import type {
@@ -46,7 +46,7 @@ export class LocalSqlEngine implements SqlEngine {
     this.#environment = environment;
     this.#plans = new PlanCache(environment.catalog);
     this.#idempotent = new IdempotentRequests(environment);
-    this.#activity = activityOf(environment);
+    this.#activity = environment.activity;
   }
 
   execute(principal: Principal, request: SqlRequest): SqlResponse | Promise<SqlResponse> {

@@ -14,8 +14,8 @@ import {
 } from "../types/mod.ts";
 import type { SystemView } from "./bind/select_context.ts";
 import type { SqlEnvironment } from "./environment.ts";
-import { storageRow } from "./show.ts";
-import { ADMIN_ONLY, type ColumnList, OPEN, view } from "./view.ts";
+import { SHOW_STORAGES_COLUMNS, storageRow } from "./show.ts";
+import { ADMIN_ONLY, type ColumnList, OPEN, view } from "./system_view.ts";
 
 /** The views by "namespace.name". */
 export function storageViews(environment: SqlEnvironment): [string, SystemView][] {
@@ -150,18 +150,7 @@ function constraintsOf({ checks, columns, name, primaryKey }: TableEntry): objec
 
 function storagesView({ settings }: SqlEnvironment): SystemView {
   return view(
-    [
-      ["storage_id", TEXT],
-      ["storage_name", TEXT],
-      ["description", TEXT],
-      ["storage_type", TEXT],
-      ["base_directory", TEXT],
-      ["config", JSON_TEXT],
-      ["shared_tables_template", TEXT],
-      ["user_tables_template", TEXT],
-      ["created_at", DATETIME],
-      ["updated_at", DATETIME],
-    ],
+    SHOW_STORAGES_COLUMNS.map(({ name, type }) => [name, type] as const),
     () => {
       const path = settings.find(({ name }) => name === "storage.data_path")?.value ?? null;
       return [storageRow().map((cell, i) => (i === 4 ? path : cell))];

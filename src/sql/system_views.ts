@@ -19,7 +19,7 @@ import { informationSchema } from "./information_schema.ts";
 import { jobViews } from "./job_views.ts";
 import { liveViews } from "./live_views.ts";
 import { storageViews } from "./storage_views.ts";
-import { ADMIN_ONLY, OPEN, view } from "./view.ts";
+import { ADMIN_ONLY, OPEN, view } from "./system_view.ts";
 
 const viewsByEnvironment = new WeakMap<SqlEnvironment, ReadonlyMap<string, SystemView>>();
 

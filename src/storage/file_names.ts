@@ -1,7 +1,8 @@
 /**
- * Every file and directory name below `data_path` that storage makes or understands.
+ * Where the log, the segments and what is kept beside them lie below `data_path`. Uploaded files
+ * are `local_blob_store.ts`, restores `restore.ts`; ARCHITECTURE.md has the whole directory.
  *
- *     LOCK  format.json  wal/0000000001.wal  wal/HWM  wal/IDS
+ *     LOCK  format.json  ballast  wal/0000000001.wal  wal/HWM  wal/IDS
  *     segments/<table id>/<segment id>.seg  segments/<table id>/<segment id>.<generation>.dv
  *     tmp/  lost+found/
  */

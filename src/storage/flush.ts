@@ -1,31 +1,24 @@
 /**
  * Decides when a memtable becomes a segment: by the table's policy, when it holds the log back, or
- * when somebody asks. Of a table one flush (`flush_table.ts`) and one merge (`merge_segments.ts`) run
- * at a time, beside each other, each as a job that can be seen and stopped.
+ * when somebody asks. Of a table one flush (`flush_table.ts`) runs at a time, beside a merge
+ * (`merge.ts`), as a job that can be seen and stopped. And lets go of log files that no table needs.
  *
  * A flush that fails leaves the frozen memtable where it is, readable and in the log; the next
  * flush of the table begins with it.
  */
 import type { CancelTimer, Clock } from "../base/clock.ts";
-import { CorruptionError, DatabaseError, DiskError } from "../base/errors.ts";
+import { DatabaseError, DiskError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Seq } from "../base/seq.ts";
+import { isExpected, isFull, runAsJob } from "./background.ts";
 import type { CommitLog } from "./commit_log.ts";
 import { flushTable } from "./flush_table.ts";
-import { horizonSeqOf } from "./history.ts";
-import { errorFrom, type Job, type JobList, type NewJob } from "./job_list.ts";
-import {
-  discardableShare,
-  dropExpiredSegments,
-  expiredShare,
-  mergeSegments,
-  segmentsToCompact,
-  segmentsToMerge,
-} from "./merge_segments.ts";
-import type { OpenSegment } from "./open_segment.ts";
+import { Holds } from "./holds.ts";
+import type { Job, JobList, NewJob } from "./job_list.ts";
+import type { Merger } from "./merge.ts";
 import type { SegmentTools } from "./segment_drafts.ts";
 import type { SpaceGuard } from "./space.ts";
-import type { CompactResult, FlushResult } from "./store.ts";
+import type { FlushResult } from "./store.ts";
 import type { StoredTable } from "./table.ts";
 
 /** After a flush failed, the next attempt waits so long. */
@@ -36,12 +29,6 @@ const RETRY_MS = 5000;
  * segments grow with its speed instead of their number.
  */
 const PACE_MS = 1000;
-
-/** A segment is rewritten by itself when so much of it can be discarded. */
-const DISCARD_SHARE_MIN = 0.25;
-
-/** A segment is rewritten when about so much of it is past its time to live. */
-const EXPIRED_SHARE_MIN = 0.5;
 
 /** A timer cannot be set further ahead; a policy that waits longer has no age. */
 const TIMER_MS_MAX: number = 2 ** 31 - 1;
@@ -56,28 +43,25 @@ export interface FlusherOptions extends Omit<SegmentTools, "isCancelled"> {
   readonly commitLog: CommitLog;
   readonly walMaxBytes: number;
   readonly jobList: JobList;
+  readonly merger: Merger;
   durable(seq: Seq): Promise<void>;
 }
 
 export class Flusher {
   readonly #options: FlusherOptions;
   readonly #flushing = new Map<StoredTable, Promise<FlushResult>>();
-  /** Settles when the merge of a table has ended, and never fails. */
-  readonly #merging = new Map<StoredTable, Promise<unknown>>();
   readonly #timers = new Map<StoredTable, CancelTimer>();
   /** Tables whose last flush failed, until the next attempt is due. */
   readonly #failed = new Set<StoredTable>();
   /** Tables with enough rows that wait for their turn. */
   readonly #paced = new Set<StoredTable>();
-  /** Tables whose last merge failed: it is tried again after the next flush. */
-  readonly #unmergeable = new Set<StoredTable>();
   /** When each table's last flush began. */
   readonly #startedMs = new Map<StoredTable, number>();
   /** Where recovery would begin to read the log, as the manifest has it. */
   #firstLogFile: number;
   #isClosing = false;
   /** Somebody copies the log. */
-  #holdCount = 0;
+  readonly #logHolds = new Holds();
 
   constructor(options: FlusherOptions) {
     this.#options = options;
@@ -130,7 +114,7 @@ export class Flusher {
     } finally {
       this.#flushing.delete(table);
       if (!this.#isClosing && !table.isDropped) {
-        this.#mergeIfDue(table);
+        this.#options.merger.mergeIfDue(table);
         // A flush that was cancelled has left its memtable.
         const waits = table.frozen !== undefined && !this.#timers.has(table);
         if (waits) this.#requestAfter(table, RETRY_MS);
@@ -139,171 +123,15 @@ export class Flusher {
     }
   }
 
-  /** After a flush or a merge: there may be many segments. */
-  #mergeIfDue(table: StoredTable): void {
-    if (this.#merging.has(table)) return;
-    const segments = this.#unmergeable.has(table) ? undefined : segmentsToMerge(table);
-    this.#unmergeable.delete(table);
-    if (segments !== undefined) this.#mergeInBackground(table, segments);
-  }
-
-  #mergeInBackground(table: StoredTable, segments: readonly OpenSegment[]): void {
-    const merging = this.#merge(table, segments).finally(() => {
-      this.#merging.delete(table);
-      if (!this.#isClosing && !table.isDropped) this.#mergeIfDue(table);
-    });
-    this.#merging.set(table, merging);
-  }
-
-  /**
-   * Merges all that can be merged, and discards what is older than the table's history; resolves
-   * when it is published, or when the job was cancelled: what is published by then stays.
-   *
-   * @throws {DiskError} @throws {CorruptionError}
-   */
-  async compact(table: StoredTable, job?: Job): Promise<CompactResult> {
-    // What is merged of the table now is waited for, and nothing begins in between.
-    for (;;) {
-      const running = this.#merging.get(table);
-      if (running === undefined) break;
-      await running;
-    }
-    const compacting = this.#compact(table, job);
-    this.#merging.set(
-      table,
-      compacting.catch(() => undefined),
-    );
-    try {
-      return await compacting;
-    } finally {
-      this.#merging.delete(table);
-      if (!this.#isClosing && !table.isDropped) this.#mergeIfDue(table);
-    }
-  }
-
-  async #compact(table: StoredTable, job: Job | undefined): Promise<CompactResult> {
-    const isCancelled = (): boolean => this.#isCancelled(table, job);
-    const tools = { ...this.#options, isCancelled };
-    const horizonSeq = horizonSeqOf(this.#options.clock.nowMs(), table.definition.historyMs);
-    const result = { mergedSegments: 0, discardedVersions: 0 };
-    const runs = segmentsToCompact(table, horizonSeq);
-    const allRows = runs.reduce((count, segments) => count + rowsOf(segments), 0);
-    let doneRows = 0;
-    job?.start();
-    for (const segments of runs) {
-      if (isCancelled()) break;
-      const rows = rowsOf(segments);
-      const discarded = await mergeSegments(table, segments, tools);
-      if (isCancelled()) break;
-      result.discardedVersions += discarded;
-      result.mergedSegments += segments.length;
-      doneRows += rows;
-      job?.advance(doneRows / allRows, `${doneRows} of ${allRows} row versions merged`);
-    }
-    return result;
-  }
-
   #isCancelled(table: StoredTable, job: Job | undefined): boolean {
     return this.#isClosing || table.isDropped || job?.isCancelled === true;
   }
 
-  /** Does work as a job of its own, which ends as the work does. */
-  async #asJob<T>(begun: NewJob, work: (job: Job) => Promise<T>): Promise<T> {
-    const job = this.#options.jobList.begin(begun);
-    job.start();
-    try {
-      const result = await work(job);
-      const wasStopped = job.isCancelled || this.#isClosing;
-      job.end({ status: wasStopped ? "cancelled" : "completed" });
-      return result;
-    } catch (error) {
-      job.end({ status: "failed", error: errorFrom(error) });
-      throw error;
-    }
-  }
-
-  /** Begins to rewrite segments of which a good part is older than their table's history. */
-  discardHistory(): void {
-    const nowMs = this.#options.clock.nowMs();
-    for (const table of this.#options.tables.values()) {
-      if (this.#merging.has(table) || table.isDropped) continue;
-      const horizonSeq = horizonSeqOf(nowMs, table.definition.historyMs);
-      const due = table.segments.find(
-        (segment) =>
-          !segment.entry.quarantined && discardableShare(segment, horizonSeq) >= DISCARD_SHARE_MIN,
-      );
-      if (due !== undefined) this.#mergeInBackground(table, [due]);
-    }
-  }
-
-  /**
-   * Drops segments of which every row is past its time to live, and begins to rewrite those of which
-   * a good part is. A memtable of such rows is flushed by its policy first.
-   */
-  dropExpired(): void {
-    for (const table of this.#options.tables.values()) {
-      const expiredSeq = table.expiredSeq(this.#options.clock);
-      if (expiredSeq === 0 || this.#merging.has(table)) continue;
-      const first = table.segments[0];
-      if (first === undefined || expiredShare(first, expiredSeq) < EXPIRED_SHARE_MIN) continue;
-      this.#merging.set(table, this.#dropExpired(table, expiredSeq));
-    }
-  }
-
-  async #dropExpired(table: StoredTable, expiredSeq: number): Promise<void> {
-    let due: OpenSegment | undefined;
-    try {
-      await table.publishing.run(async () => {
-        if (this.#isCancelled(table, undefined)) return;
-        dropExpiredSegments(table, this.#options, expiredSeq);
-      });
-      due = table.segments.find(
-        (segment) =>
-          !segment.entry.quarantined && expiredShare(segment, expiredSeq) >= EXPIRED_SHARE_MIN,
-      );
-    } catch (error) {
-      // Safe: the segments stay, nobody reads their rows, and the next attempt comes soon.
-      if (!isExpected(error)) throw error;
-      this.#options.log.error("cannot drop expired segments", {
-        table: table.definition.name,
-        error: error.message,
-      });
-    } finally {
-      this.#merging.delete(table);
-    }
-    if (due === undefined || this.#isClosing || table.isDropped) return;
-    this.#mergeInBackground(table, [due]);
-  }
-
-  async #merge(table: StoredTable, segments: readonly OpenSegment[]): Promise<void> {
-    try {
-      await this.#asJob({ kind: "merge", tableId: table.tableId }, async (job) => {
-        const isCancelled = (): boolean => this.#isCancelled(table, job);
-        const discarded = await mergeSegments(table, segments, { ...this.#options, isCancelled });
-        // Else the same segments would be merged again at once.
-        if (job.isCancelled) this.#unmergeable.add(table);
-        else job.message = mergedText(segments.length, discarded);
-      });
-    } catch (error) {
-      // Safe: the segments stay as they are, and a damaged one is quarantined.
-      if (!isExpected(error)) throw error;
-      if (isFull(error)) this.#options.space.noteFull();
-      this.#options.log.error("cannot merge segments", {
-        table: table.definition.name,
-        error: error.message,
-      });
-      this.#unmergeable.add(table);
-    }
-  }
-
   /** Keeps every file of the log until the function that is returned is called. */
   holdLog(): () => void {
-    this.#holdCount += 1;
-    let isHeld = true;
+    const release = this.#logHolds.hold();
     return () => {
-      if (!isHeld) return;
-      isHeld = false;
-      this.#holdCount -= 1;
+      release();
       if (!this.#isClosing) this.#releaseLog();
     };
   }
@@ -319,7 +147,7 @@ export class Flusher {
     this.#isClosing = true;
     for (const cancel of this.#timers.values()) cancel();
     this.#timers.clear();
-    await Promise.allSettled([...this.#flushing.values(), ...this.#merging.values()]);
+    await Promise.allSettled(this.#flushing.values());
   }
 
   #requestPaced(table: StoredTable): void {
@@ -367,10 +195,14 @@ export class Flusher {
       job.start();
       return this.#flush(table, job);
     }
-    return this.#asJob({ kind: "flush", tableId: table.tableId }, async (own) => {
-      const result = await this.#flush(table, own);
-      if (!own.isCancelled) own.message = flushedText(result);
-      return result;
+    const begun: NewJob = { kind: "flush", tableId: table.tableId };
+    return runAsJob(this.#options.jobList, begun, {
+      isClosing: () => this.#isClosing,
+      work: async (own) => {
+        const result = await this.#flush(table, own);
+        if (!own.isCancelled) own.message = flushedText(result);
+        return result;
+      },
     });
   }
 
@@ -425,7 +257,7 @@ export class Flusher {
   /** Lets log files go that no table needs. */
   #releaseLog(): void {
     const { commitLog, manifest, tables, log } = this.#options;
-    if (this.#holdCount > 0) return;
+    if (this.#logHolds.isHeld) return;
     let needed = commitLog.oldestUnwrittenFile;
     for (const table of tables.values()) needed = Math.min(needed, firstLogFileOf(table) ?? needed);
     try {
@@ -445,27 +277,6 @@ export class Flusher {
 /** What a flush did, for its job. */
 export function flushedText({ versions }: FlushResult): string {
   return `${versions} row version(s) written to a segment`;
-}
-
-/** What a merge did, for its job. */
-export function mergedText(segments: number, discarded: number): string {
-  return `${segments} segment(s) merged, ${discarded} old row version(s) discarded`;
-}
-
-/** What the disk, the catalog's disk included, can do to a flush or a merge. */
-function isExpected(error: unknown): error is Error {
-  return (
-    error instanceof DiskError || error instanceof DatabaseError || error instanceof CorruptionError
-  );
-}
-
-function isFull(error: Error): boolean {
-  if (error instanceof DiskError) return error.code === "ENOSPC";
-  return error instanceof DatabaseError && error.condition === "DISK_FULL";
-}
-
-function rowsOf(segments: readonly OpenSegment[]): number {
-  return segments.reduce((count, { entry }) => count + entry.rowCount, 0);
 }
 
 function firstLogFileOf(table: StoredTable): number | undefined {

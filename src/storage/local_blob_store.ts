@@ -10,9 +10,10 @@
  *   would be a way out of the data directory.
  */
 import { assert } from "../base/assert.ts";
+import { removeTree } from "../base/copy_file.ts";
 import type { Disk } from "../base/disk.ts";
 import type { BlobPath, BlobStore, BlobStoreOptions, StagedBlob } from "./blob_store.ts";
-import { removeTree } from "./copy_file.ts";
+import { Holds } from "./holds.ts";
 
 const SUB = /^f[0-9]{4,9}$/;
 
@@ -26,9 +27,7 @@ export class LocalBlobStore implements BlobStore {
   readonly #disk: Disk;
   readonly #dataPath: string;
   readonly #random: BlobStoreOptions["random"];
-  #holdCount = 0;
-  /** What would have been done while blobs are held. */
-  #removals: (() => void)[] = [];
+  readonly #holds = new Holds();
 
   constructor({ disk, dataPath, random }: BlobStoreOptions) {
     this.#disk = disk;
@@ -62,31 +61,18 @@ export class LocalBlobStore implements BlobStore {
 
   remove(path: BlobPath): void {
     const target = this.#pathOf(path);
-    this.#unlessHeld(() => {
+    this.#holds.whenFree(() => {
       if (this.#disk.exists(target)) this.#disk.remove(target);
     });
   }
 
   removeTable(tableId: number): void {
     const path = [this.#dataPath, ...tableParts(tableId)].join("/");
-    this.#unlessHeld(() => removeTree(this.#disk, path));
+    this.#holds.whenFree(() => removeTree(this.#disk, path));
   }
 
   hold(): () => void {
-    this.#holdCount += 1;
-    let isHeld = true;
-    return () => {
-      if (!isHeld) return;
-      isHeld = false;
-      this.#holdCount -= 1;
-      if (this.#holdCount > 0) return;
-      for (const removal of this.#removals.splice(0)) removal();
-    };
-  }
-
-  #unlessHeld(removal: () => void): void {
-    if (this.#holdCount > 0) this.#removals.push(removal);
-    else removal();
+    return this.#holds.hold();
   }
 
   #staged(

@@ -24,6 +24,7 @@ import { type Job, JobList } from "./job_list.ts";
 import { openHighWater } from "./local_wal/high_water.ts";
 import { LocalWal } from "./local_wal/writer.ts";
 import type { Manifest } from "./manifest.ts";
+import { Merger } from "./merge.ts";
 import { recover } from "./recovery.ts";
 import { StoreScan } from "./scan.ts";
 import { LocalSegmentFiles } from "./segment_files.ts";
@@ -102,6 +103,7 @@ export class LocalStore implements Store {
   readonly #committer: Committer;
   readonly #ids: SnowflakeIds;
   readonly #flusher: Flusher;
+  readonly #merger: Merger;
   readonly #ballast: Ballast;
   readonly #space: SpaceGuard;
   readonly #jobs: SegmentJobs;
@@ -175,7 +177,7 @@ export class LocalStore implements Store {
       this.#events(),
     );
     this.#jobs = parts.jobs ?? new InThreadJobs({ disk, clock });
-    this.#flusher = new Flusher({
+    const background = {
       disk,
       paths,
       clock,
@@ -184,10 +186,15 @@ export class LocalStore implements Store {
       files: this.#files,
       tables,
       space: this.#space,
-      commitLog: wal,
-      walMaxBytes: options.walMaxBytes,
       jobs: this.#jobs,
       jobList: jobList ?? new JobList(clock),
+    };
+    this.#merger = new Merger(background);
+    this.#flusher = new Flusher({
+      ...background,
+      merger: this.#merger,
+      commitLog: wal,
+      walMaxBytes: options.walMaxBytes,
       durable: (seq) => this.durable(seq),
     });
     this.#flusher.start();
@@ -291,7 +298,7 @@ export class LocalStore implements Store {
   }
 
   compact(tableId: number, job?: Job): Promise<CompactResult> {
-    return this.#flusher.compact(this.#table(tableId), job);
+    return this.#merger.compact(this.#table(tableId), job);
   }
 
   /** Looks whether the disk is full, or no longer; for somebody who asks every few seconds. */
@@ -301,12 +308,12 @@ export class LocalStore implements Store {
 
   /** Begins to discard what is older than the history of its table; for somebody who asks hourly. */
   discardHistory(): void {
-    this.#flusher.discardHistory();
+    this.#merger.discardHistory();
   }
 
   /** Gives back the disk of rows whose time is over; for somebody who asks every few seconds. */
   dropExpired(): void {
-    this.#flusher.dropExpired();
+    this.#merger.dropExpired();
   }
 
   stats(tableId: number): TableStats {
@@ -361,7 +368,7 @@ export class LocalStore implements Store {
     if (!this.#isOpen) return;
     this.#isOpen = false;
     this.#ballast.close();
-    await this.#flusher.close();
+    await Promise.all([this.#flusher.close(), this.#merger.close()]);
     this.#jobs.close();
     await this.#log.close();
     this.#ids.close();

@@ -16,7 +16,6 @@ export { checkSegments } from "./check/check_segments.ts";
 export { type CheckListener, damageFinding, type Finding, noteFinding } from "./check/findings.ts";
 export { cutLog, endLog, type LogCut, plannedCut } from "./check/repair_log.ts";
 export { quarantineSegments } from "./check/repair_segments.ts";
-export { checksumOfFile, copyFile, makeDirectoryOf, removeTree } from "./copy_file.ts";
 export {
   type DataDirectory,
   directoryFormat,
@@ -32,7 +31,7 @@ export {
   segmentPath,
   walFilePath,
 } from "./file_names.ts";
-export { flushedText, mergedText } from "./flush.ts";
+export { flushedText } from "./flush.ts";
 export { type FlushJob, flushSteps } from "./flush_job.ts";
 export { errorFrom, type Job, type JobEnd, JobList } from "./job_list.ts";
 export { LocalBlobStore } from "./local_blob_store.ts";
@@ -45,9 +44,9 @@ export type {
   SegmentEntry,
   TableState,
 } from "./manifest.ts";
+export { mergedText } from "./merge.ts";
 export { type MergeJob, type MergeOutcome, mergeSteps } from "./merge_job.ts";
 export { refuseNewerFiles } from "./newer_files.ts";
-export { pauser } from "./pauser.ts";
 export type { SegmentSummary } from "./segment/writer.ts";
 export type { SegmentJobs } from "./segment_jobs.ts";
 export { reservationAt } from "./snowflake_ids.ts";

@@ -4,11 +4,11 @@
  */
 import type { Clock } from "../base/clock.ts";
 import type { Disk } from "../base/disk.ts";
+import { pauser } from "../base/pauser.ts";
 import type { Seq } from "../base/seq.ts";
 import type { DeletionVector } from "./deletion_vector.ts";
 import { type DataPaths, deletionVectorFileName, segmentDirectory } from "./file_names.ts";
 import type { Manifest, SegmentEntry } from "./manifest.ts";
-import { pauser } from "./pauser.ts";
 import type { SegmentSummary } from "./segment/writer.ts";
 import type { LocalSegmentFiles } from "./segment_files.ts";
 import type { SegmentJobs } from "./segment_jobs.ts";

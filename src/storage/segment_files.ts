@@ -6,6 +6,7 @@ import { type CorruptionError, DiskError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { DeletionVector } from "./deletion_vector.ts";
 import { type DataPaths, deletionVectorPath, segmentPath } from "./file_names.ts";
+import { Holds } from "./holds.ts";
 import type { Manifest, SegmentEntry } from "./manifest.ts";
 import type { OpenSegment, SegmentFiles } from "./open_segment.ts";
 import { readable } from "./readable.ts";
@@ -20,9 +21,7 @@ export interface SegmentFilesOptions {
 
 export class LocalSegmentFiles implements SegmentFiles {
   readonly #options: SegmentFilesOptions;
-  #holdCount = 0;
-  /** What would have been removed while files are held. */
-  #unremoved: string[] = [];
+  readonly #holds = new Holds();
 
   constructor(options: SegmentFilesOptions) {
     this.#options = options;
@@ -73,23 +72,15 @@ export class LocalSegmentFiles implements SegmentFiles {
    * function that is returned is called.
    */
   hold(): () => void {
-    this.#holdCount += 1;
-    let isHeld = true;
-    return () => {
-      if (!isHeld) return;
-      isHeld = false;
-      this.#holdCount -= 1;
-      if (this.#holdCount > 0) return;
-      for (const path of this.#unremoved.splice(0)) this.removeFile(path);
-    };
+    return this.#holds.hold();
   }
 
   /** Removes a file that no manifest entry names any more. */
   removeFile(path: string): void {
-    if (this.#holdCount > 0) {
-      this.#unremoved.push(path);
-      return;
-    }
+    this.#holds.whenFree(() => this.#removeNow(path));
+  }
+
+  #removeNow(path: string): void {
     const { disk, log } = this.#options;
     try {
       if (disk.exists(path)) disk.remove(path);

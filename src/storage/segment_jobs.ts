@@ -3,9 +3,9 @@
  */
 import type { Clock } from "../base/clock.ts";
 import type { Disk } from "../base/disk.ts";
+import { pauser } from "../base/pauser.ts";
 import { type FlushJob, flushSteps } from "./flush_job.ts";
 import { type MergeJob, type MergeOutcome, mergeSteps } from "./merge_job.ts";
-import { pauser } from "./pauser.ts";
 import type { SegmentSummary } from "./segment/writer.ts";
 
 /** Each job resolves to undefined when it was cancelled. */

@@ -3,9 +3,9 @@
  * Method: real SQLite files; a kill is a copy of the files while the catalog is open.
  */
 import { afterAll, expect, test } from "bun:test";
-import { DatabaseError } from "../../src/base/errors.ts";
 import type { CatalogDatabase, TableEntry, ViewEntry } from "../../src/catalog/mod.ts";
 import { decimalType, TIMESTAMP } from "../../src/types/mod.ts";
+import { conditionOf } from "../support/conditions.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import {
   FILE,
@@ -18,16 +18,6 @@ import {
 } from "./catalog_fixture.ts";
 
 afterAll(removeCatalogs);
-
-function conditionOf(action: () => unknown): string | undefined {
-  try {
-    action();
-  } catch (error) {
-    if (error instanceof DatabaseError) return error.condition;
-    throw error;
-  }
-  return undefined;
-}
 
 /** The only view there is. */
 function viewOf(catalog: CatalogDatabase): ViewEntry {

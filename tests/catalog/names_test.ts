@@ -9,16 +9,7 @@ import {
   checkUserId,
   isReservedNamespace,
 } from "../../src/catalog/mod.ts";
-
-function conditionOf(action: () => void): string | undefined {
-  try {
-    action();
-  } catch (error) {
-    if (error instanceof DatabaseError) return error.condition;
-    throw error;
-  }
-  return undefined;
-}
+import { conditionOf } from "../support/conditions.ts";
 
 test("checkObjectName takes 1 to 64 letters, digits and _, beginning with a letter", () => {
   for (const name of ["a", "Notes", "a_1", "x".repeat(64)]) {

@@ -11,6 +11,7 @@ import {
   type TableKind,
   tableOptionsFrom,
 } from "../../src/catalog/mod.ts";
+import { conditionOf } from "../support/conditions.ts";
 
 type Settings = Readonly<Record<string, OptionSetting["value"]>>;
 
@@ -18,14 +19,8 @@ function settings(values: Settings): OptionSetting[] {
   return Object.entries(values).map(([name, value], index) => ({ name, value, position: index }));
 }
 
-function conditionOf(prefix: TableKind | undefined, values: Settings): string | undefined {
-  try {
-    tableOptionsFrom(prefix, settings(values));
-  } catch (error) {
-    if (error instanceof DatabaseError) return error.condition;
-    throw error;
-  }
-  return undefined;
+function conditionOfOptions(prefix: TableKind | undefined, values: Settings): string | undefined {
+  return conditionOf(() => tableOptionsFrom(prefix, settings(values)));
 }
 
 test("flushPolicyFrom reads rows, interval, or both in any order and case", () => {
@@ -55,8 +50,8 @@ test("tableOptionsFrom decides the kind from prefix and TYPE", () => {
   expect(kindOf(undefined, { type: "User" })).toBe("user");
   expect(kindOf("shared", { TYPE: "shared" })).toBe("shared");
   expect(kindOf("stream", { TTL_SECONDS: 5 })).toBe("stream");
-  expect(conditionOf("user", { TYPE: "SHARED" })).toBe("INVALID_OPTION");
-  expect(conditionOf(undefined, { TYPE: "TEMP" })).toBe("INVALID_OPTION");
+  expect(conditionOfOptions("user", { TYPE: "SHARED" })).toBe("INVALID_OPTION");
+  expect(conditionOfOptions(undefined, { TYPE: "TEMP" })).toBe("INVALID_OPTION");
 });
 
 test("tableOptionsFrom takes each option on its kinds only", () => {
@@ -72,7 +67,7 @@ test("tableOptionsFrom takes each option on its kinds only", () => {
     for (const kind of ["user", "shared", "stream"] as const) {
       const values: Settings = kind === "stream" ? { TTL_SECONDS: 60, ...option } : option;
       const expected = kinds.includes(kind) ? undefined : "INVALID_OPTION";
-      expect(conditionOf(kind, values), `${kind} ${Object.keys(option)[0]}`).toBe(
+      expect(conditionOfOptions(kind, values), `${kind} ${Object.keys(option)[0]}`).toBe(
         expected as string,
       );
     }
@@ -86,22 +81,24 @@ test("tableOptionsFrom holds each range: at its ends, below and above", () => {
   ];
   for (const [name, kind, max] of ranges) {
     for (const value of [1, max, "7"]) {
-      expect(conditionOf(kind, { [name]: value }), `${name} ${value}`).toBeUndefined();
+      expect(conditionOfOptions(kind, { [name]: value }), `${name} ${value}`).toBeUndefined();
     }
     for (const value of [0, max + 1, -1, 1.5, "x", "", true]) {
-      expect(conditionOf(kind, { [name]: value }), `${name} ${value}`).toBe("INVALID_OPTION");
+      expect(conditionOfOptions(kind, { [name]: value }), `${name} ${value}`).toBe(
+        "INVALID_OPTION",
+      );
     }
   }
 });
 
 test("tableOptionsFrom refuses unknown, repeated and missing options, and says where", () => {
-  expect(conditionOf("shared", { FLUSH: "rows:1" })).toBe("INVALID_OPTION");
-  expect(conditionOf("shared", { FLUSH_POLICY: "rows:1", flush_policy: "rows:2" })).toBe(
+  expect(conditionOfOptions("shared", { FLUSH: "rows:1" })).toBe("INVALID_OPTION");
+  expect(conditionOfOptions("shared", { FLUSH_POLICY: "rows:1", flush_policy: "rows:2" })).toBe(
     "INVALID_OPTION",
   );
-  expect(conditionOf("stream", {})).toBe("INVALID_OPTION");
-  expect(conditionOf("user", { STORAGE_ID: "s3" })).toBe("OBJECT_NOT_FOUND");
-  expect(conditionOf("shared", { ACCESS_LEVEL: "SECRET" })).toBe("INVALID_OPTION");
+  expect(conditionOfOptions("stream", {})).toBe("INVALID_OPTION");
+  expect(conditionOfOptions("user", { STORAGE_ID: "s3" })).toBe("OBJECT_NOT_FOUND");
+  expect(conditionOfOptions("shared", { ACCESS_LEVEL: "SECRET" })).toBe("INVALID_OPTION");
   try {
     tableOptionsFrom("shared", settings({ COMPRESSION: "none", NOPE: 1 }));
     expect.unreachable();

@@ -5,11 +5,8 @@ import { afterEach, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, rmSync, truncateSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { bunDisk } from "../../src/base/bun_disk.ts";
-import { silentLog } from "../../src/base/log.ts";
-import { systemRandom } from "../../src/base/random.ts";
-import { parseConfig } from "../../src/config.ts";
-import { type Database, openDatabase } from "../../src/database.ts";
+import type { Database } from "../../src/database.ts";
+import { openAt } from "../support/database.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 
 const HOUR_MS = 3_600_000;
@@ -29,19 +26,7 @@ async function open(
   clock: ManualClock,
   directory: string = freshDirectory(),
 ): Promise<{ database: Database; directory: string }> {
-  const toml = `storage.data_path = "${directory}"\nstorage.history_hours = 2`;
-  const { config } = parseConfig(toml, "test.toml", {});
-  const database = await openDatabase(config, {
-    disk: bunDisk,
-    clock,
-    random: systemRandom,
-    log: silentLog,
-    jwtSecret: () => new Uint8Array(32).fill(7),
-    version: "0.0.0",
-    onFatal: (cause) => {
-      throw cause;
-    },
-  });
+  const database = await openAt(directory, { clock, config: "storage.history_hours = 2" });
   return { database, directory };
 }
 

@@ -5,30 +5,15 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { bunDisk } from "../../src/base/bun_disk.ts";
-import { systemClock } from "../../src/base/clock.ts";
-import { silentLog } from "../../src/base/log.ts";
-import { systemRandom } from "../../src/base/random.ts";
-import { parseConfig } from "../../src/config.ts";
-import { type Database, openDatabase } from "../../src/database.ts";
+import type { Database } from "../../src/database.ts";
+import { openAt } from "../support/database.ts";
 import { subscriber } from "../support/live_fixture.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "tidemark-live-"));
 let database: Database;
 
 beforeAll(async () => {
-  const text = `storage.data_path = ${JSON.stringify(directory)}`;
-  database = await openDatabase(parseConfig(text, "test.toml", {}).config, {
-    disk: bunDisk,
-    clock: systemClock,
-    random: systemRandom,
-    log: silentLog,
-    jwtSecret: () => new Uint8Array(32).fill(7),
-    version: "0.0.0",
-    onFatal: (cause) => {
-      throw cause;
-    },
-  });
+  database = await openAt(directory);
   const root = { ...subscriber("root", 1), role: "system" } as const;
   const made = await database.sql.execute(root, {
     sql: "CREATE SHARED TABLE news (id INT PRIMARY KEY, who TEXT) WITH (ACCESS_LEVEL = 'PUBLIC')",

@@ -2,9 +2,9 @@
  * What a caller of the store may rely on, one promise a test.
  */
 import { expect, test } from "bun:test";
-import { DatabaseError } from "../../src/base/errors.ts";
 import { SEQ_EPOCH_MS, SEQ_ZERO, type Seq } from "../../src/base/seq.ts";
 import { type ChangedPartition, LocalStore, type Store } from "../../src/storage/mod.ts";
+import { laterConditionOf } from "../support/conditions.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import { MemoryManifest } from "../support/memory_manifest.ts";
 import { SimulatedDisk } from "../support/simulated_disk.ts";
@@ -19,17 +19,6 @@ import {
 
 const TABLE = defineTable(1, [{ kind: "int" }, { kind: "text" }]);
 const OTHER = defineTable(2, [{ kind: "int" }, { kind: "text" }]);
-
-/** The condition that a call fails with. */
-async function conditionOf(action: () => unknown): Promise<string | undefined> {
-  try {
-    await action();
-  } catch (error) {
-    if (error instanceof DatabaseError) return error.condition;
-    throw error;
-  }
-  return undefined;
-}
 
 function rowsOf(store: Store, upTo?: number): unknown[][] {
   return readRows(store, TABLE, upTo === undefined ? {} : { upTo }).map(([, ...row]) => row);
@@ -119,7 +108,7 @@ test("apply takes nothing of a batch when one of its rows is refused", async () 
         },
       ],
     });
-  expect(await conditionOf(refused)).toBe("DUPLICATE_KEY");
+  expect(await laterConditionOf(refused)).toBe("DUPLICATE_KEY");
   expect(store.appliedSeq).toBe(before);
   expect(rowsOf(store, store.appliedSeq)).toEqual([[1, "a"]]);
   // The key of the row that was taken back is free again, and the replaced row can be replaced.
@@ -144,12 +133,12 @@ test("apply refuses a key twice, within a batch, a memtable and a segment, but n
         keys.map((key) => [key, "x"]),
         owner,
       );
-  expect(await conditionOf(insert(1, 5, 5))).toBe("DUPLICATE_KEY");
+  expect(await laterConditionOf(insert(1, 5, 5))).toBe("DUPLICATE_KEY");
   await insert(1, 5)();
-  expect(await conditionOf(insert(1, 5))).toBe("DUPLICATE_KEY");
+  expect(await laterConditionOf(insert(1, 5))).toBe("DUPLICATE_KEY");
   await store.flush(1);
-  expect(await conditionOf(insert(1, 5))).toBe("DUPLICATE_KEY");
-  expect(await conditionOf(insert(2, 5))).toBeUndefined();
+  expect(await laterConditionOf(insert(1, 5))).toBe("DUPLICATE_KEY");
+  expect(await laterConditionOf(insert(2, 5))).toBeUndefined();
   await store.close();
 });
 
@@ -190,10 +179,10 @@ test("a transaction fails on a key that changed after its snapshot, and only on 
   await commit(store, 1, "delete", [[2, "b"]]);
   const writes = (operation: "insert" | "update", id: number) => () =>
     store.apply({ writes: [{ tableId: 1, owner: 0, operation, rows: [[id, "t"]] }], snapshotSeq });
-  expect(await conditionOf(writes("update", 1))).toBe("SERIALIZATION_FAILURE");
-  expect(await conditionOf(writes("update", 2))).toBe("SERIALIZATION_FAILURE");
-  expect(await conditionOf(writes("insert", 2))).toBe("SERIALIZATION_FAILURE");
-  expect(await conditionOf(writes("update", 3))).toBeUndefined();
+  expect(await laterConditionOf(writes("update", 1))).toBe("SERIALIZATION_FAILURE");
+  expect(await laterConditionOf(writes("update", 2))).toBe("SERIALIZATION_FAILURE");
+  expect(await laterConditionOf(writes("insert", 2))).toBe("SERIALIZATION_FAILURE");
+  expect(await laterConditionOf(writes("update", 3))).toBeUndefined();
   await store.close();
 });
 
@@ -386,7 +375,7 @@ test("dropTable makes a table unreadable at once and removes its files after the
   await store.flush(1);
   const scan = store.scan(1, { owner: 0, upTo: store.visibleSeq, columnIds: [1] });
   store.dropTable(1);
-  expect(await conditionOf(() => rowsOf(store))).toBe("TABLE_NOT_FOUND");
+  expect(await laterConditionOf(() => rowsOf(store))).toBe("TABLE_NOT_FOUND");
   expect(manifest.load().segments).toEqual([]);
   expect(disk.list(`${DATA_PATH}/segments/1`).length).toBe(1);
   expect(scan.next()?.rowCount).toBe(1);
@@ -451,7 +440,7 @@ test("LocalStore.open refuses a catalog that is older than the log", async () =>
   await commit(store, 2, "insert", [[1, "a"]]);
   await store.close();
   const opening = (): unknown => openStore({ disk, manifest: older, definitions: [TABLE] });
-  expect(await conditionOf(opening)).toBe("STORAGE_UNAVAILABLE");
+  expect(await laterConditionOf(opening)).toBe("STORAGE_UNAVAILABLE");
   const again = await openStore({ disk, manifest, definitions: [TABLE, OTHER] });
   expect(readRows(again, OTHER).length).toBe(1);
   await again.close();
@@ -477,7 +466,7 @@ test("snowflakeId never repeats an id, also one that no durable row has", async 
 test("LocalStore.open refuses a directory in use, and a newer one without changing a byte", async () => {
   const disk = new SimulatedDisk();
   const store = await openStore({ disk, definitions: [TABLE] });
-  expect(await conditionOf(() => openStore({ disk, definitions: [TABLE] }))).toBe(
+  expect(await laterConditionOf(() => openStore({ disk, definitions: [TABLE] }))).toBe(
     "STORAGE_UNAVAILABLE",
   );
   await store.close();
@@ -491,7 +480,7 @@ test("LocalStore.open refuses a directory in use, and a newer one without changi
     if (!["read", "list", "map"].includes(operation)) changeCount += 1;
     return undefined;
   };
-  expect(await conditionOf(() => openStore({ disk, definitions: [TABLE] }))).toBe(
+  expect(await laterConditionOf(() => openStore({ disk, definitions: [TABLE] }))).toBe(
     "STORAGE_UNAVAILABLE",
   );
   expect(changeCount).toBe(0);
@@ -555,7 +544,7 @@ test("a policy without an age sets no timer, and log files too small for a row a
   expect(clock.timerCount).toBe(0);
   await store.close();
   const small = { walSegmentBytes: 8192, rowBytesMax: 8192 };
-  expect(await conditionOf(() => openStore({ definitions: [TABLE], options: small }))).toBe(
+  expect(await laterConditionOf(() => openStore({ definitions: [TABLE], options: small }))).toBe(
     "INVALID_OPTION",
   );
 });
@@ -565,9 +554,9 @@ test("apply refuses a row that is too large, a table that is not there, and a de
   const store = await openStore({ definitions: [TABLE, keyless] });
   const write = (tableId: number, operation: "insert" | "delete", row: unknown[]) => () =>
     store.apply({ writes: [{ tableId, owner: 0, operation, rows: [row as never] }] });
-  expect(await conditionOf(write(1, "insert", [1, "x".repeat(9000)]))).toBe("ROW_TOO_LARGE");
-  expect(await conditionOf(write(9, "insert", [1, "x"]))).toBe("TABLE_NOT_FOUND");
-  expect(await conditionOf(write(3, "delete", ["x"]))).toBe("UNSUPPORTED_FEATURE");
+  expect(await laterConditionOf(write(1, "insert", [1, "x".repeat(9000)]))).toBe("ROW_TOO_LARGE");
+  expect(await laterConditionOf(write(9, "insert", [1, "x"]))).toBe("TABLE_NOT_FOUND");
+  expect(await laterConditionOf(write(3, "delete", ["x"]))).toBe("UNSUPPORTED_FEATURE");
   expect(store.appliedSeq).toBe(SEQ_ZERO);
   await store.close();
 });

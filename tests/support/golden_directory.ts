@@ -10,14 +10,12 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { assert, defined } from "../../src/base/assert.ts";
-import { bunDisk } from "../../src/base/bun_disk.ts";
-import { silentLog } from "../../src/base/log.ts";
 import type { Seq } from "../../src/base/seq.ts";
 import type { TableEntry } from "../../src/catalog/mod.ts";
-import { parseConfig } from "../../src/config.ts";
-import { type Database, openDatabase } from "../../src/database.ts";
+import type { Database } from "../../src/database.ts";
 import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../../src/storage/mod.ts";
 import { valuesOf } from "../../src/types/mod.ts";
+import { openAt } from "./database.ts";
 import { ManualClock } from "./manual_clock.ts";
 import { SeededRandom } from "./seeded_random.ts";
 
@@ -34,18 +32,7 @@ limits.max_row_bytes = 65536
 
 /** Opens a golden directory, or makes one. */
 export function openGolden(directory: string, clock: ManualClock): Promise<Database> {
-  const toml = `storage.data_path = ${JSON.stringify(directory)}\n${CONFIG}`;
-  return openDatabase(parseConfig(toml, "golden.toml", {}).config, {
-    disk: bunDisk,
-    clock,
-    random: new SeededRandom(1),
-    log: silentLog,
-    jwtSecret: () => new Uint8Array(32).fill(7),
-    version: "0.0.0",
-    onFatal: (cause) => {
-      throw cause;
-    },
-  });
+  return openAt(directory, { clock, config: CONFIG, random: new SeededRandom(1) });
 }
 
 const EVERY_TYPE = `

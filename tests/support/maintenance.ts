@@ -121,14 +121,10 @@ export function maintain(
   return { code, lines, text: lines.join("\n"), told: told.join("\n") };
 }
 
-/** The real disk until so many changes below a path were made; the next one fails, and all after. */
-export function diskThatFails(root: string, changesBefore: number): Disk {
-  let count = 0;
-  function change(path: string, operation: string): void {
-    if (!path.startsWith(root)) return;
-    count += 1;
-    if (count > changesBefore) throw new DiskError("EIO", path, operation);
-  }
+type Change = "write" | "truncate" | "rename";
+
+/** The real disk, but for what is asked, and may throw, before each change of a file. */
+export function diskThatAsks(ask: (path: string, change: Change) => void): Disk {
   return {
     ...bunDisk,
     open(path, options) {
@@ -138,11 +134,11 @@ export function diskThatFails(root: string, changesBefore: number): Disk {
         size: () => file.size(),
         read: (into, offset) => file.read(into, offset),
         write(bytes, offset) {
-          change(path, "write");
+          ask(path, "write");
           file.write(bytes, offset);
         },
         truncate(length) {
-          change(path, "truncate");
+          ask(path, "truncate");
           file.truncate(length);
         },
         sync: () => file.sync(),
@@ -151,10 +147,20 @@ export function diskThatFails(root: string, changesBefore: number): Disk {
       };
     },
     rename(from, to) {
-      change(from, "rename");
+      ask(from, "rename");
       bunDisk.rename(from, to);
     },
   };
+}
+
+/** The real disk until so many changes below a path were made; the next one fails, and all after. */
+export function diskThatFails(root: string, changesBefore: number): Disk {
+  let count = 0;
+  return diskThatAsks((path, change) => {
+    if (!path.startsWith(root)) return;
+    count += 1;
+    if (count > changesBefore) throw new DiskError("EIO", path, change);
+  });
 }
 
 /** Every file and directory with its bytes, times and mode, but for those that are left out. */

@@ -6,13 +6,10 @@ import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Principal } from "../../src/auth/mod.ts";
-import { bunDisk } from "../../src/base/bun_disk.ts";
 import type { Clock } from "../../src/base/clock.ts";
-import { silentLog } from "../../src/base/log.ts";
-import { systemRandom } from "../../src/base/random.ts";
-import { parseConfig } from "../../src/config.ts";
-import { type Database, openDatabase } from "../../src/database.ts";
+import type { Database } from "../../src/database.ts";
 import type { Parameter, SqlRequest, SqlResponse, StatementResult } from "../../src/sql/mod.ts";
+import { openAt } from "./database.ts";
 import { ManualClock } from "./manual_clock.ts";
 
 export interface EngineOptions {
@@ -117,16 +114,5 @@ async function openIn(
   directory: string,
   { clock, config }: Required<EngineOptions>,
 ): Promise<Database> {
-  const toml = `storage.data_path = ${JSON.stringify(directory)}\nstorage.ballast_bytes = 0\n${config}`;
-  return await openDatabase(parseConfig(toml, "test.toml", {}).config, {
-    disk: bunDisk,
-    clock,
-    random: systemRandom,
-    log: silentLog,
-    jwtSecret: () => new Uint8Array(32).fill(7),
-    version: "0.0.0",
-    onFatal: (cause) => {
-      throw cause;
-    },
-  });
+  return await openAt(directory, { clock, config: `storage.ballast_bytes = 0\n${config}` });
 }

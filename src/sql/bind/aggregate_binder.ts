@@ -9,7 +9,7 @@ import {
   resolveAggregate,
 } from "../functions/aggregates.ts";
 import type { Expr, ExprCall, ExprRef } from "../parse/ast.ts";
-import { isQueryNode } from "../parse/primary.ts";
+import { isSelectNode } from "../parse/query_nodes.ts";
 import { type Bind, type Correlation, type Place, unknownFunction } from "./binding.ts";
 import type { BoundAggregate, BoundExpression, BoundSort } from "./bound.ts";
 import { castTo } from "./casts.ts";
@@ -152,7 +152,7 @@ function bindOuterAggregate(call: ExprCall, place: Place, bind: Bind): BoundExpr
 function collectRefs(node: unknown, into: ExprRef[]): boolean {
   if (typeof node !== "object" || node === null) return true;
   const { type } = node as { readonly type?: unknown };
-  if (type === "array select" || isQueryNode(node as Expr)) return false;
+  if (type === "array select" || isSelectNode(node as Expr)) return false;
   if (type === "ref") into.push(node as ExprRef);
   return Object.values(node).every((part) => collectRefs(part, into));
 }

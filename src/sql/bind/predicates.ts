@@ -13,7 +13,7 @@ import type {
   ExprTernary,
   SelectStatement,
 } from "../parse/ast.ts";
-import { isQueryNode } from "../parse/primary.ts";
+import { isSelectNode } from "../parse/query_nodes.ts";
 import { binaryOf, elementOf } from "./binary_forms.ts";
 import type { Bind, Place } from "./binding.ts";
 import type { BoundExpression } from "./bound.ts";
@@ -119,7 +119,7 @@ export function bindRowComparison(
   bind: Bind,
 ): BoundExpression {
   const { left, op, right } = expression;
-  if (left.type === "list" && isQueryNode(right)) {
+  if (left.type === "list" && isSelectNode(right)) {
     return bindRowAgainstQuery({ row: left, query: right, expression }, place, bind);
   }
   if (left.type !== "list" || right.type !== "list") {
@@ -246,7 +246,7 @@ export function bindQuantified(expression: ExprBinary, place: Place, bind: Bind)
     );
   }
   const op = expression.op === "!=" ? "<>" : expression.op;
-  if (isQueryNode(argument)) {
+  if (isSelectNode(argument)) {
     const comparison: Quantified = {
       operands: operandsOf(expression.left, place, bind),
       operator: op,

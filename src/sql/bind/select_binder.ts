@@ -12,7 +12,7 @@ import type {
   SelectStatement,
   WithStatement,
 } from "../parse/ast.ts";
-import { isQueryNode } from "../parse/primary.ts";
+import { isChangeNode, isSelectNode } from "../parse/query_nodes.ts";
 import {
   type AggregateSink,
   type ExpansionSink,
@@ -52,14 +52,8 @@ export function bindQuery(query: SelectStatement, context: SelectContext): Bound
 
 function bindWith(query: WithStatement, context: SelectContext): BoundSelect {
   const inner = contextWith(query, context);
-  if (isChange(query.in)) throw notAvailable(query.in, "a change inside a query");
+  if (isChangeNode(query.in)) throw notAvailable(query.in, "a change inside a query");
   return bindQuery(query.in, inner);
-}
-
-function isChange(
-  node: WithStatement["in"],
-): node is Exclude<WithStatement["in"], SelectStatement> {
-  return node.type === "insert" || node.type === "update" || node.type === "delete";
 }
 
 /** `VALUES …` is `SELECT * FROM (VALUES …)`. */
@@ -110,8 +104,7 @@ export function bindSelect(select: SelectFromStatement, context: SelectContext):
   const orderBy = (select.orderBy ?? []).map((sort) =>
     sortOf(sort, bindOrderTarget(sort.by, outputs, block)),
   );
-  const on = typeof select.distinct === "object" ? select.distinct : undefined;
-  const distinctOn = on?.map((e) => bindOrderTarget(e, outputs, block));
+  const distinctOn = bindDistinctOn(outputs, block);
 
   const isAggregated =
     select.groupBy !== undefined ||
@@ -120,12 +113,6 @@ export function bindSelect(select: SelectFromStatement, context: SelectContext):
   const grouping = isAggregated ? new GroupedBlock(block, grouped) : undefined;
   const over = (e: BoundExpression): BoundExpression => grouping?.rewrite(e) ?? e;
   grouping?.checkDirectArguments();
-  const distinct =
-    distinctOn !== undefined
-      ? { on: distinctOn.map(over) }
-      : select.distinct === "distinct"
-        ? "all"
-        : "none";
   const bound: BoundSelect = {
     from: withExpansions(from, expansions, { block, isPlain: !isAggregated }),
     where,
@@ -142,7 +129,7 @@ export function bindSelect(select: SelectFromStatement, context: SelectContext):
     groupingSets: grouping?.sets,
     aggregates: sink.aggregates,
     isAggregated,
-    distinct,
+    distinct: distinctOn === undefined ? plainDistinctOf(select) : { on: distinctOn.map(over) },
     ...bindLimit(select.limit, orderBy, context),
   };
   checkDistinct(bound, select);
@@ -159,11 +146,7 @@ function withExpansions(
   if (isPlain && block.windows.calls.length === 0) {
     return expandedFrom(from, expansions, placeOf(block, "", undefined));
   }
-  throw new DatabaseError(
-    "UNSUPPORTED_FEATURE",
-    "Cannot use a table function in the select list beside aggregates or window functions",
-    { position: block.select._location.start, hint: "put it into FROM" },
-  );
+  throw refuseExpansion(block.select);
 }
 
 /** The place, with calls over windows allowed in it. */
@@ -198,7 +181,7 @@ function hasWindowCall(node: unknown): boolean {
   if (typeof node !== "object" || node === null) return false;
   const part: { readonly type?: unknown; readonly over?: unknown } = node;
   if (part.type === "call" && part.over !== undefined) return true;
-  if (part.type === "array select" || isQueryNode(node as Expr)) return false;
+  if (part.type === "array select" || isSelectNode(node as Expr)) return false;
   return Object.values(node).some(hasWindowCall);
 }
 
@@ -291,6 +274,28 @@ function bindOrderTarget(
   if (output !== undefined) return output;
   return settled(
     bindExpression(target, withWindows(placeOf(block, "ORDER BY", block.sink), block)),
+  );
+}
+
+/** The expressions of DISTINCT ON; undefined for SELECT, SELECT ALL and a plain DISTINCT. */
+function bindDistinctOn(
+  outputs: readonly BoundOutput[],
+  block: Block,
+): BoundExpression[] | undefined {
+  const { distinct } = block.select;
+  if (typeof distinct !== "object") return undefined;
+  return distinct.map((expression) => bindOrderTarget(expression, outputs, block));
+}
+
+function plainDistinctOf({ distinct }: SelectFromStatement): "all" | "none" {
+  return distinct === "distinct" ? "all" : "none";
+}
+
+function refuseExpansion({ _location }: SelectFromStatement): DatabaseError {
+  return new DatabaseError(
+    "UNSUPPORTED_FEATURE",
+    "Cannot use a table function in the select list beside aggregates or window functions",
+    { position: _location.start, hint: "put it into FROM" },
   );
 }
 

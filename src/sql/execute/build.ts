@@ -80,25 +80,10 @@ function buildNode(node: PlanNode): OperatorFactory {
       return () => new RowSource([[]], []);
     case "scan":
       return buildScan(node);
-    case "system": {
-      const { columns, positions, source } = node;
-      const types = columns.map(({ type }) => type);
-      return ({ principal }) => {
-        const { isImpersonated, role, userId } = principal;
-        const rows = source({ userId, role, isImpersonated });
-        const picked = rows.map((row) => positions.map((position) => row[position] ?? null));
-        return new RowSource(picked, types);
-      };
-    }
-    case "values": {
-      const types = node.columns.map(({ type }) => type);
-      const rows = node.rows.map((row) => row.map((cell) => compileScalar(cell)));
-      return (run) =>
-        new RowSource(
-          rows.map((row) => row.map((cell) => cell(run))),
-          types,
-        );
-    }
+    case "system":
+      return buildSystemView(node);
+    case "values":
+      return buildValues(node);
     case "function":
       return buildFunctions(node);
     case "filter": {
@@ -145,6 +130,27 @@ function buildNode(node: PlanNode): OperatorFactory {
     case "limit":
       return buildOrder(node);
   }
+}
+
+function buildSystemView(node: Extract<PlanNode, { kind: "system" }>): OperatorFactory {
+  const { columns, positions, source } = node;
+  const types = columns.map(({ type }) => type);
+  return ({ principal }) => {
+    const { isImpersonated, role, userId } = principal;
+    const rows = source({ userId, role, isImpersonated });
+    const picked = rows.map((row) => positions.map((position) => row[position] ?? null));
+    return new RowSource(picked, types);
+  };
+}
+
+function buildValues(node: Extract<PlanNode, { kind: "values" }>): OperatorFactory {
+  const types = node.columns.map(({ type }) => type);
+  const rows = node.rows.map((row) => row.map((cell) => compileScalar(cell)));
+  return (run) =>
+    new RowSource(
+      rows.map((row) => row.map((cell) => cell(run))),
+      types,
+    );
 }
 
 /** Over small batches, and with pauses, where a row may cost a reading of another query. */

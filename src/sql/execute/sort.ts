@@ -77,7 +77,8 @@ export function orderOf(
   keyStart: number,
 ): number[] {
   const order = Array.from({ length: rows.rowCount }, (_, row) => row);
-  return order.sort(rowOrder(rows, keys, keyStart));
+  order.sort(rowOrder(rows, keys, keyStart));
+  return order;
 }
 
 type Sorting = ReturnType<typeof sortSteps>;

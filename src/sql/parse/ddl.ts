@@ -20,6 +20,7 @@ import type {
   TableKind,
 } from "./ast.ts";
 import type { Cursor } from "./cursor.ts";
+import { Token } from "./lexer.ts";
 import { parseOptions, parseUserName } from "./options.ts";
 import { refuseForeignKey, refuseUnique } from "./refused.ts";
 import { parseQuery } from "./select.ts";
@@ -75,6 +76,14 @@ export function parseAlterNamespace(cursor: Cursor, start: number): AlterNamespa
 /** A namespace where nothing else can stand; `default` needs no quotes. */
 export function parseNamespaceName(cursor: Cursor): Name {
   return cursor.is("default") ? cursor.takeName() : cursor.name("a namespace");
+}
+
+/** `[NAMESPACE] n`; a namespace may itself be called namespace. */
+export function parseNamespaceOf(cursor: Cursor): Name {
+  if ((cursor.is("namespace") || cursor.is("schema")) && cursor.kindAhead(1) !== Token.end) {
+    if (!cursor.isAhead(1, ";") && !cursor.isAhead(1, ")")) cursor.token += 1;
+  }
+  return parseNamespaceName(cursor);
 }
 
 /** Behind `CREATE [kind] TABLE`. */

@@ -1,152 +1,24 @@
 /**
- * Statements that PostgreSQL does not have or has otherwise: users, storages, SHOW, SET, KILL,
- * SUBSCRIBE, EXECUTE AS, EXPLAIN, transactions.
+ * Statements that PostgreSQL does not have or has otherwise: USE, SET, SHOW, DESCRIBE, SUBSCRIBE TO,
+ * EXECUTE AS, EXPLAIN.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type {
-  AlterStorageStatement,
-  AlterUserStatement,
-  BeginStatement,
-  CreateStorageStatement,
-  CreateUserStatement,
   DescribeStatement,
-  DropStorageStatement,
-  DropUserStatement,
   ExecuteAsStatement,
   ExplainStatement,
   ExplainSubscribeStatement,
-  KillStatement,
   Name,
   SetValue,
   ShowSimpleStatement,
   Statement,
-  StorageSetting,
   SubscribeStatement,
 } from "./ast.ts";
-import type { Cursor, Mutable } from "./cursor.ts";
-import { acceptIfExists, acceptIfNotExists, parseNamespaceName } from "./ddl.ts";
+import type { Cursor } from "./cursor.ts";
+import { parseNamespaceName, parseNamespaceOf } from "./ddl.ts";
 import { Token } from "./lexer.ts";
 import { parseOptions, parsePlainLiteral, parseUserName } from "./options.ts";
 import { beginsQuery, emptySelect, parseQuery } from "./select.ts";
-
-/** Behind `CREATE USER`. */
-export function parseCreateUser(cursor: Cursor, start: number): CreateUserStatement {
-  const ifNotExists = acceptIfNotExists(cursor);
-  const name = parseUserName(cursor);
-  cursor.accept("with");
-  const made: Mutable<CreateUserStatement> = {
-    type: "create user",
-    name,
-    ifNotExists,
-    _location: name._location,
-  };
-  let hasLogin = false;
-  for (;;) {
-    const at = cursor.start;
-    const word = cursor.acceptOneOf("password", "oauth", "internal", "role", "email");
-    if (word === undefined) break;
-    const isLogin = word !== "role" && word !== "email";
-    if (isLogin ? hasLogin : made[word] !== undefined) {
-      cursor.fail(`found a second ${isLogin ? "way to log in" : word}, expected one`, at);
-    }
-    hasLogin ||= isLogin;
-    if (word === "internal") made.internal = true;
-    else if (word === "role") made.role = cursor.label("a role");
-    else made[word] = cursor.string("a string");
-  }
-  if (!hasLogin) cursor.unexpected("PASSWORD, OAUTH or INTERNAL");
-  made._location = cursor.since(start);
-  return made;
-}
-
-/** Behind `ALTER USER`. */
-export function parseAlterUser(cursor: Cursor, start: number): AlterUserStatement {
-  const name = cursor.is("current_user")
-    ? { ...cursor.takeName(), currentUser: true as const }
-    : parseUserName(cursor);
-  cursor.expect("set");
-  const word = cursor.expectOneOf("password", "role", "email");
-  if (word === "role") {
-    const role = cursor.label("a role");
-    return { type: "alter user", name, role, _location: cursor.since(start) };
-  }
-  const value = cursor.string("a string");
-  return { type: "alter user", name, [word]: value, _location: cursor.since(start) };
-}
-
-/** Behind `DROP USER`. */
-export function parseDropUser(cursor: Cursor, start: number): DropUserStatement {
-  const ifExists = acceptIfExists(cursor);
-  const name = parseUserName(cursor);
-  const purge = cursor.accept("purge") ? true : undefined;
-  return { type: "drop user", name, ifExists, purge, _location: cursor.since(start) };
-}
-
-/** Behind `CREATE STORAGE`. */
-export function parseCreateStorage(cursor: Cursor, start: number): CreateStorageStatement {
-  const name = cursor.name("a storage");
-  cursor.expect("type");
-  const storageType = cursor.label("a storage type");
-  const settings: StorageSetting[] = [];
-  while (cursor.kind === Token.word) settings.push(parseSetting(cursor, settings));
-  const _location = cursor.since(start);
-  return { type: "create storage", name, storageType, settings, _location };
-}
-
-/** Behind `ALTER STORAGE`. */
-export function parseAlterStorage(cursor: Cursor, start: number): AlterStorageStatement {
-  const name = cursor.name("a storage");
-  const settings: StorageSetting[] = [];
-  cursor.expect("set");
-  do settings.push(parseSetting(cursor, settings));
-  while (cursor.accept("set"));
-  return { type: "alter storage", name, settings, _location: cursor.since(start) };
-}
-
-function parseSetting(cursor: Cursor, before: readonly StorageSetting[]): StorageSetting {
-  const start = cursor.token;
-  const at = cursor.start;
-  const { name } = cursor.label("a setting");
-  if (before.some((setting) => setting.name === name)) {
-    cursor.fail(`found a second ${name.toUpperCase()}, expected each setting once`, at);
-  }
-  const value = cursor.string("a string");
-  return { name, value, _location: cursor.since(start) };
-}
-
-/** Behind `DROP STORAGE`. */
-export function parseDropStorage(cursor: Cursor, start: number): DropStorageStatement {
-  const ifExists = acceptIfExists(cursor);
-  const name = cursor.name("a storage");
-  return { type: "drop storage", name, ifExists, _location: cursor.since(start) };
-}
-
-/** `STORAGE FLUSH | COMPACT | CHECK …`. */
-export function parseStorage(cursor: Cursor, start: number): Statement {
-  cursor.expect("storage");
-  const word = cursor.expectOneOf("flush", "compact", "check");
-  if (word === "check") {
-    const name = cursor.name("a storage");
-    const extended = cursor.accept("extended") ? true : undefined;
-    return { type: "storage check", name, extended, _location: cursor.since(start) };
-  }
-  const type = word === "flush" ? "storage flush" : "storage compact";
-  if (cursor.accept("table")) {
-    const table = cursor.qname("a table");
-    return { type, table, _location: cursor.since(start) };
-  }
-  cursor.expect("all");
-  const namespace = cursor.accept("in") ? parseNamespaceOf(cursor) : undefined;
-  return { type, namespace, _location: cursor.since(start) };
-}
-
-// `[NAMESPACE] n`; a namespace may itself be called namespace.
-function parseNamespaceOf(cursor: Cursor): Name {
-  if ((cursor.is("namespace") || cursor.is("schema")) && cursor.kindAhead(1) !== Token.end) {
-    if (!cursor.isAhead(1, ";") && !cursor.isAhead(1, ")")) cursor.token += 1;
-  }
-  return parseNamespaceName(cursor);
-}
 
 /** `USE [NAMESPACE] n`. */
 export function parseUse(cursor: Cursor, start: number): Statement {
@@ -255,16 +127,6 @@ export function parseDescribe(cursor: Cursor, start: number): DescribeStatement 
   return { type: "describe", table, history, _location: cursor.since(start) };
 }
 
-/** `KILL …`. */
-export function parseKill(cursor: Cursor, start: number): KillStatement {
-  cursor.expect("kill");
-  const word = cursor.expectOneOf("job", "query", "live", "connection");
-  if (word === "live") cursor.expect("query");
-  const id = cursor.string("an id in quotes");
-  const target = word === "live" ? "live query" : word;
-  return { type: "kill", target, id, _location: cursor.since(start) };
-}
-
 /** `SUBSCRIBE TO …`. */
 export function parseSubscribe(cursor: Cursor, start: number): SubscribeStatement {
   cursor.expectAll("subscribe", "to");
@@ -371,60 +233,4 @@ function parseSwitch(cursor: Cursor): boolean {
   if (/^'?(?:false|off|0)'?$/.test(text)) return false;
   cursor.token = token;
   return cursor.unexpected("TRUE or FALSE");
-}
-
-/** `BEGIN …`, `START TRANSACTION …`, `COMMIT`, `ROLLBACK`, `END`, `ABORT`. */
-export function parseTransaction(cursor: Cursor, start: number): Statement {
-  const word = cursor.expectOneOf("begin", "start", "commit", "end", "rollback", "abort");
-  if (word === "begin" || word === "start") return parseBegin(cursor, start, word);
-  cursor.acceptOneOf("work", "transaction");
-  if (cursor.is("to")) cursor.refuse("ROLLBACK TO SAVEPOINT");
-  if (cursor.is("and")) cursor.refuse("AND CHAIN", "begin the next transaction with BEGIN");
-  const type = word === "commit" || word === "end" ? "commit" : "rollback";
-  return { type, _location: cursor.since(start) };
-}
-
-function parseBegin(cursor: Cursor, start: number, word: "begin" | "start"): BeginStatement {
-  if (word === "start") cursor.expect("transaction");
-  else cursor.acceptOneOf("work", "transaction");
-  const made: Mutable<BeginStatement> = {
-    type: word === "begin" ? "begin" : "start transaction",
-    isolationLevel: undefined,
-    writeable: undefined,
-    _location: { start: 0, end: 0 },
-  };
-  let hasComma = false;
-  for (;;) {
-    const at = cursor.start;
-    if (cursor.acceptAll("isolation", "level")) {
-      if (made.isolationLevel !== undefined) cursor.fail("found a second isolation level", at);
-      made.isolationLevel = parseIsolation(cursor);
-    } else if (cursor.accept("read")) {
-      if (made.writeable !== undefined) cursor.fail("found a second READ mode", at);
-      made.writeable = cursor.expectOneOf("only", "write") === "only" ? "read only" : "read write";
-    } else {
-      break;
-    }
-    hasComma = cursor.accept(",");
-  }
-  if (hasComma) {
-    cursor.couldBe("isolation", "read");
-    cursor.unexpected("a mode of the transaction");
-  }
-  made._location = cursor.since(start);
-  return made;
-}
-
-function parseIsolation(cursor: Cursor): NonNullable<BeginStatement["isolationLevel"]> {
-  if (cursor.is("serializable")) {
-    cursor.refuse("ISOLATION LEVEL SERIALIZABLE", "transactions have snapshot isolation");
-  }
-  const word = cursor.expectOneOf("snapshot", "read", "repeatable");
-  if (word === "snapshot") return "snapshot";
-  if (word === "repeatable") {
-    cursor.expect("read");
-    return "repeatable read";
-  }
-  cursor.expect("committed");
-  return "read committed";
 }

@@ -19,7 +19,8 @@ import { parseFromList, parseTargetAlias } from "./from.ts";
 import { Token } from "./lexer.ts";
 import { integerText, numericText } from "./literals.ts";
 import { LIFTED_LITERALS_MAX } from "./normalize.ts";
-import { isQueryNode, parseParenthesised } from "./primary.ts";
+import { parseParenthesised } from "./primary.ts";
+import { isSelectNode } from "./query_nodes.ts";
 import { beginsQuery, parseItems, parseQuery } from "./select.ts";
 
 /** `INSERT INTO …`, without WITH. */
@@ -213,7 +214,7 @@ function parseSetColumns(cursor: Cursor): SetStatement[] {
   const { expressions, isQuery } = parseParenthesised(cursor);
   const [first] = expressions;
   const _location = cursor.since(start);
-  if (isQuery && !isRow && first !== undefined && isQueryNode(first)) {
+  if (isQuery && !isRow && first !== undefined && isSelectNode(first)) {
     return [{ type: "set columns", columns, select: first, _location }];
   }
   if (expressions.length !== columns.length) {

@@ -2,12 +2,13 @@
  * The operands of expressions: literals, names, parentheses, and the forms that begin with a word
  * of their own; with `::` and `[ ]` behind them. Calls are in `calls.ts`.
  */
-import type { Expr, ExprCase, ExprRef, ExprWhen, QName, SelectStatement } from "./ast.ts";
+import type { Expr, ExprCase, ExprRef, ExprWhen, QName } from "./ast.ts";
 import { parseCall, parseKeywordForm } from "./calls.ts";
 import type { Cursor } from "./cursor.ts";
 import { isTypedLiteral, parseBasicType } from "./data_types.ts";
 import { Token } from "./lexer.ts";
 import { bytesHex, integerText, numericText } from "./literals.ts";
+import { isSelectNode } from "./query_nodes.ts";
 
 /** An operand with its casts and subscripts. */
 export function parsePrimary(cursor: Cursor): Expr {
@@ -244,14 +245,14 @@ export function parseParenthesised(cursor: Cursor): Parenthesised {
     ? cursor.grammar.query(cursor)
     : cursor.grammar.expression(cursor);
   // `((SELECT …) UNION SELECT …)`: the first operand looked like an expression.
-  if (isQueryNode(first) && !cursor.is(")") && !cursor.is(",")) {
+  if (isSelectNode(first) && !cursor.is(")") && !cursor.is(",")) {
     first = cursor.grammar.queryRest(cursor, first, start);
   }
   const expressions = [first];
   while (cursor.accept(",")) expressions.push(cursor.grammar.expression(cursor));
   cursor.expect(")");
   cursor.leave(outer);
-  return { expressions, isQuery: expressions.length === 1 && isQueryNode(first) };
+  return { expressions, isQuery: expressions.length === 1 && isSelectNode(first) };
 }
 
 /** Whether a query without parentheses begins here. */
@@ -263,25 +264,6 @@ export function startsQuery(cursor: Cursor): boolean {
       return true;
     case "values":
       return cursor.isAhead(1, "(");
-    default:
-      return false;
-  }
-}
-
-/** Whether an expression is a query. */
-export function isQueryNode(node: Expr): node is SelectStatement {
-  switch (node.type) {
-    case "select":
-    case "values":
-    case "with":
-    case "with recursive":
-    case "union":
-    case "union all":
-    case "intersect":
-    case "intersect all":
-    case "except":
-    case "except all":
-      return true;
     default:
       return false;
   }

@@ -16,6 +16,7 @@ import type {
 import { definitionText, optionsText, type SecretPrinter } from "./print_definitions.ts";
 import { nameText, qnameText, stringText } from "./print_expressions.ts";
 import { expressionToSql, queryStatementText, queryText } from "./print_queries.ts";
+import { isChangeNode, isSelectNode } from "./query_nodes.ts";
 
 export { expressionToSql } from "./print_queries.ts";
 
@@ -193,25 +194,9 @@ function copyText({ table, columns, query, direction, options }: CopyStatement):
   return `COPY ${source} ${direction.toUpperCase()}${end}`;
 }
 
-const QUERY_TYPES: ReadonlySet<string> = new Set<QueryStatement["type"]>([
-  "select",
-  "values",
-  "with",
-  "with recursive",
-  "union",
-  "union all",
-  "intersect",
-  "intersect all",
-  "except",
-  "except all",
-  "insert",
-  "update",
-  "delete",
-]);
-
 // Whether a statement reads or writes rows.
 function isQueryStatement(statement: Statement): statement is QueryStatement {
-  return QUERY_TYPES.has(statement.type);
+  return isSelectNode(statement) || isChangeNode(statement);
 }
 
 // Whether a statement changes definitions: its type begins with what it does.

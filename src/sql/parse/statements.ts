@@ -15,39 +15,32 @@ import {
   parseDropView,
 } from "./ddl.ts";
 import {
-  parseAlterStorage,
-  parseAlterUser,
-  parseCreateStorage,
-  parseCreateUser,
   parseDescribe,
-  parseDropStorage,
-  parseDropUser,
   parseExecuteAs,
   parseExplain,
-  parseKill,
   parseSet,
   parseShow,
-  parseStorage,
   parseSubscribe,
-  parseTransaction,
   parseUse,
 } from "./dialect.ts";
 import { parseDelete, parseInsert, parseUpdate } from "./dml.ts";
+import { parseBackup, parseKill, parseRestore, parseStorage } from "./maintenance.ts";
 import { refuseObject, refuseStatement } from "./refused.ts";
 import { parseQuery, parseUnprefixedQuery, parseWith } from "./select.ts";
+import { parseAlterStorage, parseCreateStorage, parseDropStorage } from "./storages.ts";
 import {
   parseAck,
   parseAlterPolicy,
   parseAlterTopic,
-  parseBackup,
   parseConsume,
   parseCopy,
   parseCreatePolicy,
   parseCreateTopic,
   parseDropPolicy,
   parseDropTopic,
-  parseRestore,
 } from "./topics.ts";
+import { parseTransaction } from "./transactions.ts";
+import { parseAlterUser, parseCreateUser, parseDropUser } from "./users.ts";
 
 type Parse = (cursor: Cursor, start: number) => Statement;
 

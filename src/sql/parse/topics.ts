@@ -1,11 +1,10 @@
 /**
- * Statements of the second stage: topics, COPY, policies; and backup.
+ * Statements of the second stage: topics, COPY, policies.
  */
 import type {
   AckStatement,
   AlterPolicyStatement,
   AlterTopicStatement,
-  BackupStatement,
   ConsumeStatement,
   CopyStatement,
   CreatePolicyStatement,
@@ -13,7 +12,6 @@ import type {
   DropPolicyStatement,
   DropTopicStatement,
   Expr,
-  RestoreStatement,
   WriteOperation,
 } from "./ast.ts";
 import type { Cursor, Mutable } from "./cursor.ts";
@@ -120,27 +118,6 @@ export function parseCopy(cursor: Cursor, start: number): CopyStatement {
   if (cursor.accept("with")) made.options = parseCopyOptions(cursor);
   made._location = cursor.since(start);
   return made;
-}
-
-/** `BACKUP DATABASE TO 'target'`. */
-export function parseBackup(cursor: Cursor, start: number): BackupStatement {
-  cursor.expectAll("backup", "database", "to");
-  const target = cursor.string("a target in quotes");
-  return { type: "backup", target, _location: cursor.since(start) };
-}
-
-/** `RESTORE DATABASE FROM 'source' [TO …]`. */
-export function parseRestore(cursor: Cursor, start: number): RestoreStatement {
-  cursor.expectAll("restore", "database", "from");
-  const source = cursor.string("a source in quotes");
-  const to = cursor.accept("to") ? parseRestorePoint(cursor) : undefined;
-  return { type: "restore", source, to, _location: cursor.since(start) };
-}
-
-function parseRestorePoint(cursor: Cursor): NonNullable<RestoreStatement["to"]> {
-  return cursor.expectOneOf("seq", "timestamp") === "seq"
-    ? { type: "seq", text: cursor.digits("a _seq") }
-    : { type: "timestamp", value: cursor.string("a timestamp in quotes") };
 }
 
 /** Behind `CREATE POLICY`. */

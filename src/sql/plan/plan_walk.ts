@@ -63,10 +63,8 @@ function expressionsOf(node: PlanNode): BoundExpression[] {
     case "recursive":
     case "working":
       return [];
-    case "scan": {
-      const bounds = node.ranges.flatMap(({ min, max }) => [min, max]);
-      return [...(node.key ?? []), ...present(bounds)];
-    }
+    case "scan":
+      return expressionsOfScan(node);
     case "values":
       return node.rows.flat();
     case "function":
@@ -97,6 +95,10 @@ function expressionsOf(node: PlanNode): BoundExpression[] {
     case "limit":
       return [...sorted(node.ties ?? []), ...present([node.limit, node.offset])];
   }
+}
+
+function expressionsOfScan({ key = [], ranges }: ScanNode): BoundExpression[] {
+  return [...key, ...present(ranges.flatMap(({ min, max }) => [min, max]))];
 }
 
 function present(expressions: readonly (BoundExpression | undefined)[]): BoundExpression[] {

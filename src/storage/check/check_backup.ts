@@ -2,10 +2,11 @@
  * Compares the files of a backup with its list. What the files themselves say is checked like any
  * data directory.
  */
+
+import { checksumOfFile } from "../../base/copy_file.ts";
 import type { Disk } from "../../base/disk.ts";
 import { CorruptionError, DatabaseError } from "../../base/errors.ts";
 import { backupListPath, readBackupList } from "../backup_list.ts";
-import { checksumOfFile } from "../copy_file.ts";
 import { readable } from "../readable.ts";
 import { type CheckListener, damageFinding } from "./findings.ts";
 

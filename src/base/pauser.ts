@@ -1,7 +1,7 @@
 /**
  * How long work in the background holds the event loop: a few milliseconds, then others get a turn.
  */
-import type { Clock } from "../base/clock.ts";
+import type { Clock } from "./clock.ts";
 
 /** How long a flush or a merge may hold the event loop, about. */
 const TURN_MS = 2;

@@ -2,9 +2,9 @@
  * Copies files from one directory to another in pieces, synced, with the checksum of what was
  * copied. Between pieces other work has its turn.
  */
-import { crc32 } from "../base/checksum.ts";
-import type { Disk } from "../base/disk.ts";
-import { DatabaseError } from "../base/errors.ts";
+import { crc32 } from "./checksum.ts";
+import type { Disk } from "./disk.ts";
+import { DatabaseError } from "./errors.ts";
 
 /** Read and written at a time. */
 const PIECE_BYTES: number = 1 << 20;

@@ -1,0 +1,210 @@
+/**
+ * Decides when segments are merged (`merge_segments.ts`): when there are many, when a good part of
+ * one is history that nobody needs or is past its time to live, or when somebody asks. Of a table one
+ * merge runs at a time, beside a flush (`flush.ts`), as a job that can be seen and stopped.
+ */
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import { isExpected, isFull, runAsJob } from "./background.ts";
+import { horizonSeqOf } from "./history.ts";
+import type { Job, JobList, NewJob } from "./job_list.ts";
+import {
+  discardableShare,
+  dropExpiredSegments,
+  expiredShare,
+  mergeSegments,
+  segmentsToCompact,
+  segmentsToMerge,
+} from "./merge_segments.ts";
+import type { OpenSegment } from "./open_segment.ts";
+import type { SegmentTools } from "./segment_drafts.ts";
+import type { SpaceGuard } from "./space.ts";
+import type { CompactResult } from "./store.ts";
+import type { StoredTable } from "./table.ts";
+
+/** A segment is rewritten by itself when so much of it can be discarded. */
+const DISCARD_SHARE_MIN = 0.25;
+
+/** A segment is rewritten when about so much of it is past its time to live. */
+const EXPIRED_SHARE_MIN = 0.5;
+
+export interface MergerOptions extends Omit<SegmentTools, "isCancelled"> {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly tables: ReadonlyMap<number, StoredTable>;
+  readonly space: SpaceGuard;
+  readonly jobList: JobList;
+}
+
+export class Merger {
+  readonly #options: MergerOptions;
+  /** Settles when the merge of a table has ended, and never fails. */
+  readonly #merging = new Map<StoredTable, Promise<unknown>>();
+  /** Tables whose last merge failed: it is tried again after the next flush. */
+  readonly #unmergeable = new Set<StoredTable>();
+  #isClosing = false;
+
+  constructor(options: MergerOptions) {
+    this.#options = options;
+  }
+
+  /** After a flush or a merge: there may be many segments. */
+  mergeIfDue(table: StoredTable): void {
+    if (this.#merging.has(table)) return;
+    const segments = this.#unmergeable.has(table) ? undefined : segmentsToMerge(table);
+    this.#unmergeable.delete(table);
+    if (segments !== undefined) this.#mergeInBackground(table, segments);
+  }
+
+  #mergeInBackground(table: StoredTable, segments: readonly OpenSegment[]): void {
+    const merging = this.#merge(table, segments).finally(() => {
+      this.#merging.delete(table);
+      if (!this.#isClosing && !table.isDropped) this.mergeIfDue(table);
+    });
+    this.#merging.set(table, merging);
+  }
+
+  /**
+   * Merges all that can be merged, and discards what is older than the table's history; resolves
+   * when it is published, or when the job was cancelled: what is published by then stays.
+   *
+   * @throws {DiskError} @throws {CorruptionError}
+   */
+  async compact(table: StoredTable, job?: Job): Promise<CompactResult> {
+    // What is merged of the table now is waited for, and nothing begins in between.
+    for (;;) {
+      const running = this.#merging.get(table);
+      if (running === undefined) break;
+      await running;
+    }
+    const compacting = this.#compact(table, job);
+    this.#merging.set(
+      table,
+      compacting.catch(() => undefined),
+    );
+    try {
+      return await compacting;
+    } finally {
+      this.#merging.delete(table);
+      if (!this.#isClosing && !table.isDropped) this.mergeIfDue(table);
+    }
+  }
+
+  async #compact(table: StoredTable, job: Job | undefined): Promise<CompactResult> {
+    const isCancelled = (): boolean => this.#isCancelled(table, job);
+    const tools = { ...this.#options, isCancelled };
+    const horizonSeq = horizonSeqOf(this.#options.clock.nowMs(), table.definition.historyMs);
+    const result = { mergedSegments: 0, discardedVersions: 0 };
+    const runs = segmentsToCompact(table, horizonSeq);
+    const allRows = runs.reduce((count, segments) => count + rowsOf(segments), 0);
+    let doneRows = 0;
+    job?.start();
+    for (const segments of runs) {
+      if (isCancelled()) break;
+      const rows = rowsOf(segments);
+      const discarded = await mergeSegments(table, segments, tools);
+      if (isCancelled()) break;
+      result.discardedVersions += discarded;
+      result.mergedSegments += segments.length;
+      doneRows += rows;
+      job?.advance(doneRows / allRows, `${doneRows} of ${allRows} row versions merged`);
+    }
+    return result;
+  }
+
+  /** Begins to rewrite segments of which a good part is older than their table's history. */
+  discardHistory(): void {
+    const nowMs = this.#options.clock.nowMs();
+    for (const table of this.#options.tables.values()) {
+      if (this.#merging.has(table) || table.isDropped) continue;
+      const horizonSeq = horizonSeqOf(nowMs, table.definition.historyMs);
+      const due = table.segments.find(
+        (segment) =>
+          !segment.entry.quarantined && discardableShare(segment, horizonSeq) >= DISCARD_SHARE_MIN,
+      );
+      if (due !== undefined) this.#mergeInBackground(table, [due]);
+    }
+  }
+
+  /**
+   * Drops segments of which every row is past its time to live, and begins to rewrite those of which
+   * a good part is. A memtable of such rows is flushed by its policy first.
+   */
+  dropExpired(): void {
+    for (const table of this.#options.tables.values()) {
+      const expiredSeq = table.expiredSeq(this.#options.clock);
+      if (expiredSeq === 0 || this.#merging.has(table)) continue;
+      const first = table.segments[0];
+      if (first === undefined || expiredShare(first, expiredSeq) < EXPIRED_SHARE_MIN) continue;
+      this.#merging.set(table, this.#dropExpired(table, expiredSeq));
+    }
+  }
+
+  async #dropExpired(table: StoredTable, expiredSeq: number): Promise<void> {
+    let due: OpenSegment | undefined;
+    try {
+      await table.publishing.run(async () => {
+        if (this.#isCancelled(table, undefined)) return;
+        dropExpiredSegments(table, this.#options, expiredSeq);
+      });
+      due = table.segments.find(
+        (segment) =>
+          !segment.entry.quarantined && expiredShare(segment, expiredSeq) >= EXPIRED_SHARE_MIN,
+      );
+    } catch (error) {
+      // Safe: the segments stay, nobody reads their rows, and the next attempt comes soon.
+      if (!isExpected(error)) throw error;
+      this.#options.log.error("cannot drop expired segments", {
+        table: table.definition.name,
+        error: error.message,
+      });
+    } finally {
+      this.#merging.delete(table);
+    }
+    if (due === undefined || this.#isClosing || table.isDropped) return;
+    this.#mergeInBackground(table, [due]);
+  }
+
+  async #merge(table: StoredTable, segments: readonly OpenSegment[]): Promise<void> {
+    try {
+      const begun: NewJob = { kind: "merge", tableId: table.tableId };
+      await runAsJob(this.#options.jobList, begun, {
+        isClosing: () => this.#isClosing,
+        work: async (job) => {
+          const isCancelled = (): boolean => this.#isCancelled(table, job);
+          const discarded = await mergeSegments(table, segments, { ...this.#options, isCancelled });
+          // Else the same segments would be merged again at once.
+          if (job.isCancelled) this.#unmergeable.add(table);
+          else job.message = mergedText(segments.length, discarded);
+        },
+      });
+    } catch (error) {
+      // Safe: the segments stay as they are, and a damaged one is quarantined.
+      if (!isExpected(error)) throw error;
+      if (isFull(error)) this.#options.space.noteFull();
+      this.#options.log.error("cannot merge segments", {
+        table: table.definition.name,
+        error: error.message,
+      });
+      this.#unmergeable.add(table);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    await Promise.allSettled(this.#merging.values());
+  }
+
+  #isCancelled(table: StoredTable, job: Job | undefined): boolean {
+    return this.#isClosing || table.isDropped || job?.isCancelled === true;
+  }
+}
+
+/** What a merge did, for its job. */
+export function mergedText(segments: number, discarded: number): string {
+  return `${segments} segment(s) merged, ${discarded} old row version(s) discarded`;
+}
+
+function rowsOf(segments: readonly OpenSegment[]): number {
+  return segments.reduce((count, { entry }) => count + entry.rowCount, 0);
+}

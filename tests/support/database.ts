@@ -1,0 +1,38 @@
+/**
+ * A database opened in this process, on a directory of the caller's: every layer real, under the
+ * configuration that the caller adds.
+ */
+import { bunDisk } from "../../src/base/bun_disk.ts";
+import { type Clock, systemClock } from "../../src/base/clock.ts";
+import type { Disk } from "../../src/base/disk.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { type Random, systemRandom } from "../../src/base/random.ts";
+import { parseConfig } from "../../src/config.ts";
+import { type Database, openDatabase } from "../../src/database.ts";
+
+export interface OpenOptions {
+  /** Further lines of the configuration, each key with its section. */
+  readonly config?: string;
+  readonly clock?: Clock;
+  readonly disk?: Disk;
+  readonly random?: Random;
+}
+
+/** A failure of the log, after which a server would stop, is thrown. */
+export function openAt(
+  dataPath: string,
+  { clock = systemClock, config = "", disk = bunDisk, random = systemRandom }: OpenOptions = {},
+): Promise<Database> {
+  const toml = `storage.data_path = ${JSON.stringify(dataPath)}\n${config}`;
+  return openDatabase(parseConfig(toml, "test.toml", {}).config, {
+    disk,
+    clock,
+    random,
+    log: silentLog,
+    jwtSecret: () => new Uint8Array(32).fill(7),
+    version: "0.0.0",
+    onFatal: (cause) => {
+      throw cause;
+    },
+  });
+}
