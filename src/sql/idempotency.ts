@@ -7,6 +7,7 @@
  *                                ──older than the TTL──► as if there were none
  *
  * - A key belongs to its user: the record lies among the rows of that owner.
+ * - Whoever has lost the right to run the request is not told its answer again.
  * - A repeat while the first still runs waits for it. A request that fails leaves no record.
  * - The record is the last row of its commit, so its `_seq` is the `last_seq` of that commit.
  * - The store forgets expired records, also of owners who never come back. Damage to a segment of
@@ -66,8 +67,13 @@ export interface KeptAnswer {
   readonly commitIndex?: number;
 }
 
-/** Runs a request whose commit is to hold the writes of the recorder. */
-type Runner = (recorder: AnswerRecorder) => Promise<SqlResponse>;
+/** One request, and what can be asked about it. */
+export interface KeyedRequest {
+  /** Runs it; its commit is to hold the writes of the recorder. */
+  readonly run: (recorder: AnswerRecorder) => Promise<SqlResponse>;
+  /** Whether its caller has the rights that it takes now, too. */
+  readonly isStillAllowed: () => Promise<boolean>;
+}
 
 interface Running {
   readonly digest: string;
@@ -87,7 +93,7 @@ export class IdempotentRequests {
   async execute(
     principal: Principal,
     { key, digest }: NonNullable<SqlRequest["idempotency"]>,
-    run: Runner,
+    { isStillAllowed, run }: KeyedRequest,
   ): Promise<SqlResponse> {
     const owner = this.#environment.catalog.ownerNumber(principal.actorId, { create: true });
     assert(owner !== undefined, "a caller has a number once it was asked to be made");
@@ -99,7 +105,13 @@ export class IdempotentRequests {
       await running.answered;
     }
     const kept = this.#keptAnswer(owner, key, digest);
-    if (kept !== undefined) return { results: kept, isReplayed: true };
+    if (kept !== undefined) {
+      if (await isStillAllowed()) return { results: kept, isReplayed: true };
+      throw new DatabaseError(
+        "PERMISSION_DENIED",
+        `Cannot answer the request of idempotency_key "${key}" again: you may no longer run it`,
+      );
+    }
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#running.set(name, { digest, answered: promise });
     try {
