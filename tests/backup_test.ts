@@ -9,6 +9,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   symlinkSync,
   truncateSync,
   writeFileSync,
@@ -261,6 +262,39 @@ test("damage to any file of a backup is found by verify, and refused by restore"
       rmSync(copy, { recursive: true });
     }
   }
+}, 60_000);
+
+test("a prepared restore that is damaged before its restart is refused, and can be taken back", async () => {
+  const root = freshDirectory();
+  const dataPath = join(freshDirectory(), "data");
+  const database = await databaseOn(dataPath, [root], bunDisk);
+  await ask(database, "CREATE SHARED TABLE t (id INT PRIMARY KEY)");
+  await ask(database, "INSERT INTO t VALUES (1); STORAGE FLUSH TABLE t; INSERT INTO t VALUES (2)");
+  expect((await ask(database, `BACKUP DATABASE TO '${root}/b'`)).error).toBeUndefined();
+  await ask(database, "INSERT INTO t VALUES (3)");
+  expect((await ask(database, `RESTORE DATABASE FROM '${root}/b'`)).error).toBeUndefined();
+  await database.close();
+  const staged = join(dataPath, "restore");
+  const files = Object.keys(treeOf(staged)).filter((name) => statSync(join(staged, name)).isFile());
+  expect(files.length).toBeGreaterThan(6);
+  for (const file of files) {
+    const path = copyOf(dataPath);
+    const damaged = join(path, "restore", file);
+    const bytes = readFileSync(damaged);
+    const middle = bytes.length >> 1;
+    bytes[middle] = (bytes[middle] ?? 0) ^ 1;
+    writeFileSync(damaged, bytes);
+    await expect(databaseOn(path, [root], bunDisk), file).rejects.toThrow(damaged);
+    rmSync(join(path, "restore"), { recursive: true });
+    const again = await databaseOn(path, [root], bunDisk);
+    const { results } = await ask(again, "SELECT id FROM t ORDER BY id");
+    expect(results[0]?.rows).toEqual([[1], [2], [3]]);
+    await again.close();
+  }
+  const restored = await databaseOn(dataPath, [root], bunDisk);
+  const { results } = await ask(restored, "SELECT id FROM t ORDER BY id");
+  expect(results[0]?.rows).toEqual([[1], [2]]);
+  await restored.close();
 }, 60_000);
 
 test("what is no backup, or is newer, is refused and changes nothing", async () => {
