@@ -284,7 +284,8 @@ test("a prepared restore that is damaged before its restart is refused, and can 
     const middle = bytes.length >> 1;
     bytes[middle] = (bytes[middle] ?? 0) ^ 1;
     writeFileSync(damaged, bytes);
-    await expect(databaseOn(path, [root], bunDisk), file).rejects.toThrow(damaged);
+    const refused = await databaseOn(path, [root], bunDisk).catch((error: unknown) => error);
+    expect(String(refused), file).toContain(damaged);
     rmSync(join(path, "restore"), { recursive: true });
     const again = await databaseOn(path, [root], bunDisk);
     const { results } = await ask(again, "SELECT id FROM t ORDER BY id");
