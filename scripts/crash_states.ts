@@ -4,7 +4,7 @@
  *
  *     bun scripts/crash_states.ts [--states 20000] [--seed <n>] [--plant <fault>]
  *
- * Stories of commits, flushes, merges and definitions run on a simulated disk that keeps none, some
+ * Stories of commits, flushes, merges, expiry and definitions run on a simulated disk that keeps none, some
  * or all of what was not synced, sector by sector and name by name, and is full at times. Prints a line every ten seconds
  * and one at the end, and exits with 1 when anything was lost, invented, altered, torn, given an id
  * twice, or refused. With `--plant` a fault of the protocol lies between the engine and its disk
@@ -56,6 +56,6 @@ function print(report: CrashReport, startMs: number): void {
     `${seconds.toFixed(1)} s: ${report.states} crash states, ` +
       `${Math.round(report.states / seconds)} a second, from seed ${seed}; ` +
       `${report.acknowledged} commits acknowledged, ${report.takenBack} taken back, ${report.flushes} flushes, ` +
-      `${report.merges} merges, ${report.definitions} definitions; ${report.findings.length} found\n`,
+      `${report.merges} merges, ${report.expired} expired segments, ${report.definitions} definitions; ${report.findings.length} found\n`,
   );
 }

@@ -64,14 +64,15 @@ const CATALOG = "catalog.sqlite";
 export async function backUp(source: BackupSource, target: string, job: Job): Promise<BackupList> {
   const { disk } = source;
   prepareTarget(disk, target);
-  const backup = new Backup(source, target, job);
+  let backup: Backup | undefined;
   try {
+    backup = new Backup(source, target, job);
     return await backup.run();
   } catch (error) {
     removeTree(disk, target);
     throw error;
   } finally {
-    backup.release();
+    backup?.release();
   }
 }
 

@@ -4,6 +4,7 @@
  */
 import { resolve } from "node:path";
 import { type BackupSource, backUp } from "./backup.ts";
+import type { Disk } from "./base/disk.ts";
 import { CorruptionError, DatabaseError, DiskError } from "./base/errors.ts";
 import { isRestoreStaged, stageRestore } from "./restore.ts";
 import type { BackupAccess, BegunJob } from "./sql/mod.ts";
@@ -68,9 +69,13 @@ export class BackupJobs implements BackupAccess {
     return { job, isNew: true };
   }
 
-  /** @throws {DatabaseError} INVALID_OPTION */
+  /**
+   * What a path says has to be allowed, and where it leads through symbolic links as well.
+   *
+   * @throws {DatabaseError} INVALID_OPTION
+   */
   #requireAllowed(action: string, path: string): void {
-    const { allowedRoots, paths } = this.#options;
+    const { allowedRoots, disk, paths } = this.#options;
     const refuse = (what: string, hint: string): DatabaseError =>
       new DatabaseError("INVALID_OPTION", `Cannot ${action} "${path}": ${what}`, { hint });
     if (path.startsWith("s3://")) {
@@ -79,18 +84,32 @@ export class BackupJobs implements BackupAccess {
     if (!PLAIN_PATH.test(path)) {
       throw refuse("it is no absolute path without . and ..", "for instance /var/backups/monday");
     }
-    const isBelow = (root: string): boolean => path.startsWith(`${root.replace(/\/$/, "")}/`);
-    if (!allowedRoots.some(isBelow)) {
-      const known = allowedRoots.length === 0 ? "and it is empty" : allowedRoots.join(", ");
-      throw refuse(
-        "it is below no directory that the configuration allows",
-        `storage.allowed_roots lists them: ${known}`,
-      );
+    const known = allowedRoots.length === 0 ? "and it is empty" : allowedRoots.join(", ");
+    const where = `storage.allowed_roots lists them: ${known}`;
+    if (!allowedRoots.some((root) => isBelow(path, root))) {
+      throw refuse("it is below no directory that the configuration allows", where);
     }
-    if (`${path}/`.startsWith(`${resolve(paths.root)}/`)) {
+    const real = realPathOf(disk, path);
+    if (!allowedRoots.some((root) => isBelow(real, realPathOf(disk, root)))) {
+      throw refuse(`it leads to ${real}, below no directory that the configuration allows`, where);
+    }
+    const roots = [resolve(paths.root), disk.realPath(paths.root)];
+    if (roots.some((root) => [path, real].some((name) => name === root || isBelow(name, root)))) {
       throw refuse("it is in the data directory", "name a directory elsewhere");
     }
   }
+}
+
+function isBelow(path: string, root: string): boolean {
+  return path.startsWith(`${root.replace(/\/$/, "")}/`);
+}
+
+/** Where a path leads that need not be there yet: what is there of it is resolved. */
+function realPathOf(disk: Disk, path: string): string {
+  if (disk.exists(path)) return disk.realPath(path);
+  const end = path.lastIndexOf("/");
+  if (end <= 0) return path;
+  return `${realPathOf(disk, path.slice(0, end)).replace(/\/$/, "")}${path.slice(end)}`;
 }
 
 async function run(job: Job, work: (job: Job) => Promise<string>): Promise<void> {

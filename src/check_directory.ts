@@ -14,6 +14,7 @@ import {
   checkCatalog,
   type FileEntry,
 } from "./catalog/mod.ts";
+import { ANSWERS_TABLE } from "./sql/mod.ts";
 import {
   type CheckListener,
   checkBlobs,
@@ -57,7 +58,7 @@ export interface DirectoryCheck {
   readonly damagedSegments: ManifestState["segments"];
   readonly damagedFiles: readonly FileEntry[];
   readonly log: LogCheck;
-  /** Names of the tables that the catalog knows, by id. */
+  /** Names of the tables that the catalog knows, and of the store's own, by id. */
   readonly tableNames: ReadonlyMap<number, string>;
 }
 
@@ -110,9 +111,12 @@ function checkFiles(
   }: { disk: Disk; catalog: CatalogCheck; isFormatDamaged: boolean },
   listener: DirectoryListener,
 ): DirectoryCheck {
-  const tableNames = new Map(
-    catalog?.tables().map(({ name, namespace, tableId }) => [tableId, `${namespace}.${name}`]),
-  );
+  const tableNames = new Map([
+    ...(catalog?.tables() ?? []).map(
+      ({ name, namespace, tableId }) => [tableId, `${namespace}.${name}`] as const,
+    ),
+    [ANSWERS_TABLE.tableId, ANSWERS_TABLE.name],
+  ]);
   let damageCount = 0;
   const files: CheckListener = {
     onChecked: (path, byteCount) => listener.onChecked(path, byteCount),

@@ -21,7 +21,7 @@ import { authSettingsFrom, type Config, settingsOf } from "./config.ts";
 import { type LiveEngine, LocalLiveEngine } from "./live/mod.ts";
 import { finishRestore } from "./restore.ts";
 import {
-  ANSWERS_TABLE,
+  answersTable,
   type ConnectionAccess,
   isFileLive,
   type LiveAccess,
@@ -268,7 +268,10 @@ async function openStore(
       random,
       log,
       manifest: catalog.manifest,
-      definitions: [...catalog.tables().map(definitionOf), ANSWERS_TABLE],
+      definitions: [
+        ...catalog.tables().map(definitionOf),
+        answersTable(limits.idempotency_ttl_secs * 1000),
+      ],
       jobs,
       jobList,
       options: {

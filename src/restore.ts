@@ -3,19 +3,21 @@
  *
  *     stage    1 the backup's files are copied to <data>/restore.new/, each compared with the list
  *              2 restore.new/ is synced, and becomes restore/: from here on the restore will happen
- *     finish   3 the copy goes on above every seq and number that the old state ever gave out
- *              4 restore/MOVING is written: from here on there is no way back
- *              5 the old state goes to lost+found/before-restore-…/, and the new one into its place
- *              6 restore/ goes
+ *     finish   3 the copy is compared with the list once more, and restore/CHECKED is written
+ *              4 the copy goes on above every seq and number that the old state ever gave out
+ *              5 restore/MOVING is written: from here on there is no way back
+ *              6 the old state goes to lost+found/before-restore-…/, and the new one into its place
+ *              7 restore/ goes
  *
  * - Until step 2 nothing of the database has changed, and a backup that is damaged, incomplete or
  *   of a newer format is refused.
  * - Finishing needs the database closed; a start does it, and `tidemark restore` at once. A crash
- *   within it is followed by another attempt: steps 3 and 5 can be done again.
+ *   within it is followed by another attempt: steps 4 and 6 can be done again, and what step 4 has
+ *   begun to change is not taken for damage, which is refused before it.
  * - Nobody resumes across a restore, and every token ends: what they stand for may be gone.
  */
 import type { Clock } from "./base/clock.ts";
-import { copyFile, makeDirectoryOf, removeTree } from "./base/copy_file.ts";
+import { checksumOfFile, copyFile, makeDirectoryOf, removeTree } from "./base/copy_file.ts";
 import type { Disk } from "./base/disk.ts";
 import { CorruptionError, DatabaseError } from "./base/errors.ts";
 import { type Log, silentLog } from "./base/log.ts";
@@ -171,13 +173,9 @@ export function finishRestore(paths: DataPaths, parts: RestoreParts): boolean {
     removeTree(disk, staged.root);
     return false;
   }
-  const { seq } = readBackupList(disk, staged.root);
-  const marker = `${staged.root}/MOVING`;
-  if (!disk.exists(marker)) {
-    succeed(paths, staged, parts);
-    disk.open(marker, { create: true }).close();
-    disk.syncDirectory(staged.root);
-  }
+  const { files, seq } = readBackupList(disk, staged.root);
+  onceIn(staged.root, "CHECKED", disk, () => requireListed(staged.root, files, disk));
+  onceIn(staged.root, "MOVING", disk, () => succeed(paths, staged, parts));
   const kept = moveIntoPlace(paths, staged, disk);
   // The list first: what is left is nothing without it.
   disk.remove(backupListPath(staged.root));
@@ -186,6 +184,27 @@ export function finishRestore(paths: DataPaths, parts: RestoreParts): boolean {
   disk.syncDirectory(paths.root);
   log.warn("restored a backup", { seq, before: kept });
   return true;
+}
+
+/** Does a step that a mark says was done, if it was. */
+function onceIn(root: string, mark: string, disk: Disk, step: () => void): void {
+  if (disk.exists(`${root}/${mark}`)) return;
+  step();
+  disk.open(`${root}/${mark}`, { create: true }).close();
+  disk.syncDirectory(root);
+}
+
+/** What was copied may wait long for its restart. @throws {CorruptionError} */
+function requireListed(root: string, files: BackupList["files"], disk: Disk): void {
+  for (const { bytes, crc, path } of files) {
+    const copy = `${root}/${path}`;
+    const size = disk.sizeOf(copy);
+    if (size !== bytes)
+      throw new CorruptionError(copy, Math.min(size ?? 0, bytes), sizeText(size, bytes));
+    if (checksumOfFile(disk, copy).crc === crc) continue;
+    const what = `it does not match its checksum in backup.json; remove ${root} and restore again`;
+    throw new CorruptionError(copy, 0, what);
+  }
 }
 
 /** Makes the staged state the successor of the old one: no seq and no number comes twice. */

@@ -9,6 +9,8 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
+  symlinkSync,
   truncateSync,
   writeFileSync,
 } from "node:fs";
@@ -262,6 +264,40 @@ test("damage to any file of a backup is found by verify, and refused by restore"
   }
 }, 60_000);
 
+test("a prepared restore that is damaged before its restart is refused, and can be taken back", async () => {
+  const root = freshDirectory();
+  const dataPath = join(freshDirectory(), "data");
+  const database = await databaseOn(dataPath, [root], bunDisk);
+  await ask(database, "CREATE SHARED TABLE t (id INT PRIMARY KEY)");
+  await ask(database, "INSERT INTO t VALUES (1); STORAGE FLUSH TABLE t; INSERT INTO t VALUES (2)");
+  expect((await ask(database, `BACKUP DATABASE TO '${root}/b'`)).error).toBeUndefined();
+  await ask(database, "INSERT INTO t VALUES (3)");
+  expect((await ask(database, `RESTORE DATABASE FROM '${root}/b'`)).error).toBeUndefined();
+  await database.close();
+  const staged = join(dataPath, "restore");
+  const files = Object.keys(treeOf(staged)).filter((name) => statSync(join(staged, name)).isFile());
+  expect(files.length).toBeGreaterThan(6);
+  for (const file of files) {
+    const path = copyOf(dataPath);
+    const damaged = join(path, "restore", file);
+    const bytes = readFileSync(damaged);
+    const middle = bytes.length >> 1;
+    bytes[middle] = (bytes[middle] ?? 0) ^ 1;
+    writeFileSync(damaged, bytes);
+    const refused = await databaseOn(path, [root], bunDisk).catch((error: unknown) => error);
+    expect(String(refused), file).toContain(damaged);
+    rmSync(join(path, "restore"), { recursive: true });
+    const again = await databaseOn(path, [root], bunDisk);
+    const { results } = await ask(again, "SELECT id FROM t ORDER BY id");
+    expect(results[0]?.rows).toEqual([[1], [2], [3]]);
+    await again.close();
+  }
+  const restored = await databaseOn(dataPath, [root], bunDisk);
+  const { results } = await ask(restored, "SELECT id FROM t ORDER BY id");
+  expect(results[0]?.rows).toEqual([[1], [2]]);
+  await restored.close();
+}, 60_000);
+
 test("what is no backup, or is newer, is refused and changes nothing", async () => {
   const backup = await backupCopy();
   const list = join(backup, "backup.json");
@@ -388,6 +424,41 @@ test("BACKUP and RESTORE name directories below the allowed ones only, and are f
   expect(readdirSync(root)).toEqual([]);
 });
 
+test("no symbolic link leads BACKUP or RESTORE out of the allowed directories, or into the data", async () => {
+  const root = freshDirectory();
+  const elsewhere = freshDirectory();
+  const parent = freshDirectory();
+  const data = join(parent, "data");
+  // The data directory lies below an allowed one, under a name that is not the configured one.
+  const database = await databaseOn(data, [root, parent, join(root, "alias")], bunDisk);
+  symlinkSync(elsewhere, join(root, "out"));
+  symlinkSync(data, join(root, "in"));
+  symlinkSync(parent, join(root, "alias"));
+  await ask(database, "CREATE SHARED TABLE t (id INT PRIMARY KEY)");
+  const refused: [string, string][] = [
+    [`${root}/out/b`, `leads to ${elsewhere}/b, below no directory`],
+    [`${root}/out`, `leads to ${elsewhere}, below no directory`],
+    [`${root}/in/b`, "in the data directory"],
+    [`${root}/in/segments/b`, "in the data directory"],
+    [`${root}/alias/data/segments/b`, "in the data directory"],
+    [`${parent}/data`, "in the data directory"],
+  ];
+  for (const [path, text] of refused) {
+    for (const statement of ["BACKUP DATABASE TO", "RESTORE DATABASE FROM"]) {
+      const { error } = await ask(database, `${statement} '${path}'`);
+      expect([error?.condition, error?.message], path).toEqual([
+        "INVALID_OPTION",
+        expect.stringContaining(text),
+      ]);
+    }
+  }
+  // A root may be a link itself, and what is beside the data is free.
+  const { error } = await ask(database, `BACKUP DATABASE TO '${root}/alias/data-b'`);
+  expect(error).toBeUndefined();
+  expect(readdirSync(elsewhere)).toEqual([]);
+  await database.close();
+});
+
 /** The real disk, but for writes below a path, which find it full after some. */
 function fullDisk(root: string, writesBefore: number): Disk {
   let count = 0;
@@ -413,9 +484,13 @@ test("a disk that is full in the middle leaves the data directory as it was", as
 });
 
 /** A database of this process on a disk of the test's. */
-async function databaseOn(dataPath: string, root: string, disk: Disk): Promise<Database> {
-  const roots = `storage.allowed_roots = [${JSON.stringify(root)}]`;
-  return await openAt(dataPath, { disk, config: `storage.ballast_bytes = 0\n${roots}` });
+async function databaseOn(
+  dataPath: string,
+  roots: readonly string[],
+  disk: Disk,
+): Promise<Database> {
+  const allowed = `storage.allowed_roots = ${JSON.stringify(roots)}`;
+  return await openAt(dataPath, { disk, config: `storage.ballast_bytes = 0\n${allowed}` });
 }
 
 async function ask(database: Database, sql: string): Promise<SqlResponse> {
@@ -427,7 +502,7 @@ test("a backup that meets a full disk leaves nothing, and the server goes on", a
   const dataPath = join(freshDirectory(), "data");
   const target = join(root, "b");
   for (const writes of [0, 1, 2, 3]) {
-    const database = await databaseOn(dataPath, root, fullDisk(root, writes));
+    const database = await databaseOn(dataPath, [root], fullDisk(root, writes));
     await ask(database, "CREATE SHARED TABLE IF NOT EXISTS t (id INT PRIMARY KEY)");
     const { error } = await ask(database, `BACKUP DATABASE TO '${target}'`);
     expect(error).toMatchObject({ condition: "DISK_FULL" });
@@ -437,6 +512,27 @@ test("a backup that meets a full disk leaves nothing, and the server goes on", a
     expect(jobs.results[0]?.rows).toEqual([["failed"]]);
     await database.close();
   }
+});
+
+test("a backup whose catalog cannot be copied leaves nothing, and can be tried again", async () => {
+  const root = freshDirectory();
+  const dataPath = join(freshDirectory(), "data");
+  const target = join(root, "b");
+  // SQLite meets a directory where its file should be; it knows no disk that a test could fill.
+  const disk: Disk = {
+    ...bunDisk,
+    makeDirectory(path) {
+      bunDisk.makeDirectory(path);
+      if (path === target) bunDisk.makeDirectory(`${path}/catalog.sqlite`);
+    },
+  };
+  const database = await databaseOn(dataPath, [root], disk);
+  for (let attempt = 0; attempt < 2; attempt += 1) {
+    const { error } = await ask(database, `BACKUP DATABASE TO '${target}'`);
+    expect(error?.condition).toBe("STORAGE_UNAVAILABLE");
+    expect(readdirSync(root)).toEqual([]);
+  }
+  await database.close();
 });
 
 test("a backup that is killed leaves nothing, and lets go of the files that it held", async () => {
@@ -451,7 +547,7 @@ test("a backup that is killed leaves nothing, and lets go of the files that it h
       return bunDisk.freeBytes(path);
     },
   };
-  const database = await databaseOn(dataPath, root, disk);
+  const database = await databaseOn(dataPath, [root], disk);
   await ask(database, "CREATE SHARED TABLE t (id INT PRIMARY KEY)");
   for (const id of [1, 2]) {
     await ask(database, `INSERT INTO t VALUES (${id}); STORAGE FLUSH TABLE t`);

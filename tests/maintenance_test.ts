@@ -28,6 +28,7 @@ import {
   treeOf,
 } from "./support/maintenance.ts";
 import { ManualClock } from "./support/manual_clock.ts";
+import { TestEngine } from "./support/sql_engine.ts";
 
 const WAL_1 = "wal/0000000001.wal";
 const WAL_2 = "wal/0000000002.wal";
@@ -242,6 +243,25 @@ describe("verify", () => {
     expect(gone.lines[0]).toMatch(/^damage .*-a\.txt at byte 0: it is missing/);
     expect(gone.code).toBe(1);
     expect(maintain("verify", [dropped]).code).toBe(0);
+  });
+
+  test("finds damage among the records of idempotency keys, which no catalog lists", async () => {
+    await using engine = await TestEngine.open();
+    await engine.ask("SELECT 1", { idempotency: { key: "k", digest: "d" } });
+    await engine.database.store.flush(0xffff_ffff);
+    await engine.database.close();
+    const path = copyOf(engine.dataPath);
+    await engine.reopen();
+    const sound = maintain("verify", [path]);
+    expect([sound.code, sound.lines.length, sound.text.includes("0 notes")]).toEqual([0, 1, true]);
+    const segment = fileIn(`${path}/segments/4294967295`, ".seg");
+    const bytes = readFileSync(segment);
+    writeFileSync(segment, bytes.fill(0x55, bytes.length >> 2));
+    const damaged = maintain("verify", [path]);
+    expect(damaged.lines[0]).toMatch(/^damage .*\(table system\.idempotent_answers\)/);
+    expect(damaged.code).toBe(1);
+    expect(maintain("repair", [path]).text).toContain("table system.idempotent_answers: segment 1");
+    expect(maintain("verify", [path]).code).toBe(0);
   });
 
   test("finds an empty catalog, but where the first start was stopped before it made one", () => {
@@ -463,7 +483,8 @@ describe("repair of a damaged log", () => {
     expect(maintain("repair", [path, "--accept-loss"]).code).toBe(0);
     const { tables } = manifestOf(path);
     const highWater = readFileSync(`${path}/wal/HWM`);
-    expect(new Set(tables.map(({ tableId }) => tableId))).toEqual(new Set([1, 2, 3, 4]));
+    const answers = 0xffff_ffff;
+    expect(new Set(tables.map(({ tableId }) => tableId))).toEqual(new Set([1, 2, 3, 4, answers]));
     for (const { lowWaterSeq } of tables) {
       expect(Number(lowWaterSeq)).toBe(u53At(highWater, 0));
     }

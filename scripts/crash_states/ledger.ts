@@ -1,8 +1,11 @@
 /**
  * What the store was told in one story, as plain lists of row versions, and what a store that was
  * opened after a crash has of it.
+ *
+ * Of a table with a time to live, what may have expired may be there or not, what must have expired
+ * must not be there, and the rest is held to what holds for every table.
  */
-import type { Seq } from "../../src/base/seq.ts";
+import { type Seq, seqFromUnixMs, unixMsFromSeq } from "../../src/base/seq.ts";
 import type { Commit, LocalStore, TableDefinition, TableWrite } from "../../src/storage/mod.ts";
 import { type Row, type Value, valuesOf } from "../../src/types/mod.ts";
 import { readChanges } from "../../tests/support/store_fixture.ts";
@@ -29,6 +32,9 @@ interface Partition {
 export interface Claims {
   readonly ackedSeq: number;
   readonly appliedSeq: number;
+  /** The latest that any clock has ever shown, and what this one shows. */
+  readonly latestMs: number;
+  readonly nowMs: number;
 }
 
 export class Ledger {
@@ -43,7 +49,10 @@ export class Ledger {
         const seq = seqs?.[index] ?? 0;
         index += 1;
         const key = isKeyed ? (row[0] ?? null) : seq;
-        const before = versions.findLast((version) => version.key === key);
+        const found = versions.findLast((version) => version.key === key);
+        // What an insert finds alive has expired, and the key is as if it had never been.
+        const isFree = operation === "insert" && found?.isDeleted === false;
+        const before = isFree ? undefined : found;
         if (before !== undefined) before.replacedBy = seq;
         const isDeleted = operation === "delete";
         const prev = before?.seq ?? 0;
@@ -125,10 +134,11 @@ export class Ledger {
     for (const table of definitions) {
       for (const owner of [0, 1, 2]) {
         const versions = versionsUpTo(this.#partition(table.tableId, owner), upTo);
+        const expected = { table, owner, versions, expiry: expiryOf(store, table, claims) };
         const found =
-          historyDifference(store, { table, owner, versions, ackedSeq }) ??
-          rowsDifference(store, { table, owner, versions, upTo: visibleSeq }) ??
-          rowsDifference(store, { table, owner, versions, upTo: middleOf(versions) });
+          historyDifference(store, { ...expected, ackedSeq }) ??
+          rowsDifference(store, { ...expected, upTo: visibleSeq }) ??
+          rowsDifference(store, { ...expected, upTo: middleOf(versions) });
         if (found !== undefined) return `${found} (table ${table.tableId}, owner ${owner})`;
       }
     }
@@ -172,22 +182,44 @@ interface Expected {
   readonly table: TableDefinition;
   readonly owner: number;
   readonly versions: readonly Version[];
+  readonly expiry: Expiry;
+}
+
+/** Up to where row versions must be gone, and up to where they may be; both 0 without expiry. */
+interface Expiry {
+  readonly certainSeq: number;
+  readonly possibleSeq: number;
+}
+
+/** Ids never go back, so the newest one tells how late it has been at least. */
+function expiryOf(store: LocalStore, { ttlMs }: TableDefinition, claims: Claims): Expiry {
+  if (ttlMs === undefined) return { certainSeq: 0, possibleSeq: 0 };
+  const upTo = (nowMs: number): number => seqFromUnixMs(nowMs - ttlMs + 1) - 1;
+  return {
+    certainSeq: upTo(Math.max(claims.nowMs, unixMsFromSeq(store.visibleSeq))),
+    possibleSeq: upTo(Math.max(claims.latestMs, unixMsFromSeq(store.issueSeq()))),
+  };
 }
 
 /** Every version is there as it was written, and no other. */
 function historyDifference(
   store: LocalStore,
-  { table, owner, versions, ackedSeq }: Expected & { ackedSeq: number },
+  { table, owner, versions, expiry, ackedSeq }: Expected & { ackedSeq: number },
 ): string | undefined {
   const found = new Map(
     readChanges(store, table, { owner, batchRows: 1000 }).map((change) => [change.seq, change]),
   );
   for (const { seq, commitSeq, prev, isDeleted, row } of versions) {
     const change = found.get(seq);
-    if (change === undefined) return `${commitSeq <= ackedSeq ? "lost" : "torn"}: version ${seq}`;
+    if (change === undefined) {
+      if (seq <= expiry.possibleSeq) continue;
+      return `${commitSeq <= ackedSeq ? "lost" : "torn"}: version ${seq}`;
+    }
     found.delete(seq);
-    const isSame =
-      change.commitSeq === commitSeq && change.prev === prev && change.isDeleted === isDeleted;
+    if (seq <= expiry.certainSeq) return `expired: version ${seq} is there`;
+    // An insert may have found a tombstone expired as well.
+    const isPrev = change.prev === prev || (table.ttlMs !== undefined && change.prev === 0);
+    const isSame = change.commitSeq === commitSeq && isPrev && change.isDeleted === isDeleted;
     if (!isSame || !isRow(change.row, { row, table })) return `invented: version ${seq} is altered`;
   }
   for (const seq of found.keys()) return `invented: version ${seq}`;
@@ -197,7 +229,7 @@ function historyDifference(
 /** The newest version of each key, tombstones too, and nothing that was replaced. */
 function rowsDifference(
   store: LocalStore,
-  { table, owner, versions, upTo }: Expected & { upTo: number },
+  { table, owner, versions, expiry, upTo }: Expected & { upTo: number },
 ): string | undefined {
   const scan = store.scan(table.tableId, {
     owner,
@@ -213,7 +245,13 @@ function rowsDifference(
     if (column !== undefined) seqs.push(...valuesOf(column));
   }
   scan.close();
-  const expected = versions.filter(({ seq, replacedBy }) => seq <= upTo && replacedBy > upTo);
+  const isThere = new Set(seqs);
+  const expected = versions.filter(
+    ({ seq, replacedBy }) =>
+      seq <= upTo && replacedBy > upTo && (seq > expiry.possibleSeq || isThere.has(seq)),
+  );
+  const keys = new Set(expected.map(({ key }) => key));
+  if (keys.size !== expected.length) return `altered: at ${upTo} a key has two rows`;
   for (const [index, { seq }] of expected.entries()) {
     if (seqs[index] !== seq) return `altered: at ${upTo} row ${index} is not ${seq}`;
   }

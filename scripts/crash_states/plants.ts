@@ -98,6 +98,10 @@ export class PlantedDisk implements Disk {
     if (this.#plant !== "no_directory_sync") this.#disk.syncDirectory(path);
   }
 
+  realPath(path: string): string {
+    return this.#disk.realPath(path);
+  }
+
   freeBytes(path: string): number {
     return this.#disk.freeBytes(path);
   }

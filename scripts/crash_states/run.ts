@@ -1,6 +1,6 @@
 /**
- * Stories of a store on a disk that loses power and is full at times: commits, flushes, merges and
- * definitions, and at operations of the disk that chance picks, what it may hold after a crash there.
+ * Stories of a store on a disk that loses power and is full at times: commits, also of rows that
+ * expire, flushes, merges and definitions, and at operations of the disk that chance picks, what it may hold after a crash there.
  * Each such state is opened by the engine and compared with what it was told.
  *
  *     life 1 ──step, step, …──► crash or close ──► life 2 ──► …
@@ -26,6 +26,7 @@ import {
   isFull,
   KEYLESS_ID,
   opened,
+  STREAM_ID,
   settled,
   textOf,
   valueOf,
@@ -34,6 +35,12 @@ import {
 
 const LIVES_PER_STORY = 4;
 const STEPS_PER_LIFE = 40;
+
+/** A life takes two to four times as long. */
+const TTL_MS = 15;
+
+/** How far a clock may have gone back when a store opens again, as clocks do. */
+const SET_BACK_MS = [0, 4, 1000] as const;
 
 /** Of so many operations of the disk, one is crashed at. */
 const OPERATIONS_PER_STATE = 4;
@@ -44,6 +51,8 @@ const WAITING_MAX = 32;
 export interface CrashReport {
   states: number;
   merges: number;
+  /** Segments of expired rows that went whole. */
+  expired: number;
   flushes: number;
   definitions: number;
   acknowledged: number;
@@ -65,6 +74,7 @@ export async function crashStates(
   const report: CrashReport = {
     states: 0,
     merges: 0,
+    expired: 0,
     flushes: 0,
     definitions: 0,
     acknowledged: 0,
@@ -105,8 +115,10 @@ class Story {
     defineTable(1, [{ kind: "int" }, { kind: "text" }]),
     defineTable(2, [{ kind: "text" }, { kind: "bigint" }]),
     defineTable(KEYLESS_ID, [{ kind: "double" }, { kind: "text" }], []),
+    { ...defineTable(STREAM_ID, [{ kind: "int" }, { kind: "text" }]), ttlMs: TTL_MS },
   ];
-  #nextTableId = 4;
+  #nextTableId = STREAM_ID + 1;
+  #latestMs = 0;
   #ackedSeq = 0;
   #appliedSeq = 0;
   #lastId = 0;
@@ -144,7 +156,12 @@ class Story {
       clock: this.#clock,
     });
     if (typeof store === "string") return store;
-    const claims = { ackedSeq: this.#ackedSeq, appliedSeq: this.#appliedSeq };
+    const claims = {
+      ackedSeq: this.#ackedSeq,
+      appliedSeq: this.#appliedSeq,
+      latestMs: this.#latestMs,
+      nowMs: this.#clock.nowMs(),
+    };
     this.#ledger.cutAbove(this.#ledger.reach(store, this.#definitions, claims));
     this.#appliedSeq = store.visibleSeq;
     try {
@@ -164,7 +181,9 @@ class Story {
     };
     this.#manifest.onPublish = ({ addSegments = [], removeSegmentIds = [] }) => {
       this.#oldManifest = this.#manifest.restart();
-      if (addSegments.length > 0 && removeSegmentIds.length > 0) this.#report.merges += 1;
+      if (removeSegmentIds.length === 0) return;
+      if (addSegments.length > 0) this.#report.merges += 1;
+      else this.#report.expired += removeSegmentIds.length;
     };
   }
 
@@ -180,6 +199,7 @@ class Story {
       appliedSeq: this.#appliedSeq,
       lastId: this.#lastId,
       nowMs: this.#clock.nowMs(),
+      latestMs: Math.max(this.#latestMs, this.#clock.nowMs()),
       generation: 1,
     };
   }
@@ -195,7 +215,8 @@ class Story {
 
   async #step(store: LocalStore): Promise<string | undefined> {
     const random = this.#random;
-    this.#clock.advance(random.below(2));
+    this.#clock.advance(random.chance(0.05) ? random.between(5, 20) : random.below(2));
+    this.#latestMs = Math.max(this.#latestMs, this.#clock.nowMs());
     const choice = random.below(100);
     try {
       if (choice < 50) this.#commit(store);
@@ -203,6 +224,7 @@ class Story {
       else if (choice < 90) await this.#flush(store);
       else if (choice < 94) this.#define(store);
       else if (choice < 96) this.#fill();
+      else if (choice < 98) store.dropExpired();
       else this.#takeId(store);
     } catch (error) {
       return `failed: ${textOf(error)}`;
@@ -219,7 +241,7 @@ class Story {
 
   #commit(store: LocalStore): void {
     const table = this.#someTable();
-    const write = this.#write(table);
+    const write = this.#write(store, table);
     if (write === undefined) return;
     const done = applied(store, write);
     if (done === undefined) return;
@@ -249,7 +271,10 @@ class Story {
     this.#waiting = [];
   }
 
-  #write({ tableId, columns, keyColumnIds }: TableDefinition): TableWrite | undefined {
+  #write(
+    store: LocalStore,
+    { tableId, columns, keyColumnIds, ttlMs }: TableDefinition,
+  ): TableWrite | undefined {
     const random = this.#random;
     const owner = tableId === 2 ? random.between(1, 2) : 0;
     const live = this.#ledger.live(tableId, owner);
@@ -265,8 +290,17 @@ class Story {
     }
     const keys = new Set<Row[number]>();
     for (let count = 0; count < rowCount; count += 1) keys.add(keyOf());
-    const isLive = (key: Row[number]): boolean => live.some(([other]) => other === key);
-    const operation = random.pick(["insert", "update", "delete"] as const);
+    const isLive = (key: Row[number]): boolean => {
+      if (ttlMs === undefined) return live.some(([other]) => other === key);
+      // When a row expires to the millisecond is for the store to say.
+      const upTo = store.appliedSeq;
+      return store.lookup(tableId, { owner, key: [key], upTo, columnIds: [] }) !== undefined;
+    };
+    const operation = random.pick(
+      ttlMs === undefined
+        ? (["insert", "update", "delete"] as const)
+        : (["insert", "insert", "delete"] as const),
+    );
     const fitting = [...keys].filter((key) => isLive(key) === (operation !== "insert"));
     if (fitting.length === 0) return undefined;
     return { tableId, owner, operation, rows: fitting.map(rowOf) };
@@ -302,7 +336,7 @@ class Story {
   #define(store: LocalStore): void {
     this.#report.definitions += 1;
     const random = this.#random;
-    const others = this.#definitions.filter(({ tableId }) => tableId > KEYLESS_ID);
+    const others = this.#definitions.filter(({ tableId }) => tableId > STREAM_ID);
     const choice = random.below(3);
     if (choice === 0 || others.length === 0) {
       const made = defineTable(this.#nextTableId, [{ kind: "int" }, { kind: "text" }]);
@@ -345,7 +379,7 @@ class Story {
       void store.close();
       this.#disk = disk;
       this.#manifest = manifest;
-      this.#clock = new ManualClock(nowMs - 1000);
+      this.#clock = new ManualClock(nowMs - this.#random.pick(SET_BACK_MS));
     }
     this.#waiting = [];
   }
@@ -378,14 +412,14 @@ class Story {
         return undefined;
       };
     }
-    // The clock went back meanwhile, as clocks do.
     const planted = this.#planted(disk);
-    const parts = { disk: planted, manifest, definitions, nowMs: nowMs - 1000 };
+    const claims = { ...state, nowMs: nowMs - this.#random.pick(SET_BACK_MS) };
+    const parts = { disk: planted, manifest, definitions, nowMs: claims.nowMs };
     const store = await opened(parts);
     if (typeof store === "string") return store;
     try {
       const finding =
-        this.#ledger.difference(store, definitions, state) ?? (await writeOn(store, state));
+        this.#ledger.difference(store, definitions, claims) ?? (await writeOn(store, state));
       await store.close();
       return finding;
     } catch (error) {

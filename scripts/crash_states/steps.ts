@@ -14,6 +14,9 @@ import type { PlantedDisk } from "./plants.ts";
 /** The table without a key, which is always there. */
 export const KEYLESS_ID = 3;
 
+/** The table whose rows expire, which is always there. */
+export const STREAM_ID = 4;
+
 const LOG = { walSegmentBytes: 4096, rowBytesMax: 1024, walMaxBytes: 4 * 4096 };
 
 /** A disk as it may be found, and what must then be there. */
@@ -26,6 +29,8 @@ export interface CrashState {
   /** Highest id that was handed out. */
   readonly lastId: number;
   readonly nowMs: number;
+  /** The latest that any clock has shown before. */
+  readonly latestMs: number;
   /** 1 for a crash of the story, 2 for one of the opening after it. */
   readonly generation: number;
 }

@@ -23,6 +23,7 @@ import {
   readdirSync,
   readFileSync,
   readSync,
+  realpathSync,
   renameSync,
   rmdirSync,
   statfsSync,
@@ -152,6 +153,7 @@ export const bunDisk: Disk = {
       }
     });
   },
+  realPath: (path) => attempt("resolve", path, () => realpathSync(path)),
   freeBytes: (path) =>
     attempt("stat", path, () => {
       const { bavail, bsize } = statfsSync(path);

@@ -62,6 +62,8 @@ export interface Disk {
   removeDirectory(path: string): void;
   /** Makes the names in a directory durable. */
   syncDirectory(path: string): void;
+  /** The absolute path of what is there, through no symbolic link. @throws {DiskError} ENOENT */
+  realPath(path: string): string;
   /** Free bytes for this process on the file system of `path`. */
   freeBytes(path: string): number;
   /**

@@ -112,6 +112,11 @@ export class SeqGenerator {
     return seq;
   }
 
+  /** The time that ids have: the clock's, and while that is behind, that of the newest id. */
+  nowMs(): number {
+    return Math.max(this.#clock.nowMs(), unixMsFromSeq(this.#last));
+  }
+
   /** Continues above an id seen elsewhere. */
   observe(seq: Seq): void {
     if (seq <= this.#last) return;

@@ -53,7 +53,7 @@ export class SqliteFile {
       }
       return new SqliteFile(path, database);
     } catch (error) {
-      throw asStorageError(error, path);
+      throw asCopyError(error, path);
     } finally {
       process.umask(mask);
     }
@@ -228,6 +228,16 @@ function pragma(
 
 function isIoError(error: unknown): boolean {
   return error instanceof SQLiteError && (error.code ?? "").startsWith("SQLITE_IOERR");
+}
+
+/** The same of a copy, which is nothing that a statement changes. */
+function asCopyError(error: unknown, path: string): unknown {
+  if (!(error instanceof SQLiteError) || error.code !== "SQLITE_FULL") {
+    return asStorageError(error, path);
+  }
+  return new DatabaseError("DISK_FULL", `Cannot copy the catalog to ${path}: the disk is full`, {
+    cause: error,
+  });
 }
 
 /** What SQLite raises, in the words of this project; anything else unchanged. */

@@ -7,16 +7,17 @@
  *                                ──older than the TTL──► as if there were none
  *
  * - A key belongs to its user: the record lies among the rows of that owner.
+ * - Whoever has lost the right to run the request is not told its answer again.
  * - A repeat while the first still runs waits for it. A request that fails leaves no record.
  * - The record is the last row of its commit, so its `_seq` is the `last_seq` of that commit.
- * - Each new record takes some expired ones of its owner away.
+ * - The store forgets expired records, also of owners who never come back. Damage to a segment of
+ *   them refuses who may have a record in it until the last one there has expired.
  */
 import type { Principal } from "../auth/mod.ts";
 import { assert } from "../base/assert.ts";
 import { DatabaseError } from "../base/errors.ts";
-import { SEQ_ZERO } from "../base/seq.ts";
 import { SEQ_COLUMN_ID, type TableDefinition, type TableWrite } from "../storage/mod.ts";
-import { BIGINT, type Row, TEXT, valueAt } from "../types/mod.ts";
+import { BIGINT, type Row, TEXT } from "../types/mod.ts";
 import type { SqlRequest, SqlResponse, StatementResult } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
 
@@ -32,25 +33,30 @@ const COLUMN_IDS: readonly number[] = [KEY, DIGEST, ANSWER, CREATED_AT_MS];
 /** A longer answer is kept as its counts. */
 const ANSWER_LENGTH_MAX = 1024 * 1024;
 
-/** Expired records that go with a new one: more than come, so that none stays for ever. */
-const EXPIRED_ROWS_MAX = 16;
-
 const HOUR_MS = 3_600_000;
 
-/** The table of the records, which no catalog knows. */
-export const ANSWERS_TABLE: TableDefinition = {
+/** The table of the records as a check of its files needs it. */
+export const ANSWERS_TABLE: { readonly tableId: number; readonly name: string } = {
   tableId: TABLE_ID,
   name: "system.idempotent_answers",
-  columns: [
-    { columnId: KEY, name: "key", type: TEXT, missing: null },
-    { columnId: DIGEST, name: "digest", type: TEXT, missing: null },
-    { columnId: ANSWER, name: "answer", type: TEXT, missing: null },
-    { columnId: CREATED_AT_MS, name: "created_at_ms", type: BIGINT, missing: null },
-  ],
-  keyColumnIds: [KEY],
-  flush: { rowsMax: 100_000, ageMsMax: HOUR_MS },
-  historyMs: HOUR_MS,
 };
+
+/** The table of the records, which no catalog knows; they go by themselves when their time is over. */
+export function answersTable(ttlMs: number): TableDefinition {
+  return {
+    ...ANSWERS_TABLE,
+    columns: [
+      { columnId: KEY, name: "key", type: TEXT, missing: null },
+      { columnId: DIGEST, name: "digest", type: TEXT, missing: null },
+      { columnId: ANSWER, name: "answer", type: TEXT, missing: null },
+      { columnId: CREATED_AT_MS, name: "created_at_ms", type: BIGINT, missing: null },
+    ],
+    keyColumnIds: [KEY],
+    flush: { rowsMax: 100_000, ageMsMax: HOUR_MS },
+    historyMs: HOUR_MS,
+    ttlMs,
+  };
+}
 
 /** Makes the writes that record an answer, in the turn in which its changes are committed. */
 export type AnswerRecorder = (answer: KeptAnswer) => readonly TableWrite[];
@@ -61,8 +67,13 @@ export interface KeptAnswer {
   readonly commitIndex?: number;
 }
 
-/** Runs a request whose commit is to hold the writes of the recorder. */
-type Runner = (recorder: AnswerRecorder) => Promise<SqlResponse>;
+/** One request, and what can be asked about it. */
+export interface KeyedRequest {
+  /** Runs it; its commit is to hold the writes of the recorder. */
+  readonly run: (recorder: AnswerRecorder) => Promise<SqlResponse>;
+  /** Whether its caller has the rights that it takes now, too. */
+  readonly isStillAllowed: () => Promise<boolean>;
+}
 
 interface Running {
   readonly digest: string;
@@ -82,7 +93,7 @@ export class IdempotentRequests {
   async execute(
     principal: Principal,
     { key, digest }: NonNullable<SqlRequest["idempotency"]>,
-    run: Runner,
+    { isStillAllowed, run }: KeyedRequest,
   ): Promise<SqlResponse> {
     const owner = this.#environment.catalog.ownerNumber(principal.actorId, { create: true });
     assert(owner !== undefined, "a caller has a number once it was asked to be made");
@@ -94,7 +105,13 @@ export class IdempotentRequests {
       await running.answered;
     }
     const kept = this.#keptAnswer(owner, key, digest);
-    if (kept !== undefined) return { results: kept, isReplayed: true };
+    if (kept !== undefined) {
+      if (await isStillAllowed()) return { results: kept, isReplayed: true };
+      throw new DatabaseError(
+        "PERMISSION_DENIED",
+        `Cannot answer the request of idempotency_key "${key}" again: you may no longer run it`,
+      );
+    }
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#running.set(name, { digest, answered: promise });
     try {
@@ -126,6 +143,7 @@ export class IdempotentRequests {
     return store.lookup(TABLE_ID, { owner, key: [key], upTo: store.appliedSeq, columnIds });
   }
 
+  /** Also for what the store still has: a `_seq` may be ahead of the clock, and its row lives longer. */
   #isExpired(createdAtMs: unknown): boolean {
     const { clock, limits } = this.#environment;
     return clock.nowMs() - Number(createdAtMs) >= limits.idempotencyTtlMs;
@@ -139,38 +157,7 @@ export class IdempotentRequests {
     const kept = text.length <= ANSWER_LENGTH_MAX ? text : JSON.stringify(countsOf(answer));
     const row: Row = [key, digest, kept, this.#environment.clock.nowMs()];
     const operation = this.#recordOf(owner, key) === undefined ? "insert" : "update";
-    const expired = this.#expiredRows(owner).filter(([other]) => other !== key);
-    const table = { tableId: TABLE_ID, owner };
-    return [
-      ...(expired.length === 0 ? [] : [{ ...table, operation: "delete" as const, rows: expired }]),
-      { ...table, operation, rows: [row] },
-    ];
-  }
-
-  /** Some of the oldest records of an owner, if their time is over. */
-  #expiredRows(owner: number): Row[] {
-    const { store } = this.#environment;
-    const upTo = store.appliedSeq;
-    const scan = store.scan(TABLE_ID, {
-      owner,
-      after: SEQ_ZERO,
-      upTo,
-      columnIds: COLUMN_IDS,
-      batchRows: EXPIRED_ROWS_MAX,
-    });
-    try {
-      const batch = scan.next();
-      if (batch === undefined) return [];
-      const rows: Row[] = [];
-      for (let i = 0; i < batch.rowCount; i += 1) {
-        const row = batch.columns.map((column) => valueAt(column, i));
-        if (!this.#isExpired(row[CREATED_AT_MS - 1])) break;
-        rows.push(row);
-      }
-      return rows;
-    } finally {
-      scan.close();
-    }
+    return [{ tableId: TABLE_ID, owner, operation, rows: [row] }];
   }
 }
 

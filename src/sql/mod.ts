@@ -26,5 +26,5 @@ export type {
   SqlLimits,
 } from "./environment.ts";
 export { isFileLive, sweepFiles } from "./files.ts";
-export { ANSWERS_TABLE } from "./idempotency.ts";
+export { ANSWERS_TABLE, answersTable } from "./idempotency.ts";
 export { LocalSqlEngine } from "./session.ts";

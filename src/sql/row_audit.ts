@@ -6,7 +6,7 @@
  * reading is cut into steps, so that others run meanwhile; rows that they write lie above the bound
  * and are audited in the turn in which the definition changes.
  */
-import { DatabaseError } from "../base/errors.ts";
+import { type Condition, DatabaseError } from "../base/errors.ts";
 import type { Seq } from "../base/seq.ts";
 import type { ColumnEntry, TableEntry } from "../catalog/mod.ts";
 import type { ScanBatch, Store } from "../storage/mod.ts";
@@ -45,6 +45,17 @@ export interface AuditOptions {
   readonly run: Run;
 }
 
+/** Conditions of what computes with values, and names them. */
+const QUOTING: ReadonlySet<Condition> = new Set([
+  "TYPE_MISMATCH",
+  "INVALID_INPUT",
+  "INVALID_VALUE",
+  "VALUE_TOO_LONG",
+  "VALUE_OUT_OF_RANGE",
+  "DIVISION_BY_ZERO",
+  "DIMENSION_MISMATCH",
+]);
+
 /** Refuses a batch of rows. @throws {DatabaseError} */
 type Judge = (batch: Batch) => void;
 
@@ -67,6 +78,11 @@ export class RowAudit {
     this.#judges = demands.flatMap((demand) => this.#judgeFor(demand) ?? []);
   }
 
+  /** Of the first demand: all rows are converted before any of them is judged. */
+  get #position(): number {
+    return this.#options.demands[0]?.position ?? 0;
+  }
+
   /** Whether there is anything to ask. */
   get isEmpty(): boolean {
     return this.#judges.length === 0;
@@ -87,7 +103,7 @@ export class RowAudit {
         for (;;) {
           const batch = scan.next();
           if (batch === undefined) break;
-          const rows = this.#asNext(batch);
+          const rows = this.#unquoted(this.#position, () => this.#asNext(batch));
           for (const judge of this.#judges) judge(rows);
           yield;
           // Rows that all read the same need no further one to be judged.
@@ -104,6 +120,25 @@ export class RowAudit {
   runNow(bounds: { after: Seq; upTo: Seq }): void {
     const steps = this.steps(bounds);
     while (steps.next().done !== true);
+  }
+
+  /**
+   * What a computation over rows gives. Its error may quote a value, and who alters a table may be
+   * nobody who may read its rows.
+   *
+   * @throws {DatabaseError} Of the same condition, without any value.
+   */
+  #unquoted<T>(position: number, compute: () => T): T {
+    try {
+      return compute();
+    } catch (error) {
+      if (!(error instanceof DatabaseError) || !QUOTING.has(error.condition)) throw error;
+      throw new DatabaseError(
+        error.condition,
+        `Cannot alter table ${nameOf(this.#options.next)}: what it demands cannot be computed for a row that is there`,
+        { position, hint: "change or delete such rows first" },
+      );
+    }
   }
 
   /** Rows as the next definition has them. */
@@ -137,7 +172,8 @@ export class RowAudit {
       };
       const evaluate = compileExpression(bindCondition(parseExpression(check.sql), place), layout);
       return (batch) => {
-        if (!valuesOf(evaluate(batch, run)).includes(false)) return;
+        const held = this.#unquoted(position, () => valuesOf(evaluate(batch, run)));
+        if (!held.includes(false)) return;
         throw new DatabaseError(
           "CHECK_VIOLATION",
           `Cannot have check "${check.name}" on ${nameOf(next)}: a row violates it`,

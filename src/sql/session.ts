@@ -2,7 +2,7 @@
  * The SQL engine: the short way for one cached statement, and the long way for everything else.
  */
 import type { Principal } from "../auth/mod.ts";
-import { DatabaseError } from "../base/errors.ts";
+import { type Condition, DatabaseError } from "../base/errors.ts";
 import { DEFAULT_NAMESPACE } from "../catalog/mod.ts";
 import type { DataType } from "../types/mod.ts";
 import { type Activity, type RunningRequest, shownSql } from "./activity.ts";
@@ -18,7 +18,7 @@ import type {
 } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import type { Deadline } from "./execute/operator.ts";
-import { IdempotentRequests } from "./idempotency.ts";
+import { type AnswerRecorder, IdempotentRequests } from "./idempotency.ts";
 import { planLiveQuery } from "./live_planner.ts";
 import { isQueryNode } from "./node_kinds.ts";
 import { deadlineOf, parseLimitsOf, requireNoGap, typedParameters } from "./parameters.ts";
@@ -76,10 +76,16 @@ export class LocalSqlEngine implements SqlEngine {
       if (idempotency === undefined || request.check === true) {
         return await new RequestRunner({ environment, principal, request, running }).run();
       }
+      const run = (recorder: AnswerRecorder): Promise<SqlResponse> =>
+        new RequestRunner({ environment, principal, request, recorder, running }).run();
+      const isStillAllowed = async (): Promise<boolean> => {
+        const checked = { ...request, check: true };
+        const parts = { environment, principal, request: checked, running };
+        const { error } = await new RequestRunner(parts).run();
+        return error === undefined || !RIGHTS_LOST.has(error.condition);
+      };
       return await this.#idempotent
-        .execute(principal, idempotency, (recorder) =>
-          new RequestRunner({ environment, principal, request, recorder, running }).run(),
-        )
+        .execute(principal, idempotency, { run, isStillAllowed })
         .catch(failedResponse);
     } finally {
       this.#activity.running.end(running);
@@ -185,6 +191,9 @@ export class LocalSqlEngine implements SqlEngine {
     return prepared;
   }
 }
+
+/** What a request is refused with whose caller may no longer do what it once did. */
+const RIGHTS_LOST: ReadonlySet<Condition> = new Set(["PERMISSION_DENIED", "SHARED_IMPERSONATION"]);
 
 /** @throws What is no expected failure. */
 function failedResponse(error: unknown): SqlResponse {

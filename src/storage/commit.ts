@@ -14,7 +14,6 @@
  * - Seqs of rows that were taken back are never issued again.
  */
 import { assert } from "../base/assert.ts";
-import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
 import { SEQ_ZERO, type Seq, type SeqGenerator } from "../base/seq.ts";
 import type { CommitLog, CommitLogEvents } from "./commit_log.ts";
@@ -59,7 +58,6 @@ export interface CommitterOptions {
   readonly log: CommitLog;
   readonly tables: ReadonlyMap<number, StoredTable>;
   readonly seqs: SeqGenerator;
-  readonly clock: Clock;
   readonly space: SpaceGuard;
   /** Highest durable seq. */
   readonly visibleSeq: Seq;
@@ -81,7 +79,6 @@ export class Committer implements CommitLogEvents {
   readonly #log: CommitLog;
   readonly #tables: ReadonlyMap<number, StoredTable>;
   readonly #seqs: SeqGenerator;
-  readonly #clock: Clock;
   readonly #space: SpaceGuard;
   readonly #events: CommitterEvents;
   #visibleSeq: Seq;
@@ -95,7 +92,6 @@ export class Committer implements CommitLogEvents {
     this.#log = options.log;
     this.#tables = options.tables;
     this.#seqs = options.seqs;
-    this.#clock = options.clock;
     this.#space = options.space;
     this.#events = events;
     this.#visibleSeq = options.visibleSeq;
@@ -232,7 +228,7 @@ export class Committer implements CommitLogEvents {
     this.#log.beginWrite(write, definition.columns);
     if (!isKeyed) requireKeyless(write, definition.name);
     // What has expired is as good as gone, and its key is free again.
-    const expiredSeq = operation === "insert" ? table.expiredSeq(this.#clock) : 0;
+    const expiredSeq = operation === "insert" ? table.expiredSeq(this.#seqs) : 0;
     let writeFirst = SEQ_ZERO;
     let pushed = 0;
     try {

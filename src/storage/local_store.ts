@@ -94,7 +94,6 @@ export class LocalStore implements Store {
   /** Called once when the log failed: the process should stop, and recover by starting again. */
   onFatal: (cause: unknown) => void = () => {};
   readonly #directory: DataDirectory;
-  readonly #clock: Clock;
   readonly #manifest: Manifest;
   readonly #files: LocalSegmentFiles;
   readonly #tables: Map<number, StoredTable>;
@@ -132,7 +131,6 @@ export class LocalStore implements Store {
     const { disk, clock, log, manifest, definitions, options, jobList } = parts;
     const { paths } = directory;
     this.#directory = directory;
-    this.#clock = clock;
     this.#manifest = manifest;
     this.#files = new LocalSegmentFiles({ disk, paths, log, manifest });
     const found = recover({ disk, paths, log, manifest, definitions, files: this.#files });
@@ -169,7 +167,6 @@ export class LocalStore implements Store {
         log: wal,
         tables,
         seqs: this.#seqs,
-        clock,
         space: this.#space,
         visibleSeq,
         catalogVersion: manifest.highestSeq(),
@@ -276,7 +273,7 @@ export class LocalStore implements Store {
 
   lookup(tableId: number, options: LookupOptions): Row | undefined {
     const table = this.#table(tableId);
-    return table.lookup(options, table.expiredSeq(this.#clock));
+    return table.lookup(options, table.expiredSeq(this.#seqs));
   }
 
   earliestSeq(tableId: number, owner: number): Seq {
@@ -289,7 +286,7 @@ export class LocalStore implements Store {
 
   liveRowCount(tableId: number, owner: number | undefined): number {
     const table = this.#table(tableId);
-    const after = table.expiredSeq(this.#clock);
+    const after = table.expiredSeq(this.#seqs);
     return countLiveRows(table, { owner, upTo: this.visibleSeq, after });
   }
 
@@ -318,7 +315,7 @@ export class LocalStore implements Store {
 
   stats(tableId: number): TableStats {
     const table = this.#table(tableId);
-    const after = table.expiredSeq(this.#clock);
+    const after = table.expiredSeq(this.#seqs);
     return tableStats(table, { upTo: this.visibleSeq, after });
   }
 
@@ -391,7 +388,7 @@ export class LocalStore implements Store {
     table: StoredTable,
     options: Options,
   ): Options {
-    const expiredSeq = table.expiredSeq(this.#clock);
+    const expiredSeq = table.expiredSeq(this.#seqs);
     if (expiredSeq === 0) return options;
     return { ...options, after: Math.max(options.after ?? SEQ_ZERO, expiredSeq) };
   }

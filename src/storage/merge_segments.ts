@@ -100,15 +100,16 @@ export function expiredShare({ entry }: OpenSegment, expiredSeq: number): number
   return Math.max(0, (expiredSeq - minSeq) / (maxSeq - minSeq));
 }
 
-/** Drops segments of which every row is past its time to live, in the turn that is the caller's. */
+/**
+ * Drops segments of which every row is past its time to live, in the turn that is the caller's: those
+ * that are damaged too, whose rows nobody needs any more.
+ */
 export function dropExpiredSegments(
   table: StoredTable,
   { manifest }: Pick<SegmentTools, "manifest">,
   expiredSeq: number,
 ): void {
-  const expired = table.segments.filter(
-    ({ entry }) => !entry.quarantined && entry.maxSeq <= expiredSeq,
-  );
+  const expired = table.segments.filter(({ entry }) => entry.maxSeq <= expiredSeq);
   if (expired.length === 0) return;
   manifest.publish({ removeSegmentIds: expired.map(({ entry }) => entry.segmentId) });
   table.segments = table.segments.filter((segment) => !expired.includes(segment));

@@ -104,8 +104,13 @@ export class StoredTable {
     return undefined;
   }
 
-  /** Row versions at or below this are past their time to live; 0 where there is none. */
-  expiredSeq(clock: Clock): number {
+  /**
+   * Row versions at or below this are past their time to live; 0 where there is none.
+   *
+   * @param clock Of the ids, for whoever reads or writes: a key that was free once is then free for
+   * good, whatever happens to the wall clock. That may be behind, so what it says has expired has.
+   */
+  expiredSeq(clock: Pick<Clock, "nowMs">): number {
     const { expiredSeq = 0, ttlMs } = this.#definition;
     if (ttlMs === undefined) return 0;
     // A version of the millisecond before has lived as long as it may.

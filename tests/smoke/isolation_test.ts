@@ -41,6 +41,11 @@ beforeAll(async () => {
     });
   }
   await upload();
+  await server.rows(
+    "CREATE VIEW app.titles AS SELECT title FROM app.notes; " +
+      "CREATE VIEW app.newest AS SELECT COUNT(*) AS n, MAX(title) AS m FROM app.notes; " +
+      `CREATE VIEW app.secrets AS SELECT secret, '${CANARY}' AS also FROM app.vault`,
+  );
   await server.rows("INSERT INTO app.notes (id, title, stars) VALUES (1, 'of bob', 1)", {
     token: bob,
   });
@@ -201,6 +206,51 @@ const STATEMENTS: readonly (readonly [sql: string, rows?: readonly unknown[]])[]
   ["EXECUTE AS USER 'ALICE' (SELECT title FROM app.notes)"],
   ["EXPLAIN SELECT title FROM app.notes"],
   ["EXPLAIN ANALYZE SELECT title FROM app.notes WHERE id = 777"],
+  ["SELECT title FROM app.titles", [["of bob"]]],
+  ["SELECT n, m FROM app.newest", [[1, "of bob"]]],
+  ["SELECT t.title FROM app.board LEFT JOIN app.titles t ON TRUE", [["of bob"]]],
+  ["SELECT * FROM app.secrets"],
+  ["SELECT COUNT(*) FROM app.secrets"],
+  ["WITH s AS (SELECT also FROM app.secrets) SELECT * FROM s"],
+  ["DESCRIBE app.secrets"],
+  ["CREATE OR REPLACE VIEW app.titles AS SELECT 1"],
+  ["SELECT view_definition FROM information_schema.views WHERE table_name = 'secrets'", []],
+  ["EXPLAIN ANALYZE SELECT * FROM app.titles"],
+  ["EXPLAIN (ANALYZE, FORMAT JSON) SELECT * FROM app.newest"],
+  [
+    "SELECT lag(title) OVER (ORDER BY id), first_value(title) OVER (), COUNT(*) OVER () FROM app.notes",
+    [[null, "of bob", 1]],
+  ],
+  [
+    "SELECT string_agg(title, ',') OVER (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) FROM app.notes",
+    [["of bob"]],
+  ],
+  ["SELECT title, grouping(title) FROM app.notes GROUP BY ROLLUP (title)"],
+  ["SELECT * FROM generate_series(1, (SELECT COUNT(*) FROM app.notes))", [[1]]],
+  ["SELECT * FROM unnest(ARRAY(SELECT title FROM app.notes))", [["of bob"]]],
+  ["SELECT * FROM unnest(ARRAY(SELECT secret FROM app.vault))"],
+  ["SELECT * FROM app.notes, LATERAL unnest(ARRAY(SELECT secret FROM app.vault)) u"],
+  ["SELECT * FROM json_each((SELECT to_json(secret) FROM app.vault))"],
+  [
+    "UPDATE app.notes n SET stars = 1 FROM app.notes o WHERE o.id = n.id OR o.id > 1 RETURNING o.title",
+    [["of bob"]],
+  ],
+  ["UPDATE app.notes n SET title = v.secret FROM app.vault v RETURNING v.secret, n.title"],
+  ["UPDATE app.notes n SET title = v.also FROM app.secrets v RETURNING v.also"],
+  ["DELETE FROM app.notes n USING app.titles t WHERE n.id > 1 RETURNING t.title", []],
+  ["DELETE FROM app.notes n USING app.vault v WHERE v.id = n.id RETURNING v.secret"],
+  ["SELECT * FROM system.idempotent_answers"],
+  ["SELECT * FROM system.query_stats"],
+  ["SELECT * FROM system.jobs"],
+  ["SELECT * FROM system.connections"],
+  ["SELECT * FROM system.my_jobs", []],
+  ["SHOW STATS FOR TABLE app.notes"],
+  ["KILL JOB 'FL1'"],
+  ["KILL QUERY 'QU1'"],
+  ["KILL CONNECTION '1'"],
+  ["STORAGE FLUSH TABLE app.vault"],
+  ["BACKUP DATABASE TO '/tmp/tidemark-of-bob'"],
+  ["ALTER TABLE app.notes ADD CONSTRAINT c CHECK (title::int > 0)"],
   ["SELECT * FROM system.users"],
   ["SELECT * FROM system.segments"],
   ["SELECT * FROM system.live"],
@@ -281,6 +331,109 @@ describe("a role above does not open rows of users", () => {
       token: sam,
     });
     expect([status, body.error?.code]).toEqual([403, "PERMISSION_DENIED"]);
+  });
+});
+
+describe("who may alter a table learns nothing of its rows", () => {
+  test.each([
+    "ALTER TABLE app.notes ADD CONSTRAINT c CHECK (title::int > 0)",
+    "ALTER TABLE app.notes ADD CONSTRAINT c CHECK (title::date IS NULL)",
+    "ALTER TABLE app.notes ADD CONSTRAINT c CHECK (title::uuid IS NULL)",
+    "ALTER TABLE app.notes ADD CONSTRAINT c CHECK (title = 'none')",
+    "ALTER TABLE app.notes ADD CONSTRAINT c CHECK (CAST(title AS JSON) IS NOT NULL)",
+  ])("%s", async (sql) => {
+    const { status, body } = await server.sql(sql);
+    expect(status).toBe(400);
+    expect(hasCanary(JSON.stringify(body))).toBe(false);
+  });
+
+  test("and the statistics of statements hold no string that somebody wrote", async () => {
+    const many = Array.from({ length: 80 }, (_, i) => `(${7000 + i}, '${CANARY}')`).join();
+    await server.rows(`SELECT '${CANARY}', E'${CANARY}\\n', $$${CANARY}$$`, { token: alice });
+    await server.rows(`INSERT INTO app.notes (id, title) VALUES ${many}`, { token: alice });
+    await server.rows("DELETE FROM app.notes WHERE id >= 7000", { token: alice });
+    const stats = JSON.stringify(await server.rows("SELECT sql FROM system.query_stats"));
+    expect(stats).toContain("INSERT INTO app.notes (id, title) VALUES (?, ?)");
+    expect(hasCanary(stats)).toBe(false);
+  });
+});
+
+describe("a request that is repeated by its key", () => {
+  const repeat = async (sql: string, token: string, key: string): Promise<[number, string]> => {
+    const { status, body } = await server.sql(sql, { token, fields: { idempotency_key: key } });
+    return [status, JSON.stringify(body)];
+  };
+
+  test("answers its own user only", async () => {
+    const sql = "SELECT title FROM app.notes WHERE id = 777";
+    expect(hasCanary((await repeat(sql, alice, "shared-key"))[1])).toBe(true);
+    const [status, his] = await repeat(sql, bob, "shared-key");
+    expect([status, hasCanary(his)]).toEqual([200, false]);
+    const asHer = "EXECUTE AS USER 'alice' (SELECT title FROM app.notes WHERE id = 777)";
+    expect(hasCanary((await repeat(asHer, sam, "as-alice"))[1])).toBe(true);
+    const [refused, hers] = await repeat(asHer, bob, "as-alice");
+    expect([refused, hasCanary(hers)]).toEqual([403, false]);
+  });
+
+  test("answers nobody who has lost the right to run it", async () => {
+    const asked = [
+      "EXECUTE AS USER 'alice' (SELECT title FROM app.notes WHERE id = 777)",
+      "SELECT secret FROM app.vault",
+      "SELECT also FROM app.secrets",
+    ];
+    let token = await server.createUser("eve", "dba");
+    for (const [index, sql] of asked.entries()) {
+      expect(hasCanary((await repeat(sql, token, `eve-${index}`))[1])).toBe(true);
+    }
+    await server.rows("ALTER USER eve SET ROLE user");
+    token = (await server.login("eve")).access_token;
+    for (const [index, sql] of asked.entries()) {
+      const [status, text] = await repeat(sql, token, `eve-${index}`);
+      expect([status, hasCanary(text)], sql).toEqual([403, false]);
+    }
+    // Whoever gets the right back is told again.
+    await server.rows("ALTER USER eve SET ROLE dba");
+    token = (await server.login("eve")).access_token;
+    const [status, text] = await repeat(asked[1] ?? "", token, "eve-1");
+    expect([status, hasCanary(text)]).toEqual([200, true]);
+  });
+});
+
+describe("bob streams", () => {
+  test.each([
+    ["everything", "SELECT * FROM app.notes", {}],
+    ["from her newest row", "SELECT * FROM app.notes", { "Last-Event-ID": () => aliceSeq }],
+    ["from before it", "SELECT * FROM app.notes", { "Last-Event-ID": () => aliceSeq - 1 }],
+    ["from the beginning", "SELECT * FROM app.notes", { "Last-Event-ID": () => 0 }],
+    ["a view", "SELECT * FROM app.titles", {}],
+    ["a view that is closed to him", "SELECT * FROM app.secrets", {}],
+    ["in her name", "EXECUTE AS USER 'alice' (SELECT title FROM app.notes)", {}],
+  ])("%s", async (_name, sql, headers: Record<string, () => number>) => {
+    const given = Object.entries(headers).map(([name, value]) => [name, String(value())]);
+    const address = `${server.url}/v1/api/live?sql=${encodeURIComponent(sql)}`;
+    const stop = new AbortController();
+    const answer = await fetch(address, {
+      headers: { Authorization: `Bearer ${bob}`, ...Object.fromEntries(given) },
+      signal: stop.signal,
+    });
+    if (answer.status !== 200) {
+      expect(hasCanary(await everythingIn(answer))).toBe(false);
+      return;
+    }
+    await server.rows(`UPDATE app.notes SET title = '${CANARY}?' WHERE id = 2`, { token: alice });
+    // A change of his own comes after hers, so that hers would have come by then.
+    await server.rows("UPDATE app.notes SET stars = 31 WHERE id = 1", { token: bob });
+    await server.rows("UPDATE app.notes SET title = 'of bob, last' WHERE id = 1", { token: bob });
+    let text = JSON.stringify([...answer.headers]);
+    const decoder = new TextDecoder();
+    for await (const chunk of answer.body ?? []) {
+      text += decoder.decode(chunk, { stream: true });
+      if (text.includes("of bob, last")) break;
+    }
+    stop.abort();
+    await server.rows("UPDATE app.notes SET title = 'of bob' WHERE id = 1", { token: bob });
+    expect(text).toContain("of bob, last");
+    expect(hasCanary(text)).toBe(false);
   });
 });
 

@@ -2,6 +2,8 @@
  * Requests with a key: once, whole, for their user, for a time, and over a restart.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import type { SqlResponse } from "../../src/sql/mod.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import { TestEngine } from "../support/sql_engine.ts";
@@ -130,6 +132,43 @@ test("after its time a key is as new, and expired records go", async () => {
   await ask("SELECT 1", freshKey());
   const owner = engine.database.catalog.ownerNumber("root");
   expect(engine.database.store.liveRowCount(0xffff_ffff, owner)).toBe(2);
+});
+
+/** Segments of records, once the store has had time to drop some. */
+async function segmentsOfRecords(wanted: number): Promise<string[]> {
+  const directory = join(engine.dataPath, "segments", "4294967295");
+  const listed = (): string[] => readdirSync(directory).filter((name) => name.endsWith(".seg"));
+  for (let round = 0; round < 500 && listed().length !== wanted; round += 1) await Bun.sleep(10);
+  return listed().map((name) => join(directory, name));
+}
+
+test("records of an owner who never comes back go all the same", async () => {
+  for (let made = 0; made < 40; made += 1) await ask("SELECT 1", freshKey());
+  await engine.database.store.flush(0xffff_ffff);
+  expect((await segmentsOfRecords(1)).length).toBeGreaterThan(0);
+  clock.advance(620_000);
+  const owner = engine.database.catalog.ownerNumber("root");
+  expect(engine.database.store.liveRowCount(0xffff_ffff, owner)).toBe(0);
+  expect(await segmentsOfRecords(0)).toEqual([]);
+});
+
+test("damaged records refuse those who may need them, and no longer than they would live", async () => {
+  const key = freshKey();
+  const sql = "INSERT INTO t VALUES (2, 1)";
+  await ask(sql, key);
+  await engine.database.store.flush(0xffff_ffff);
+  const [path = ""] = await segmentsOfRecords(1);
+  const bytes = readFileSync(path);
+  writeFileSync(path, bytes.fill(0x55, bytes.length >> 2));
+  await engine.restart();
+  expect(String(await ask(sql, key).catch((error: unknown) => error))).toContain(path);
+  expect((await ask(sql, key)).error?.condition).toBe("DATA_DAMAGED");
+  expect(await count()).toBe(2);
+  clock.advance(620_000);
+  expect(await segmentsOfRecords(0)).toEqual([]);
+  await engine.run("DELETE FROM t WHERE id = 2");
+  expect((await ask(sql, key)).error).toBeUndefined();
+  expect((await ask(sql, key)).isReplayed).toBe(true);
 });
 
 test("a long answer is kept as its counts", async () => {

@@ -117,6 +117,10 @@ export class RecordingDisk implements Disk {
     this.events.push({ kind: "syncDirectory", path });
   }
 
+  realPath(path: string): string {
+    return this.#disk.realPath(path);
+  }
+
   freeBytes(path: string): number {
     return this.#disk.freeBytes(path);
   }

@@ -169,6 +169,12 @@ export class SimulatedDisk implements Disk {
     this.#directoryAt(path, "sync").sync();
   }
 
+  /** There are no links here. */
+  realPath(path: string): string {
+    if (this.#nodeAt(path) === undefined) throw new DiskError("ENOENT", path, "resolve");
+    return path;
+  }
+
   freeBytes(_path: string): number {
     if (this.capacityBytes === UNLIMITED_BYTES) return UNLIMITED_BYTES;
     return Math.max(0, this.capacityBytes - this.#root.byteCount());

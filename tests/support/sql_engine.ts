@@ -43,9 +43,18 @@ export class TestEngine implements AsyncDisposable {
     return this.#database;
   }
 
+  get dataPath(): string {
+    return this.#directory;
+  }
+
   /** Closes the database and opens it again: what is in memory comes back from the log. */
   async restart(): Promise<void> {
     await this.#database.close();
+    await this.reopen();
+  }
+
+  /** Opens the database again after a test has closed it. */
+  async reopen(): Promise<void> {
     this.#database = await this.#open();
   }
 

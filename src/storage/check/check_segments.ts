@@ -17,7 +17,7 @@ export interface SegmentCheckOptions {
   readonly paths: DataPaths;
   /** Every segment that the manifest lists. */
   readonly entries: readonly SegmentEntry[];
-  /** Tables that the catalog knows; the segments of others go at the next start. */
+  /** Tables that there are; the segments of others go at the next start. */
   readonly tableIds: ReadonlySet<number>;
 }
 
