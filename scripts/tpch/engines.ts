@@ -32,7 +32,7 @@ export interface Files {
 }
 
 const INSERT_ROWS_MAX = 2000;
-const TIMEOUT_MS = 10_000;
+const TIMEOUT_MS = 120_000;
 const BUFFER_BYTES = 1 << 20;
 
 /** Writes all tables, since three engines read them. */
