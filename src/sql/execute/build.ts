@@ -225,6 +225,7 @@ function buildJoin(node: JoinNode): OperatorFactory {
   const right = buildPlan(node.right);
   const leftLayout = layoutOf(node.left.columns);
   const rightLayout = layoutOf(node.right.columns);
+  const pairLayout = layoutOf([...node.left.columns, ...node.right.columns]);
   const leftKeys = node.leftKeys.map((key) => compileExpression(key, leftLayout));
   const rightKeys = node.rightKeys.map((key) => compileExpression(key, rightLayout));
   const keyTypes = node.leftKeys.map(({ type }) => type);
@@ -233,9 +234,11 @@ function buildJoin(node: JoinNode): OperatorFactory {
   const residual =
     node.residual === undefined
       ? undefined
-      : compileExpression(node.residual, layoutOf(node.columns));
+      : compileExpression(node.residual, pairLayout);
+  const kept = node.columns.map(({ id }) => defined(pairLayout.get(id), "a join adds no column"));
   return (run) =>
     new HashJoin({
+      kept,
       run,
       join: node.join,
       left: left(run),

@@ -43,7 +43,9 @@ export interface ScanNode {
 
 export interface JoinNode {
   readonly kind: "join";
-  readonly join: "inner" | "left" | "full";
+  /** A semi join passes left rows that have a partner, an anti join those that have none. */
+  readonly join: "inner" | "left" | "full" | "semi" | "anti";
+  /** Streams; the right side is held. */
   readonly left: PlanNode;
   readonly right: PlanNode;
   /** Pairwise equal; none makes it a nested loop. */
@@ -51,6 +53,7 @@ export interface JoinNode {
   readonly rightKeys: readonly BoundExpression[];
   /** What must hold besides, over both sides. */
   readonly residual: BoundExpression | undefined;
+  /** Those of both sides that are read above. */
   readonly columns: readonly BoundColumn[];
 }
 
