@@ -232,9 +232,7 @@ function buildJoin(node: JoinNode): OperatorFactory {
   const leftTypes = node.left.columns.map(({ type }) => type);
   const rightTypes = node.right.columns.map(({ type }) => type);
   const residual =
-    node.residual === undefined
-      ? undefined
-      : compileExpression(node.residual, pairLayout);
+    node.residual === undefined ? undefined : compileExpression(node.residual, pairLayout);
   const kept = node.columns.map(({ id }) => defined(pairLayout.get(id), "a join adds no column"));
   return (run) =>
     new HashJoin({

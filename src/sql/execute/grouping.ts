@@ -2,7 +2,13 @@
  * Numbers groups: equal keys get the same dense number, in order of first appearance. NULLs are
  * equal here.
  */
-import { type DataType, type Selection, type Value, type Vector, valueAt } from "../../types/mod.ts";
+import {
+  type DataType,
+  type Selection,
+  type Value,
+  type Vector,
+  valueAt,
+} from "../../types/mod.ts";
 import { KeyIndex } from "./key_index.ts";
 import { bytesOf, type MemoryBudget } from "./run.ts";
 

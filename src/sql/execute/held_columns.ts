@@ -53,10 +53,16 @@ class HeldColumn {
       for (let i = 0; i < count; i += 1) taken[i] = values[rows[i] ?? 0] ?? null;
       return { kind: "any", length: count, values: taken };
     }
-    const nulls = this.#nulls === undefined ? undefined : taken(this.#nulls, new Uint8Array(count), rows);
+    const nulls =
+      this.#nulls === undefined ? undefined : taken(this.#nulls, new Uint8Array(count), rows);
     const from = this.#numbers;
     if (from instanceof Int32Array) {
-      return { kind: "i32", length: count, values: taken(from, new Int32Array(count), rows), nulls };
+      return {
+        kind: "i32",
+        length: count,
+        values: taken(from, new Int32Array(count), rows),
+        nulls,
+      };
     }
     if (from instanceof Float64Array) {
       const into = new Float64Array(count);
@@ -76,7 +82,8 @@ class HeldColumn {
     const into = this.#numbers;
     if (vector.kind === "i32" || vector.kind === "f64" || vector.kind === "bool") {
       into.set(vector.values.subarray(0, rowCount), start);
-      if (vector.nulls !== undefined) this.#nullsFor().set(vector.nulls.subarray(0, rowCount), start);
+      if (vector.nulls !== undefined)
+        this.#nullsFor().set(vector.nulls.subarray(0, rowCount), start);
     } else {
       for (let row = 0; row < rowCount; row += 1) {
         const value = valueAt(vector, row);

@@ -22,9 +22,7 @@ export function factored(condition: BoundExpression): readonly BoundExpression[]
   if (shared.length === 0) return [condition];
   const isShared = (each: BoundExpression): boolean =>
     shared.some((one) => sameExpression(one, each));
-  const rests = branches.map((branch) =>
-    conjunctionOf(branch.filter((each) => !isShared(each))),
-  );
+  const rests = branches.map((branch) => conjunctionOf(branch.filter((each) => !isShared(each))));
   const operands = rests.flatMap((rest) => rest ?? []);
   // A branch that asks nothing more than what is shared makes the others idle.
   if (operands.length < rests.length) return shared;

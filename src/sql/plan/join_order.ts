@@ -28,7 +28,11 @@ export interface JoinGraph {
   /** Expected rows of each relation, after its own conditions. */
   readonly rows: readonly number[];
   /** Which relations meet by a condition, and the share of their product that remains. */
-  readonly edges: readonly { readonly left: number; readonly right: number; readonly share: number }[];
+  readonly edges: readonly {
+    readonly left: number;
+    readonly right: number;
+    readonly share: number;
+  }[];
 }
 
 interface Choice {

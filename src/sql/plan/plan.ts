@@ -37,6 +37,8 @@ export interface ScanNode {
   /** Values of the whole primary key, when the filter fixes it: a lookup instead of a scan. */
   readonly key: readonly BoundExpression[] | undefined;
   readonly withTombstones: boolean;
+  /** How many rows the table has now, over all owners. */
+  readonly rowCount: () => number;
   /** Whole row groups at a time: what reads everything anyway is fastest so. */
   readonly isBulk: boolean;
 }

@@ -56,4 +56,3 @@ export function columnIdOf(expression: BoundExpression): number | undefined {
   if (expression.kind === "column") return expression.column.origin?.columnId;
   return expression.kind === "cast" ? columnIdOf(expression.operand) : undefined;
 }
-
