@@ -120,6 +120,8 @@ export class KeyIndex {
   readonly #codes: readonly ColumnCodes[];
   readonly #columns: Float64Array[];
   #slots = new Int32Array(SLOTS_MIN);
+  /** Used again by each call: batches may be of one row. */
+  #hashes = new Int32Array(SLOTS_MIN);
   #count = 0;
 
   constructor(types: readonly DataType[]) {
@@ -143,7 +145,7 @@ export class KeyIndex {
   add(vectors: readonly Vector[], rowCount: number): Int32Array {
     const codes = this.#codesOf(vectors, rowCount, true);
     const numbers = new Int32Array(rowCount);
-    const hashes = hashesOf(codes, rowCount);
+    const hashes = this.#hashesOf(codes, rowCount);
     const [only] = codes;
     for (let row = 0; row < rowCount; row += 1) {
       const hash = hashes[row] ?? 0;
@@ -161,7 +163,7 @@ export class KeyIndex {
   find(vectors: readonly Vector[], rowCount: number): Int32Array {
     const codes = this.#codesOf(vectors, rowCount, false);
     const numbers = new Int32Array(rowCount);
-    const hashes = hashesOf(codes, rowCount);
+    const hashes = this.#hashesOf(codes, rowCount);
     const [only] = codes;
     if (codes.length === 1 && only !== undefined) {
       for (let row = 0; row < rowCount; row += 1) {
@@ -173,6 +175,12 @@ export class KeyIndex {
       }
     }
     return numbers;
+  }
+
+  #hashesOf(codes: readonly (Float64Array | Int32Array)[], rowCount: number): Int32Array {
+    if (this.#hashes.length < rowCount) this.#hashes = new Int32Array(rowCount);
+    fillHashes(codes, this.#hashes, rowCount);
+    return this.#hashes;
   }
 
   #codesOf(
@@ -239,7 +247,9 @@ export class KeyIndex {
       this.#columns[i] = column;
     }
     this.#slots = new Int32Array(2 * length);
-    const hashes = hashesOf(this.#columns, this.#count);
+    // The hashes of the batch at hand are still needed.
+    const hashes = new Int32Array(this.#count);
+    fillHashes(this.#columns, hashes, this.#count);
     for (let number = 0; number < this.#count; number += 1) {
       this.#place(number, hashes[number] ?? 0);
     }
@@ -261,28 +271,31 @@ export function nullKeysOf(vectors: readonly Vector[], rowCount: number): Uint8A
   return found;
 }
 
-function hashesOf(codes: readonly (Float64Array | Int32Array)[], rowCount: number): Int32Array {
-  const hashes = new Int32Array(rowCount);
+function fillHashes(
+  codes: readonly (Float64Array | Int32Array)[],
+  hashes: Int32Array,
+  rowCount: number,
+): void {
+  hashes.fill(0, 0, rowCount);
   for (const column of codes) {
-    if (column instanceof Int32Array) mixInt32(column, hashes);
-    else mixFloat64(column, hashes);
+    if (column instanceof Int32Array) mixInt32(column, hashes, rowCount);
+    else mixFloat64(column, hashes, rowCount);
   }
-  return hashes;
 }
 
 // One loop for each kind of array: a loop that meets both runs several times slower. The constants
 // are those of MurmurHash3 (Austin Appleby).
 
-function mixInt32(values: Int32Array, hashes: Int32Array): void {
-  for (let row = 0; row < hashes.length; row += 1) {
+function mixInt32(values: Int32Array, hashes: Int32Array, rowCount: number): void {
+  for (let row = 0; row < rowCount; row += 1) {
     let hash = Math.imul((hashes[row] ?? 0) + (values[row] ?? 0), 0x85ebca6b);
     hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
     hashes[row] = hash ^ (hash >>> 16);
   }
 }
 
-function mixFloat64(values: Float64Array, hashes: Int32Array): void {
-  for (let row = 0; row < hashes.length; row += 1) {
+function mixFloat64(values: Float64Array, hashes: Int32Array, rowCount: number): void {
+  for (let row = 0; row < rowCount; row += 1) {
     const value = values[row] ?? 0;
     // A value that fits 32 bits must have the hash that it has as an Int32.
     const low = value | 0;
