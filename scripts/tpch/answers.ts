@@ -42,15 +42,17 @@ function plain(cell: unknown): string {
 
 /** By cells that are no fractions, since those are rounded differently. */
 function sorted(rows: Rows): Rows {
-  const keyOf = (row: readonly unknown[]): string =>
-    row
-      .map(plain)
-      .map((cell) => (/^-?\d*\.\d+$/.test(cell) ? Number(cell).toPrecision(4) : cell))
-      .join("|");
   return rows
     .map((row) => ({ row, key: keyOf(row) }))
     .toSorted((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0))
     .map(({ row }) => row);
+}
+
+function keyOf(row: readonly unknown[]): string {
+  return row
+    .map(plain)
+    .map((cell) => (/^-?\d*\.\d+$/.test(cell) ? Number(cell).toPrecision(4) : cell))
+    .join("|");
 }
 
 function textOf(row: readonly unknown[]): string {

@@ -57,14 +57,14 @@ export function* rowsOf(scale: number, seed: number): Generator<Made> {
     customers: Math.round(scale * 150_000),
     clerks: Math.max(1, Math.round(scale * 1000)),
   };
-  yield* nations(chanceFromSeed(seed));
-  yield* suppliers(chanceFromSeed(seed + 1), sizes);
-  yield* parts(chanceFromSeed(seed + 2), sizes);
-  yield* customers(chanceFromSeed(seed + 3), sizes);
-  yield* orders(chanceFromSeed(seed + 4), sizes);
+  yield* madeNations(chanceFromSeed(seed));
+  yield* madeSuppliers(chanceFromSeed(seed + 1), sizes);
+  yield* madeParts(chanceFromSeed(seed + 2), sizes);
+  yield* madeCustomers(chanceFromSeed(seed + 3), sizes);
+  yield* madeOrders(chanceFromSeed(seed + 4), sizes);
 }
 
-function* nations(chance: Chance): Generator<Made> {
+function* madeNations(chance: Chance): Generator<Made> {
   for (const [key, name] of REGIONS.entries()) {
     yield { table: "region", row: [key, name, commentOf(chance, 31, 115)] };
   }
@@ -74,7 +74,7 @@ function* nations(chance: Chance): Generator<Made> {
 }
 
 /** Five in ten thousand have complaints in their comment, and five recommendations. */
-function* suppliers(chance: Chance, sizes: Sizes): Generator<Made> {
+function* madeSuppliers(chance: Chance, sizes: Sizes): Generator<Made> {
   const marked = Math.max(1, Math.round(sizes.suppliers / 2000));
   for (let key = 1; key <= sizes.suppliers; key += 1) {
     const nation = chance.below(25);
@@ -96,7 +96,7 @@ function* suppliers(chance: Chance, sizes: Sizes): Generator<Made> {
   }
 }
 
-function* parts(chance: Chance, sizes: Sizes): Generator<Made> {
+function* madeParts(chance: Chance, sizes: Sizes): Generator<Made> {
   for (let key = 1; key <= sizes.parts; key += 1) {
     const maker = between(chance, 1, 5);
     yield {
@@ -128,7 +128,7 @@ function* parts(chance: Chance, sizes: Sizes): Generator<Made> {
   }
 }
 
-function* customers(chance: Chance, sizes: Sizes): Generator<Made> {
+function* madeCustomers(chance: Chance, sizes: Sizes): Generator<Made> {
   for (let key = 1; key <= sizes.customers; key += 1) {
     const nation = chance.below(25);
     yield {
@@ -148,7 +148,7 @@ function* customers(chance: Chance, sizes: Sizes): Generator<Made> {
 }
 
 /** A third of the customers has no orders, and only the first 8 of every 32 keys are used. */
-function* orders(chance: Chance, sizes: Sizes): Generator<Made> {
+function* madeOrders(chance: Chance, sizes: Sizes): Generator<Made> {
   const count = sizes.customers * 10;
   for (let index = 0; index < count; index += 1) {
     const key = Math.floor(index / 8) * 32 + (index % 8) + 1;

@@ -36,14 +36,7 @@ export function mapDistinct(
     return value === null ? null : valueOf(value);
   };
   if (kind === "any") {
-    const known: (Value | undefined)[] = Array.from({ length: span });
-    const values: Value[] = Array.from({ length });
-    for (let row = 0; row < length; row += 1) {
-      const position = (at[row] ?? 0) - base;
-      if (nulls?.[row] === 1) values[row] = null;
-      else values[row] = known[position] ??= computed(position);
-    }
-    return { kind: "any", length, values };
+    return { kind: "any", length, values: valuesOf(positions, length, computed) };
   }
   const numbers = new Float64Array(span);
   /** 1 for an answer that is there, 2 for NULL. */
@@ -70,6 +63,21 @@ export function mapDistinct(
   if (into instanceof Uint8Array) return { kind: "bool", length, values: into, nulls: missing };
   if (into instanceof Int32Array) return { kind: "i32", length, values: into, nulls: missing };
   return { kind: "f64", length, values: into, nulls: missing };
+}
+
+function valuesOf(
+  { at, base, nulls, span }: Positions,
+  length: number,
+  computed: (position: number) => Value,
+): Value[] {
+  const known: (Value | undefined)[] = Array.from({ length: span });
+  const values: Value[] = Array.from({ length });
+  for (let row = 0; row < length; row += 1) {
+    const position = (at[row] ?? 0) - base;
+    if (nulls?.[row] === 1) values[row] = null;
+    else values[row] = known[position] ??= computed(position);
+  }
+  return values;
 }
 
 function newNumbers(kind: "i32" | "f64", length: number): Int32Array | Float64Array {

@@ -246,7 +246,8 @@ export class HashJoin implements Operator {
     const { hasPartner } = pairing;
     const isNoted = join !== "inner";
     if (residual === undefined) {
-      for (let i = 0; i < count && isNoted; i += 1) {
+      const notedCount = isNoted ? count : 0;
+      for (let i = 0; i < notedCount; i += 1) {
         hasPartner[leftRows[i] ?? 0] = 1;
         if (join === "full") this.#isPaired[rightRows[i] ?? 0] = 1;
       }
@@ -254,7 +255,8 @@ export class HashJoin implements Operator {
     }
     const pairs = this.#allOf(pairing.batch, leftRows, { rightRows, count });
     const kept = selectRows(residual(pairs, run), count);
-    for (let i = 0; i < kept.count && isNoted; i += 1) {
+    const notedCount = isNoted ? kept.count : 0;
+    for (let i = 0; i < notedCount; i += 1) {
       const pair = kept.rows[i] ?? 0;
       hasPartner[leftRows[pair] ?? 0] = 1;
       if (join === "full") this.#isPaired[rightRows[pair] ?? 0] = 1;

@@ -49,9 +49,9 @@ class HeldColumn {
   take(rows: Int32Array, count: number): Vector {
     const values = this.#values;
     if (values !== undefined) {
-      const taken: Value[] = Array.from({ length: count });
-      for (let i = 0; i < count; i += 1) taken[i] = values[rows[i] ?? 0] ?? null;
-      return { kind: "any", length: count, values: taken };
+      const chosen: Value[] = Array.from({ length: count });
+      for (let i = 0; i < count; i += 1) chosen[i] = values[rows[i] ?? 0] ?? null;
+      return { kind: "any", length: count, values: chosen };
     }
     const nulls =
       this.#nulls === undefined ? undefined : taken(this.#nulls, new Uint8Array(count), rows);

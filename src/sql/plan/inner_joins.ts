@@ -119,7 +119,7 @@ function leafOf(
 }
 
 /** What a plan is expected to yield; its scans know how many rows their tables have. */
-export function rowsOfPlan(root: PlanNode): number {
+function rowsOfPlan(root: PlanNode): number {
   const counts = new Map(
     nodesOf(root).flatMap((node) =>
       node.kind === "scan" ? [[node.table, node.rowCount] as const] : [],

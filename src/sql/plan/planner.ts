@@ -15,23 +15,17 @@ import type {
   BoundFrom,
   BoundRelation,
   BoundSelect,
-  BoundSort,
 } from "../bind/bound.ts";
-import { columnIdsIn, conjunctionOf, conjunctsOf, sameExpression } from "../bind/walk.ts";
+import { columnIdsIn, conjunctionOf, conjunctsOf } from "../bind/walk.ts";
 import { expressionsOfCall } from "../bind/window_walk.ts";
 import { accessOf, type KeyAccess } from "./access.ts";
 import { factored } from "./implied.ts";
 import { isPlainJoin, planInnerJoins } from "./inner_joins.ts";
 import { columnIdsOf, columnsOf, isOver, keysOf } from "./join_keys.ts";
+import { planOutputs, type QueryPlan } from "./outputs.ts";
 import type { PlanNode } from "./plan.ts";
 import { isExistence, semiJoined } from "./semi_joins.ts";
 import { planWindows } from "./window_plan.ts";
-
-/** A plan and what of its columns the caller sees: the first ones, by number. */
-export interface QueryPlan {
-  readonly root: PlanNode;
-  readonly outputCount: number;
-}
 
 interface PlanningState {
   /** Columns that any clause reads. */
@@ -42,8 +36,6 @@ interface PlanningState {
   readonly conditions: readonly BoundExpression[];
   /** Nothing above wants rows one by one. */
   readonly isBulk: boolean;
-  /** Ids for columns that only the plan knows: below every bound one. */
-  nextId: number;
 }
 
 /** Plans one SELECT block. */
@@ -56,7 +48,6 @@ export function planSelect(select: BoundSelect): QueryPlan {
     neededAbove,
     conditions,
     isBulk: select.isAggregated || select.orderBy.length + select.windows.length > 0,
-    nextId: -1,
   };
   const kept = where.filter((condition) => !isExistence(condition));
   let node = where.some(isNever)
@@ -65,7 +56,7 @@ export function planSelect(select: BoundSelect): QueryPlan {
   node = planExistences(node, where.filter(isExistence));
   if (select.isAggregated) node = planAggregate(select, node);
   node = planWindows(select, node);
-  return planOutputs(select, node, state);
+  return planOutputs(select, node);
 }
 
 /** A condition that no row satisfies, whatever it holds. */
@@ -266,25 +257,8 @@ function planRelation(
   state: PlanningState,
 ): PlanNode {
   switch (relation.kind) {
-    case "table": {
-      const { lookup, ranges } = accessOf(relation.table, conditions);
-      const withTombstones = state.conditions.some((c) => namesDeletedColumn(c, relation.columns));
-      if (lookup !== undefined && !withTombstones) {
-        return planLookup(relation, { conditions, lookup }, state);
-      }
-      const columns = relation.columns.filter(({ id }) => state.needed.has(id));
-      const scan: PlanNode = {
-        kind: "scan",
-        table: relation.table,
-        columns,
-        ranges,
-        key: undefined,
-        withTombstones,
-        rowCount: relation.rowCount,
-        isBulk: state.isBulk,
-      };
-      return filtered(scan, conditions, state);
-    }
+    case "table":
+      return planTable(relation, conditions, state);
     case "system":
       return planSystem(relation, conditions, state);
     case "values":
@@ -331,6 +305,30 @@ function planRelation(
     case "query":
       return planDerived(relation, conditions, state);
   }
+}
+
+function planTable(
+  relation: Extract<BoundRelation, { kind: "table" }>,
+  conditions: readonly BoundExpression[],
+  state: PlanningState,
+): PlanNode {
+  const { lookup, ranges } = accessOf(relation.table, conditions);
+  const withTombstones = state.conditions.some((c) => namesDeletedColumn(c, relation.columns));
+  if (lookup !== undefined && !withTombstones) {
+    return planLookup(relation, { conditions, lookup }, state);
+  }
+  const columns = relation.columns.filter(({ id }) => state.needed.has(id));
+  const scan: PlanNode = {
+    kind: "scan",
+    table: relation.table,
+    columns,
+    ranges,
+    key: undefined,
+    withTombstones,
+    rowCount: relation.rowCount,
+    isBulk: state.isBulk,
+  };
+  return filtered(scan, conditions, state);
 }
 
 function planSystem(
@@ -435,72 +433,4 @@ function planAggregate(select: BoundSelect, input: PlanNode): PlanNode {
     columns,
   };
   return filtered(node, conjunctsOf(select.having));
-}
-
-function planOutputs(select: BoundSelect, input: PlanNode, state: PlanningState): QueryPlan {
-  const expressions: BoundExpression[] = select.outputs.map(({ expression }) => expression);
-  const columns: BoundColumn[] = select.outputs.map(({ name, expression }) => ({
-    id: takeId(state),
-    name,
-    type: expression.type,
-  }));
-  const columnFor = (expression: BoundExpression): BoundExpression => {
-    let position = expressions.findIndex((other) => sameExpression(other, expression));
-    if (position === -1) {
-      position = expressions.length;
-      expressions.push(expression);
-      columns.push({ id: takeId(state), name: "", type: expression.type });
-    }
-    const column = columns[position];
-    if (column === undefined) return expression;
-    return { kind: "column", type: column.type, column };
-  };
-  const keys: BoundSort[] = select.orderBy.map((sort) => ({
-    ...sort,
-    expression: columnFor(sort.expression),
-  }));
-  const distinctOn =
-    typeof select.distinct === "object" ? select.distinct.on.map(columnFor) : undefined;
-  let root: PlanNode = { kind: "project", input, expressions, columns };
-  if (select.distinct === "all") {
-    const on = columns
-      .slice(0, select.outputs.length)
-      .map((column): BoundExpression => ({ kind: "column", type: column.type, column }));
-    root = { kind: "distinct", input: root, on, columns };
-  }
-  root = planOrder(select, root, { keys, distinctOn });
-  return { root, outputCount: select.outputs.length };
-}
-
-function planOrder(
-  select: BoundSelect,
-  input: PlanNode,
-  {
-    keys,
-    distinctOn,
-  }: { keys: readonly BoundSort[]; distinctOn: readonly BoundExpression[] | undefined },
-): PlanNode {
-  const { columns } = input;
-  const { limit, offset, withTies } = select;
-  const isCut = limit !== undefined || offset !== undefined;
-  let root = input;
-  if (keys.length > 0) {
-    const canCut = distinctOn === undefined && !withTies;
-    root = {
-      kind: "sort",
-      input: root,
-      keys,
-      limit: canCut ? limit : undefined,
-      offset: canCut ? offset : undefined,
-      columns,
-    };
-  }
-  if (distinctOn !== undefined) root = { kind: "distinct", input: root, on: distinctOn, columns };
-  if (!isCut) return root;
-  return { kind: "limit", input: root, limit, offset, ties: withTies ? keys : undefined, columns };
-}
-
-function takeId(state: PlanningState): number {
-  state.nextId -= 1;
-  return state.nextId;
 }
