@@ -80,6 +80,7 @@ export class PlanCache {
   get({ text }: CacheKey): Prepared | undefined {
     const entry = this.#entries.get(text);
     if (entry === undefined || entry.catalogVersion !== this.#catalog.version) return undefined;
+    if (entry.prepared.kind === "query" && entry.prepared.isOutgrown()) return undefined;
     // Behind the others: a Map keeps the order of insertion, and the first goes first.
     if (this.#entries.size > PLANS_MAX / 2 || this.#textLength > TEXT_LENGTH_MAX / 2) {
       this.#entries.delete(text);

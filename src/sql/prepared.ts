@@ -28,8 +28,13 @@ import type { QueryStatement, SelectStatement } from "./parse/ast.ts";
 import { isChangeNode } from "./parse/query_nodes.ts";
 import { planDelete, planInsert, planUpdate } from "./plan/dml_plan.ts";
 import type { PlanNode } from "./plan/plan.ts";
+import { nodesOf } from "./plan/plan_walk.ts";
 import { planSelect } from "./plan/planner.ts";
 import { CellRows, fieldsOf } from "./result.ts";
+
+/** A plan is made anew when a table has this many times its rows, and some more. */
+const GROWTH = 8;
+const ROWS_KEPT = 1000;
 
 interface PreparedBase {
   readonly requirements: readonly Requirement[];
@@ -47,6 +52,8 @@ export interface PreparedQuery extends PreparedBase {
   /** The shorter way to the same answer, for a query that has one. */
   readonly readRow: RowRead | undefined;
   readonly plan: PlanNode;
+  /** Whether a table has grown so much that another order of joins may be the better one. */
+  readonly isOutgrown: () => boolean;
 }
 
 export interface PreparedDml extends PreparedBase {
@@ -106,11 +113,24 @@ function prepareQuery(
     build: buildQuery(plan.root),
     readRow: buildRowRead(plan.root),
     plan: plan.root,
+    isOutgrown: outgrowthOf(plan.root),
     requirements: statement.requirements,
     files: [],
     fields: fieldsOf(select.outputs),
     cells: new CellRows(typesOf(select.outputs)),
   };
+}
+
+/** Only a plan with a join hangs on how many rows there are. */
+function outgrowthOf(root: PlanNode): () => boolean {
+  const nodes = nodesOf(root);
+  if (!nodes.some(({ kind }) => kind === "join")) return () => false;
+  const tables = nodes.flatMap((node) =>
+    node.kind === "scan"
+      ? [{ count: node.rowCount, limit: ROWS_KEPT + GROWTH * node.rowCount() }]
+      : [],
+  );
+  return () => tables.some(({ count, limit }) => count() > limit);
 }
 
 type BoundChange = BoundInsert | BoundUpdate | BoundDelete;

@@ -114,7 +114,7 @@ test("what a statement holds is limited", async () => {
     `SELECT id FROM big ORDER BY ${text} || id`,
     `SELECT count(*) FROM (SELECT DISTINCT ${text} || id FROM big) q`,
     `SELECT ${text} || id, count(*) FROM big GROUP BY 1`,
-    `SELECT count(*) FROM few JOIN (SELECT ${text} || id AS k FROM big) q ON q.k = few.v`,
+    `SELECT count(*) FROM few LEFT JOIN (SELECT ${text} || id AS k FROM big) q ON q.k = few.v`,
     `SELECT string_agg(${text}, ',' ORDER BY a.id) FROM big a JOIN few ON few.id >= -1`,
   ]) {
     expect(await engine.failure(sql), sql).toBe("MEMORY_EXCEEDED@1");

@@ -3,6 +3,7 @@
  * where an expression stands.
  */
 import { DatabaseError } from "../../base/errors.ts";
+import type { TableEntry } from "../../catalog/mod.ts";
 import type { DataType } from "../../types/mod.ts";
 import { BIGINT, decimalType, FILE, INT, typeName, UNKNOWN } from "../../types/mod.ts";
 import { isAggregate } from "../functions/aggregates.ts";
@@ -34,8 +35,15 @@ export class StatementBinding {
   viewCount = 0;
   #nextColumnId = 1;
 
-  constructor(parameterTypes: readonly DataType[]) {
+  /** How many rows a table has; 0 where no plan hangs on it. */
+  readonly rowsOf: (table: TableEntry) => number;
+
+  constructor(
+    parameterTypes: readonly DataType[],
+    rowsOf: (table: TableEntry) => number = () => 0,
+  ) {
     this.parameterTypes = parameterTypes;
+    this.rowsOf = rowsOf;
   }
 
   newColumn(column: Omit<BoundColumn, "id">): BoundColumn {

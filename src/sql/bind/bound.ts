@@ -254,6 +254,8 @@ export type BoundRelation =
   | {
       readonly kind: "table";
       readonly table: TableEntry;
+      /** How many rows it has now, over all owners: asked only where joins are put in order. */
+      readonly rowCount: () => number;
       readonly alias: string;
       /** Declared columns, then `_seq` and `_deleted`. */
       readonly columns: readonly BoundColumn[];

@@ -250,7 +250,13 @@ export function tableResult(table: TableEntry, options: TableInScope): FromResul
   // Rows of a STREAM table leave no tombstones that anybody may read.
   const systemColumns = table.kind === "stream" ? allSystemColumns.slice(0, 1) : allSystemColumns;
   return relationResult(
-    { kind: "table", table, alias, columns: [...columns, ...systemColumns] },
+    {
+      kind: "table",
+      table,
+      rowCount: () => statement.rowsOf(table),
+      alias,
+      columns: [...columns, ...systemColumns],
+    },
     { alias, namespace: isAliased ? undefined : table.namespace, columns, systemColumns },
   );
 }

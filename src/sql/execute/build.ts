@@ -231,17 +231,18 @@ function buildJoin(node: JoinNode): OperatorFactory {
   const right = buildPlan(node.right);
   const leftLayout = layoutOf(node.left.columns);
   const rightLayout = layoutOf(node.right.columns);
+  const pairLayout = layoutOf([...node.left.columns, ...node.right.columns]);
   const leftKeys = node.leftKeys.map((key) => compileExpression(key, leftLayout));
   const rightKeys = node.rightKeys.map((key) => compileExpression(key, rightLayout));
   const keyTypes = node.leftKeys.map(({ type }) => type);
   const leftTypes = node.left.columns.map(({ type }) => type);
   const rightTypes = node.right.columns.map(({ type }) => type);
   const residual =
-    node.residual === undefined
-      ? undefined
-      : compileExpression(node.residual, layoutOf(node.columns));
+    node.residual === undefined ? undefined : compileExpression(node.residual, pairLayout);
+  const kept = node.columns.map(({ id }) => defined(pairLayout.get(id), "a join adds no column"));
   return (run) =>
     new HashJoin({
+      kept,
       run,
       join: node.join,
       left: left(run),

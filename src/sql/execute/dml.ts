@@ -9,7 +9,7 @@ import type { BoundConflict } from "../bind/conflict_binder.ts";
 import type { BoundReturning } from "../bind/dml_binder.ts";
 import type { BoundCell } from "../bind/dml_target.ts";
 import type { DeletePlan, InsertPlan, UpdatePlan } from "../plan/dml_plan.ts";
-import type { QueryPlan } from "../plan/planner.ts";
+import type { QueryPlan } from "../plan/outputs.ts";
 import { buildPlan, layoutOf } from "./build.ts";
 import {
   type Applied,

@@ -21,6 +21,7 @@ import {
 } from "../../types/mod.ts";
 import type { BoundExpression } from "../bind/bound.ts";
 import { columnIdsIn, mayFail } from "../bind/walk.ts";
+import { mapDistinct } from "./distinct_values.ts";
 import { compareNumbers, computeNumbers, rowsWhereTrue } from "./kernels/numeric.ts";
 import {
   combineTruth,
@@ -137,6 +138,8 @@ function compileCast(
       const values = vector.values.map((value) => (value === null ? null : convert(value)));
       return { ...vector, values };
     }
+    const byValue = mapDistinct(vector, type, convert);
+    if (byValue !== undefined) return byValue;
     const values: Value[] = Array.from({ length: vector.length });
     for (let row = 0; row < vector.length; row += 1) {
       const value = valueAt(vector, row);
@@ -156,10 +159,29 @@ function compileCall(expression: Of<"call">, layout: Layout): Evaluator {
     if (volatility !== "volatile" && vectors.every((vector) => vector.kind === "const")) {
       return constVector(callAt(vectors, 0, run), batch.rowCount);
     }
+    const byValue = callByValue(vectors, run);
+    if (byValue !== undefined) return byValue;
     const results: Value[] = Array.from({ length: batch.rowCount });
     for (let row = 0; row < batch.rowCount; row += 1) results[row] = callAt(vectors, row, run);
     return vectorFromValues(type, results);
   };
+
+  /** Once for each value of the one argument that is not the same for all rows. */
+  function callByValue(vectors: readonly Vector[], run: Run): Vector | undefined {
+    if (seesNull || volatility === "volatile") return undefined;
+    const position = vectors.findIndex(({ kind }) => kind !== "const");
+    const vector = vectors[position];
+    if (vector === undefined) return undefined;
+    for (const [i, other] of vectors.entries()) {
+      if (i === position) continue;
+      if (other.kind !== "const" || other.value === null) return undefined;
+      values[i] = other.value;
+    }
+    return mapDistinct(vector, type, (value) => {
+      values[position] = value;
+      return evaluate(values, run.call);
+    });
+  }
 
   function callAt(vectors: readonly Vector[], row: number, run: Run): Value {
     for (let i = 0; i < vectors.length; i += 1) {
@@ -370,6 +392,11 @@ function compileIn(expression: Of<"in">, layout: Layout): Evaluator {
         0,
       );
       membersOfRun.set(run, members);
+    }
+    const fixed = members;
+    if (fixed !== undefined) {
+      const byValue = mapDistinct(vector, expression.type, (value) => isMember(value, fixed));
+      if (byValue !== undefined) return byValue;
     }
     const itemVectors = members === undefined ? items.map((item) => item(batch, run)) : [];
     const results: Value[] = Array.from({ length: batch.rowCount });

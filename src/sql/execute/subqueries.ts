@@ -14,11 +14,19 @@
 import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { SUBQUERY_ANSWERS_MAX } from "../../base/limits.ts";
-import { type Batch, type DataType, type Row, type Value, valueAt } from "../../types/mod.ts";
+import {
+  type Batch,
+  constVector,
+  type DataType,
+  type Row,
+  type Value,
+  valueAt,
+} from "../../types/mod.ts";
 import type { BoundCte, BoundSubquery } from "../bind/bound.ts";
 import type { OperatorFactory } from "./build.ts";
 import { CteRows } from "./cte_rows.ts";
 import { InnerRun } from "./inner_run.ts";
+import { KeyIndex, NO_KEY, nullKeysOf } from "./key_index.ts";
 import type { Operator } from "./operator.ts";
 import { PAUSE, Pauses } from "./pausing.ts";
 import type {
@@ -298,7 +306,7 @@ function textOf(captured: readonly Value[], types: readonly DataType[]): string 
     .join("");
 }
 
-/** The answers of a keyed query, by the text of the key. */
+/** The answers of a keyed query, by the number of the key. */
 class KeyedAnswers {
   /** For a key that no row has. */
   withoutRows: Answer;
@@ -306,7 +314,8 @@ class KeyedAnswers {
   readonly #program: KeyedProgram;
   readonly #held: MemoryBudget;
   readonly #bounds: { readonly limit: number; readonly offset: number };
-  readonly #answers = new Map<string, { answer: Answer; seenCount: number }>();
+  readonly #index: KeyIndex;
+  readonly #answers: ({ readonly answer: Answer; seenCount: number } | undefined)[] = [];
 
   constructor(
     subquery: BoundSubquery,
@@ -315,6 +324,7 @@ class KeyedAnswers {
   ) {
     this.#subquery = subquery;
     this.#program = program;
+    this.#index = new KeyIndex(program.keyTypes);
     this.#held = options.held;
     this.#bounds = options.bounds;
     this.withoutRows = new Answer(subquery.form, options.held);
@@ -325,20 +335,25 @@ class KeyedAnswers {
     const batch = operator.next();
     if (batch === undefined) return true;
     const { columnCount, keyTypes } = this.#program;
+    // Behind the keys may be columns that only the order of the query reads.
+    const keys = batch.columns.slice(columnCount, columnCount + keyTypes.length);
+    const bytesBefore = this.#index.bytes;
+    const numbers = this.#index.add(keys, batch.rowCount);
+    this.#held.take(this.#index.bytes - bytesBefore);
+    // NULL equals nothing: a row with one answers for no key.
+    const nulls = nullKeysOf(keys, batch.rowCount);
     for (let row = 0; row < batch.rowCount; row += 1) {
-      const values = rowOf(batch, row, columnCount + keyTypes.length);
-      const text = keyTextOf(values.slice(columnCount), keyTypes);
-      if (text !== undefined) this.#add(text, values.slice(0, columnCount));
+      if (nulls?.[row] === 1) continue;
+      this.#add(numbers[row] ?? 0, rowOf(batch, row, columnCount));
     }
     return false;
   }
 
-  #add(text: string, row: Row): void {
-    let entry = this.#answers.get(text);
+  #add(number: number, row: Row): void {
+    let entry = this.#answers[number];
     if (entry === undefined) {
-      this.#held.take(2 * text.length);
       entry = { answer: new Answer(this.#subquery.form, this.#held), seenCount: 0 };
-      this.#answers.set(text, entry);
+      this.#answers[number] = entry;
     }
     const { limit, offset } = this.#bounds;
     entry.seenCount += 1;
@@ -347,11 +362,11 @@ class KeyedAnswers {
   }
 
   answerFor(run: Run): Answer {
-    const { keys, keyTypes } = this.#program;
-    const values = keys.map((key) => key(run));
-    const text = keyTextOf(values, keyTypes);
-    if (text === undefined) return this.withoutRows;
-    return this.#answers.get(text)?.answer ?? this.withoutRows;
+    const values = this.#program.keys.map((key) => key(run));
+    if (values.includes(null)) return this.withoutRows;
+    const vectors = values.map((value) => constVector(value, 1));
+    const [number = NO_KEY] = this.#index.find(vectors, 1);
+    return this.#answers[number]?.answer ?? this.withoutRows;
   }
 }
 

@@ -10,7 +10,8 @@ import type {
   BoundUpdate,
   InsertSource,
 } from "../bind/dml_binder.ts";
-import { planSelect, type QueryPlan } from "./planner.ts";
+import type { QueryPlan } from "./outputs.ts";
+import { planSelect } from "./planner.ts";
 
 export interface InsertPlan {
   readonly kind: "insert";

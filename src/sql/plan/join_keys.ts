@@ -1,7 +1,7 @@
 /**
  * Which conditions belong to which side of a join, and which of them are its keys.
  */
-import type { BoundExpression, BoundFrom } from "../bind/bound.ts";
+import type { BoundColumn, BoundExpression, BoundFrom } from "../bind/bound.ts";
 import { columnIdsIn, conjunctionOf, isVolatile } from "../bind/walk.ts";
 import type { JoinNode } from "./plan.ts";
 
@@ -34,7 +34,8 @@ export function isOver(condition: BoundExpression, ids: ReadonlySet<number>): bo
   return true;
 }
 
-function equalSides(
+/** The sides of an equality, each over one of two sets of columns. */
+export function equalSides(
   condition: BoundExpression,
   leftIds: ReadonlySet<number>,
   rightIds: ReadonlySet<number>,
@@ -47,7 +48,12 @@ function equalSides(
 }
 
 export function columnIdsOf(from: BoundFrom): ReadonlySet<number> {
-  if (from.kind === "relation") return new Set(from.relation.columns.map(({ id }) => id));
-  const merged = (from.merged ?? []).map(({ column }) => column.id);
-  return new Set([...columnIdsOf(from.left), ...columnIdsOf(from.right), ...merged]);
+  return new Set(columnsOf(from).map(({ id }) => id));
+}
+
+/** The columns of all relations, and those that full joins merged. */
+export function columnsOf(from: BoundFrom): readonly BoundColumn[] {
+  if (from.kind === "relation") return from.relation.columns;
+  const merged = (from.merged ?? []).map(({ column }) => column);
+  return [...columnsOf(from.left), ...columnsOf(from.right), ...merged];
 }

@@ -37,13 +37,17 @@ export interface ScanNode {
   /** Values of the whole primary key, when the filter fixes it: a lookup instead of a scan. */
   readonly key: readonly BoundExpression[] | undefined;
   readonly withTombstones: boolean;
+  /** How many rows the table has now, over all owners. */
+  readonly rowCount: () => number;
   /** Whole row groups at a time: what reads everything anyway is fastest so. */
   readonly isBulk: boolean;
 }
 
 export interface JoinNode {
   readonly kind: "join";
-  readonly join: "inner" | "left" | "full";
+  /** A semi join passes left rows that have a partner, an anti join those that have none. */
+  readonly join: "inner" | "left" | "full" | "semi" | "anti";
+  /** Streams; the right side is held. */
   readonly left: PlanNode;
   readonly right: PlanNode;
   /** Pairwise equal; none makes it a nested loop. */
@@ -51,6 +55,7 @@ export interface JoinNode {
   readonly rightKeys: readonly BoundExpression[];
   /** What must hold besides, over both sides. */
   readonly residual: BoundExpression | undefined;
+  /** Those of both sides that are read above. */
   readonly columns: readonly BoundColumn[];
 }
 

@@ -28,7 +28,8 @@ export function isLookup(root: PlanNode): boolean {
   return scans.length > 0 && scans.every(({ key }) => key !== undefined);
 }
 
-function nodesOf(root: PlanNode): PlanNode[] {
+/** A plan and all that it reads. */
+export function nodesOf(root: PlanNode): PlanNode[] {
   return [root, ...inputsOf(root).flatMap(nodesOf)];
 }
 

@@ -15,20 +15,17 @@ import type {
   BoundFrom,
   BoundRelation,
   BoundSelect,
-  BoundSort,
 } from "../bind/bound.ts";
-import { columnIdsIn, conjunctionOf, conjunctsOf, sameExpression } from "../bind/walk.ts";
+import { columnIdsIn, conjunctionOf, conjunctsOf } from "../bind/walk.ts";
 import { expressionsOfCall } from "../bind/window_walk.ts";
 import { accessOf, type KeyAccess } from "./access.ts";
-import { columnIdsOf, isOver, keysOf } from "./join_keys.ts";
+import { factored } from "./implied.ts";
+import { isPlainJoin, planInnerJoins } from "./inner_joins.ts";
+import { columnIdsOf, columnsOf, isOver, keysOf } from "./join_keys.ts";
+import { planOutputs, type QueryPlan } from "./outputs.ts";
 import type { PlanNode } from "./plan.ts";
+import { isExistence, semiJoined } from "./semi_joins.ts";
 import { planWindows } from "./window_plan.ts";
-
-/** A plan and what of its columns the caller sees: the first ones, by number. */
-export interface QueryPlan {
-  readonly root: PlanNode;
-  readonly outputCount: number;
-}
 
 interface PlanningState {
   /** Columns that any clause reads. */
@@ -39,25 +36,38 @@ interface PlanningState {
   readonly conditions: readonly BoundExpression[];
   /** Nothing above wants rows one by one. */
   readonly isBulk: boolean;
-  /** Ids for columns that only the plan knows: below every bound one. */
-  nextId: number;
 }
 
 /** Plans one SELECT block. */
 export function planSelect(select: BoundSelect): QueryPlan {
   const neededAbove = neededColumns(select);
-  const conditions = [...conjunctsOf(select.where), ...joinConditions(select.from)];
+  const where = conjunctsOf(select.where).flatMap(factored);
+  const conditions = [...where, ...joinConditions(select.from)];
   const state: PlanningState = {
     needed: withColumnsOf(conditions, neededAbove),
     neededAbove,
     conditions,
     isBulk: select.isAggregated || select.orderBy.length + select.windows.length > 0,
-    nextId: -1,
   };
-  let node = planFrom(select.from, conjunctsOf(select.where), state);
+  const kept = where.filter((condition) => !isExistence(condition));
+  let node = where.some(isNever)
+    ? nothingOf(select.from, state)
+    : planFrom(select.from, kept, state);
+  node = planExistences(node, where.filter(isExistence));
   if (select.isAggregated) node = planAggregate(select, node);
   node = planWindows(select, node);
-  return planOutputs(select, node, state);
+  return planOutputs(select, node);
+}
+
+/** A condition that no row satisfies, whatever it holds. */
+function isNever(condition: BoundExpression): boolean {
+  return condition.kind === "constant" && condition.value !== true;
+}
+
+/** In place of relations of which no row is wanted: a product of them must not be made first. */
+function nothingOf(from: BoundFrom | undefined, { needed }: PlanningState): PlanNode {
+  const columns = from === undefined ? [] : columnsOf(from);
+  return { kind: "values", rows: [], columns: columns.filter(({ id }) => needed.has(id)) };
 }
 
 function neededColumns(select: BoundSelect): ReadonlySet<number> {
@@ -122,34 +132,66 @@ function planFrom(
   if (from.captures !== undefined) return planLateral(from, conditions, state);
   if (from.join === "full") return planFullJoin(from, conditions, state);
 
+  if (isPlainJoin(from)) {
+    return planInnerJoins(from, conditions, {
+      planLeaf: (leaf, own) => planFrom(leaf, own, state),
+      keepColumns: (node, tested) => columnsAbove(node, tested, state),
+    });
+  }
+  return planLeftJoin(from, conditions, state);
+}
+
+/**
+ * A condition of ON that names only the right side narrows the partners; one of WHERE above a left
+ * join must see the rows without a partner too.
+ */
+function planLeftJoin(
+  from: Extract<BoundFrom, { kind: "join" }>,
+  conditions: readonly BoundExpression[],
+  state: PlanningState,
+): PlanNode {
   const leftIds = columnIdsOf(from.left);
   const rightIds = columnIdsOf(from.right);
-  const isLeftJoin = from.join === "left";
-  const onConditions = conjunctsOf(from.condition);
-  // A condition of ON that names only the right side narrows the partners; one of WHERE above a
-  // left join must see the rows without a partner too.
-  const pool = isLeftJoin ? onConditions : [...onConditions, ...conditions];
-  const toLeft = isLeftJoin ? conditions.filter((c) => isOver(c, leftIds)) : [];
-  const toRight: BoundExpression[] = [];
-  const between: BoundExpression[] = [];
-  for (const condition of pool) {
-    if (isOver(condition, rightIds)) toRight.push(condition);
-    else if (!isLeftJoin && isOver(condition, leftIds)) toLeft.push(condition);
-    else between.push(condition);
-  }
-  const above = isLeftJoin ? conditions.filter((c) => !isOver(c, leftIds)) : [];
-
+  const on = conjunctsOf(from.condition);
+  const toRight = on.filter((condition) => isOver(condition, rightIds));
+  const between = on.filter((condition) => !toRight.includes(condition));
+  const toLeft = conditions.filter((condition) => isOver(condition, leftIds));
   const left = planFrom(from.left, toLeft, state);
   const right = planFrom(from.right, toRight, state);
   const join: PlanNode = {
     kind: "join",
-    join: isLeftJoin ? "left" : "inner",
+    join: "left",
     left,
     right,
     ...keysOf(between, leftIds, rightIds),
     columns: [...left.columns, ...right.columns],
   };
-  return filtered(join, above);
+  const above = conditions.filter((condition) => !toLeft.includes(condition));
+  const columns = columnsAbove(join, [...on, ...toLeft], state);
+  return filtered({ ...join, columns }, above);
+}
+
+/** Whether there are partners is asked last, of the rows that nothing else has dropped. */
+function planExistences(input: PlanNode, conditions: readonly BoundExpression[]): PlanNode {
+  let node = input;
+  const rest: BoundExpression[] = [];
+  for (const condition of conditions) {
+    const joined = semiJoined(node, condition, planWhole);
+    if (joined === undefined) rest.push(condition);
+    else node = joined;
+  }
+  return filtered(node, rest);
+}
+
+/** The columns of a node that are read above it, where these conditions have been tested. */
+function columnsAbove(
+  node: PlanNode,
+  tested: readonly BoundExpression[],
+  { conditions, neededAbove }: PlanningState,
+): readonly BoundColumn[] {
+  const open = conditions.filter((condition) => !tested.includes(condition));
+  const needed = withColumnsOf(open, neededAbove);
+  return node.columns.filter(({ id }) => needed.has(id));
 }
 
 /** Rows of both sides survive without a partner, so nothing may be tested below the join. */
@@ -215,24 +257,8 @@ function planRelation(
   state: PlanningState,
 ): PlanNode {
   switch (relation.kind) {
-    case "table": {
-      const { lookup, ranges } = accessOf(relation.table, conditions);
-      const withTombstones = state.conditions.some((c) => namesDeletedColumn(c, relation.columns));
-      if (lookup !== undefined && !withTombstones) {
-        return planLookup(relation, { conditions, lookup }, state);
-      }
-      const columns = relation.columns.filter(({ id }) => state.needed.has(id));
-      const scan: PlanNode = {
-        kind: "scan",
-        table: relation.table,
-        columns,
-        ranges,
-        key: undefined,
-        withTombstones,
-        isBulk: state.isBulk,
-      };
-      return filtered(scan, conditions, state);
-    }
+    case "table":
+      return planTable(relation, conditions, state);
     case "system":
       return planSystem(relation, conditions, state);
     case "values":
@@ -279,6 +305,30 @@ function planRelation(
     case "query":
       return planDerived(relation, conditions, state);
   }
+}
+
+function planTable(
+  relation: Extract<BoundRelation, { kind: "table" }>,
+  conditions: readonly BoundExpression[],
+  state: PlanningState,
+): PlanNode {
+  const { lookup, ranges } = accessOf(relation.table, conditions);
+  const withTombstones = state.conditions.some((c) => namesDeletedColumn(c, relation.columns));
+  if (lookup !== undefined && !withTombstones) {
+    return planLookup(relation, { conditions, lookup }, state);
+  }
+  const columns = relation.columns.filter(({ id }) => state.needed.has(id));
+  const scan: PlanNode = {
+    kind: "scan",
+    table: relation.table,
+    columns,
+    ranges,
+    key: undefined,
+    withTombstones,
+    rowCount: relation.rowCount,
+    isBulk: state.isBulk,
+  };
+  return filtered(scan, conditions, state);
 }
 
 function planSystem(
@@ -328,7 +378,7 @@ export function planWhole(query: BoundSelect): PlanNode {
 
 /** Reads one row by its key; what the key says is not tested again. */
 function planLookup(
-  { columns, table }: Extract<BoundRelation, { kind: "table" }>,
+  { columns, rowCount, table }: Extract<BoundRelation, { kind: "table" }>,
   { conditions, lookup }: { conditions: readonly BoundExpression[]; lookup: KeyAccess },
   state: PlanningState,
 ): PlanNode {
@@ -342,6 +392,7 @@ function planLookup(
     ranges: [],
     key,
     withTombstones: false,
+    rowCount,
     isBulk: false,
   };
   return filtered(scan, conditions.filter(isOpen), state);
@@ -362,9 +413,7 @@ function filtered(
   const condition = conjunctionOf(conditions);
   if (condition === undefined) return input;
   if (state === undefined) return { kind: "filter", input, condition, columns: input.columns };
-  const others = state.conditions.filter((other) => !conditions.includes(other));
-  const needed = withColumnsOf(others, state.neededAbove);
-  const columns = input.columns.filter(({ id }) => needed.has(id));
+  const columns = columnsAbove(input, conditions, state);
   return { kind: "filter", input, condition, columns };
 }
 
@@ -384,72 +433,4 @@ function planAggregate(select: BoundSelect, input: PlanNode): PlanNode {
     columns,
   };
   return filtered(node, conjunctsOf(select.having));
-}
-
-function planOutputs(select: BoundSelect, input: PlanNode, state: PlanningState): QueryPlan {
-  const expressions: BoundExpression[] = select.outputs.map(({ expression }) => expression);
-  const columns: BoundColumn[] = select.outputs.map(({ name, expression }) => ({
-    id: takeId(state),
-    name,
-    type: expression.type,
-  }));
-  const columnFor = (expression: BoundExpression): BoundExpression => {
-    let position = expressions.findIndex((other) => sameExpression(other, expression));
-    if (position === -1) {
-      position = expressions.length;
-      expressions.push(expression);
-      columns.push({ id: takeId(state), name: "", type: expression.type });
-    }
-    const column = columns[position];
-    if (column === undefined) return expression;
-    return { kind: "column", type: column.type, column };
-  };
-  const keys: BoundSort[] = select.orderBy.map((sort) => ({
-    ...sort,
-    expression: columnFor(sort.expression),
-  }));
-  const distinctOn =
-    typeof select.distinct === "object" ? select.distinct.on.map(columnFor) : undefined;
-  let root: PlanNode = { kind: "project", input, expressions, columns };
-  if (select.distinct === "all") {
-    const on = columns
-      .slice(0, select.outputs.length)
-      .map((column): BoundExpression => ({ kind: "column", type: column.type, column }));
-    root = { kind: "distinct", input: root, on, columns };
-  }
-  root = planOrder(select, root, { keys, distinctOn });
-  return { root, outputCount: select.outputs.length };
-}
-
-function planOrder(
-  select: BoundSelect,
-  input: PlanNode,
-  {
-    keys,
-    distinctOn,
-  }: { keys: readonly BoundSort[]; distinctOn: readonly BoundExpression[] | undefined },
-): PlanNode {
-  const { columns } = input;
-  const { limit, offset, withTies } = select;
-  const isCut = limit !== undefined || offset !== undefined;
-  let root = input;
-  if (keys.length > 0) {
-    const canCut = distinctOn === undefined && !withTies;
-    root = {
-      kind: "sort",
-      input: root,
-      keys,
-      limit: canCut ? limit : undefined,
-      offset: canCut ? offset : undefined,
-      columns,
-    };
-  }
-  if (distinctOn !== undefined) root = { kind: "distinct", input: root, on: distinctOn, columns };
-  if (!isCut) return root;
-  return { kind: "limit", input: root, limit, offset, ties: withTies ? keys : undefined, columns };
-}
-
-function takeId(state: PlanningState): number {
-  state.nextId -= 1;
-  return state.nextId;
 }

@@ -1,0 +1,169 @@
+/**
+ * The three engines that run TPC-H: how each is loaded, and how it answers.
+ *
+ * All have the same tables and primary keys. PostgreSQL has its customary indexes on foreign keys
+ * besides, and its statistics; DuckDB has one thread.
+ */
+import { createReadStream, mkdtempSync, rmSync } from "node:fs";
+import { chmod } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { DuckDBInstance } from "@duckdb/node-api";
+import { startPostgres } from "../../tests/support/postgres.ts";
+import { type ServerProcess, startReadyServer } from "../../tests/support/server_process.ts";
+import type { Rows } from "./answers.ts";
+import { rowsOf, type TableName } from "./data.ts";
+import { TABLES } from "./schema.ts";
+
+export interface Engine {
+  readonly name: string;
+  /** @throws When the engine refuses the query, or does not end in time. */
+  answer(sql: string): Promise<Rows>;
+  stop(): Promise<void>;
+}
+
+/** Where a table's rows lie, a line each, with bars between the cells. */
+export interface Files {
+  readonly directory: string;
+  readonly rowCount: number;
+  pathOf(table: TableName): string;
+  remove(): void;
+}
+
+const INSERT_ROWS_MAX = 2000;
+const TIMEOUT_MS = 120_000;
+const BUFFER_BYTES = 1 << 20;
+
+/** Writes all tables, since three engines read them. */
+export async function writeFiles(scale: number, seed: number): Promise<Files> {
+  const directory = mkdtempSync(join(tmpdir(), "tidemark-tpch-"));
+  // PostgreSQL reads them under an account of its own.
+  await chmod(directory, 0o755);
+  const pathOf = (table: TableName): string => join(directory, `${table}.tbl`);
+  const writers = new Map(
+    TABLES.map(({ name }) => [
+      name,
+      Bun.file(pathOf(name)).writer({ highWaterMark: BUFFER_BYTES }),
+    ]),
+  );
+  let rowCount = 0;
+  for (const { row, table } of rowsOf(scale, seed)) {
+    await writers.get(table)?.write(`${row.join("|")}\n`);
+    rowCount += 1;
+  }
+  for (const writer of writers.values()) await writer.end();
+  const remove = (): void => rmSync(directory, { recursive: true, force: true });
+  process.on("exit", remove);
+  return { directory, rowCount, pathOf, remove };
+}
+
+export async function openDuckDb(files: Files): Promise<Engine> {
+  const instance = await DuckDBInstance.create(":memory:", { threads: "1" });
+  const connection = await instance.connect();
+  for (const { columns, name } of TABLES) {
+    await connection.run(`CREATE TABLE ${name} (${columns})`);
+    await connection.run(`COPY ${name} FROM '${files.pathOf(name)}' (DELIMITER '|', HEADER false)`);
+  }
+  return {
+    name: "DuckDB",
+    async answer(sql) {
+      const reader = await connection.runAndReadAll(sql);
+      return reader.getRowsJson();
+    },
+    async stop() {
+      connection.closeSync();
+    },
+  };
+}
+
+export async function openPostgres(files: Files): Promise<Engine> {
+  const postgres = await startPostgres();
+  const sql = new Bun.SQL(postgres.url, { max: 1 });
+  for (const { columns, foreign, name } of TABLES) {
+    await sql.unsafe(`CREATE TABLE ${name} (${columns})`);
+    await sql.unsafe(`COPY ${name} FROM '${files.pathOf(name)}' WITH (DELIMITER '|')`);
+    for (const key of foreign) await sql.unsafe(`CREATE INDEX ON ${name} (${key})`);
+  }
+  await sql.unsafe("VACUUM ANALYZE");
+  await sql.unsafe(`SET statement_timeout = ${TIMEOUT_MS}`);
+  return {
+    name: "PostgreSQL",
+    async answer(text) {
+      return (await sql.unsafe(text).values()) as Rows;
+    },
+    async stop() {
+      await sql.close();
+      await postgres.stop();
+    },
+  };
+}
+
+/** Loads through the front door, moves everything into segments, and starts the process anew. */
+export async function openTidemark(
+  files: Files,
+  { isKept, onProgress }: { isKept: boolean; onProgress: (text: string) => void },
+): Promise<Engine> {
+  const server = await startReadyServer();
+  try {
+    await server.rows("CREATE NAMESPACE tpch");
+    for (const { columns, name } of TABLES) {
+      const options = "WITH (TYPE = 'SHARED', ACCESS_LEVEL = 'PUBLIC')";
+      await server.rows(`CREATE TABLE tpch.${name} (${columns}) ${options}`);
+      await insertAll(server, name, files.pathOf(name));
+      await server.rows(`STORAGE FLUSH TABLE tpch.${name}`);
+      onProgress(`Tidemark has ${name}`);
+    }
+    await server.restart();
+    if (isKept) {
+      server.keepDirectory();
+      onProgress(`kept ${server.directory}, token ${server.token}`);
+    }
+  } catch (error) {
+    await server.stop();
+    throw error;
+  }
+  return {
+    name: "Tidemark",
+    async answer(sql) {
+      const fields = { timeout_ms: TIMEOUT_MS };
+      const { body } = await server.sql(sql, { namespace: "tpch", fields });
+      const entry = body.results.at(-1);
+      if (body.error !== undefined || entry === undefined) throw new Error(body.error?.message);
+      const isDate = entry.schema?.map(({ data_type: type }) => type === "Date") ?? [];
+      return (entry.rows ?? []).map((row) =>
+        row.map((cell, position) => (isDate[position] === true ? dateFromDays(cell) : cell)),
+      );
+    },
+    async stop() {
+      if (isKept) {
+        server.kill("SIGTERM");
+        await server.exited();
+      } else {
+        await server.stop();
+      }
+    },
+  };
+}
+
+/** A DATE comes as days since 1970. */
+function dateFromDays(cell: unknown): unknown {
+  return typeof cell === "number" ? new Date(cell * 86_400_000) : cell;
+}
+
+async function insertAll(server: ServerProcess, table: TableName, path: string): Promise<void> {
+  const numeric = TABLES.find(({ name }) => name === table)?.numeric ?? new Set<number>();
+  let rows: string[] = [];
+  const insert = async (): Promise<void> => {
+    if (rows.length > 0) await server.rows(`INSERT INTO tpch.${table} VALUES ${rows.join(",")}`);
+    rows = [];
+  };
+  for await (const line of createInterface({ input: createReadStream(path) })) {
+    const cells = line.split("|").map((cell, position) => {
+      return numeric.has(position) ? cell : `'${cell.replaceAll("'", "''")}'`;
+    });
+    rows.push(`(${cells.join(",")})`);
+    if (rows.length >= INSERT_ROWS_MAX) await insert();
+  }
+  await insert();
+}

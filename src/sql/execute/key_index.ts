@@ -1,0 +1,307 @@
+/**
+ * Numbers keys: equal keys get the same dense number, in order of first appearance. Grouping and
+ * joins share it.
+ *
+ * Each column of a key becomes one double a row. Values of whole-number types stand for
+ * themselves; all others, text above all, get the number under which their column first met them,
+ * a dictionary once for each of its values. What a whole-number column holds beside plain numbers
+ * (NULL, bigint) gets a negative half, which no such value is. The doubles of a key go through one
+ * table with open addressing:
+ *
+ *     #slots[hash & mask]  number of a key + 1, or 0      at most half of them are used
+ *     #columns[i][number]  the double of column i of that key
+ */
+import { defined } from "../../base/assert.ts";
+import { type DataType, groupKeyOf, isNullAt, type Vector, valueAt } from "../../types/mod.ts";
+
+type Interned = string | number | bigint | boolean | null;
+
+/** Stands for no key: of rows whose key is not known, or has a NULL that equals nothing. */
+export const NO_KEY = -1;
+
+const SLOTS_MIN = 64;
+const UINT32_SPAN = 4_294_967_296;
+
+/** What one key column costs a row, beside its text. */
+const CELL_BYTES = 16;
+
+/** Turns the values of one key column into doubles. */
+class ColumnCodes {
+  readonly #type: DataType;
+  readonly #isWhole: boolean;
+  readonly #codes = new Map<Interned, number>();
+  /** Bytes of the values that were interned. */
+  bytes = 0;
+
+  constructor(type: DataType) {
+    this.#type = type;
+    this.#isWhole = isWholeType(type);
+  }
+
+  /** @param isAdding Otherwise an unknown value becomes NaN, which no key has. */
+  codesOf(vector: Vector, rowCount: number, isAdding: boolean): Float64Array | Int32Array {
+    const isPlain = this.#isWhole && (vector.kind === "i32" || vector.kind === "f64");
+    if (isPlain && vector.nulls === undefined) return vector.values;
+    const codes = new Float64Array(rowCount);
+    if (isPlain) {
+      const { values, nulls } = vector;
+      const nullCode = this.#codeOf(null, isAdding);
+      for (let row = 0; row < rowCount; row += 1) {
+        codes[row] = nulls?.[row] === 1 ? nullCode : (values[row] ?? 0);
+      }
+    } else if (vector.kind === "dict") {
+      this.#addDictionary(vector, codes, isAdding);
+    } else if (vector.kind === "const") {
+      codes.fill(rowCount === 0 ? 0 : this.#codeAt(vector, 0, isAdding));
+    } else {
+      for (let row = 0; row < rowCount; row += 1) codes[row] = this.#codeAt(vector, row, isAdding);
+    }
+    return codes;
+  }
+
+  #addDictionary(
+    vector: Extract<Vector, { kind: "dict" }>,
+    into: Float64Array,
+    isAdding: boolean,
+  ): void {
+    const { codes, nulls } = vector;
+    // A value that no row has must not be interned; whole codes are never below -1.
+    const known = new Float64Array(vector.values.length).fill(Number.NEGATIVE_INFINITY);
+    for (let row = 0; row < into.length; row += 1) {
+      if (nulls?.[row] === 1) {
+        into[row] = this.#codeOf(null, isAdding);
+        continue;
+      }
+      const position = codes[row] ?? 0;
+      let code = known[position] ?? Number.NEGATIVE_INFINITY;
+      if (code === Number.NEGATIVE_INFINITY) {
+        code = this.#codeAt(vector, row, isAdding);
+        known[position] = code;
+      }
+      into[row] = code;
+    }
+  }
+
+  #codeAt(vector: Vector, row: number, isAdding: boolean): number {
+    const value = valueAt(vector, row);
+    return this.#codeOf(value === null ? null : groupKeyOf(this.#type, value), isAdding);
+  }
+
+  #codeOf(value: Interned, isAdding: boolean): number {
+    if (this.#isWhole && typeof value === "number") return value;
+    const known = this.#codes.get(value);
+    if (known !== undefined) return known;
+    if (!isAdding) return Number.NaN;
+    const number = this.#codes.size;
+    const code = this.#isWhole ? -(number + 0.5) : number;
+    this.#codes.set(value, code);
+    this.bytes += CELL_BYTES + (typeof value === "string" ? 2 * value.length : 0);
+    return code;
+  }
+}
+
+function isWholeType({ kind }: DataType): boolean {
+  switch (kind) {
+    case "smallint":
+    case "int":
+    case "bigint":
+    case "decimal":
+    case "date":
+    case "time":
+    case "timestamp":
+    case "datetime":
+      return true;
+    default:
+      return false;
+  }
+}
+
+export class KeyIndex {
+  readonly #codes: readonly ColumnCodes[];
+  readonly #columns: Float64Array[];
+  #slots = new Int32Array(SLOTS_MIN);
+  /** Used again by each call: batches may be of one row. */
+  #hashes = new Int32Array(SLOTS_MIN);
+  #count = 0;
+
+  constructor(types: readonly DataType[]) {
+    this.#codes = types.map((type) => new ColumnCodes(type));
+    this.#columns = types.map(() => new Float64Array(SLOTS_MIN / 2));
+  }
+
+  /** How many different keys there are. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Bytes that the keys take. */
+  get bytes(): number {
+    let bytes = this.#count * (8 + CELL_BYTES * this.#columns.length);
+    for (const codes of this.#codes) bytes += codes.bytes;
+    return bytes;
+  }
+
+  /** The numbers of the keys of all rows; new ones are added. NULLs are equal to each other. */
+  add(vectors: readonly Vector[], rowCount: number): Int32Array {
+    const codes = this.#codesOf(vectors, rowCount, true);
+    const numbers = new Int32Array(rowCount);
+    const hashes = this.#hashesOf(codes, rowCount);
+    const [only] = codes;
+    for (let row = 0; row < rowCount; row += 1) {
+      const hash = hashes[row] ?? 0;
+      let number =
+        codes.length === 1 && only !== undefined
+          ? this.#findOne(only[row] ?? 0, hash)
+          : this.#find(codes, row, hash);
+      if (number === NO_KEY) number = this.#insert(codes, row, hash);
+      numbers[row] = number;
+    }
+    return numbers;
+  }
+
+  /** The numbers of the keys of all rows, or NO_KEY. */
+  find(vectors: readonly Vector[], rowCount: number): Int32Array {
+    const codes = this.#codesOf(vectors, rowCount, false);
+    const numbers = new Int32Array(rowCount);
+    const hashes = this.#hashesOf(codes, rowCount);
+    const [only] = codes;
+    if (codes.length === 1 && only !== undefined) {
+      for (let row = 0; row < rowCount; row += 1) {
+        numbers[row] = this.#findOne(only[row] ?? 0, hashes[row] ?? 0);
+      }
+    } else {
+      for (let row = 0; row < rowCount; row += 1) {
+        numbers[row] = this.#find(codes, row, hashes[row] ?? 0);
+      }
+    }
+    return numbers;
+  }
+
+  #hashesOf(codes: readonly (Float64Array | Int32Array)[], rowCount: number): Int32Array {
+    if (this.#hashes.length < rowCount) this.#hashes = new Int32Array(rowCount);
+    fillHashes(codes, this.#hashes, rowCount);
+    return this.#hashes;
+  }
+
+  #codesOf(
+    vectors: readonly Vector[],
+    rowCount: number,
+    isAdding: boolean,
+  ): readonly (Float64Array | Int32Array)[] {
+    return vectors.map((vector, i) =>
+      defined(this.#codes[i], "a key has its columns").codesOf(vector, rowCount, isAdding),
+    );
+  }
+
+  #findOne(code: number, hash: number): number {
+    const column = defined(this.#columns[0], "a key has a column");
+    const slots = this.#slots;
+    const mask = slots.length - 1;
+    for (let slot = hash & mask; ; slot = (slot + 1) & mask) {
+      const number = (slots[slot] ?? 0) - 1;
+      if (number === NO_KEY || column[number] === code) return number;
+    }
+  }
+
+  #find(codes: readonly (Float64Array | Int32Array)[], row: number, hash: number): number {
+    const slots = this.#slots;
+    const mask = slots.length - 1;
+    for (let slot = hash & mask; ; slot = (slot + 1) & mask) {
+      const number = (slots[slot] ?? 0) - 1;
+      if (number === NO_KEY || this.#isKey(codes, row, number)) return number;
+    }
+  }
+
+  #isKey(codes: readonly (Float64Array | Int32Array)[], row: number, number: number): boolean {
+    for (let i = 0; i < codes.length; i += 1) {
+      if (this.#columns[i]?.[number] !== codes[i]?.[row]) return false;
+    }
+    return true;
+  }
+
+  #insert(codes: readonly (Float64Array | Int32Array)[], row: number, hash: number): number {
+    const number = this.#count;
+    if (2 * (number + 1) > this.#slots.length) this.#grow();
+    for (let i = 0; i < codes.length; i += 1) {
+      const column = this.#columns[i];
+      if (column !== undefined) column[number] = codes[i]?.[row] ?? 0;
+    }
+    this.#place(number, hash);
+    this.#count += 1;
+    return number;
+  }
+
+  #place(number: number, hash: number): void {
+    const slots = this.#slots;
+    const mask = slots.length - 1;
+    let slot = hash & mask;
+    while (slots[slot] !== 0) slot = (slot + 1) & mask;
+    slots[slot] = number + 1;
+  }
+
+  #grow(): void {
+    const { length } = this.#slots;
+    for (let i = 0; i < this.#columns.length; i += 1) {
+      const column = new Float64Array(length);
+      column.set(defined(this.#columns[i], "a key has its columns"));
+      this.#columns[i] = column;
+    }
+    this.#slots = new Int32Array(2 * length);
+    // The hashes of the batch at hand are still needed.
+    const hashes = new Int32Array(this.#count);
+    fillHashes(this.#columns, hashes, this.#count);
+    for (let number = 0; number < this.#count; number += 1) {
+      this.#place(number, hashes[number] ?? 0);
+    }
+  }
+}
+
+/** Whether each row has a NULL in its key; undefined when none has. */
+export function nullKeysOf(vectors: readonly Vector[], rowCount: number): Uint8Array | undefined {
+  let found: Uint8Array | undefined;
+  for (const vector of vectors) {
+    const mayHave = vector.kind === "any" || vector.kind === "const" || vector.nulls !== undefined;
+    if (!mayHave) continue;
+    for (let row = 0; row < rowCount; row += 1) {
+      if (!isNullAt(vector, row)) continue;
+      found ??= new Uint8Array(rowCount);
+      found[row] = 1;
+    }
+  }
+  return found;
+}
+
+function fillHashes(
+  codes: readonly (Float64Array | Int32Array)[],
+  hashes: Int32Array,
+  rowCount: number,
+): void {
+  hashes.fill(0, 0, rowCount);
+  for (const column of codes) {
+    if (column instanceof Int32Array) mixInt32(column, hashes, rowCount);
+    else mixFloat64(column, hashes, rowCount);
+  }
+}
+
+// One loop for each kind of array: a loop that meets both runs several times slower. The constants
+// are those of MurmurHash3 (Austin Appleby).
+
+function mixInt32(values: Int32Array, hashes: Int32Array, rowCount: number): void {
+  for (let row = 0; row < rowCount; row += 1) {
+    let hash = Math.imul((hashes[row] ?? 0) + (values[row] ?? 0), 0x85ebca6b);
+    hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+    hashes[row] = hash ^ (hash >>> 16);
+  }
+}
+
+function mixFloat64(values: Float64Array, hashes: Int32Array, rowCount: number): void {
+  for (let row = 0; row < rowCount; row += 1) {
+    const value = values[row] ?? 0;
+    // A value that fits 32 bits must have the hash that it has as an Int32.
+    const low = value | 0;
+    const high = low === value ? 0 : Math.imul((value / UINT32_SPAN) | 0, 0x9e3779b1);
+    let hash = Math.imul((hashes[row] ?? 0) + (low ^ high), 0x85ebca6b);
+    hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+    hashes[row] = hash ^ (hash >>> 16);
+  }
+}

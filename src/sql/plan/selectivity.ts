@@ -1,0 +1,58 @@
+/**
+ * Which share of its rows a condition is expected to keep. Rough by intent: nothing is known of the
+ * values but their number, and only the order of joins hangs on it.
+ */
+import type { TableEntry } from "../../catalog/mod.ts";
+import type { BoundExpression } from "../bind/bound.ts";
+
+const EQUAL_SHARE = 0.05;
+const RANGE_SHARE = 0.4;
+const OTHER_SHARE = 1 / 3;
+
+/** The share that a conjunct keeps, of a relation of `rowCount` rows. */
+export function shareOf(condition: BoundExpression, rowCount: number): number {
+  switch (condition.kind) {
+    case "and":
+      return condition.operands.reduce((share, each) => share * shareOf(each, rowCount), 1);
+    case "or":
+      return Math.min(
+        1,
+        condition.operands.reduce((share, each) => share + shareOf(each, rowCount), 0),
+      );
+    case "not":
+      return Math.max(0, 1 - shareOf(condition.operand, rowCount));
+    case "in": {
+      const share = Math.min(0.5, condition.items.length * EQUAL_SHARE);
+      return condition.negated ? 1 - share : share;
+    }
+    case "compare":
+      return shareOfComparison(condition, rowCount);
+    case "call":
+      return condition.name.includes("like") ? EQUAL_SHARE : OTHER_SHARE;
+    default:
+      return OTHER_SHARE;
+  }
+}
+
+function shareOfComparison(
+  { left, operator, right }: Extract<BoundExpression, { kind: "compare" }>,
+  rowCount: number,
+): number {
+  if (operator === "<>") return 1 - EQUAL_SHARE;
+  if (operator !== "=") return RANGE_SHARE;
+  const isKey = [left, right].some((side) => {
+    const table = side.kind === "column" ? side.column.origin?.table : undefined;
+    return table !== undefined && isWholeKey(table, columnIdOf(side));
+  });
+  return isKey ? 1 / Math.max(1, rowCount) : EQUAL_SHARE;
+}
+
+function isWholeKey({ primaryKey }: TableEntry, columnId: number | undefined): boolean {
+  return primaryKey.length === 1 && primaryKey[0] === columnId;
+}
+
+/** The stored column that an expression is, also under casts. */
+export function columnIdOf(expression: BoundExpression): number | undefined {
+  if (expression.kind === "column") return expression.column.origin?.columnId;
+  return expression.kind === "cast" ? columnIdOf(expression.operand) : undefined;
+}

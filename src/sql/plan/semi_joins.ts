@@ -1,0 +1,114 @@
+/**
+ * EXISTS and NOT EXISTS as joins.
+ *
+ *     WHERE EXISTS (SELECT … FROM s WHERE s.a = t.b AND s.c <> t.d AND rest)
+ *     t ⋉ (SELECT s.a, s.c FROM s WHERE rest)  on  t.b = a, besides c <> t.d
+ *
+ * Only for a condition of WHERE, which drops a row for false and NULL alike, and only where an
+ * equality is the key. What may raise an error stays a subquery: rows that no outer row asks for
+ * must not fail the statement.
+ */
+import type { BoundColumn, BoundExpression, BoundSelect } from "../bind/bound.ts";
+import { readsAround, readsOuter } from "../bind/query_walk.ts";
+import {
+  columnIdsIn,
+  conjunctionOf,
+  conjunctsOf,
+  isVolatile,
+  mapChildren,
+  mayFail,
+} from "../bind/walk.ts";
+import { keysOf } from "./join_keys.ts";
+import type { JoinNode, PlanNode } from "./plan.ts";
+
+interface Existence {
+  readonly subquery: Extract<BoundExpression, { kind: "subquery" }>;
+  readonly isNegated: boolean;
+}
+
+/** Puts a semi or anti join above a plan; undefined when the condition is none. */
+export function semiJoined(
+  left: PlanNode,
+  condition: BoundExpression,
+  planQuery: (query: BoundSelect) => PlanNode,
+): JoinNode | undefined {
+  const existence = existenceIn(condition);
+  if (existence === undefined) return undefined;
+  const { captures, subquery } = existence.subquery;
+  const { query } = subquery;
+  const inner: BoundExpression[] = [];
+  const across: BoundExpression[] = [];
+  for (const each of conjunctsOf(query.where)) (readsOuter(each) ? across : inner).push(each);
+  const open: BoundSelect = { ...query, where: conjunctionOf(inner) };
+  if (
+    readsAround(open) ||
+    [...inner, ...across].some((each) => mayFail(each) || isVolatile(each))
+  ) {
+    return undefined;
+  }
+  const columns = innerColumns(across);
+  const outputs = columns.map((column) => ({ name: column.name, expression: columnOf(column) }));
+  const right = planQuery({ ...open, outputs });
+  const values = new Map(subquery.captureIds.map((id, i) => [id, captures[i]]));
+  const places = new Map(columns.map(({ id }, i) => [id, right.columns[i]]));
+  const conditions = across.map((each) => moved(each, values, places));
+  const leftIds = new Set(left.columns.map(({ id }) => id));
+  const rightIds = new Set(right.columns.map(({ id }) => id));
+  const keys = keysOf(conditions, leftIds, rightIds);
+  if (keys.leftKeys.length === 0) return undefined;
+  const join = existence.isNegated ? "anti" : "semi";
+  return { kind: "join", join, left, right, ...keys, columns: left.columns };
+}
+
+/** Whether a condition may become a join above the other conditions. */
+export function isExistence(condition: BoundExpression): boolean {
+  return existenceIn(condition) !== undefined;
+}
+
+function existenceIn(condition: BoundExpression): Existence | undefined {
+  const isNegated = condition.kind === "not";
+  const subquery = isNegated ? condition.operand : condition;
+  if (subquery.kind !== "subquery") return undefined;
+  const { captureIds, form, isVolatile: isUnsteady, query } = subquery.subquery;
+  if (form.kind !== "exists" || captureIds.length === 0 || isUnsteady) return undefined;
+  const isPlain =
+    !query.isAggregated &&
+    query.groupBy.length === 0 &&
+    query.groupingSets === undefined &&
+    query.windows.length === 0 &&
+    query.having === undefined &&
+    query.distinct === "none" &&
+    query.limit === undefined &&
+    query.offset === undefined &&
+    !query.withTies;
+  return isPlain && query.from !== undefined ? { subquery, isNegated } : undefined;
+}
+
+/** The columns of the inner query that conditions with the outer one read. */
+function innerColumns(conditions: readonly BoundExpression[]): readonly BoundColumn[] {
+  const found = new Map<number, BoundColumn>();
+  const visit = (expression: BoundExpression): BoundExpression => {
+    if (expression.kind === "column") found.set(expression.column.id, expression.column);
+    return mapChildren(expression, visit);
+  };
+  for (const condition of conditions) if (columnIdsIn(condition).size > 0) visit(condition);
+  return [...found.values()];
+}
+
+/** The condition as it reads above: captures are what they stand for, inner columns have moved. */
+function moved(
+  expression: BoundExpression,
+  values: ReadonlyMap<number, BoundExpression | undefined>,
+  places: ReadonlyMap<number, BoundColumn | undefined>,
+): BoundExpression {
+  if (expression.kind === "outer") return values.get(expression.id) ?? expression;
+  if (expression.kind === "column") {
+    const column = places.get(expression.column.id);
+    return column === undefined ? expression : columnOf(column);
+  }
+  return mapChildren(expression, (child) => moved(child, values, places));
+}
+
+function columnOf(column: BoundColumn): BoundExpression {
+  return { kind: "column", type: column.type, column };
+}

@@ -1,0 +1,130 @@
+/**
+ * How joins are planned: in which order, by which keys, and when EXISTS becomes one.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { systemClock } from "../../src/base/clock.ts";
+import { bestTree, type JoinTree } from "../../src/sql/plan/join_order.ts";
+import { TestEngine } from "../support/sql_engine.ts";
+
+let engine: TestEngine;
+
+beforeAll(async () => {
+  engine = await TestEngine.open({ clock: systemClock });
+  await engine.run(
+    "CREATE TABLE parts (p INT PRIMARY KEY, kind TEXT); CREATE TABLE makers (m INT PRIMARY KEY, name TEXT);" +
+      "CREATE TABLE lines (id INT PRIMARY KEY, p INT, m INT, day DATE);" +
+      "INSERT INTO parts SELECT g, 'k' || g % 3 FROM generate_series(1, 2000) g;" +
+      "INSERT INTO makers SELECT g, 'm' || g FROM generate_series(1, 2000) g;" +
+      "INSERT INTO lines SELECT g, g % 2000 + 1, nullif(g % 7, 0), DATE '2024-01-01' + g % 9 " +
+      "FROM generate_series(1, 5000) g",
+  );
+});
+afterAll(() => engine[Symbol.asyncDispose]());
+
+async function planText(sql: string): Promise<string> {
+  const [entry] = await engine.run(`EXPLAIN ${sql}`);
+  return (entry?.rows ?? []).map(([line]) => String(line)).join("\n");
+}
+
+async function rowsOf(sql: string): Promise<unknown> {
+  return (await engine.run(sql)).at(-1)?.rows;
+}
+
+const PRODUCT =
+  "FROM parts, makers, lines WHERE parts.p = lines.p AND makers.m = lines.m AND name = 'm3'";
+
+describe("the order of joins", () => {
+  test("relations without a common condition are not joined first", async () => {
+    expect(await planText(`SELECT count(*) ${PRODUCT}`)).not.toContain("Nested Loop");
+    expect(await rowsOf(`SELECT count(*) ${PRODUCT}`)).toEqual([[714]]);
+  });
+
+  test("the smaller side is held, whatever the text says", async () => {
+    for (const from of ["makers JOIN lines USING (m)", "lines JOIN makers USING (m)"]) {
+      const lines = (await planText(`SELECT * FROM ${from}`)).split("\n");
+      const tables = lines.flatMap((line) => /Table Scan on \w+\.(\w+)/.exec(line)?.[1] ?? []);
+      expect(tables, from).toEqual(["lines", "makers"]);
+    }
+  });
+
+  test("what all branches of an OR share is a key", async () => {
+    const sql =
+      "SELECT count(*) FROM parts, lines WHERE (parts.p = lines.p AND kind = 'k1' AND lines.m = 1)" +
+      " OR (parts.p = lines.p AND kind = 'k2' AND lines.m = 2)";
+    expect(await planText(sql)).toContain("Hash Join");
+    const apart = (kind: string, m: number): string =>
+      `(SELECT count(*) FROM parts JOIN lines USING (p) WHERE kind = '${kind}' AND m = ${m})`;
+    expect(await rowsOf(sql)).toEqual(await rowsOf(`SELECT ${apart("k1", 1)} + ${apart("k2", 2)}`));
+  });
+
+  test("a condition that is never true reads nothing", async () => {
+    const sql = "SELECT count(*), max(lines.id) FROM parts, makers, lines WHERE false";
+    expect(await planText(sql)).not.toContain("Table Scan");
+    expect(await rowsOf(sql)).toEqual([[0, null]]);
+  });
+
+  test("a plan is made anew when a table has grown", async () => {
+    await engine.run("CREATE TABLE g1 (a INT PRIMARY KEY); CREATE TABLE g2 (a INT PRIMARY KEY)");
+    const sql = "SELECT count(*) FROM g1 JOIN g2 USING (a)";
+    expect(await rowsOf(sql)).toEqual([[0]]);
+    await engine.run("INSERT INTO g1 SELECT g FROM generate_series(1, 3000) g");
+    await engine.run("INSERT INTO g2 VALUES (7), (9999)");
+    expect(await rowsOf(sql)).toEqual([[1]]);
+  });
+});
+
+const EXISTENCES: readonly (readonly [condition: string, form: string, count: number])[] = [
+  ["EXISTS (SELECT 1 FROM lines l WHERE l.p = parts.p)", "semi", 2000],
+  ["EXISTS (SELECT 1 FROM lines l WHERE l.p = parts.p AND l.m <> parts.p)", "semi", 2000],
+  ["NOT EXISTS (SELECT 1 FROM lines l WHERE l.m = parts.p)", "anti", 1994],
+  [
+    "NOT EXISTS (SELECT 1 FROM lines l WHERE l.m = parts.p AND l.id <= parts.p AND l.id <> 3)",
+    "anti",
+    1995,
+  ],
+  ["EXISTS (SELECT 1 FROM makers WHERE m = nullif(parts.p, 5) AND name <> kind)", "semi", 1999],
+];
+
+describe("EXISTS", () => {
+  test.each([...EXISTENCES])("%s is a %s join", async (condition, form, count) => {
+    const sql = `SELECT count(*) FROM parts WHERE ${condition}`;
+    // A row that meets no equality, and what is no condition of WHERE, is asked by the subquery.
+    const asked = `SELECT sum(CASE WHEN ${condition} THEN 1 ELSE 0 END) FROM parts`;
+    expect(await planText(asked)).not.toContain(form);
+    expect(await rowsOf(sql)).toEqual(await rowsOf(asked));
+    expect(await rowsOf(sql)).toEqual([[count]]);
+  });
+
+  test("what may raise an error stays a subquery", async () => {
+    const sql =
+      "SELECT count(*) FROM parts WHERE p > 9000 AND EXISTS (SELECT 1 FROM lines l WHERE l.p = parts.p AND 1 / (l.id - 1) > 0)";
+    expect(await planText(sql)).not.toContain("semi");
+    expect(await rowsOf(sql)).toEqual([[0]]);
+  });
+});
+
+function leavesOf(tree: JoinTree): number[] {
+  return tree.kind === "leaf" ? [tree.index] : [...leavesOf(tree.left), ...leavesOf(tree.right)];
+}
+
+describe("bestTree", () => {
+  test("streams the largest relation past the others", () => {
+    const edges = [
+      { left: 0, right: 2, share: 1 / 100 },
+      { left: 1, right: 2, share: 1 / 50 },
+    ];
+    const tree = bestTree({ rows: [100, 50, 100_000], edges });
+    expect(tree === undefined ? [] : leavesOf(tree)[0]).toBe(2);
+  });
+
+  test("has every relation once, connected or not", () => {
+    const tree = bestTree({ rows: [5, 6, 7, 8], edges: [{ left: 0, right: 3, share: 0.1 }] });
+    expect(tree === undefined ? [] : leavesOf(tree).toSorted((a, b) => a - b)).toEqual([
+      0, 1, 2, 3,
+    ]);
+  });
+
+  test("leaves more relations than planning is worth as they are", () => {
+    expect(bestTree({ rows: Array.from({ length: 11 }, () => 1), edges: [] })).toBeUndefined();
+  });
+});
