@@ -59,6 +59,9 @@ test.each([
   ["position('x' in a)", "POSITION('x' IN a)"],
   ['file("part")', "file('part')"],
   ["a is distinct from b", "a IS DISTINCT FROM b"],
+  ["a is null is not true", "(a IS NULL) IS NOT TRUE"],
+  ["(a is distinct from b) is null", "(a IS DISTINCT FROM b) IS NULL"],
+  ["a = b is null", "a = b IS NULL"],
   ["a like b escape '!'", "a LIKE b ESCAPE '!'"],
   ["x'0AFF'", "X'0aff'"],
 ])("expressionToSql, %s is printed as %s", (text, expected) => {
