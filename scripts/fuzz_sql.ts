@@ -12,21 +12,13 @@
 import { changeOf, columnsOf, type StoredTable } from "./fuzz_sql/changes.ts";
 import { queryOf } from "./fuzz_sql/queries.ts";
 import { type Difference, openSides, type Way } from "./fuzz_sql/sides.ts";
+import { makeTable, reshape } from "./fuzz_sql/tables.ts";
 import { findNode, list, type Node, node, shrink, textOf } from "./fuzz_sql/tree.ts";
-import { COLUMN_TYPES, type ColumnType, cellOf } from "./fuzz_sql/values.ts";
 import { readOptions } from "./support/arguments.ts";
-import { type Chance, chanceFromSeed } from "./support/chance.ts";
+import { chanceFromSeed } from "./support/chance.ts";
 
 const STATEMENTS_PER_ROUND = 60;
 const SHRINK_TRIES_MAX = 400;
-/** What ALTER COLUMN makes of a type. */
-const WIDER: Readonly<Record<string, string>> = {
-  SMALLINT: "INT",
-  INT: "BIGINT",
-  REAL: "DOUBLE PRECISION",
-  "NUMERIC(10,2)": "NUMERIC(14,4)",
-  "VARCHAR(5)": "TEXT",
-};
 const WAYS: readonly Way[] = ["alone", "alone", "in a text", "in a transaction"];
 
 const options = readOptions(["count", "seed"], ["values"]);
@@ -48,12 +40,12 @@ async function runRound(seed: number): Promise<void> {
   const chance = chanceFromSeed(seed);
   const tables: StoredTable[] = [];
   for (let number = 1; number <= 2 + chance.below(2); number += 1) {
-    tables.push(await makeTable(`t${number}`, chance));
+    tables.push(await makeTable(sides, `t${number}`, chance));
   }
   let last = `seed ${seed}`;
   for (let done = 0; done < STATEMENTS_PER_ROUND && totals.statements < count; done += 1) {
     totals.statements += 1;
-    if (chance.below(12) === 0) await reshape(tables, chance);
+    if (chance.below(12) === 0) await reshape(sides, tables, chance);
     if (chance.below(3) > 0) {
       const { isOrdered, root } = queryOf(
         tables.map((table) => ({ name: table.name, columns: columnsOf(table) })),
@@ -75,71 +67,6 @@ async function runRound(seed: number): Promise<void> {
     if (!(await areSame(tables))) break;
   }
   for (const { name } of tables) await sides.both(`DROP TABLE ${name}`);
-}
-
-async function makeTable(name: string, chance: Chance): Promise<StoredTable> {
-  const columns = COLUMN_TYPES.filter(() => chance.below(3) > 0);
-  const elements = columns.map(
-    (column) => `${column.name} ${column.type}${defaultOf(column, chance)}`,
-  );
-  const definition = ["id INT PRIMARY KEY", ...elements].join(", ");
-  await sides.both(`CREATE TABLE ${name} (${definition})`);
-  const rows = Array.from({ length: chance.below(25) }, (_, id) => {
-    return `(${[String(id), ...columns.map((column) => cellOf(column, chance))].join(", ")})`;
-  });
-  const middle = chance.below(rows.length + 1);
-  for (const part of [rows.slice(0, middle), rows.slice(middle)]) {
-    if (part.length > 0) await sides.both(`INSERT INTO ${name} VALUES ${part.join(", ")}`);
-    if (chance.below(3) === 0) await sides.tidemark(`STORAGE FLUSH TABLE ${name}`);
-  }
-  return { name, columns };
-}
-
-function defaultOf(column: ColumnType, chance: Chance): string {
-  if (chance.below(4) > 0) return "";
-  const cell = cellOf(column, chance);
-  return cell === "NULL" ? "" : ` DEFAULT ${cell}`;
-}
-
-/** Flushes or alters a table. */
-async function reshape(tables: StoredTable[], chance: Chance): Promise<void> {
-  const position = chance.below(tables.length);
-  const table = tables[position];
-  if (table === undefined) return;
-  const { columns, name } = table;
-  const column = columns[chance.below(Math.max(columns.length, 1))];
-  const kind = chance.below(7);
-  if (kind <= 1 || column === undefined) {
-    await sides.tidemark(`STORAGE FLUSH TABLE ${name}`);
-  } else if (kind === 2) {
-    await sides.both(`ALTER TABLE ${name} DROP COLUMN ${column.name}`);
-    tables[position] = { name, columns: columns.filter((other) => other !== column) };
-  } else if (kind === 3) {
-    const free = COLUMN_TYPES.filter((type) => columns.every((other) => other.name !== type.name));
-    const added = free[chance.below(Math.max(free.length, 1))];
-    if (added === undefined) return;
-    const definition = `${added.name} ${added.type}${defaultOf(added, chance)}`;
-    await sides.both(`ALTER TABLE ${name} ADD COLUMN ${definition}`);
-    tables[position] = { name, columns: [...columns, added] };
-  } else if (kind === 4) {
-    const set = chance.below(3) === 0 ? "DROP DEFAULT" : `SET DEFAULT ${cellOf(column, chance)}`;
-    await sides.both(`ALTER TABLE ${name} ALTER COLUMN ${column.name} ${set}`);
-  } else if (kind === 5) {
-    const type = WIDER[column.type];
-    if (type === undefined) return;
-    await sides.both(`ALTER TABLE ${name} ALTER COLUMN ${column.name} TYPE ${type}`);
-    tables[position] = {
-      name,
-      columns: columns.map((other) => (other === column ? { ...column, type } : other)),
-    };
-  } else {
-    const renamed = { ...column, name: `z${chance.text(4)}` };
-    await sides.both(`ALTER TABLE ${name} RENAME COLUMN ${column.name} TO ${renamed.name}`);
-    tables[position] = {
-      name,
-      columns: columns.map((other) => (other === column ? renamed : other)),
-    };
-  }
 }
 
 async function areSame(tables: readonly StoredTable[]): Promise<boolean> {

@@ -273,7 +273,8 @@ export function conditionOf(depth: number, scope: Scope): Node {
   }
 }
 
-interface AggregateForm {
+/** An aggregate as it is written. */
+export interface AggregateForm {
   readonly sort: Sort;
   readonly form: string;
 }

@@ -15,7 +15,7 @@ export interface Query {
   readonly isOrdered: boolean;
 }
 
-interface FromItem {
+export interface FromItem {
   readonly item: Node;
   readonly columns: readonly Column[];
 }
@@ -244,7 +244,8 @@ function cut(keys: Node, chance: Chance): Node {
   return node("tail", " ORDER BY ", keys, limit, offset, ties);
 }
 
-function fromOf(tables: readonly Table[], chance: Chance, depth: number): FromItem {
+/** FROM without its word: tables, lists of values and queries, joined or not. */
+export function fromOf(tables: readonly Table[], chance: Chance, depth: number): FromItem {
   let from = itemOf({ tables, chance, depth, number: 1 });
   const joinCount = [0, 0, 0, 1, 1, 2][chance.below(6)] ?? 0;
   for (let number = 2; number < 2 + joinCount; number += 1) {

@@ -1,20 +1,11 @@
 /**
- * The two sides of the comparison: Tidemark in this process, on a real directory, and PostgreSQL.
+ * The two sides of the comparison: Tidemark in this process and PostgreSQL.
  */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import type { Principal } from "../../src/auth/mod.ts";
-import { bunDisk } from "../../src/base/bun_disk.ts";
-import { systemClock } from "../../src/base/clock.ts";
-import { DatabaseError } from "../../src/base/errors.ts";
-import { silentLog } from "../../src/base/log.ts";
-import { systemRandom } from "../../src/base/random.ts";
-import { parseConfig } from "../../src/config.ts";
-import { openDatabase } from "../../src/database.ts";
+import type { DatabaseError } from "../../src/base/errors.ts";
 import type { SqlResponse } from "../../src/sql/mod.ts";
 import { startPostgres } from "../../tests/support/postgres.ts";
 import { cellFromPostgres, cellFromWire } from "./cells.ts";
+import { openTidemark } from "./tidemark.ts";
 import { findNode, type Node, textOf } from "./tree.ts";
 
 const ROWS_SHOWN_MAX = 8;
@@ -48,50 +39,18 @@ type Outcome =
   | { readonly kind: "failure"; readonly condition: string; readonly message: string };
 
 export async function openSides(): Promise<Sides> {
-  const directory = mkdtempSync(join(tmpdir(), "tidemark-fuzz-"));
-  const { config } = parseConfig(
-    `[storage]\ndata_path = ${JSON.stringify(directory)}\ndurability = "relaxed"`,
-    "config.toml",
-    {},
-  );
-  const database = await openDatabase(config, {
-    disk: bunDisk,
-    clock: systemClock,
-    random: systemRandom,
-    log: silentLog,
-    jwtSecret: () => systemRandom.bytes(32),
-    version: "0.0.0",
-    onFatal: (cause) => {
-      throw new Error("Cannot compare: the log failed", { cause });
-    },
-  });
-  const principal: Principal = {
-    userId: "fuzz",
-    role: "dba",
-    owner: database.catalog.ownerNumber("fuzz", { create: true }),
-    actorId: "fuzz",
-    actorRole: "dba",
-    isImpersonated: false,
-    sessionId: "",
-  };
+  const own = await openTidemark();
   const postgres = await startPostgres();
   const client = new Bun.SQL(postgres.url, { max: 1, bigint: true });
   await client.unsafe("SET timezone = 'UTC'; SET extra_float_digits = 1");
-  const ask = async (sql: string): Promise<SqlResponse> =>
-    await database.sql.execute(principal, { sql, params: [] });
-
-  const tidemark = async (sql: string): Promise<void> => {
-    const { error } = await ask(sql);
-    if (error !== undefined) throw new Error(`Cannot prepare with ${sql}`, { cause: error });
-  };
   return {
-    tidemark,
+    tidemark: own.prepare,
     async both(sql) {
       await client.unsafe(sql);
-      await tidemark(sql);
+      await own.prepare(sql);
     },
     async difference(root, { isOrdered, way }) {
-      const response = await ask(sentText(root, way)).catch(responseOfDefect);
+      const response = await own.ask(sentText(root, way));
       if (response.error?.condition === "UNSUPPORTED_FEATURE") return unavailable(response.error);
       const width = findNode(root, "outputs")?.pieces.length;
       const theirs = await postgresOutcome(client, root, { width, response, isOrdered });
@@ -101,19 +60,8 @@ export async function openSides(): Promise<Sides> {
     async [Symbol.asyncDispose]() {
       await client.close();
       await postgres.stop();
-      await database.close();
-      rmSync(directory, { recursive: true, force: true });
+      await own[Symbol.asyncDispose]();
     },
-  };
-}
-
-/** A thrown error is a defect whatever the other side says. */
-function responseOfDefect(cause: unknown): SqlResponse {
-  const { message, stack = "" } = cause instanceof Error ? cause : new Error(String(cause));
-  const place = stack.split("\n").slice(1, 5).join("\n");
-  return {
-    results: [],
-    error: new DatabaseError("INTERNAL_ERROR", `${message}\n${place}`, { cause }),
   };
 }
 
