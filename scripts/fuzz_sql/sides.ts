@@ -15,9 +15,9 @@ export type Way = "alone" | "in a text" | "in a transaction";
 
 export interface Sides extends AsyncDisposable {
   /** Runs what both sides take as it is. @throws When a side refuses. */
-  both(sql: string): Promise<void>;
+  readonly both: (sql: string) => Promise<void>;
   /** Runs what only Tidemark has. @throws When it refuses. */
-  tidemark(sql: string): Promise<void>;
+  readonly tidemark: (sql: string) => Promise<void>;
   /** Runs a statement on both sides; undefined when they agree. */
   difference(
     root: Node,
@@ -45,7 +45,7 @@ export async function openSides(): Promise<Sides> {
   await client.unsafe("SET timezone = 'UTC'; SET extra_float_digits = 1");
   return {
     tidemark: own.prepare,
-    async both(sql) {
+    both: async (sql) => {
       await client.unsafe(sql);
       await own.prepare(sql);
     },

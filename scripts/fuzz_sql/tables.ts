@@ -9,9 +9,9 @@ import { COLUMN_TYPES, type ColumnType, cellOf } from "./values.ts";
 /** Who runs what prepares the tables. */
 export interface Preparer {
   /** Runs what everybody understands. */
-  both(sql: string): Promise<void>;
+  readonly both: (sql: string) => Promise<void>;
   /** Runs what only Tidemark has. */
-  tidemark(sql: string): Promise<void>;
+  readonly tidemark: (sql: string) => Promise<void>;
 }
 
 /** What ALTER COLUMN makes of a type. */
@@ -22,6 +22,7 @@ const WIDER: Readonly<Record<string, string>> = {
   "NUMERIC(10,2)": "NUMERIC(14,4)",
   "VARCHAR(5)": "TEXT",
 };
+
 /** Makes a table, some of its rows flushed and some not. */
 export async function makeTable(
   sides: Preparer,

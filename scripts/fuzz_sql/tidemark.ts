@@ -16,9 +16,9 @@ import type { SqlResponse } from "../../src/sql/mod.ts";
 
 export interface TidemarkSide extends AsyncDisposable {
   /** Runs a text. What is thrown comes back as INTERNAL_ERROR: it is a defect. */
-  ask(sql: string): Promise<SqlResponse>;
+  readonly ask: (sql: string) => Promise<SqlResponse>;
   /** Runs what must succeed. @throws When it is refused. */
-  prepare(sql: string): Promise<void>;
+  readonly prepare: (sql: string) => Promise<void>;
 }
 
 /** Opens a database in a directory of its own, which goes with it. */
