@@ -13,7 +13,7 @@ import type { SqlResponse } from "../src/sql/mod.ts";
 import { cellFromWire } from "./fuzz_sql/cells.ts";
 import { changeOf, columnsOf, type StoredTable } from "./fuzz_sql/changes.ts";
 import { type Law, lawOf, type Sameness } from "./fuzz_sql/laws.ts";
-import { makeTable, type Preparer, reshape } from "./fuzz_sql/tables.ts";
+import { alter, dropViews, flush, makeTable, makeViews, type Preparer } from "./fuzz_sql/tables.ts";
 import { openTidemark } from "./fuzz_sql/tidemark.ts";
 import { type Node, shrink, textOf } from "./fuzz_sql/tree.ts";
 import { readOptions } from "./support/arguments.ts";
@@ -51,18 +51,25 @@ async function runRound(seed: number): Promise<void> {
   for (let number = 1; number <= 2 + chance.below(2); number += 1) {
     tables.push(await makeTable(preparer, `t${number}`, chance));
   }
+  let views = await makeViews(preparer, tables, chance);
   for (let done = 0; done < LAWS_PER_ROUND && totals.laws < count; done += 1) {
     totals.laws += 1;
     if (totals.laws % PROGRESS_EVERY === 0) process.stdout.write(`  ${totals.laws} laws\n`);
-    if (chance.below(10) === 0) await reshape(preparer, tables, chance);
+    if (chance.below(8) === 0) await flush(preparer, tables, chance);
+    if (chance.below(12) === 0) {
+      await dropViews(preparer, views);
+      await alter(preparer, tables, chance);
+      views = await makeViews(preparer, tables, chance);
+    }
     // What it changes does not matter, nor whether it may.
     if (chance.below(4) === 0) await own.ask(textOf(changeOf(tables, chance)));
     const named = tables.map((table) => ({ name: table.name, columns: columnsOf(table) }));
-    const law = lawOf(named, chance);
+    const law = lawOf(named, views, chance);
     const found = await violationOf(law.sameness(law.root));
     if (found === "refused") totals.refused += 1;
     else if (found !== undefined) await report(law, seed);
   }
+  await dropViews(preparer, views);
   for (const { name } of tables) await own.prepare(`DROP TABLE ${name}`);
 }
 

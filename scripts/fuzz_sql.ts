@@ -3,8 +3,8 @@
  *
  *     bun scripts/fuzz_sql.ts [--count 2000] [--seed <n>] [--values]
  *
- * Each round makes tables, fills them, flushes or alters them or not, and asks SELECTs and changes
- * of them; after each change the tables are compared whole. A difference is printed with the seed
+ * Each round makes tables and views, fills them, flushes or alters them or not, and asks SELECTs and
+ * changes of them; after each change the tables are compared whole. A difference is printed with the seed
  * of its round and the shortest statement that still shows it, and the script exits with 1. With
  * `--values` it also prints statements in which only one side failed for a value, which may be no
  * fault: which values are computed is not promised.
@@ -12,7 +12,7 @@
 import { changeOf, columnsOf, type StoredTable } from "./fuzz_sql/changes.ts";
 import { queryOf } from "./fuzz_sql/queries.ts";
 import { type Difference, openSides, type Way } from "./fuzz_sql/sides.ts";
-import { makeTable, reshape } from "./fuzz_sql/tables.ts";
+import { alter, dropViews, flush, makeTable, makeViews } from "./fuzz_sql/tables.ts";
 import { findNode, list, type Node, node, shrink, textOf } from "./fuzz_sql/tree.ts";
 import { readOptions } from "./support/arguments.ts";
 import { chanceFromSeed } from "./support/chance.ts";
@@ -32,7 +32,8 @@ await using sides = await openSides();
 for (let seed = firstSeed; totals.statements < count; seed += 1) await runRound(seed);
 process.stdout.write(
   `${totals.statements} statements: ${totals.differences} differences, ` +
-    `${totals.valueErrors} failed on one side for a value, ${totals.unavailable} not available\n`,
+    `${totals.valueErrors} failed on one side for a value, ${sides.refusedCount} on both, ` +
+    `${totals.unavailable} not available\n`,
 );
 process.exitCode = totals.differences === 0 ? 0 : 1;
 
@@ -43,12 +44,18 @@ async function runRound(seed: number): Promise<void> {
     tables.push(await makeTable(sides, `t${number}`, chance));
   }
   let last = `seed ${seed}`;
+  let views = await makeViews(sides, tables, chance);
   for (let done = 0; done < STATEMENTS_PER_ROUND && totals.statements < count; done += 1) {
     totals.statements += 1;
-    if (chance.below(12) === 0) await reshape(sides, tables, chance);
+    if (chance.below(8) === 0) await flush(sides, tables, chance);
+    if (chance.below(12) === 0) {
+      await dropViews(sides, views);
+      await alter(sides, tables, chance);
+      views = await makeViews(sides, tables, chance);
+    }
     if (chance.below(3) > 0) {
       const { isOrdered, root } = queryOf(
-        tables.map((table) => ({ name: table.name, columns: columnsOf(table) })),
+        [...tables.map((table) => ({ name: table.name, columns: columnsOf(table) })), ...views],
         chance,
       );
       const way = chance.pick(WAYS);
@@ -66,6 +73,7 @@ async function runRound(seed: number): Promise<void> {
     else await report(change, { found, isOrdered: false, way, seed, isChange: true });
     if (!(await areSame(tables))) break;
   }
+  await dropViews(sides, views);
   for (const { name } of tables) await sides.both(`DROP TABLE ${name}`);
 }
 

@@ -50,8 +50,9 @@ interface Parts {
 
 type Form = (parts: Parts) => Sameness;
 
-/** A random law over random rows. */
-export function lawOf(tables: readonly Table[], chance: Chance): Law {
+/** A random law over random rows. @param stored The tables that can be changed. */
+export function lawOf(stored: readonly Table[], views: readonly Table[], chance: Chance): Law {
+  const tables = [...stored, ...views];
   switch (chance.below(9)) {
     case 0:
     case 1:
@@ -68,7 +69,7 @@ export function lawOf(tables: readonly Table[], chance: Chance): Law {
     case 7:
       return overJoin(tables, chance);
     default:
-      return overChange(tables, chance);
+      return overChange(stored, chance);
   }
 }
 

@@ -14,6 +14,8 @@ const ROWS_SHOWN_MAX = 8;
 export type Way = "alone" | "in a text" | "in a transaction";
 
 export interface Sides extends AsyncDisposable {
+  /** How many statements both sides refused, each in its own words. */
+  readonly refusedCount: number;
   /** Runs what both sides take as it is. @throws When a side refuses. */
   readonly both: (sql: string) => Promise<void>;
   /** Runs what only Tidemark has. @throws When it refuses. */
@@ -43,8 +45,12 @@ export async function openSides(): Promise<Sides> {
   const postgres = await startPostgres();
   const client = new Bun.SQL(postgres.url, { max: 1, bigint: true });
   await client.unsafe("SET timezone = 'UTC'; SET extra_float_digits = 1");
+  let refusedCount = 0;
   return {
     tidemark: own.prepare,
+    get refusedCount() {
+      return refusedCount;
+    },
     both: async (sql) => {
       await client.unsafe(sql);
       await own.prepare(sql);
@@ -55,6 +61,7 @@ export async function openSides(): Promise<Sides> {
       const width = findNode(root, "outputs")?.pieces.length;
       const theirs = await postgresOutcome(client, root, { width, response, isOrdered });
       const ours = tidemarkOutcome(response, { way, isOrdered });
+      if (ours.kind === "failure" && theirs.kind === "failure") refusedCount += 1;
       return compare(ours, theirs);
     },
     async [Symbol.asyncDispose]() {

@@ -3,7 +3,8 @@
  * rows are read from memory, from segments, and from segments older than their columns.
  */
 import type { Chance } from "../support/chance.ts";
-import type { StoredTable } from "./changes.ts";
+import { columnsOf, type StoredTable } from "./changes.ts";
+import { type Table, viewOf } from "./subqueries.ts";
 import { COLUMN_TYPES, type ColumnType, cellOf } from "./values.ts";
 
 /** Who runs what prepares the tables. */
@@ -52,34 +53,59 @@ function defaultOf(column: ColumnType, chance: Chance): string {
   return cell === "NULL" ? "" : ` DEFAULT ${cell}`;
 }
 
-/** Flushes or alters a table of the list. */
-export async function reshape(
+/** Makes up to two views over the tables, the second perhaps over the first. */
+export async function makeViews(
   sides: Preparer,
-  tables: StoredTable[],
+  tables: readonly StoredTable[],
+  chance: Chance,
+): Promise<readonly Table[]> {
+  const views: Table[] = [];
+  const stored = tables.map((table) => ({ name: table.name, columns: columnsOf(table) }));
+  for (let number = 1; number <= chance.below(3); number += 1) {
+    const { sql, table } = viewOf([...stored, ...views], chance, `v${number}`);
+    await sides.both(sql);
+    views.push(table);
+  }
+  return views;
+}
+
+/** Drops views, the last first. */
+export async function dropViews(sides: Preparer, views: readonly Table[]): Promise<void> {
+  for (const { name } of views.toReversed()) await sides.both(`DROP VIEW ${name}`);
+}
+
+/** Flushes a table of the list. */
+export async function flush(
+  sides: Preparer,
+  tables: readonly StoredTable[],
   chance: Chance,
 ): Promise<void> {
+  await sides.tidemark(`STORAGE FLUSH TABLE ${chance.pick(tables).name}`);
+}
+
+/** Alters a table of the list; no view may stand on it. */
+export async function alter(sides: Preparer, tables: StoredTable[], chance: Chance): Promise<void> {
   const position = chance.below(tables.length);
   const table = tables[position];
   if (table === undefined) return;
   const { columns, name } = table;
   const column = columns[chance.below(Math.max(columns.length, 1))];
-  const kind = chance.below(7);
-  if (kind <= 1 || column === undefined) {
-    await sides.tidemark(`STORAGE FLUSH TABLE ${name}`);
-  } else if (kind === 2) {
+  if (column === undefined) return;
+  const kind = chance.below(5);
+  if (kind === 0) {
     await sides.both(`ALTER TABLE ${name} DROP COLUMN ${column.name}`);
     tables[position] = { name, columns: columns.filter((other) => other !== column) };
-  } else if (kind === 3) {
+  } else if (kind === 1) {
     const free = COLUMN_TYPES.filter((type) => columns.every((other) => other.name !== type.name));
     const added = free[chance.below(Math.max(free.length, 1))];
     if (added === undefined) return;
     const definition = `${added.name} ${added.type}${defaultOf(added, chance)}`;
     await sides.both(`ALTER TABLE ${name} ADD COLUMN ${definition}`);
     tables[position] = { name, columns: [...columns, added] };
-  } else if (kind === 4) {
+  } else if (kind === 2) {
     const set = chance.below(3) === 0 ? "DROP DEFAULT" : `SET DEFAULT ${cellOf(column, chance)}`;
     await sides.both(`ALTER TABLE ${name} ALTER COLUMN ${column.name} ${set}`);
-  } else if (kind === 5) {
+  } else if (kind === 3) {
     const type = WIDER[column.type];
     if (type === undefined) return;
     await sides.both(`ALTER TABLE ${name} ALTER COLUMN ${column.name} TYPE ${type}`);
