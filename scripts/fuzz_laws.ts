@@ -10,6 +10,7 @@
  * exits with 1. With `--plant` some answers lose a row, and it exits with 1 unless that is found.
  */
 import type { SqlResponse } from "../src/sql/mod.ts";
+import { OF_VALUES } from "./fuzz_sql/allowed.ts";
 import { cellFromWire } from "./fuzz_sql/cells.ts";
 import { changeOf, columnsOf, type StoredTable } from "./fuzz_sql/changes.ts";
 import { type Law, lawOf, type Sameness } from "./fuzz_sql/laws.ts";
@@ -25,9 +26,6 @@ const ROWS_SHOWN_MAX = 6;
 const PROGRESS_EVERY = 1000;
 // Of texts, chosen by what they say, so that a text loses its row each time.
 const PLANTED_EVERY = 50;
-/** Conditions that depend on which values were computed, and so may come from one way alone. */
-const OF_VALUES = new Set(["VALUE_OUT_OF_RANGE", "DIVISION_BY_ZERO", "INVALID_VALUE"]);
-
 type Refusal = NonNullable<SqlResponse["error"]>;
 
 const options = readOptions(["count", "seed"], ["plant"]);
