@@ -136,7 +136,7 @@ const OPERATIONS: Readonly<Record<Exclude<Sort, "bool">, readonly string[]>> = {
     "right($text, 2)",
     "reverse($text)",
     "lpad($text, 4, '*')",
-    "$int::text",
+    "($int)::text",
     "$date::text",
     "$bool::text",
     "$timestamp::text",

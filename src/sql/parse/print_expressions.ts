@@ -327,6 +327,9 @@ export function callText(call: ExprCall, query: QueryPrinter): string {
     if (name === "position" && second !== undefined) {
       return `POSITION(${operand(first, POWER_PREDICATE + 1, query)} IN ${text(second)})`;
     }
+    if (name === "normalize" && second?.type === "string" && /^NFK?[CD]$/.test(second.value)) {
+      return `normalize(${text(first)}, ${second.value})`;
+    }
   }
   const named = call.args.map((arg, index) => {
     const argName = call.argNames?.[index];

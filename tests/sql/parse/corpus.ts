@@ -18,7 +18,7 @@ export async function requestsOfCases(): Promise<string[]> {
   const texts: string[] = [];
   for (const file of readdirSync(join(SQL, "cases")).filter((name) => name.endsWith(".txt"))) {
     const lines = (await Bun.file(join(SQL, "cases", file)).text()).split("\n");
-    texts.push(...lines.flatMap((line) => /^\w+> (.*)$/.exec(line)?.[1] ?? []));
+    texts.push(...lines.flatMap((line) => /^\w*> (.*)$/.exec(line)?.[1] ?? []));
   }
   return texts;
 }

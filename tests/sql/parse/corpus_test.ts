@@ -30,6 +30,7 @@ const OWN: readonly RegExp[] = [
   /\bDROP USER \w+ PURGE\b/,
   /\bEXECUTE AS\b/,
   /^SUBSCRIBE TO\b/,
+  /^KILL\b/,
   /^STORAGE (?:FLUSH|COMPACT)\b/,
   /^SHOW (?:TABLES|STATS)\b/,
   /^DESCRIBE\b/,

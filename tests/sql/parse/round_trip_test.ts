@@ -57,6 +57,7 @@ test.each([
   ["current_timestamp(3)", "CURRENT_TIMESTAMP(3)"],
   ["left(a, 1)", "left(a, 1)"],
   ["position('x' in a)", "POSITION('x' IN a)"],
+  ["normalize(a, nfkd)", "normalize(a, NFKD)"],
   ['file("part")', "file('part')"],
   ["a is distinct from b", "a IS DISTINCT FROM b"],
   ["a is null is not true", "(a IS NULL) IS NOT TRUE"],
