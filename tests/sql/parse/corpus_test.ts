@@ -31,6 +31,7 @@ const OWN: readonly RegExp[] = [
   /\bEXECUTE AS\b/,
   /^SUBSCRIBE TO\b/,
   /^KILL\b/,
+  /\bCURRENT_(?:USER|ROLE)\(\)/,
   /^STORAGE (?:FLUSH|COMPACT)\b/,
   /^SHOW (?:TABLES|STATS)\b/,
   /^DESCRIBE\b/,
