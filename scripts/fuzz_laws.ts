@@ -101,8 +101,8 @@ function weightOf({ condition }: Refusal): number {
 }
 
 function shown(rows: readonly string[], others: readonly string[]): string {
-  const own = rows.filter((row) => !others.includes(row)).slice(0, ROWS_SHOWN_MAX);
-  return [`${rows.length} row(s)`, ...own.map((row) => `    ${row}`)].join("\n");
+  const only = rows.filter((row) => !others.includes(row)).slice(0, ROWS_SHOWN_MAX);
+  return [`${rows.length} row(s)`, ...only.map((row) => `    ${row}`)].join("\n");
 }
 
 /** The rows of a text as text; of a change how many rows it changed. */

@@ -19,6 +19,7 @@ import { chanceFromSeed } from "./support/chance.ts";
 
 const STATEMENTS_PER_ROUND = 60;
 const SHRINK_TRIES_MAX = 400;
+const PROGRESS_EVERY = 1000;
 const WAYS: readonly Way[] = ["alone", "alone", "in a text", "in a transaction"];
 
 const options = readOptions(["count", "seed"], ["values"]);
@@ -47,6 +48,9 @@ async function runRound(seed: number): Promise<void> {
   let views = await makeViews(sides, tables, chance);
   for (let done = 0; done < STATEMENTS_PER_ROUND && totals.statements < count; done += 1) {
     totals.statements += 1;
+    if (totals.statements % PROGRESS_EVERY === 0) {
+      process.stdout.write(`  ${totals.statements} statements, seed ${seed}\n`);
+    }
     if (chance.below(8) === 0) await flush(sides, tables, chance);
     if (chance.below(12) === 0) {
       await dropViews(sides, views);
