@@ -3,8 +3,8 @@
  *
  *     bun scripts/fuzz_sql.ts [--count 2000] [--seed <n>] [--values]
  *
- * Each round makes tables, fills them, flushes or alters them or not, and asks SELECTs and changes
- * of them; after each change the tables are compared whole. A difference is printed with the seed
+ * Each round makes tables and views, fills them, flushes or alters them or not, and asks SELECTs and
+ * changes of them; after each change the tables are compared whole. A difference is printed with the seed
  * of its round and the shortest statement that still shows it, and the script exits with 1. With
  * `--values` it also prints statements in which only one side failed for a value, which may be no
  * fault: which values are computed is not promised.
@@ -12,21 +12,14 @@
 import { changeOf, columnsOf, type StoredTable } from "./fuzz_sql/changes.ts";
 import { queryOf } from "./fuzz_sql/queries.ts";
 import { type Difference, openSides, type Way } from "./fuzz_sql/sides.ts";
+import { alter, dropViews, flush, makeTable, makeViews } from "./fuzz_sql/tables.ts";
 import { findNode, list, type Node, node, shrink, textOf } from "./fuzz_sql/tree.ts";
-import { COLUMN_TYPES, type ColumnType, cellOf } from "./fuzz_sql/values.ts";
 import { readOptions } from "./support/arguments.ts";
-import { type Chance, chanceFromSeed } from "./support/chance.ts";
+import { chanceFromSeed } from "./support/chance.ts";
 
 const STATEMENTS_PER_ROUND = 60;
 const SHRINK_TRIES_MAX = 400;
-/** What ALTER COLUMN makes of a type. */
-const WIDER: Readonly<Record<string, string>> = {
-  SMALLINT: "INT",
-  INT: "BIGINT",
-  REAL: "DOUBLE PRECISION",
-  "NUMERIC(10,2)": "NUMERIC(14,4)",
-  "VARCHAR(5)": "TEXT",
-};
+const PROGRESS_EVERY = 1000;
 const WAYS: readonly Way[] = ["alone", "alone", "in a text", "in a transaction"];
 
 const options = readOptions(["count", "seed"], ["values"]);
@@ -40,7 +33,8 @@ await using sides = await openSides();
 for (let seed = firstSeed; totals.statements < count; seed += 1) await runRound(seed);
 process.stdout.write(
   `${totals.statements} statements: ${totals.differences} differences, ` +
-    `${totals.valueErrors} failed on one side for a value, ${totals.unavailable} not available\n`,
+    `${totals.valueErrors} failed on one side for a value, ${sides.refusedCount} on both, ` +
+    `${totals.unavailable} not available\n`,
 );
 process.exitCode = totals.differences === 0 ? 0 : 1;
 
@@ -48,15 +42,24 @@ async function runRound(seed: number): Promise<void> {
   const chance = chanceFromSeed(seed);
   const tables: StoredTable[] = [];
   for (let number = 1; number <= 2 + chance.below(2); number += 1) {
-    tables.push(await makeTable(`t${number}`, chance));
+    tables.push(await makeTable(sides, `t${number}`, chance));
   }
   let last = `seed ${seed}`;
+  let views = await makeViews(sides, tables, chance);
   for (let done = 0; done < STATEMENTS_PER_ROUND && totals.statements < count; done += 1) {
     totals.statements += 1;
-    if (chance.below(12) === 0) await reshape(tables, chance);
+    if (totals.statements % PROGRESS_EVERY === 0) {
+      process.stdout.write(`  ${totals.statements} statements, seed ${seed}\n`);
+    }
+    if (chance.below(8) === 0) await flush(sides, tables, chance);
+    if (chance.below(12) === 0) {
+      await dropViews(sides, views);
+      await alter(sides, tables, chance);
+      views = await makeViews(sides, tables, chance);
+    }
     if (chance.below(3) > 0) {
       const { isOrdered, root } = queryOf(
-        tables.map((table) => ({ name: table.name, columns: columnsOf(table) })),
+        [...tables.map((table) => ({ name: table.name, columns: columnsOf(table) })), ...views],
         chance,
       );
       const way = chance.pick(WAYS);
@@ -74,72 +77,8 @@ async function runRound(seed: number): Promise<void> {
     else await report(change, { found, isOrdered: false, way, seed, isChange: true });
     if (!(await areSame(tables))) break;
   }
+  await dropViews(sides, views);
   for (const { name } of tables) await sides.both(`DROP TABLE ${name}`);
-}
-
-async function makeTable(name: string, chance: Chance): Promise<StoredTable> {
-  const columns = COLUMN_TYPES.filter(() => chance.below(3) > 0);
-  const elements = columns.map(
-    (column) => `${column.name} ${column.type}${defaultOf(column, chance)}`,
-  );
-  const definition = ["id INT PRIMARY KEY", ...elements].join(", ");
-  await sides.both(`CREATE TABLE ${name} (${definition})`);
-  const rows = Array.from({ length: chance.below(25) }, (_, id) => {
-    return `(${[String(id), ...columns.map((column) => cellOf(column, chance))].join(", ")})`;
-  });
-  const middle = chance.below(rows.length + 1);
-  for (const part of [rows.slice(0, middle), rows.slice(middle)]) {
-    if (part.length > 0) await sides.both(`INSERT INTO ${name} VALUES ${part.join(", ")}`);
-    if (chance.below(3) === 0) await sides.tidemark(`STORAGE FLUSH TABLE ${name}`);
-  }
-  return { name, columns };
-}
-
-function defaultOf(column: ColumnType, chance: Chance): string {
-  if (chance.below(4) > 0) return "";
-  const cell = cellOf(column, chance);
-  return cell === "NULL" ? "" : ` DEFAULT ${cell}`;
-}
-
-/** Flushes or alters a table. */
-async function reshape(tables: StoredTable[], chance: Chance): Promise<void> {
-  const position = chance.below(tables.length);
-  const table = tables[position];
-  if (table === undefined) return;
-  const { columns, name } = table;
-  const column = columns[chance.below(Math.max(columns.length, 1))];
-  const kind = chance.below(7);
-  if (kind <= 1 || column === undefined) {
-    await sides.tidemark(`STORAGE FLUSH TABLE ${name}`);
-  } else if (kind === 2) {
-    await sides.both(`ALTER TABLE ${name} DROP COLUMN ${column.name}`);
-    tables[position] = { name, columns: columns.filter((other) => other !== column) };
-  } else if (kind === 3) {
-    const free = COLUMN_TYPES.filter((type) => columns.every((other) => other.name !== type.name));
-    const added = free[chance.below(Math.max(free.length, 1))];
-    if (added === undefined) return;
-    const definition = `${added.name} ${added.type}${defaultOf(added, chance)}`;
-    await sides.both(`ALTER TABLE ${name} ADD COLUMN ${definition}`);
-    tables[position] = { name, columns: [...columns, added] };
-  } else if (kind === 4) {
-    const set = chance.below(3) === 0 ? "DROP DEFAULT" : `SET DEFAULT ${cellOf(column, chance)}`;
-    await sides.both(`ALTER TABLE ${name} ALTER COLUMN ${column.name} ${set}`);
-  } else if (kind === 5) {
-    const type = WIDER[column.type];
-    if (type === undefined) return;
-    await sides.both(`ALTER TABLE ${name} ALTER COLUMN ${column.name} TYPE ${type}`);
-    tables[position] = {
-      name,
-      columns: columns.map((other) => (other === column ? { ...column, type } : other)),
-    };
-  } else {
-    const renamed = { ...column, name: `z${chance.text(4)}` };
-    await sides.both(`ALTER TABLE ${name} RENAME COLUMN ${column.name} TO ${renamed.name}`);
-    tables[position] = {
-      name,
-      columns: columns.map((other) => (other === column ? renamed : other)),
-    };
-  }
 }
 
 async function areSame(tables: readonly StoredTable[]): Promise<boolean> {

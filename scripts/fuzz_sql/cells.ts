@@ -1,13 +1,9 @@
 /**
- * One written form for the cells of both sides.
- *
- * Binary fractions are compared by seven digits, since sums may be taken in any order, averages are
- * DOUBLE on one side and NUMERIC on the other, and COALESCE and NULLIF give 32 bits on one side.
+ * One written form for the cells of both sides; `allowed.ts` says where they may differ.
  */
+import { BINARY_DIGITS, DECIMAL_DIGITS } from "./allowed.ts";
 
 const DAY_MS = 86_400_000;
-const BINARY_DIGITS = 7;
-const DECIMAL_DIGITS = 13;
 
 type Word = string | Readonly<Record<string, unknown>>;
 

@@ -136,7 +136,7 @@ const OPERATIONS: Readonly<Record<Exclude<Sort, "bool">, readonly string[]>> = {
     "right($text, 2)",
     "reverse($text)",
     "lpad($text, 4, '*')",
-    "$int::text",
+    "($int)::text",
     "$date::text",
     "$bool::text",
     "$timestamp::text",
@@ -273,7 +273,8 @@ export function conditionOf(depth: number, scope: Scope): Node {
   }
 }
 
-interface AggregateForm {
+/** An aggregate as it is written. */
+export interface AggregateForm {
   readonly sort: Sort;
   readonly form: string;
 }

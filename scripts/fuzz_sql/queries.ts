@@ -5,6 +5,7 @@
 import type { Chance } from "../support/chance.ts";
 import { aggregateOf, conditionOf, expressionOf, type Scope } from "./expressions.ts";
 import { lateralOf, type Table, withEntryOf, withQueries } from "./subqueries.ts";
+import { tableCallOf } from "./table_functions.ts";
 import { list, type Node, node, optional, textOf } from "./tree.ts";
 import { type Column, literalOf, SORTS, type Sort, typeNameOf } from "./values.ts";
 import { columnsOfNodes, ORDERS, windowCallsOf } from "./windows.ts";
@@ -15,7 +16,7 @@ export interface Query {
   readonly isOrdered: boolean;
 }
 
-interface FromItem {
+export interface FromItem {
   readonly item: Node;
   readonly columns: readonly Column[];
 }
@@ -244,12 +245,17 @@ function cut(keys: Node, chance: Chance): Node {
   return node("tail", " ORDER BY ", keys, limit, offset, ties);
 }
 
-function fromOf(tables: readonly Table[], chance: Chance, depth: number): FromItem {
+/** FROM without its word: tables, values, queries and table functions, joined or not. */
+export function fromOf(tables: readonly Table[], chance: Chance, depth: number): FromItem {
   let from = itemOf({ tables, chance, depth, number: 1 });
   const joinCount = [0, 0, 0, 1, 1, 2][chance.below(6)] ?? 0;
   for (let number = 2; number < 2 + joinCount; number += 1) {
     if (chance.below(4) === 0) {
-      const { columns, item } = lateralOf(tables, { chance, columns: from.columns }, `q${number}`);
+      const before: Scope = { chance, columns: from.columns };
+      const { columns, item } =
+        chance.below(2) === 0
+          ? tableCallOf(before, `q${number}`)
+          : lateralOf(tables, before, `q${number}`);
       const [word, on] = chance.pick([
         [", ", ""],
         [" CROSS JOIN ", ""],
@@ -343,8 +349,9 @@ interface ItemOptions {
 
 function itemOf({ chance, depth, number, tables }: ItemOptions): FromItem {
   const alias = `q${number}`;
-  const kind = chance.below(8);
+  const kind = chance.below(9);
   if (kind === 0) return valuesOf(alias, chance);
+  if (kind === 2) return tableCallOf({ chance, columns: [] }, alias);
   if (kind === 1 && depth > 0) {
     const { item, columns } = fromOf(tables, chance, depth - 1);
     const scope: Scope = { chance, columns };

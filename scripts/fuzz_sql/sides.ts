@@ -1,15 +1,12 @@
 /**
- * The two sides of the comparison: Tidemark in this process, on a real directory, and PostgreSQL.
+ * The two sides of the comparison: Tidemark in this process and PostgreSQL.
  */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import type { Principal } from "../../src/auth/mod.ts";
-import { DatabaseError } from "../../src/base/errors.ts";
+import type { DatabaseError } from "../../src/base/errors.ts";
 import type { SqlResponse } from "../../src/sql/mod.ts";
-import { openAt } from "../../tests/support/database.ts";
 import { startPostgres } from "../../tests/support/postgres.ts";
+import { ALLOWED_REFUSALS, OF_VALUES } from "./allowed.ts";
 import { cellFromPostgres, cellFromWire } from "./cells.ts";
+import { openTidemark } from "./tidemark.ts";
 import { findNode, type Node, textOf } from "./tree.ts";
 
 const ROWS_SHOWN_MAX = 8;
@@ -18,10 +15,12 @@ const ROWS_SHOWN_MAX = 8;
 export type Way = "alone" | "in a text" | "in a transaction";
 
 export interface Sides extends AsyncDisposable {
+  /** How many statements both sides refused, each in its own words. */
+  readonly refusedCount: number;
   /** Runs what both sides take as it is. @throws When a side refuses. */
-  both(sql: string): Promise<void>;
+  readonly both: (sql: string) => Promise<void>;
   /** Runs what only Tidemark has. @throws When it refuses. */
-  tidemark(sql: string): Promise<void>;
+  readonly tidemark: (sql: string) => Promise<void>;
   /** Runs a statement on both sides; undefined when they agree. */
   difference(
     root: Node,
@@ -43,57 +42,34 @@ type Outcome =
   | { readonly kind: "failure"; readonly condition: string; readonly message: string };
 
 export async function openSides(): Promise<Sides> {
-  const directory = mkdtempSync(join(tmpdir(), "tidemark-fuzz-"));
-  const database = await openAt(directory, { config: 'storage.durability = "relaxed"' });
-  const principal: Principal = {
-    userId: "fuzz",
-    role: "dba",
-    owner: database.catalog.ownerNumber("fuzz", { create: true }),
-    actorId: "fuzz",
-    actorRole: "dba",
-    isImpersonated: false,
-    sessionId: "",
-  };
+  const own = await openTidemark();
   const postgres = await startPostgres();
   const client = new Bun.SQL(postgres.url, { max: 1, bigint: true });
   await client.unsafe("SET timezone = 'UTC'; SET extra_float_digits = 1");
-  const ask = async (sql: string): Promise<SqlResponse> =>
-    await database.sql.execute(principal, { sql, params: [] });
-
-  const tidemark = async (sql: string): Promise<void> => {
-    const { error } = await ask(sql);
-    if (error !== undefined) throw new Error(`Cannot prepare with ${sql}`, { cause: error });
-  };
+  let refusedCount = 0;
   return {
-    tidemark,
-    async both(sql) {
+    tidemark: own.prepare,
+    get refusedCount() {
+      return refusedCount;
+    },
+    both: async (sql) => {
       await client.unsafe(sql);
-      await tidemark(sql);
+      await own.prepare(sql);
     },
     async difference(root, { isOrdered, way }) {
-      const response = await ask(sentText(root, way)).catch(responseOfDefect);
+      const response = await own.ask(sentText(root, way));
       if (response.error?.condition === "UNSUPPORTED_FEATURE") return unavailable(response.error);
       const width = findNode(root, "outputs")?.pieces.length;
       const theirs = await postgresOutcome(client, root, { width, response, isOrdered });
       const ours = tidemarkOutcome(response, { way, isOrdered });
+      if (ours.kind === "failure" && theirs.kind === "failure") refusedCount += 1;
       return compare(ours, theirs);
     },
     async [Symbol.asyncDispose]() {
       await client.close();
       await postgres.stop();
-      await database.close();
-      rmSync(directory, { recursive: true, force: true });
+      await own[Symbol.asyncDispose]();
     },
-  };
-}
-
-/** A thrown error is a defect whatever the other side says. */
-function responseOfDefect(cause: unknown): SqlResponse {
-  const { message, stack = "" } = cause instanceof Error ? cause : new Error(String(cause));
-  const place = stack.split("\n").slice(1, 5).join("\n");
-  return {
-    results: [],
-    error: new DatabaseError("INTERNAL_ERROR", `${message}\n${place}`, { cause }),
   };
 }
 
@@ -165,16 +141,10 @@ async function postgresOutcome(
   }
 }
 
-/** Conditions that depend on which values were computed. */
-const OF_VALUES = new Set(["VALUE_OUT_OF_RANGE", "DIVISION_BY_ZERO", "INVALID_VALUE"]);
-
-/** Ordering by a constant is refused there, though not by a parameter; here it does no harm. */
-const HARMLESS = /^non-integer constant in|^in an aggregate with DISTINCT, ORDER BY|is not unique$/;
-
 function compare(ours: Outcome, theirs: Outcome): Difference | undefined {
   if (ours.kind === "failure" && theirs.kind === "failure") {
     if (ours.condition !== "INTERNAL_ERROR") return undefined;
-  } else if (theirs.kind === "failure" && HARMLESS.test(theirs.message)) {
+  } else if (theirs.kind === "failure" && isAllowed(theirs.message)) {
     return undefined;
   } else if (ours.kind === "rows" && theirs.kind === "rows") {
     if (ours.rows.join("\n") === theirs.rows.join("\n")) return undefined;
@@ -188,6 +158,10 @@ function compare(ours: Outcome, theirs: Outcome): Difference | undefined {
         : theirs.kind === "failure" && theirs.condition.startsWith("22"),
     isUnavailable: false,
   };
+}
+
+function isAllowed(refusal: string): boolean {
+  return ALLOWED_REFUSALS.some(({ message }) => message.test(refusal));
 }
 
 /** What happened on one side; of rows those that stand on the other side in no or another place. */

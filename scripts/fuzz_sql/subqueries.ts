@@ -3,7 +3,7 @@
  */
 import type { Chance } from "../support/chance.ts";
 import { aggregateOf, conditionOf, expressionOf, type Scope } from "./expressions.ts";
-import { list, type Node, node, optional } from "./tree.ts";
+import { list, type Node, node, optional, textOf } from "./tree.ts";
 import { type Column, SORTS, type Sort } from "./values.ts";
 import { windowCallsOf } from "./windows.ts";
 
@@ -113,6 +113,27 @@ export function withEntryOf(
   chance: Chance,
   name: string,
 ): { entry: Node; table: Table } {
+  const hint = chance.pick(["", "", " MATERIALIZED", " NOT MATERIALIZED"]);
+  const { head, query, table } = derivedOf(tables, chance, name);
+  return { entry: node("entry", `${head} AS${hint} (`, query, ")"), table };
+}
+
+/** `CREATE VIEW name (id, …) AS …`, and the table that it makes. */
+export function viewOf(
+  tables: readonly Table[],
+  chance: Chance,
+  name: string,
+): { sql: string; table: Table } {
+  const { head, query, table } = derivedOf(tables, chance, name);
+  return { sql: `CREATE VIEW ${head} AS ${textOf(query)}`, table };
+}
+
+/** A query over one table that keeps its key, and the table that it makes. */
+function derivedOf(
+  tables: readonly Table[],
+  chance: Chance,
+  name: string,
+): { head: string; query: Node; table: Table } {
   const table = chance.pick(tables);
   const columns = table.columns.map((column) => ({ ...column, name: `q9.${column.name}` }));
   const scope: Scope = { chance, columns };
@@ -121,17 +142,10 @@ export function withEntryOf(
   const where =
     chance.below(2) === 0 ? "" : optional(" WHERE ", conditionOf(2, withQueries(tables, scope)));
   const names = sorts.map((_, i) => `w${i + 1}`);
-  const hint = chance.pick(["", "", " MATERIALIZED", " NOT MATERIALIZED"]);
-  const head = `${name} (id, ${names.join(", ")}) AS${hint} (SELECT `;
+  const items = list("items", outputs, outputs.length);
   return {
-    entry: node(
-      "entry",
-      head,
-      list("items", outputs, outputs.length),
-      ` FROM ${table.name} AS q9`,
-      where,
-      ")",
-    ),
+    head: `${name} (id, ${names.join(", ")})`,
+    query: node("derived", "SELECT ", items, ` FROM ${table.name} AS q9`, where),
     table: {
       name,
       columns: [

@@ -8,9 +8,10 @@ import { isTableFunction } from "../functions/table_functions.ts";
 import { isWindowName } from "../functions/window_functions.ts";
 import type { AstNode, ExprCall } from "../parse/ast.ts";
 import { bindAggregate, bindGrouping } from "./aggregate_binder.ts";
-import { type Bind, notAvailable, type Place, unknownFunction } from "./binding.ts";
+import { type Bind, type Place, unknownFunction } from "./binding.ts";
 import type { BoundExpression } from "./bound.ts";
 import { castAlike, castTo } from "./casts.ts";
+import { bindArguments, checkNames } from "./named_arguments.ts";
 import { bindExists } from "./subquery_binder.ts";
 import { bindExpansion } from "./table_functions.ts";
 import { bindWindowCall } from "./window_binder.ts";
@@ -18,9 +19,7 @@ import { bindWindowCall } from "./window_binder.ts";
 export function bindCall(call: ExprCall, place: Place, bind: Bind): BoundExpression {
   const { name, schema } = call.function;
   if (schema !== undefined) throw unknownFunction(`${schema}.${name}`, [], call);
-  if (call.argNames?.some((argName) => argName !== undefined) === true) {
-    throw notAvailable(call, "named arguments");
-  }
+  if (call.argNames !== undefined) checkNames(call);
   if (call.over !== undefined) return bindWindowCall(call, place, bind);
   switch (name) {
     case "coalesce": {
@@ -60,8 +59,7 @@ export function bindCall(call: ExprCall, place: Place, bind: Bind): BoundExpress
       { position: call._location.start },
     );
   }
-  const args = call.args.map((argument) => bind(argument, place));
-  return bindFunction({ name, args, node: call });
+  return bindFunction({ name, args: bindArguments(call, place, bind), node: call });
 }
 
 export interface FunctionCall {

@@ -29,6 +29,8 @@ const POWER_SIGN = 12;
 const POWER_PRIMARY = 13;
 const POWER_OTHER = 7;
 const POWER_PREDICATE = 6;
+const POWER_COMPARISON = 5;
+const POWER_IS = 4;
 
 /** An identifier, quoted where it must be. */
 export function nameText(name: string): string {
@@ -204,8 +206,8 @@ function operand(expr: Expr, power: number, query: QueryPrinter): string {
 
 function binaryText({ op, left, right, escape }: ExprBinary, query: QueryPrinter): string {
   const power = powerOfBinary(op);
-  // Comparison and LIKE do not chain; all others lean to the left.
-  const doesChain = power !== 5 && power !== POWER_PREDICATE;
+  // Comparison and LIKE do not chain, nor does IS to PostgreSQL; all others lean to the left.
+  const doesChain = power < POWER_IS || power > POWER_PREDICATE;
   const first = operand(left, doesChain ? power : power + 1, query);
   if ((op === "IN" || op === "NOT IN") && right.type === "list") {
     const list = right.expressions.map((expr) => expressionText(expr, query));
@@ -233,22 +235,22 @@ function unaryText({ op, operand: inner }: ExprUnary, query: QueryPrinter): stri
     case "||/":
       return `${op} ${operand(inner, POWER_OTHER + 1, query)}`;
     default:
-      return `${operand(inner, 4, query)} ${op}`;
+      return `${operand(inner, POWER_COMPARISON, query)} ${op}`;
   }
 }
 
 const BINARY_POWERS = new Map<string, number>([
   ["OR", 1],
   ["AND", 2],
-  ["IS DISTINCT FROM", 4],
-  ["IS NOT DISTINCT FROM", 4],
-  ["OVERLAPS", 5],
-  ["=", 5],
-  ["!=", 5],
-  ["<", 5],
-  ["<=", 5],
-  [">", 5],
-  [">=", 5],
+  ["IS DISTINCT FROM", POWER_IS],
+  ["IS NOT DISTINCT FROM", POWER_IS],
+  ["OVERLAPS", POWER_COMPARISON],
+  ["=", POWER_COMPARISON],
+  ["!=", POWER_COMPARISON],
+  ["<", POWER_COMPARISON],
+  ["<=", POWER_COMPARISON],
+  [">", POWER_COMPARISON],
+  [">=", POWER_COMPARISON],
   ["IN", POWER_PREDICATE],
   ["NOT IN", POWER_PREDICATE],
   ["LIKE", POWER_PREDICATE],
@@ -283,7 +285,7 @@ function powerOfUnary(op: UnaryOperator): number {
     case "||/":
       return POWER_OTHER;
     default:
-      return 4;
+      return POWER_IS;
   }
 }
 
@@ -324,6 +326,9 @@ export function callText(call: ExprCall, query: QueryPrinter): string {
     }
     if (name === "position" && second !== undefined) {
       return `POSITION(${operand(first, POWER_PREDICATE + 1, query)} IN ${text(second)})`;
+    }
+    if (name === "normalize" && second?.type === "string" && /^NFK?[CD]$/.test(second.value)) {
+      return `normalize(${text(first)}, ${second.value})`;
     }
   }
   const named = call.args.map((arg, index) => {

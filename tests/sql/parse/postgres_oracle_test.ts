@@ -4,40 +4,17 @@
  * our tree.
  */
 import { expect, test } from "bun:test";
-import { loadModule, parseSync } from "libpg-query";
-import { DatabaseError } from "../../../src/base/errors.ts";
-import { parseStatements } from "../../../src/sql/parse/parser.ts";
-import { statementToSql } from "../../../src/sql/parse/print.ts";
 import { SeededRandom } from "../../support/seeded_random.ts";
+import {
+  postgresTree,
+  postgresTreeIfRead,
+  printedForPostgres,
+  refuses,
+} from "./postgres_oracle.ts";
 import { StatementGenerator } from "./statement_generator.ts";
 
 const STATEMENTS = 2000;
 const EXPRESSIONS = 4000;
-
-await loadModule();
-
-/** PostgreSQL's tree without places, and without how a row was written: `ROW(a, b)` or `(a, b)`. */
-function postgresTree(text: string): string {
-  return JSON.stringify(parseSync(text), (key, value: unknown) =>
-    /location|_len$|_start$|_end$|^row_format$/.test(key) ? undefined : value,
-  );
-}
-
-/** Undefined where PostgreSQL refuses the text. */
-function postgresTreeIfRead(text: string): string | undefined {
-  try {
-    return postgresTree(text);
-  } catch {
-    return undefined;
-  }
-}
-
-function printed(text: string): string {
-  return parseStatements(text)
-    .map((statement) => statementToSql(statement))
-    .join("; ")
-    .replaceAll("CREATE NAMESPACE", "CREATE SCHEMA");
-}
 
 test("parseStatements, generated statements mean what they mean to PostgreSQL", () => {
   const generator = new StatementGenerator(new SeededRandom(11), "postgres");
@@ -45,7 +22,7 @@ test("parseStatements, generated statements mean what they mean to PostgreSQL", 
     const text = generator.statement();
     // Our tree splits an assignment of a row into one of each column.
     if (/SET \(a, b\) = \((?!SELECT|WITH|VALUES)/.test(text)) continue;
-    expect([text, postgresTree(printed(text))]).toEqual([text, postgresTree(text)]);
+    expect([text, postgresTree(printedForPostgres(text))]).toEqual([text, postgresTree(text)]);
     count += 1;
   }
 });
@@ -62,19 +39,10 @@ test("parseExpression, precedence is that of PostgreSQL", () => {
       expect([text, isRefused || text.split(" IS ").length > 2]).toEqual([text, true]);
       continue;
     }
-    expect([text, postgresTree(printed(text))]).toEqual([text, expected]);
+    expect([text, postgresTree(printedForPostgres(text))]).toEqual([text, expected]);
     compared += 1;
   }
 });
-
-function refuses(text: string): boolean {
-  try {
-    parseStatements(text);
-    return false;
-  } catch (error) {
-    return error instanceof DatabaseError;
-  }
-}
 
 test.each([
   "SELECT a FROM t WHERE b LIKE 'x' 'y'",

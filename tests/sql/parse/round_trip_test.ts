@@ -57,8 +57,12 @@ test.each([
   ["current_timestamp(3)", "CURRENT_TIMESTAMP(3)"],
   ["left(a, 1)", "left(a, 1)"],
   ["position('x' in a)", "POSITION('x' IN a)"],
+  ["normalize(a, nfkd)", "normalize(a, NFKD)"],
   ['file("part")', "file('part')"],
   ["a is distinct from b", "a IS DISTINCT FROM b"],
+  ["a is null is not true", "(a IS NULL) IS NOT TRUE"],
+  ["(a is distinct from b) is null", "(a IS DISTINCT FROM b) IS NULL"],
+  ["a = b is null", "a = b IS NULL"],
   ["a like b escape '!'", "a LIKE b ESCAPE '!'"],
   ["x'0AFF'", "X'0aff'"],
 ])("expressionToSql, %s is printed as %s", (text, expected) => {

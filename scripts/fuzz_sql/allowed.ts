@@ -1,0 +1,62 @@
+/**
+ * Where Tidemark may answer otherwise than PostgreSQL, and why. Nothing else is passed over.
+ *
+ * What the statements stay away from, because there is nothing to compare:
+ *
+ * - NaN and infinity, which Tidemark does not have;
+ * - SELECT *, which shows `_seq` and `_deleted` and orders rows by the first;
+ * - alternatives in regular expressions: the first that fits is taken, not the longest;
+ * - FULL JOIN by anything but equalities, which only Tidemark takes;
+ * - grouping sets over expressions: one that is constant in the end stays in a set without it there;
+ * - which of two rows decides an UPDATE that meets both, and whether an upsert that changes nothing
+ *   touches its row.
+ *
+ * The other side sorts text by code points and has the zone UTC, as Tidemark always does.
+ */
+
+interface AllowedRefusal {
+  /** What PostgreSQL says. */
+  readonly message: RegExp;
+  readonly because: string;
+}
+
+/** What PostgreSQL refuses and Tidemark may answer. */
+export const ALLOWED_REFUSALS: readonly AllowedRefusal[] = [
+  {
+    message: /^non-integer constant in/,
+    because: "ordering or grouping by a constant is refused there, though not by a parameter",
+  },
+  {
+    message: /^(?:ORDER|GROUP) BY position \d+ is not in select list$/,
+    because: "`- -5` is the number 5 there, and so a position; here only digits alone are one",
+  },
+  {
+    message: /^in an aggregate with DISTINCT, ORDER BY/,
+    because:
+      "an order of distinct values by anything else does no harm: the first of a kind decides",
+  },
+  {
+    message: /is not unique$/,
+    because: "a literal without a type takes that of the other side, or is TEXT",
+  },
+];
+
+/**
+ * Conditions that hang on which values were computed: no order of evaluation is promised, so one
+ * side may fail for a value that the other never computes.
+ */
+export const OF_VALUES: ReadonlySet<string> = new Set([
+  "VALUE_OUT_OF_RANGE",
+  "DIVISION_BY_ZERO",
+  "INVALID_VALUE",
+]);
+
+/**
+ * Digits by which FLOAT and DOUBLE are compared: FLOAT and its sums are rounded to 32 bits or taken
+ * in another order, and averages of integers and EXTRACT are DOUBLE here and NUMERIC there.
+ */
+export const BINARY_DIGITS = 7;
+
+/** Digits by which DECIMAL is compared: quotients and averages have 16 decimals, and a result
+ * column has one scale. */
+export const DECIMAL_DIGITS = 13;

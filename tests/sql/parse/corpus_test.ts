@@ -1,0 +1,145 @@
+/**
+ * Goal: the parser reads statements that were not written for it as its two judges do, and what is
+ * printed of them parses to their tree again.
+ *
+ * Where the parsers may differ is listed here, with the reason; nothing else may.
+ */
+import { expect, test } from "bun:test";
+import { DatabaseError } from "../../../src/base/errors.ts";
+import type { Statement } from "../../../src/sql/parse/ast.ts";
+import { parseStatements } from "../../../src/sql/parse/parser.ts";
+import { statementToSql } from "../../../src/sql/parse/print.ts";
+import { bare, type Json } from "./bare.ts";
+import { generatedStatements, requestsOfCases, statementsOfSlt } from "./corpus.ts";
+import { libraryTreeIfRead, treeForLibrary } from "./library_oracle.ts";
+import { postgresTree, postgresTreeIfRead, printedForPostgres } from "./postgres_oracle.ts";
+
+const GENERATED = 1500;
+const TIMEOUT_MS = 60_000;
+// The library's time grows much faster than the text.
+const LIBRARY_LENGTH_MAX = 60;
+const LIBRARY_LEAST = 3000;
+
+/** What Tidemark reads and PostgreSQL does not: each by words that only Tidemark has. */
+const OWN: readonly RegExp[] = [
+  /\b(?:CREATE|DROP) NAMESPACE\b/,
+  /^USE \w+;/,
+  /\b(?:CREATE|DROP) (?:USER|SHARED|STREAM) TABLE\b/,
+  /\bCREATE USER \w+ WITH PASSWORD '.*' ROLE\b/,
+  /\bALTER USER \w+ SET PASSWORD\b/,
+  /\bDROP USER \w+ PURGE\b/,
+  /\bEXECUTE AS\b/,
+  /^SUBSCRIBE TO\b/,
+  /^KILL\b/,
+  /\bCURRENT_(?:USER|ROLE)\(\)/,
+  /^STORAGE (?:FLUSH|COMPACT)\b/,
+  /^SHOW (?:TABLES|STATS)\b/,
+  /^DESCRIBE\b/,
+  /\bAUTO_INCREMENT\b/,
+  /\bFLUSH_POLICY=/,
+];
+
+/** What has another tree there on purpose. */
+const OTHERWISE: readonly { readonly of: RegExp; readonly because: string }[] = [
+  {
+    of: /^(?:CREATE|ALTER|DROP) USER\b/,
+    because: "users are named by strings; a role is one word",
+  },
+  { of: /^EXPLAIN\b/, because: "every option is printed, and PostgreSQL's tree has those written" },
+];
+
+/** Statements that the library reads wrongly; `library_oracle_test.ts` says how. */
+const LIBRARY_FAULTS: readonly { readonly of: RegExp; readonly because: string }[] = [
+  { of: /\bUNION\b.*\b(?:UNION|ORDER|LIMIT|OFFSET)\b/s, because: "UNION leans to the right" },
+  {
+    of: /^WITH RECURSIVE\b/,
+    because: "its tree has room for one entry, without a list of columns",
+  },
+  { of: /^SHOW\b/, because: "any word is the name of a variable" },
+];
+
+const sources: readonly (readonly [string, readonly string[]])[] = [
+  ["cases", await requestsOfCases()],
+  ["slt", await statementsOfSlt()],
+  ["generated", generatedStatements(GENERATED, 1)],
+];
+const library = sources.flatMap(([, texts]) => texts);
+
+test.each(sources)(
+  "parseStatements, of %s reads and means what PostgreSQL does",
+  (_, texts) => {
+    let compared = 0;
+    for (const text of texts) {
+      const ours = statementsOrRefusal(text);
+      const theirs = postgresTreeIfRead(text);
+      if (theirs === undefined) {
+        expect([text, isOwn(text) || ours instanceof DatabaseError]).toEqual([text, true]);
+      } else if (ours instanceof DatabaseError) {
+        // What is known and not offered, and a text without a statement.
+        const reason = ours.condition === "EMPTY_SQL" ? "EMPTY_SQL" : "UNSUPPORTED_FEATURE";
+        expect([text, ours.condition]).toEqual([text, reason]);
+      } else if (!OTHERWISE.some(({ of }) => of.test(text))) {
+        expect([text, postgresTree(printedForPostgres(text))]).toEqual([text, theirs]);
+        compared += 1;
+      }
+    }
+    expect(compared).toBeGreaterThan(texts.length * 0.7);
+  },
+  TIMEOUT_MS,
+);
+
+test.each(sources)(
+  "statementToSql, what is printed of %s parses to its tree",
+  (_, texts) => {
+    for (const text of texts) {
+      const statements = statementsOrRefusal(text);
+      if (statements instanceof DatabaseError) continue;
+      const printed = statements.map((one) => statementToSql(one, { showSecrets: true }));
+      expect([text, treeOf(printed.join("; "))]).toEqual([text, bare(statements)]);
+    }
+  },
+  TIMEOUT_MS,
+);
+
+test(
+  "parseStatements, has the tree of pgsql-ast-parser",
+  () => {
+    let compared = 0;
+    for (const text of new Set(library)) {
+      if (text.length > LIBRARY_LENGTH_MAX) continue;
+      if (LIBRARY_FAULTS.some(({ of }) => of.test(text))) continue;
+      const theirs = libraryTreeIfRead(text);
+      if (theirs === undefined || statementsOrRefusal(text) instanceof DatabaseError) continue;
+      expect([text, treeForLibrary(text)]).toEqual([text, theirs]);
+      compared += 1;
+    }
+    expect(compared).toBeGreaterThan(LIBRARY_LEAST);
+  },
+  TIMEOUT_MS,
+);
+
+test("the lists of what may differ hold nothing that no statement needs", () => {
+  const texts = sources.flatMap(([, of]) => of);
+  const known = [...OTHERWISE, ...LIBRARY_FAULTS].map(({ of }) => of);
+  for (const of of [...OWN, ...known]) {
+    expect([of.source, texts.some((text) => of.test(text))]).toEqual([of.source, true]);
+  }
+});
+
+function isOwn(text: string): boolean {
+  return OWN.some((words) => words.test(text));
+}
+
+function treeOf(text: string): Json {
+  return bare(parseStatements(text));
+}
+
+/** @throws Whatever is no refusal. */
+function statementsOrRefusal(text: string): readonly Statement[] | DatabaseError {
+  try {
+    return parseStatements(text);
+  } catch (error) {
+    if (error instanceof DatabaseError) return error;
+    throw error;
+  }
+}

@@ -1,0 +1,115 @@
+/**
+ * pgsql-ast-parser as a judge of trees: its tree and ours, each without what the other does not say.
+ */
+import { parse } from "pgsql-ast-parser";
+import { parseStatements } from "../../../src/sql/parse/parser.ts";
+import { bare, type Json, rewrite } from "./bare.ts";
+
+type JsonObject = { readonly [key: string]: Json };
+
+function isObject(value: Json | undefined): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isLiteral(value: Json | undefined): value is JsonObject & { readonly value: number } {
+  return isObject(value) && (value["type"] === "integer" || value["type"] === "numeric");
+}
+
+/** Our tree in the library's words. */
+export function treeForLibrary(text: string): Json {
+  return rewrite(bare(parseStatements(text)), (node) => {
+    const { star: _star, text: _text, ...rest } = node;
+    switch (node["type"]) {
+      case "set":
+        // An assignment; the statement SET has a variable.
+        return "column" in rest ? without(rest, "type") : { ...rest, set: setValue(rest["set"]) };
+      case "parameter":
+        return without(rest, "index");
+      case "create namespace":
+        return { ...rest, type: "create schema" };
+      case "update":
+        return singleFrom(rest);
+      case "binary":
+        return plainIn(rest);
+      case "grouping":
+      case "rollup":
+      case "cube":
+        return { type: "call", function: { name: node["type"] }, args: rest["groups"] ?? [] };
+      default:
+        return negated(rest);
+    }
+  });
+}
+
+// `SET x = 1` holds a bare value there.
+function setValue(set: Json | undefined): Json {
+  if (!isObject(set) || set["type"] !== "value" || !isObject(set["value"])) return set ?? null;
+  return { type: "value", value: set["value"]["value"] ?? null };
+}
+
+function without(node: JsonObject, key: string): Json {
+  return Object.fromEntries(Object.entries(node).filter(([name]) => name !== key));
+}
+
+function singleFrom(node: JsonObject): Json {
+  const { from } = node;
+  return Array.isArray(from) && from.length === 1 ? { ...node, from: from[0] } : node;
+}
+
+// A list of one behind IN is its element there.
+function plainIn(node: JsonObject): Json {
+  const { op, right } = node;
+  if ((op !== "IN" && op !== "NOT IN") || !isObject(right) || right["type"] !== "list") return node;
+  const parts = right["expressions"];
+  return Array.isArray(parts) && parts.length === 1 ? { ...node, right: parts[0] } : node;
+}
+
+/** The library's tree without its nulls, in our words where it has its own. */
+export function libraryTree(text: string): Json {
+  return rewrite(bare(parse(text)), (node) => {
+    const kept = Object.fromEntries(Object.entries(node).filter(([, value]) => value !== null));
+    switch (kept["type"]) {
+      case "member":
+        return memberAsBinary(kept);
+      case "call":
+        return splitPosition(kept);
+      default:
+        return negated(kept);
+    }
+  });
+}
+
+// `a -> 'b'` is a member of `a` there.
+function memberAsBinary({ member, op, operand }: JsonObject): Json {
+  const type = typeof member === "number" ? "integer" : "string";
+  const right = { type, value: member ?? null };
+  return { type: "binary", op: op ?? null, left: operand ?? null, right };
+}
+
+// `position(a IN b)` is a call with the condition `a IN b` there.
+function splitPosition(call: JsonObject): Json {
+  const { args, function: called } = call;
+  const only = Array.isArray(args) && args.length === 1 ? (args[0] as Json) : undefined;
+  if (!isObject(called) || called["name"] !== "position" || !isObject(only)) return call;
+  if (only["op"] !== "IN") return call;
+  return { ...call, args: [only["left"] ?? null, only["right"] ?? null] };
+}
+
+// A sign before a number is part of it, before a cast of a number as well: `-1::int`.
+function negated(node: JsonObject): Json {
+  const { op, operand, type } = node;
+  if (type !== "unary" || op !== "-" || !isObject(operand)) return node;
+  if (isLiteral(operand)) return { ...operand, value: -operand.value };
+  const inner = operand["type"] === "cast" ? operand["operand"] : undefined;
+  if (!isLiteral(inner)) return node;
+  return { ...operand, operand: { ...inner, value: -inner.value } };
+}
+
+/** Undefined where the library refuses the text. */
+export function libraryTreeIfRead(text: string): Json | undefined {
+  try {
+    return libraryTree(text);
+  } catch {
+    return undefined;
+  }
+}
