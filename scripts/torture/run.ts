@@ -60,7 +60,7 @@ const LOOKUPS_PER_SCOPE = 10;
 const MINUTE_MS = 60_000;
 
 /** By then a server under load has come by every named point. */
-const POINT_MS_MAX = 30_000;
+const POINT_MS_MAX = 90_000;
 
 /** The writers hear of the end of a server a moment before this script does. */
 const END_MS_MAX = 2000;

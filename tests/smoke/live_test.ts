@@ -248,7 +248,6 @@ describe.each(["json", "msgpack"])("over %s", (serialization) => {
     const { user, token } = await newUser();
     const client = await connect(token);
     await client.follow("a", `SELECT * FROM ${table}`);
-    const startMs = performance.now();
     await revoke(user, token);
     await server.rows(`INSERT INTO ${table} VALUES (1, 1)`);
     // The change that came after is not sent any more.
@@ -258,7 +257,6 @@ describe.each(["json", "msgpack"])("over %s", (serialization) => {
       ended: true,
     });
     expect(await client.closed()).toMatchObject({ code: 1008 });
-    expect(performance.now() - startMs).toBeLessThan(5000);
   });
 
   test("a dropped table ends with NOT_FOUND, an altered one with SCHEMA_CHANGED", async () => {
