@@ -66,8 +66,9 @@ export class Reader {
     return this.#position ?? 0;
   }
 
+  /** The server may be between two lives. */
   start(): void {
-    this.#connect();
+    void this.#connectWhenUp();
   }
 
   /** From now on it stays connected. */
