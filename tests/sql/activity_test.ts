@@ -104,6 +104,24 @@ describe("KILL QUERY", () => {
 });
 
 describe("system.query_stats", () => {
+  test("counts loads of however many rows as one statement, without their values", async () => {
+    await engine.run("CREATE TABLE loaded (id INT PRIMARY KEY, note TEXT)");
+    for (const [from, count] of [
+      [0, 60],
+      [60, 300],
+    ] as const) {
+      const rows = Array.from(
+        { length: count },
+        (_, i) => `(${from + i}, ${i % 2 ? "NULL" : "'n'"})`,
+      );
+      await engine.run(`INSERT INTO loaded (id, note) VALUES ${rows.join(", ")}`);
+    }
+    const found = await engine.rows(
+      "SELECT sql, calls, rows FROM system.query_stats WHERE sql LIKE 'INSERT INTO loaded%'",
+    );
+    expect(found).toEqual([["INSERT INTO loaded (id, note) VALUES (?, ?)", 2, 360]]);
+  });
+
   test("counts calls, rows and errors of a text without its literals", async () => {
     for (const id of [1, 2, 3]) await engine.rows(`SELECT t FROM s WHERE id = ${id}`);
     await engine.rows("SELECT t FROM s WHERE id = 99999");
