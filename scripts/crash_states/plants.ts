@@ -3,7 +3,8 @@
  * is not done, or done too early. A campaign is trusted because it finds each of them.
  */
 import { crc32 } from "../../src/base/checksum.ts";
-import type { Disk, DiskEntry, DiskFile, MappedFile } from "../../src/base/disk.ts";
+import type { Disk, DiskFile } from "../../src/base/disk.ts";
+import { ForwardingDisk, ForwardingFile } from "../../tests/support/forwarding_disk.ts";
 
 export const PLANTS = [
   /** The log answers before its bytes are durable. */
@@ -37,119 +38,46 @@ const UNSYNCED: Partial<Record<Plant, RegExp>> = {
 };
 
 /** A disk on which one fault is planted. */
-export class PlantedDisk implements Disk {
-  readonly #disk: Disk;
+export class PlantedDisk extends ForwardingDisk {
   readonly #plant: Plant;
 
   constructor(disk: Disk, plant: Plant) {
-    this.#disk = disk;
+    super(disk);
     this.#plant = plant;
   }
 
-  open(path: string, options: { create?: boolean; exclusive?: boolean }): DiskFile {
-    const file = this.#disk.open(path, options);
+  override open(path: string, options: { create?: boolean; exclusive?: boolean }): DiskFile {
+    const file = this.disk.open(path, options);
     const isUnsynced = UNSYNCED[this.#plant]?.test(path) ?? false;
     return isUnsynced ? new UnsyncedFile(file) : file;
   }
 
-  map(path: string): MappedFile {
-    return this.#disk.map(path);
-  }
-
-  readFile(path: string): Uint8Array {
-    const bytes = this.#disk.readFile(path);
+  override readFile(path: string): Uint8Array {
+    const bytes = this.disk.readFile(path);
     if (this.#plant === "no_checksum" && path.endsWith(".wal")) believeFrames(bytes);
     return bytes;
   }
 
-  exists(path: string): boolean {
-    return this.#disk.exists(path);
-  }
-
-  sizeOf(path: string): number | undefined {
-    return this.#disk.sizeOf(path);
-  }
-
-  list(path: string): DiskEntry[] {
-    return this.#disk.list(path);
-  }
-
-  makeDirectory(path: string): void {
-    this.#disk.makeDirectory(path);
-  }
-
-  rename(from: string, to: string): void {
-    this.#disk.rename(from, to);
+  override rename(from: string, to: string): void {
+    this.disk.rename(from, to);
     if (this.#plant !== "log_removed_early") return;
     const number = /^(.*\/)(\d{10})\.wal$/.exec(to);
     const before = `${number?.[1]}${String(Number(number?.[2]) - 1).padStart(10, "0")}.wal`;
-    if (number !== null && this.#disk.exists(before)) this.#disk.remove(before);
+    if (number !== null && this.disk.exists(before)) this.disk.remove(before);
   }
 
-  remove(path: string): void {
-    this.#disk.remove(path);
-  }
-
-  removeDirectory(path: string): void {
-    this.#disk.removeDirectory(path);
-  }
-
-  syncDirectory(path: string): void {
-    if (this.#plant !== "no_directory_sync") this.#disk.syncDirectory(path);
-  }
-
-  realPath(path: string): string {
-    return this.#disk.realPath(path);
-  }
-
-  freeBytes(path: string): number {
-    return this.#disk.freeBytes(path);
-  }
-
-  lock(path: string): (() => void) | undefined {
-    return this.#disk.lock(path);
-  }
-
-  lockShared(path: string): (() => void) | undefined {
-    return this.#disk.lockShared(path);
+  override syncDirectory(path: string): void {
+    if (this.#plant !== "no_directory_sync") this.disk.syncDirectory(path);
   }
 }
 
-class UnsyncedFile implements DiskFile {
-  readonly path: string;
-  readonly #file: DiskFile;
-
-  constructor(file: DiskFile) {
-    this.path = file.path;
-    this.#file = file;
-  }
-
-  size(): number {
-    return this.#file.size();
-  }
-
-  read(into: Uint8Array, offset: number): number {
-    return this.#file.read(into, offset);
-  }
-
-  write(bytes: Uint8Array, offset: number): void {
-    this.#file.write(bytes, offset);
-  }
-
-  truncate(length: number): void {
-    this.#file.truncate(length);
-  }
-
-  sync(): Promise<void> {
+class UnsyncedFile extends ForwardingFile {
+  override sync(): Promise<void> {
     return Promise.resolve();
   }
 
-  syncNow(): void {
+  override syncNow(): void {
     // This is the fault.
-  }
-
-  close(): void {
-    this.#file.close();
   }
 }
 

@@ -11,7 +11,8 @@
 import { Database as SqliteDatabase } from "bun:sqlite";
 import { isMainThread } from "node:worker_threads";
 import { bunDisk } from "../../src/base/bun_disk.ts";
-import type { Disk, DiskFile } from "../../src/base/disk.ts";
+import type { Disk } from "../../src/base/disk.ts";
+import { ForwardingFile } from "../../tests/support/forwarding_disk.ts";
 import { fileKind } from "./kill_points.ts";
 
 const wanted = process.env["KILL_AT"] ?? "";
@@ -35,45 +36,25 @@ function dieAt(point: string): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
 }
 
-class KillingFile implements DiskFile {
-  readonly path: string;
-  readonly #file: DiskFile;
-  readonly #kind: string;
+class KillingFile extends ForwardingFile {
+  readonly #kind: string = fileKind(this.path);
 
-  constructor(file: DiskFile) {
-    this.path = file.path;
-    this.#file = file;
-    this.#kind = fileKind(file.path);
+  override write(bytes: Uint8Array, offset: number): void {
+    passing("write", this.#kind, () => this.file.write(bytes, offset));
   }
 
-  size(): number {
-    return this.#file.size();
+  override truncate(length: number): void {
+    passing("truncate", this.#kind, () => this.file.truncate(length));
   }
 
-  read(into: Uint8Array, offset: number): number {
-    return this.#file.read(into, offset);
-  }
-
-  write(bytes: Uint8Array, offset: number): void {
-    passing("write", this.#kind, () => this.#file.write(bytes, offset));
-  }
-
-  truncate(length: number): void {
-    passing("truncate", this.#kind, () => this.#file.truncate(length));
-  }
-
-  async sync(): Promise<void> {
+  override async sync(): Promise<void> {
     dieAt(`before sync ${this.#kind}`);
-    await this.#file.sync();
+    await this.file.sync();
     dieAt(`after sync ${this.#kind}`);
   }
 
-  syncNow(): void {
-    passing("sync", this.#kind, () => this.#file.syncNow());
-  }
-
-  close(): void {
-    this.#file.close();
+  override syncNow(): void {
+    passing("sync", this.#kind, () => this.file.syncNow());
   }
 }
 

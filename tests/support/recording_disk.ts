@@ -2,7 +2,8 @@
  * Writes down everything that is done to a disk, in order, together with a test's own marks: to
  * prove that something was written, then synced, and only then told to somebody.
  */
-import type { Disk, DiskEntry, DiskFile, MappedFile, OpenOptions } from "../../src/base/disk.ts";
+import type { DiskFile, MappedFile, OpenOptions } from "../../src/base/disk.ts";
+import { ForwardingDisk, ForwardingFile } from "./forwarding_disk.ts";
 
 export interface DiskEvent {
   readonly kind:
@@ -30,13 +31,8 @@ export interface DiskEvent {
   readonly byteCount?: number;
 }
 
-export class RecordingDisk implements Disk {
+export class RecordingDisk extends ForwardingDisk {
   readonly events: DiskEvent[] = [];
-  readonly #disk: Disk;
-
-  constructor(disk: Disk) {
-    this.#disk = disk;
-  }
 
   /** Notes that something happened now. */
   mark(label: string): void {
@@ -57,14 +53,14 @@ export class RecordingDisk implements Disk {
     );
   }
 
-  open(path: string, options: OpenOptions): DiskFile {
-    const file = this.#disk.open(path, options);
+  override open(path: string, options: OpenOptions): DiskFile {
+    const file = this.disk.open(path, options);
     this.events.push({ kind: "open", path });
     return new RecordingFile(file, this.events);
   }
 
-  map(path: string): MappedFile {
-    const mapped = this.#disk.map(path);
+  override map(path: string): MappedFile {
+    const mapped = this.disk.map(path);
     this.events.push({ kind: "map", path });
     return {
       bytes: mapped.bytes,
@@ -75,100 +71,65 @@ export class RecordingDisk implements Disk {
     };
   }
 
-  readFile(path: string): Uint8Array {
+  override readFile(path: string): Uint8Array {
     this.events.push({ kind: "read", path });
-    return this.#disk.readFile(path);
+    return this.disk.readFile(path);
   }
 
-  exists(path: string): boolean {
-    return this.#disk.exists(path);
-  }
-
-  sizeOf(path: string): number | undefined {
-    return this.#disk.sizeOf(path);
-  }
-
-  list(path: string): DiskEntry[] {
-    return this.#disk.list(path);
-  }
-
-  makeDirectory(path: string): void {
-    this.#disk.makeDirectory(path);
+  override makeDirectory(path: string): void {
+    this.disk.makeDirectory(path);
     this.events.push({ kind: "makeDirectory", path });
   }
 
-  rename(from: string, to: string): void {
-    this.#disk.rename(from, to);
+  override rename(from: string, to: string): void {
+    this.disk.rename(from, to);
     this.events.push({ kind: "rename", path: from, to });
   }
 
-  remove(path: string): void {
-    this.#disk.remove(path);
+  override remove(path: string): void {
+    this.disk.remove(path);
     this.events.push({ kind: "remove", path });
   }
 
-  removeDirectory(path: string): void {
-    this.#disk.removeDirectory(path);
+  override removeDirectory(path: string): void {
+    this.disk.removeDirectory(path);
     this.events.push({ kind: "removeDirectory", path });
   }
 
-  syncDirectory(path: string): void {
-    this.#disk.syncDirectory(path);
+  override syncDirectory(path: string): void {
+    this.disk.syncDirectory(path);
     this.events.push({ kind: "syncDirectory", path });
-  }
-
-  realPath(path: string): string {
-    return this.#disk.realPath(path);
-  }
-
-  freeBytes(path: string): number {
-    return this.#disk.freeBytes(path);
-  }
-
-  lock(path: string): (() => void) | undefined {
-    return this.#disk.lock(path);
-  }
-
-  lockShared(path: string): (() => void) | undefined {
-    return this.#disk.lockShared(path);
   }
 }
 
-class RecordingFile implements DiskFile {
-  readonly path: string;
-  readonly #file: DiskFile;
+class RecordingFile extends ForwardingFile {
   readonly #events: DiskEvent[];
 
   constructor(file: DiskFile, events: DiskEvent[]) {
-    this.path = file.path;
-    this.#file = file;
+    super(file);
     this.#events = events;
   }
 
-  size(): number {
-    return this.#file.size();
-  }
-
-  read(into: Uint8Array, offset: number): number {
-    const byteCount = this.#file.read(into, offset);
+  override read(into: Uint8Array, offset: number): number {
+    const byteCount = this.file.read(into, offset);
     this.#events.push({ kind: "read", path: this.path, offset, byteCount });
     return byteCount;
   }
 
-  write(bytes: Uint8Array, offset: number): void {
-    this.#file.write(bytes, offset);
+  override write(bytes: Uint8Array, offset: number): void {
+    this.file.write(bytes, offset);
     this.#events.push({ kind: "write", path: this.path, offset, byteCount: bytes.length });
   }
 
-  truncate(length: number): void {
-    this.#file.truncate(length);
+  override truncate(length: number): void {
+    this.file.truncate(length);
     this.#events.push({ kind: "truncate", path: this.path, byteCount: length });
   }
 
-  async sync(): Promise<void> {
+  override async sync(): Promise<void> {
     this.#events.push({ kind: "syncBegin", path: this.path });
     try {
-      await this.#file.sync();
+      await this.file.sync();
     } catch (error) {
       this.#events.push({ kind: "syncFailed", path: this.path });
       throw error;
@@ -176,14 +137,14 @@ class RecordingFile implements DiskFile {
     this.#events.push({ kind: "syncEnd", path: this.path });
   }
 
-  syncNow(): void {
+  override syncNow(): void {
     this.#events.push({ kind: "syncBegin", path: this.path });
-    this.#file.syncNow();
+    this.file.syncNow();
     this.#events.push({ kind: "syncEnd", path: this.path });
   }
 
-  close(): void {
-    this.#file.close();
+  override close(): void {
+    this.file.close();
     this.#events.push({ kind: "close", path: this.path });
   }
 }

@@ -1,0 +1,111 @@
+/**
+ * A disk that hands everything on to another, for those that change or watch a few operations.
+ */
+import type { Disk, DiskEntry, DiskFile, MappedFile, OpenOptions } from "../../src/base/disk.ts";
+
+export class ForwardingDisk implements Disk {
+  protected readonly disk: Disk;
+
+  constructor(disk: Disk) {
+    this.disk = disk;
+  }
+
+  open(path: string, options: OpenOptions): DiskFile {
+    return this.disk.open(path, options);
+  }
+
+  map(path: string): MappedFile {
+    return this.disk.map(path);
+  }
+
+  readFile(path: string): Uint8Array {
+    return this.disk.readFile(path);
+  }
+
+  exists(path: string): boolean {
+    return this.disk.exists(path);
+  }
+
+  sizeOf(path: string): number | undefined {
+    return this.disk.sizeOf(path);
+  }
+
+  list(path: string): DiskEntry[] {
+    return this.disk.list(path);
+  }
+
+  makeDirectory(path: string): void {
+    this.disk.makeDirectory(path);
+  }
+
+  rename(from: string, to: string): void {
+    this.disk.rename(from, to);
+  }
+
+  remove(path: string): void {
+    this.disk.remove(path);
+  }
+
+  removeDirectory(path: string): void {
+    this.disk.removeDirectory(path);
+  }
+
+  syncDirectory(path: string): void {
+    this.disk.syncDirectory(path);
+  }
+
+  realPath(path: string): string {
+    return this.disk.realPath(path);
+  }
+
+  freeBytes(path: string): number {
+    return this.disk.freeBytes(path);
+  }
+
+  lock(path: string): (() => void) | undefined {
+    return this.disk.lock(path);
+  }
+
+  lockShared(path: string): (() => void) | undefined {
+    return this.disk.lockShared(path);
+  }
+}
+
+/** A file that hands everything on to another. */
+export class ForwardingFile implements DiskFile {
+  readonly path: string;
+  protected readonly file: DiskFile;
+
+  constructor(file: DiskFile) {
+    this.path = file.path;
+    this.file = file;
+  }
+
+  size(): number {
+    return this.file.size();
+  }
+
+  read(into: Uint8Array, offset: number): number {
+    return this.file.read(into, offset);
+  }
+
+  write(bytes: Uint8Array, offset: number): void {
+    this.file.write(bytes, offset);
+  }
+
+  truncate(length: number): void {
+    this.file.truncate(length);
+  }
+
+  sync(): Promise<void> {
+    return this.file.sync();
+  }
+
+  syncNow(): void {
+    this.file.syncNow();
+  }
+
+  close(): void {
+    this.file.close();
+  }
+}
