@@ -11,7 +11,7 @@
  *     authenticate     one attempt, or closing    auth_success again        ignored
  *     ping             pong                       pong                      ignored
  *     subscribe …      AUTH_REQUIRED              served                    ignored
- *     drain            waiting messages           waiting messages, then    closes when empty
+ *     drain            waiting messages           waiting messages, and     closes when empty
  *                                                 subscriptions go on
  *
  * Nothing is dropped silently: while the socket holds more than `websocket.send_queue_bytes`,
@@ -45,7 +45,8 @@ import type {
 import { decodeFrame } from "./frames/decode.ts";
 import { type FrameFormat, frameOf } from "./frames/encode.ts";
 import { jsonFromMessage } from "./frames/json.ts";
-import { Intake } from "./intake.ts";
+import { type ClientFrame, Intake } from "./intake.ts";
+import type { MessageServer } from "./message_turns.ts";
 import { connectionRow, type OpenConnection } from "./open_connection.ts";
 import { Outbox, type OutboxOwner, type Socket } from "./outbox.ts";
 import { authFailure, bearerFrom, formatFrom } from "./socket_log_in.ts";
@@ -57,9 +58,12 @@ const CLOSE_GOING_AWAY = 1001;
 const CLOSE_POLICY = 1008;
 const CLOSE_INTERNAL = 1011;
 
+/** After how long a client may try again whose messages fill what may wait. */
+const BUSY_RETRY_MS = 1000;
+
 type State = "unauthenticated" | "authenticated" | "closing";
 
-export class Connection implements LiveSink, OpenConnection, OutboxOwner {
+export class Connection implements LiveSink, MessageServer, OpenConnection, OutboxOwner {
   readonly id: string;
   readonly #socket: Socket;
   readonly #outbox: Outbox;
@@ -127,17 +131,35 @@ export class Connection implements LiveSink, OpenConnection, OutboxOwner {
   }
 
   /** A data frame of the client. */
-  receive(frame: string | Uint8Array): void {
+  receive(frame: ClientFrame): void {
     this.touch();
     this.#bytesIn += typeof frame === "string" ? Buffer.byteLength(frame) : frame.length;
     if (this.#state === "closing") return;
-    if (this.#intake?.hasWaiting === true || this.#outbox.isOverBudget) {
-      if (!this.#intakeNow().wait(frame)) this.#close(CLOSE_POLICY, "sends without reading");
-      return;
+    const isFull = this.#outbox.isOverBudget;
+    const retryAfterMs = this.#intakeNow().rateWaitMs(this.#parts.clock.monotonicMs());
+    const { turns } = this.#parts;
+    if (retryAfterMs > 0 && !isFull) {
+      this.#refuseRate(retryAfterMs, `Over ${this.#perSecond} messages a second`);
+    } else if (isFull || this.#intake?.hasWaiting === true || !turns.hasTime) {
+      this.#wait(frame, isFull);
+    } else {
+      turns.serve(this, frame);
     }
+  }
+
+  /** Answers one message, and sends what it caused. */
+  serveNow(frame: ClientFrame): void {
     this.#serve(frame);
     // The runtime corks the whole event: what it caused goes out with it.
     this.#outbox.flush();
+  }
+
+  serveWaiting(): boolean {
+    if (!this.#canServeWaiting) return false;
+    const frame = this.#intake?.next();
+    assert(frame !== undefined, "a frame waits");
+    this.serveNow(frame);
+    return this.#canServeWaiting;
   }
 
   /** A control frame of the client. */
@@ -151,11 +173,7 @@ export class Connection implements LiveSink, OpenConnection, OutboxOwner {
       this.#closeIfFlushed();
       return;
     }
-    while (this.#intake?.hasWaiting === true && !this.#outbox.isOverBudget) {
-      const frame = this.#intake.next();
-      assert(frame !== undefined, "a frame waits");
-      this.#serve(frame);
-    }
+    if (this.#canServeWaiting) this.#parts.turns.enqueue(this);
     this.#subscriptions.resume(() => this.#state !== "closing" && !this.#outbox.isOverBudget);
   }
 
@@ -243,18 +261,32 @@ export class Connection implements LiveSink, OpenConnection, OutboxOwner {
     this.#sendControl(message);
   }
 
+  get #perSecond(): number {
+    return this.#parts.config.limits.messages_per_sec;
+  }
+
+  get #canServeWaiting(): boolean {
+    const hasWaiting = this.#state !== "closing" && this.#intake?.hasWaiting === true;
+    return hasWaiting && !this.#outbox.isOverBudget;
+  }
+
+  /** Keeps a message until the socket drains, or until others have had their turn. */
+  #wait(frame: ClientFrame, isFull: boolean): void {
+    const isKept = this.#intakeNow().wait(frame);
+    if (isKept && !isFull) this.#parts.turns.enqueue(this);
+    else if (!isKept && isFull) this.#close(CLOSE_POLICY, "sends without reading");
+    else if (!isKept) this.#refuseRate(BUSY_RETRY_MS, "The server is busy: too many messages wait");
+  }
+
+  #refuseRate(retryAfterMs: number, message: string): void {
+    this.#sendControl({
+      ...errorMessage("RATE_LIMIT_EXCEEDED", "rate_limit", message),
+      retry_after_ms: retryAfterMs,
+    });
+  }
+
   /** Answers one frame: the one place where refusals become error messages. */
-  #serve(frame: string | Uint8Array): void {
-    const retryAfterMs = this.#intakeNow().rateWaitMs(this.#parts.clock.monotonicMs());
-    if (retryAfterMs > 0) {
-      const perSecond = this.#parts.config.limits.messages_per_sec;
-      const message = `Over ${perSecond} messages a second`;
-      this.#sendControl({
-        ...errorMessage("RATE_LIMIT_EXCEEDED", "rate_limit", message),
-        retry_after_ms: retryAfterMs,
-      });
-      return;
-    }
+  #serve(frame: ClientFrame): void {
     try {
       this.#dispatch(this.#decode(frame));
     } catch (error) {
@@ -266,7 +298,7 @@ export class Connection implements LiveSink, OpenConnection, OutboxOwner {
     }
   }
 
-  #decode(frame: string | Uint8Array): Decoded {
+  #decode(frame: ClientFrame): Decoded {
     return decodeFrame(frame, {
       serialization: this.#format.serialization,
       bytesMax: this.#parts.config.limits.max_message_size,
@@ -406,6 +438,7 @@ export class Connection implements LiveSink, OpenConnection, OutboxOwner {
     this.#cancelAuthTimeout?.();
     this.#outbox.clear();
     this.#intake?.dropWaiting();
+    this.#parts.turns.forget(this);
     this.#subscriptions.closeAll();
   }
 

@@ -6,6 +6,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { LiveEngine } from "../live/mod.ts";
 import type { FrameFormat } from "./frames/encode.ts";
+import type { MessageTurns } from "./message_turns.ts";
 import type { ServerConfig } from "./options.ts";
 import type { Socket } from "./outbox.ts";
 
@@ -26,6 +27,8 @@ export interface ConnectionParts {
   readonly live: LiveEngine;
   readonly clock: Clock;
   readonly log: Log;
+  /** Shared by all connections. */
+  readonly turns: MessageTurns;
 }
 
 export interface ConnectionOptions {

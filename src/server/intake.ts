@@ -1,6 +1,6 @@
 /**
  * What one client may send: how often, how much that is invalid, and how much that waits while it
- * does not read.
+ * does not read or the server has others to serve.
  *
  * Nothing is allocated before it is needed: of ten thousand idle connections none has a list here.
  */
@@ -10,7 +10,7 @@ import { TokenBucket } from "./rate_limit.ts";
 const INVALID_MESSAGES_MAX = 10;
 const INVALID_WINDOW_MS = 60_000;
 
-/** Client messages that wait for the socket to drain. */
+/** Client messages that wait for the socket to drain, or for their turn. */
 const WAITING_COUNT_MAX = 1024;
 
 /** A bucket that was not asked for so long is full again. */
@@ -64,13 +64,15 @@ export class Intake {
     return nowMs - oldest < INVALID_WINDOW_MS;
   }
 
-  /** Keeps a frame for later. Returns false when more wait than may. */
+  /** Keeps a frame for later. Returns false, and does not keep it, when as many wait as may. */
   wait(frame: ClientFrame): boolean {
+    const bytes = this.#waitingBytes + frame.length;
+    const count = this.#waiting?.length ?? 0;
+    if (count >= WAITING_COUNT_MAX || bytes > 4 * this.#limits.max_message_size) return false;
     this.#waiting ??= [];
     this.#waiting.push(frame);
-    this.#waitingBytes += frame.length;
-    const bytesMax = 4 * this.#limits.max_message_size;
-    return this.#waiting.length <= WAITING_COUNT_MAX && this.#waitingBytes <= bytesMax;
+    this.#waitingBytes = bytes;
+    return true;
   }
 
   /** The frame that has waited longest; undefined when none does. */

@@ -11,12 +11,13 @@ import type { ServerWebSocket } from "bun";
 import { DatabaseError } from "../base/errors.ts";
 import type { ConnectionAccess } from "../sql/mod.ts";
 import { Connection } from "./connection.ts";
-import type { ConnectionRequest } from "./connection_options.ts";
+import type { ConnectionParts, ConnectionRequest } from "./connection_options.ts";
 import { Connections } from "./connections.ts";
 import { Cors } from "./cors.ts";
 import { Exchange, type NetworkRules, type Peers, RequestIds } from "./exchange.ts";
 import { HttpError, responseFromError } from "./http_error.ts";
 import { type IpRange, rangeFromText } from "./ip_address.ts";
+import { MessageTurns } from "./message_turns.ts";
 import { Metrics } from "./metrics.ts";
 import type { Readiness, ServerOptions } from "./options.ts";
 import { RateLimiter } from "./rate_limit.ts";
@@ -86,6 +87,7 @@ class HttpServer implements RunningServer {
   readonly #cors: Cors;
   readonly #network: NetworkRules;
   readonly #connections: Connections;
+  readonly #connectionParts: ConnectionParts;
   readonly #metrics: Metrics;
   readonly #requestIds: RequestIds;
   readonly #addressRate: RateLimiter;
@@ -106,6 +108,15 @@ class HttpServer implements RunningServer {
       allowedHosts: new Set(config.security.allowed_hosts.map((host) => host.toLowerCase())),
     };
     this.#connections = new Connections(clock);
+    const { auth, live, log } = options;
+    this.#connectionParts = {
+      config,
+      auth,
+      live,
+      clock,
+      log,
+      turns: new MessageTurns(clock),
+    };
     this.#requestIds = new RequestIds(options);
     this.#addressRate = new RateLimiter({
       clock,
@@ -336,7 +347,7 @@ class HttpServer implements RunningServer {
       connectionId: this.#nextId("ws"),
       socket,
       request,
-      parts: this.#options,
+      parts: this.#connectionParts,
     });
     // The request goes with this: a socket is open for long, and what it asked for is known.
     socket.data = connection;

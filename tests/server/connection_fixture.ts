@@ -13,6 +13,7 @@ import type { LiveLimits, LocalLiveEngine } from "../../src/live/mod.ts";
 import type { ServerMessage } from "../../src/protocol/mod.ts";
 import { Connection } from "../../src/server/connection.ts";
 import type { ConnectionRequest } from "../../src/server/connection_options.ts";
+import { MessageTurns } from "../../src/server/message_turns.ts";
 import type { Socket } from "../../src/server/outbox.ts";
 import { authSettings, type ConfigChange, serverConfig } from "../support/http.ts";
 import { fixtureOver, MESSAGES, message, messagesTable, settle } from "../support/live_fixture.ts";
@@ -152,6 +153,7 @@ export class Identity {
 /** A store with one table, its live engine, and connections to it. */
 export class ConnectionFixture {
   readonly clock: ManualClock = new ManualClock();
+  readonly turns: MessageTurns = new MessageTurns(this.clock);
   readonly live: LocalLiveEngine;
   readonly #identity: Identity;
   readonly #store: ModelStore;
@@ -183,6 +185,7 @@ export class ConnectionFixture {
         live: this.live,
         clock: this.clock,
         log: silentLog,
+        turns: this.turns,
       },
     });
     connection.open();

@@ -203,6 +203,30 @@ test("messages above the rate are refused with the time to wait, and not process
   expect(socket.messages()).toMatchObject([{ type: "pong", id: "later" }]);
 });
 
+test("messages wait for their turn while the server is busy, in order and without loss", async () => {
+  const { connection, socket, say } = fixture.openAuthenticated({
+    config: { limits: { messages_per_sec: 0 } },
+  });
+  // Somebody else has used up the share of messages.
+  fixture.turns.serve({ serveNow: () => fixture.clock.advance(10), serveWaiting: () => false }, "");
+  for (let id = 0; id < 3; id += 1) say({ type: "ping", id: `p${id}` });
+  expect(socket.messages()).toEqual([]);
+  await settle();
+  expect(socket.drain()).toMatchObject([{ id: "p0" }, { id: "p1" }, { id: "p2" }]);
+  // As many wait as may: the next is refused, and the connection stays.
+  fixture.clock.advance(20);
+  fixture.turns.serve({ serveNow: () => fixture.clock.advance(10), serveWaiting: () => false }, "");
+  for (let id = 0; id < 1025; id += 1) say({ type: "ping", id: `q${id}` });
+  expect(socket.drain()).toMatchObject([
+    { code: "RATE_LIMIT_EXCEEDED", ended: false, retry_after_ms: 1000 },
+  ]);
+  expect(connection.state).toBe("authenticated");
+  for (let turn = 0; turn < 2000 && socket.messages().length < 1024; turn += 1) await settle();
+  expect(socket.drain().map((it) => (it.type === "pong" ? it.id : it.type))).toEqual(
+    Array.from({ length: 1024 }, (_, id) => `q${id}`),
+  );
+});
+
 test("subscribes, loads batch by batch, and follows", async () => {
   await fixture.insert(1, 5);
   const { socket, say } = fixture.openAuthenticated();

@@ -1,0 +1,55 @@
+/**
+ * Treats the real server as badly as sockets can, while one ordinary client goes on working.
+ *
+ *     bun scripts/abuse.ts [--only silent,storm,next_batch,malformed,handshake,replay,reconnect]
+ *                          [--seconds 10] [--sockets 1000] [--messages 100000]
+ *                          [--p99 250] [--seed <n>]
+ *
+ * For each kind of abuse a new server is started with its default limits (but for those by address,
+ * which would refuse the whole script), and a victim in a process of its own inserts, reads by key
+ * and follows its own rows a hundred times a second. Held against the server: that it ends, that the
+ * victim is refused or not answered, that the 99th of a hundred answers takes longer than --p99 ms,
+ * and memory beyond what was there before, plus a full send queue for each socket, plus 200 MB.
+ * Exits with 1 when anything is held against it. Loopback only, and it stops by itself.
+ */
+import { ABUSE_NAMES, isAbuse } from "./abuse/abuses.ts";
+import { type AbuseReport, runAbuse } from "./abuse/run.ts";
+import { readOptions } from "./support/arguments.ts";
+
+const options = readOptions(["only", "seconds", "sockets", "messages", "p99", "seed"], []);
+const seconds = options.count("seconds", 10);
+const socketCount = options.count("sockets", 1000);
+const messageCount = options.count("messages", 100_000);
+const p99MsMax = options.count("p99", 250);
+const seed = options.count("seed", Date.now() % 1_000_000);
+const names = (options.text("only") ?? ABUSE_NAMES.join(",")).split(",");
+
+process.stdout.write(`abuse: ${names.join(", ")}; ${socketCount} sockets, seed ${seed}\n`);
+let heldCount = 0;
+for (const name of names) {
+  if (!isAbuse(name)) {
+    process.stderr.write(`Cannot run "${name}": there are ${ABUSE_NAMES.join(", ")}\n`);
+    process.exit(2);
+  }
+  const report = await runAbuse({
+    name,
+    seconds,
+    socketCount,
+    messageCount,
+    p99MsMax,
+    seed,
+  });
+  print(name, report);
+  heldCount += report.held.length;
+}
+process.stdout.write(heldCount === 0 ? "unharmed\n" : `HARMED: ${heldCount} findings\n`);
+process.exit(heldCount === 0 ? 0 : 1);
+
+function print(name: string, { victim, done, memory, held }: AbuseReport): void {
+  const work = Object.entries(victim.p99Ms).map(([kind, ms]) => `${kind} ${ms.toFixed(1)}`);
+  process.stdout.write(
+    `${name}: ${done}; victim ${victim.answers} answers, ${victim.errors.length} errors, p99 ms: ` +
+      `${work.join(", ")}; memory ${memory.beforeMiB} → ${memory.peakMiB} MiB\n`,
+  );
+  for (const finding of held) process.stdout.write(`  ${finding}\n`);
+}

@@ -1,0 +1,254 @@
+/**
+ * The kinds of abuse. Each keeps on for its time, ends what it opened, and says what it did.
+ */
+import { readFileSync } from "node:fs";
+import type { ServerProcess } from "../../tests/support/server_process.ts";
+import type { Chance } from "../support/chance.ts";
+import { malformedBytes, malformedMessage } from "./malformed.ts";
+import { OPCODE, openRawSockets, RawSocket } from "./raw_socket.ts";
+
+export interface AbuseContext {
+  readonly server: ServerProcess;
+  /** Of several users, none of them the victim. */
+  readonly tokens: readonly string[];
+  readonly seconds: number;
+  readonly socketCount: number;
+  readonly messageCount: number;
+  readonly chance: Chance;
+}
+
+type Abuse = (context: AbuseContext) => Promise<string>;
+
+/** Enough sockets to keep a server busy with messages. */
+const STORMING_SOCKETS = 50;
+
+/** The server lets a message be this much longer than it accepts, before it hangs up. */
+const LARGE_MESSAGE_BYTES = 2 ** 20;
+
+/** A turn of the generator, after which the kernel's buffers may have drained. */
+const PAUSE_MS = 5;
+
+export const ABUSE_NAMES = [
+  "silent",
+  "storm",
+  "next_batch",
+  "malformed",
+  "handshake",
+  "replay",
+  "reconnect",
+] as const;
+
+export type AbuseName = (typeof ABUSE_NAMES)[number];
+
+export const ABUSES: Readonly<Record<AbuseName, Abuse>> = {
+  silent: readNothing,
+  storm: subscribeAndUnsubscribe,
+  next_batch: askForBatches,
+  malformed: sendMalformed,
+  handshake: openHalfway,
+  replay: replayAll,
+  reconnect: openAndBreak,
+};
+
+export function isAbuse(name: string): name is AbuseName {
+  return (ABUSE_NAMES as readonly string[]).includes(name);
+}
+
+/** Sockets that ask for everything and read nothing, while there is ever more to send. */
+async function readNothing(context: AbuseContext): Promise<string> {
+  const { server, socketCount } = context;
+  const sockets = await openRawSockets(server.url, socketCount, tokenOf(context));
+  for (const socket of sockets) {
+    socket.stopReading();
+    socket.sendText(subscribe("wall", "SELECT * FROM app.wall"));
+    for (let batch = 0; batch < 32; batch += 1) socket.sendText('{"type":"next_batch"}');
+  }
+  let writes = 0;
+  await forSeconds(context, async () => {
+    writes += 1;
+    await server.rows("UPDATE app.wall SET body = REPEAT($1, 200) WHERE id <= 20", {
+      params: [String(writes % 10)],
+    });
+  });
+  closeAll(sockets);
+  return `${socketCount} sockets that read nothing, ${writes * 20} changes`;
+}
+
+/** Subscriptions that come and go, each with a text of its own. */
+async function subscribeAndUnsubscribe(context: AbuseContext): Promise<string> {
+  const { server, chance } = context;
+  const sockets = await openRawSockets(server.url, STORMING_SOCKETS, tokenOf(context));
+  let sent = 0;
+  await forSeconds(context, async () => {
+    for (const socket of sockets) {
+      const id = `s${chance.below(10)}`;
+      const where = `room = 'room ${chance.below(100)}' AND id > ${chance.below(20_000)}`;
+      socket.sendText(subscribe(id, `SELECT id, body FROM app.wall WHERE ${where}`));
+      if (chance.below(2) === 0)
+        socket.sendText(`{"type":"unsubscribe","subscription_id":"${id}"}`);
+      sent += 1;
+    }
+    await settle(sockets);
+  });
+  closeAll(sockets);
+  return `${sent} subscriptions that came and went on ${STORMING_SOCKETS} sockets`;
+}
+
+/** Far more requests for batches than there are batches. */
+async function askForBatches(context: AbuseContext): Promise<string> {
+  const { server, messageCount, chance } = context;
+  const sockets = await openRawSockets(server.url, STORMING_SOCKETS, tokenOf(context));
+  for (const socket of sockets) {
+    for (const id of ["a", "b"]) {
+      socket.sendText(subscribe(id, "SELECT * FROM app.wall", { batch_size: 10 }));
+    }
+  }
+  for (let sent = 0; sent < messageCount; sent += STORMING_SOCKETS) {
+    for (const socket of sockets) {
+      socket.sendText(`{"type":"next_batch","subscription_id":"${chance.pick(["a", "b", "c"])}"}`);
+    }
+    if (sent % (20 * STORMING_SOCKETS) === 0) await settle(sockets);
+  }
+  await settle(sockets);
+  closeAll(sockets);
+  return `${messageCount} times next_batch`;
+}
+
+/** Messages wrong in every field, and bytes that are no frame. A socket that is closed is replaced. */
+async function sendMalformed(context: AbuseContext): Promise<string> {
+  const { server, chance } = context;
+  let sockets = await openRawSockets(server.url, STORMING_SOCKETS, tokenOf(context));
+  let sent = 0;
+  let replaced = 0;
+  await forSeconds(context, async () => {
+    for (const socket of sockets) {
+      if (chance.below(4) === 0) socket.sendBytes(malformedBytes(chance));
+      else socket.sendText(malformedMessage(chance));
+      sent += 1;
+    }
+    await settle(sockets);
+    const open = sockets.filter((socket) => !socket.isClosed);
+    const missing = STORMING_SOCKETS - open.length;
+    sockets = [...open, ...(await openRawSockets(server.url, missing, tokenOf(context)))];
+    replaced += missing;
+  });
+  closeAll(sockets);
+  return `${sent} malformed messages, ${replaced} sockets closed for them`;
+}
+
+/** Requests and upgrades that never end, and messages in fragments that never end. */
+async function openHalfway(context: AbuseContext): Promise<string> {
+  const { server, socketCount } = context;
+  const { hostname, port } = new URL(server.url);
+  const halves = await Promise.all(
+    Array.from({ length: socketCount / 2 }, async (_, index) => {
+      const socket = await Bun.connect({
+        hostname,
+        port: Number(port),
+        socket: { data() {}, error() {} },
+      });
+      const path = index % 2 === 0 ? "GET /v1/ws" : "POST /v1/api/sql";
+      socket.write(`${path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n`);
+      return socket;
+    }),
+  );
+  const fragments = await openRawSockets(server.url, STORMING_SOCKETS, tokenOf(context));
+  const part = new Uint8Array(LARGE_MESSAGE_BYTES / 16).fill(0x20);
+  let sent = 0;
+  await forSeconds(context, async () => {
+    for (const socket of halves) socket.write("X-More: more\r\n");
+    for (const socket of fragments) {
+      if (socket.isClosed) continue;
+      const opcode = sent === 0 ? OPCODE.text : OPCODE.continuation;
+      socket.sendFrame(opcode, part, { isFinal: false });
+    }
+    sent += 1;
+    await settle(fragments);
+  });
+  for (const socket of halves) socket.terminate();
+  const closed = fragments.filter((socket) => socket.isClosed).length;
+  closeAll(fragments);
+  return (
+    `${halves.length} requests without an end, ${fragments.length} messages without an end, ` +
+    `${closed} of them cut off`
+  );
+}
+
+/** The whole history, asked for again and again. */
+async function replayAll(context: AbuseContext): Promise<string> {
+  const { server, chance } = context;
+  await server.rows("UPDATE app.wall SET body = body || 'y'");
+  const sockets = await openRawSockets(server.url, STORMING_SOCKETS, tokenOf(context));
+  let sent = 0;
+  await forSeconds(context, async () => {
+    for (const socket of sockets) {
+      const replay = chance.pick(["all", "latest"]);
+      socket.sendText(
+        subscribe("again", "SELECT * FROM app.wall", {
+          from_seq_id: 0,
+          replay,
+          batch_size: 1000,
+        }),
+      );
+      for (let batch = 0; batch < 8; batch += 1) socket.sendText('{"type":"next_batch"}');
+      sent += 1;
+    }
+    await settle(sockets);
+  });
+  closeAll(sockets);
+  return `${sent} replays of the whole history`;
+}
+
+/** Connections that log in, subscribe and break off, or do only the first of it. */
+async function openAndBreak(context: AbuseContext): Promise<string> {
+  const { server, chance } = context;
+  let opened = 0;
+  await forSeconds(context, async () => {
+    const some = await Promise.all(
+      Array.from({ length: STORMING_SOCKETS }, () =>
+        RawSocket.open(server.url, chance.below(3) === 0 ? undefined : chance.pick(context.tokens)),
+      ),
+    );
+    for (const socket of some) socket.sendText(subscribe("one", "SELECT id FROM app.wall"));
+    await Bun.sleep(PAUSE_MS);
+    closeAll(some);
+    opened += some.length;
+  });
+  const left = descriptorCount(server.pid);
+  return `${opened} connections that broke off, ${left} descriptors open afterwards`;
+}
+
+function subscribe(
+  id: string,
+  sql: string,
+  options: Readonly<Record<string, unknown>> = {},
+): string {
+  return JSON.stringify({
+    type: "subscribe",
+    subscription: { id, sql, options },
+  });
+}
+
+function tokenOf({ tokens }: AbuseContext): (index: number) => string | undefined {
+  return (index) => tokens[index % tokens.length];
+}
+
+async function forSeconds({ seconds }: AbuseContext, round: () => Promise<void>): Promise<void> {
+  const end = performance.now() + seconds * 1000;
+  while (performance.now() < end) {
+    await round();
+    await Bun.sleep(1);
+  }
+}
+
+async function settle(sockets: readonly RawSocket[]): Promise<void> {
+  await Promise.all(sockets.map((socket) => socket.drained()));
+}
+
+function closeAll(sockets: readonly RawSocket[]): void {
+  for (const socket of sockets) socket.close();
+}
+
+function descriptorCount(pid: number): number {
+  return Number(/^FDSize:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0);
+}

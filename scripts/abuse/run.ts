@@ -1,0 +1,154 @@
+/**
+ * One kind of abuse on one new server: the victim starts, the abuse runs beside it, and what the
+ * victim and the server went through is judged.
+ */
+import { readFileSync } from "node:fs";
+import { type ServerProcess, startReadyServer } from "../../tests/support/server_process.ts";
+import { chanceFromSeed } from "../support/chance.ts";
+import { ABUSES, type AbuseName } from "./abuses.ts";
+import type { VictimJob, VictimReport } from "./victim.ts";
+
+/** What the server may use beside the send queues. */
+const MEMORY_BYTES_MAX = 200 * 2 ** 20;
+
+/** The default of `websocket.send_queue_bytes`, which nothing here changes. */
+const SEND_QUEUE_BYTES = 2 ** 20;
+
+/** Subscriptions of one user are limited to 100, so the sockets belong to several. */
+const SOCKETS_PER_USER = 90;
+
+const SAMPLE_MS = 100;
+
+const ROW_COUNT = 20_000;
+
+export interface AbuseOptions {
+  readonly name: AbuseName;
+  readonly seconds: number;
+  readonly socketCount: number;
+  readonly messageCount: number;
+  readonly p99MsMax: number;
+  readonly seed: number;
+}
+
+export interface AbuseReport {
+  /** What was done, in words. */
+  readonly done: string;
+  readonly victim: VictimReport;
+  readonly memory: { readonly beforeMiB: number; readonly peakMiB: number };
+  /** What is held against the server; empty when it did well. */
+  readonly held: readonly string[];
+}
+
+export async function runAbuse(options: AbuseOptions): Promise<AbuseReport> {
+  const { name, socketCount } = options;
+  await using server = await startReadyServer({
+    config: {
+      limits: {
+        connections_per_ip: 0,
+        requests_per_sec_per_ip: 0,
+        auth_requests_per_sec_per_ip: 0,
+      },
+    },
+  });
+  await fill(server);
+  const users = Math.ceil(socketCount / SOCKETS_PER_USER);
+  const tokens = await Promise.all(
+    Array.from({ length: users }, (_, index) => server.createUser(`mallory_${index}`)),
+  );
+  const victimToken = await server.createUser("victim");
+
+  const before = residentBytes(server.pid);
+  let peak = before;
+  const sampling = setInterval(() => {
+    peak = Math.max(peak, residentBytes(server.pid));
+  }, SAMPLE_MS);
+  const victim = startVictim({ url: server.url, token: victimToken });
+  await victim.ready();
+  const done = await ABUSES[name]({
+    ...options,
+    server,
+    tokens,
+    chance: chanceFromSeed(options.seed),
+  });
+  const report = await victim.stop();
+  clearInterval(sampling);
+
+  const held = report.errors.slice(0, 5).map((error) => `the victim saw: ${error}`);
+  for (const [kind, ms] of Object.entries(report.p99Ms)) {
+    if (ms > options.p99MsMax) held.push(`p99 of the victim's ${kind}: ${ms.toFixed(0)} ms`);
+  }
+  if (report.missed > 0) held.push(`the victim waited in vain for ${report.missed} changes`);
+  const bound = before + socketCount * SEND_QUEUE_BYTES + MEMORY_BYTES_MAX;
+  if (peak > bound) held.push(`memory grew to ${mebibytes(peak)} of ${mebibytes(bound)} MiB`);
+  held.push(...(await findingsOf(server)));
+  return {
+    done,
+    victim: report,
+    memory: { beforeMiB: mebibytes(before), peakMiB: mebibytes(peak) },
+    held,
+  };
+}
+
+async function fill(server: ServerProcess): Promise<void> {
+  await server.rows(
+    "CREATE NAMESPACE app; CREATE TABLE app.wall (id BIGINT PRIMARY KEY, room TEXT, body TEXT) " +
+      "WITH (TYPE = 'SHARED', ACCESS_LEVEL = 'PUBLIC'); " +
+      "CREATE TABLE app.notes (id BIGINT PRIMARY KEY, body TEXT) WITH (TYPE = 'USER')",
+  );
+  await server.rows(
+    `INSERT INTO app.wall SELECT i, 'room ' || i % 100, REPEAT('x', 200)
+     FROM GENERATE_SERIES(1, ${ROW_COUNT}) AS t (i)`,
+  );
+}
+
+/** What can be seen of the server once the abuse is over: that it lives, and what it called bugs. */
+async function findingsOf(server: ServerProcess): Promise<string[]> {
+  const found: string[] = [];
+  const rows = await server.rows("SELECT COUNT(*) FROM app.wall WHERE id <= $1", {
+    params: [ROW_COUNT],
+  });
+  if (Number(rows[0]?.[0]) !== ROW_COUNT) found.push(`rows of the wall: ${String(rows[0]?.[0])}`);
+  const bugs = server.output.split("\n").filter((line) => /\berror\b/i.test(line));
+  for (const line of bugs.slice(0, 5)) found.push(`the server printed: ${line}`);
+  return found;
+}
+
+interface RunningVictim {
+  /** Resolves once it works. */
+  ready(): Promise<void>;
+  stop(): Promise<VictimReport>;
+}
+
+function startVictim(job: VictimJob): RunningVictim {
+  const script = Bun.fileURLToPath(new URL("./victim.ts", import.meta.url));
+  const child = Bun.spawn([process.execPath, script, JSON.stringify(job)], {
+    stdin: "pipe",
+    stdout: "pipe",
+    stderr: "inherit",
+  });
+  const reader = child.stdout.getReader();
+  return {
+    async ready() {
+      await reader.read();
+    },
+    async stop() {
+      void child.stdin.write("stop\n");
+      void child.stdin.end();
+      const decoder = new TextDecoder();
+      let text = "";
+      for (let part = await reader.read(); !part.done; part = await reader.read()) {
+        text += decoder.decode(part.value, { stream: true });
+      }
+      return JSON.parse(text) as VictimReport;
+    },
+  };
+}
+
+function residentBytes(pid: number): number {
+  const text = readFileSync(`/proc/${pid}/status`, "utf8");
+  return Number(/^VmRSS:\s+(\d+) kB/m.exec(text)?.[1] ?? 0) * 1024;
+}
+
+function mebibytes(bytes: number): number {
+  return Math.round(bytes / 2 ** 20);
+}
