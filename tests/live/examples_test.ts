@@ -1,10 +1,10 @@
 /**
  * The live examples of the SQL contract (88 to 98), one after the other against the real process,
- * and what a changed definition does to subscriptions that are open.
+ * and what a changed definition does to subscriptions that are open; over JSON and over MessagePack.
  *
  * "Nothing" is shown by what comes next: a ping's pong follows everything that was sent before it.
  */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Change, ServerMessage, SubscribeOptions } from "../../src/protocol/mod.ts";
 import { SocketClient } from "../support/client.ts";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
@@ -17,24 +17,6 @@ let alice: string;
 let bob: string;
 let socket: SocketClient;
 let pingCount = 0;
-
-beforeAll(async () => {
-  server = await startReadyServer();
-  await server.rows("CREATE NAMESPACE app");
-  await server.rows(
-    "CREATE TABLE app.notes (id BIGINT PRIMARY KEY DEFAULT SNOWFLAKE_ID(), title TEXT NOT NULL, " +
-      "stars INT NOT NULL DEFAULT 0 CHECK (stars BETWEEN 0 AND 5), meta JSON, " +
-      "at TIMESTAMP DEFAULT NOW()) WITH (TYPE='USER', FLUSH_POLICY='rows:1000,interval:60')",
-  );
-  [alice, bob] = await Promise.all([server.createUser("alice"), server.createUser("bob")]);
-  socket = await SocketClient.connect(server.url, { token: alice });
-  await socket.expect("auth_success");
-});
-
-afterAll(async () => {
-  socket.close();
-  await server.stop();
-});
 
 async function run(sql: string, token = alice): Promise<void> {
   await server.rows(sql, { token });
@@ -73,158 +55,186 @@ function subscribe(id: string, sql: string, options?: SubscribeOptions | null): 
   socket.send({ type: "subscribe", subscription });
 }
 
-test("88 to 91: a row enters, changes, stays the same, leaves, and goes unseen", async () => {
-  subscribe("n", QUERY);
-  const [ack, batch] = await delivered();
-  expect(ack).toMatchObject({ type: "subscription_ack" });
-  expect(batch).toMatchObject({ rows: [], batch_control: { status: "ready", has_more: false } });
-  await run("INSERT INTO app.notes (id,title,stars) VALUES (50,'a',1)");
-  expect(await delivered()).toEqual([]);
-  await run("UPDATE app.notes SET stars = 4 WHERE id = 50");
-  const entered = await delivered();
-  expect(entered).toMatchObject([
-    { change_type: "insert", rows: [{ id: 50, u: "A", stars: 4 }], subscription_id: "n" },
-  ]);
-  await run("UPDATE app.notes SET title = 'b' WHERE id = 50");
-  expect(await delivered()).toMatchObject([
-    {
-      change_type: "update",
-      rows: [{ id: 50, u: "B", stars: 4 }],
-      old_values: [{ id: 50, u: "A" }],
-    },
-  ]);
-  await run("UPDATE app.notes SET title = 'b' WHERE id = 50");
-  expect(await delivered()).toEqual([]);
-  await run("UPDATE app.notes SET stars = 0 WHERE id = 50");
-  expect(await delivered()).toMatchObject([
-    { change_type: "delete", rows: [], old_values: [{ id: 50, u: "B", stars: 4, _deleted: true }] },
-  ]);
-  await run("DELETE FROM app.notes WHERE id = 50");
-  expect(await delivered()).toEqual([]);
-});
-
-test("92: of one statement only what matches, ascending", async () => {
-  await run("INSERT INTO app.notes (id,title,stars) VALUES (51,'c',3),(52,'hide',5),(53,'d',5)");
-  const messages = (await delivered()).filter((message) => message.type === "change");
-  const rows = messages.flatMap((message) => message.rows);
-  expect(rows.map((row) => row["id"])).toEqual([51, 53]);
-  expect(Number(rows[0]?.["_seq"])).toBeLessThan(Number(rows[1]?.["_seq"]));
-});
-
-test("93: the changes of a transaction come together, a rollback's not at all", async () => {
-  const changes =
-    "BEGIN; UPDATE app.notes SET stars = 5 WHERE id = 51; DELETE FROM app.notes WHERE id = 53;";
-  await run(`${changes} COMMIT`);
-  const messages = (await delivered()).filter((message) => message.type === "change");
-  expect(messages.flatMap(changesIn).toSorted()).toEqual(["delete 53", "update 51"]);
-  expect(new Set(messages.map(({ commit_seq }) => commit_seq)).size).toBe(1);
-  await run("BEGIN; UPDATE app.notes SET stars = 3 WHERE id = 51; ROLLBACK");
-  expect(await delivered()).toEqual([]);
-});
-
-test("94: another user's rows and a flush are not seen", async () => {
-  await run("INSERT INTO app.notes (id,title,stars) VALUES (51,'x',5)", bob);
-  await run("STORAGE FLUSH TABLE app.notes", server.token);
-  expect(await delivered()).toEqual([]);
-});
-
-test("95: an upsert is an update, DO NOTHING is nothing", async () => {
-  const values = "INSERT INTO app.notes (id,title,stars) VALUES (51,'e',5) ON CONFLICT (id)";
-  await run(`${values} DO UPDATE SET title = EXCLUDED.title`);
-  expect(await told()).toEqual(["update 51"]);
-  await run(`${values} DO NOTHING`);
-  expect(await told()).toEqual([]);
-});
-
-test("96: ORDER BY _seq is accepted, what cannot be live is refused by name", async () => {
-  subscribe("order", "SELECT id FROM app.notes ORDER BY _seq");
-  expect(await told()).toEqual(["row 52", "row 51"]);
-  socket.send({ type: "unsubscribe", subscription_id: "order" });
-  for (const sql of [
-    "SELECT id FROM app.notes ORDER BY id",
-    "SELECT id FROM app.notes LIMIT 5",
-    "SELECT count(*) FROM app.notes",
-    "SELECT a.id FROM app.notes a JOIN app.notes b ON a.id = b.id",
-    "SELECT DISTINCT title FROM app.notes",
-  ]) {
-    subscribe("bad", sql);
-    expect(await told(), sql).toEqual(["INVALID_SQL bad"]);
-  }
-  for (const condition of ["RANDOM() < 1", "at < NOW()"]) {
-    subscribe("bad", `SELECT id FROM app.notes WHERE ${condition}`);
-    expect(await told(), condition).toEqual(["UNSUPPORTED bad"]);
-  }
-});
-
-test("97: a resume brings the deletion as change, the new row in a batch", async () => {
-  const position = await positionOf("n");
-  socket.send({ type: "unsubscribe", subscription_id: "n" });
-  await run("UPDATE app.notes SET stars = 1 WHERE id = 51");
-  await run("INSERT INTO app.notes (id,title,stars) VALUES (54,'f',4)");
-  subscribe("n", QUERY, { from_seq_id: position });
-  expect(await told()).toEqual(["delete 51", "row 54"]);
-});
-
 async function positionOf(id: string): Promise<number> {
   socket.send({ type: "ping", id: "position" });
   const pong = await socket.expect("pong");
   return pong.positions[id] ?? 0;
 }
 
-test("a column added ends what selects * and nothing else, and both go on right", async () => {
-  subscribe("star", "SELECT * FROM app.notes", null);
-  subscribe("named", "SELECT title FROM app.notes", null);
-  await delivered();
-  await run("ALTER TABLE app.notes ADD COLUMN extra INT DEFAULT 7", server.token);
-  expect(await told()).toEqual(["SCHEMA_CHANGED star"]);
-  await run("INSERT INTO app.notes (id,title,stars) VALUES (60,'g',3)");
-  expect((await told()).toSorted()).toEqual(["insert 60", "insert 60"]);
-});
+describe.each(["json", "msgpack"] as const)("over %s", (serialization) => {
+  beforeAll(async () => {
+    server = await startReadyServer();
+    await server.rows("CREATE NAMESPACE app");
+    await server.rows(
+      "CREATE TABLE app.notes (id BIGINT PRIMARY KEY DEFAULT SNOWFLAKE_ID(), title TEXT NOT NULL, " +
+        "stars INT NOT NULL DEFAULT 0 CHECK (stars BETWEEN 0 AND 5), meta JSON, " +
+        "at TIMESTAMP DEFAULT NOW()) WITH (TYPE='USER', FLUSH_POLICY='rows:1000,interval:60')",
+    );
+    [alice, bob] = await Promise.all([server.createUser("alice"), server.createUser("bob")]);
+    socket = await SocketClient.connect(server.url, {
+      token: alice,
+      query: `?serialization=${serialization}`,
+      packs: serialization === "msgpack",
+    });
+    await socket.expect("auth_success");
+  });
 
-test("a column renamed ends what names it", async () => {
-  await run("ALTER TABLE app.notes RENAME COLUMN meta TO more", server.token);
-  expect(await told()).toEqual([]);
-  await run("ALTER TABLE app.notes RENAME COLUMN title TO name", server.token);
-  expect((await told()).toSorted()).toEqual(["SCHEMA_CHANGED n", "SCHEMA_CHANGED named"]);
-});
+  afterAll(async () => {
+    socket.close();
+    await server.stop();
+  });
 
-test("a stricter rule ends nothing, a wider type what names the column", async () => {
-  subscribe("kept", "SELECT extra FROM app.notes", null);
-  await delivered();
-  await run(
-    "ALTER TABLE app.notes ALTER extra SET DEFAULT 8, ALTER extra SET NOT NULL, ADD CHECK (extra > 0)",
-    server.token,
-  );
-  await run("ALTER TABLE app.notes ALTER stars TYPE BIGINT", server.token);
-  expect(await told()).toEqual([]);
-  await run("UPDATE app.notes SET extra = 9 WHERE id = 60");
-  expect(await told()).toEqual(["update 60"]);
-  await run("ALTER TABLE app.notes ALTER extra TYPE BIGINT", server.token);
-  expect(await told()).toEqual(["SCHEMA_CHANGED kept"]);
-});
+  test("88 to 91: a row enters, changes, stays the same, leaves, and goes unseen", async () => {
+    subscribe("n", QUERY);
+    const [ack, batch] = await delivered();
+    expect(ack).toMatchObject({ type: "subscription_ack" });
+    expect(batch).toMatchObject({ rows: [], batch_control: { status: "ready", has_more: false } });
+    await run("INSERT INTO app.notes (id,title,stars) VALUES (50,'a',1)");
+    expect(await delivered()).toEqual([]);
+    await run("UPDATE app.notes SET stars = 4 WHERE id = 50");
+    const entered = await delivered();
+    expect(entered).toMatchObject([
+      { change_type: "insert", rows: [{ id: 50, u: "A", stars: 4 }], subscription_id: "n" },
+    ]);
+    await run("UPDATE app.notes SET title = 'b' WHERE id = 50");
+    expect(await delivered()).toMatchObject([
+      {
+        change_type: "update",
+        rows: [{ id: 50, u: "B", stars: 4 }],
+        old_values: [{ id: 50, u: "A" }],
+      },
+    ]);
+    await run("UPDATE app.notes SET title = 'b' WHERE id = 50");
+    expect(await delivered()).toEqual([]);
+    await run("UPDATE app.notes SET stars = 0 WHERE id = 50");
+    expect(await delivered()).toMatchObject([
+      {
+        change_type: "delete",
+        rows: [],
+        old_values: [{ id: 50, u: "B", stars: 4, _deleted: true }],
+      },
+    ]);
+    await run("DELETE FROM app.notes WHERE id = 50");
+    expect(await delivered()).toEqual([]);
+  });
 
-test("an expression that fails on a row ends its subscription with CONVERSION_ERROR", async () => {
-  subscribe("ratio", "SELECT 10 / stars AS r FROM app.notes", null);
-  subscribe("other", "SELECT stars FROM app.notes", null);
-  await delivered();
-  await run("INSERT INTO app.notes (id,name,stars) VALUES (61,'h',0)");
-  expect((await told()).toSorted()).toEqual(["CONVERSION_ERROR ratio", "insert 61"]);
-});
+  test("92: of one statement only what matches, ascending", async () => {
+    await run("INSERT INTO app.notes (id,title,stars) VALUES (51,'c',3),(52,'hide',5),(53,'d',5)");
+    const messages = (await delivered()).filter((message) => message.type === "change");
+    const rows = messages.flatMap((message) => message.rows);
+    expect(rows.map((row) => row["id"])).toEqual([51, 53]);
+    expect(Number(rows[0]?.["_seq"])).toBeLessThan(Number(rows[1]?.["_seq"]));
+  });
 
-test("98: a dropped table ends with NOT_FOUND", async () => {
-  await run("DROP TABLE app.notes", server.token);
-  const [message] = await delivered();
-  expect(message).toMatchObject({ code: "NOT_FOUND", subscription_id: "other", ended: true });
-});
+  test("93: the changes of a transaction come together, a rollback's not at all", async () => {
+    const changes =
+      "BEGIN; UPDATE app.notes SET stars = 5 WHERE id = 51; DELETE FROM app.notes WHERE id = 53;";
+    await run(`${changes} COMMIT`);
+    const messages = (await delivered()).filter((message) => message.type === "change");
+    expect(messages.flatMap(changesIn).toSorted()).toEqual(["delete 53", "update 51"]);
+    expect(new Set(messages.map(({ commit_seq }) => commit_seq)).size).toBe(1);
+    await run("BEGIN; UPDATE app.notes SET stars = 3 WHERE id = 51; ROLLBACK");
+    expect(await delivered()).toEqual([]);
+  });
 
-test("who may no longer read a shared table is told UNAUTHORIZED", async () => {
-  const columns = "(id BIGINT PRIMARY KEY, text TEXT)";
-  const shared = "WITH (TYPE = 'SHARED', ACCESS_LEVEL = 'PUBLIC')";
-  await run(`CREATE TABLE app.board ${columns} ${shared}`, server.token);
-  subscribe("board", "SELECT text FROM app.board", null);
-  await delivered();
-  await run("INSERT INTO app.board VALUES (1, 'hello')", server.token);
-  expect(await told()).toEqual(["insert 1"]);
-  await run("ALTER TABLE app.board SET (ACCESS_LEVEL = 'DBA')", server.token);
-  expect(await told()).toEqual(["UNAUTHORIZED board"]);
+  test("94: another user's rows and a flush are not seen", async () => {
+    await run("INSERT INTO app.notes (id,title,stars) VALUES (51,'x',5)", bob);
+    await run("STORAGE FLUSH TABLE app.notes", server.token);
+    expect(await delivered()).toEqual([]);
+  });
+
+  test("95: an upsert is an update, DO NOTHING is nothing", async () => {
+    const values = "INSERT INTO app.notes (id,title,stars) VALUES (51,'e',5) ON CONFLICT (id)";
+    await run(`${values} DO UPDATE SET title = EXCLUDED.title`);
+    expect(await told()).toEqual(["update 51"]);
+    await run(`${values} DO NOTHING`);
+    expect(await told()).toEqual([]);
+  });
+
+  test("96: ORDER BY _seq is accepted, what cannot be live is refused by name", async () => {
+    subscribe("order", "SELECT id FROM app.notes ORDER BY _seq");
+    expect(await told()).toEqual(["row 52", "row 51"]);
+    socket.send({ type: "unsubscribe", subscription_id: "order" });
+    for (const sql of [
+      "SELECT id FROM app.notes ORDER BY id",
+      "SELECT id FROM app.notes LIMIT 5",
+      "SELECT count(*) FROM app.notes",
+      "SELECT a.id FROM app.notes a JOIN app.notes b ON a.id = b.id",
+      "SELECT DISTINCT title FROM app.notes",
+    ]) {
+      subscribe("bad", sql);
+      expect(await told(), sql).toEqual(["INVALID_SQL bad"]);
+    }
+    for (const condition of ["RANDOM() < 1", "at < NOW()"]) {
+      subscribe("bad", `SELECT id FROM app.notes WHERE ${condition}`);
+      expect(await told(), condition).toEqual(["UNSUPPORTED bad"]);
+    }
+  });
+
+  test("97: a resume brings the deletion as change, the new row in a batch", async () => {
+    const position = await positionOf("n");
+    socket.send({ type: "unsubscribe", subscription_id: "n" });
+    await run("UPDATE app.notes SET stars = 1 WHERE id = 51");
+    await run("INSERT INTO app.notes (id,title,stars) VALUES (54,'f',4)");
+    subscribe("n", QUERY, { from_seq_id: position });
+    expect(await told()).toEqual(["delete 51", "row 54"]);
+  });
+
+  test("a column added ends what selects * and nothing else, and both go on right", async () => {
+    subscribe("star", "SELECT * FROM app.notes", null);
+    subscribe("named", "SELECT title FROM app.notes", null);
+    await delivered();
+    await run("ALTER TABLE app.notes ADD COLUMN extra INT DEFAULT 7", server.token);
+    expect(await told()).toEqual(["SCHEMA_CHANGED star"]);
+    await run("INSERT INTO app.notes (id,title,stars) VALUES (60,'g',3)");
+    expect((await told()).toSorted()).toEqual(["insert 60", "insert 60"]);
+  });
+
+  test("a column renamed ends what names it", async () => {
+    await run("ALTER TABLE app.notes RENAME COLUMN meta TO more", server.token);
+    expect(await told()).toEqual([]);
+    await run("ALTER TABLE app.notes RENAME COLUMN title TO name", server.token);
+    expect((await told()).toSorted()).toEqual(["SCHEMA_CHANGED n", "SCHEMA_CHANGED named"]);
+  });
+
+  test("a stricter rule ends nothing, a wider type what names the column", async () => {
+    subscribe("kept", "SELECT extra FROM app.notes", null);
+    await delivered();
+    await run(
+      "ALTER TABLE app.notes ALTER extra SET DEFAULT 8, ALTER extra SET NOT NULL, ADD CHECK (extra > 0)",
+      server.token,
+    );
+    await run("ALTER TABLE app.notes ALTER stars TYPE BIGINT", server.token);
+    expect(await told()).toEqual([]);
+    await run("UPDATE app.notes SET extra = 9 WHERE id = 60");
+    expect(await told()).toEqual(["update 60"]);
+    await run("ALTER TABLE app.notes ALTER extra TYPE BIGINT", server.token);
+    expect(await told()).toEqual(["SCHEMA_CHANGED kept"]);
+  });
+
+  test("an expression that fails on a row ends its subscription with CONVERSION_ERROR", async () => {
+    subscribe("ratio", "SELECT 10 / stars AS r FROM app.notes", null);
+    subscribe("other", "SELECT stars FROM app.notes", null);
+    await delivered();
+    await run("INSERT INTO app.notes (id,name,stars) VALUES (61,'h',0)");
+    expect((await told()).toSorted()).toEqual(["CONVERSION_ERROR ratio", "insert 61"]);
+  });
+
+  test("98: a dropped table ends with NOT_FOUND", async () => {
+    await run("DROP TABLE app.notes", server.token);
+    const [message] = await delivered();
+    expect(message).toMatchObject({ code: "NOT_FOUND", subscription_id: "other", ended: true });
+  });
+
+  test("who may no longer read a shared table is told UNAUTHORIZED", async () => {
+    const columns = "(id BIGINT PRIMARY KEY, text TEXT)";
+    const shared = "WITH (TYPE = 'SHARED', ACCESS_LEVEL = 'PUBLIC')";
+    await run(`CREATE TABLE app.board ${columns} ${shared}`, server.token);
+    subscribe("board", "SELECT text FROM app.board", null);
+    await delivered();
+    await run("INSERT INTO app.board VALUES (1, 'hello')", server.token);
+    expect(await told()).toEqual(["insert 1"]);
+    await run("ALTER TABLE app.board SET (ACCESS_LEVEL = 'DBA')", server.token);
+    expect(await told()).toEqual(["UNAUTHORIZED board"]);
+  });
 });

@@ -1,6 +1,7 @@
 /**
  * `/v1/ws` on the real process (chapter 9 of the wire contract): log-in, snapshot in batches,
- * changes, resume, formats. Frames are compared with those of the contract.
+ * changes, resume, formats. Frames are compared with those of the contract, over JSON and over
+ * MessagePack.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { InitialDataBatch, ServerMessage } from "../../src/protocol/mod.ts";
@@ -31,8 +32,19 @@ async function newTable(kind = "SHARED"): Promise<string> {
   return table;
 }
 
+type Speech = "json" | "msgpack";
+
+/** What the tests of a group speak. */
+let speech: Speech = "json";
+
 async function connect(query = "?compress=false"): Promise<SocketClient> {
-  const socket = await SocketClient.connect(server.url, { token: server.token, query });
+  const packs = speech === "msgpack";
+  const asked = packs ? "?serialization=msgpack" : query;
+  const socket = await SocketClient.connect(server.url, {
+    token: server.token,
+    query: asked,
+    packs,
+  });
   await socket.expect("auth_success");
   return socket;
 }
@@ -94,282 +106,363 @@ describe("log-in", () => {
   });
 });
 
-describe("a snapshot", () => {
-  test("comes in batches as the contract shows, then changes", async () => {
-    const table = await newTable();
-    await server.rows(
-      `INSERT INTO ${table} VALUES (5, 'lobby', 'a'), (6, 'lobby', NULL), (7, 'lobby', 'hello'), (9, 'x', 'y')`,
-    );
-    const socket = await connect();
-    const sql = `SELECT id, text, _seq FROM ${table} WHERE room = 'lobby'`;
-    subscribe(socket, { sql, options: { batch_size: 2 } });
-    expect(await socket.next()).toEqual({
-      type: "subscription_ack",
-      subscription_id: "m1",
-      total_rows: 0,
-      batch_control: { batch_num: 0, has_more: true, status: "loading", last_seq_id: null },
-      schema: [
-        { name: "id", data_type: "BigInt", index: 0, flags: ["pk", "nn", "uq"] },
-        { name: "text", data_type: "Text", index: 1 },
-        { name: "_seq", data_type: "BigInt", index: 2, flags: ["nn"] },
-      ],
-    });
-    expect(await socket.next()).toEqual({
-      type: "initial_data_batch",
-      subscription_id: "m1",
-      rows: [
-        { id: 5, text: "a", _seq: SEQ },
-        { id: 6, text: null, _seq: SEQ },
-      ],
-      batch_control: { batch_num: 0, has_more: true, status: "loading", last_seq_id: SEQ },
-    });
-    // Written while the snapshot is under way: not in it, and not lost.
-    await server.rows(`INSERT INTO ${table} VALUES (8, 'lobby', 'hi')`);
-    socket.send({ type: "next_batch" });
-    expect(await socket.next()).toEqual({
-      type: "initial_data_batch",
-      subscription_id: "m1",
-      rows: [{ id: 7, text: "hello", _seq: SEQ }],
-      batch_control: { batch_num: 1, has_more: false, status: "ready", last_seq_id: SEQ },
-    });
-    expect(await socket.next()).toEqual({
-      type: "change",
-      subscription_id: "m1",
-      change_type: "insert",
-      rows: [{ id: 8, text: "hi", _seq: SEQ }],
-      ts: SEQ,
-      commit_seq: SEQ,
-    });
-    socket.close();
+describe.each(["json", "msgpack"] as const)("over %s", (spoken) => {
+  beforeAll(() => {
+    speech = spoken;
   });
 
-  test("of nothing is one empty batch", async () => {
-    const socket = await connect();
-    const batch = await follow(socket, { sql: `SELECT * FROM ${await newTable()}` });
-    expect(batch).toMatchObject({ rows: [], batch_control: { batch_num: 0, status: "ready" } });
-    socket.close();
+  afterAll(() => {
+    speech = "json";
   });
 
-  test("can be the newest rows only, or none", async () => {
-    const table = await newTable();
-    const values = Array.from({ length: 20 }, (_, id) => `(${id}, 'r', 't')`).join(", ");
-    await server.rows(`INSERT INTO ${table} VALUES ${values}`);
-    const socket = await connect();
-    const sql = `SELECT id FROM ${table}`;
-    const newest = await follow(socket, { id: "a", sql, options: { last_rows: 3 } });
-    expect(newest.rows.map(({ id }) => id)).toEqual([17, 18, 19]);
-    const none = await follow(socket, { id: "b", sql, options: { last_rows: 0 } });
-    expect(none.rows).toEqual([]);
-    subscribe(socket, { id: "c", sql, options: null });
-    expect(await socket.expect("subscription_ack")).toMatchObject({
-      batch_control: { status: "ready", has_more: false, last_seq_id: SEQ },
+  describe("a snapshot", () => {
+    test("comes in batches as the contract shows, then changes", async () => {
+      const table = await newTable();
+      await server.rows(
+        `INSERT INTO ${table} VALUES (5, 'lobby', 'a'), (6, 'lobby', NULL), (7, 'lobby', 'hello'), (9, 'x', 'y')`,
+      );
+      const socket = await connect();
+      const sql = `SELECT id, text, _seq FROM ${table} WHERE room = 'lobby'`;
+      subscribe(socket, { sql, options: { batch_size: 2 } });
+      expect(await socket.next()).toEqual({
+        type: "subscription_ack",
+        subscription_id: "m1",
+        total_rows: 0,
+        batch_control: { batch_num: 0, has_more: true, status: "loading", last_seq_id: null },
+        schema: [
+          { name: "id", data_type: "BigInt", index: 0, flags: ["pk", "nn", "uq"] },
+          { name: "text", data_type: "Text", index: 1 },
+          { name: "_seq", data_type: "BigInt", index: 2, flags: ["nn"] },
+        ],
+      });
+      expect(await socket.next()).toEqual({
+        type: "initial_data_batch",
+        subscription_id: "m1",
+        rows: [
+          { id: 5, text: "a", _seq: SEQ },
+          { id: 6, text: null, _seq: SEQ },
+        ],
+        batch_control: { batch_num: 0, has_more: true, status: "loading", last_seq_id: SEQ },
+      });
+      // Written while the snapshot is under way: not in it, and not lost.
+      await server.rows(`INSERT INTO ${table} VALUES (8, 'lobby', 'hi')`);
+      socket.send({ type: "next_batch" });
+      expect(await socket.next()).toEqual({
+        type: "initial_data_batch",
+        subscription_id: "m1",
+        rows: [{ id: 7, text: "hello", _seq: SEQ }],
+        batch_control: { batch_num: 1, has_more: false, status: "ready", last_seq_id: SEQ },
+      });
+      expect(await socket.next()).toEqual({
+        type: "change",
+        subscription_id: "m1",
+        change_type: "insert",
+        rows: [{ id: 8, text: "hi", _seq: SEQ }],
+        ts: SEQ,
+        commit_seq: SEQ,
+      });
+      socket.close();
     });
-    socket.close();
+
+    test("of nothing is one empty batch", async () => {
+      const socket = await connect();
+      const batch = await follow(socket, { sql: `SELECT * FROM ${await newTable()}` });
+      expect(batch).toMatchObject({ rows: [], batch_control: { batch_num: 0, status: "ready" } });
+      socket.close();
+    });
+
+    test("can be the newest rows only, or none", async () => {
+      const table = await newTable();
+      const values = Array.from({ length: 20 }, (_, id) => `(${id}, 'r', 't')`).join(", ");
+      await server.rows(`INSERT INTO ${table} VALUES ${values}`);
+      const socket = await connect();
+      const sql = `SELECT id FROM ${table}`;
+      const newest = await follow(socket, { id: "a", sql, options: { last_rows: 3 } });
+      expect(newest.rows.map(({ id }) => id)).toEqual([17, 18, 19]);
+      const none = await follow(socket, { id: "b", sql, options: { last_rows: 0 } });
+      expect(none.rows).toEqual([]);
+      subscribe(socket, { id: "c", sql, options: null });
+      expect(await socket.expect("subscription_ack")).toMatchObject({
+        batch_control: { status: "ready", has_more: false, last_seq_id: SEQ },
+      });
+      socket.close();
+    });
+
+    test("holds rows from segments and from memory, each once, in order", async () => {
+      const table = await newTable();
+      for (let round = 0; round < 4; round += 1) {
+        const values = Array.from({ length: 500 }, (_, n) => `(${round * 500 + n}, 'r', 't')`);
+        await server.rows(`INSERT INTO ${table} VALUES ${values.join(", ")}`);
+        if (round < 3) await server.rows(`STORAGE FLUSH TABLE ${table}`);
+        await server.rows(`UPDATE ${table} SET text = 'u' WHERE id % 7 = ${round}`);
+      }
+      const socket = await connect();
+      const options = { batch_size: 300 };
+      subscribe(socket, { sql: `SELECT id, _seq FROM ${table}`, options });
+      await socket.expect("subscription_ack");
+      const rows: { id: number; _seq: number }[] = [];
+      for (let hasMore = true; hasMore; ) {
+        const batch = await socket.expect("initial_data_batch");
+        rows.push(...(batch.rows as unknown as { id: number; _seq: number }[]));
+        hasMore = batch.batch_control.has_more;
+        if (hasMore) socket.send({ type: "next_batch" });
+      }
+      expect(rows.map(({ id }) => id).toSorted((a, b) => a - b)).toEqual(
+        Array.from({ length: 2000 }, (_, id) => id),
+      );
+      const seqs = rows.map(({ _seq: seq }) => seq);
+      expect(seqs).toEqual(seqs.toSorted((a, b) => a - b));
+      socket.close();
+    });
   });
 
-  test("holds rows from segments and from memory, each once, in order", async () => {
-    const table = await newTable();
-    for (let round = 0; round < 4; round += 1) {
-      const values = Array.from({ length: 500 }, (_, n) => `(${round * 500 + n}, 'r', 't')`);
-      await server.rows(`INSERT INTO ${table} VALUES ${values.join(", ")}`);
-      if (round < 3) await server.rows(`STORAGE FLUSH TABLE ${table}`);
-      await server.rows(`UPDATE ${table} SET text = 'u' WHERE id % 7 = ${round}`);
-    }
-    const socket = await connect();
-    const options = { batch_size: 300 };
-    subscribe(socket, { sql: `SELECT id, _seq FROM ${table}`, options });
-    await socket.expect("subscription_ack");
-    const rows: { id: number; _seq: number }[] = [];
-    for (let hasMore = true; hasMore; ) {
-      const batch = await socket.expect("initial_data_batch");
-      rows.push(...(batch.rows as unknown as { id: number; _seq: number }[]));
-      hasMore = batch.batch_control.has_more;
-      if (hasMore) socket.send({ type: "next_batch" });
-    }
-    expect(rows.map(({ id }) => id).toSorted((a, b) => a - b)).toEqual(
-      Array.from({ length: 2000 }, (_, id) => id),
-    );
-    const seqs = rows.map(({ _seq: seq }) => seq);
-    expect(seqs).toEqual(seqs.toSorted((a, b) => a - b));
-    socket.close();
-  });
-});
+  describe("a change", () => {
+    test("is an insert, update or delete by what matched before and matches now", async () => {
+      const table = await newTable();
+      const socket = await connect();
+      await follow(socket, { sql: `SELECT id, text, _seq FROM ${table} WHERE room = 'lobby'` });
+      const write = (sql: string): Promise<unknown> => server.rows(sql.replaceAll("t!", table));
+      const common = { type: "change", subscription_id: "m1", ts: SEQ, commit_seq: SEQ };
 
-describe("a change", () => {
-  test("is an insert, update or delete by what matched before and matches now", async () => {
-    const table = await newTable();
-    const socket = await connect();
-    await follow(socket, { sql: `SELECT id, text, _seq FROM ${table} WHERE room = 'lobby'` });
-    const write = (sql: string): Promise<unknown> => server.rows(sql.replaceAll("t!", table));
-    const common = { type: "change", subscription_id: "m1", ts: SEQ, commit_seq: SEQ };
+      await write("INSERT INTO t! VALUES (1, 'other', 'a')");
+      await write("UPDATE t! SET room = 'lobby' WHERE id = 1");
+      expect(await socket.next()).toEqual({
+        ...common,
+        change_type: "insert",
+        rows: [{ id: 1, text: "a", _seq: SEQ }],
+      } as unknown as ServerMessage);
 
-    await write("INSERT INTO t! VALUES (1, 'other', 'a')");
-    await write("UPDATE t! SET room = 'lobby' WHERE id = 1");
-    expect(await socket.next()).toEqual({
-      ...common,
-      change_type: "insert",
-      rows: [{ id: 1, text: "a", _seq: SEQ }],
-    } as unknown as ServerMessage);
+      await write("UPDATE t! SET text = NULL WHERE id = 1");
+      expect(await socket.next()).toEqual({
+        ...common,
+        change_type: "update",
+        rows: [{ id: 1, text: null, _seq: SEQ }],
+        old_values: [{ id: 1, text: "a", _seq: SEQ }],
+      } as unknown as ServerMessage);
 
-    await write("UPDATE t! SET text = NULL WHERE id = 1");
-    expect(await socket.next()).toEqual({
-      ...common,
-      change_type: "update",
-      rows: [{ id: 1, text: null, _seq: SEQ }],
-      old_values: [{ id: 1, text: "a", _seq: SEQ }],
-    } as unknown as ServerMessage);
+      // A change of nothing makes no version, and a column that is not asked for changes no value.
+      await write("UPDATE t! SET text = NULL WHERE id = 1");
+      await write("UPDATE t! SET room = 'away' WHERE id = 1");
+      expect(await socket.next()).toEqual({
+        ...common,
+        change_type: "delete",
+        rows: [],
+        old_values: [{ id: 1, text: null, _seq: SEQ, _deleted: true }],
+      } as unknown as ServerMessage);
 
-    // A change of nothing makes no version, and a column that is not asked for changes no value.
-    await write("UPDATE t! SET text = NULL WHERE id = 1");
-    await write("UPDATE t! SET room = 'away' WHERE id = 1");
-    expect(await socket.next()).toEqual({
-      ...common,
-      change_type: "delete",
-      rows: [],
-      old_values: [{ id: 1, text: null, _seq: SEQ, _deleted: true }],
-    } as unknown as ServerMessage);
+      await write("DELETE FROM t! WHERE id = 1");
+      await write("INSERT INTO t! VALUES (2, 'lobby', 'b')");
+      expect(await socket.next()).toMatchObject({ change_type: "insert", rows: [{ id: 2 }] });
+      await write("DELETE FROM t! WHERE id = 2");
+      expect(await socket.next()).toMatchObject({ change_type: "delete", old_values: [{ id: 2 }] });
+      socket.close();
+    });
 
-    await write("DELETE FROM t! WHERE id = 1");
-    await write("INSERT INTO t! VALUES (2, 'lobby', 'b')");
-    expect(await socket.next()).toMatchObject({ change_type: "insert", rows: [{ id: 2 }] });
-    await write("DELETE FROM t! WHERE id = 2");
-    expect(await socket.next()).toMatchObject({ change_type: "delete", old_values: [{ id: 2 }] });
-    socket.close();
-  });
+    test("of one commit comes with its commit, in order", async () => {
+      const table = await newTable();
+      const socket = await connect();
+      await follow(socket, { sql: `SELECT id, _seq FROM ${table}` });
+      await server.rows(
+        `BEGIN; INSERT INTO ${table} VALUES (1,'r','a'),(2,'r','b'); DELETE FROM ${table} WHERE id = 1; COMMIT`,
+      );
+      await server.rows(`INSERT INTO ${table} VALUES (3,'r','c')`);
+      const seen: number[] = [];
+      const commits = new Set<number | undefined>();
+      while (!seen.includes(3)) {
+        const change = await socket.expect("change");
+        seen.push(...change.rows.map(({ id }) => Number(id)));
+        commits.add(change.commit_seq);
+      }
+      expect(seen.at(-1)).toBe(3);
+      expect(commits.size).toBe(2);
+      socket.close();
+    });
 
-  test("of one commit comes with its commit, in order", async () => {
-    const table = await newTable();
-    const socket = await connect();
-    await follow(socket, { sql: `SELECT id, _seq FROM ${table}` });
-    await server.rows(
-      `BEGIN; INSERT INTO ${table} VALUES (1,'r','a'),(2,'r','b'); DELETE FROM ${table} WHERE id = 1; COMMIT`,
-    );
-    await server.rows(`INSERT INTO ${table} VALUES (3,'r','c')`);
-    const seen: number[] = [];
-    const commits = new Set<number | undefined>();
-    while (!seen.includes(3)) {
+    test("reaches parameters, an unqualified name, and a renamed column", async () => {
+      const table = await newTable();
+      const socket = await connect();
+      await follow(socket, {
+        sql: `SELECT id AS key, upper(text) AS shout FROM ${table.slice(5)} WHERE room = $1`,
+        params: ["lobby"],
+        namespace_id: "chat",
+      });
+      await server.rows(`INSERT INTO ${table} VALUES (1, 'lobby', 'psst'), (2, 'x', 'y')`);
       const change = await socket.expect("change");
-      seen.push(...change.rows.map(({ id }) => Number(id)));
-      commits.add(change.commit_seq);
-    }
-    expect(seen.at(-1)).toBe(3);
-    expect(commits.size).toBe(2);
-    socket.close();
-  });
-
-  test("reaches parameters, an unqualified name, and a renamed column", async () => {
-    const table = await newTable();
-    const socket = await connect();
-    await follow(socket, {
-      sql: `SELECT id AS key, upper(text) AS shout FROM ${table.slice(5)} WHERE room = $1`,
-      params: ["lobby"],
-      namespace_id: "chat",
+      expect(change.rows).toEqual([expect.objectContaining({ key: 1, shout: "PSST" })]);
+      expect(change.rows).toHaveLength(1);
+      socket.close();
     });
-    await server.rows(`INSERT INTO ${table} VALUES (1, 'lobby', 'psst'), (2, 'x', 'y')`);
-    const change = await socket.expect("change");
-    expect(change.rows).toEqual([expect.objectContaining({ key: 1, shout: "PSST" })]);
-    expect(change.rows).toHaveLength(1);
-    socket.close();
-  });
 
-  test("stops with unsubscribe, and with another of the same id", async () => {
-    const table = await newTable();
-    const socket = await connect();
-    const sql = `SELECT id FROM ${table}`;
-    await follow(socket, { id: "a", sql });
-    await follow(socket, { id: "b", sql });
-    socket.send({ type: "unsubscribe", subscription_id: "a" });
-    await follow(socket, { id: "b", sql: `${sql} WHERE id > 100` });
-    await server.rows(`INSERT INTO ${table} VALUES (1, 'r', 't')`);
-    await server.rows(`INSERT INTO ${table} VALUES (101, 'r', 't')`);
-    expect(await socket.expect("change")).toMatchObject({
-      subscription_id: "b",
-      rows: [{ id: 101 }],
+    test("stops with unsubscribe, and with another of the same id", async () => {
+      const table = await newTable();
+      const socket = await connect();
+      const sql = `SELECT id FROM ${table}`;
+      await follow(socket, { id: "a", sql });
+      await follow(socket, { id: "b", sql });
+      socket.send({ type: "unsubscribe", subscription_id: "a" });
+      await follow(socket, { id: "b", sql: `${sql} WHERE id > 100` });
+      await server.rows(`INSERT INTO ${table} VALUES (1, 'r', 't')`);
+      await server.rows(`INSERT INTO ${table} VALUES (101, 'r', 't')`);
+      expect(await socket.expect("change")).toMatchObject({
+        subscription_id: "b",
+        rows: [{ id: 101 }],
+      });
+      socket.close();
     });
-    socket.close();
   });
-});
 
-describe("a resume", () => {
-  test("replays every later change and deletion, each once", async () => {
-    const table = await newTable();
-    const first = await connect();
-    const sql = `SELECT id, text, _seq FROM ${table}`;
-    await server.rows(`INSERT INTO ${table} VALUES (1,'r','a'), (2,'r','b'), (3,'r','c')`);
-    const { batch_control: control } = await follow(first, { sql });
-    first.close();
-    await server.rows(`UPDATE ${table} SET text = 'A' WHERE id = 1`);
-    await server.rows(`DELETE FROM ${table} WHERE id = 2`);
-    await server.rows(`INSERT INTO ${table} VALUES (4,'r','d')`);
-    await server.rows(`UPDATE ${table} SET text = 'AA' WHERE id = 1`);
+  describe("a resume", () => {
+    test("replays every later change and deletion, each once", async () => {
+      const table = await newTable();
+      const first = await connect();
+      const sql = `SELECT id, text, _seq FROM ${table}`;
+      await server.rows(`INSERT INTO ${table} VALUES (1,'r','a'), (2,'r','b'), (3,'r','c')`);
+      const { batch_control: control } = await follow(first, { sql });
+      first.close();
+      await server.rows(`UPDATE ${table} SET text = 'A' WHERE id = 1`);
+      await server.rows(`DELETE FROM ${table} WHERE id = 2`);
+      await server.rows(`INSERT INTO ${table} VALUES (4,'r','d')`);
+      await server.rows(`UPDATE ${table} SET text = 'AA' WHERE id = 1`);
 
-    const second = await connect();
-    subscribe(second, { sql, options: { from_seq_id: String(control.last_seq_id) } });
-    await second.expect("subscription_ack");
-    const rows = new Map<unknown, unknown>([
-      [2, "b"],
-      [3, "c"],
-    ]);
-    const seqs: number[] = [];
-    for (let isReady = false; !isReady; ) {
-      const message = await second.next();
-      if (message.type !== "initial_data_batch" && message.type !== "change") {
-        throw new Error(`Expected rows, got ${JSON.stringify(message)}`);
-      }
-      for (const row of message.rows) rows.set(row["id"], row["text"]);
-      const gone = message.type === "change" && message.change_type === "delete";
-      for (const row of gone ? (message.old_values ?? []) : []) rows.delete(row["id"]);
-      const carried = gone ? (message.old_values ?? []) : message.rows;
-      seqs.push(...carried.map((row) => Number(row["_seq"])));
-      isReady = message.type === "initial_data_batch" && !message.batch_control.has_more;
-    }
-    expect(rows).toEqual(
-      new Map<unknown, unknown>([
+      const second = await connect();
+      subscribe(second, { sql, options: { from_seq_id: String(control.last_seq_id) } });
+      await second.expect("subscription_ack");
+      const rows = new Map<unknown, unknown>([
+        [2, "b"],
         [3, "c"],
-        [1, "AA"],
-        [4, "d"],
-      ]),
-    );
-    expect(seqs).toEqual(seqs.toSorted((a, b) => a - b));
-    expect(new Set(seqs).size).toBe(seqs.length);
-    expect(Math.min(...seqs)).toBeGreaterThan(Number(control.last_seq_id));
-    second.close();
-  });
-
-  test("works over a kill of the server", async () => {
-    const table = await newTable();
-    const socket = await connect();
-    const sql = `SELECT id, _seq FROM ${table}`;
-    await server.rows(`INSERT INTO ${table} VALUES (1,'r','a')`);
-    const { batch_control: control } = await follow(socket, { sql });
-    await server.rows(`INSERT INTO ${table} VALUES (2,'r','b')`);
-    await socket.expect("change");
-    await server.rows(`DELETE FROM ${table} WHERE id = 1`);
-    await server.restart("SIGKILL");
-    const again = await connect();
-    subscribe(again, { sql, options: { from_seq_id: control.last_seq_id } });
-    await again.expect("subscription_ack");
-    const seen: string[] = [];
-    for (let isReady = false; !isReady; ) {
-      const message = await again.next();
-      if (message.type === "initial_data_batch") {
-        seen.push(...message.rows.map(({ id }) => `row ${String(id)}`));
-        isReady = !message.batch_control.has_more;
-      } else if (message.type === "change") {
-        seen.push(...(message.old_values ?? []).map(({ id }) => `delete ${String(id)}`));
+      ]);
+      const seqs: number[] = [];
+      for (let isReady = false; !isReady; ) {
+        const message = await second.next();
+        if (message.type !== "initial_data_batch" && message.type !== "change") {
+          throw new Error(`Expected rows, got ${JSON.stringify(message)}`);
+        }
+        for (const row of message.rows) rows.set(row["id"], row["text"]);
+        const gone = message.type === "change" && message.change_type === "delete";
+        for (const row of gone ? (message.old_values ?? []) : []) rows.delete(row["id"]);
+        const carried = gone ? (message.old_values ?? []) : message.rows;
+        seqs.push(...carried.map((row) => Number(row["_seq"])));
+        isReady = message.type === "initial_data_batch" && !message.batch_control.has_more;
       }
-    }
-    expect(seen.toSorted()).toEqual(["delete 1", "row 2"]);
-    again.close();
+      expect(rows).toEqual(
+        new Map<unknown, unknown>([
+          [3, "c"],
+          [1, "AA"],
+          [4, "d"],
+        ]),
+      );
+      expect(seqs).toEqual(seqs.toSorted((a, b) => a - b));
+      expect(new Set(seqs).size).toBe(seqs.length);
+      expect(Math.min(...seqs)).toBeGreaterThan(Number(control.last_seq_id));
+      second.close();
+    });
+
+    test("works over a kill of the server", async () => {
+      const table = await newTable();
+      const socket = await connect();
+      const sql = `SELECT id, _seq FROM ${table}`;
+      await server.rows(`INSERT INTO ${table} VALUES (1,'r','a')`);
+      const { batch_control: control } = await follow(socket, { sql });
+      await server.rows(`INSERT INTO ${table} VALUES (2,'r','b')`);
+      await socket.expect("change");
+      await server.rows(`DELETE FROM ${table} WHERE id = 1`);
+      await server.restart("SIGKILL");
+      const again = await connect();
+      subscribe(again, { sql, options: { from_seq_id: control.last_seq_id } });
+      await again.expect("subscription_ack");
+      const seen: string[] = [];
+      for (let isReady = false; !isReady; ) {
+        const message = await again.next();
+        if (message.type === "initial_data_batch") {
+          seen.push(...message.rows.map(({ id }) => `row ${String(id)}`));
+          isReady = !message.batch_control.has_more;
+        } else if (message.type === "change") {
+          seen.push(...(message.old_values ?? []).map(({ id }) => `delete ${String(id)}`));
+        }
+      }
+      expect(seen.toSorted()).toEqual(["delete 1", "row 2"]);
+      again.close();
+    });
+
+    test("from 0 replays everything there was", async () => {
+      const table = await newTable();
+      await server.rows(`INSERT INTO ${table} VALUES (1,'r','a')`);
+      const socket = await connect();
+      const options = { from_seq_id: 0 };
+      const batch = await follow(socket, { sql: `SELECT id FROM ${table}`, options });
+      expect(batch.rows.map(({ id }) => id)).toEqual([1]);
+      socket.close();
+    });
   });
 
-  test("from 0 replays everything there was", async () => {
+  describe("what cannot be followed", () => {
+    test.each([
+      ["SELECT a.id FROM chat.t1 a JOIN chat.t1 b ON a.id = b.id", "INVALID_SQL"],
+      ["SELECT id FROM chat.t1, chat.t1 b", "INVALID_SQL"],
+      ["SELECT id FROM chat.t1 ORDER BY id", "INVALID_SQL"],
+      ["SELECT id FROM chat.t1 LIMIT 5", "INVALID_SQL"],
+      ["SELECT id FROM chat.t1 OFFSET 5", "INVALID_SQL"],
+      ["SELECT DISTINCT id FROM chat.t1", "INVALID_SQL"],
+      ["SELECT COUNT(*) FROM chat.t1", "INVALID_SQL"],
+      ["SELECT id FROM chat.t1 GROUP BY id", "INVALID_SQL"],
+      ["SELECT id FROM chat.t1 WHERE id IN (SELECT id FROM chat.t1)", "INVALID_SQL"],
+      ["WITH a AS (SELECT 1) SELECT * FROM a", "INVALID_SQL"],
+      ["SELECT id FROM chat.t1 UNION SELECT id FROM chat.t1", "INVALID_SQL"],
+      ["SELECT 1", "INVALID_SQL"],
+      ["SELECT id FROM chat.t1; SELECT id FROM chat.t1", "INVALID_SQL"],
+      ["INSERT INTO chat.t1 VALUES (1, 'a', 'b')", "INVALID_SQL"],
+      ["SELECT id FROM chat.t1 FOR UPDATE", "INVALID_SQL"],
+      ["SELECT id FROM chat.t1 WHERE RANDOM() < 1", "UNSUPPORTED"],
+      ["SELECT id FROM chat.t1 WHERE NOW() > NOW()", "UNSUPPORTED"],
+      ["SELECT nope FROM chat.t1", "INVALID_SQL"],
+      ["SELECT id FROM chat.nope", "NOT_FOUND"],
+      ["SELECT id FROM nope.t1", "NOT_FOUND"],
+    ])("%s", async (sql, code) => {
+      const socket = await connect();
+      subscribe(socket, { id: "x", sql });
+      expect(await socket.expect("error")).toMatchObject({
+        subscription_id: "x",
+        code,
+        ended: true,
+      });
+      socket.close();
+    });
+
+    test("ends when its table is dropped or changes", async () => {
+      const [dropped, changed, untouched] = [await newTable(), await newTable(), await newTable()];
+      const socket = await connect();
+      await follow(socket, { id: "dropped", sql: `SELECT * FROM ${dropped}` });
+      await follow(socket, { id: "changed", sql: `SELECT * FROM ${changed}` });
+      await follow(socket, { id: "untouched", sql: `SELECT id FROM ${untouched}` });
+      await server.rows(`DROP TABLE ${dropped}`);
+      expect(await socket.expect("error")).toMatchObject({
+        subscription_id: "dropped",
+        code: "NOT_FOUND",
+        ended: true,
+      });
+      await server.rows(`ALTER TABLE ${changed} ADD COLUMN more INT`);
+      expect(await socket.expect("error")).toMatchObject({
+        subscription_id: "changed",
+        code: "SCHEMA_CHANGED",
+        ended: true,
+      });
+      await server.rows(`ALTER TABLE ${untouched} ADD COLUMN more INT`);
+      await server.rows(`INSERT INTO ${untouched} (id) VALUES (1)`);
+      expect(await socket.expect("change")).toMatchObject({ subscription_id: "untouched" });
+      socket.close();
+    });
+  });
+
+  test("pong tells per subscription up to where everything has been sent", async () => {
     const table = await newTable();
-    await server.rows(`INSERT INTO ${table} VALUES (1,'r','a')`);
     const socket = await connect();
-    const options = { from_seq_id: 0 };
-    const batch = await follow(socket, { sql: `SELECT id FROM ${table}`, options });
-    expect(batch.rows.map(({ id }) => id)).toEqual([1]);
+    await follow(socket, { id: "quiet", sql: `SELECT id FROM ${table} WHERE id < 0` });
+    await server.rows(`INSERT INTO ${table} VALUES (1, 'r', 't')`);
+    const [row] = await server.rows(`SELECT _seq FROM ${table}`);
+    socket.send({ type: "ping", id: "p1" });
+    const pong = await socket.expect("pong");
+    expect(pong.id).toBe("p1");
+    expect(pong.positions["quiet"]).toBeGreaterThanOrEqual(Number(row?.[0]));
     socket.close();
   });
 });
@@ -420,71 +513,4 @@ describe("a format", () => {
     expect(Math.max(...socket.frames.map(({ bytes }) => bytes))).toBeLessThanOrEqual(65_536);
     socket.close();
   });
-});
-
-describe("what cannot be followed", () => {
-  test.each([
-    ["SELECT a.id FROM chat.t1 a JOIN chat.t1 b ON a.id = b.id", "INVALID_SQL"],
-    ["SELECT id FROM chat.t1, chat.t1 b", "INVALID_SQL"],
-    ["SELECT id FROM chat.t1 ORDER BY id", "INVALID_SQL"],
-    ["SELECT id FROM chat.t1 LIMIT 5", "INVALID_SQL"],
-    ["SELECT id FROM chat.t1 OFFSET 5", "INVALID_SQL"],
-    ["SELECT DISTINCT id FROM chat.t1", "INVALID_SQL"],
-    ["SELECT COUNT(*) FROM chat.t1", "INVALID_SQL"],
-    ["SELECT id FROM chat.t1 GROUP BY id", "INVALID_SQL"],
-    ["SELECT id FROM chat.t1 WHERE id IN (SELECT id FROM chat.t1)", "INVALID_SQL"],
-    ["WITH a AS (SELECT 1) SELECT * FROM a", "INVALID_SQL"],
-    ["SELECT id FROM chat.t1 UNION SELECT id FROM chat.t1", "INVALID_SQL"],
-    ["SELECT 1", "INVALID_SQL"],
-    ["SELECT id FROM chat.t1; SELECT id FROM chat.t1", "INVALID_SQL"],
-    ["INSERT INTO chat.t1 VALUES (1, 'a', 'b')", "INVALID_SQL"],
-    ["SELECT id FROM chat.t1 FOR UPDATE", "INVALID_SQL"],
-    ["SELECT id FROM chat.t1 WHERE RANDOM() < 1", "UNSUPPORTED"],
-    ["SELECT id FROM chat.t1 WHERE NOW() > NOW()", "UNSUPPORTED"],
-    ["SELECT nope FROM chat.t1", "INVALID_SQL"],
-    ["SELECT id FROM chat.nope", "NOT_FOUND"],
-    ["SELECT id FROM nope.t1", "NOT_FOUND"],
-  ])("%s", async (sql, code) => {
-    const socket = await connect();
-    subscribe(socket, { id: "x", sql });
-    expect(await socket.expect("error")).toMatchObject({ subscription_id: "x", code, ended: true });
-    socket.close();
-  });
-
-  test("ends when its table is dropped or changes", async () => {
-    const [dropped, changed, untouched] = [await newTable(), await newTable(), await newTable()];
-    const socket = await connect();
-    await follow(socket, { id: "dropped", sql: `SELECT * FROM ${dropped}` });
-    await follow(socket, { id: "changed", sql: `SELECT * FROM ${changed}` });
-    await follow(socket, { id: "untouched", sql: `SELECT id FROM ${untouched}` });
-    await server.rows(`DROP TABLE ${dropped}`);
-    expect(await socket.expect("error")).toMatchObject({
-      subscription_id: "dropped",
-      code: "NOT_FOUND",
-      ended: true,
-    });
-    await server.rows(`ALTER TABLE ${changed} ADD COLUMN more INT`);
-    expect(await socket.expect("error")).toMatchObject({
-      subscription_id: "changed",
-      code: "SCHEMA_CHANGED",
-      ended: true,
-    });
-    await server.rows(`ALTER TABLE ${untouched} ADD COLUMN more INT`);
-    await server.rows(`INSERT INTO ${untouched} (id) VALUES (1)`);
-    expect(await socket.expect("change")).toMatchObject({ subscription_id: "untouched" });
-    socket.close();
-  });
-});
-
-test("pong tells per subscription up to where everything has been sent", async () => {
-  const table = await newTable();
-  const socket = await connect();
-  await follow(socket, { id: "quiet", sql: `SELECT id FROM ${table} WHERE id < 0` });
-  await server.rows(`INSERT INTO ${table} VALUES (1, 'r', 't')`);
-  const [row] = await server.rows(`SELECT _seq FROM ${table}`);
-  socket.send({ type: "ping", id: "p1" });
-  const pong = await socket.expect("pong");
-  expect(pong.id).toBe("p1");
-  expect(pong.positions["quiet"]).toBeGreaterThanOrEqual(Number(row?.[0]));
-  socket.close();
 });

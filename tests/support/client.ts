@@ -2,8 +2,8 @@
  * A WebSocket client that writes down what it is sent, and can wait for it.
  */
 
-import { gunzipSync } from "node:zlib";
-import { Unpackr } from "msgpackr";
+import { gunzipSync, gzipSync } from "node:zlib";
+import { Packr, Unpackr } from "msgpackr";
 import { defined } from "../../src/base/assert.ts";
 import type { ClientMessage, ServerMessage } from "../../src/protocol/mod.ts";
 
@@ -32,15 +32,22 @@ const unpackr = new Unpackr({
   int64AsType: "auto" as "bigint",
 });
 
+const packr = new Packr({ useRecords: false });
+
+/** From here on it pays to compress what a client sends, so some of it is. */
+const GZIP_BYTES_MIN = 100;
+
 export class SocketClient {
   readonly frames: Frame[] = [];
   readonly #socket: WebSocket;
+  readonly #packs: boolean;
   #readIndex = 0;
   #closed: Closed | undefined;
   #wake: (() => void) | undefined;
 
-  private constructor(socket: WebSocket) {
+  private constructor(socket: WebSocket, packs: boolean) {
     this.#socket = socket;
+    this.#packs = packs;
     socket.binaryType = "arraybuffer";
     socket.addEventListener("message", ({ data }) => {
       this.frames.push(frameFrom(data as string | ArrayBuffer));
@@ -55,12 +62,12 @@ export class SocketClient {
   /** Connects; resolves when the socket is open. */
   static async connect(
     url: string,
-    { query = "", token, headers = {} }: ConnectOptions = {},
+    { query = "", token, headers = {}, packs = false }: ConnectOptions = {},
   ): Promise<SocketClient> {
     const address = `${url.replace(/^http/, "ws")}/v1/ws${query}`;
     const all = token === undefined ? headers : { ...headers, Authorization: `Bearer ${token}` };
     const socket = new WebSocket(address, { headers: all });
-    const client = new SocketClient(socket);
+    const client = new SocketClient(socket, packs);
     await new Promise<void>((resolve, reject) => {
       socket.addEventListener("open", () => resolve());
       socket.addEventListener("error", () => reject(new Error(`Cannot connect to ${address}`)));
@@ -69,7 +76,13 @@ export class SocketClient {
   }
 
   send(message: ClientMessage | Record<string, unknown>): void {
-    this.#socket.send(JSON.stringify(message));
+    const isText = !this.#packs || message["type"] === "authenticate";
+    if (isText) {
+      this.#socket.send(JSON.stringify(message));
+      return;
+    }
+    const packed = new Uint8Array(packr.pack(message));
+    this.#socket.send(packed.length < GZIP_BYTES_MIN ? packed : new Uint8Array(gzipSync(packed)));
   }
 
   sendRaw(frame: string | Uint8Array<ArrayBuffer>): void {
@@ -128,6 +141,8 @@ export interface ConnectOptions {
   /** Sent as a header of the upgrade. */
   token?: string;
   headers?: Readonly<Record<string, string>>;
+  /** Messages go out as MessagePack; ask for it in the query. */
+  packs?: boolean;
 }
 
 function frameFrom(data: string | ArrayBuffer): Frame {
