@@ -19,6 +19,8 @@ const CATCH_UP_MS_MAX = 60_000;
 /** How long a checkpoint waits for subscribers that are breaking off and resuming. */
 const CHECKPOINT_MS_MAX = 2000;
 
+const LAST_WORDS_MS = 500;
+
 /** How much of the server's output is shown when a run breaks off. */
 const OUTPUT_LENGTH_MAX = 4000;
 
@@ -87,8 +89,11 @@ export async function checkLive(options: CheckOptions): Promise<CheckReport> {
       comparedViews: 0,
     });
   } catch (error) {
+    // What a process that is ending still says is read a moment later.
+    await Bun.sleep(LAST_WORDS_MS);
     const said = server.output.slice(-OUTPUT_LENGTH_MAX);
-    throw new Error(`The run broke off; the server's last words:\n${said}`, { cause: error });
+    const message = `The run broke off; the server, ${server.condition}, last said:\n${said}`;
+    throw new Error(message, { cause: error });
   }
 }
 

@@ -269,6 +269,13 @@ export class ServerProcess {
     this.#child?.kill(signal);
   }
 
+  /** Whether the process runs, or how it ended. */
+  get condition(): string {
+    const { exitCode, signalCode } = this.#started();
+    if (exitCode === null && signalCode === null) return "running";
+    return `ended with ${signalCode ?? exitCode}`;
+  }
+
   /** Waits for the end of the process. @returns Its exit code, 128 + n after signal n. */
   async exited(): Promise<number> {
     const code = await this.#started().exited;
