@@ -62,26 +62,36 @@ async function written(
   { ledger, table, token, user, world }: WriterOptions,
   { statement, keys, isDelete }: { statement: string; keys: readonly number[]; isDelete: boolean },
 ): Promise<Written[]> {
+  const rows = await askedOnce(world, statement, token);
+  if (rows !== undefined) return rows.map((cells) => writtenFrom(cells, isDelete));
+  // Nobody else writes these keys meanwhile, so what is newer than all that is known is this.
+  const known = ledger.newestSeqs(partitionName(table, user));
+  const query =
+    `SELECT id, room, n, body, _seq, _deleted FROM live.${table} ` +
+    `WHERE id IN (${keys.join(", ")}) AND (_deleted OR NOT _deleted)`;
+  let found: Cells | undefined;
+  while (found === undefined) {
+    await world.whenUp();
+    found = await askedOnce(world, query, token);
+  }
+  return found
+    .filter(([id, , , , seq]) => Number(seq) > (known.get(Number(id)) ?? 0))
+    .map((cells) => writtenFrom(cells, cells[5] === true));
+}
+
+type Cells = readonly (readonly unknown[])[];
+
+/** Runs a statement. Returns undefined when the server went away over it. */
+async function askedOnce(world: World, sql: string, token: string): Promise<Cells | undefined> {
   const { epoch } = world;
   try {
-    const rows = await world.server.rows(statement, { token });
-    return rows.map((cells) => writtenFrom(cells, isDelete));
+    return await world.server.rows(sql, { token });
   } catch (error) {
     // A server that goes away once its answer is known fails nobody, so this one broke it off.
     await Bun.sleep(1);
     if (world.epoch === epoch) throw error;
+    return undefined;
   }
-  // Nobody else writes these keys meanwhile, so what is newer than all that is known is this.
-  await world.whenUp();
-  const known = ledger.newestSeqs(partitionName(table, user));
-  const found = await world.server.rows(
-    `SELECT id, room, n, body, _seq, _deleted FROM live.${table} ` +
-      `WHERE id IN (${keys.join(", ")}) AND (_deleted OR NOT _deleted)`,
-    { token },
-  );
-  return found
-    .filter(([id, , , , seq]) => Number(seq) > (known.get(Number(id)) ?? 0))
-    .map((cells) => writtenFrom(cells, cells[5] === true));
 }
 
 interface Making {
