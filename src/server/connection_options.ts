@@ -7,7 +7,7 @@ import type { Log } from "../base/log.ts";
 import type { LiveEngine } from "../live/mod.ts";
 import type { FrameFormat } from "./frames/encode.ts";
 import type { ServerConfig } from "./options.ts";
-import type { Socket } from "./outbox.ts";
+import type { OutboxParts, Socket } from "./outbox.ts";
 
 /** What the upgrade request asked for. */
 export interface ConnectionRequest {
@@ -26,6 +26,7 @@ export interface ConnectionParts {
   readonly live: LiveEngine;
   readonly clock: Clock;
   readonly log: Log;
+  readonly outbox: OutboxParts;
 }
 
 export interface ConnectionOptions {

@@ -11,10 +11,11 @@ import type { ServerWebSocket } from "bun";
 import { DatabaseError } from "../base/errors.ts";
 import type { ConnectionAccess } from "../sql/mod.ts";
 import { Connection } from "./connection.ts";
-import type { ConnectionRequest } from "./connection_options.ts";
+import type { ConnectionParts, ConnectionRequest } from "./connection_options.ts";
 import { Connections } from "./connections.ts";
 import { Cors } from "./cors.ts";
 import { Exchange, type NetworkRules, type Peers, RequestIds } from "./exchange.ts";
+import { Flusher } from "./flusher.ts";
 import { HttpError, responseFromError } from "./http_error.ts";
 import { type IpRange, rangeFromText } from "./ip_address.ts";
 import { Metrics } from "./metrics.ts";
@@ -83,6 +84,7 @@ export function startServer(options: ServerOptions): RunningServer {
 
 class HttpServer implements RunningServer {
   readonly #options: ServerOptions;
+  readonly #connectionParts: ConnectionParts;
   readonly #cors: Cors;
   readonly #network: NetworkRules;
   readonly #connections: Connections;
@@ -100,6 +102,10 @@ class HttpServer implements RunningServer {
   constructor(options: ServerOptions) {
     const { config, clock } = options;
     this.#options = options;
+    const { auth, live, log } = options;
+    const budgetBytes = config.websocket.send_queue_bytes;
+    const outbox = { budgetBytes, flusher: new Flusher(clock) };
+    this.#connectionParts = { config, auth, live, clock, log, outbox };
     this.#cors = new Cors(config);
     this.#network = {
       trustedProxies: rangesFrom("security.trusted_proxies", config.security.trusted_proxies),
@@ -336,7 +342,7 @@ class HttpServer implements RunningServer {
       connectionId: this.#nextId("ws"),
       socket,
       request,
-      parts: this.#options,
+      parts: this.#connectionParts,
     });
     // The request goes with this: a socket is open for long, and what it asked for is known.
     socket.data = connection;

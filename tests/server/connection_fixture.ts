@@ -13,6 +13,7 @@ import type { LiveLimits, LocalLiveEngine } from "../../src/live/mod.ts";
 import type { ServerMessage } from "../../src/protocol/mod.ts";
 import { Connection } from "../../src/server/connection.ts";
 import type { ConnectionRequest } from "../../src/server/connection_options.ts";
+import { Flusher } from "../../src/server/flusher.ts";
 import type { Socket } from "../../src/server/outbox.ts";
 import { authSettings, type ConfigChange, serverConfig } from "../support/http.ts";
 import { fixtureOver, MESSAGES, message, messagesTable, settle } from "../support/live_fixture.ts";
@@ -167,6 +168,8 @@ export class ConnectionFixture {
 
   open({ config = {}, request = {}, as = this.#identity.auth }: OpenOptions = {}): Opened {
     const socket = new SimulatedSocket();
+    const settings = serverConfig(config);
+    const budgetBytes = settings.websocket.send_queue_bytes;
     const connection = new Connection({
       connectionId: "c1",
       socket,
@@ -178,11 +181,12 @@ export class ConnectionFixture {
         ...request,
       },
       parts: {
-        config: serverConfig(config),
+        config: settings,
         auth: as,
         live: this.live,
         clock: this.clock,
         log: silentLog,
+        outbox: { budgetBytes, flusher: new Flusher(this.clock) },
       },
     });
     connection.open();
