@@ -22,8 +22,15 @@ const PACED_CONNECTIONS = 32;
 export async function fanOutLatency(job: FanOutJob): Promise<LoadResult> {
   const sentMsById = new Map<number, number>();
   const latencies: number[] = [];
+  let lastText = "";
+  let lastIds: readonly number[] = [];
   const field = await openField(job, (text) => {
-    for (const id of idsIn(text)) {
+    // A thousand sockets are told the same: reading it once leaves the server its processor.
+    if (text !== lastText) {
+      lastText = text;
+      lastIds = idsIn(text);
+    }
+    for (const id of lastIds) {
       const sentMs = sentMsById.get(id);
       if (sentMs !== undefined) latencies.push(performance.now() - sentMs);
     }

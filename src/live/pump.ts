@@ -9,9 +9,12 @@ import { Budget } from "./budget.ts";
 export interface Pace {
   /** What one turn may do for feeds, and again for subscriptions that read by themselves. */
   readonly turnUnits: number;
-  /** What one subscription may do before the next has its turn. */
+  /** What one subscription may do before the next has its turn: a usual batch has to fit. */
   readonly sliceUnits: number;
-  /** What a subscription may do in the very turn of its request: the first batch has to fit. */
+  /**
+   * What subscriptions may do in the very turn of their request: the first batch has to fit. A
+   * thousand clients that come back at once share it; those that find it used up wait their turn.
+   */
   readonly requestUnits: number;
 }
 
@@ -35,7 +38,7 @@ export function turnsOf(clock: Clock): Turns {
 }
 
 /** A few milliseconds a turn. */
-export const PACE: Pace = { turnUnits: 4096, sliceUnits: 512, requestUnits: 16_384 };
+export const PACE: Pace = { turnUnits: 4096, sliceUnits: 2048, requestUnits: 16_384 };
 
 interface Advancing {
   /** Returns whether there is nothing left to do. */
@@ -52,6 +55,8 @@ export class Pump<Task extends Advancing> {
   readonly #feeds = new Set<PumpedFeed<Task>>();
   readonly #tasks = new Set<Task>();
   #isScheduled = false;
+  /** What is left of this turn for requests; undefined before the first of them. */
+  #requests: Budget | undefined;
   readonly #turn = (): void => {
     this.#isScheduled = false;
     this.#advanceFeeds();
@@ -79,11 +84,22 @@ export class Pump<Task extends Advancing> {
   /** Advances a task now, and later as long as it has more to do. */
   run(task: Task): void {
     if (this.#tasks.has(task)) return;
-    if (!task.advance(new Budget(this.#pace.requestUnits))) this.enqueue(task);
+    const requests = this.#requestsOfTurn();
+    if (requests.isSpent || !task.advance(requests)) this.enqueue(task);
   }
 
   forget(task: Task): void {
     this.#tasks.delete(task);
+  }
+
+  #requestsOfTurn(): Budget {
+    if (this.#requests === undefined) {
+      this.#requests = new Budget(this.#pace.requestUnits);
+      this.#turns.later(() => {
+        this.#requests = undefined;
+      });
+    }
+    return this.#requests;
   }
 
   #advanceFeeds(): void {
