@@ -24,7 +24,7 @@ export const USER_COUNT = 1000;
 const MISSED_COUNT = 1000;
 
 /** Writes per second while clients reconnect. */
-const RECONNECT_RATE = 50;
+const RECONNECT_RATE = 200;
 
 const ROOMS_RATE = 300;
 
@@ -46,7 +46,7 @@ export async function liveLines(options: JobOptions): Promise<Line[]> {
 }
 
 /** One query that all follow. */
-async function sameLines(
+export async function sameLines(
   options: JobOptions,
   { subscriberCount, rate }: { subscriberCount: number; rate: number },
 ): Promise<Line[]> {
@@ -65,7 +65,7 @@ async function sameLines(
 }
 
 /** A user per socket, each with rows of their own. */
-async function ownLines(options: JobOptions): Promise<Line[]> {
+export async function ownLines(options: JobOptions): Promise<Line[]> {
   const job = { topic: "own", subscriberCount: USER_COUNT } as const;
   const capacity = await fanOut(options, { ...job, kind: "capacity", rate: 64 });
   const latency = await fanOut(options, { ...job, kind: "latency", rate: 200 });
@@ -124,7 +124,7 @@ function lostLine(results: readonly Measurement[], name: string): Line {
 }
 
 /** What a change costs that ten of many subscriptions, or ten of ten, are to hear of. */
-async function roomLines({ places, roundCount, seconds }: JobOptions): Promise<Line[]> {
+export async function roomLines({ places, roundCount, seconds }: JobOptions): Promise<Line[]> {
   const place = places.tidemark;
   const costs: Record<keyof typeof ROOMS, number[]> = { few: [], many: [] };
   let lost = 0;
@@ -168,7 +168,7 @@ async function roomLines({ places, roundCount, seconds }: JobOptions): Promise<L
 }
 
 /** This process writes while another plays the clients. */
-async function reconnectLines({ places, roundCount }: JobOptions): Promise<Line[]> {
+export async function reconnectLines({ places, roundCount }: JobOptions): Promise<Line[]> {
   const { tidemark: place, server } = places;
   const seconds: number[] = [];
   const writes: number[] = [];
@@ -234,7 +234,7 @@ function authorization(place: Place): Record<string, string> {
   return { Authorization: `Bearer ${place.token}` };
 }
 
-async function idleLines({ seconds }: JobOptions): Promise<Line[]> {
+export async function idleLines({ seconds }: JobOptions): Promise<Line[]> {
   const lines: Line[] = [];
   for (const connectionCount of [5000, 9000]) {
     const { together } = await measureIdle({ connectionCount, settleMs: seconds * 1000 });

@@ -12,8 +12,8 @@ export interface Pace {
   /** What one subscription may do before the next has its turn: a usual batch has to fit. */
   readonly sliceUnits: number;
   /**
-   * What subscriptions may do in the very turn of their request: the first batch has to fit. A
-   * thousand clients that come back at once share it; those that find it used up wait their turn.
+   * What a subscription may do in the very turn of its request: the first batch has to fit. Of a
+   * thousand clients that come back at once, those that find `turnUnits` of it used up wait.
    */
   readonly requestUnits: number;
 }
@@ -38,7 +38,10 @@ export function turnsOf(clock: Clock): Turns {
 }
 
 /** A few milliseconds a turn. */
-export const PACE: Pace = { turnUnits: 4096, sliceUnits: 2048, requestUnits: 16_384 };
+export const PACE: Pace = { turnUnits: 2048, sliceUnits: 2048, requestUnits: 16_384 };
+
+/** A turn that did more is followed by a rest, in which the event loop looks at its sockets. */
+const REST_UNITS = 256;
 
 interface Advancing {
   /** Returns whether there is nothing left to do. */
@@ -59,9 +62,10 @@ export class Pump<Task extends Advancing> {
   #requests: Budget | undefined;
   readonly #turn = (): void => {
     this.#isScheduled = false;
-    this.#advanceFeeds();
-    this.#advanceTasks();
-    if (this.#feeds.size > 0 || this.#tasks.size > 0) this.#scheduleLater();
+    const spent = this.#advanceFeeds() + this.#advanceTasks();
+    // Events of one look at the sockets may each ask for a turn: together they get this one.
+    const isLong = spent > REST_UNITS;
+    if (isLong || this.#feeds.size > 0 || this.#tasks.size > 0) this.#scheduleLater();
   };
 
   constructor(turns: Turns, pace: Pace) {
@@ -85,7 +89,10 @@ export class Pump<Task extends Advancing> {
   run(task: Task): void {
     if (this.#tasks.has(task)) return;
     const requests = this.#requestsOfTurn();
-    if (requests.isSpent || !task.advance(requests)) this.enqueue(task);
+    const mayAdvance = this.#pace.requestUnits - requests.left < this.#pace.turnUnits;
+    if (mayAdvance && task.advance(requests)) return;
+    this.#tasks.add(task);
+    this.#scheduleLater();
   }
 
   forget(task: Task): void {
@@ -102,19 +109,23 @@ export class Pump<Task extends Advancing> {
     return this.#requests;
   }
 
-  #advanceFeeds(): void {
-    const budget = new Budget(this.#pace.turnUnits);
+  /** @returns How many units it took. */
+  #advanceFeeds(): number {
+    const { turnUnits } = this.#pace;
+    const budget = new Budget(turnUnits);
     for (const feed of this.#feeds) {
       // Deleted first, so that a feed with more to do goes behind the others.
       this.#feeds.delete(feed);
       if (feed.advance(budget)) {
         for (const task of feed.takeWaiting()) this.#tasks.add(task);
       } else this.#feeds.add(feed);
-      if (budget.isSpent) return;
+      if (budget.isSpent) break;
     }
+    return turnUnits - budget.left;
   }
 
-  #advanceTasks(): void {
+  /** @returns How many units it took. */
+  #advanceTasks(): number {
     const { turnUnits, sliceUnits } = this.#pace;
     let left = turnUnits;
     for (const task of this.#tasks) {
@@ -122,8 +133,9 @@ export class Pump<Task extends Advancing> {
       const budget = new Budget(sliceUnits);
       if (!task.advance(budget)) this.#tasks.add(task);
       left -= sliceUnits - budget.left;
-      if (left <= 0) return;
+      if (left <= 0) break;
     }
+    return turnUnits - left;
   }
 
   #scheduleSoon(): void {
