@@ -231,6 +231,7 @@ export class Feed<Member extends Follower> {
     for (const group of this.#index.always) {
       sentCount += this.#deliverTo(group, batch, undefined);
     }
+    if (!this.#index.hasConditions) return sentCount;
     for (const [group, rows] of this.#index.candidates(batch, this.#columnIds)) {
       sentCount += this.#deliverTo(group, batch, rows);
     }
