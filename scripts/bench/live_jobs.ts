@@ -28,6 +28,9 @@ const RECONNECT_RATE = 200;
 
 const ROOMS_RATE = 300;
 
+/** How long the runtime may take to give back what an idle server has no use for. */
+const SETTLE_MS = 4000;
+
 /** Connections and subscriptions on each: a change meets ten of them in either case. */
 const ROOMS = { few: [10, 1], many: [1000, 10] } as const;
 
@@ -40,13 +43,13 @@ export async function liveLines(options: JobOptions): Promise<Line[]> {
     ...(await ownLines(options)),
     ...(await roomLines(options)),
     ...(await reconnectLines(options)),
-    ...(await idleLines(options)),
+    ...(await idleLines()),
     await writerCostLine(),
   ];
 }
 
 /** One query that all follow. */
-export async function sameLines(
+async function sameLines(
   options: JobOptions,
   { subscriberCount, rate }: { subscriberCount: number; rate: number },
 ): Promise<Line[]> {
@@ -65,7 +68,7 @@ export async function sameLines(
 }
 
 /** A user per socket, each with rows of their own. */
-export async function ownLines(options: JobOptions): Promise<Line[]> {
+async function ownLines(options: JobOptions): Promise<Line[]> {
   const job = { topic: "own", subscriberCount: USER_COUNT } as const;
   const capacity = await fanOut(options, { ...job, kind: "capacity", rate: 64 });
   const latency = await fanOut(options, { ...job, kind: "latency", rate: 200 });
@@ -108,14 +111,14 @@ function latencyLines(
   name: string,
   targets: { readonly p50?: Target; readonly p99?: Target },
 ): Line[] {
-  return (["p50", "p99"] as const).map((figure) => {
+  const lines: Line[] = [];
+  for (const figure of ["p50", "p99"] as const) {
     const job = `${name}: write → delivered ${figure}`;
+    const line = lineOf(results, { job, unit: "ms", isRate: false, figure });
     const target = targets[figure];
-    return {
-      ...lineOf(results, { job, unit: "ms", isRate: false, figure }),
-      ...(target === undefined ? {} : { target }),
-    };
-  });
+    lines.push(target === undefined ? line : { ...line, target });
+  }
+  return lines;
 }
 
 function lostLine(results: readonly Measurement[], name: string): Line {
@@ -124,7 +127,7 @@ function lostLine(results: readonly Measurement[], name: string): Line {
 }
 
 /** What a change costs that ten of many subscriptions, or ten of ten, are to hear of. */
-export async function roomLines({ places, roundCount, seconds }: JobOptions): Promise<Line[]> {
+async function roomLines({ places, roundCount, seconds }: JobOptions): Promise<Line[]> {
   const place = places.tidemark;
   const costs: Record<keyof typeof ROOMS, number[]> = { few: [], many: [] };
   let lost = 0;
@@ -168,7 +171,7 @@ export async function roomLines({ places, roundCount, seconds }: JobOptions): Pr
 }
 
 /** This process writes while another plays the clients. */
-export async function reconnectLines({ places, roundCount }: JobOptions): Promise<Line[]> {
+async function reconnectLines({ places, roundCount }: JobOptions): Promise<Line[]> {
   const { tidemark: place, server } = places;
   const seconds: number[] = [];
   const writes: number[] = [];
@@ -234,10 +237,10 @@ function authorization(place: Place): Record<string, string> {
   return { Authorization: `Bearer ${place.token}` };
 }
 
-export async function idleLines({ seconds }: JobOptions): Promise<Line[]> {
+async function idleLines(): Promise<Line[]> {
   const lines: Line[] = [];
   for (const connectionCount of [5000, 9000]) {
-    const { together } = await measureIdle({ connectionCount, settleMs: seconds * 1000 });
+    const { together } = await measureIdle({ connectionCount, settleMs: SETTLE_MS });
     lines.push({
       job: `idle subscription of ${connectionCount.toLocaleString("en")}, beyond a bare socket`,
       unit: "KB",

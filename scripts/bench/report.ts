@@ -61,9 +61,10 @@ function reaches(line: Line, target: Target): boolean | undefined {
     return ratio === undefined ? undefined : ratio >= target.factor;
   }
   const decisive = "anyOf" in target;
-  const verdicts = (decisive ? target.anyOf : target.allOf).map((part) => reaches(line, part));
-  if (verdicts.includes(decisive)) return decisive;
-  return verdicts.includes(undefined) ? undefined : !decisive;
+  const parts = decisive ? target.anyOf : target.allOf;
+  const verdicts = new Set(parts.map((part) => reaches(line, part)));
+  if (verdicts.has(decisive)) return decisive;
+  return verdicts.has(undefined) ? undefined : !decisive;
 }
 
 function shown(value: number | undefined): string {

@@ -361,17 +361,20 @@ function fillField(rows: MutableRow[], field: FieldWriter, values: Vector): void
       const isNull = nulls !== undefined && nulls[i] === 1;
       if (row !== undefined) row[name] = isNull ? null : (numbers[i] ?? null);
     }
-  } else if (isPlain && values.kind === "utf8" && rows.length > 1) {
-    const texts = textsOf(values);
-    for (let i = 0; i < rows.length; i += 1) {
-      const row = rows[i];
-      if (row !== undefined) row[name] = texts[i] ?? null;
-    }
+  } else if (isPlain && values.kind === "utf8") {
+    fillTexts(rows, name, textsOf(values));
   } else {
     for (let i = 0; i < rows.length; i += 1) {
       const row = rows[i];
       if (row !== undefined) row[name] = cellOf(field, valueAt(values, i));
     }
+  }
+}
+
+function fillTexts(rows: MutableRow[], name: string, texts: readonly (string | null)[]): void {
+  for (let i = 0; i < rows.length; i += 1) {
+    const row = rows[i];
+    if (row !== undefined) row[name] = texts[i] ?? null;
   }
 }
 
