@@ -3,7 +3,7 @@
  * characters beyond ASCII, NULL and empty ones among them, read from any part of a vector.
  */
 import { expect, test } from "bun:test";
-import { slice, textsOf, type Utf8Vector, valuesOf } from "../../src/types/mod.ts";
+import { slice, textsOf, type Utf8Vector, type Value, valuesOf } from "../../src/types/mod.ts";
 import { SeededRandom } from "../support/seeded_random.ts";
 
 const WORDS = ["", "tide", "moon", "ümlaut", "潮", "🌊", "shore line"];
@@ -27,6 +27,7 @@ test("textsOf gives what valuesOf gives, of any part of a vector", () => {
     const part = slice(vectorOf(texts), start, start + random.below(texts.length - start + 1));
 
     expect(part.kind, `round ${round}`).toBe("utf8");
-    if (part.kind === "utf8") expect(textsOf(part), `round ${round}`).toEqual(valuesOf(part));
+    if (part.kind === "utf8")
+      expect<readonly Value[]>(textsOf(part), `round ${round}`).toEqual(valuesOf(part));
   }
 });
