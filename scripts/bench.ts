@@ -1,34 +1,34 @@
 /**
- * Measures Tidemark beside PostgreSQL, SQLite and DuckDB, which it starts itself, on the same
+ * Measures Tidemark beside PostgreSQL, SQLite, Redis and DuckDB, which it starts itself, on the same
  * machine in the same run, and prints a table.
  *
- *     bun scripts/bench.ts [--only idle,text,insert,bulk,point,snapshot,fanout,scan] [--quick]
+ *     bun scripts/bench.ts [--only idle,text,insert,bulk,point,snapshot,live,scan] [--quick]
  *                          [--rounds 3] [--rows 1000000] [--readme]
  *
  * The load comes from a second process. PostgreSQL and SQLite stand behind a thin front that
  * checks the same bearer token; both sync before they answer. A figure is the median of its rounds.
- * With `--readme` the table also replaces the one in README.md.
+ * With `--readme` what was measured also replaces its table in README.md: there is one for live
+ * delivery, with the snapshot, and one for the rest.
  */
 
 import { cpus } from "node:os";
 import { startServer } from "../tests/support/server_process.ts";
 import {
   bulkLines,
-  fanOutLines,
   insertLines,
   type JobOptions,
   type Line,
   pointLines,
-  SUBSCRIBER_COUNT,
   snapshotLines,
 } from "./bench/jobs.ts";
+import { liveLines, USER_COUNT } from "./bench/live_jobs.ts";
 import { startPlaces } from "./bench/places.ts";
 import { tableOf } from "./bench/report.ts";
 import { scanLines } from "./bench/scans.ts";
 import { textLine } from "./bench/text.ts";
 import { readOptions } from "./support/arguments.ts";
 
-const JOBS = ["idle", "text", "insert", "bulk", "point", "snapshot", "fanout", "scan"];
+const JOBS = ["idle", "text", "insert", "bulk", "point", "snapshot", "live", "scan"];
 
 /** A scan takes milliseconds: with few rounds the median is a cold compiler's. */
 const SCAN_ROUNDS = 7;
@@ -45,21 +45,25 @@ const roundCount = options.count("rounds", isQuick ? 1 : 3);
 process.on("SIGINT", () => process.exit(130));
 process.on("SIGTERM", () => process.exit(143));
 
+const isLiveWanted = wanted.includes("live");
 const lines: Line[] = [];
+const followed: Line[] = [];
 if (wanted.includes("idle")) lines.push(await idleLine());
 if (wanted.includes("text")) lines.push(await textLine(roundCount));
-await using places = await startPlaces(wanted.includes("fanout") ? SUBSCRIBER_COUNT : 0);
+await using places = await startPlaces(isLiveWanted ? USER_COUNT : 0);
 const jobOptions: JobOptions = { places, roundCount, seconds: isQuick ? 1 : 3 };
 
 if (wanted.includes("insert")) lines.push(...(await noted("insert", insertLines)));
 // Reads by key and snapshots read what the bulk job leaves behind.
-if (["bulk", "point", "snapshot"].some((job) => wanted.includes(job))) {
+if (["bulk", "point", "snapshot", "live"].some((job) => wanted.includes(job))) {
   const bulk = await noted("bulk", bulkLines);
   if (wanted.includes("bulk")) lines.push(...bulk);
 }
 if (wanted.includes("point")) lines.push(...(await noted("point", pointLines)));
-if (wanted.includes("snapshot")) lines.push(...(await noted("snapshot", snapshotLines)));
-if (wanted.includes("fanout")) lines.push(...(await noted("fanout", fanOutLines)));
+if (isLiveWanted || wanted.includes("snapshot")) {
+  followed.push(...(await noted("snapshot", snapshotLines)));
+}
+if (isLiveWanted) followed.push(...(await noted("live", liveLines)));
 if (wanted.includes("scan")) {
   const rowCount = options.count("rows", isQuick ? 100_000 : 1_000_000);
   lines.push(
@@ -68,8 +72,13 @@ if (wanted.includes("scan")) {
     )),
   );
 }
-process.stdout.write(`\n${tableOf(lines)}\n`);
-if (options.has("readme")) await writeReadme(tableOf(lines));
+for (const measured of [lines, followed]) {
+  if (measured.length > 0) process.stdout.write(`\n${tableOf(measured)}\n`);
+}
+if (options.has("readme")) {
+  if (lines.length > 0) await writeReadme("bench", tableOf(lines));
+  if (isLiveWanted) await writeReadme("bench live", tableOf(followed));
+}
 
 /** Says on stderr what is being measured, since a whole run takes minutes. */
 async function noted(name: string, job: (options: JobOptions) => Promise<Line[]>): Promise<Line[]> {
@@ -96,13 +105,16 @@ async function idleLine(): Promise<Line> {
   };
 }
 
-async function writeReadme(table: string): Promise<void> {
+/** @param mark What the comments around the table say. */
+async function writeReadme(mark: string, table: string): Promise<void> {
   const text = await Bun.file("README.md").text();
   const date = new Date().toISOString().slice(0, 10);
   const machine = `${cpus().length} cores, Linux, ${date}, medians of ${roundCount} rounds:`;
-  const marked = /<!-- bench -->[\s\S]*<!-- \/bench -->/;
-  if (!marked.test(text)) throw new Error("Cannot write README.md: it has no place for the table");
-  const part = `<!-- bench -->\n${machine}\n\n${table}\n<!-- /bench -->`;
+  const marked = new RegExp(`<!-- ${mark} -->[^]*<!-- /${mark} -->`);
+  if (!marked.test(text)) {
+    throw new Error(`Cannot write README.md: it has no place for the table "${mark}"`);
+  }
+  const part = `<!-- ${mark} -->\n${machine}\n\n${table}\n<!-- /${mark} -->`;
   await Bun.write(
     "README.md",
     text.replace(marked, () => part),

@@ -1,27 +1,32 @@
 /**
- * The thin front of a peer: HTTP and WebSocket before PostgreSQL or SQLite, in a process of its
- * own. It does what a hand-written backend does, and no more: it checks the same bearer token as
+ * The thin front of a peer: HTTP and WebSocket before PostgreSQL, SQLite or Redis, in a process of
+ * its own. It does what a hand-written backend does, and no more: it checks the same bearer token as
  * Tidemark, runs one prepared statement, and routes what was written by topic. There is no SQL
  * text but in bulk, no versions, no filter.
  *
- *     bun scripts/bench/front.ts <postgres|sqlite> <url or path> <token secret>
+ *     bun scripts/bench/front.ts <postgres|sqlite|redis> <url or path> <token secret>
  *
  * Prints its port. Ends when its stdin does, so that it cannot outlive the script that started it.
  */
 import type { ServerWebSocket } from "bun";
 import { TokenCheck } from "./bearer.ts";
 import { openPostgres } from "./postgres_peer.ts";
+import { openRedis } from "./redis_peer.ts";
 import type { Item } from "./rows.ts";
 import { openSqlite } from "./sqlite_peer.ts";
 
 /** Who hears of an inserted row. */
 export type Topic = "none" | "same" | "own";
 
-/** What a database does for its front. */
-export interface Peer {
-  insert(item: Item): Promise<void>;
+/** What whoever can tell sockets of rows does for its front. */
+export interface Relay {
   /** Inserts, and calls the publisher with the row once it is durable. */
   insertAndPublish(item: Item, topic: Topic): Promise<void>;
+}
+
+/** What a database does for its front. */
+export interface Peer extends Relay {
+  insert(item: Item): Promise<void>;
   byId(id: number): Promise<Item | undefined>;
   /** Runs an INSERT of many rows. */
   bulk(sql: string): Promise<void>;
@@ -40,8 +45,8 @@ const tokens = new TokenCheck(secret);
 const publish: Publish = (topic, text) => {
   server.publish(topic, text);
 };
-const peer =
-  kind === "postgres" ? await openPostgres(address, publish) : openSqlite(address, publish);
+const peer = await openPeer();
+const relay: Relay = peer ?? (await openRedis(address, publish));
 
 const server = Bun.serve<{ user: string }>({
   hostname: "127.0.0.1",
@@ -69,16 +74,22 @@ process.stdout.write(`${server.port}\n`);
 for await (const _ of Bun.stdin.stream()) continue;
 process.exit(0);
 
+async function openPeer(): Promise<Peer | undefined> {
+  if (kind === "postgres") return openPostgres(address, publish);
+  return kind === "sqlite" ? openSqlite(address, publish) : undefined;
+}
+
 async function answer(path: string, user: string, request: Request): Promise<Response> {
+  if (path === "/same" || path === "/own") {
+    const item = (await request.json()) as Item;
+    await relay.insertAndPublish({ ...item, usr: user }, path === "/own" ? "own" : "same");
+    return Response.json({ row_count: 1 });
+  }
+  // A relay alone has no rows to ask for.
+  if (peer === undefined) return new Response(null, { status: 404 });
   switch (path) {
     case "/insert": {
       await peer.insert((await request.json()) as Item);
-      return Response.json({ row_count: 1 });
-    }
-    case "/same":
-    case "/own": {
-      const item = (await request.json()) as Item;
-      await peer.insertAndPublish({ ...item, usr: user }, path === "/own" ? "own" : "same");
       return Response.json({ row_count: 1 });
     }
     case "/point": {
@@ -102,7 +113,7 @@ async function follow(socket: ServerWebSocket<{ user: string }>, message: string
   if (message === "same") socket.subscribe("same");
   else if (message === "own") socket.subscribe(`own:${socket.data.user}`);
   else {
-    const rows = await peer.all();
+    const rows = (await peer?.all()) ?? [];
     for (let start = 0; start < rows.length; start += SNAPSHOT_BATCH_ROWS) {
       const batch = rows.slice(start, start + SNAPSHOT_BATCH_ROWS);
       socket.send(JSON.stringify({ type: "initial_data_batch", rows: batch }));

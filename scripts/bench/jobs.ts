@@ -25,12 +25,13 @@ export interface Line {
   readonly target?: Target;
 }
 
-/** To be so many times better than a peer, or to stay at or below a value. */
+/** To be so many times better than a peer, or within a value; or several of these. */
 export type Target =
   | { readonly peer: string; readonly factor: number }
-  | { readonly atMost: number };
-
-export const SUBSCRIBER_COUNT = 1000;
+  | { readonly atMost: number }
+  | { readonly atLeast: number }
+  | { readonly anyOf: readonly Target[] }
+  | { readonly allOf: readonly Target[] };
 
 const LOAD_MS_MAX = 120_000;
 const ITEM_COUNT = 100_000;
@@ -38,7 +39,7 @@ const ITEM_COUNT = 100_000;
 /** Ids never repeat within a run, whatever was measured before. */
 let nextId = 1_000_000_000;
 
-function takeIds(count: number): number {
+export function takeIds(count: number): number {
   nextId += count;
   return nextId - count;
 }
@@ -94,60 +95,27 @@ export async function snapshotLines(options: JobOptions): Promise<Line[]> {
   const job = "snapshot of 100,000 rows over WebSocket";
   return [
     lineOf(results, { job, unit: "rows/s", isRate: true, figure: "rate" }),
-    lineOf(results, { job: `${job}: bytes`, unit: "MB/s", isRate: true, figure: "megabytes" }),
+    {
+      ...lineOf(results, { job: `${job}: bytes`, unit: "MB/s", isRate: true, figure: "megabytes" }),
+      target: { peer: "SQLite", factor: 1 },
+    },
   ];
 }
 
-export async function fanOutLines(options: JobOptions): Promise<Line[]> {
-  const lines: Line[] = [];
-  for (const topic of ["same", "own"] as const) {
-    const who = topic === "same" ? "1,000 of one query" : "1,000 users of their own rows";
-    const job = (kind: "latency" | "capacity", rate: number) => (place: Place) =>
-      ({
-        kind,
-        place,
-        topic,
-        rate,
-        subscriberCount: SUBSCRIBER_COUNT,
-        seconds: options.seconds,
-        id: takeIds(10_000_000),
-      }) as const;
-    const capacity = await measure(options, job("capacity", topic === "same" ? 4 : 64));
-    const latency = await measure(options, job("latency", topic === "same" ? 10 : 200));
-    const name = `fan-out to ${who}`;
-    lines.push({
-      ...lineOf(capacity, { job: name, unit: "changes/s", isRate: true, figure: "delivered" }),
-      ...(topic === "own" ? { target: { peer: "PostgreSQL", factor: 2 } } : {}),
-    });
-    for (const figure of ["p50", "p99"]) {
-      const what = `${name}: write → delivered ${figure}`;
-      lines.push(lineOf(latency, { job: what, unit: "ms", isRate: false, figure }));
-    }
-    lines.push(
-      lineOf([...capacity, ...latency], {
-        job: `${name}: lost`,
-        unit: "changes",
-        isRate: false,
-        figure: "lost",
-      }),
-    );
-  }
-  return lines;
-}
-
-interface Measurement {
+export interface Measurement {
   readonly name: string;
   readonly result: LoadResult;
 }
 
 /** Goes round the places, so that a slow minute of the machine meets all of them. */
-async function measure(
+export async function measure(
   { places, roundCount }: JobOptions,
   jobFor: (place: Place) => LoadJob | Promise<LoadJob>,
+  all: readonly Place[] = [places.tidemark, ...places.peers],
 ): Promise<Measurement[]> {
   const measurements: Measurement[] = [];
   for (let round = 0; round < roundCount; round += 1) {
-    for (const place of [places.tidemark, ...places.peers]) {
+    for (const place of all) {
       const job = await jobFor(place);
       measurements.push({ name: place.name, result: await runLoad(job) });
     }
@@ -155,7 +123,7 @@ async function measure(
   return measurements;
 }
 
-function lineOf(
+export function lineOf(
   measurements: readonly Measurement[],
   { figure, ...line }: Omit<Line, "values"> & { figure: string },
 ): Line {
@@ -170,7 +138,7 @@ function lineOf(
 }
 
 /** Runs the generator in its own process, for a bounded time. */
-async function runLoad(job: LoadJob): Promise<LoadResult> {
+export async function runLoad(job: LoadJob): Promise<LoadResult> {
   const child = Bun.spawn([process.execPath, join(import.meta.dir, "load.ts")], {
     stdin: new Blob([JSON.stringify(job)]),
     stdout: "pipe",

@@ -5,7 +5,9 @@
  *     echo '{"kind":"insert","place":{…},"clientCount":64,…}' | bun scripts/bench/load.ts
  */
 import { fanOutCapacity, fanOutLatency } from "./load_fan_out.ts";
+import { runReconnect } from "./load_reconnect.ts";
 import { runBulk, runRequests } from "./load_requests.ts";
+import { runRooms } from "./load_rooms.ts";
 import { runSnapshot } from "./load_snapshot.ts";
 import type { Place } from "./place.ts";
 
@@ -35,6 +37,25 @@ export type LoadJob =
       readonly rate: number;
       readonly seconds: number;
       readonly id: number;
+    }
+  | {
+      readonly kind: "rooms";
+      readonly place: Place;
+      readonly connectionCount: number;
+      readonly perConnection: number;
+      /** Writes per second. */
+      readonly rate: number;
+      readonly seconds: number;
+      readonly id: number;
+      /** Whose processor time is counted. */
+      readonly serverPid: number;
+    }
+  | {
+      readonly kind: "reconnect";
+      readonly place: Place;
+      readonly clientCount: number;
+      readonly fromSeq: number;
+      readonly missedCount: number;
     };
 
 /** Numbers by name; which ones depends on the job. */
@@ -59,5 +80,9 @@ function run(job: LoadJob): Promise<LoadResult> {
       return fanOutLatency(job);
     case "capacity":
       return fanOutCapacity(job);
+    case "rooms":
+      return runRooms(job);
+    case "reconnect":
+      return runReconnect(job);
   }
 }

@@ -2,7 +2,7 @@
  * A WebSocket that follows rows, with the same handling for every place: what arrives before the
  * subscription stands is not counted.
  */
-import { followMessage, type Place, socketUrl } from "./place.ts";
+import { type Place, socketUrl } from "./place.ts";
 
 const OPEN_MS_MAX = 30_000;
 
@@ -11,29 +11,33 @@ const OPENING_MAX = 50;
 
 export interface FollowerOptions {
   place: Place;
-  topic: "same" | "own";
   token: string;
+  /** What it sends to follow, each answered once. */
+  messages: readonly string[];
   onMessage: (text: string) => void;
 }
 
 /** Opens a socket and subscribes; resolves once changes will arrive. */
 function openFollower(options: FollowerOptions): Promise<WebSocket> {
-  const { place, topic, token, onMessage } = options;
+  const { place, messages, token, onMessage } = options;
   const opened = Promise.withResolvers<WebSocket>();
   const socket = openSocket(place, token);
   const timer = setTimeout(() => {
     opened.reject(new Error(`Cannot follow ${place.name}: no answer to the subscription`));
   }, OPEN_MS_MAX);
-  let isFollowing = false;
-  socket.addEventListener("open", () => socket.send(followMessage(place, topic)));
+  let missing = messages.length;
+  socket.addEventListener("open", () => {
+    for (const message of messages) socket.send(message);
+  });
   socket.addEventListener("close", ({ code }) => {
     opened.reject(new Error(`Cannot follow ${place.name}: closed with ${code}`));
   });
   socket.addEventListener("message", ({ data }: MessageEvent<string>) => {
-    if (isFollowing) {
+    if (missing === 0) {
       onMessage(data);
     } else if (/^\{"type":"(?:subscription_ack|ready)"/.test(data)) {
-      isFollowing = true;
+      missing -= 1;
+      if (missing > 0) return;
       clearTimeout(timer);
       opened.resolve(socket);
     } else if (/^\{"type":"(?:error|auth_error)"/.test(data)) {

@@ -36,6 +36,7 @@ export const TIDEMARK_DEFINITIONS: string = [
     const kind = table === TABLES.own ? "USER" : "SHARED";
     return `CREATE ${kind} TABLE ${table} (id BIGINT PRIMARY KEY, usr TEXT, body TEXT, ts BIGINT)`;
   }),
+  "CREATE TABLE bench.rooms (id BIGINT PRIMARY KEY, room_id BIGINT, body TEXT)",
 ].join("; ");
 
 export function insertRequest(place: Place, kind: InsertKind, item: Item): PlaceRequest {

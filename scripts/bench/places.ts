@@ -10,6 +10,7 @@ import { startPostgres } from "../../tests/support/postgres.ts";
 import { type ServerProcess, startReadyServer } from "../../tests/support/server_process.ts";
 import { claimsOf, signToken } from "./bearer.ts";
 import { type Place, TIDEMARK_DEFINITIONS } from "./place.ts";
+import { startRedis } from "./redis_peer.ts";
 
 /** Signs the tokens that Tidemark gives out and the fronts check. */
 const SECRET = "a secret for the bench alone, 32 bytes or more";
@@ -22,6 +23,8 @@ const USERS_PER_REQUEST = 250;
 export interface Places extends AsyncDisposable {
   readonly tidemark: Place;
   readonly peers: readonly Place[];
+  /** Those that can only tell of what is written: Redis, where it is installed. */
+  readonly relays: readonly Place[];
   /** The process behind `tidemark`, to look at and to restart. */
   readonly server: ServerProcess;
   readonly postgresUrl: string;
@@ -42,18 +45,24 @@ export async function startPlaces(userCount: number): Promise<Places> {
   const userTokens = await makeUsers(server, userCount);
   const shared = { token: server.token, userTokens };
   const postgres = await startPostgres();
+  const redis = await startRedis(directory);
   const fronts = [
     await startFront("PostgreSQL", ["postgres", postgres.url, SECRET]),
     await startFront("SQLite", ["sqlite", join(directory, "sqlite.db"), SECRET]),
   ];
+  const relays = redis ? [await startFront("Redis", ["redis", redis.url, SECRET])] : [];
+  if (redis === undefined) process.stderr.write("skipped: Redis, which is not installed\n");
+  const placeOf = ({ name, url }: Front): Place => ({ name, isTidemark: false, url, ...shared });
   return {
     tidemark: { name: "Tidemark", isTidemark: true, url: server.url, ...shared },
-    peers: fronts.map(({ name, url }) => ({ name, isTidemark: false, url, ...shared })),
+    peers: fronts.map(placeOf),
+    relays: relays.map(placeOf),
     server,
     postgresUrl: postgres.url,
     directory,
     async [Symbol.asyncDispose]() {
-      for (const { stop } of fronts) await stop();
+      for (const { stop } of [...fronts, ...relays]) await stop();
+      await redis?.stop();
       await postgres.stop();
       await server.stop();
       rmSync(directory, { recursive: true, force: true });

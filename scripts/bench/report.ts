@@ -2,7 +2,7 @@
  * Prints measurements as a markdown table, with the ratio to each peer: only ratios of one run
  * mean anything on another machine.
  */
-import type { Line } from "./jobs.ts";
+import type { Line, Target } from "./jobs.ts";
 
 const OURS = "Tidemark";
 
@@ -32,16 +32,39 @@ function ratioTo({ values, isRate }: Line, peer: string): number | undefined {
 }
 
 function targetOf(line: Line): string {
-  if (line.target === undefined) return "";
-  if ("atMost" in line.target) {
-    const { atMost } = line.target;
-    const isReached = (line.values[OURS] ?? Number.POSITIVE_INFINITY) <= atMost;
-    return `≤ ${atMost} ${line.unit}: ${isReached ? "reached" : "MISSED"}`;
+  const { target } = line;
+  if (target === undefined) return "";
+  return `${targetText(target, line.unit)}: ${verdictOf(line, target)}`;
+}
+
+function targetText(target: Target, unit: string): string {
+  if ("atMost" in target) return `≤ ${shown(target.atMost)} ${unit}`;
+  if ("atLeast" in target) return `≥ ${shown(target.atLeast)} ${unit}`;
+  if ("peer" in target) return `≥ ${target.factor} × ${target.peer}`;
+  const [parts, word] = "anyOf" in target ? [target.anyOf, "or"] : [target.allOf, "and"];
+  return parts.map((part) => targetText(part, unit)).join(` ${word} `);
+}
+
+/** A peer that is not there says nothing either way. */
+function verdictOf(line: Line, target: Target): string {
+  const isReached = reaches(line, target);
+  if (isReached === undefined) return "not measured";
+  return isReached ? "reached" : "MISSED";
+}
+
+function reaches(line: Line, target: Target): boolean | undefined {
+  const ours = line.values[OURS];
+  if ("atMost" in target) return ours === undefined ? undefined : ours <= target.atMost;
+  if ("atLeast" in target) return ours === undefined ? undefined : ours >= target.atLeast;
+  if ("peer" in target) {
+    const ratio = ratioTo(line, target.peer);
+    return ratio === undefined ? undefined : ratio >= target.factor;
   }
-  const { peer, factor } = line.target;
-  const ratio = ratioTo(line, peer);
-  const verdict = ratio !== undefined && ratio >= factor ? "reached" : "MISSED";
-  return `≥ ${factor} × ${peer}: ${verdict}`;
+  const decisive = "anyOf" in target;
+  const parts = decisive ? target.anyOf : target.allOf;
+  const verdicts = new Set(parts.map((part) => reaches(line, part)));
+  if (verdicts.has(decisive)) return decisive;
+  return verdicts.has(undefined) ? undefined : !decisive;
 }
 
 function shown(value: number | undefined): string {

@@ -12,7 +12,8 @@ import { median } from "./statistics.ts";
 
 const STATEMENTS_PER_ROUND = 50_000;
 
-const PRINCIPAL: Principal = {
+/** Who runs what is measured in this process. */
+export const BENCH_PRINCIPAL: Principal = {
   userId: "bench",
   role: "dba",
   owner: undefined,
@@ -26,7 +27,7 @@ export async function textLine(roundCount: number): Promise<Line> {
   const directory = mkdtempSync(join(tmpdir(), "tidemark-bench-"));
   const database = await openAt(directory);
   const run = async (sql: string): Promise<void> => {
-    const { error } = await database.sql.execute(PRINCIPAL, { sql, params: [] });
+    const { error } = await database.sql.execute(BENCH_PRINCIPAL, { sql, params: [] });
     if (error !== undefined) throw error;
   };
   await run("CREATE TABLE default.t (id BIGINT PRIMARY KEY, usr TEXT, body TEXT, ts BIGINT)");

@@ -1,7 +1,7 @@
 /**
  * How much one turn may do, counted and not timed, so that a simulation repeats.
  *
- * One unit is about a microsecond: a version evaluated and made into a message, or a message sent.
+ * One unit is about a microsecond: a version evaluated and made into a message.
  */
 
 /** Versions that a filter looks at for one unit. */

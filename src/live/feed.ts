@@ -20,7 +20,10 @@ import { PredicateIndex } from "./predicate_index.ts";
 
 /** Versions of one batch at most, and how many messages a batch should make. */
 const BATCH_ROWS_MAX = 512;
-const BATCH_MESSAGES_WANTED = 2048;
+const BATCH_MESSAGES_WANTED = 8192;
+
+/** A message that is made once and put into the queues of many sockets is a part of a unit. */
+const MESSAGES_PER_UNIT = 4;
 
 export interface FeedOptions {
   readonly store: Store;
@@ -207,7 +210,7 @@ export class Feed<Member extends Follower> {
         assert(lastSeq > this.#position, "changes ascend by seq");
         assert(lastSeq <= upTo, "nothing above the visible seq is delivered");
         this.#position = lastSeq;
-        budget.spend(batch.rowCount + sentCount);
+        budget.spend(batch.rowCount + sentCount / MESSAGES_PER_UNIT);
         if (budget.isSpent && lastSeq < upTo) return false;
       }
       return true;
@@ -228,6 +231,7 @@ export class Feed<Member extends Follower> {
     for (const group of this.#index.always) {
       sentCount += this.#deliverTo(group, batch, undefined);
     }
+    if (!this.#index.hasConditions) return sentCount;
     for (const [group, rows] of this.#index.candidates(batch, this.#columnIds)) {
       sentCount += this.#deliverTo(group, batch, rows);
     }

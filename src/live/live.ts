@@ -14,8 +14,8 @@ import type { DeliveryReport } from "./delivery.ts";
 /** A data message that many sockets may share: each encoding is made once, by whoever needs it. */
 export interface SharedMessage {
   readonly message: DataMessage;
-  /** Encoded forms by format word, filled by the server's frames. */
-  readonly encoded: Map<string, string | Uint8Array>;
+  /** Encoded forms by number of the format, filled by the server's frames. */
+  readonly encoded: (string | Uint8Array | undefined)[];
 }
 
 /** Where the messages of one connection go. */

@@ -16,7 +16,9 @@ import {
   constVector,
   type DataType,
   type Selection,
+  slice,
   take,
+  textsOf,
   type Value,
   type Vector,
   valueAt,
@@ -258,8 +260,14 @@ export class LiveQuery {
   }
 }
 
-/** The chosen rows of every column. */
+/** The chosen rows of every column; aliases the batch where they are neighbours. */
 function takeBatch(batch: Batch, chosen: Selection): Batch {
+  const first = at(chosen, 0);
+  const end = at(chosen, chosen.count - 1) + 1;
+  if (end - first === chosen.count) {
+    const columns = batch.columns.map((column) => slice(column, first, end));
+    return { rowCount: chosen.count, columns };
+  }
   return { rowCount: chosen.count, columns: batch.columns.map((column) => take(column, chosen)) };
 }
 
@@ -353,11 +361,20 @@ function fillField(rows: MutableRow[], field: FieldWriter, values: Vector): void
       const isNull = nulls !== undefined && nulls[i] === 1;
       if (row !== undefined) row[name] = isNull ? null : (numbers[i] ?? null);
     }
+  } else if (isPlain && values.kind === "utf8") {
+    fillTexts(rows, name, textsOf(values));
   } else {
     for (let i = 0; i < rows.length; i += 1) {
       const row = rows[i];
       if (row !== undefined) row[name] = cellOf(field, valueAt(values, i));
     }
+  }
+}
+
+function fillTexts(rows: MutableRow[], name: string, texts: readonly (string | null)[]): void {
+  for (let i = 0; i < rows.length; i += 1) {
+    const row = rows[i];
+    if (row !== undefined) row[name] = texts[i] ?? null;
   }
 }
 

@@ -126,7 +126,7 @@ export function batchMessage(options: {
 }
 
 export function shared(message: SharedMessage["message"]): SharedMessage {
-  return { message, encoded: new Map() };
+  return { message, encoded: [] };
 }
 
 /** Counts the bytes of the rows of one frame, so that a message is cut before it grows too large. */

@@ -53,6 +53,11 @@ export class PredicateIndex<Group extends { readonly equality: Equality | undefi
     return this.#always;
   }
 
+  /** Whether any group is found by a value. */
+  get hasConditions(): boolean {
+    return this.#byColumn.size > 0;
+  }
+
   /** How many groups are under a condition. */
   countOf(equality: Equality | undefined): number {
     if (equality === undefined) return 0;

@@ -9,9 +9,12 @@ import { Budget } from "./budget.ts";
 export interface Pace {
   /** What one turn may do for feeds, and again for subscriptions that read by themselves. */
   readonly turnUnits: number;
-  /** What one subscription may do before the next has its turn. */
+  /** What one subscription may do before the next has its turn: a usual batch has to fit. */
   readonly sliceUnits: number;
-  /** What a subscription may do in the very turn of its request: the first batch has to fit. */
+  /**
+   * What a subscription may do in the very turn of its request: the first batch has to fit. Of a
+   * thousand clients that come back at once, those that find `turnUnits` of it used up wait.
+   */
   readonly requestUnits: number;
 }
 
@@ -35,7 +38,10 @@ export function turnsOf(clock: Clock): Turns {
 }
 
 /** A few milliseconds a turn. */
-export const PACE: Pace = { turnUnits: 4096, sliceUnits: 512, requestUnits: 16_384 };
+export const PACE: Pace = { turnUnits: 2048, sliceUnits: 2048, requestUnits: 16_384 };
+
+/** A turn that did more is followed by a rest, in which the event loop looks at its sockets. */
+const REST_UNITS = 256;
 
 interface Advancing {
   /** Returns whether there is nothing left to do. */
@@ -52,11 +58,14 @@ export class Pump<Task extends Advancing> {
   readonly #feeds = new Set<PumpedFeed<Task>>();
   readonly #tasks = new Set<Task>();
   #isScheduled = false;
+  /** What is left of this turn for requests; undefined before the first of them. */
+  #requests: Budget | undefined;
   readonly #turn = (): void => {
     this.#isScheduled = false;
-    this.#advanceFeeds();
-    this.#advanceTasks();
-    if (this.#feeds.size > 0 || this.#tasks.size > 0) this.#scheduleLater();
+    const spent = this.#advanceFeeds() + this.#advanceTasks();
+    // Events of one look at the sockets may each ask for a turn: together they get this one.
+    const isLong = spent > REST_UNITS;
+    if (isLong || this.#feeds.size > 0 || this.#tasks.size > 0) this.#scheduleLater();
   };
 
   constructor(turns: Turns, pace: Pace) {
@@ -79,26 +88,44 @@ export class Pump<Task extends Advancing> {
   /** Advances a task now, and later as long as it has more to do. */
   run(task: Task): void {
     if (this.#tasks.has(task)) return;
-    if (!task.advance(new Budget(this.#pace.requestUnits))) this.enqueue(task);
+    const requests = this.#requestsOfTurn();
+    const mayAdvance = this.#pace.requestUnits - requests.left < this.#pace.turnUnits;
+    if (mayAdvance && task.advance(requests)) return;
+    this.#tasks.add(task);
+    this.#scheduleLater();
   }
 
   forget(task: Task): void {
     this.#tasks.delete(task);
   }
 
-  #advanceFeeds(): void {
-    const budget = new Budget(this.#pace.turnUnits);
+  #requestsOfTurn(): Budget {
+    if (this.#requests === undefined) {
+      this.#requests = new Budget(this.#pace.requestUnits);
+      this.#turns.later(() => {
+        this.#requests = undefined;
+      });
+    }
+    return this.#requests;
+  }
+
+  /** @returns How many units it took. */
+  #advanceFeeds(): number {
+    const { turnUnits } = this.#pace;
+    const budget = new Budget(turnUnits);
     for (const feed of this.#feeds) {
       // Deleted first, so that a feed with more to do goes behind the others.
       this.#feeds.delete(feed);
       if (feed.advance(budget)) {
         for (const task of feed.takeWaiting()) this.#tasks.add(task);
       } else this.#feeds.add(feed);
-      if (budget.isSpent) return;
+      if (budget.isSpent) break;
     }
+    return turnUnits - budget.left;
   }
 
-  #advanceTasks(): void {
+  /** @returns How many units it took. */
+  #advanceTasks(): number {
     const { turnUnits, sliceUnits } = this.#pace;
     let left = turnUnits;
     for (const task of this.#tasks) {
@@ -106,8 +133,9 @@ export class Pump<Task extends Advancing> {
       const budget = new Budget(sliceUnits);
       if (!task.advance(budget)) this.#tasks.add(task);
       left -= sliceUnits - budget.left;
-      if (left <= 0) return;
+      if (left <= 0) break;
     }
+    return turnUnits - left;
   }
 
   #scheduleSoon(): void {

@@ -92,8 +92,7 @@ export class Connection implements LiveSink, MessageServer, OpenConnection, Outb
     this.#request = request;
     this.#address = request.caller.address;
     this.#socket = socket;
-    const budgetBytes = parts.config.websocket.send_queue_bytes;
-    this.#outbox = new Outbox({ socket, budgetBytes, owner: this });
+    this.#outbox = new Outbox({ socket, parts: parts.outbox, owner: this });
     this.#format = request.format;
     this.#openedMs = parts.clock.monotonicMs();
     this.#lastFrameMs = this.#openedMs;

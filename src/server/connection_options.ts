@@ -8,7 +8,7 @@ import type { LiveEngine } from "../live/mod.ts";
 import type { FrameFormat } from "./frames/encode.ts";
 import type { MessageTurns } from "./message_turns.ts";
 import type { ServerConfig } from "./options.ts";
-import type { Socket } from "./outbox.ts";
+import type { OutboxParts, Socket } from "./outbox.ts";
 
 /** What the upgrade request asked for. */
 export interface ConnectionRequest {
@@ -29,6 +29,7 @@ export interface ConnectionParts {
   readonly log: Log;
   /** Shared by all connections. */
   readonly turns: MessageTurns;
+  readonly outbox: OutboxParts;
 }
 
 export interface ConnectionOptions {

@@ -1,10 +1,12 @@
 /**
- * What goes out on one socket: frames in order, those of one turn in one write.
+ * What goes out on one socket: frames in order, those that come together in one write.
  *
  * A turn of the live engine may send a connection many small messages, and a write costs the
- * system the same whatever its size. So data frames are held until the turn ends or enough of them
- * have come: with 500 subscribers and 32 writers a delivery costs 1.0 µs instead of 6.3.
+ * system the same whatever its size. So data frames are held until the flusher gives the outbox its
+ * turn or enough of them have come: with 500 subscribers and 32 writers a delivery costs 1.0 µs
+ * instead of 6.3.
  */
+import type { Flusher } from "./flusher.ts";
 
 /** What a connection needs of a socket; the runtime's own has it, and so has a simulated one. */
 export interface Socket {
@@ -22,10 +24,16 @@ export interface Socket {
 /** Held bytes above which they go out at once, so that the socket's own count is near the truth. */
 const HELD_BYTES_MAX = 65536;
 
-export interface OutboxOptions {
-  readonly socket: Socket;
+/** What all outboxes of a server share. */
+export interface OutboxParts {
   /** `websocket.send_queue_bytes`. */
   readonly budgetBytes: number;
+  readonly flusher: Flusher;
+}
+
+export interface OutboxOptions {
+  readonly socket: Socket;
+  readonly parts: OutboxParts;
   readonly owner: OutboxOwner;
 }
 
@@ -37,17 +45,18 @@ export interface OutboxOwner {
 
 export class Outbox {
   readonly #socket: Socket;
-  readonly #budgetBytes: number;
+  readonly #parts: OutboxParts;
   readonly #owner: OutboxOwner;
   #held: (string | Uint8Array)[] | undefined;
   /** Text counts its characters: an estimate until the socket has it. */
   #heldBytes = 0;
-  #isFlushScheduled = false;
+  /** The flusher has it in its queue. */
+  #isDue = false;
   #bytesOut = 0;
 
-  constructor({ socket, budgetBytes, owner }: OutboxOptions) {
+  constructor({ socket, parts, owner }: OutboxOptions) {
     this.#socket = socket;
-    this.#budgetBytes = budgetBytes;
+    this.#parts = parts;
     this.#owner = owner;
   }
 
@@ -63,7 +72,7 @@ export class Outbox {
 
   /** Whether more is queued than the budget allows: then only what must be sent is. */
   get isOverBudget(): boolean {
-    return this.queuedBytes > this.#budgetBytes;
+    return this.queuedBytes > this.#parts.budgetBytes;
   }
 
   /** Whether the network has taken everything. */
@@ -71,7 +80,7 @@ export class Outbox {
     return this.#heldBytes === 0 && this.#socket.getBufferedAmount() === 0;
   }
 
-  /** Sends a frame at the end of this turn, behind those held. Returns whether there is room. */
+  /** Sends a frame soon, behind those held. Returns whether there is room for more. */
   hold(frame: string | Uint8Array): boolean {
     this.#held ??= [];
     this.#held.push(frame);
@@ -79,14 +88,19 @@ export class Outbox {
     // A socket that takes all of it tells of no drain, so only its own count may say "full".
     if (this.#heldBytes >= HELD_BYTES_MAX || this.isOverBudget) {
       this.flush();
-    } else if (!this.#isFlushScheduled) {
-      this.#isFlushScheduled = true;
-      queueMicrotask(() => {
-        this.#isFlushScheduled = false;
-        this.flush();
-      });
+      return !this.isOverBudget;
     }
-    return !this.isOverBudget;
+    if (!this.#isDue) {
+      this.#isDue = true;
+      this.#parts.flusher.add(this);
+    }
+    return true;
+  }
+
+  /** The turn that the flusher was asked for. */
+  flushDue(): void {
+    this.#isDue = false;
+    this.flush();
   }
 
   /** Sends a frame now, behind those held. */

@@ -15,6 +15,7 @@ import type { ConnectionParts, ConnectionRequest } from "./connection_options.ts
 import { Connections } from "./connections.ts";
 import { Cors } from "./cors.ts";
 import { Exchange, type NetworkRules, type Peers, RequestIds } from "./exchange.ts";
+import { Flusher } from "./flusher.ts";
 import { HttpError, responseFromError } from "./http_error.ts";
 import { type IpRange, rangeFromText } from "./ip_address.ts";
 import { MessageTurns } from "./message_turns.ts";
@@ -102,21 +103,17 @@ class HttpServer implements RunningServer {
   constructor(options: ServerOptions) {
     const { config, clock } = options;
     this.#options = options;
+    const { auth, live, log } = options;
+    const budgetBytes = config.websocket.send_queue_bytes;
+    const outbox = { budgetBytes, flusher: new Flusher(clock) };
+    const turns = new MessageTurns(clock);
+    this.#connectionParts = { config, auth, live, clock, log, outbox, turns };
     this.#cors = new Cors(config);
     this.#network = {
       trustedProxies: rangesFrom("security.trusted_proxies", config.security.trusted_proxies),
       allowedHosts: new Set(config.security.allowed_hosts.map((host) => host.toLowerCase())),
     };
     this.#connections = new Connections(clock);
-    const { auth, live, log } = options;
-    this.#connectionParts = {
-      config,
-      auth,
-      live,
-      clock,
-      log,
-      turns: new MessageTurns(clock),
-    };
     this.#requestIds = new RequestIds(options);
     this.#addressRate = new RateLimiter({
       clock,

@@ -7,7 +7,7 @@ import { DatabaseError } from "../base/errors.ts";
 import { BATCH_ROWS_MAX } from "../base/limits.ts";
 import { constVector, type Value, type Vector, vectorFromValues } from "../types/mod.ts";
 import type { MemPartition, Memtable } from "./memtable.ts";
-import { memtableColumn } from "./memtable_scan.ts";
+import { memtableCell, memtableColumn } from "./memtable_scan.ts";
 import { gathered } from "./memtable_segment.ts";
 import type { OpenSegment } from "./open_segment.ts";
 import { GroupColumns } from "./segment_scan.ts";
@@ -79,7 +79,7 @@ export class StoreChangeScan implements ChangeScan {
     const { rowCount, prevs } = versions;
     const { columnIds, owner } = this.#options;
     const hasOld = new Uint8Array(rowCount);
-    if (!prevs.some((prev) => prev !== 0)) {
+    if (areZero(prevs)) {
       const oldColumns = columnIds.map(() => constVector(null, rowCount));
       return { ...versions, hasOld, oldColumns };
     }
@@ -107,6 +107,12 @@ export class StoreChangeScan implements ChangeScan {
   }
 }
 
+/** A loop and no call for each: it is asked of every single change. */
+function areZero(values: Float64Array): boolean {
+  for (let index = 0; index < values.length; index += 1) if (values[index] !== 0) return false;
+  return true;
+}
+
 class MemtableVersions implements VersionSource {
   readonly #table: StoredTable;
   readonly #memtable: Memtable;
@@ -132,6 +138,9 @@ class MemtableVersions implements VersionSource {
     const start = this.#index;
     this.#index = Math.min(start + limit, this.#end);
     const rows = this.#partition.rows.subarray(start, this.#index);
+    const [row] = rows;
+    // Most wakes of the live layer read one version.
+    const isOne = rows.length === 1 && row !== undefined;
     return {
       rowCount: rows.length,
       seqs: gathered(memtable.seqs, new Float64Array(rows.length), rows),
@@ -139,7 +148,9 @@ class MemtableVersions implements VersionSource {
       prevs: gathered(memtable.prevs, new Float64Array(rows.length), rows),
       deleted: gathered(memtable.deleted, new Uint8Array(rows.length), rows),
       columns: this.#columnIds.map((columnId) =>
-        memtableColumn(this.#table, memtable, { columnId, rows }),
+        isOne
+          ? memtableCell(this.#table, memtable, { columnId, row })
+          : memtableColumn(this.#table, memtable, { columnId, rows }),
       ),
     };
   }

@@ -89,6 +89,19 @@ export function memtableColumn(
   return take(vector, { rows, count: rows.length });
 }
 
+/** One row of a column, or of a system column: its value, which costs less than a view of it. */
+export function memtableCell(
+  table: StoredTable,
+  memtable: Memtable,
+  { columnId, row }: { columnId: number; row: number },
+): Vector {
+  if (columnId === SEQ_COLUMN_ID) return constVector(memtable.seqs[row] ?? 0, 1);
+  if (columnId === DELETED_COLUMN_ID) return constVector(memtable.deleted[row] === 1, 1);
+  const column = memtable.column(columnId);
+  if (column !== undefined) return constVector(column.valueAt(row), 1);
+  return constVector(table.column(columnId)?.missing ?? null, 1);
+}
+
 function wholeColumn(memtable: Memtable, columnId: number): Vector | undefined {
   const length = memtable.rowCount;
   switch (columnId) {

@@ -171,6 +171,7 @@ export {
   type Selection,
   slice,
   take,
+  textsOf,
   type Utf8Vector,
   type Vector,
   valueAt,

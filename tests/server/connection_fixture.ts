@@ -13,6 +13,7 @@ import type { LiveLimits, LocalLiveEngine } from "../../src/live/mod.ts";
 import type { ServerMessage } from "../../src/protocol/mod.ts";
 import { Connection } from "../../src/server/connection.ts";
 import type { ConnectionRequest } from "../../src/server/connection_options.ts";
+import { Flusher } from "../../src/server/flusher.ts";
 import { MessageTurns } from "../../src/server/message_turns.ts";
 import type { Socket } from "../../src/server/outbox.ts";
 import { authSettings, type ConfigChange, serverConfig } from "../support/http.ts";
@@ -169,6 +170,8 @@ export class ConnectionFixture {
 
   open({ config = {}, request = {}, as = this.#identity.auth }: OpenOptions = {}): Opened {
     const socket = new SimulatedSocket();
+    const settings = serverConfig(config);
+    const budgetBytes = settings.websocket.send_queue_bytes;
     const connection = new Connection({
       connectionId: "c1",
       socket,
@@ -180,12 +183,13 @@ export class ConnectionFixture {
         ...request,
       },
       parts: {
-        config: serverConfig(config),
+        config: settings,
         auth: as,
         live: this.live,
         clock: this.clock,
         log: silentLog,
         turns: this.turns,
+        outbox: { budgetBytes, flusher: new Flusher(this.clock) },
       },
     });
     connection.open();

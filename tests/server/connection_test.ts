@@ -339,13 +339,13 @@ test("what one turn sends goes out in one write, in order", async () => {
   socket.drain();
   const corksBefore = socket.corkCount;
   for (let id = 1; id <= 5; id += 1) {
-    connection.send({ message: changeOf(id), encoded: new Map() });
+    connection.send({ message: changeOf(id), encoded: [] });
   }
   expect(socket.frames).toEqual([]);
   await settle();
   expect(socket.corkCount).toBe(corksBefore + 1);
   // A control message never overtakes data.
-  connection.send({ message: changeOf(6), encoded: new Map() });
+  connection.send({ message: changeOf(6), encoded: [] });
   say({ type: "ping", id: "p" });
   const ids = socket.messages().map((it) => (it.type === "change" ? it.commit_seq : it.type));
   expect(ids).toEqual([1, 2, 3, 4, 5, 6, "pong"]);

@@ -36,7 +36,7 @@ const CHANGE: DataMessage = {
 };
 
 function shared(message: DataMessage): SharedMessage {
-  return { message, encoded: new Map() };
+  return { message, encoded: [] };
 }
 
 test("jsonFromMessage writes a bigint as decimal text", () => {

@@ -442,7 +442,7 @@ class World {
       pace: random.pick([
         { turnUnits: 1, sliceUnits: 1, requestUnits: 1 },
         { turnUnits: 20, sliceUnits: 5, requestUnits: 10 },
-        { turnUnits: 4096, sliceUnits: 512, requestUnits: 16_384 },
+        { turnUnits: 2048, sliceUnits: 2048, requestUnits: 16_384 },
       ]),
       turns: {
         soon: (turn) => queueMicrotask(() => this.#take(turn)),

@@ -39,11 +39,11 @@ export function frameFormat(serialization: Serialization, isGzipOn: boolean): Fr
 /** The frame of a message: a string is sent as text, bytes as binary. */
 export function frameOf(shared: SharedMessage, format: FrameFormat): string | Uint8Array {
   const { serialization, isGzipOn } = format;
-  const word = isGzipOn ? `${serialization}+gzip` : serialization;
-  const known = shared.encoded.get(word);
+  const index = (serialization === "json" ? 0 : 2) + (isGzipOn ? 1 : 0);
+  const known = shared.encoded[index];
   if (known !== undefined) return known;
   const frame = isGzipOn ? gzipFrame(shared, serialization) : plainFrame(shared, serialization);
-  shared.encoded.set(word, frame);
+  shared.encoded[index] = frame;
   return frame;
 }
 

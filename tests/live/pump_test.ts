@@ -1,0 +1,107 @@
+/**
+ * Goal: between two looks at the sockets the pump does a bounded amount, however many clients ask.
+ * Method: tasks that each cost a batch, and turns that the test gives.
+ */
+import { expect, test } from "bun:test";
+import type { Budget } from "../../src/live/budget.ts";
+import { Pump, type PumpedFeed } from "../../src/live/pump.ts";
+
+const PACE = { turnUnits: 2000, sliceUnits: 2000, requestUnits: 16_000 };
+const BATCH_UNITS = 1000;
+
+/** Done in one step of a batch. */
+class BatchTask {
+  isDone = false;
+
+  advance(budget: Budget): boolean {
+    budget.spend(BATCH_UNITS);
+    this.isDone = true;
+    return true;
+  }
+}
+
+function pumpWithTurns(): {
+  pump: Pump<BatchTask>;
+  /** Gives the turns that come before the next look at the sockets. */
+  giveSoon: () => void;
+  /** Looks at the sockets, and gives the turns that come after. Returns how many. */
+  giveLater: () => number;
+} {
+  let soon: (() => void)[] = [];
+  let later: (() => void)[] = [];
+  const turns = {
+    soon: (turn: () => void) => void soon.push(turn),
+    later: (turn: () => void) => void later.push(turn),
+  };
+  const giveSoon = (): void => {
+    while (soon.length > 0) {
+      const due = soon;
+      soon = [];
+      for (const turn of due) turn();
+    }
+  };
+  const giveLater = (): number => {
+    const due = later;
+    later = [];
+    for (const turn of due) turn();
+    giveSoon();
+    return due.length;
+  };
+  return { pump: new Pump<BatchTask>(turns, PACE), giveSoon, giveLater };
+}
+
+function doneCount(tasks: readonly BatchTask[]): number {
+  return tasks.filter(({ isDone }) => isDone).length;
+}
+
+test("a request alone is served in its own turn", () => {
+  const { pump } = pumpWithTurns();
+  const task = new BatchTask();
+  pump.run(task);
+  expect(task.isDone).toBe(true);
+});
+
+test("requests of one look at the sockets share a turn, and all are served in the end", () => {
+  const { giveLater, giveSoon, pump } = pumpWithTurns();
+  const tasks = Array.from({ length: 100 }, () => new BatchTask());
+  for (const task of tasks) {
+    pump.run(task);
+    // Each frame is an event of its own, after which the soonest turns come.
+    giveSoon();
+  }
+  expect(doneCount(tasks)).toBe(2);
+
+  for (let before = doneCount(tasks); before < tasks.length; before = doneCount(tasks)) {
+    expect(giveLater()).toBeGreaterThan(0);
+    expect(doneCount(tasks)).toBeGreaterThan(before);
+    expect(doneCount(tasks)).toBeLessThanOrEqual(before + 2);
+  }
+});
+
+test("a long turn is followed by a look at the sockets, a short one is not", () => {
+  const { giveLater, giveSoon, pump } = pumpWithTurns();
+  let costs = 0;
+  let advanced = 0;
+  const feed: PumpedFeed<BatchTask> = {
+    advance(budget) {
+      budget.spend(costs);
+      advanced += 1;
+      return true;
+    },
+    takeWaiting: () => [],
+  };
+  for (const [cost, expected] of [
+    [10, 3],
+    [1000, 1],
+  ] as const) {
+    costs = cost;
+    advanced = 0;
+    for (let mark = 0; mark < 3; mark += 1) {
+      pump.mark(feed);
+      giveSoon();
+    }
+    expect(advanced, `turns of ${cost} units`).toBe(expected);
+    giveLater();
+  }
+  expect(advanced).toBe(2);
+});
