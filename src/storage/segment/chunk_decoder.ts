@@ -26,11 +26,16 @@ import {
   OFFSET_8,
   OFFSET_16,
   OFFSET_32,
+  RUNS,
+  SCALED_8,
+  SCALED_16,
+  SCALED_32,
   TEXT,
   unpackBits,
   WIDE,
 } from "./encodings.ts";
 import { type ChunkEntry, type Layout, padded } from "./format.ts";
+import { fillFromRuns, type Runs, runValueAt, scaledNumbers } from "./number_decoder.ts";
 
 /** What decides how the bytes of a chunk are read. */
 export interface ChunkShape {
@@ -62,6 +67,7 @@ export class Chunk {
   readonly #file: Uint8Array;
   #array: StoredArray | undefined;
   #blocks: Blocks | undefined;
+  #runs: Runs | undefined;
 
   /** @param file The whole map; the entry's offset is into it. */
   constructor({ entry, layout, rowCount }: ChunkShape, file: Uint8Array) {
@@ -81,6 +87,12 @@ export class Chunk {
   get blocks(): Blocks {
     this.#blocks ??= this.#viewOfBlocks();
     return this.#blocks;
+  }
+
+  /** Numbers that are kept as runs. */
+  get runs(): Runs {
+    this.#runs ??= this.#viewOfRuns();
+    return this.#runs;
   }
 
   get buffer(): ArrayBufferLike {
@@ -118,10 +130,13 @@ export class Chunk {
       case I32:
         return new Int32Array(buffer, this.partsAt, count);
       case OFFSET_8:
+      case SCALED_8:
         return new Uint8Array(buffer, this.partsAt, count);
       case OFFSET_16:
+      case SCALED_16:
         return new Uint16Array(buffer, this.partsAt, count);
       case OFFSET_32:
+      case SCALED_32:
         return new Uint32Array(buffer, this.partsAt, count);
       case BITS:
         return new Uint8Array(buffer, this.partsAt, Math.ceil(count / 8));
@@ -132,6 +147,19 @@ export class Chunk {
           ? new Uint8Array(buffer, this.partsAt, count)
           : new Uint16Array(buffer, this.partsAt, count);
     }
+  }
+
+  #viewOfRuns(): Runs {
+    const { buffer } = this.#file;
+    const { auxiliary: count } = this.entry;
+    const startsBytes = padded(count * 4);
+    const firstsAt = this.partsAt + startsBytes;
+    return {
+      starts: new Uint32Array(buffer, this.partsAt, count),
+      firsts: new Float64Array(buffer, firstsAt, count),
+      steps: new Float64Array(buffer, firstsAt + count * 8, count),
+      rowCount: this.rowCount,
+    };
   }
 
   #viewOfBlocks(): Blocks {
@@ -215,7 +243,9 @@ export function decodeNumber(chunk: Chunk, row: number): number {
   const { encoding, base } = chunk.entry;
   if (encoding === NONE) return 0;
   if (encoding === CONSTANT) return base;
+  if (encoding === RUNS) return runValueAt(chunk.runs, row);
   const stored = chunk.array[row] ?? 0;
+  if (isScaled(encoding)) return (base + stored) / chunk.entry.auxiliary;
   return encoding === F64 || encoding === F32 || encoding === I32 ? stored : base + stored;
 }
 
@@ -255,6 +285,10 @@ export function heapBytesOf(vector: Vector): number {
   }
 }
 
+function isScaled(encoding: number): boolean {
+  return encoding === SCALED_8 || encoding === SCALED_16 || encoding === SCALED_32;
+}
+
 function constantOf({ entry, layout }: Chunk): Value {
   return layout === "bool" ? entry.base === 1 : entry.base;
 }
@@ -276,6 +310,7 @@ function numberVector(chunk: Chunk, range: RowRange): Vector {
 function int32sOf(chunk: Chunk, { start, end }: RowRange): Int32Array {
   const { encoding, base } = chunk.entry;
   if (encoding === CONSTANT) return new Int32Array(end - start).fill(base);
+  if (encoding === RUNS) return fillFromRuns(chunk.runs, start, new Int32Array(end - start));
   const stored = chunk.array.subarray(start, end);
   if (stored instanceof Int32Array) return stored;
   if (stored instanceof Uint8Array) return addInt8(stored, base);
@@ -284,11 +319,17 @@ function int32sOf(chunk: Chunk, { start, end }: RowRange): Int32Array {
 }
 
 function float64sOf(chunk: Chunk, { start, end }: RowRange): Float64Array {
-  const { encoding, base } = chunk.entry;
+  const { auxiliary, encoding, base, min, max } = chunk.entry;
   if (encoding === CONSTANT) return new Float64Array(end - start).fill(base);
+  if (encoding === RUNS) return fillFromRuns(chunk.runs, start, new Float64Array(end - start));
   const stored = chunk.array.subarray(start, end);
   if (stored instanceof Float64Array) return stored;
   if (stored instanceof Float32Array) return new Float64Array(stored);
+  if (isScaled(encoding)) {
+    assert(!(stored instanceof Int32Array), "scaled offsets are not negative");
+    const span = Math.round((max - min) * auxiliary);
+    return scaledNumbers(stored, { base, divisor: auxiliary }, span);
+  }
   if (stored instanceof Uint8Array) return addFloat8(stored, base);
   if (stored instanceof Uint16Array) return addFloat16(stored, base);
   assert(stored instanceof Uint32Array, "a chunk of numbers has an encoding of numbers");
