@@ -209,7 +209,7 @@ describe("round trip", () => {
       let value = random.between(-1000, 1000);
       let step = 1;
       return Array.from({ length: count }, (_, row) => {
-        if (row % 50 === 0) step = random.between(-3, 70_000);
+        if (row % 500 === 0) step = random.between(-3, 70_000);
         value += step;
         return value;
       });
@@ -217,26 +217,26 @@ describe("round trip", () => {
     for (const scale of [1, 2, 8, 10, 100, 1000, 1_000_000]) {
       for (const span of [200, 5000, 60_000, 3_000_000]) {
         const low = random.between(-90_000, 90_000);
-        const scaled = Array.from({ length: 700 }, (): Value => {
+        const scaled = Array.from({ length: 3000 }, (): Value => {
           return span === 5000 && random.chance(0.3) ? null : (low + random.below(span)) / scale;
         });
         const columns = [
-          { type: BIGINT, values: evenly(700) },
-          { type: INT, values: evenly(700) },
+          { type: BIGINT, values: evenly(3000) },
+          { type: INT, values: evenly(3000) },
           { type: DOUBLE, values: scaled },
         ];
         const reader = open(encodeSegment(plainInput(columns)));
         expect([encodingOf(reader, 1), encodingOf(reader, 2)]).toEqual(["runs", "runs"]);
         expect(encodingOf(reader, 3)).toMatch(scale === 1 ? /offset/ : /scaled/);
         for (const [index, { values }] of columns.entries()) {
-          const start = random.below(690);
-          const end = random.between(start + 1, 700);
+          const start = random.below(2990);
+          const end = random.between(start + 1, 3000);
           const some = reader.columnRows(index + 1, 0, { start, end });
           expect(some === undefined ? [] : valuesOf(some)).toEqual(values.slice(start, end));
           const all = reader.column(index + 1, 0);
           expect(all === undefined ? [] : valuesOf(all)).toEqual(values);
           for (const [row, value] of values.entries()) {
-            expect(reader.valueAt(index + 1, row)).toBe(value);
+            if (row % 13 === 0) expect(reader.valueAt(index + 1, row)).toBe(value);
           }
         }
       }

@@ -75,28 +75,30 @@ function fillFloat64(into: Float64Array, { begin, first, step }: RunPart): void 
 export interface Scale {
   readonly base: number;
   readonly divisor: number;
+  /** The largest offset. */
+  readonly span: number;
 }
 
 /** Different offsets up to which each quotient is computed once. */
 const QUOTIENTS_MAX = 4096;
 
-/** @param span The largest offset. */
-export function scaledNumbers(
+/** Fills with the quotients of as many offsets. */
+export function fillScaled(
   offsets: Uint8Array | Uint16Array | Uint32Array,
-  { base, divisor }: Scale,
-  span: number,
+  { base, divisor, span }: Scale,
+  into: Float64Array,
 ): Float64Array {
-  const into = new Float64Array(offsets.length);
   if (offsets instanceof Uint32Array) {
-    divideLongs(offsets, { base, divisor }, into);
+    divideLongs(offsets, { base, divisor, span }, into);
   } else if (span < QUOTIENTS_MAX && span < offsets.length) {
-    const quotients = Float64Array.from({ length: span + 1 }, (_, i) => (base + i) / divisor);
+    const quotients = new Float64Array(span + 1);
+    for (let i = 0; i <= span; i += 1) quotients[i] = (base + i) / divisor;
     if (offsets instanceof Uint8Array) lookUpBytes(offsets, quotients, into);
     else lookUpShorts(offsets, quotients, into);
   } else if (offsets instanceof Uint8Array) {
-    divideBytes(offsets, { base, divisor }, into);
+    divideBytes(offsets, { base, divisor, span }, into);
   } else {
-    divideShorts(offsets, { base, divisor }, into);
+    divideShorts(offsets, { base, divisor, span }, into);
   }
   return into;
 }

@@ -10,8 +10,8 @@
 import type { EncodedValues } from "./chunk_encoder.ts";
 import { RUNS, SCALED_8, SCALED_16, SCALED_32 } from "./encodings.ts";
 
-/** A run takes 20 bytes: fewer rows each would save too little. */
-const ROWS_PER_RUN_MIN = 32;
+/** Shorter runs are read slower than offsets, which take two bytes a row where runs are short. */
+const ROWS_PER_RUN_MIN = 256;
 
 /** What doubles may be divided by, the smaller the better. */
 const SCALES: readonly number[] = [2, 4, 8, 10, 100, 1000, 10_000, 100_000, 1_000_000];
