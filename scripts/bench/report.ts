@@ -2,7 +2,7 @@
  * Prints measurements as a markdown table, with the ratio to each peer: only ratios of one run
  * mean anything on another machine.
  */
-import type { Line } from "./jobs.ts";
+import type { Line, Target } from "./jobs.ts";
 
 const OURS = "Tidemark";
 
@@ -32,16 +32,20 @@ function ratioTo({ values, isRate }: Line, peer: string): number | undefined {
 }
 
 function targetOf(line: Line): string {
-  if (line.target === undefined) return "";
-  if ("atMost" in line.target) {
-    const { atMost } = line.target;
+  const targets = [line.target ?? []].flat();
+  return targets.map((target) => verdictOn(line, target)).join(", ");
+}
+
+function verdictOn(line: Line, target: Target): string {
+  if ("atMost" in target) {
+    const { atMost } = target;
     const isReached = (line.values[OURS] ?? Number.POSITIVE_INFINITY) <= atMost;
     return `≤ ${atMost} ${line.unit}: ${isReached ? "reached" : "MISSED"}`;
   }
-  const { peer, factor } = line.target;
+  const { peer, factor } = target;
   const ratio = ratioTo(line, peer);
   const verdict = ratio !== undefined && ratio >= factor ? "reached" : "MISSED";
-  return `≥ ${factor} × ${peer}: ${verdict}`;
+  return `≥ ${Number(factor.toFixed(2))} × ${peer}: ${verdict}`;
 }
 
 function shown(value: number | undefined): string {
