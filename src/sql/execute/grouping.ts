@@ -60,7 +60,8 @@ export class Grouping {
     this.#memory = memory;
     this.#index = new KeyIndex(types);
     this.#areWhole = types.map(isWholeType);
-    this.#direct = types.length === 1 && this.#areWhole[0] ? new DirectNumbers() : undefined;
+    this.#direct =
+      types.length === 1 && this.#areWhole[0] === true ? new DirectNumbers() : undefined;
     this.#keys = keepsKeys ? types.map(() => []) : [];
   }
 
