@@ -2,8 +2,8 @@
  * Measures Tidemark beside PostgreSQL, SQLite, Redis and DuckDB, which it starts itself, on the same
  * machine in the same run, and prints a table.
  *
- *     bun scripts/bench.ts [--only idle,text,insert,bulk,point,snapshot,live,scan] [--quick]
- *                          [--rounds 3] [--rows 1000000] [--readme]
+ *     bun scripts/bench.ts [--only idle,text,insert,bulk,point,snapshot,live,storage,scan]
+ *                          [--quick] [--rounds 3] [--rows 10000000] [--readme]
  *
  * The load comes from a second process. PostgreSQL and SQLite stand behind a thin front that
  * checks the same bearer token; both sync before they answer. A figure is the median of its rounds.
@@ -28,7 +28,7 @@ import { scanLines } from "./bench/scans.ts";
 import { textLine } from "./bench/text.ts";
 import { readOptions } from "./support/arguments.ts";
 
-const JOBS = ["idle", "text", "insert", "bulk", "point", "snapshot", "live", "scan"];
+const JOBS = ["idle", "text", "insert", "bulk", "point", "snapshot", "live", "storage", "scan"];
 
 /** A scan takes milliseconds: with few rounds the median is a cold compiler's. */
 const SCAN_ROUNDS = 7;
@@ -64,11 +64,11 @@ if (isLiveWanted || wanted.includes("snapshot")) {
   followed.push(...(await noted("snapshot", snapshotLines)));
 }
 if (isLiveWanted) followed.push(...(await noted("live", liveLines)));
-if (wanted.includes("scan")) {
-  const rowCount = options.count("rows", isQuick ? 100_000 : 1_000_000);
+if (wanted.includes("scan") || wanted.includes("storage")) {
+  const rowCount = options.count("rows", isQuick ? 100_000 : 10_000_000);
   lines.push(
     ...(await noted("scan", ({ roundCount: rounds }) =>
-      scanLines({ places, roundCount: rounds * SCAN_ROUNDS, rowCount }),
+      scanLines({ places, roundCount: rounds * SCAN_ROUNDS, rowCount, wanted }),
     )),
   );
 }

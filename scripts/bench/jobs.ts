@@ -22,7 +22,7 @@ export interface Line {
   readonly isRate: boolean;
   /** Median by place. */
   readonly values: Readonly<Record<string, number>>;
-  readonly target?: Target;
+  readonly target?: Target | readonly Target[];
 }
 
 /** To be so many times better than a peer, or within a value; or several of these. */

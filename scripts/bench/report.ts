@@ -32,15 +32,16 @@ function ratioTo({ values, isRate }: Line, peer: string): number | undefined {
 }
 
 function targetOf(line: Line): string {
-  const { target } = line;
-  if (target === undefined) return "";
-  return `${targetText(target, line.unit)}: ${verdictOf(line, target)}`;
+  const targets = [line.target ?? []].flat();
+  return targets
+    .map((target) => `${targetText(target, line.unit)}: ${verdictOf(line, target)}`)
+    .join(", ");
 }
 
 function targetText(target: Target, unit: string): string {
   if ("atMost" in target) return `≤ ${shown(target.atMost)} ${unit}`;
   if ("atLeast" in target) return `≥ ${shown(target.atLeast)} ${unit}`;
-  if ("peer" in target) return `≥ ${target.factor} × ${target.peer}`;
+  if ("peer" in target) return `≥ ${Number(target.factor.toFixed(2))} × ${target.peer}`;
   const [parts, word] = "anyOf" in target ? [target.anyOf, "or"] : [target.allOf, "and"];
   return parts.map((part) => targetText(part, unit)).join(` ${word} `);
 }

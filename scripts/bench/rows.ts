@@ -35,15 +35,14 @@ export const EVENT_COLUMNS: readonly (readonly [name: string, type: string, valu
   ["amount", "DOUBLE PRECISION", "((n * 37) % 1000) / 8.0"],
 ];
 
-/** The same values for a peer that is sent literals. */
-export function eventValues(n: number): string {
-  const kind = `'kind${(n * 7919) % 16}'`;
-  return `(${n}, ${kind}, ${(n * 31) % 10}, ${n % 100}, ${((n * 37) % 1000) / 8})`;
-}
-
-/** The three scans: all rows by group, a tenth of the rows by group, a sum over a tenth. */
-export const SCANS: Readonly<Record<"Q1" | "Q2" | "Q3", string>> = {
+/**
+ * What is asked of all rows: Q1 to Q3 by group, a tenth of the rows by group, a sum over a tenth;
+ * then the largest groups and how many different values there are.
+ */
+export const SCANS: Readonly<Record<"Q1" | "Q2" | "Q3" | "top 10" | "distinct", string>> = {
   Q1: "SELECT kind, SUM(amount), AVG(qty) FROM events GROUP BY kind ORDER BY kind",
   Q2: "SELECT kind, SUM(amount), AVG(qty) FROM events WHERE bucket = 3 GROUP BY kind ORDER BY kind",
   Q3: "SELECT SUM(amount) FROM events WHERE bucket = 3",
+  "top 10": "SELECT qty, SUM(amount) AS s FROM events GROUP BY qty ORDER BY s DESC, qty LIMIT 10",
+  distinct: "SELECT COUNT(DISTINCT qty) FROM events",
 };

@@ -1,18 +1,22 @@
 /**
- * Three scans over a million rows: all rows by group, a tenth of the rows by group, and a sum over
- * a tenth. Tidemark is asked over HTTP, after a flush and a restart; DuckDB and SQLite run in this
- * process, PostgreSQL answers over its own protocol. All give the same answer, or the run fails.
+ * Scans over millions of rows, and what the rows take on disk. Tidemark is asked over HTTP, after a
+ * flush and a restart; DuckDB and SQLite run in this process, on files that were closed and opened
+ * again, PostgreSQL answers over its own protocol. All give the same answer, or the run fails.
  */
 import { Database } from "bun:sqlite";
+import { statSync } from "node:fs";
 import { join } from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
 import type { Line } from "./jobs.ts";
 import { sqlRequest } from "./place.ts";
 import type { Places } from "./places.ts";
-import { EVENT_COLUMNS, eventValues, SCANS } from "./rows.ts";
+import { EVENT_COLUMNS, SCANS } from "./rows.ts";
 import { median } from "./statistics.ts";
 
-const ROWS_PER_STATEMENT = 1000;
+const ROWS_PER_STATEMENT = 200_000;
+
+/** What takes seconds needs no more rounds to warm up: it is measured in one of so many. */
+const SLOW_EVERY = 7;
 
 const COLUMNS: string = EVENT_COLUMNS.map(([name, type]) =>
   name === "id" ? "id BIGINT PRIMARY KEY" : `${name} ${type}`,
@@ -25,6 +29,10 @@ type Cells = readonly (readonly unknown[])[];
 /** One system that holds the rows. */
 interface Scanned {
   readonly name: string;
+  /** Reads row by row. */
+  readonly isSlow?: boolean;
+  /** Bytes of a row on disk, with its key and a sequence; where they can be compared. */
+  readonly rowBytes?: number;
   run(sql: string): Promise<Cells> | Cells;
 }
 
@@ -32,22 +40,27 @@ export interface ScanOptions {
   places: Places;
   roundCount: number;
   rowCount: number;
+  /** Of "storage" and "scan". */
+  wanted: readonly string[];
 }
 
-export async function scanLines({ places, roundCount, rowCount }: ScanOptions): Promise<Line[]> {
+export async function scanLines(options: ScanOptions): Promise<Line[]> {
+  const { places, roundCount, rowCount, wanted } = options;
   const systems = [
     await loadTidemark(places, rowCount),
     await loadPostgres(places, rowCount),
     loadSqlite(places, rowCount),
-    await loadDuckDb(rowCount),
+    await loadDuckDb(places, rowCount),
   ];
-  const lines: Line[] = [];
+  const lines = wanted.includes("storage") ? [sizeLine(systems, rowCount)] : [];
+  if (!wanted.includes("scan")) return lines;
   for (const [name, sql] of Object.entries(SCANS)) {
     const timesBySystem = new Map<string, number[]>(systems.map((system) => [system.name, []]));
     const answers = new Set<string>();
     // The first round warms compilers and caches, and is not counted.
     for (let round = -1; round < roundCount; round += 1) {
       for (const system of systems) {
+        if (system.isSlow === true && round >= 0 && round % SLOW_EVERY !== 0) continue;
         const startMs = performance.now();
         const cells = await system.run(sql);
         const tookMs = performance.now() - startMs;
@@ -62,10 +75,27 @@ export async function scanLines({ places, roundCount, rowCount }: ScanOptions): 
       unit: "ms",
       isRate: false,
       values: Object.fromEntries(values),
-      target: { peer: "SQLite", factor: 5 },
+      target: [
+        { peer: "DuckDB", factor: 0.5 },
+        { peer: "SQLite", factor: name === "Q1" ? 20 : 5 },
+        { peer: "PostgreSQL", factor: 5 },
+      ],
     });
   }
   return lines;
+}
+
+function sizeLine(systems: readonly Scanned[], rowCount: number): Line {
+  const sizes = systems.flatMap(({ name, rowBytes }) => {
+    return rowBytes === undefined ? [] : [[name, rowBytes] as const];
+  });
+  return {
+    job: `a row on disk with its key and sequence, of ${rowCount.toLocaleString("en")}`,
+    unit: "bytes",
+    isRate: false,
+    values: Object.fromEntries(sizes),
+    target: { peer: "DuckDB", factor: 1 / 1.8 },
+  };
 }
 
 /** Sums and averages in different orders differ in the last digits. */
@@ -80,15 +110,20 @@ function answerOf(cells: Cells): string {
 async function loadTidemark({ server }: Places, rowCount: number): Promise<Scanned> {
   await server.rows(`CREATE TABLE bench.events (${COLUMNS})`);
   for (let first = 1; first <= rowCount; first += ROWS_PER_STATEMENT) {
-    const count = Math.min(ROWS_PER_STATEMENT, rowCount - first + 1);
-    const values = Array.from({ length: count }, (_, place) => eventValues(first + place));
-    await server.rows(`INSERT INTO bench.events VALUES ${values.join(", ")}`);
+    const last = Math.min(rowCount, first + ROWS_PER_STATEMENT - 1);
+    await server.rows(
+      `INSERT INTO bench.events SELECT ${VALUES} FROM generate_series(${first}::bigint, ${last}) AS s(n)`,
+    );
   }
   await server.rows("STORAGE FLUSH TABLE bench.events");
   await untilFlushed(server, rowCount);
   await server.restart();
+  const [size] = await server.rows(
+    "SELECT SUM(size_bytes) FROM system.segments WHERE table_name = 'events'",
+  );
   return {
     name: "Tidemark",
+    rowBytes: Number(size?.[0]) / rowCount,
     async run(sql) {
       const { path, body } = sqlRequest(sql.replace("events", "bench.events"));
       const headers = { Authorization: `Bearer ${server.token}` };
@@ -124,28 +159,45 @@ async function loadPostgres({ postgresUrl }: Places, rowCount: number): Promise<
     `INSERT INTO events SELECT ${VALUES} FROM generate_series(1::bigint, ${rowCount}) AS s(n)`,
   );
   await sql.unsafe("VACUUM ANALYZE events");
-  return { name: "PostgreSQL", run: async (text) => (await sql.unsafe(text).values()) as Cells };
+  return {
+    name: "PostgreSQL",
+    isSlow: true,
+    run: async (text) => (await sql.unsafe(text).values()) as Cells,
+  };
 }
 
 function loadSqlite({ directory }: Places, rowCount: number): Scanned {
-  const db = new Database(join(directory, "scan.db"));
-  db.run("PRAGMA journal_mode = WAL");
-  db.run(`CREATE TABLE events (${COLUMNS})`);
-  db.run(
+  const path = join(directory, "scan.db");
+  const writer = new Database(path);
+  writer.run("PRAGMA journal_mode = WAL");
+  writer.run(`CREATE TABLE events (${COLUMNS})`);
+  writer.run(
     "WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < ?) " +
       `INSERT INTO events SELECT ${VALUES} FROM s`,
     [rowCount],
   );
-  return { name: "SQLite", run: (text) => db.query(text).values() };
+  writer.close();
+  const db = new Database(path);
+  return { name: "SQLite", isSlow: true, run: (text) => db.query(text).values() };
 }
 
-async function loadDuckDb(rowCount: number): Promise<Scanned> {
-  const instance = await DuckDBInstance.create(":memory:");
+/** With a sequence beside the columns, as Tidemark has one. */
+async function loadDuckDb({ directory }: Places, rowCount: number): Promise<Scanned> {
+  const path = join(directory, "scan.duckdb");
+  const writing = await DuckDBInstance.create(path);
+  const writer = await writing.connect();
+  await writer.run(`CREATE TABLE events (${COLUMNS}, seq BIGINT)`);
+  await writer.run(
+    `INSERT INTO events SELECT ${VALUES}, 100000000000000 + n FROM range(1, ${rowCount + 1}) s(n)`,
+  );
+  await writer.run("CHECKPOINT");
+  writer.closeSync();
+  writing.closeSync();
+  const instance = await DuckDBInstance.create(path);
   const connection = await instance.connect();
-  await connection.run(`CREATE TABLE events (${COLUMNS})`);
-  await connection.run(`INSERT INTO events SELECT ${VALUES} FROM range(1, ${rowCount + 1}) s(n)`);
   return {
     name: "DuckDB",
+    rowBytes: statSync(path).size / rowCount,
     async run(text) {
       const reader = await connection.runAndReadAll(text);
       return reader.getRowsJson();

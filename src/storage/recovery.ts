@@ -18,7 +18,7 @@ import { converted } from "./convert.ts";
 import { sweepSegments } from "./data_directory.ts";
 import type { DataPaths } from "./file_names.ts";
 import { LowWater } from "./history.ts";
-import { decodeWrites, type LoggedWrite } from "./local_wal/format.ts";
+import { decodeWrites, type LoggedWrite, onlyTableOf } from "./local_wal/format.ts";
 import { type HighWaterFile, openHighWater } from "./local_wal/high_water.ts";
 import { type LoggedCommit, missingBeginning, readWal, type WalEnd } from "./local_wal/reader.ts";
 import type { Manifest, ManifestState, SegmentEntry } from "./manifest.ts";
@@ -143,6 +143,9 @@ function replay({ frames, lastSeq }: LoggedCommit, tables: ReadonlyMap<number, S
   // A part is worth nothing without the parts before it, so the file of the first one counts.
   const firstLogFile = frames[0]?.fileNumber;
   for (const frame of frames) {
+    // Of a bulk load the log still has much that is in segments: its rows are not even decoded.
+    const only = tables.get(onlyTableOf(frame) ?? -1);
+    if (only !== undefined && only.progress.flushedSeq >= frame.lastSeq) continue;
     for (const write of decodeWrites(frame)) {
       const table = tables.get(write.tableId);
       // A table that the catalog does not know was dropped.

@@ -24,6 +24,7 @@ export interface RowFilter {
   readonly columnIds: readonly number[];
   readonly ranges: readonly ColumnRange[];
   readonly withTombstones: boolean;
+  readonly reusesMemory?: boolean;
 }
 
 /** Rows of one place, in ascending seq. */
@@ -58,6 +59,7 @@ export class StoreScan implements Scan {
       columnIds: options.columnIds,
       ranges: options.ranges ?? [],
       withTombstones: options.withTombstones ?? false,
+      reusesMemory: options.reusesMemory ?? false,
     };
     this.#sources = [
       ...table.segments

@@ -118,6 +118,11 @@ export interface ScanOptions {
   readonly withTombstones?: boolean;
   /** Largest number of rows in one batch, 1 to ROW_GROUP_ROWS_MAX; default BATCH_ROWS_MAX. */
   readonly batchRows?: number;
+  /**
+   * The memory of a batch is used again by the next one, which is faster: for who is done with a
+   * batch before asking for another. Default false.
+   */
+  readonly reusesMemory?: boolean;
 }
 
 export interface ScanBatch {

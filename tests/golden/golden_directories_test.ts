@@ -124,10 +124,10 @@ const NEWER: readonly {
   {
     what: "segment",
     file: /^segments.*\.seg$/,
-    message: /\.seg: it has format 2, and this version reads 1/,
+    message: /\.seg: it has format 9, and this version reads 2/,
     change: (path) =>
       edit(path, (view) => {
-        view.setUint8(7, view.getUint8(7) + 1);
+        view.setUint8(7, "9".charCodeAt(0));
         seal(view, { end: 56, seed: placeSeed(view.getUint32(8, true), -100, 0) });
       }),
   },

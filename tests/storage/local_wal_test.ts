@@ -14,6 +14,7 @@ import {
   decodeWrites,
   encodeWalHeader,
   type Frame,
+  onlyTableOf,
   sealFrame,
   WAL_HEADER_BYTES,
 } from "../../src/storage/local_wal/format.ts";
@@ -112,6 +113,22 @@ test("a commit's frame gives back every kind of value, seq, prev, owner and form
     expect([tableId, owner, forms[1], forms[2]]).toEqual([9, 2 ** 40, 3, 0]);
     expect(found).toEqual(rows.map((row) => row.slice()));
   }
+});
+
+test("onlyTableOf names the table of a frame whose rows are all of one write", () => {
+  const row = ["a", "b"];
+  const write = { tableId: 9, owner: 3, operation: "insert" } as const;
+  const one = { ...write, rows: [row, row, row], seqs: [10, 11, 12], prevs: [0, 5, 0] };
+  const other = { ...write, tableId: 4, rows: [row], seqs: [13], prevs: [0] };
+  const tableOf = (...writes: Parameters<typeof encodeCommit>[0][number][]): unknown => {
+    const frame = firstFrame(encodeCommit(writes));
+    return frame === undefined ? "no frame" : onlyTableOf(frame);
+  };
+  expect(tableOf(one)).toBe(9);
+  expect(tableOf(other)).toBe(4);
+  expect(tableOf(one, other)).toBeUndefined();
+  // With a gap there may be another write; nothing is lost by looking.
+  expect(tableOf({ ...one, seqs: [10, 11, 14] })).toBeUndefined();
 });
 
 test("a frame is no longer valid whichever single byte is damaged", () => {

@@ -158,13 +158,20 @@ describe("round trip", () => {
   });
 
   test("each encoding is chosen where it is smallest", () => {
-    const rows = Array.from({ length: 1000 }, (_, row) => row);
-    const cases: [string, DataType, (row: number) => Value][] = [
+    // The numbers to 999 in an order that does not ascend evenly, but for "runs".
+    const rows = Array.from({ length: 1000 }, (_, place) => (place * 387) % 1000);
+    const cases: [string, DataType, (row: number, place: number) => Value][] = [
       ["none", INT, () => null],
       ["constant", DOUBLE, () => 0.5],
       ["constant", { kind: "boolean" }, () => true],
       ["bits", { kind: "boolean" }, (row) => row % 2 === 0],
-      ["f64", DOUBLE, (row) => row / 8],
+      ["f64", DOUBLE, (row) => row / 7],
+      ["scaled8", DOUBLE, (row) => ((row % 200) - 30) / 10],
+      ["scaled16", DOUBLE, (row) => row / 8],
+      ["scaled32", DOUBLE, (row) => (row * 123_456) / 100],
+      ["f64", DOUBLE, (row) => (row === 7 ? Math.PI : row / 8)],
+      ["runs", BIGINT, (_, place) => 2 ** 50 + place * 4096],
+      ["runs", INT, (_, place) => (place < 500 ? 3 - place : place - 700)],
       ["f64", BIGINT, (row) => row * 2 ** 40],
       ["f32", { kind: "float" }, (row) => row / 8],
       ["i32", INT, (row) => row * 1_000_000],
@@ -190,10 +197,50 @@ describe("round trip", () => {
     expect(reader.valueAt(99, 0)).toBeUndefined();
     expect(reader.zone(99, 0)).toBeUndefined();
     expect(reader.zone(4, 0)).toBeUndefined();
-    expect(reader.zone(5, 0)).toEqual({ min: 0, max: 999 / 8, nullCount: 0 });
+    expect(reader.zone(5, 0)).toEqual({ min: 0, max: 999 / 7, nullCount: 0 });
     expect(reader.zone(1, 0)).toEqual({ min: Infinity, max: -Infinity, nullCount: 1000 });
-    expect(reader.zone(13, 0)).toBeUndefined();
-    expect(reader.zone(14, 0)).toBeUndefined();
+    expect(reader.zone(19, 0)).toBeUndefined();
+    expect(reader.zone(20, 0)).toBeUndefined();
+  });
+
+  test("runs and scaled doubles come back whole, in part and one by one, beside NULLs", () => {
+    const random = new SeededRandom(seedOf(5));
+    const evenly = (count: number): Value[] => {
+      let value = random.between(-1000, 1000);
+      let step = 1;
+      return Array.from({ length: count }, (_, row) => {
+        if (row % 500 === 0) step = random.between(-3, 70_000);
+        value += step;
+        return value;
+      });
+    };
+    for (const scale of [1, 2, 8, 10, 100, 1000, 1_000_000]) {
+      for (const span of [200, 5000, 60_000, 3_000_000]) {
+        const low = random.between(-90_000, 90_000);
+        const scaled = Array.from({ length: 3000 }, (): Value => {
+          return span === 5000 && random.chance(0.3) ? null : (low + random.below(span)) / scale;
+        });
+        const columns = [
+          { type: BIGINT, values: evenly(3000) },
+          { type: INT, values: evenly(3000) },
+          { type: DOUBLE, values: scaled },
+        ];
+        const reader = open(encodeSegment(plainInput(columns)));
+        expect([encodingOf(reader, 1), encodingOf(reader, 2)]).toEqual(["runs", "runs"]);
+        expect(encodingOf(reader, 3)).toMatch(scale === 1 ? /offset/ : /scaled/);
+        for (const [index, { values }] of columns.entries()) {
+          const start = random.below(2990);
+          const end = random.between(start + 1, 3000);
+          const some = reader.columnRows(index + 1, 0, { start, end });
+          expect(some === undefined ? [] : valuesOf(some)).toEqual(values.slice(start, end));
+          const all = reader.column(index + 1, 0);
+          expect(all === undefined ? [] : valuesOf(all)).toEqual(values);
+          for (let row = start; row < values.length; row += 13) {
+            expect(reader.valueAt(index + 1, row)).toBe(values[row] ?? null);
+          }
+        }
+      }
+    }
   });
 
   test("bounds of whole numbers come back exactly", () => {

@@ -11,19 +11,20 @@ import {
   constVector,
   type DataType,
   INT,
+  keepRows,
+  type Selection,
   take,
   type Value,
   type Vector,
   valueAt,
   vectorFromValues,
 } from "../../types/mod.ts";
-import type { AggregateForm, AggregateState } from "../functions/aggregates.ts";
+import type { AggregateForm, AggregateState, BatchGroups } from "../functions/aggregates.ts";
 import { type Evaluator, selectRows } from "./expression.ts";
 import { Grouping } from "./grouping.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
 import { bytesOf, type Run } from "./run.ts";
 import { compareByKey, type SortKey } from "./sort.ts";
-import { keyTextOf } from "./transaction.ts";
 
 export interface AggregateColumn {
   readonly form: AggregateForm;
@@ -50,7 +51,7 @@ interface Accumulator {
   readonly column: AggregateColumn;
   readonly state: AggregateState;
   /** Of DISTINCT: what each group has seen. */
-  readonly seen: Set<string> | undefined;
+  readonly seen: Grouping | undefined;
   /** Of ORDER BY: rows wait here until the end. */
   readonly waiting: { group: number; args: Value[]; keys: Value[] }[] | undefined;
 }
@@ -70,7 +71,7 @@ export class Aggregate implements Operator {
     this.#accumulators = options.aggregates.map((column) => ({
       column,
       state: column.form.create(),
-      seen: column.isDistinct ? new Set<string>() : undefined,
+      seen: column.isDistinct ? newSeen(column, options) : undefined,
       waiting: column.orderBy.length > 0 ? [] : undefined,
     }));
   }
@@ -104,16 +105,16 @@ export class Aggregate implements Operator {
     const vectors = keys.map((key) => key(batch, run));
     if (sets === undefined) {
       const { rowCount } = batch;
-      this.#addTo(batch, keys.length === 0 ? undefined : this.#groups.numbersOf(vectors, rowCount));
+      this.#addTo(batch, keys.length === 0 ? undefined : this.#groups.groupsOf(vectors, rowCount));
       return;
     }
     for (const number of sets.keys()) {
-      this.#addTo(batch, this.#groups.numbersOf(this.#keysOfSet(number, vectors), batch.rowCount));
+      this.#addTo(batch, this.#groups.groupsOf(this.#keysOfSet(number, vectors), batch.rowCount));
     }
   }
 
-  #addTo(batch: Batch, numbers: Uint32Array | undefined): void {
-    for (const accumulator of this.#accumulators) this.#accumulate(accumulator, batch, numbers);
+  #addTo(batch: Batch, groups: BatchGroups | undefined): void {
+    for (const accumulator of this.#accumulators) this.#accumulate(accumulator, batch, groups);
   }
 
   /** The number of the set, and the keys that it has. */
@@ -126,29 +127,32 @@ export class Aggregate implements Operator {
     return [constVector(number, 1), ...keys];
   }
 
-  #accumulate(accumulator: Accumulator, batch: Batch, numbers: Uint32Array | undefined): void {
-    const { column, state } = accumulator;
+  #accumulate(accumulator: Accumulator, batch: Batch, all: BatchGroups | undefined): void {
+    const { column, seen, state } = accumulator;
     const { run } = this.#options;
-    let rowCount = batch.rowCount;
-    let groups = numbers;
     let input = batch;
+    let groups = all;
     if (column.filter !== undefined) {
-      const kept = selectRows(column.filter(batch, run), rowCount);
-      rowCount = kept.count;
-      input = { rowCount, columns: batch.columns.map((vector) => take(vector, kept)) };
-      groups = groups?.length === undefined ? undefined : takeNumbers(groups, kept);
-      if (rowCount === 0) return;
+      const kept = selectRows(column.filter(batch, run), batch.rowCount);
+      input = keepRows(input, kept);
+      groups = keptGroups(groups, kept);
     }
-    const args = column.args.map((argument) => argument(input, run));
+    let args = column.args.map((argument) => argument(input, run));
+    if (seen !== undefined) {
+      const kept = seen.newRowsOf(keyOfDistinct(groups, args), input.rowCount);
+      input = keepRows(input, kept);
+      args = args.map((vector) => take(vector, kept));
+      groups = keptGroups(groups, kept);
+    }
+    const { rowCount } = input;
+    if (rowCount === 0) return;
     if (accumulator.waiting !== undefined) {
       this.#wait(accumulator, { args, input, groups });
       return;
     }
-    if (accumulator.seen === undefined && args.length <= 1) {
-      if (state.addVector?.(groups, args[0], rowCount) === true) return;
-    }
+    if (args.length <= 1 && state.addVector?.(groups, args[0], rowCount) === true) return;
     for (let row = 0; row < rowCount; row += 1) {
-      const group = groups === undefined ? 0 : (groups[row] ?? 0);
+      const group = groups?.numbers[row] ?? 0;
       this.#addRow(
         accumulator,
         group,
@@ -157,13 +161,7 @@ export class Aggregate implements Operator {
     }
   }
 
-  #addRow({ column, state, seen }: Accumulator, group: number, values: readonly Value[]): void {
-    if (seen !== undefined) {
-      const key = `${group}:${keyTextOf(column.argumentTypes, values)}`;
-      if (seen.has(key)) return;
-      this.#options.run.memory.take(32 + 2 * key.length);
-      seen.add(key);
-    }
+  #addRow({ state }: Accumulator, group: number, values: readonly Value[]): void {
     if (state.keepsRows === true) {
       let bytes = 16;
       for (const value of values) bytes += bytesOf(value);
@@ -174,11 +172,15 @@ export class Aggregate implements Operator {
 
   #wait(
     { column, waiting }: Accumulator,
-    rows: { args: readonly Vector[]; input: Batch; groups: Uint32Array | undefined },
+    rows: {
+      args: readonly Vector[];
+      input: Batch;
+      groups: BatchGroups | undefined;
+    },
   ): void {
     const keys = column.orderBy.map((key) => key.evaluate(rows.input, this.#options.run));
     for (let row = 0; row < rows.input.rowCount; row += 1) {
-      const group = rows.groups === undefined ? 0 : (rows.groups[row] ?? 0);
+      const group = rows.groups?.numbers[row] ?? 0;
       this.#options.run.memory.take(48 + 16 * (rows.args.length + keys.length));
       waiting?.push({
         group,
@@ -225,11 +227,32 @@ export class Aggregate implements Operator {
   }
 }
 
-function takeNumbers(
-  numbers: Uint32Array,
-  { rows, count }: { rows: Uint32Array; count: number },
-): Uint32Array {
-  const taken = new Uint32Array(count);
-  for (let i = 0; i < count; i += 1) taken[i] = numbers[rows[i] ?? 0] ?? 0;
-  return taken;
+/** What tells the rows of DISTINCT apart: the group, where there are several, and the arguments. */
+function newSeen(
+  { argumentTypes }: AggregateColumn,
+  { keys, run, sets }: AggregateOptions,
+): Grouping {
+  const isGrouped = keys.length > 0 || sets !== undefined;
+  const types = isGrouped ? [INT, ...argumentTypes] : argumentTypes;
+  return new Grouping(types, run.memory, { keepsKeys: false });
+}
+
+function keyOfDistinct(
+  groups: BatchGroups | undefined,
+  args: readonly Vector[],
+): readonly Vector[] {
+  if (groups === undefined) return args;
+  const { buffer, byteOffset, length } = groups.numbers;
+  const values = new Int32Array(buffer, byteOffset, length);
+  return [{ kind: "i32", length, values, nulls: undefined }, ...args];
+}
+
+function keptGroups(
+  groups: BatchGroups | undefined,
+  { rows, count }: Selection,
+): BatchGroups | undefined {
+  if (groups === undefined) return undefined;
+  const numbers = new Uint32Array(count);
+  for (let i = 0; i < count; i += 1) numbers[i] = groups.numbers[rows[i] ?? 0] ?? 0;
+  return { numbers, groupCount: groups.groupCount, rowCounts: undefined };
 }

@@ -68,18 +68,24 @@ export function buildRowRead(root: PlanNode): RowRead | undefined {
   };
 }
 
+/** How what a node yields is used. */
+interface Use {
+  /** Whoever reads it is done with a batch before asking for the next one. */
+  readonly isConsumed?: boolean;
+}
+
 /** Compiles a plan. */
-export function buildPlan(node: PlanNode): OperatorFactory {
-  const build = buildNode(node);
+export function buildPlan(node: PlanNode, use: Use = {}): OperatorFactory {
+  const build = buildNode(node, use);
   return (run) => run.profile?.measured(node, build(run)) ?? build(run);
 }
 
-function buildNode(node: PlanNode): OperatorFactory {
+function buildNode(node: PlanNode, use: Use): OperatorFactory {
   switch (node.kind) {
     case "single":
       return () => new RowSource([[]], []);
     case "scan":
-      return buildScan(node);
+      return buildScan(node, use);
     case "system":
       return buildSystemView(node);
     case "values":
@@ -87,7 +93,7 @@ function buildNode(node: PlanNode): OperatorFactory {
     case "function":
       return buildFunctions(node);
     case "filter": {
-      const input = buildPlan(node.input);
+      const input = buildPlan(node.input, use);
       const layout = layoutOf(node.input.columns);
       const condition = compileExpression(node.condition, layout);
       const kept = node.columns.map(({ id }) => defined(layout.get(id), "a filter adds no column"));
@@ -96,7 +102,7 @@ function buildNode(node: PlanNode): OperatorFactory {
       return slicedFor([node.condition], input, make);
     }
     case "project": {
-      const input = buildPlan(node.input);
+      const input = buildPlan(node.input, use);
       const layout = layoutOf(node.input.columns);
       const expressions = node.expressions.map((e) => compileExpression(e, layout));
       const make = (from: Operator, run: Run): Operator => new Project(from, expressions, run);
@@ -171,7 +177,10 @@ export function layoutOf(columns: readonly BoundColumn[]): Layout {
   return new Map(columns.map(({ id }, position) => [id, position]));
 }
 
-function buildScan(node: ScanNode): OperatorFactory {
+/** Rows of a batch that is consumed at once: its arrays stay in the second-level cache. */
+const CONSUMED_BATCH_ROWS: number = 4 * BATCH_ROWS_MAX;
+
+function buildScan(node: ScanNode, { isConsumed = false }: Use): OperatorFactory {
   const { isBulk, table, withTombstones } = node;
   const columnIds = node.columns.map(({ origin }) => {
     return defined(origin, "a scanned column is a stored one").columnId;
@@ -182,7 +191,8 @@ function buildScan(node: ScanNode): OperatorFactory {
     min: min === undefined ? undefined : compileScalar(min),
     max: max === undefined ? undefined : compileScalar(max),
   }));
-  const batchRows = isBulk ? ROW_GROUP_ROWS_MAX : BATCH_ROWS_MAX;
+  const bulkRows = isConsumed ? CONSUMED_BATCH_ROWS : ROW_GROUP_ROWS_MAX;
+  const batchRows = isBulk ? bulkRows : BATCH_ROWS_MAX;
   // A condition on the key reads no column of the row; the scan still has to say that it is there.
   const readIds = columnIds.length === 0 ? [SEQ_COLUMN_ID] : columnIds;
 
@@ -197,6 +207,7 @@ function buildScan(node: ScanNode): OperatorFactory {
       ranges: [],
       withTombstones: withTombstones && run.mayReadHistory(table),
       batchRows,
+      reusesMemory: isConsumed,
     };
     if (key !== undefined) {
       const values = key.map((value) => value(run));
@@ -309,7 +320,7 @@ function buildRecursion(node: Extract<PlanNode, { kind: "recursive" }>): Operato
 }
 
 function buildAggregate(node: AggregateNode): OperatorFactory {
-  const input = buildPlan(node.input);
+  const input = buildPlan(node.input, { isConsumed: true });
   const layout = layoutOf(node.input.columns);
   const keys = node.groupBy.map(({ expression }) => compileExpression(expression, layout));
   const keyTypes = node.groupBy.map(({ expression }) => expression.type);

@@ -1,30 +1,68 @@
 /**
  * Numbers groups: equal keys get the same dense number, in order of first appearance. NULLs are
  * equal here.
+ *
+ * There are three ways to the numbers of a batch, and one table of keys (`KeyIndex`), which every
+ * new key reaches: a key of one whole number through a table by its value (`direct_numbers.ts`),
+ * keys that are few through a table of the batch (`dense_positions.ts`), all others by hashing.
  */
+import { assert } from "../../base/assert.ts";
 import {
   type DataType,
   type Selection,
+  take,
   type Value,
   type Vector,
   valueAt,
 } from "../../types/mod.ts";
-import { KeyIndex } from "./key_index.ts";
+import type { BatchGroups } from "../functions/aggregates.ts";
+import {
+  countPositions,
+  type DensePositions,
+  densePositionsOf,
+  firstRowsOf,
+  lookUp,
+} from "./dense_positions.ts";
+import { DirectNumbers } from "./direct_numbers.ts";
+import { isWholeType, KeyIndex } from "./key_index.ts";
 import { bytesOf, type MemoryBudget } from "./run.ts";
 
 /** What a group costs beside its key values: the entry of the index and the states. */
 const GROUP_BYTES = 64;
 
+/** Smaller batches are hashed at once. */
+const TABLE_ROWS_MIN = 64;
+
+/** Counting the rows of each group is worth it up to this share of the rows. */
+const COUNTED_GROUPS_SHARE = 0.25;
+
+export interface GroupingOptions {
+  /** Whether `keyAt` will be asked; default true. */
+  readonly keepsKeys?: boolean;
+}
+
 export class Grouping {
   readonly #index: KeyIndex;
   readonly #memory: MemoryBudget;
+  readonly #areWhole: readonly boolean[];
+  /** Of a key of one column of whole numbers. */
+  readonly #direct: DirectNumbers | undefined;
   /** Key values of each group, one array a column. */
   readonly #keys: Value[][];
+  /** Used again by each call. */
+  #numbers = new Uint32Array(0);
 
-  constructor(types: readonly DataType[], memory: MemoryBudget) {
+  constructor(
+    types: readonly DataType[],
+    memory: MemoryBudget,
+    { keepsKeys = true }: GroupingOptions = {},
+  ) {
     this.#memory = memory;
     this.#index = new KeyIndex(types);
-    this.#keys = types.map(() => []);
+    this.#areWhole = types.map(isWholeType);
+    this.#direct =
+      types.length === 1 && this.#areWhole[0] === true ? new DirectNumbers() : undefined;
+    this.#keys = keepsKeys ? types.map(() => []) : [];
   }
 
   get groupCount(): number {
@@ -35,8 +73,138 @@ export class Grouping {
     return this.#keys[position]?.[group] ?? null;
   }
 
-  /** The group number of each row. @throws {DatabaseError} MEMORY_EXCEEDED */
+  /**
+   * The group number of each row; valid until the next call.
+   *
+   * @throws {DatabaseError} MEMORY_EXCEEDED
+   */
   numbersOf(vectors: readonly Vector[], rowCount: number): Uint32Array {
+    return this.groupsOf(vectors, rowCount).numbers;
+  }
+
+  /** The same, with how many rows each group has where that is cheap to know. */
+  groupsOf(vectors: readonly Vector[], rowCount: number): BatchGroups {
+    if (rowCount < TABLE_ROWS_MIN) return this.#hashed(vectors, rowCount);
+    return (
+      this.#byValue(vectors, rowCount) ??
+      this.#dense(vectors, rowCount) ??
+      this.#hashed(vectors, rowCount)
+    );
+  }
+
+  /** The rows whose group no earlier row has, here or in a call before. */
+  newRowsOf(vectors: readonly Vector[], rowCount: number): Selection {
+    let knownCount = this.groupCount;
+    const numbers = this.numbersOf(vectors, rowCount);
+    const rows = new Uint32Array(rowCount);
+    let count = 0;
+    if (knownCount === this.groupCount) return { rows, count };
+    for (let row = 0; row < rowCount; row += 1) {
+      // Numbers are dense and ascend with first appearance: a new one is the next one.
+      if (numbers[row] !== knownCount) continue;
+      rows[count] = row;
+      count += 1;
+      knownCount += 1;
+    }
+    return { rows, count };
+  }
+
+  #hashed(vectors: readonly Vector[], rowCount: number): BatchGroups {
+    const numbers = this.#hash(vectors, rowCount);
+    return { numbers, groupCount: this.groupCount, rowCounts: undefined };
+  }
+
+  #byValue(vectors: readonly Vector[], rowCount: number): BatchGroups | undefined {
+    const [vector] = vectors;
+    if (this.#direct === undefined) return undefined;
+    if (vector?.kind !== "i32" && vector?.kind !== "f64") return undefined;
+    if (vector.nulls !== undefined) return undefined;
+    const numbers = this.#scratch(rowCount);
+    const next = this.groupCount;
+    const before = this.#direct.bytes;
+    const rows = this.#direct.number(vector.values, {
+      into: numbers,
+      next,
+      rowCount,
+    });
+    if (rows === undefined) return undefined;
+    this.#memory.take(this.#direct.bytes - before);
+    if (rows.length > 0 && !this.#isNew(vectors, rows, numbers)) {
+      return this.#byValue(vectors, rowCount);
+    }
+    return {
+      numbers,
+      groupCount: this.groupCount,
+      rowCounts: this.#countsOf(numbers),
+    };
+  }
+
+  /**
+   * Whether the index gives the rows the numbers that they have. It may know some of them already,
+   * from a batch that was hashed at once: the table then learns their numbers.
+   */
+  #isNew(vectors: readonly Vector[], rows: Uint32Array, numbers: Uint32Array): boolean {
+    const selection = { rows, count: rows.length };
+    const taken = vectors.map((vector) => take(vector, selection));
+    const found = this.#hash(taken, rows.length);
+    if (rows.every((row, i) => numbers[row] === found[i])) return true;
+    const [vector] = taken;
+    assert(vector?.kind === "i32" || vector?.kind === "f64", "a whole number is a number");
+    this.#direct?.learn(vector.values, found);
+    return false;
+  }
+
+  #dense(vectors: readonly Vector[], rowCount: number): BatchGroups | undefined {
+    const keys = vectors.map((vector, i) => ({
+      vector,
+      isWhole: this.#areWhole[i] === true,
+    }));
+    const positions = densePositionsOf(keys, rowCount);
+    return positions === undefined ? undefined : this.#lookUp(vectors, positions);
+  }
+
+  #lookUp(vectors: readonly Vector[], positions: DensePositions): BatchGroups {
+    const positionCounts = countPositions(positions);
+    const rows = firstRowsOf(positions, positionCounts);
+    const selection = { rows, count: rows.length };
+    const found = this.#hash(
+      vectors.map((vector) => take(vector, selection)),
+      rows.length,
+    );
+    const { groupCount } = this;
+    const isCounted = groupCount <= positions.at.length * COUNTED_GROUPS_SHARE;
+    const rowCounts = isCounted ? new Uint32Array(groupCount) : undefined;
+    const table = new Uint32Array(positions.span);
+    for (let i = 0; i < rows.length; i += 1) {
+      const position = positions.at[rows[i] ?? 0] ?? 0;
+      const group = found[i] ?? 0;
+      table[position] = group;
+      if (rowCounts !== undefined) {
+        rowCounts[group] = (rowCounts[group] ?? 0) + (positionCounts[position] ?? 0);
+      }
+    }
+    const numbers = this.#scratch(positions.at.length);
+    lookUp(positions, table, numbers);
+    return { numbers, groupCount, rowCounts };
+  }
+
+  #countsOf(numbers: Uint32Array): Uint32Array | undefined {
+    if (this.groupCount > numbers.length * COUNTED_GROUPS_SHARE) return undefined;
+    const counts = new Uint32Array(this.groupCount);
+    for (let row = 0; row < numbers.length; row += 1) {
+      const group = numbers[row] ?? 0;
+      counts[group] = (counts[group] ?? 0) + 1;
+    }
+    return counts;
+  }
+
+  #scratch(rowCount: number): Uint32Array {
+    if (this.#numbers.length < rowCount) this.#numbers = new Uint32Array(rowCount);
+    return this.#numbers.length === rowCount ? this.#numbers : this.#numbers.subarray(0, rowCount);
+  }
+
+  /** The group number of each row, by the index; new keys are noted. */
+  #hash(vectors: readonly Vector[], rowCount: number): Uint32Array {
     let known = this.#index.count;
     const numbers = this.#index.add(vectors, rowCount);
     if (this.#index.count > known) {
@@ -56,21 +224,5 @@ export class Grouping {
       this.#memory.take(bytes);
     }
     return new Uint32Array(numbers.buffer, 0, rowCount);
-  }
-
-  /** The rows whose group no earlier row has, here or in a call before. */
-  newRowsOf(vectors: readonly Vector[], rowCount: number): Selection {
-    let knownCount = this.groupCount;
-    const numbers = this.numbersOf(vectors, rowCount);
-    const rows = new Uint32Array(rowCount);
-    let count = 0;
-    for (let row = 0; row < rowCount; row += 1) {
-      // Numbers are dense and ascend with first appearance: a new one is the next one.
-      if (numbers[row] !== knownCount) continue;
-      rows[count] = row;
-      count += 1;
-      knownCount += 1;
-    }
-    return { rows, count };
   }
 }

@@ -100,7 +100,8 @@ class ColumnCodes {
   }
 }
 
-function isWholeType({ kind }: DataType): boolean {
+/** Whether values of a type are whole numbers in memory, and equal as such. */
+export function isWholeType({ kind }: DataType): boolean {
   switch (kind) {
     case "smallint":
     case "int":

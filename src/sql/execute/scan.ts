@@ -46,6 +46,7 @@ export interface TableScanOptions {
   readonly ranges: readonly ColumnRange[];
   readonly withTombstones: boolean;
   readonly batchRows: number;
+  readonly reusesMemory?: boolean;
   /** Told once how many row groups were read and skipped. */
   readonly onEnd?: (groupsRead: number, groupsPruned: number) => void;
 }
@@ -72,6 +73,7 @@ export class TableScan implements Operator {
       ranges: options.ranges,
       withTombstones: options.withTombstones,
       batchRows: options.batchRows,
+      reusesMemory: options.reusesMemory ?? false,
     });
   }
 

@@ -11,7 +11,7 @@ import {
   type Whole,
   wholeFromBigint,
 } from "../../types/mod.ts";
-import type { AggregateState } from "./aggregate_state.ts";
+import type { AggregateState, BatchGroups } from "./aggregate_state.ts";
 
 /** Keeps a value a group, and folds each further value into it. */
 export class FoldState implements AggregateState {
@@ -66,7 +66,7 @@ class NumberExtremeState implements AggregateState {
     if (value !== null) this.#offer(group, value as Whole);
   }
 
-  addVector(groups: Uint32Array | undefined, vector: Vector | undefined, count: number): boolean {
+  addVector(groups: BatchGroups | undefined, vector: Vector | undefined, count: number): boolean {
     if (vector?.kind !== "i32" && vector?.kind !== "f64") return false;
     const { values, nulls } = vector;
     if (groups === undefined) {
@@ -74,8 +74,9 @@ class NumberExtremeState implements AggregateState {
       if (extreme !== undefined) this.#offer(0, extreme);
       return true;
     }
+    const { numbers } = groups;
     for (let row = 0; row < count; row += 1) {
-      if (nulls === undefined || nulls[row] !== 1) this.#offer(groups[row] ?? 0, values[row] ?? 0);
+      if (nulls === undefined || nulls[row] !== 1) this.#offer(numbers[row] ?? 0, values[row] ?? 0);
     }
     return true;
   }

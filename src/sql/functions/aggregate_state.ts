@@ -3,6 +3,16 @@
  */
 import type { DataType, Value, Vector } from "../../types/mod.ts";
 
+/** To which groups the rows of a batch belong. */
+export interface BatchGroups {
+  /** The group of each row. */
+  readonly numbers: Uint32Array;
+  /** Above every number. */
+  readonly groupCount: number;
+  /** How many of the rows each group has, where that was counted. */
+  readonly rowCounts: Uint32Array | undefined;
+}
+
 /**
  * One aggregate under way, for all groups of a query.
  *
@@ -17,12 +27,12 @@ export interface AggregateState {
    */
   add(group: number, ...values: readonly Value[]): void;
   /**
-   * Adds `count` rows at once. `groups` has the group of each row; undefined: all are group 0.
-   * `vector` is the one argument, undefined for count(*).
+   * Adds `count` rows at once; without `groups`, all to group 0. `vector` is the one argument,
+   * undefined for count(*).
    *
    * @returns false, and does nothing, if there is no loop for this kind of vector.
    */
-  addVector?(groups: Uint32Array | undefined, vector: Vector | undefined, count: number): boolean;
+  addVector?(groups: BatchGroups | undefined, vector: Vector | undefined, count: number): boolean;
   /** Takes back a row that was added: present where that is exact. */
   remove?(group: number, ...values: readonly Value[]): void;
   /**
@@ -59,13 +69,33 @@ export function grown(array: Float64Array<ArrayBuffer>, group: number): Float64A
   return larger;
 }
 
-/** The highest of the first `count` group numbers; 0 where all rows are one group. */
-export function highestGroup(groups: Uint32Array | undefined, count: number): number {
-  let highest = 0;
-  if (groups === undefined) return highest;
-  for (let row = 0; row < count; row += 1) {
-    const group = groups[row] ?? 0;
-    if (group > highest) highest = group;
+/** Adds to each group how many rows of a batch it has, of those that are not NULL. */
+export function addCounts(
+  into: Float64Array,
+  { groups, nulls }: { groups: BatchGroups; nulls: Uint8Array | undefined },
+): void {
+  const { numbers, rowCounts } = groups;
+  if (nulls === undefined && rowCounts !== undefined) {
+    for (let group = 0; group < rowCounts.length; group += 1) {
+      into[group] = (into[group] ?? 0) + (rowCounts[group] ?? 0);
+    }
+  } else if (nulls === undefined) {
+    for (let row = 0; row < numbers.length; row += 1) {
+      const group = numbers[row] ?? 0;
+      into[group] = (into[group] ?? 0) + 1;
+    }
+  } else {
+    for (let row = 0; row < numbers.length; row += 1) {
+      const group = numbers[row] ?? 0;
+      into[group] = (into[group] ?? 0) + 1 - (nulls[row] ?? 0);
+    }
   }
-  return highest;
+}
+
+/** How many of the first `count` rows are not NULL. */
+export function presentCount(nulls: Uint8Array | undefined, count: number): number {
+  if (nulls === undefined) return count;
+  let sum = count;
+  for (let row = 0; row < count; row += 1) sum -= nulls[row] ?? 0;
+  return sum;
 }

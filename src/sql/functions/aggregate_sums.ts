@@ -23,7 +23,14 @@ import {
   type Whole,
   wholeFromBigint,
 } from "../../types/mod.ts";
-import { type AggregateState, grown, highestGroup } from "./aggregate_state.ts";
+import {
+  type AggregateState,
+  addCounts,
+  type BatchGroups,
+  grown,
+  presentCount,
+} from "./aggregate_state.ts";
+import { magnitudeOf, sumRows } from "./sum_loops.ts";
 
 const SAFE_MAX = Number.MAX_SAFE_INTEGER;
 
@@ -41,25 +48,13 @@ export class CountState implements AggregateState {
     if (values[0] !== null) this.#counts[group] = (this.#counts[group] ?? 0) - 1;
   }
 
-  addVector(groups: Uint32Array | undefined, vector: Vector | undefined, count: number): boolean {
+  addVector(groups: BatchGroups | undefined, vector: Vector | undefined, count: number): boolean {
     const nulls = nullsOf(vector);
     if (nulls === "unknown") return false;
     if (nulls === "all") return true;
-    this.#counts = grown(this.#counts, highestGroup(groups, count));
-    const counts = this.#counts;
-    if (groups === undefined) {
-      counts[0] = (counts[0] ?? 0) + count - (nulls === undefined ? 0 : nullCount(nulls, count));
-    } else if (nulls === undefined) {
-      for (let row = 0; row < count; row += 1) {
-        const group = groups[row] ?? 0;
-        counts[group] = (counts[group] ?? 0) + 1;
-      }
-    } else {
-      for (let row = 0; row < count; row += 1) {
-        const group = groups[row] ?? 0;
-        counts[group] = (counts[group] ?? 0) + 1 - (nulls[row] ?? 0);
-      }
-    }
+    this.#counts = grown(this.#counts, (groups?.groupCount ?? 1) - 1);
+    if (groups !== undefined) addCounts(this.#counts, { groups, nulls });
+    else this.#counts[0] = (this.#counts[0] ?? 0) + presentCount(nulls, count);
     return true;
   }
 
@@ -75,62 +70,13 @@ function nullsOf(vector: Vector | undefined): Uint8Array | undefined | "all" | "
   return vector.nulls;
 }
 
-function nullCount(nulls: Uint8Array, count: number): number {
-  let sum = 0;
-  for (let row = 0; row < count; row += 1) sum += nulls[row] ?? 0;
-  return sum;
-}
-
-/** Counts the rows of each group that are not NULL; returns whether all of them are. */
-function countPresent(
-  counts: Float64Array,
-  groups: Uint32Array | undefined,
-  { nulls, count }: { nulls: Uint8Array | undefined; count: number },
-): boolean {
-  for (let row = 0; row < count; row += 1) {
-    if (nulls !== undefined && nulls[row] === 1) continue;
-    const group = groups === undefined ? 0 : (groups[row] ?? 0);
-    counts[group] = (counts[group] ?? 0) + 1;
-  }
-  return nulls === undefined;
-}
-
-/** Rows of int32 values whose sum a double surely holds. */
-const SURE_ROWS: number = 2 ** 22;
-
-/** The sum of all values, or undefined if a double may not hold it exactly. */
-function exactSum(values: Int32Array | Float64Array, count: number): number | undefined {
-  if (values instanceof Int32Array) {
-    return count <= SURE_ROWS ? sumOfInt32(values, count) : undefined;
-  }
-  return sumOfFloat64(values, count);
-}
-
-// One loop for each kind of array: a loop that meets both runs several times slower.
-
-function sumOfInt32(values: Int32Array, count: number): number {
-  let sum = 0;
-  for (let row = 0; row < count; row += 1) sum += values[row] ?? 0;
-  return sum;
-}
-
-function sumOfFloat64(values: Float64Array, count: number): number | undefined {
-  let sum = 0;
-  let largest = 0;
-  for (let row = 0; row < count; row += 1) {
-    const value = values[row] ?? 0;
-    const size = value < 0 ? -value : value;
-    if (size > largest) largest = size;
-    sum += value;
-  }
-  return largest * count <= SAFE_MAX ? sum : undefined;
-}
-
 /** Exact sums of whole numbers, with the number of values, for each group. */
 class WholeSums {
   #sums = new Float64Array(16);
   #counts = new Float64Array(16);
   readonly #carried = new Map<number, bigint>();
+  /** No sum is further from 0 than this. */
+  #magnitude = 0;
 
   add(group: number, value: Whole): void {
     this.#grow(group);
@@ -145,27 +91,29 @@ class WholeSums {
   }
 
   addNumbers(
-    groups: Uint32Array | undefined,
+    groups: BatchGroups | undefined,
     values: Int32Array | Float64Array,
     { nulls, count }: { nulls: Uint8Array | undefined; count: number },
   ): void {
-    this.#grow(highestGroup(groups, count));
-    const whole = groups === undefined && nulls === undefined ? exactSum(values, count) : undefined;
-    if (whole !== undefined) {
-      this.#addNumber(0, whole);
-      this.#counts[0] = (this.#counts[0] ?? 0) + count;
+    this.#grow((groups?.groupCount ?? 1) - 1);
+    if (groups !== undefined) addCounts(this.#counts, { groups, nulls });
+    else this.#counts[0] = (this.#counts[0] ?? 0) + presentCount(nulls, count);
+    const magnitude = count * (values instanceof Int32Array ? 2 ** 31 : magnitudeOf(values));
+    if (this.#haveRoomFor(magnitude)) {
+      sumRows(this.#sums, { numbers: groups?.numbers, values, nulls, count });
       return;
     }
-    const present = countPresent(this.#counts, groups, { nulls, count });
-    const sums = this.#sums;
     for (let row = 0; row < count; row += 1) {
-      if (!present && nulls !== undefined && nulls[row] === 1) continue;
-      const group = groups === undefined ? 0 : (groups[row] ?? 0);
-      const value = values[row] ?? 0;
-      const sum = (sums[group] ?? 0) + value;
-      if (sum <= SAFE_MAX && sum >= -SAFE_MAX) sums[group] = sum;
-      else this.#addNumber(group, value);
+      if (nulls?.[row] !== 1) this.#addNumber(groups?.numbers[row] ?? 0, values[row] ?? 0);
     }
+    this.#magnitude = SAFE_MAX;
+  }
+
+  /** Whether no sum leaves the safe range when numbers of this total size are added. */
+  #haveRoomFor(magnitude: number): boolean {
+    if (this.#magnitude + magnitude > SAFE_MAX) this.#magnitude = magnitudeOf(this.#sums);
+    this.#magnitude += magnitude;
+    return this.#magnitude <= SAFE_MAX;
   }
 
   count(group: number): number {
@@ -181,6 +129,7 @@ class WholeSums {
   #addNumber(group: number, value: number): void {
     const sum = this.#sums[group] ?? 0;
     const next = sum + value;
+    this.#magnitude = SAFE_MAX;
     if (next <= SAFE_MAX && next >= -SAFE_MAX) {
       this.#sums[group] = next;
     } else {
@@ -220,9 +169,12 @@ class WholeState implements AggregateState {
     if (value !== null) this.#sums.remove(group, value as Whole);
   }
 
-  addVector(groups: Uint32Array | undefined, vector: Vector | undefined, count: number): boolean {
+  addVector(groups: BatchGroups | undefined, vector: Vector | undefined, count: number): boolean {
     if (vector?.kind !== "i32" && vector?.kind !== "f64") return false;
-    this.#sums.addNumbers(groups, vector.values, { nulls: vector.nulls, count });
+    this.#sums.addNumbers(groups, vector.values, {
+      nulls: vector.nulls,
+      count,
+    });
     return true;
   }
 
@@ -249,18 +201,13 @@ class DoubleState implements AggregateState {
     this.#counts[group] = (this.#counts[group] ?? 0) + 1;
   }
 
-  addVector(groups: Uint32Array | undefined, vector: Vector | undefined, count: number): boolean {
+  addVector(groups: BatchGroups | undefined, vector: Vector | undefined, count: number): boolean {
     if (vector?.kind !== "f64") return false;
-    this.#grow(highestGroup(groups, count));
-    const sums = this.#sums;
-    const counts = this.#counts;
-    const { values, nulls } = vector;
-    for (let row = 0; row < count; row += 1) {
-      if (nulls !== undefined && nulls[row] === 1) continue;
-      const group = groups === undefined ? 0 : (groups[row] ?? 0);
-      sums[group] = (sums[group] ?? 0) + (values[row] ?? 0);
-      counts[group] = (counts[group] ?? 0) + 1;
-    }
+    const { nulls, values } = vector;
+    this.#grow((groups?.groupCount ?? 1) - 1);
+    if (groups !== undefined) addCounts(this.#counts, { groups, nulls });
+    else this.#counts[0] = (this.#counts[0] ?? 0) + presentCount(nulls, count);
+    sumRows(this.#sums, { numbers: groups?.numbers, values, nulls, count });
     return true;
   }
 

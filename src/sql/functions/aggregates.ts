@@ -27,11 +27,11 @@ import {
   stringState,
 } from "./aggregate_collections.ts";
 import { MedianState, ModeState, PercentileState } from "./aggregate_percentiles.ts";
-import type { AggregateForm, AggregateState } from "./aggregate_state.ts";
+import type { AggregateForm, AggregateState, BatchGroups } from "./aggregate_state.ts";
 import { PAIR_FUNCTIONS, PairState, VARIANCES, varianceState } from "./aggregate_statistics.ts";
 import { averageState, CountState, sumState } from "./aggregate_sums.ts";
 
-export type { AggregateForm, AggregateState };
+export type { AggregateForm, AggregateState, BatchGroups };
 
 type Types = readonly DataType[];
 type Resolver = (types: Types) => Omit<AggregateForm, "name"> | undefined;

@@ -224,6 +224,21 @@ export function decodeFrame(bytes: Uint8Array, place: FramePlace): Frame | undef
   };
 }
 
+/**
+ * The table of a frame that holds one write, seen without decoding its rows; undefined when there
+ * may be several. Seqs of a frame ascend, so as many rows as there are seqs leave none to another.
+ */
+export function onlyTableOf({ body, firstSeq, lastSeq, offset, path }: Frame): number | undefined {
+  if (body.length === 0) return undefined;
+  const from = new ByteReader(body, { path, fileOffset: offset + FRAME_HEADER_BYTES });
+  const tableId = from.u32();
+  from.u53();
+  from.u8();
+  const columnCount = from.u16();
+  from.skip(columnCount * 3);
+  return from.u32() === lastSeq - firstSeq + 1 ? tableId : undefined;
+}
+
 /** The writes in the body of a commit or of a part of one. @throws {CorruptionError} */
 export function decodeWrites(frame: Frame): LoggedWrite[] {
   const { path, offset, body, firstSeq } = frame;

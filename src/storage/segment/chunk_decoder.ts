@@ -26,11 +26,16 @@ import {
   OFFSET_8,
   OFFSET_16,
   OFFSET_32,
+  RUNS,
+  SCALED_8,
+  SCALED_16,
+  SCALED_32,
   TEXT,
   unpackBits,
   WIDE,
 } from "./encodings.ts";
 import { type ChunkEntry, type Layout, padded } from "./format.ts";
+import { fillFromRuns, fillScaled, type Runs, runValueAt } from "./number_decoder.ts";
 
 /** What decides how the bytes of a chunk are read. */
 export interface ChunkShape {
@@ -62,6 +67,7 @@ export class Chunk {
   readonly #file: Uint8Array;
   #array: StoredArray | undefined;
   #blocks: Blocks | undefined;
+  #runs: Runs | undefined;
 
   /** @param file The whole map; the entry's offset is into it. */
   constructor({ entry, layout, rowCount }: ChunkShape, file: Uint8Array) {
@@ -81,6 +87,12 @@ export class Chunk {
   get blocks(): Blocks {
     this.#blocks ??= this.#viewOfBlocks();
     return this.#blocks;
+  }
+
+  /** Numbers that are kept as runs. */
+  get runs(): Runs {
+    this.#runs ??= this.#viewOfRuns();
+    return this.#runs;
   }
 
   get buffer(): ArrayBufferLike {
@@ -118,10 +130,13 @@ export class Chunk {
       case I32:
         return new Int32Array(buffer, this.partsAt, count);
       case OFFSET_8:
+      case SCALED_8:
         return new Uint8Array(buffer, this.partsAt, count);
       case OFFSET_16:
+      case SCALED_16:
         return new Uint16Array(buffer, this.partsAt, count);
       case OFFSET_32:
+      case SCALED_32:
         return new Uint32Array(buffer, this.partsAt, count);
       case BITS:
         return new Uint8Array(buffer, this.partsAt, Math.ceil(count / 8));
@@ -132,6 +147,19 @@ export class Chunk {
           ? new Uint8Array(buffer, this.partsAt, count)
           : new Uint16Array(buffer, this.partsAt, count);
     }
+  }
+
+  #viewOfRuns(): Runs {
+    const { buffer } = this.#file;
+    const { auxiliary: count } = this.entry;
+    const startsBytes = padded(count * 4);
+    const firstsAt = this.partsAt + startsBytes;
+    return {
+      starts: new Uint32Array(buffer, this.partsAt, count),
+      firsts: new Float64Array(buffer, firstsAt, count),
+      steps: new Float64Array(buffer, firstsAt + count * 8, count),
+      rowCount: this.rowCount,
+    };
   }
 
   #viewOfBlocks(): Blocks {
@@ -151,8 +179,42 @@ interface RowRange {
   readonly end: number;
 }
 
-/** The rows of a chunk as a vector, aliasing the file where it can. */
-export function decodeRows(chunk: Chunk, start: number, end: number): Vector {
+/** Memory that the numbers of one column are decoded to, again and again. */
+export class NumberBuffer {
+  #int32s = new Int32Array(0);
+  #float64s = new Float64Array(0);
+
+  /** Holds what was there before. */
+  int32s(length: number): Int32Array {
+    if (this.#int32s.length < length) this.#int32s = new Int32Array(length);
+    return this.#int32s.length === length ? this.#int32s : this.#int32s.subarray(0, length);
+  }
+
+  /** Likewise. */
+  float64s(length: number): Float64Array {
+    if (this.#float64s.length < length) this.#float64s = new Float64Array(length);
+    return this.#float64s.length === length ? this.#float64s : this.#float64s.subarray(0, length);
+  }
+}
+
+/** Makes arrays of their own; its contents are never shared. */
+const NEW_ARRAYS: Pick<NumberBuffer, "int32s" | "float64s"> = {
+  int32s: (length) => new Int32Array(length),
+  float64s: (length) => new Float64Array(length),
+};
+
+type Arrays = typeof NEW_ARRAYS;
+
+/**
+ * The rows of a chunk as a vector, aliasing the file where it can.
+ *
+ * @param buffer Where numbers are decoded to; without it, they get an array of their own.
+ */
+export function decodeRows(
+  chunk: Chunk,
+  { start, end }: RowRange,
+  buffer: Arrays = NEW_ARRAYS,
+): Vector {
   assert(start >= 0 && end <= chunk.rowCount, "rows are within their chunk");
   const { entry } = chunk;
   const length = end - start;
@@ -162,7 +224,7 @@ export function decodeRows(chunk: Chunk, start: number, end: number): Vector {
       return constVector(null, length);
     case CONSTANT:
       if (!entry.hasNulls) return constVector(constantOf(chunk), length);
-      return numberVector(chunk, range);
+      return numberVector(chunk, range, buffer);
     case BITS: {
       assert(chunk.array instanceof Uint8Array, "bits lie in bytes");
       const values = unpackBits(chunk.array, start, end);
@@ -182,7 +244,7 @@ export function decodeRows(chunk: Chunk, start: number, end: number): Vector {
       return { kind: "any", length, values };
     }
     default:
-      return numberVector(chunk, range);
+      return numberVector(chunk, range, buffer);
   }
 }
 
@@ -215,7 +277,9 @@ export function decodeNumber(chunk: Chunk, row: number): number {
   const { encoding, base } = chunk.entry;
   if (encoding === NONE) return 0;
   if (encoding === CONSTANT) return base;
+  if (encoding === RUNS) return runValueAt(chunk.runs, row);
   const stored = chunk.array[row] ?? 0;
+  if (isScaled(encoding)) return (base + stored) / chunk.entry.auxiliary;
   return encoding === F64 || encoding === F32 || encoding === I32 ? stored : base + stored;
 }
 
@@ -223,7 +287,7 @@ export function decodeNumber(chunk: Chunk, row: number): number {
 export function decodeNumbers(chunk: Chunk): Float64Array {
   const range = { start: 0, end: chunk.rowCount };
   if (chunk.entry.encoding === NONE) return new Float64Array(chunk.rowCount);
-  const numbers = float64sOf(chunk, range);
+  const numbers = float64sOf(chunk, range, NEW_ARRAYS);
   if (!chunk.entry.hasNulls) return numbers;
   const nulls = chunk.nulls(range) ?? new Uint8Array(0);
   // A copy: the numbers may alias the file.
@@ -232,7 +296,7 @@ export function decodeNumbers(chunk: Chunk): Float64Array {
 
 /** All booleans of a chunk without NULLs, one byte a row. */
 export function decodeFlags(chunk: Chunk): Uint8Array {
-  const flags = decodeRows(chunk, 0, chunk.rowCount);
+  const flags = decodeRows(chunk, { start: 0, end: chunk.rowCount });
   if (flags.kind === "bool") return flags.values;
   assert(flags.kind === "const", "flags are booleans");
   return new Uint8Array(chunk.rowCount).fill(flags.value === true ? 1 : 0);
@@ -255,74 +319,86 @@ export function heapBytesOf(vector: Vector): number {
   }
 }
 
+function isScaled(encoding: number): boolean {
+  return encoding === SCALED_8 || encoding === SCALED_16 || encoding === SCALED_32;
+}
+
 function constantOf({ entry, layout }: Chunk): Value {
   return layout === "bool" ? entry.base === 1 : entry.base;
 }
 
-function numberVector(chunk: Chunk, range: RowRange): Vector {
+function numberVector(chunk: Chunk, range: RowRange, buffer: Arrays): Vector {
   const length = range.end - range.start;
   const nulls = chunk.nulls(range);
   if (chunk.layout === "i32") {
-    return { kind: "i32", length, values: int32sOf(chunk, range), nulls };
+    return { kind: "i32", length, values: int32sOf(chunk, range, buffer), nulls };
   }
   if (chunk.layout === "f64") {
-    return { kind: "f64", length, values: float64sOf(chunk, range), nulls };
+    return { kind: "f64", length, values: float64sOf(chunk, range, buffer), nulls };
   }
   assert(chunk.entry.encoding === CONSTANT, "booleans are bits or constant");
   const values = new Uint8Array(length).fill(chunk.entry.base);
   return { kind: "bool", length, values, nulls };
 }
 
-function int32sOf(chunk: Chunk, { start, end }: RowRange): Int32Array {
+function int32sOf(chunk: Chunk, { start, end }: RowRange, buffer: Arrays): Int32Array {
   const { encoding, base } = chunk.entry;
-  if (encoding === CONSTANT) return new Int32Array(end - start).fill(base);
+  const length = end - start;
+  if (encoding === CONSTANT) return buffer.int32s(length).fill(base);
+  if (encoding === RUNS) return fillFromRuns(chunk.runs, start, buffer.int32s(length));
   const stored = chunk.array.subarray(start, end);
   if (stored instanceof Int32Array) return stored;
-  if (stored instanceof Uint8Array) return addInt8(stored, base);
+  if (stored instanceof Uint8Array) return addInt8(stored, base, buffer.int32s(length));
   assert(stored instanceof Uint16Array, "a chunk of integers has an encoding of integers");
-  return addInt16(stored, base);
+  return addInt16(stored, base, buffer.int32s(length));
 }
 
-function float64sOf(chunk: Chunk, { start, end }: RowRange): Float64Array {
-  const { encoding, base } = chunk.entry;
-  if (encoding === CONSTANT) return new Float64Array(end - start).fill(base);
+function float64sOf(chunk: Chunk, { start, end }: RowRange, buffer: Arrays): Float64Array {
+  const { auxiliary, encoding, base, min, max } = chunk.entry;
+  const length = end - start;
+  if (encoding === CONSTANT) return buffer.float64s(length).fill(base);
+  if (encoding === RUNS) return fillFromRuns(chunk.runs, start, buffer.float64s(length));
   const stored = chunk.array.subarray(start, end);
   if (stored instanceof Float64Array) return stored;
-  if (stored instanceof Float32Array) return new Float64Array(stored);
-  if (stored instanceof Uint8Array) return addFloat8(stored, base);
-  if (stored instanceof Uint16Array) return addFloat16(stored, base);
-  assert(stored instanceof Uint32Array, "a chunk of numbers has an encoding of numbers");
-  return addFloat32(stored, base);
+  if (stored instanceof Float32Array) return widen(stored, buffer.float64s(length));
+  assert(!(stored instanceof Int32Array), "a chunk of numbers has an encoding of numbers");
+  if (isScaled(encoding)) {
+    const span = Math.round((max - min) * auxiliary);
+    return fillScaled(stored, { base, divisor: auxiliary, span }, buffer.float64s(length));
+  }
+  if (stored instanceof Uint8Array) return addFloat8(stored, base, buffer.float64s(length));
+  if (stored instanceof Uint16Array) return addFloat16(stored, base, buffer.float64s(length));
+  return addFloat32(stored, base, buffer.float64s(length));
 }
 
 // One loop for each pair of arrays: a loop that meets several kinds is 3.5 times slower.
 
-function addInt8(offsets: Uint8Array, base: number): Int32Array {
-  const into = new Int32Array(offsets.length);
+function widen(stored: Float32Array, into: Float64Array): Float64Array {
+  for (let i = 0; i < into.length; i += 1) into[i] = stored[i] as number;
+  return into;
+}
+
+function addInt8(offsets: Uint8Array, base: number, into: Int32Array): Int32Array {
   for (let i = 0; i < into.length; i += 1) into[i] = (base + (offsets[i] as number)) | 0;
   return into;
 }
 
-function addInt16(offsets: Uint16Array, base: number): Int32Array {
-  const into = new Int32Array(offsets.length);
+function addInt16(offsets: Uint16Array, base: number, into: Int32Array): Int32Array {
   for (let i = 0; i < into.length; i += 1) into[i] = (base + (offsets[i] as number)) | 0;
   return into;
 }
 
-function addFloat8(offsets: Uint8Array, base: number): Float64Array {
-  const into = new Float64Array(offsets.length);
+function addFloat8(offsets: Uint8Array, base: number, into: Float64Array): Float64Array {
   for (let i = 0; i < into.length; i += 1) into[i] = base + (offsets[i] as number);
   return into;
 }
 
-function addFloat16(offsets: Uint16Array, base: number): Float64Array {
-  const into = new Float64Array(offsets.length);
+function addFloat16(offsets: Uint16Array, base: number, into: Float64Array): Float64Array {
   for (let i = 0; i < into.length; i += 1) into[i] = base + (offsets[i] as number);
   return into;
 }
 
-function addFloat32(offsets: Uint32Array, base: number): Float64Array {
-  const into = new Float64Array(offsets.length);
+function addFloat32(offsets: Uint32Array, base: number, into: Float64Array): Float64Array {
   for (let i = 0; i < into.length; i += 1) into[i] = base + (offsets[i] as number);
   return into;
 }

@@ -18,6 +18,7 @@ import {
   WIDE,
 } from "./encodings.ts";
 import { type ChunkHeader, layoutOf, padded } from "./format.ts";
+import { encodeRuns, encodeScaled } from "./number_encoder.ts";
 import { encodeBlocks, encodeText } from "./text_encoder.ts";
 
 export interface EncodedChunk {
@@ -185,6 +186,8 @@ function encodeI32(
   const range = rangeOf(numbers, nulls);
   const { min, max } = range;
   if (min === max) return { encoding: CONSTANT, parts: [], base: min, min, max };
+  const runs = nulls === undefined ? encodeRuns(numbers, range) : undefined;
+  if (runs !== undefined) return runs;
   // Four bytes a row alias the file, so offsets of four bytes would gain nothing.
   if (max - min <= SPAN_16) return encodeOffsets(numbers, nulls, range);
   const values = numbers instanceof Int32Array ? numbers : Int32Array.from(numbers);
@@ -199,10 +202,14 @@ function encodeF64(
   const { min, max } = range;
   if (min === max) return { encoding: CONSTANT, parts: [], base: min, min, max };
   const areSafe = Math.max(Math.abs(min), Math.abs(max)) <= Number.MAX_SAFE_INTEGER;
-  if (range.areWhole && areSafe && max - min <= SPAN_32) {
-    return encodeOffsets(numbers, nulls, range);
+  if (range.areWhole && areSafe) {
+    const runs = nulls === undefined ? encodeRuns(numbers, range) : undefined;
+    if (runs !== undefined) return runs;
+    if (max - min <= SPAN_32) return encodeOffsets(numbers, nulls, range);
   }
   const values = numbers instanceof Float64Array ? numbers : Float64Array.from(numbers);
+  const scaled = range.areWhole ? undefined : encodeScaled(values, nulls, range);
+  if (scaled !== undefined) return scaled;
   return { encoding: F64, parts: [bytesOf(values)], min, max };
 }
 

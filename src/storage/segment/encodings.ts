@@ -19,9 +19,16 @@
  *     bits         n bits, low bit first                                       booleans
  *     wide         u32 × n for each word, lowest first    words                beyond 2^53
  *     blocks       u32 × (n+1) │ bytes                                         bytes, embeddings
+ *     runs         u32 × r │ f64 × r │ f64 × r            runs                 whole numbers
+ *     scaled8      u8  × n                                divisor     added    doubles
+ *     scaled16     u16 × n                                divisor     added    doubles
+ *     scaled32     u32 × n                                divisor     added    doubles
  *
  * Codes are u8 up to 256 values, u16 above, and absent for a single value. `wide` numbers are two's
  * complement with 2 or 4 words. Embeddings are blocks of f32.
+ *
+ * A run is its first row, its first number and the step to each further one. Scaled values are
+ * (offset + added) / divisor. Both are of format 2; a file of format 1 has neither.
  *
  * f64, i32, text and dictionary codes lie as vectors hold them, so those alias the mapped file. The
  * offsets cost one addition a row and halve (or better) what a scan reads.
@@ -41,6 +48,10 @@ export const TEXT = 9;
 export const BITS = 10;
 export const WIDE = 11;
 export const BLOCKS = 12;
+export const RUNS = 13;
+export const SCALED_8 = 14;
+export const SCALED_16 = 15;
+export const SCALED_32 = 16;
 
 /** Names for people, by number. */
 export const ENCODING_NAMES: readonly string[] = [
@@ -57,6 +68,10 @@ export const ENCODING_NAMES: readonly string[] = [
   "bits",
   "wide",
   "blocks",
+  "runs",
+  "scaled8",
+  "scaled16",
+  "scaled32",
 ];
 
 /** Largest number of values in a dictionary: what a reader decodes at once and keeps. */

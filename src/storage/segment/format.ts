@@ -14,7 +14,7 @@
  * All numbers are little-endian; u53 and hash64 are two u32, low half first.
  *
  *     header    OFFSET SIZE
- *                  0    8   magic "TIDESEG1": the digit is the format
+ *                  0    8   magic "TIDESEG2": the digit is the format; files of format 1 are read
  *                  8    8   u53 segment id
  *                 16    8   u53 table id
  *                 24   32   zeros
@@ -79,10 +79,13 @@ export const SEGMENT_BYTES_MAX: number = 2 ** 32;
 const SEALED_BYTES = 56;
 
 /** The header stays as it is in every format, so that a newer one is told from a damaged one. */
-export const SEGMENT_FORMAT = 1;
+export const SEGMENT_FORMAT = 2;
 
 const MAGIC_NAME = "TIDESEG";
 const MAGIC: Uint8Array = new TextEncoder().encode(`${MAGIC_NAME}${SEGMENT_FORMAT}`);
+
+/** Files of this format and all up to SEGMENT_FORMAT are read: later ones only add encodings. */
+const OLDEST_FORMAT = 1;
 
 /** Columns that every segment has beside those of its table. */
 export const PREV_COLUMN_ID = -3;
@@ -260,7 +263,9 @@ export function decodeHeader(
   const tableId = u53At(view, 16);
   if (segmentId === undefined || tableId === undefined) return undefined;
   if (!isSealed(bytes, placeSeed(segmentId, HEADER_PLACE, 0))) return undefined;
-  return MAGIC.every((byte, index) => bytes[index] === byte) ? { segmentId, tableId } : undefined;
+  const format = numberInMagic(bytes, MAGIC_NAME) ?? 0;
+  const isRead = format >= OLDEST_FORMAT && format <= SEGMENT_FORMAT;
+  return isRead ? { segmentId, tableId } : undefined;
 }
 
 /** The format of a segment by its header; undefined when that is damaged, or no header. */

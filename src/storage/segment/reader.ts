@@ -22,6 +22,7 @@ import {
   decodeNumbers,
   decodeRows,
   decodeValue,
+  type NumberBuffer,
 } from "./chunk_decoder.ts";
 import { type Directory, readDirectory } from "./directory.ts";
 import { NONE } from "./encodings.ts";
@@ -196,13 +197,30 @@ export class SegmentReader {
     if (columnId < 0) return this.#system(columnId, groupIndex);
     const chunkIndex = this.#chunkIndex(columnId, groupIndex);
     if (chunkIndex === undefined) return undefined;
-    return this.#wholeChunk(chunkIndex, (chunk) => decodeRows(chunk, 0, chunk.rowCount));
+    return this.#wholeChunk(chunkIndex, (chunk) =>
+      decodeRows(chunk, { start: 0, end: chunk.rowCount }),
+    );
   }
 
-  /** Rows of one group, counted from its start: as `column`, without decoding the others. */
-  columnRows(columnId: number, groupIndex: number, { start, end }: RowSpan): Vector | undefined {
+  /**
+   * Rows of one group, counted from its start: as `column`, without decoding the others. With a
+   * buffer, valid until it is used again.
+   */
+  columnRows(
+    columnId: number,
+    groupIndex: number,
+    { start, end, buffer }: RowSpan & { readonly buffer?: NumberBuffer | undefined },
+  ): Vector | undefined {
     const chunkIndex = this.#chunkIndex(columnId, groupIndex);
-    return chunkIndex === undefined ? undefined : decodeRows(this.#chunk(chunkIndex), start, end);
+    if (chunkIndex === undefined) return undefined;
+    return decodeRows(this.#chunk(chunkIndex), { start, end }, buffer);
+  }
+
+  /** Whether the values of a column are held as numbers; false when the file lacks it. */
+  isNumeric(columnId: number): boolean {
+    if (!this.#directory.columnIndexes.has(columnId)) return false;
+    const layout = this.#directory.layoutOf(columnId);
+    return layout === "i32" || layout === "f64";
   }
 
   seqs(groupIndex: number): Float64Array {
