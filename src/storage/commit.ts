@@ -16,12 +16,20 @@
 import { assert } from "../base/assert.ts";
 import { DatabaseError } from "../base/errors.ts";
 import { SEQ_ZERO, type Seq, type SeqGenerator } from "../base/seq.ts";
+import { type Batch, type Row, type Vector, valueAt } from "../types/mod.ts";
 import type { CommitLog, CommitLogEvents } from "./commit_log.ts";
 import { requireInsertable, requireKeyless, requireReplaceable } from "./conflicts.ts";
-import { keyOfRow } from "./key.ts";
+import { keyOfColumns, keyOfRow } from "./key.ts";
 import type { Memtable } from "./memtable.ts";
 import { diskFull, type SpaceGuard } from "./space.ts";
-import type { ChangedPartition, Commit, OnVisible, TableWrite, WriteBatch } from "./store.ts";
+import {
+  type ChangedPartition,
+  type Commit,
+  type OnVisible,
+  rowCountOf,
+  type TableWrite,
+  type WriteBatch,
+} from "./store.ts";
 import type { StoredTable } from "./table.ts";
 import type { VersionCursor } from "./version_cursor.ts";
 
@@ -117,9 +125,12 @@ export class Committer implements CommitLogEvents {
     log.begin(this.catalogVersion);
     try {
       for (const write of batch.writes) {
-        if (write.rows.length === 0) continue;
+        if (rowCountOf(write) === 0) continue;
         const touch = this.#touch(touches, write.tableId);
-        const seq = this.#applyWrite(touch, write, { batch, firstSeq });
+        const seq =
+          write.batch === undefined
+            ? this.#applyWrite(touch, write, { batch, firstSeq })
+            : this.#applyBatch(touch, write, write.batch);
         if (firstSeq === SEQ_ZERO) firstSeq = seq;
       }
     } catch (error) {
@@ -261,6 +272,44 @@ export class Committer implements CommitLogEvents {
     return writeFirst;
   }
 
+  /** Inserts rows that are given by columns, outside a transaction. */
+  #applyBatch(touch: Touch, write: TableWrite, rows: Batch): Seq {
+    assert(write.operation === "insert", "only an insert is given by columns");
+    const { table, memtable } = touch;
+    const { keyPositions, definition } = table;
+    const { columns, rowCount } = rows;
+    const isKeyed = keyPositions.length > 0;
+    const partition = memtable.partition(write.owner);
+    const conflict = { table, write, snapshotSeq: undefined, firstSeq: SEQ_ZERO };
+    const expiredSeq = table.expiredSeq(this.#seqs);
+    const first = memtable.rowCount;
+    memtable.reserve(rowCount);
+    this.#log.beginWrite(write, definition.columns);
+    try {
+      for (let row = 0; row < rowCount; row += 1) {
+        const key = isKeyed ? keyOfColumns(columns, row, keyPositions) : "";
+        let prev = 0;
+        const found = isKeyed ? table.findNewestOf(partition, key, { columns, row }) : undefined;
+        if (found !== undefined && found.seq > expiredSeq) {
+          requireInsertable(conflict, found, rowOfColumns(columns, row));
+          prev = found.seq;
+        }
+        const seq = this.#seqs.next();
+        if (prev !== 0) found?.replace(seq);
+        const at = memtable.push(partition, { seq, prev, isDeleted: false });
+        if (isKeyed) partition.keys.set(key, at);
+      }
+    } finally {
+      // Also when a row is refused: taking rows back needs their values.
+      memtable.appendBatch(rows, memtable.rowCount - first);
+    }
+    const { prevs, seqs } = memtable;
+    const end = memtable.rowCount;
+    this.#log.addBatch(rows, seqs.subarray(first, end), prevs.subarray(first, end));
+    touch.liveDelta += rowCount;
+    return seqs[first] as Seq;
+  }
+
   /** The table's active memtable, as it was before this commit. */
   #touch(touches: Touch[], tableId: number): Touch {
     for (const touch of touches) if (touch.table.tableId === tableId) return touch;
@@ -299,8 +348,9 @@ export class Committer implements CommitLogEvents {
     else known.liveDelta += liveDelta;
   }
 
-  #noteChanged(group: CommitGroup, { tableId, owner, rows }: TableWrite): void {
-    if (rows.length === 0) return;
+  #noteChanged(group: CommitGroup, write: TableWrite): void {
+    if (rowCountOf(write) === 0) return;
+    const { tableId, owner } = write;
     const partition = this.#tables.get(tableId)?.active.partitions.get(owner);
     if (partition === undefined || partition.changedInGroup === group.number) return;
     partition.changedInGroup = group.number;
@@ -316,6 +366,10 @@ export class Committer implements CommitLogEvents {
     this.#failures.push({ after, upTo, error });
     if (this.#failures.length > FAILURES_MAX) this.#failures.shift();
   }
+}
+
+function rowOfColumns(columns: readonly Vector[], row: number): Row {
+  return columns.map((column) => valueAt(column, row));
 }
 
 /** The row of a table without a key that a delete names; an insert names none. */

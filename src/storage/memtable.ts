@@ -6,8 +6,8 @@
  * - `truncate` takes rows back that never became durable; nobody has seen them.
  * - The seqs of one owner's list ascend, and so do those of the whole memtable.
  */
-import { assert } from "../base/assert.ts";
-import type { Row, Vector } from "../types/mod.ts";
+import { assert, defined } from "../base/assert.ts";
+import type { Batch, Row, Vector } from "../types/mod.ts";
 import type { Key } from "./key.ts";
 import { grown, MemColumn } from "./mem_column.ts";
 import { sharedBytes, sharedFloats } from "./shared_arrays.ts";
@@ -141,6 +141,16 @@ export class Memtable {
     let position = 0;
     for (const column of this.#columns) {
       column.appendFrom(rows, position, count);
+      assert(column.length === this.rowCount, "every column has every row");
+      position += 1;
+    }
+  }
+
+  /** Appends the values of the first `count` rows of a batch with all columns. */
+  appendBatch({ columns }: Batch, count: number): void {
+    let position = 0;
+    for (const column of this.#columns) {
+      column.appendVector(defined(columns[position], "a batch has every column"), count);
       assert(column.length === this.rowCount, "every column has every row");
       position += 1;
     }

@@ -9,7 +9,7 @@ import { assert } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
 import { isDamage } from "../base/errors.ts";
 import { type Seq, seqFromUnixMs } from "../base/seq.ts";
-import type { Row, Value } from "../types/mod.ts";
+import { type Row, type Value, type Vector, valueAt } from "../types/mod.ts";
 import { converted, convertMemColumn, formOf } from "./convert.ts";
 import type { LowWater } from "./history.ts";
 import { type Key, keyOfRow, keyOfValues } from "./key.ts";
@@ -135,19 +135,38 @@ export class StoredTable {
    * search. `partition` is the owner's in the active memtable.
    */
   findNewest(partition: MemPartition, key: Key, row: Row): VersionCursor | undefined {
-    const activeRow = partition.keys.get(key);
-    if (activeRow !== undefined) {
-      this.#cursor.standInMemtable(this.active, activeRow);
-      return this.#cursor;
-    }
-    const { owner } = partition;
-    const { frozen } = this;
-    if (frozen !== undefined && this.#standOnKey(frozen, owner, key)) return this.#cursor;
+    if (this.#standInMemory(partition, key)) return this.#cursor;
     if (this.segments.length === 0) return undefined;
     const values = this.#keyValues;
     values.length = 0;
     for (const position of this.#keyPositions) values.push(row[position] ?? null);
-    return this.#findInSegments(owner, values);
+    return this.#findInSegments(partition.owner, values);
+  }
+
+  /** As {@linkcode findNewest}, for a row of a batch that has every column. */
+  findNewestOf(
+    partition: MemPartition,
+    key: Key,
+    { columns, row }: { columns: readonly Vector[]; row: number },
+  ): VersionCursor | undefined {
+    if (this.#standInMemory(partition, key)) return this.#cursor;
+    if (this.segments.length === 0) return undefined;
+    const values = this.#keyValues;
+    values.length = 0;
+    for (const position of this.#keyPositions) {
+      const column = columns[position];
+      values.push(column === undefined ? null : valueAt(column, row));
+    }
+    return this.#findInSegments(partition.owner, values);
+  }
+
+  #standInMemory(partition: MemPartition, key: Key): boolean {
+    const activeRow = partition.keys.get(key);
+    if (activeRow !== undefined) {
+      this.#cursor.standInMemtable(this.active, activeRow);
+      return true;
+    }
+    return this.frozen !== undefined && this.#standOnKey(this.frozen, partition.owner, key);
   }
 
   /** Stands on the newest version of a key, tombstones included. Valid until the next search. */

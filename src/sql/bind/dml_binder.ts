@@ -17,6 +17,7 @@ import type {
   ValuesStatement,
 } from "../parse/ast.ts";
 import { LiteralCell } from "../parse/ast.ts";
+import { literalPosition } from "../parse/literal_list.ts";
 import type { Place, StatementBinding } from "./binding.ts";
 import type { BoundColumn, BoundExpression, BoundOutput, BoundSelect } from "./bound.ts";
 import { castTo } from "./casts.ts";
@@ -190,15 +191,16 @@ function bindCells(
 
 /** GENERATED ALWAYS takes DEFAULT only. */
 function requireWritable(
-  { columnCount, kinds, starts }: LiteralValuesStatement,
+  literals: LiteralValuesStatement,
   { table, targets }: Filled,
 ): void {
+  const { columnCount, kinds } = literals;
   for (const [column, position] of targets.entries()) {
     const entry = table.columns[position];
     if (entry?.generatedAlways !== true) continue;
     for (let cell = column; cell < kinds.length; cell += columnCount) {
       if (kinds[cell] !== LiteralCell.default)
-        throw generatedAlways(table, entry, starts[cell] ?? 0);
+        throw generatedAlways(table, entry, literalPosition(literals, cell));
     }
   }
 }
