@@ -20,7 +20,7 @@ import { type Batch, type Row, type Vector, valueAt } from "../types/mod.ts";
 import type { CommitLog, CommitLogEvents } from "./commit_log.ts";
 import { requireInsertable, requireKeyless, requireReplaceable } from "./conflicts.ts";
 import { keyOfColumns, keyOfRow } from "./key.ts";
-import type { Memtable } from "./memtable.ts";
+import type { MemPartition, Memtable } from "./memtable.ts";
 import { diskFull, type SpaceGuard } from "./space.ts";
 import {
   type ChangedPartition,
@@ -256,7 +256,7 @@ export class Committer implements CommitLogEvents {
         this.#log.addRow(row, seq, prev);
         newest?.replace(seq);
         const at = memtable.push(partition, { seq, prev, isDeleted });
-        if (isKeyed) partition.keys.set(key, at);
+        if (isKeyed) partition.setRow(key, at);
         if (pushed === 0) {
           writeFirst = seq;
           // Rows of this very commit never conflict with its snapshot.
@@ -276,29 +276,12 @@ export class Committer implements CommitLogEvents {
   #applyBatch(touch: Touch, write: TableWrite, rows: Batch): Seq {
     assert(write.operation === "insert", "only an insert is given by columns");
     const { table, memtable } = touch;
-    const { keyPositions, definition } = table;
-    const { columns, rowCount } = rows;
-    const isKeyed = keyPositions.length > 0;
     const partition = memtable.partition(write.owner);
-    const conflict = { table, write, snapshotSeq: undefined, firstSeq: SEQ_ZERO };
-    const expiredSeq = table.expiredSeq(this.#seqs);
     const first = memtable.rowCount;
-    memtable.reserve(rowCount);
-    this.#log.beginWrite(write, definition.columns);
+    memtable.reserve(rows.rowCount);
+    this.#log.beginWrite(write, table.definition.columns);
     try {
-      for (let row = 0; row < rowCount; row += 1) {
-        const key = isKeyed ? keyOfColumns(columns, row, keyPositions) : "";
-        let prev = 0;
-        const found = isKeyed ? table.findNewestOf(partition, key, { columns, row }) : undefined;
-        if (found !== undefined && found.seq > expiredSeq) {
-          requireInsertable(conflict, found, rowOfColumns(columns, row));
-          prev = found.seq;
-        }
-        const seq = this.#seqs.next();
-        if (prev !== 0) found?.replace(seq);
-        const at = memtable.push(partition, { seq, prev, isDeleted: false });
-        if (isKeyed) partition.keys.set(key, at);
-      }
+      this.#pushBatch({ table, memtable, partition }, write, rows);
     } finally {
       // Also when a row is refused: taking rows back needs their values.
       memtable.appendBatch(rows, memtable.rowCount - first);
@@ -306,8 +289,38 @@ export class Committer implements CommitLogEvents {
     const { prevs, seqs } = memtable;
     const end = memtable.rowCount;
     this.#log.addBatch(rows, seqs.subarray(first, end), prevs.subarray(first, end));
-    touch.liveDelta += rowCount;
+    touch.liveDelta += rows.rowCount;
     return seqs[first] as Seq;
+  }
+
+  /** Checks the keys of new rows, and makes the rows, but for their values. */
+  #pushBatch(
+    { memtable, partition, table }: { table: StoredTable; memtable: Memtable; partition: MemPartition },
+    write: TableWrite,
+    { columns, rowCount }: Batch,
+  ): void {
+    const seqs = this.#seqs;
+    const { keyPositions } = table;
+    const isKeyed = keyPositions.length > 0;
+    const expiredSeq = table.expiredSeq(seqs);
+    const highestKey = isKeyed ? table.highestKey(partition) : 0;
+    for (let row = 0; row < rowCount; row += 1) {
+      const key = isKeyed ? keyOfColumns(columns, row, keyPositions) : "";
+      // Rows of this very batch raise the bound of the partition.
+      const isNew = typeof key === "number" && key > highestKey && key > partition.highestKey;
+      const mayBeThere = isKeyed && !isNew;
+      const found = mayBeThere ? table.findNewestOf(partition, key, { columns, row }) : undefined;
+      let prev = 0;
+      if (found !== undefined && found.seq > expiredSeq) {
+        const conflict = { table, write, snapshotSeq: undefined, firstSeq: SEQ_ZERO };
+        requireInsertable(conflict, found, rowOfColumns(columns, row));
+        prev = found.seq;
+      }
+      const seq = seqs.next();
+      if (prev !== 0) found?.replace(seq);
+      const at = memtable.push(partition, { seq, prev, isDeleted: false });
+      if (isKeyed) partition.setRow(key, at);
+    }
   }
 
   /** The table's active memtable, as it was before this commit. */

@@ -25,13 +25,29 @@ export class MemPartition {
   /** Row numbers, ascending; `count` of them. */
   rows: Uint32Array = new Uint32Array(4);
   count = 0;
+  /** No key that is a number is above this. */
+  highestKey: number = Number.NEGATIVE_INFINITY;
   /** The newest row of each key, tombstones included. */
-  readonly keys: Map<Key, number> = new Map();
+  readonly #keys = new Map<Key, number>();
   /** Number of the last commit group that changed it. */
   changedInGroup = -1;
 
   constructor(owner: number) {
     this.owner = owner;
+  }
+
+  /** The newest row of a key, tombstones included. */
+  rowOf(key: Key): number | undefined {
+    return this.#keys.get(key);
+  }
+
+  setRow(key: Key, row: number): void {
+    this.#keys.set(key, row);
+    if (typeof key === "number" && key > this.highestKey) this.highestKey = key;
+  }
+
+  forgetKey(key: Key): void {
+    this.#keys.delete(key);
   }
 
   add(row: number): void {

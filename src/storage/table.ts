@@ -160,8 +160,19 @@ export class StoredTable {
     return this.#findInSegments(partition.owner, values);
   }
 
+  /**
+   * A bound above which no key of an owner is found that is a single number: rows whose keys ascend
+   * need not be looked for one by one. `partition` is the owner's in the active memtable.
+   */
+  highestKey(partition: MemPartition): number {
+    const frozen = this.frozen?.partitions.get(partition.owner);
+    let highest = Math.max(partition.highestKey, frozen?.highestKey ?? Number.NEGATIVE_INFINITY);
+    for (const segment of this.segments) highest = Math.max(highest, segment.highestKey);
+    return highest;
+  }
+
   #standInMemory(partition: MemPartition, key: Key): boolean {
-    const activeRow = partition.keys.get(key);
+    const activeRow = partition.rowOf(key);
     if (activeRow !== undefined) {
       this.#cursor.standInMemtable(this.active, activeRow);
       return true;
@@ -179,7 +190,7 @@ export class StoredTable {
   }
 
   #standOnKey(memtable: Memtable, owner: number, key: Key): boolean {
-    const row = memtable.partitions.get(owner)?.keys.get(key);
+    const row = memtable.partitions.get(owner)?.rowOf(key);
     if (row === undefined) return false;
     this.#cursor.standInMemtable(memtable, row);
     return true;
@@ -262,7 +273,7 @@ export class StoredTable {
       // A replaced version may be gone: compaction drops what nobody can read any more.
       if (prev !== 0) unlessDamaged(() => this.findSeq(owner, prev)?.replace(seq));
       const at = memtable.push(partition, { seq, prev, isDeleted });
-      if (isKeyed) partition.keys.set(keyOfRow(row, this.#keyPositions), at);
+      if (isKeyed) partition.setRow(keyOfRow(row, this.#keyPositions), at);
     }
     memtable.appendValues(rows, rows.length);
     memtable.setCommitSeq(before, commitSeq);
@@ -271,11 +282,11 @@ export class StoredTable {
   #restoreKey(memtable: Memtable, partition: MemPartition, row: number): void {
     const values = memtable.columns.map((column) => column.valueAt(row));
     const key = keyOfRow(values, this.#keyPositions);
-    if (partition.keys.get(key) !== row) return;
+    if (partition.rowOf(key) !== row) return;
     const prev = memtable.prevs[row] ?? 0;
     const before = prev === 0 ? -1 : memtable.rowOfSeq(partition.owner, prev);
-    if (before === -1) partition.keys.delete(key);
-    else partition.keys.set(key, before);
+    if (before === -1) partition.forgetKey(key);
+    else partition.setRow(key, before);
   }
 
   #findInSegments(owner: number, key: Row): VersionCursor | undefined {
