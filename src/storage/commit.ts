@@ -295,7 +295,11 @@ export class Committer implements CommitLogEvents {
 
   /** Checks the keys of new rows, and makes the rows, but for their values. */
   #pushBatch(
-    { memtable, partition, table }: { table: StoredTable; memtable: Memtable; partition: MemPartition },
+    {
+      memtable,
+      partition,
+      table,
+    }: { table: StoredTable; memtable: Memtable; partition: MemPartition },
     write: TableWrite,
     { columns, rowCount }: Batch,
   ): void {

@@ -78,9 +78,10 @@ export class MemColumn {
   appendVector(vector: Vector, count: number): void {
     assert(count <= vector.length, "the vector has the values");
     this.#reserve(this.#length + count);
-    const isAppended = this.#appendText(vector, count) || this.#appendNumbers(vector, count);
-    for (let row = 0; !isAppended && row < count; row += 1) {
-      this.#put(this.#length + row, valueAt(vector, row));
+    if (!this.#appendText(vector, count) && !this.#appendNumbers(vector, count)) {
+      for (let row = 0; row < count; row += 1) {
+        this.#put(this.#length + row, valueAt(vector, row));
+      }
     }
     this.#length += count;
   }

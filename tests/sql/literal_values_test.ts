@@ -8,7 +8,7 @@ import { parseStatements } from "../../src/sql/parse/parser.ts";
 import { TestEngine } from "../support/sql_engine.ts";
 import { randomFrom, seedOf } from "../types/random.ts";
 
-const LISTS = 160;
+const LISTS = 100;
 
 /** More cells than a plan has slots. */
 const ROWS = 40;
@@ -45,7 +45,7 @@ afterAll(() => engine[Symbol.asyncDispose]());
 type Pick = <T>(...from: readonly T[]) => T;
 
 function pickWith(random: () => number): Pick {
-  return (...from) => from[Math.floor(random() * from.length)] ?? from[0] as (typeof from)[0];
+  return (...from) => from[Math.floor(random() * from.length)] ?? (from[0] as (typeof from)[0]);
 }
 
 /** Cells that fit a column, in all the forms that a list may write them in. */
@@ -58,11 +58,34 @@ function fitting(column: number, pick: Pick): string {
       return pick("1", "-999999999999999", "9007199254740993", "-9223372036854775808", "NULL");
     case 4:
     case 5:
-      return pick("1", "-0", "-0.0", ".5", "5.", "1.25", "-1e-3", "3E+2", "0.1", "123456789.123456", "NULL");
+      return pick(
+        "1",
+        "-0",
+        "-0.0",
+        ".5",
+        "5.",
+        "1.25",
+        "-1e-3",
+        "3E+2",
+        "0.1",
+        "123456789.123456",
+        "NULL",
+      );
     case 6:
       return pick("1", "-1.005", ".5", "99999.9994", "'12.5'", "1e3", "null");
     case 7:
-      return pick("'a'", "''", "'it''s'", "E'tab\\t\\'q\\\\'", "'ä€😀'", "'-- no comment'", "'(,)'", "DEFAULT", "NULL", "e'x'");
+      return pick(
+        "'a'",
+        "''",
+        "'it''s'",
+        "E'tab\\t\\'q\\\\'",
+        "'ä€😀'",
+        "'-- no comment'",
+        "'(,)'",
+        "DEFAULT",
+        "NULL",
+        "e'x'",
+      );
     case 8:
       return pick("'abc'", "'äöü'", "'abc   '", "NULL", "12", "true");
     case 9:
@@ -83,17 +106,52 @@ function fitting(column: number, pick: Pick): string {
 /** Cells that fit few columns, or none, or are no literals. */
 function strange(pick: Pick): string {
   return pick(
-    "NULL", "DEFAULT", "TRUE", "'x'", "''", "1e400", "-1e400", "99999999999999999999999", "2147483648",
-    "'too long for it'", "1.5", "13", "CAST(1 AS INT)", "1 + 1", "- 5", "--5\n6", "0xff", "1_000",
-    "$$d$$", "'a'\n'b'", "E'\\u00e4'", "E'\\x41'", "x'00'", "$1", "now", "1 2", "'open", "5-", "1..2", "+1",
-    "nullx", "1e", ".", "E 'x'", "trueish", "(1)", "\u00a01", "ä",
+    "NULL",
+    "DEFAULT",
+    "TRUE",
+    "'x'",
+    "''",
+    "1e400",
+    "-1e400",
+    "99999999999999999999999",
+    "2147483648",
+    "'too long for it'",
+    "1.5",
+    "13",
+    "CAST(1 AS INT)",
+    "1 + 1",
+    "- 5",
+    "--5\n6",
+    "0xff",
+    "1_000",
+    "$$d$$",
+    "'a'\n'b'",
+    "E'\\u00e4'",
+    "E'\\x41'",
+    "x'00'",
+    "$1",
+    "now",
+    "1 2",
+    "'open",
+    "5-",
+    "1..2",
+    "+1",
+    "nullx",
+    "1e",
+    ".",
+    "E 'x'",
+    "trueish",
+    "(1)",
+    "\u00a01",
+    "ä",
   );
 }
 
 function list(random: () => number, width: number): string {
   const pick = pickWith(random);
   const isFaulty = random() < 0.5;
-  const space = (): string => (random() < 0.9 ? "" : pick(" ", "\n\t", " -- it's ) a comment\n", "\r\n"));
+  const space = (): string =>
+    random() < 0.9 ? "" : pick(" ", "\n\t", " -- it's ) a comment\n", "\r\n");
   const rows = Array.from({ length: ROWS }, (_, row) => {
     const cells = Array.from({ length: width }, (_unused, column) => {
       if (isFaulty && random() < 1 / ROWS / 4) return strange(pick);
@@ -155,3 +213,33 @@ test("a list has the same rows and errors by columns, by rows and token by token
   expect(shortCount).toBeGreaterThan(LISTS / 4);
   expect(errorCount).toBeGreaterThan(LISTS / 8);
 });
+
+test.each(["BIGINT", "INT", "TEXT", "DOUBLE"])(
+  "a key of type %s is refused wherever it lies, and nothing of its list stays",
+  async (type) => {
+    await engine.run(`CREATE TABLE n.k (id ${type} PRIMARY KEY, v TEXT)`);
+    const insert = (ids: readonly number[]): Promise<Effect["failure"]> => {
+      const rows = ids.map((id) => `(${type === "TEXT" ? `'${id}'` : id}, 'v')`);
+      return engine
+        .ask(`INSERT INTO n.k VALUES ${rows.join(", ")}`)
+        .then(({ error }) => (error === undefined ? undefined : [error.condition]));
+    };
+    const range = (from: number, count = ROWS): number[] =>
+      Array.from({ length: count }, (_, index) => from + index);
+    const refused = ["DUPLICATE_KEY"];
+    expect(await insert(range(1000))).toBeUndefined();
+    await engine.run("STORAGE FLUSH TABLE n.k");
+    expect(await insert(range(3000))).toBeUndefined();
+    // In the segment, in the memtable, in the list itself, in gaps, below and above all.
+    expect(await insert([...range(2000), 1007])).toEqual(refused);
+    expect(await insert([...range(2000), 3039])).toEqual(refused);
+    expect(await insert([...range(5000), 5007])).toEqual(refused);
+    expect(await insert([...range(2000), ...range(4000), ...range(-50)])).toBeUndefined();
+    expect(await insert([1000, ...range(6000)])).toEqual(refused);
+    await engine.run(`DELETE FROM n.k WHERE v = 'v'`);
+    expect(await insert([...range(1000), ...range(4000)])).toBeUndefined();
+    const [stored] = await engine.run("SELECT count(*) FROM n.k");
+    expect(stored?.rows).toEqual([[2 * ROWS]]);
+    await engine.run("DROP TABLE n.k");
+  },
+);

@@ -84,7 +84,12 @@ function encoded(add: (encoder: FrameEncoder) => void, write: TableWrite): Uint8
 test("addBatch writes what addRow writes, also when a commit is split", () => {
   const random = new SeededRandom(11);
   const rows = Array.from({ length: ROWS }, (): Row => TYPES.map((it) => valueOf(it, random)));
-  const columns = TYPES.map((type, at) => vectorOf(type, rows.map((row) => row[at] ?? null)));
+  const columns = TYPES.map((type, at) =>
+    vectorOf(
+      type,
+      rows.map((row) => row[at] ?? null),
+    ),
+  );
   const seqs = Float64Array.from(rows, (_, row) => 1000 + row * (row % 50 === 0 ? 2 : 1) + row);
   const prevs = Float64Array.from(rows, () => (random.chance(0.2) ? random.below(1000) : 0));
   const write: TableWrite = { tableId: 7, owner: 9, operation: "insert", rows };
@@ -98,7 +103,12 @@ test("addBatch writes what addRow writes, also when a commit is split", () => {
 });
 
 test("addBatch refuses a row that is too large", () => {
-  const columns = TYPES.map((type) => vectorOf(type, ["x".repeat(5000)].map((text) => (type.kind === "text" ? text : null))));
+  const columns = TYPES.map((type) =>
+    vectorOf(
+      type,
+      ["x".repeat(5000)].map((text) => (type.kind === "text" ? text : null)),
+    ),
+  );
   const write: TableWrite = { tableId: 7, owner: 9, operation: "insert", rows: [] };
   const batch = { rowCount: 1, columns };
   const one = Float64Array.of(1);
@@ -114,7 +124,11 @@ test.each(TYPES)("appendVector of %p holds what appendFrom holds", (type) => {
   for (let round = 0; round < 20; round += 1) {
     const values = Array.from({ length: 1 + random.below(40) }, () => valueOf(type, random));
     const count = random.between(0, values.length);
-    byRows.appendFrom(values.map((value) => [value]), 0, count);
+    byRows.appendFrom(
+      values.map((value) => [value]),
+      0,
+      count,
+    );
     byVectors.appendVector(vectorOf(type, values), count);
     if (random.chance(0.3)) {
       const kept = random.between(0, byRows.length);

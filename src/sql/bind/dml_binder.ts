@@ -215,10 +215,7 @@ function areCastable(
 }
 
 /** GENERATED ALWAYS takes DEFAULT only. */
-function requireWritable(
-  literals: LiteralValuesStatement,
-  { table, targets }: Filled,
-): void {
+function requireWritable(literals: LiteralValuesStatement, { table, targets }: Filled): void {
   const { columnCount, kinds } = literals;
   for (const [column, position] of targets.entries()) {
     const entry = table.columns[position];

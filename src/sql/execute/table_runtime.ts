@@ -5,7 +5,15 @@ import { assert } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { KEY_BYTES_MAX } from "../../base/limits.ts";
 import type { ColumnEntry, TableEntry } from "../../catalog/mod.ts";
-import { type Batch, type DataType, isNullAt, type Row, type Value, type Vector, valueAt } from "../../types/mod.ts";
+import {
+  type Batch,
+  type DataType,
+  isNullAt,
+  type Row,
+  type Value,
+  type Vector,
+  valueAt,
+} from "../../types/mod.ts";
 import { StatementBinding } from "../bind/binding.ts";
 import type { BoundColumn, BoundExpression } from "../bind/bound.ts";
 import { castTo } from "../bind/casts.ts";

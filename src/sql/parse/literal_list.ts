@@ -48,9 +48,7 @@ interface CellWord {
 const WORDS: readonly (CellWord | undefined)[] = Array.from({ length: 256 }, (_, code) => {
   const letter = String.fromCharCode(code);
   const word = (["null", "true", "false", "default"] as const).find((it) => it[0] === letter);
-  return word === undefined
-    ? undefined
-    : { letters: Buffer.from(word), kind: LiteralCell[word] };
+  return word === undefined ? undefined : { letters: Buffer.from(word), kind: LiteralCell[word] };
 });
 
 /** The UTF-8 of a text, made at the first question. Asked for ascending offsets. */
@@ -192,7 +190,6 @@ class Scanner {
       at = skipSpace(bytes, at + 1);
       const end = this.#cell(at);
       if (end === NONE) return NONE;
-      if (this.#count === this.#kinds.length) this.#grow();
       this.#starts[this.#count] = at;
       this.#ends[this.#count] = end;
       this.#count += 1;
@@ -201,7 +198,7 @@ class Scanner {
     return bytes[at] === CLOSE ? at + 1 : NONE;
   }
 
-  /** Notes the kind of the cell that begins here; returns its end. */
+  /** Notes the kind of the cell that begins here, for which there is room then; returns its end. */
   #cell(at: number): number {
     const code = this.#bytes[at] ?? 0;
     if (code === QUOTE) return this.#string(at);
@@ -275,13 +272,15 @@ class Scanner {
 
   #grow(): void {
     const capacity = this.#kinds.length * 2;
-    const { kinds, starts, ends } = { kinds: this.#kinds, starts: this.#starts, ends: this.#ends };
-    this.#kinds = new Uint8Array(capacity);
-    this.#starts = new Int32Array(capacity);
-    this.#ends = new Int32Array(capacity);
-    this.#kinds.set(kinds);
-    this.#starts.set(starts);
-    this.#ends.set(ends);
+    const kinds = new Uint8Array(capacity);
+    const starts = new Int32Array(capacity);
+    const ends = new Int32Array(capacity);
+    kinds.set(this.#kinds);
+    starts.set(this.#starts);
+    ends.set(this.#ends);
+    this.#kinds = kinds;
+    this.#starts = starts;
+    this.#ends = ends;
   }
 }
 
