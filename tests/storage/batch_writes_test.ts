@@ -23,7 +23,7 @@ import {
 } from "../../src/types/mod.ts";
 import { SeededRandom } from "../support/seeded_random.ts";
 
-const ROWS = 300;
+const ROWS = 900;
 const TYPES: readonly DataType[] = [BIGINT, INT, DOUBLE, BOOLEAN, TEXT, BYTES, JSONB];
 const COLUMNS: readonly StoredColumn[] = TYPES.map((type, index) => ({
   columnId: index + 1,
@@ -99,7 +99,7 @@ test("addBatch writes what addRow writes, also when a commit is split", () => {
   const batch = { rowCount: ROWS, columns };
   const byColumns = encoded((encoder) => encoder.addBatch(batch, seqs, prevs), write);
   expect(byColumns).toEqual(byRows);
-  expect(byRows.length).toBeGreaterThan(0);
+  expect(byRows.length).toBeGreaterThan(1);
 });
 
 test("addBatch refuses a row that is too large", () => {

@@ -25,7 +25,7 @@ export interface ScannedList {
 }
 
 const NONE = -1;
-const CELLS_MIN = 1024;
+const CELLS_MIN = 128;
 
 const NEWLINE = 10;
 const SPACE = 32;
