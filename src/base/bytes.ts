@@ -21,6 +21,9 @@ const VARINT_BYTES_MAX = 8;
 /** Up to here a loop over ASCII beats the call that encodes UTF-8. */
 const SHORT_TEXT_CHARS_MAX = 32;
 
+/** Up to here a loop beats the call that copies a range. */
+const SHORT_RANGE_BYTES_MAX = 16;
+
 /** Writes at its end; earlier u32s can be filled in later. */
 export class ByteWriter {
   #buffer: Buffer;
@@ -132,6 +135,19 @@ export class ByteWriter {
   block(bytes: Uint8Array): void {
     this.varint(bytes.length);
     this.raw(bytes);
+  }
+
+  /** A block that is a range of other bytes. */
+  blockOf(bytes: Uint8Array, start: number, end: number): void {
+    const count = end - start;
+    this.varint(count);
+    const at = this.#room(count);
+    if (count > SHORT_RANGE_BYTES_MAX) {
+      asBuffer(bytes).copy(this.#buffer, at, start, end);
+      return;
+    }
+    const buffer = this.#buffer;
+    for (let index = 0; index < count; index += 1) buffer[at + index] = bytes[start + index] ?? 0;
   }
 
   text(value: string): void {
@@ -335,6 +351,12 @@ export class ByteReader {
     this.#position = at + count;
     return at;
   }
+}
+
+function asBuffer(bytes: Uint8Array): Buffer {
+  return bytes instanceof Buffer
+    ? bytes
+    : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
 function viewOf(bytes: Uint8Array): DataView {

@@ -42,8 +42,9 @@ function withOneRow(node: Statement): Statement {
   const one = {
     rowCount: 1,
     kinds: new Uint8Array(columnCount).fill(LiteralCell.integer),
-    texts: Array.from({ length: columnCount }, () => "0"),
+    bytes: Buffer.from("0"),
     starts: new Int32Array(columnCount),
+    ends: new Int32Array(columnCount).fill(1),
   };
   return { ...node, insert: { ...node.insert, ...one } };
 }

@@ -16,12 +16,20 @@
 import { assert } from "../base/assert.ts";
 import { DatabaseError } from "../base/errors.ts";
 import { SEQ_ZERO, type Seq, type SeqGenerator } from "../base/seq.ts";
+import { type Batch, type Row, type Vector, valueAt } from "../types/mod.ts";
 import type { CommitLog, CommitLogEvents } from "./commit_log.ts";
 import { requireInsertable, requireKeyless, requireReplaceable } from "./conflicts.ts";
-import { keyOfRow } from "./key.ts";
-import type { Memtable } from "./memtable.ts";
+import { keyOfColumns, keyOfRow } from "./key.ts";
+import type { MemPartition, Memtable } from "./memtable.ts";
 import { diskFull, type SpaceGuard } from "./space.ts";
-import type { ChangedPartition, Commit, OnVisible, TableWrite, WriteBatch } from "./store.ts";
+import {
+  type ChangedPartition,
+  type Commit,
+  type OnVisible,
+  rowCountOf,
+  type TableWrite,
+  type WriteBatch,
+} from "./store.ts";
 import type { StoredTable } from "./table.ts";
 import type { VersionCursor } from "./version_cursor.ts";
 
@@ -117,9 +125,12 @@ export class Committer implements CommitLogEvents {
     log.begin(this.catalogVersion);
     try {
       for (const write of batch.writes) {
-        if (write.rows.length === 0) continue;
+        if (rowCountOf(write) === 0) continue;
         const touch = this.#touch(touches, write.tableId);
-        const seq = this.#applyWrite(touch, write, { batch, firstSeq });
+        const seq =
+          write.batch === undefined
+            ? this.#applyWrite(touch, write, { batch, firstSeq })
+            : this.#applyBatch(touch, write, write.batch);
         if (firstSeq === SEQ_ZERO) firstSeq = seq;
       }
     } catch (error) {
@@ -245,7 +256,7 @@ export class Committer implements CommitLogEvents {
         this.#log.addRow(row, seq, prev);
         newest?.replace(seq);
         const at = memtable.push(partition, { seq, prev, isDeleted });
-        if (isKeyed) partition.keys.set(key, at);
+        if (isKeyed) partition.setRow(key, at);
         if (pushed === 0) {
           writeFirst = seq;
           // Rows of this very commit never conflict with its snapshot.
@@ -259,6 +270,61 @@ export class Committer implements CommitLogEvents {
     }
     if (operation !== "update") touch.liveDelta += isDeleted ? -pushed : pushed;
     return writeFirst;
+  }
+
+  /** Inserts rows that are given by columns, outside a transaction. */
+  #applyBatch(touch: Touch, write: TableWrite, rows: Batch): Seq {
+    assert(write.operation === "insert", "only an insert is given by columns");
+    const { table, memtable } = touch;
+    const partition = memtable.partition(write.owner);
+    const first = memtable.rowCount;
+    memtable.reserve(rows.rowCount);
+    this.#log.beginWrite(write, table.definition.columns);
+    try {
+      this.#pushBatch({ table, memtable, partition }, write, rows);
+    } finally {
+      // Also when a row is refused: taking rows back needs their values.
+      memtable.appendBatch(rows, memtable.rowCount - first);
+    }
+    const { prevs, seqs } = memtable;
+    const end = memtable.rowCount;
+    this.#log.addBatch(rows, seqs.subarray(first, end), prevs.subarray(first, end));
+    touch.liveDelta += rows.rowCount;
+    return seqs[first] as Seq;
+  }
+
+  /** Checks the keys of new rows, and makes the rows, but for their values. */
+  #pushBatch(
+    {
+      memtable,
+      partition,
+      table,
+    }: { table: StoredTable; memtable: Memtable; partition: MemPartition },
+    write: TableWrite,
+    { columns, rowCount }: Batch,
+  ): void {
+    const seqs = this.#seqs;
+    const { keyPositions } = table;
+    const isKeyed = keyPositions.length > 0;
+    const expiredSeq = table.expiredSeq(seqs);
+    const highestKey = isKeyed ? table.highestKey(partition) : 0;
+    for (let row = 0; row < rowCount; row += 1) {
+      const key = isKeyed ? keyOfColumns(columns, row, keyPositions) : "";
+      // Rows of this very batch raise the bound of the partition.
+      const isNew = typeof key === "number" && key > highestKey && key > partition.highestKey;
+      const mayBeThere = isKeyed && !isNew;
+      const found = mayBeThere ? table.findNewestOf(partition, key, { columns, row }) : undefined;
+      let prev = 0;
+      if (found !== undefined && found.seq > expiredSeq) {
+        const conflict = { table, write, snapshotSeq: undefined, firstSeq: SEQ_ZERO };
+        requireInsertable(conflict, found, rowOfColumns(columns, row));
+        prev = found.seq;
+      }
+      const seq = seqs.next();
+      if (prev !== 0) found?.replace(seq);
+      const at = memtable.push(partition, { seq, prev, isDeleted: false });
+      if (isKeyed) partition.setRow(key, at);
+    }
   }
 
   /** The table's active memtable, as it was before this commit. */
@@ -299,8 +365,9 @@ export class Committer implements CommitLogEvents {
     else known.liveDelta += liveDelta;
   }
 
-  #noteChanged(group: CommitGroup, { tableId, owner, rows }: TableWrite): void {
-    if (rows.length === 0) return;
+  #noteChanged(group: CommitGroup, write: TableWrite): void {
+    if (rowCountOf(write) === 0) return;
+    const { tableId, owner } = write;
     const partition = this.#tables.get(tableId)?.active.partitions.get(owner);
     if (partition === undefined || partition.changedInGroup === group.number) return;
     partition.changedInGroup = group.number;
@@ -316,6 +383,10 @@ export class Committer implements CommitLogEvents {
     this.#failures.push({ after, upTo, error });
     if (this.#failures.length > FAILURES_MAX) this.#failures.shift();
   }
+}
+
+function rowOfColumns(columns: readonly Vector[], row: number): Row {
+  return columns.map((column) => valueAt(column, row));
 }
 
 /** The row of a table without a key that a delete names; an insert names none. */

@@ -5,7 +5,7 @@
  * A commit is written in one turn: `begin`, then rows, then `end`; `abort` instead of `end` leaves
  * nothing. Commits become durable in groups, in order. A group is named by a number that ascends.
  */
-import type { Row } from "../types/mod.ts";
+import type { Batch, Row } from "../types/mod.ts";
 import type { StoredColumn, TableWrite } from "./store.ts";
 
 /** Called as groups settle; never from within `begin` to `end`. */
@@ -35,6 +35,12 @@ export interface CommitLog {
   beginWrite(write: TableWrite, columns: readonly StoredColumn[]): void;
   /** @throws {DatabaseError} ROW_TOO_LARGE; `abort` must follow. */
   addRow(row: Row, seq: number, prev: number): void;
+  /**
+   * Rows of a write that is given by columns.
+   *
+   * @throws {DatabaseError} ROW_TOO_LARGE; `abort` must follow.
+   */
+  addBatch(batch: Batch, seqs: Float64Array, prevs: Float64Array): void;
   abort(): void;
   /** Hands the commit over; returns the number of the group whose durability is the commit's. */
   end(): number;

@@ -6,7 +6,7 @@
  * map, but for a whole number, which is a number or a bigint by its size: the latter is a string.
  */
 import { unreachable } from "../base/assert.ts";
-import { isInterval, type Row, type Value } from "../types/mod.ts";
+import { isInterval, type Row, type Value, type Vector, valueAt } from "../types/mod.ts";
 
 export type Key = number | string;
 
@@ -20,6 +20,24 @@ export function keyOfRow(row: Row, positions: readonly number[]): Key {
     key += `${part.length}:${part}`;
   }
   return key;
+}
+
+/** The key in a row of columns, as {@linkcode keyOfRow} gives it. */
+export function keyOfColumns(
+  columns: readonly Vector[],
+  row: number,
+  positions: readonly number[],
+): Key {
+  const column = columns[positions[0] ?? 0];
+  if (positions.length === 1 && (column?.kind === "f64" || column?.kind === "i32")) {
+    return column.values[row] ?? 0;
+  }
+  return keyOfValues(
+    positions.map((position) => {
+      const part = columns[position];
+      return part === undefined ? null : valueAt(part, row);
+    }),
+  );
 }
 
 /** The key that consists of these values alone. */

@@ -7,7 +7,14 @@
  */
 import { assert } from "../base/assert.ts";
 import { ByteWriter } from "../base/bytes.ts";
-import { type DataType, physicalKind, type Row, type Value, type Vector } from "../types/mod.ts";
+import {
+  type DataType,
+  physicalKind,
+  type Row,
+  type Value,
+  type Vector,
+  valueAt,
+} from "../types/mod.ts";
 import { sharedBytes, sharedFloats, sharedInts, sharedWords } from "./shared_arrays.ts";
 
 const CAPACITY_MIN = 16;
@@ -65,6 +72,52 @@ export class MemColumn {
       this.#put(this.#length + index, rows[index]?.[position] ?? null);
     }
     this.#length += count;
+  }
+
+  /** Appends the first `count` values of a vector. */
+  appendVector(vector: Vector, count: number): void {
+    assert(count <= vector.length, "the vector has the values");
+    this.#reserve(this.#length + count);
+    if (!this.#appendText(vector, count) && !this.#appendNumbers(vector, count)) {
+      for (let row = 0; row < count; row += 1) {
+        this.#put(this.#length + row, valueAt(vector, row));
+      }
+    }
+    this.#length += count;
+  }
+
+  /** Returns false for what is no text, or not to be held as text. */
+  #appendText(vector: Vector, count: number): boolean {
+    if (this.#kind !== "text" || vector.kind !== "utf8") return false;
+    const { bytes, offsets } = vector;
+    const first = offsets[0] ?? 0;
+    const shift = this.#text.length - first;
+    this.#text.raw(bytes.subarray(first, offsets[count]));
+    assert(this.#text.length <= TEXT_BYTES_MAX, "an offset into text has 32 bits");
+    const own = this.#offsets;
+    const base = this.#length;
+    for (let row = 1; row <= count; row += 1) own[base + row] = (offsets[row] ?? 0) + shift;
+    this.#appendNulls(vector.nulls, count);
+    return true;
+  }
+
+  /** Returns false for what is not held as these numbers are. */
+  #appendNumbers(vector: Vector, count: number): boolean {
+    if (vector.kind === "f64" && this.#kind === "f64") {
+      this.#floats.set(vector.values.subarray(0, count), this.#length);
+    } else if (vector.kind === "i32" && this.#kind === "i32") {
+      this.#ints.set(vector.values.subarray(0, count), this.#length);
+    } else {
+      return false;
+    }
+    this.#appendNulls(vector.nulls, count);
+    return true;
+  }
+
+  #appendNulls(nulls: Uint8Array | undefined, count: number): void {
+    if (nulls === undefined) return;
+    this.#nulls ??= sharedBytes(this.#capacity());
+    this.#nulls.set(nulls.subarray(0, count), this.#length);
   }
 
   /** Appends one value `count` times. */

@@ -6,8 +6,8 @@
  * - `truncate` takes rows back that never became durable; nobody has seen them.
  * - The seqs of one owner's list ascend, and so do those of the whole memtable.
  */
-import { assert } from "../base/assert.ts";
-import type { Row, Vector } from "../types/mod.ts";
+import { assert, defined } from "../base/assert.ts";
+import type { Batch, Row, Vector } from "../types/mod.ts";
 import type { Key } from "./key.ts";
 import { grown, MemColumn } from "./mem_column.ts";
 import { sharedBytes, sharedFloats } from "./shared_arrays.ts";
@@ -25,13 +25,29 @@ export class MemPartition {
   /** Row numbers, ascending; `count` of them. */
   rows: Uint32Array = new Uint32Array(4);
   count = 0;
+  /** No key that is a number is above this. */
+  highestKey: number = Number.NEGATIVE_INFINITY;
   /** The newest row of each key, tombstones included. */
-  readonly keys: Map<Key, number> = new Map();
+  readonly #keys = new Map<Key, number>();
   /** Number of the last commit group that changed it. */
   changedInGroup = -1;
 
   constructor(owner: number) {
     this.owner = owner;
+  }
+
+  /** The newest row of a key, tombstones included. */
+  rowOf(key: Key): number | undefined {
+    return this.#keys.get(key);
+  }
+
+  setRow(key: Key, row: number): void {
+    this.#keys.set(key, row);
+    if (typeof key === "number" && key > this.highestKey) this.highestKey = key;
+  }
+
+  forgetKey(key: Key): void {
+    this.#keys.delete(key);
   }
 
   add(row: number): void {
@@ -141,6 +157,16 @@ export class Memtable {
     let position = 0;
     for (const column of this.#columns) {
       column.appendFrom(rows, position, count);
+      assert(column.length === this.rowCount, "every column has every row");
+      position += 1;
+    }
+  }
+
+  /** Appends the values of the first `count` rows of a batch with all columns. */
+  appendBatch({ columns }: Batch, count: number): void {
+    let position = 0;
+    for (const column of this.#columns) {
+      column.appendVector(defined(columns[position], "a batch has every column"), count);
       assert(column.length === this.rowCount, "every column has every row");
       position += 1;
     }

@@ -161,6 +161,11 @@ export class OpenSegment {
     }
   }
 
+  /** As {@linkcode SegmentReader.highestKey}. */
+  get highestKey(): number {
+    return this.guard(() => this.reader.highestKey);
+  }
+
   rowOfSeq(owner: number, seq: number): number {
     if (seq < this.entry.minSeq || seq > this.entry.maxSeq) return -1;
     try {

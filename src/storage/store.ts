@@ -13,7 +13,7 @@
  * `local_store.ts` implements this over a {@linkcode Disk}.
  */
 import type { Seq } from "../base/seq.ts";
-import type { DataType, Row, Value, Vector } from "../types/mod.ts";
+import type { Batch, DataType, Row, Value, Vector } from "../types/mod.ts";
 import type { Job } from "./job_list.ts";
 
 /** The owner of every row of a SHARED table. */
@@ -71,8 +71,15 @@ export interface TableWrite {
   readonly operation: "insert" | "update" | "delete";
   /** Values in the order of the definition's columns, coerced and checked. Taken over. */
   readonly rows: readonly Row[];
+  /** Of an insert, instead of `rows`, which is empty then: the same, a vector for each column. */
+  readonly batch?: Batch;
   /** Of a delete in a table without a key: the seq of each row that goes. */
   readonly deletedSeqs?: readonly number[];
+}
+
+/** How many row versions a write makes. */
+export function rowCountOf({ batch, rows }: TableWrite): number {
+  return batch === undefined ? rows.length : batch.rowCount;
 }
 
 /** What one commit writes; applied whole or not at all. Seqs ascend in the order given. */

@@ -9,7 +9,7 @@ import { assert } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
 import { isDamage } from "../base/errors.ts";
 import { type Seq, seqFromUnixMs } from "../base/seq.ts";
-import type { Row, Value } from "../types/mod.ts";
+import { type Row, type Value, type Vector, valueAt } from "../types/mod.ts";
 import { converted, convertMemColumn, formOf } from "./convert.ts";
 import type { LowWater } from "./history.ts";
 import { type Key, keyOfRow, keyOfValues } from "./key.ts";
@@ -135,19 +135,49 @@ export class StoredTable {
    * search. `partition` is the owner's in the active memtable.
    */
   findNewest(partition: MemPartition, key: Key, row: Row): VersionCursor | undefined {
-    const activeRow = partition.keys.get(key);
-    if (activeRow !== undefined) {
-      this.#cursor.standInMemtable(this.active, activeRow);
-      return this.#cursor;
-    }
-    const { owner } = partition;
-    const { frozen } = this;
-    if (frozen !== undefined && this.#standOnKey(frozen, owner, key)) return this.#cursor;
+    if (this.#standInMemory(partition, key)) return this.#cursor;
     if (this.segments.length === 0) return undefined;
     const values = this.#keyValues;
     values.length = 0;
     for (const position of this.#keyPositions) values.push(row[position] ?? null);
-    return this.#findInSegments(owner, values);
+    return this.#findInSegments(partition.owner, values);
+  }
+
+  /** As {@linkcode findNewest}, for a row of a batch that has every column. */
+  findNewestOf(
+    partition: MemPartition,
+    key: Key,
+    { columns, row }: { columns: readonly Vector[]; row: number },
+  ): VersionCursor | undefined {
+    if (this.#standInMemory(partition, key)) return this.#cursor;
+    if (this.segments.length === 0) return undefined;
+    const values = this.#keyValues;
+    values.length = 0;
+    for (const position of this.#keyPositions) {
+      const column = columns[position];
+      values.push(column === undefined ? null : valueAt(column, row));
+    }
+    return this.#findInSegments(partition.owner, values);
+  }
+
+  /**
+   * A bound above which no key of an owner is found that is a single number: rows whose keys ascend
+   * need not be looked for one by one. `partition` is the owner's in the active memtable.
+   */
+  highestKey(partition: MemPartition): number {
+    const frozen = this.frozen?.partitions.get(partition.owner);
+    let highest = Math.max(partition.highestKey, frozen?.highestKey ?? Number.NEGATIVE_INFINITY);
+    for (const segment of this.segments) highest = Math.max(highest, segment.highestKey);
+    return highest;
+  }
+
+  #standInMemory(partition: MemPartition, key: Key): boolean {
+    const activeRow = partition.rowOf(key);
+    if (activeRow !== undefined) {
+      this.#cursor.standInMemtable(this.active, activeRow);
+      return true;
+    }
+    return this.frozen !== undefined && this.#standOnKey(this.frozen, partition.owner, key);
   }
 
   /** Stands on the newest version of a key, tombstones included. Valid until the next search. */
@@ -160,7 +190,7 @@ export class StoredTable {
   }
 
   #standOnKey(memtable: Memtable, owner: number, key: Key): boolean {
-    const row = memtable.partitions.get(owner)?.keys.get(key);
+    const row = memtable.partitions.get(owner)?.rowOf(key);
     if (row === undefined) return false;
     this.#cursor.standInMemtable(memtable, row);
     return true;
@@ -243,7 +273,7 @@ export class StoredTable {
       // A replaced version may be gone: compaction drops what nobody can read any more.
       if (prev !== 0) unlessDamaged(() => this.findSeq(owner, prev)?.replace(seq));
       const at = memtable.push(partition, { seq, prev, isDeleted });
-      if (isKeyed) partition.keys.set(keyOfRow(row, this.#keyPositions), at);
+      if (isKeyed) partition.setRow(keyOfRow(row, this.#keyPositions), at);
     }
     memtable.appendValues(rows, rows.length);
     memtable.setCommitSeq(before, commitSeq);
@@ -252,11 +282,11 @@ export class StoredTable {
   #restoreKey(memtable: Memtable, partition: MemPartition, row: number): void {
     const values = memtable.columns.map((column) => column.valueAt(row));
     const key = keyOfRow(values, this.#keyPositions);
-    if (partition.keys.get(key) !== row) return;
+    if (partition.rowOf(key) !== row) return;
     const prev = memtable.prevs[row] ?? 0;
     const before = prev === 0 ? -1 : memtable.rowOfSeq(partition.owner, prev);
-    if (before === -1) partition.keys.delete(key);
-    else partition.keys.set(key, before);
+    if (before === -1) partition.forgetKey(key);
+    else partition.setRow(key, before);
   }
 
   #findInSegments(owner: number, key: Row): VersionCursor | undefined {

@@ -5,7 +5,7 @@ import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
 import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../../storage/mod.ts";
-import { BOOLEAN } from "../../types/mod.ts";
+import { BOOLEAN, isNumeric, TEXT } from "../../types/mod.ts";
 import type {
   DeleteStatement,
   Expr,
@@ -17,6 +17,8 @@ import type {
   ValuesStatement,
 } from "../parse/ast.ts";
 import { LiteralCell } from "../parse/ast.ts";
+import { literalPosition } from "../parse/literal_list.ts";
+import { literalValuesToRows } from "../parse/parser.ts";
 import type { Place, StatementBinding } from "./binding.ts";
 import type { BoundColumn, BoundExpression, BoundOutput, BoundSelect } from "./bound.ts";
 import { castTo } from "./casts.ts";
@@ -142,6 +144,10 @@ function bindSource({ insert }: InsertStatement, context: DmlContext): UnplacedS
       return {
         width: insert.columnCount,
         into: (filled) => {
+          if (!areCastable(insert, filled)) {
+            const rows = bindCells(literalValuesToRows(insert), filled, context);
+            return { kind: "rows", rows };
+          }
           requireWritable(insert, filled);
           return { kind: "literals", literals: insert };
         },
@@ -188,17 +194,35 @@ function bindCells(
   });
 }
 
-/** GENERATED ALWAYS takes DEFAULT only. */
-function requireWritable(
-  { columnCount, kinds, starts }: LiteralValuesStatement,
+/** Whether numbers and booleans stand only where there is a cast for every one of them. */
+function areCastable(
+  { columnCount, kinds }: LiteralValuesStatement,
   { table, targets }: Filled,
-): void {
+): boolean {
+  for (const [column, position] of targets.entries()) {
+    const type = table.columns[position]?.type ?? TEXT;
+    const takesNumbers = isNumeric(type) || type.kind === "text";
+    const takesBooleans = type.kind === "boolean" || type.kind === "text";
+    for (let cell = column; cell < kinds.length; cell += columnCount) {
+      const kind = kinds[cell];
+      const isNumber = kind === LiteralCell.integer || kind === LiteralCell.numeric;
+      if (isNumber && !takesNumbers) return false;
+      const isTruth = kind === LiteralCell.true || kind === LiteralCell.false;
+      if (isTruth && !takesBooleans) return false;
+    }
+  }
+  return true;
+}
+
+/** GENERATED ALWAYS takes DEFAULT only. */
+function requireWritable(literals: LiteralValuesStatement, { table, targets }: Filled): void {
+  const { columnCount, kinds } = literals;
   for (const [column, position] of targets.entries()) {
     const entry = table.columns[position];
     if (entry?.generatedAlways !== true) continue;
     for (let cell = column; cell < kinds.length; cell += columnCount) {
       if (kinds[cell] !== LiteralCell.default)
-        throw generatedAlways(table, entry, starts[cell] ?? 0);
+        throw generatedAlways(table, entry, literalPosition(literals, cell));
     }
   }
 }

@@ -8,7 +8,7 @@
 import { assert } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { type Commit, SEQ_COLUMN_ID, type TableWrite } from "../../storage/mod.ts";
-import { type Row, textFromValue, type Value } from "../../types/mod.ts";
+import { type Batch, type Row, textFromValue, type Value } from "../../types/mod.ts";
 import { nameOf } from "../bind/dml_target.ts";
 import type { Run } from "./run.ts";
 import { ownerOf, readRow } from "./scan.ts";
@@ -35,6 +35,7 @@ export interface Applied {
 }
 
 const NO_SEQS: readonly Value[] = [];
+const NO_ROWS: readonly Row[] = [];
 
 /**
  * Applies the changes of one statement to one table, in order.
@@ -92,6 +93,20 @@ export function insertRows({ table }: TableRuntime, rows: readonly Row[], run: R
   if (rows.length === 0) return { commit: undefined, seqs: NO_SEQS };
   const owner = ownerOf(run.principal, table);
   const write: TableWrite = { tableId: table.tableId, owner, operation: "insert", rows };
+  return { commit: run.store.apply({ writes: [write] }), seqs: NO_SEQS };
+}
+
+/** As {@linkcode insertRows}, with the rows column by column. */
+export function insertColumns({ table }: TableRuntime, batch: Batch, run: Run): Applied {
+  if (batch.rowCount === 0) return { commit: undefined, seqs: NO_SEQS };
+  const owner = ownerOf(run.principal, table);
+  const write: TableWrite = {
+    tableId: table.tableId,
+    owner,
+    operation: "insert",
+    rows: NO_ROWS,
+    batch,
+  };
   return { commit: run.store.apply({ writes: [write] }), seqs: NO_SEQS };
 }
 

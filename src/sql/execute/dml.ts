@@ -15,13 +15,14 @@ import {
   type Applied,
   applyChanges,
   duplicateKey,
+  insertColumns,
   insertRows,
   type RowChange,
   storedRowWithSeq,
 } from "./changes.ts";
 import { compileExpression, compileScalar, selectRows } from "./expression.ts";
-import { columnsFromRows } from "./filter.ts";
-import { literalRows } from "./literal_rows.ts";
+import { columnsFromRows, rowsFromBatch } from "./filter.ts";
+import { literalColumns } from "./literal_rows.ts";
 import { drainNow } from "./operator.ts";
 import { compileReturning, type Returning, returnRows } from "./returning.ts";
 import type { Run } from "./run.ts";
@@ -48,11 +49,22 @@ export function compileInsert(insert: InsertPlan): DmlProgram {
   const conflict =
     insert.conflict === undefined ? undefined : compileConflict(insert.conflict, runtime);
   const returning = compileReturning(insert.returning, runtime);
+  const columns =
+    insert.source.kind === "literals" && conflict === undefined && returning === undefined
+      ? literalColumns(insert.source.literals, { runtime, targets: insert.targets })
+      : undefined;
   return (run) => {
+    const isPlain = run.uploads === undefined && run.transaction === undefined;
+    if (columns !== undefined && isPlain) {
+      const batch = columns(run);
+      runtime.checkBatch(batch, run);
+      const applied = insertColumns(runtime, batch, run);
+      return { rowCount: batch.rowCount, applied, returned: undefined };
+    }
     const rows = source(run);
     runtime.check(rows, run);
     if (conflict !== undefined) return finish(runtime, conflict(rows, run), { run, returning });
-    if (returning === undefined && run.uploads === undefined && run.transaction === undefined) {
+    if (returning === undefined && isPlain) {
       const applied = insertRows(runtime, rows, run);
       return { rowCount: rows.length, applied, returned: undefined };
     }
@@ -92,8 +104,10 @@ function compileSource(
         return rows;
       };
     }
-    case "literals":
-      return literalRows(source.literals, { runtime, targets, rowOf });
+    case "literals": {
+      const columns = literalColumns(source.literals, { runtime, targets });
+      return (run) => rowsFromBatch(columns(run));
+    }
     case "query":
       return queryRows(source.query, rowOf);
   }

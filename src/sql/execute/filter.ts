@@ -12,6 +12,7 @@ import {
   slice,
   type Value,
   type Vector,
+  valueAt,
   vectorFromValues,
 } from "../../types/mod.ts";
 import { type Evaluator, selectRows } from "./expression.ts";
@@ -168,6 +169,17 @@ export function columnsFromRows(rows: readonly Row[], types: readonly DataType[]
     const values: Value[] = rows.map((row) => row[position] ?? null);
     return vectorFromValues(type, values);
   });
+}
+
+/** The rows of a batch, each with all of its values. */
+export function rowsFromBatch({ columns, rowCount }: Batch): Row[] {
+  const rows: Row[] = [];
+  for (let row = 0; row < rowCount; row += 1) {
+    const cells: Value[] = [];
+    for (const column of columns) cells.push(valueAt(column, row));
+    rows.push(cells);
+  }
+  return rows;
 }
 
 /** Skips `offset` rows, then passes at most `limit`. */

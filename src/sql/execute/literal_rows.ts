@@ -1,128 +1,117 @@
 /**
  * Rows of a long VALUES list of plain literals: read column by column type, without a tree.
  *
- * Most of a bulk load passes here, so the common cells (small integers, doubles, text) are read
- * without a cast being looked up; all others go the way of every cast.
+ * Most of a bulk load passes here, so whole columns of the common cells (integers, doubles, text)
+ * are read from the bytes of the text into typed arrays. All other cells go the way of every cast,
+ * one after the other and row by row, so the first faulty cell is the one that is reported.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import {
+  type Batch,
   BOOLEAN,
   castValue,
-  type DataType,
-  type Row,
   UNKNOWN,
   type Value,
+  type Vector,
   valueFromNumberText,
+  vectorFromValues,
 } from "../../types/mod.ts";
 import { LiteralCell, type LiteralValuesStatement } from "../parse/ast.ts";
+import { literalPosition, literalText } from "../parse/literal_list.ts";
+import { readLiteralColumn } from "./literal_columns.ts";
 import type { Run } from "./run.ts";
 import type { TableRuntime } from "./table_runtime.ts";
-
-/** Digits of an integer that fits INT whatever they are, with a sign. */
-const INT_LENGTH_MAX = 9;
-
-/** Digits of an integer that a double holds exactly whatever they are, with a sign. */
-const WHOLE_LENGTH_MAX = 15;
 
 export interface LiteralTarget {
   readonly runtime: TableRuntime;
   /** Table position of each column of the list. */
   readonly targets: readonly number[];
-  /** Makes a whole row of the listed cells; takes the array over. */
-  readonly rowOf: (cells: Value[], run: Run) => Row;
 }
 
-/** Reads one cell that is no NULL and no DEFAULT; undefined leaves it to the general way. */
-type FastCell = (kind: number, text: string) => Value | undefined;
+/** A column that is filled cell by cell. */
+interface SlowColumn {
+  /** Of the table. */
+  readonly position: number;
+  /** Of the list; undefined for a column that the list does not fill. */
+  readonly listed: number | undefined;
+  readonly values: Value[];
+}
 
-/** @throws {DatabaseError} What a cast raises, at the cell. */
-export function literalRows(
-  { columnCount, kinds, rowCount, starts, texts }: LiteralValuesStatement,
-  { rowOf, runtime, targets }: LiteralTarget,
-): (run: Run) => Row[] {
-  const types = targets.map((position) => runtime.types[position] ?? UNKNOWN);
-  const fastCells = types.map(fastCellFor);
+/**
+ * Reads the list as whole columns of its table, in their order, with defaults for the others.
+ *
+ * @throws {DatabaseError} What a cast raises, at the cell; what a default raises.
+ */
+export function literalColumns(
+  literals: LiteralValuesStatement,
+  { runtime, targets }: LiteralTarget,
+): (run: Run) => Batch {
+  const { rowCount } = literals;
   return (run) => {
-    const rows: Row[] = [];
-    for (let row = 0; row < rowCount; row += 1) {
-      const cells: Value[] = [];
-      for (let column = 0; column < columnCount; column += 1) {
-        const cell = row * columnCount + column;
-        const kind = kinds[cell] ?? LiteralCell.null;
-        const text = texts[cell] ?? "";
-        if (kind === LiteralCell.null) cells.push(null);
-        else if (kind === LiteralCell.default) {
-          cells.push(runtime.defaultAt(targets[column] ?? 0, run));
-        } else {
-          const to = types[column] ?? UNKNOWN;
-          const position = starts[cell] ?? 0;
-          cells.push(
-            fastCells[column]?.(kind, text) ?? castCell(kind, text, { to, position, run }),
-          );
-        }
-      }
-      rows.push(rowOf(cells, run));
+    const columns: (Vector | undefined)[] = runtime.types.map(() => undefined);
+    const slow: SlowColumn[] = [];
+    for (const [listed, position] of targets.entries()) {
+      const type = runtime.types[position] ?? UNKNOWN;
+      const vector = readLiteralColumn(literals, listed, type);
+      if (vector === undefined) slow.push({ position, listed, values: [] });
+      else columns[position] = vector;
     }
-    return rows;
+    for (const position of runtime.types.keys()) {
+      if (targets.includes(position)) continue;
+      if (runtime.hasDefault(position)) slow.push({ position, listed: undefined, values: [] });
+      else columns[position] = { kind: "const", length: rowCount, value: null };
+    }
+    for (let row = 0; slow.length > 0 && row < rowCount; row += 1) {
+      for (const { listed, position, values } of slow) {
+        values.push(
+          listed === undefined
+            ? runtime.defaultAt(position, run)
+            : cellValue(literals, row * literals.columnCount + listed, { runtime, position, run }),
+        );
+      }
+    }
+    for (const { position, values } of slow) {
+      columns[position] = vectorFromValues(runtime.types[position] ?? UNKNOWN, values);
+    }
+    return { rowCount, columns: columns.filter((column) => column !== undefined) };
   };
 }
 
-function fastCellFor(type: DataType): FastCell {
-  switch (type.kind) {
-    case "int":
-      return (kind, text) =>
-        kind === LiteralCell.integer && text.length <= INT_LENGTH_MAX ? wholeFrom(text) : undefined;
-    case "bigint":
-      return (kind, text) =>
-        kind === LiteralCell.integer && text.length <= WHOLE_LENGTH_MAX
-          ? wholeFrom(text)
-          : undefined;
-    case "double":
-      return (kind, text) => {
-        if (kind !== LiteralCell.integer && kind !== LiteralCell.numeric) return undefined;
-        const value = Number(text) + 0;
-        return Number.isFinite(value) ? value : undefined;
-      };
-    case "text":
-      if (type.lengthMax !== undefined) return () => undefined;
-      return (kind, text) => (kind === LiteralCell.string ? text : undefined);
-    default:
-      return () => undefined;
-  }
-}
-
-/** The sum turns -0 into 0. */
-function wholeFrom(text: string): number {
-  return Number(text) + 0;
-}
-
-function castCell(
-  kind: number,
-  text: string,
-  { position, run, to }: { to: DataType; position: number; run: Run },
+function cellValue(
+  literals: LiteralValuesStatement,
+  cell: number,
+  { position, run, runtime }: { runtime: TableRuntime; position: number; run: Run },
 ): Value {
+  const kind = literals.kinds[cell];
+  if (kind === LiteralCell.null) return null;
+  if (kind === LiteralCell.default) return runtime.defaultAt(position, run);
+  const to = runtime.types[position] ?? UNKNOWN;
   const { nowMicros } = run.call;
   try {
-    if (kind === LiteralCell.string) {
+    if (kind === LiteralCell.string || kind === LiteralCell.encodedString) {
+      const text = literalText(literals, cell);
       return castValue(text, { from: UNKNOWN, to, mode: "assignment", nowMicros });
     }
     if (kind === LiteralCell.true || kind === LiteralCell.false) {
-      const value = kind === LiteralCell.true;
-      return castValue(value, { from: BOOLEAN, to, mode: "assignment" });
+      return castValue(kind === LiteralCell.true, { from: BOOLEAN, to, mode: "assignment" });
     }
-    const typed = valueFromNumberText(text.startsWith("-") ? text.slice(1) : text);
-    if (typed === undefined) {
-      throw new DatabaseError(
-        "VALUE_OUT_OF_RANGE",
-        `Cannot read number ${text}: it is out of range`,
-      );
-    }
-    const value = text.startsWith("-") ? negated(typed.value) : typed.value;
-    return castValue(value, { from: typed.type, to, mode: "assignment" });
+    const { type, value } = numberOf(literalText(literals, cell));
+    return castValue(value, { from: type, to, mode: "assignment" });
   } catch (error) {
     if (!(error instanceof DatabaseError) || error.position !== undefined) throw error;
-    throw new DatabaseError(error.condition, error.message, { position });
+    const place = { position: literalPosition(literals, cell) };
+    throw new DatabaseError(error.condition, error.message, place);
   }
+}
+
+/** @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+function numberOf(text: string): NonNullable<ReturnType<typeof valueFromNumberText>> {
+  const isNegative = text.startsWith("-");
+  const typed = valueFromNumberText(isNegative ? text.slice(1) : text);
+  if (typed === undefined) {
+    throw new DatabaseError("VALUE_OUT_OF_RANGE", `Cannot read number ${text}: it is out of range`);
+  }
+  return isNegative ? { ...typed, value: negated(typed.value) } : typed;
 }
 
 function negated(value: Value): Value {

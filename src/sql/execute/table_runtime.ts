@@ -5,7 +5,15 @@ import { assert } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { KEY_BYTES_MAX } from "../../base/limits.ts";
 import type { ColumnEntry, TableEntry } from "../../catalog/mod.ts";
-import { type DataType, type Row, type Value, valueAt } from "../../types/mod.ts";
+import {
+  type Batch,
+  type DataType,
+  isNullAt,
+  type Row,
+  type Value,
+  type Vector,
+  valueAt,
+} from "../../types/mod.ts";
 import { StatementBinding } from "../bind/binding.ts";
 import type { BoundColumn, BoundExpression } from "../bind/bound.ts";
 import { castTo } from "../bind/casts.ts";
@@ -15,7 +23,7 @@ import { Scope } from "../bind/scope.ts";
 import type { Expr } from "../parse/ast.ts";
 import { parseExpression } from "../parse/parser.ts";
 import { compileExpression, compileScalar, type Evaluator } from "./expression.ts";
-import { columnsFromRows } from "./filter.ts";
+import { columnsFromRows, rowsFromBatch } from "./filter.ts";
 import type { Run } from "./run.ts";
 
 type DefaultValue = (run: Run) => Value;
@@ -53,6 +61,10 @@ export class TableRuntime {
     return this.#defaults[position]?.(run) ?? null;
   }
 
+  hasDefault(position: number): boolean {
+    return this.#defaults[position] !== undefined;
+  }
+
   keyOf(row: Row): Row {
     return this.keyPositions.map((position) => row[position] ?? null);
   }
@@ -69,14 +81,29 @@ export class TableRuntime {
       }
       if (this.#hasLongKey) this.#checkKey(row);
     }
-    if (this.#checks.length > 0) this.#runChecks(rows, run);
+    if (this.#checks.length === 0) return;
+    this.#runChecks({ rowCount: rows.length, columns: columnsFromRows(rows, this.types) }, run);
   }
 
-  #runChecks(rows: readonly Row[], run: Run): void {
-    const batch = { rowCount: rows.length, columns: columnsFromRows(rows, this.types) };
+  /** As {@linkcode check}, for all columns of the table. @throws {DatabaseError} The same. */
+  checkBatch(batch: Batch, run: Run): void {
+    if (this.#mayBeFaulty(batch)) this.check(rowsFromBatch(batch), run);
+    else if (this.#checks.length > 0) this.#runChecks(batch, run);
+  }
+
+  /** Whether NULLs or long keys make it necessary to look at row after row. */
+  #mayBeFaulty({ columns }: Batch): boolean {
+    if (this.#notNull.some((position) => hasNull(columns[position]))) return true;
+    if (!this.#hasLongKey) return false;
+    let keyBytes = 0;
+    for (const position of this.keyPositions) keyBytes += longestOf(columns[position]);
+    return keyBytes > KEY_BYTES_MAX;
+  }
+
+  #runChecks(batch: Batch, run: Run): void {
     for (const { name, evaluate } of this.#checks) {
       const truth = evaluate(batch, run);
-      for (let row = 0; row < rows.length; row += 1) {
+      for (let row = 0; row < batch.rowCount; row += 1) {
         if (valueAt(truth, row) !== false) continue;
         throw new DatabaseError(
           "CHECK_VIOLATION",
@@ -108,6 +135,23 @@ export class TableRuntime {
       `Cannot write a row of ${nameOf(this.table)}: column "${name}" must not be NULL`,
     );
   }
+}
+
+function hasNull(column: Vector | undefined): boolean {
+  if (column === undefined) return true;
+  for (let row = 0; row < column.length; row += 1) if (isNullAt(column, row)) return true;
+  return false;
+}
+
+/** Bytes of the longest value, as a key counts them. */
+function longestOf(column: Vector | undefined): number {
+  if (column?.kind === "i32" || column?.kind === "f64" || column?.kind === "bool") return 8;
+  if (column?.kind !== "utf8") return Number.POSITIVE_INFINITY;
+  let bytes = 0;
+  for (let row = 0; row < column.length; row += 1) {
+    bytes = Math.max(bytes, (column.offsets[row + 1] ?? 0) - (column.offsets[row] ?? 0));
+  }
+  return bytes;
 }
 
 const runtimes = new WeakMap<TableEntry, TableRuntime>();

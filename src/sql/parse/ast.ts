@@ -250,10 +250,12 @@ export interface LiteralValuesStatement extends AstNode {
   readonly columnCount: number;
   /** {@linkcode LiteralCell} of each cell. */
   readonly kinds: Uint8Array;
-  /** The text of integers and numerics (with sign), the value of strings; else "". */
-  readonly texts: readonly string[];
-  /** Where each cell starts in the text of the request. */
+  /** The text of the request in UTF-8, in which the cells lie; `literal_list.ts` reads them. */
+  readonly bytes: Buffer;
+  /** Offset in `bytes` at which each cell begins: of a string its quote, of a number its sign. */
   readonly starts: Int32Array;
+  /** Offset in `bytes` behind each cell. */
+  readonly ends: Int32Array;
 }
 
 /** Kinds of a cell of {@linkcode LiteralValuesStatement}. */
@@ -264,7 +266,10 @@ export const LiteralCell = {
   true: 3,
   integer: 4,
   numeric: 5,
+  /** Its value is what stands between the quotes. */
   string: 6,
+  /** With doubled quotes, or E'…'. */
+  encodedString: 7,
 } as const;
 
 export interface OnConflictAction extends AstNode {

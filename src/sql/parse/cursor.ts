@@ -26,6 +26,7 @@ import {
 } from "./errors.ts";
 import { isFunctionWord, isNameWord, type Keyword } from "./keywords.ts";
 import { Token, type Tokens } from "./lexer.ts";
+import type { LiteralList } from "./literal_list.ts";
 import { decodeString, integerText } from "./literals.ts";
 import type { SlotLiteral } from "./normalize.ts";
 
@@ -105,6 +106,8 @@ export class Cursor {
   optionsEndQuery = false;
   /** Literals that became slots. */
   slotCount = 0;
+  /** Lists of literals that were taken. */
+  literalListCount = 0;
   private nesting = 0;
   private readonly slots: readonly SlotLiteral[] | undefined;
   private slot = 0;
@@ -290,6 +293,15 @@ export class Cursor {
   /** The value of a string token that needs decoding. */
   decode(start: number, end: number): string {
     return decodeString({ text: this.text, start, end }, (what, at) => this.fail(what, at));
+  }
+
+  /** VALUES and the list behind it, when the lexer has read it as one token. */
+  takeLiteralList(): LiteralList | undefined {
+    if (!this.is("values") || this.kindAhead(1) !== Token.literalList) return undefined;
+    const list = this.tokens.literalLists[this.literalListCount];
+    this.token += 2;
+    this.literalListCount += 1;
+    return defined(list, "each token of a list has its list");
   }
 
   /** Exact digits of an integer. */

@@ -1,12 +1,9 @@
 /**
- * INSERT, UPDATE and DELETE. Long VALUES lists of plain literals take a short way from tokens to
- * one compact node.
+ * INSERT, UPDATE and DELETE. A long VALUES list of plain literals is one token and one compact node.
  */
 import {
   type DeleteStatement,
   type InsertStatement,
-  LiteralCell,
-  type LiteralValuesStatement,
   type OnConflictAction,
   type QNameAliased,
   type SelectedColumn,
@@ -16,9 +13,6 @@ import {
 } from "./ast.ts";
 import type { Cursor } from "./cursor.ts";
 import { parseFromList, parseTargetAlias } from "./from.ts";
-import { Token } from "./lexer.ts";
-import { integerText, numericText } from "./literals.ts";
-import { LIFTED_LITERALS_MAX } from "./normalize.ts";
 import { parseParenthesised } from "./primary.ts";
 import { isSelectNode } from "./query_nodes.ts";
 import { beginsQuery, parseItems, parseQuery } from "./select.ts";
@@ -50,116 +44,15 @@ function parseSourceOfInsert(cursor: Cursor): InsertStatement["insert"] {
   if (cursor.acceptAll("default", "values")) {
     return { type: "default values", _location: cursor.since(start) };
   }
-  if (cursor.is("values")) {
-    const literals = parseLiteralValues(cursor);
-    if (literals !== undefined) return literals;
+  const list = cursor.takeLiteralList();
+  if (list !== undefined) {
+    return { type: "literal values", ...list, _location: cursor.since(start) };
   }
   if (!beginsQuery(cursor)) {
     cursor.couldBe("values", "select", "default", "with", "table");
     cursor.unexpected("VALUES or a query");
   }
   return parseQuery(cursor);
-}
-
-// VALUES of plain literals only, if they are too many for slots; else undefined and nothing taken.
-function parseLiteralValues(cursor: Cursor): LiteralValuesStatement | undefined {
-  const { kinds: tokenKinds, words, starts: tokenStarts } = cursor.tokens;
-  if (tokenKinds.length - cursor.token < 2 * LIFTED_LITERALS_MAX || cursor.hasSlots)
-    return undefined;
-  const kinds: number[] = [];
-  const texts: string[] = [];
-  const starts: number[] = [];
-  let columnCount = 0;
-  let rowCount = 0;
-  let at = cursor.token;
-  do {
-    at += 1;
-    if (words[at] !== "(") return undefined;
-    do {
-      at += 1;
-      const isNegative = words[at] === "-";
-      starts.push(tokenStarts[at] ?? 0);
-      if (isNegative) at += 1;
-      const kind = cellKind(tokenKinds[at], words[at] ?? "");
-      if (kind === -1) return undefined;
-      if (isNegative && kind !== LiteralCell.integer && kind !== LiteralCell.numeric) {
-        return undefined;
-      }
-      kinds.push(kind);
-      texts.push(cellText(cursor, at, kind, isNegative));
-      at += 1;
-    } while (words[at] === ",");
-    if (words[at] !== ")") return undefined;
-    rowCount += 1;
-    if (rowCount === 1) columnCount = kinds.length;
-    if (kinds.length !== rowCount * columnCount) return undefined;
-    at += 1;
-  } while (words[at] === ",");
-  if (kinds.length <= LIFTED_LITERALS_MAX || !endsValues(words[at], tokenKinds[at])) {
-    return undefined;
-  }
-  const start = cursor.token;
-  cursor.token = at;
-  return {
-    type: "literal values",
-    rowCount,
-    columnCount,
-    kinds: Uint8Array.from(kinds),
-    texts,
-    starts: Int32Array.from(starts),
-    _location: cursor.since(start),
-  };
-}
-
-function cellKind(kind: number | undefined, word: string): number {
-  switch (kind) {
-    case Token.integer:
-      return LiteralCell.integer;
-    case Token.numeric:
-      return LiteralCell.numeric;
-    case Token.string:
-    case Token.encodedString:
-      return LiteralCell.string;
-    default:
-      break;
-  }
-  switch (word) {
-    case "null":
-      return LiteralCell.null;
-    case "true":
-      return LiteralCell.true;
-    case "false":
-      return LiteralCell.false;
-    case "default":
-      return LiteralCell.default;
-    default:
-      return -1;
-  }
-}
-
-function cellText(cursor: Cursor, token: number, kind: number, isNegative: boolean): string {
-  const { text, starts, ends, kinds } = cursor.tokens;
-  const start = starts[token] ?? 0;
-  const end = ends[token] ?? 0;
-  switch (kind) {
-    case LiteralCell.string:
-      return kinds[token] === Token.string
-        ? text.slice(start + 1, end - 1)
-        : cursor.decode(start, end);
-    case LiteralCell.integer:
-      return (isNegative ? "-" : "") + integerText(text.slice(start, end));
-    case LiteralCell.numeric:
-      return (isNegative ? "-" : "") + numericText(text.slice(start, end));
-    default:
-      return "";
-  }
-}
-
-// Anything else behind the list (ORDER BY, UNION, …) makes it an ordinary query.
-function endsValues(word: string | undefined, kind: number | undefined): boolean {
-  return (
-    kind === Token.end || word === ";" || word === ")" || word === "on" || word === "returning"
-  );
 }
 
 function parseConflict(cursor: Cursor): OnConflictAction {

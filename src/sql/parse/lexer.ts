@@ -3,7 +3,7 @@
  *
  * Nothing is decoded here; `literals.ts` does that for the tokens that the parser uses. Positions
  * are UTF-16 offsets into the whole text, also when only a part of it is read. The last token is
- * always `end`.
+ * always `end`. A list of thousands of literals can be one token, whose rows `literal_list.ts` reads.
  */
 import { assert } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -16,6 +16,8 @@ import {
   stringContinuation,
 } from "./characters.ts";
 import { foldIntoHash, keywordAt } from "./keywords.ts";
+import { type LiteralList, scanLiteralList, Utf8Text } from "./literal_list.ts";
+import { LIFTED_LITERALS_MAX } from "./normalize.ts";
 
 /** Kinds of tokens. */
 export const Token = {
@@ -37,6 +39,8 @@ export const Token = {
   /** `$1`. */
   parameter: 8,
   symbol: 9,
+  /** All rows behind the VALUES of an INSERT, when they were asked for and are plain literals. */
+  literalList: 10,
 } as const;
 
 /** Tokens of a text. */
@@ -47,6 +51,8 @@ export interface Tokens {
   readonly words: readonly string[];
   readonly starts: readonly number[];
   readonly ends: readonly number[];
+  /** Of each token of kind `literalList`. */
+  readonly literalLists: readonly LiteralList[];
 }
 
 // What a character can begin; indexed by code below 128.
@@ -100,10 +106,26 @@ for (const symbol of [
   SYMBOLS.set(code, [...(SYMBOLS.get(code) ?? []), symbol]);
 }
 
+/** Literals that are no longer lifted take at least two characters each. */
+const LITERAL_LIST_CHARS_MIN: number = 2 * LIFTED_LITERALS_MAX;
+
 const MINUS = 45;
 const SLASH = 47;
 const STAR = 42;
 const QUOTE = 39;
+
+/**
+ * Reads a text with its long lists of plain literals as one token each. What begins like an INSERT
+ * may be none, so a parse that does not take all lists is to be done again without them.
+ *
+ * @throws {DatabaseError} BATCH_PARSE_ERROR, INVALID_SQL.
+ */
+export function tokenizeWithLists(text: string): Tokens {
+  const lexer = new Lexer(text, 0, text.length);
+  lexer.utf8 = new Utf8Text(text);
+  lexer.run();
+  return lexer;
+}
 
 /** Reads [from, to) of a text. @throws {DatabaseError} BATCH_PARSE_ERROR, INVALID_SQL. */
 export function tokenize(text: string, from = 0, to: number = text.length): Tokens {
@@ -119,6 +141,10 @@ class Lexer implements Tokens {
   readonly words: string[] = [];
   readonly starts: number[] = [];
   readonly ends: number[] = [];
+  readonly literalLists: LiteralList[] = [];
+  /** Set when lists are to be read as one token. */
+  utf8: Utf8Text | undefined;
+  private insertCount = 0;
   private position: number;
   private readonly limit: number;
 
@@ -190,7 +216,21 @@ class Lexer implements Tokens {
       code = at < limit ? text.charCodeAt(at) : 0;
     } while (code < 128 && IS_WORD_PART[code] === 1);
     if (code === QUOTE && at - this.position === 1 && this.prefixedString(at)) return;
-    this.push(Token.word, keywordAt(text, this.position, at, hash), at);
+    const keyword = keywordAt(text, this.position, at, hash);
+    this.push(Token.word, keyword, at);
+    if (this.utf8 === undefined) return;
+    if (keyword === "insert") this.insertCount += 1;
+    else if (keyword === "values") this.literalList(this.utf8);
+  }
+
+  // The list behind VALUES as one token, if it is long and plain: one list for each INSERT.
+  private literalList(utf8: Utf8Text): void {
+    const isFirst = this.literalLists.length < this.insertCount;
+    if (!isFirst || this.limit - this.position < LITERAL_LIST_CHARS_MIN) return;
+    const scanned = scanLiteralList(utf8, this.position);
+    if (scanned === undefined || scanned.list.kinds.length <= LIFTED_LITERALS_MAX) return;
+    this.literalLists.push(scanned.list);
+    this.push(Token.literalList, "", scanned.end);
   }
 
   // E'…' and X'…' of which `quote` is the opening quote. Bit strings are no type of ours.

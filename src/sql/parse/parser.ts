@@ -12,7 +12,8 @@ import { Cursor, type Grammar, type ParseLimits } from "./cursor.ts";
 import { parseDataType } from "./data_types.ts";
 import { Expectations } from "./errors.ts";
 import { parseExpression as parseAnyExpression, parseOperand } from "./expressions.ts";
-import { Token, type Tokens, tokenize } from "./lexer.ts";
+import { Token, type Tokens, tokenize, tokenizeWithLists } from "./lexer.ts";
+import { literalPosition, literalText } from "./literal_list.ts";
 import type { NormalizedStatement, SlotLiteral } from "./normalize.ts";
 import { parseQuery, parseQueryRest } from "./select.ts";
 import { parseStatement } from "./statements.ts";
@@ -54,7 +55,11 @@ export function parseStatements(text: string, limits: ParseLimits = PARSE_LIMITS
 /** As {@linkcode parseStatements}, with the number of parameters. */
 export function parseRequest(text: string, limits: ParseLimits = PARSE_LIMITS): ParsedRequest {
   checkSize(text, limits);
-  const tokens = tokenize(text);
+  const listed = tokenizeWithLists(text);
+  const hasLists = listed.literalLists.length > 0;
+  const request = hasLists ? parsedWithLists(listed, limits) : undefined;
+  if (request !== undefined) return request;
+  const tokens = hasLists ? tokenize(text) : listed;
   return explained((expectations) => {
     const cursor = newCursor(tokens, limits, undefined, expectations);
     const statements = parseAll(cursor);
@@ -65,6 +70,20 @@ export function parseRequest(text: string, limits: ParseLimits = PARSE_LIMITS): 
     }
     return { statements, parameterCount: cursor.parameterCount };
   });
+}
+
+/** Undefined when a list does not stand where the lexer took it to stand, or something is wrong. */
+function parsedWithLists(tokens: Tokens, limits: ParseLimits): ParsedRequest | undefined {
+  const cursor = newCursor(tokens, limits, undefined, undefined);
+  try {
+    const statements = parseAll(cursor);
+    if (cursor.literalListCount !== tokens.literalLists.length) return undefined;
+    return { statements, parameterCount: cursor.parameterCount };
+  } catch (error) {
+    // Safe: the text is read once more, token by token, and what is wrong with it is found again.
+    if (error instanceof DatabaseError) return undefined;
+    throw error;
+  }
 }
 
 /**
@@ -113,8 +132,8 @@ export function literalValuesToRows(node: LiteralValuesStatement): ValuesStateme
 }
 
 function cellExpression(node: LiteralValuesStatement, cell: number): Expr {
-  const text = node.texts[cell] ?? "";
-  const start = node.starts[cell] ?? 0;
+  const text = literalText(node, cell);
+  const start = literalPosition(node, cell);
   const _location = { start, end: start };
   switch (node.kinds[cell]) {
     case LiteralCell.default:
@@ -128,6 +147,7 @@ function cellExpression(node: LiteralValuesStatement, cell: number): Expr {
     case LiteralCell.numeric:
       return { type: "numeric", value: Number(text), text, _location };
     case LiteralCell.string:
+    case LiteralCell.encodedString:
       return { type: "string", value: text, _location };
     default:
       return { type: "null", _location };

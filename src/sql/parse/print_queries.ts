@@ -24,6 +24,7 @@ import type {
   WithStatement,
 } from "./ast.ts";
 import { LiteralCell } from "./ast.ts";
+import { literalText } from "./literal_list.ts";
 import {
   callText,
   dataTypeText,
@@ -260,7 +261,7 @@ function literalValuesText(node: LiteralValuesStatement): string {
 }
 
 function cellText(node: LiteralValuesStatement, cell: number): string {
-  const text = node.texts[cell] ?? "";
+  const text = literalText(node, cell);
   switch (node.kinds[cell]) {
     case LiteralCell.null:
       return "NULL";
@@ -271,6 +272,7 @@ function cellText(node: LiteralValuesStatement, cell: number): string {
     case LiteralCell.true:
       return "TRUE";
     case LiteralCell.string:
+    case LiteralCell.encodedString:
       return stringText(text);
     default:
       return text;

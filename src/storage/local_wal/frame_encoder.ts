@@ -11,7 +11,7 @@
 import { assert, defined } from "../../base/assert.ts";
 import { ByteWriter } from "../../base/bytes.ts";
 import { DatabaseError } from "../../base/errors.ts";
-import type { Row } from "../../types/mod.ts";
+import type { Batch, Row } from "../../types/mod.ts";
 import { formOf } from "../convert.ts";
 import type { StoredColumn, TableWrite } from "../store.ts";
 import {
@@ -24,7 +24,7 @@ import {
   sealFrame,
   WAL_HEADER_BYTES,
 } from "./format.ts";
-import { writeValue } from "./value_codec.ts";
+import { writeValue, writeValueAt } from "./value_codec.ts";
 
 /** A commit is split into frames of about this size. */
 const PART_BYTES_MAX: number = 4 * 1024 * 1024;
@@ -158,6 +158,24 @@ export class FrameEncoder {
   }
 
   addRow(row: Row, seq: number, prev: number): void {
+    const start = this.#beginRow(seq, prev);
+    assert(row.length === this.#columns.length, "a row has a value for each column");
+    for (const value of row) writeValue(this.#buffer, value);
+    this.#endRow(start, seq);
+  }
+
+  addBatch({ columns, rowCount }: Batch, seqs: Float64Array, prevs: Float64Array): void {
+    assert(columns.length === this.#columns.length, "a batch has a vector for each column");
+    assert(seqs.length === rowCount, "every row has its seq");
+    for (let row = 0; row < rowCount; row += 1) {
+      const seq = seqs[row] ?? 0;
+      const start = this.#beginRow(seq, prevs[row] ?? 0);
+      for (const column of columns) writeValueAt(this.#buffer, column, row);
+      this.#endRow(start, seq);
+    }
+  }
+
+  #beginRow(seq: number, prev: number): number {
     const buffer = this.#buffer;
     const start = buffer.length;
     if (this.#frameFirstSeq === 0) {
@@ -168,8 +186,11 @@ export class FrameEncoder {
     buffer.u8((isNext ? 0 : ROW_HAS_SEQ) | (prev === 0 ? 0 : ROW_HAS_PREV));
     if (!isNext) buffer.u53(seq);
     if (prev !== 0) buffer.u53(prev);
-    assert(row.length === this.#columns.length, "a row has a value for each column");
-    for (const value of row) writeValue(buffer, value);
+    return start;
+  }
+
+  #endRow(start: number, seq: number): void {
+    const buffer = this.#buffer;
     if (buffer.length - start > this.#options.rowBytesMax) {
       throw new DatabaseError(
         "ROW_TOO_LARGE",

@@ -17,7 +17,7 @@
 import { unreachable } from "../../base/assert.ts";
 import type { ByteReader, ByteWriter } from "../../base/bytes.ts";
 import { DatabaseError } from "../../base/errors.ts";
-import type { Value } from "../../types/mod.ts";
+import { isNullAt, type Value, type Vector, valueAt } from "../../types/mod.ts";
 
 const TAG_NULL = 0;
 const TAG_FALSE = 1;
@@ -51,6 +51,26 @@ export function writeValue(into: ByteWriter, value: Value): void {
       return;
     default:
       unreachable(value, "a value is of a known form");
+  }
+}
+
+/** Writes the value of one row of a column, as {@linkcode writeValue} does. */
+export function writeValueAt(into: ByteWriter, column: Vector, row: number): void {
+  switch (column.kind) {
+    case "utf8":
+      if (isNullAt(column, row)) into.u8(TAG_NULL);
+      else {
+        into.u8(TAG_TEXT);
+        into.blockOf(column.bytes, column.offsets[row] ?? 0, column.offsets[row + 1] ?? 0);
+      }
+      return;
+    case "i32":
+    case "f64":
+      if (isNullAt(column, row)) into.u8(TAG_NULL);
+      else writeNumber(into, column.values[row] ?? 0);
+      return;
+    default:
+      writeValue(into, valueAt(column, row));
   }
 }
 

@@ -12,7 +12,7 @@
  */
 import { assert } from "../../base/assert.ts";
 import { DiskError } from "../../base/errors.ts";
-import type { Row } from "../../types/mod.ts";
+import type { Batch, Row } from "../../types/mod.ts";
 import type { CommitLog, CommitLogEvents } from "../commit_log.ts";
 import type { StoredColumn, TableWrite } from "../store.ts";
 import { WalFiles, type WalFilesOptions } from "./files.ts";
@@ -110,6 +110,10 @@ export class LocalWal implements CommitLog {
 
   addRow(row: Row, seq: number, prev: number): void {
     this.#encoder.addRow(row, seq, prev);
+  }
+
+  addBatch(batch: Batch, seqs: Float64Array, prevs: Float64Array): void {
+    this.#encoder.addBatch(batch, seqs, prevs);
   }
 
   abort(): void {

@@ -295,12 +295,24 @@ export class SegmentReader {
     return -1;
   }
 
+  /** No key here that is a single number is above this; Infinity when that is not known. */
+  get highestKey(): number {
+    const { keyColumnIds, keyCount } = this.#directory;
+    if (keyCount === 0) return Number.NEGATIVE_INFINITY;
+    return keyColumnIds.length === 1 ? this.#boundsOfKeys().max : Number.POSITIVE_INFINITY;
+  }
+
   /** A key that ascends with time, as most do, is above all that was written before it. */
   #isOutsideKeyBounds(key: Row): boolean {
     const [value] = key;
     if (key.length !== 1 || typeof value !== "number") return false;
+    const { max, min } = this.#boundsOfKeys();
+    return value < min || value > max;
+  }
+
+  #boundsOfKeys(): KeyBounds {
     this.#keyBounds ??= this.#findKeyBounds();
-    return value < this.#keyBounds.min || value > this.#keyBounds.max;
+    return this.#keyBounds;
   }
 
   #findKeyBounds(): KeyBounds {

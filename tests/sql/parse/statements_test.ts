@@ -2,6 +2,7 @@
  * Goal: every statement form of the grammar gives the node that `ast.ts` promises.
  */
 import { expect, test } from "bun:test";
+import { literalPosition, literalText } from "../../../src/sql/parse/literal_list.ts";
 import { literalValuesToRows, parseStatements } from "../../../src/sql/parse/parser.ts";
 import { bare, type Json } from "./bare.ts";
 
@@ -698,9 +699,9 @@ test("parseStatements, long VALUES lists become one compact node with exact cell
   expect(values?.type).toBe("literal values");
   if (values?.type !== "literal values") return;
   expect([values.rowCount, values.columnCount]).toEqual([34, 3]);
-  expect([...values.kinds.slice(0, 3), ...values.kinds.slice(-3)]).toEqual([4, 5, 6, 0, 3, 1]);
-  expect(values.texts.slice(3, 6)).toEqual(["1", "-1.50", "a\n"]);
-  expect(values.starts[0]).toBe("INSERT INTO t VALUES (".length);
+  expect([...values.kinds.slice(0, 3), ...values.kinds.slice(-3)]).toEqual([4, 5, 7, 0, 3, 1]);
+  expect([3, 4, 5].map((cell) => literalText(values, cell))).toEqual(["1", "-1.50", "a\n"]);
+  expect(literalPosition(values, 0)).toBe("INSERT INTO t VALUES (".length);
 });
 
 test.each([

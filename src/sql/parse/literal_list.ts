@@ -1,0 +1,316 @@
+/**
+ * A long VALUES list of plain literals, read straight from the bytes of the text: where each cell
+ * begins and ends and what it is, without a token or a string for any of them.
+ *
+ * The scanner knows what bulk loads are made of, and gives up at anything else (a parameter, a
+ * call, a cast, a block comment, `0xff`, `1_000`, `$$…$$`, joined strings, a row of another length):
+ * the ordinary parser then reads the list, and says what is wrong with it. So what the scanner takes
+ * must mean the same to both.
+ */
+import { assert } from "../../base/assert.ts";
+import { LiteralCell, type LiteralValuesStatement } from "./ast.ts";
+import { decodeString } from "./literals.ts";
+
+/** What the scanner finds; all offsets are bytes of UTF-8. */
+export type LiteralList = Pick<
+  LiteralValuesStatement,
+  "rowCount" | "columnCount" | "kinds" | "bytes" | "starts" | "ends"
+>;
+
+/** A list and where it ends. */
+export interface ScannedList {
+  readonly list: LiteralList;
+  /** Offset in the text behind its last parenthesis. */
+  readonly end: number;
+}
+
+const NONE = -1;
+const CELLS_MIN = 128;
+
+const NEWLINE = 10;
+const SPACE = 32;
+const QUOTE = 39;
+const OPEN = 40;
+const CLOSE = 41;
+const COMMA = 44;
+const MINUS = 45;
+const DOT = 46;
+const ZERO = 48;
+const BACKSLASH = 92;
+const LOWER_E = 101;
+
+interface CellWord {
+  readonly letters: Buffer;
+  readonly kind: number;
+}
+
+/** By their first letter. */
+const WORDS: readonly (CellWord | undefined)[] = Array.from({ length: 256 }, (_, code) => {
+  const letter = String.fromCharCode(code);
+  const word = (["null", "true", "false", "default"] as const).find((it) => it[0] === letter);
+  return word === undefined ? undefined : { letters: Buffer.from(word), kind: LiteralCell[word] };
+});
+
+/** The UTF-8 of a text, made at the first question. Asked for ascending offsets. */
+export class Utf8Text {
+  readonly text: string;
+  #bytes: Buffer | undefined;
+  /** Two places that are the same one. */
+  #unit = 0;
+  #byte = 0;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+
+  /** Undefined for a text with half a surrogate pair, which has no UTF-8. */
+  get bytes(): Buffer | undefined {
+    if (this.#bytes !== undefined) return this.#bytes;
+    const bytes = Buffer.from(this.text, "utf8");
+    if (bytes.length !== this.text.length && !this.text.isWellFormed()) return undefined;
+    this.#bytes = bytes;
+    return bytes;
+  }
+
+  /** Offset in bytes of an offset in the text, not before the last one. */
+  byteAt(unit: number): number {
+    assert(unit >= this.#unit, "offsets are asked for in ascending order");
+    this.#byte += this.#isAscii
+      ? unit - this.#unit
+      : Buffer.byteLength(this.text.slice(this.#unit, unit));
+    this.#unit = unit;
+    return this.#byte;
+  }
+
+  /** Offset in the text of an offset in bytes, not before the last one. */
+  unitAt(byte: number): number {
+    assert(byte >= this.#byte, "offsets are asked for in ascending order");
+    this.#unit += this.#isAscii
+      ? byte - this.#byte
+      : unitCount(this.bytes ?? Buffer.alloc(0), this.#byte, byte);
+    this.#byte = byte;
+    return this.#unit;
+  }
+
+  get #isAscii(): boolean {
+    return this.bytes?.length === this.text.length;
+  }
+}
+
+/** UTF-16 units of the characters in a range of UTF-8. */
+function unitCount(bytes: Buffer, start: number, end: number): number {
+  return bytes.toString("utf8", start, end).length;
+}
+
+/** Reads the rows behind VALUES, which ends at offset `from`; undefined for what it does not know. */
+export function scanLiteralList(source: Utf8Text, from: number): ScannedList | undefined {
+  const { bytes } = source;
+  if (bytes === undefined) return undefined;
+  const scanner = new Scanner(bytes);
+  const end = scanner.rows(source.byteAt(from));
+  return end === NONE ? undefined : { list: scanner.list(), end: source.unitAt(end) };
+}
+
+/** Digits of a number with its sign, the value of a string; "" for a cell of neither. */
+export function literalText({ bytes, ends, kinds, starts }: LiteralList, cell: number): string {
+  const start = starts[cell] ?? 0;
+  const end = ends[cell] ?? 0;
+  switch (kinds[cell]) {
+    case LiteralCell.integer:
+    case LiteralCell.numeric:
+      return bytes.toString("latin1", start, end);
+    case LiteralCell.string:
+      return bytes.toString("utf8", start + 1, end - 1);
+    case LiteralCell.encodedString: {
+      const text = bytes.toString("utf8", start, end);
+      return decodeString({ text, start: 0, end: text.length }, unreadable);
+    }
+    default:
+      return "";
+  }
+}
+
+// The scanner takes no escape that may be wrong.
+function unreadable(): never {
+  throw new TypeError("a scanned string can be decoded");
+}
+
+/** Where a cell begins in the text of the request. */
+export function literalPosition({ bytes, starts }: LiteralList, cell: number): number {
+  return unitCount(bytes, 0, starts[cell] ?? 0);
+}
+
+class Scanner {
+  readonly #bytes: Buffer;
+  #kinds = new Uint8Array(CELLS_MIN);
+  #starts = new Int32Array(CELLS_MIN);
+  #ends = new Int32Array(CELLS_MIN);
+  #count = 0;
+  #rowCount = 0;
+
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes;
+  }
+
+  list(): LiteralList {
+    return {
+      rowCount: this.#rowCount,
+      columnCount: this.#count / this.#rowCount,
+      kinds: this.#kinds.subarray(0, this.#count),
+      bytes: this.#bytes,
+      starts: this.#starts.subarray(0, this.#count),
+      ends: this.#ends.subarray(0, this.#count),
+    };
+  }
+
+  /** Takes all rows; returns the offset behind the last one. */
+  rows(from: number): number {
+    const bytes = this.#bytes;
+    let columnCount = 0;
+    let end = NONE;
+    let at = from - 1;
+    do {
+      at = skipSpace(bytes, at + 1);
+      if (bytes[at] !== OPEN) return NONE;
+      at = this.#row(at);
+      if (at === NONE) return NONE;
+      this.#rowCount += 1;
+      if (this.#rowCount === 1) columnCount = this.#count;
+      if (this.#count !== this.#rowCount * columnCount) return NONE;
+      end = at;
+      at = skipSpace(bytes, at);
+    } while (bytes[at] === COMMA);
+    return end;
+  }
+
+  #row(open: number): number {
+    const bytes = this.#bytes;
+    let at = open;
+    do {
+      at = skipSpace(bytes, at + 1);
+      const end = this.#cell(at);
+      if (end === NONE) return NONE;
+      this.#starts[this.#count] = at;
+      this.#ends[this.#count] = end;
+      this.#count += 1;
+      at = skipSpace(bytes, end);
+    } while (bytes[at] === COMMA);
+    return bytes[at] === CLOSE ? at + 1 : NONE;
+  }
+
+  /** Notes the kind of the cell that begins here, for which there is room then; returns its end. */
+  #cell(at: number): number {
+    const code = this.#bytes[at] ?? 0;
+    if (code === QUOTE) return this.#string(at);
+    if (isDigit(code) || code === MINUS || code === DOT) return this.#number(at);
+    if ((code | SPACE) === LOWER_E) return this.#escapedString(at + 1);
+    const word = WORDS[code | SPACE];
+    if (word === undefined || !isWordAt(this.#bytes, word.letters, at)) return NONE;
+    this.#note(word.kind);
+    return at + word.letters.length;
+  }
+
+  #string(quote: number): number {
+    const bytes = this.#bytes;
+    let kind: number = LiteralCell.string;
+    let end = bytes.indexOf(QUOTE, quote + 1);
+    while (end !== -1 && bytes[end + 1] === QUOTE) {
+      kind = LiteralCell.encodedString;
+      end = bytes.indexOf(QUOTE, end + 2);
+    }
+    if (end === -1) return NONE;
+    this.#note(kind);
+    return end + 1;
+  }
+
+  /** E'…' with no escape but those of one character, which are never wrong. */
+  #escapedString(quote: number): number {
+    const bytes = this.#bytes;
+    if (bytes[quote] !== QUOTE) return NONE;
+    let at = quote + 1;
+    while (at < bytes.length && (bytes[at] !== QUOTE || bytes[at + 1] === QUOTE)) {
+      const code = bytes[at];
+      const next = bytes[at + 1] ?? 0;
+      if (code === BACKSLASH && (isDigit(next) || next === 85 || next === 117 || next === 120)) {
+        return NONE;
+      }
+      at += code === BACKSLASH || code === QUOTE ? 2 : 1;
+    }
+    if (at >= bytes.length) return NONE;
+    this.#note(LiteralCell.encodedString);
+    return at + 1;
+  }
+
+  #number(start: number): number {
+    const bytes = this.#bytes;
+    const first = bytes[start] === MINUS ? start + 1 : start;
+    let kind: number = LiteralCell.integer;
+    let at = skipDigits(bytes, first);
+    let digitCount = at - first;
+    if (bytes[at] === DOT) {
+      kind = LiteralCell.numeric;
+      const point = at;
+      at = skipDigits(bytes, point + 1);
+      digitCount += at - point - 1;
+    }
+    if (digitCount === 0) return NONE;
+    if (((bytes[at] ?? 0) | SPACE) === LOWER_E) {
+      kind = LiteralCell.numeric;
+      const sign = bytes[at + 1];
+      const exponent = sign === MINUS || sign === 43 ? at + 2 : at + 1;
+      at = skipDigits(bytes, exponent);
+      if (at === exponent) return NONE;
+    }
+    this.#note(kind);
+    return at;
+  }
+
+  #note(kind: number): void {
+    if (this.#count === this.#kinds.length) this.#grow();
+    this.#kinds[this.#count] = kind;
+  }
+
+  #grow(): void {
+    const capacity = this.#kinds.length * 2;
+    const kinds = new Uint8Array(capacity);
+    const starts = new Int32Array(capacity);
+    const ends = new Int32Array(capacity);
+    kinds.set(this.#kinds);
+    starts.set(this.#starts);
+    ends.set(this.#ends);
+    this.#kinds = kinds;
+    this.#starts = starts;
+    this.#ends = ends;
+  }
+}
+
+/** Behind white space and comments to the end of a line. */
+function skipSpace(bytes: Buffer, from: number): number {
+  let at = from;
+  for (;;) {
+    const code = bytes[at] ?? 0;
+    if (code === SPACE || (code >= 9 && code <= 13)) at += 1;
+    else if (code === MINUS && bytes[at + 1] === MINUS) {
+      const end = bytes.indexOf(NEWLINE, at + 2);
+      at = end === -1 ? bytes.length : end + 1;
+    } else return at;
+  }
+}
+
+function skipDigits(bytes: Buffer, from: number): number {
+  let at = from;
+  while (isDigit(bytes[at] ?? 0)) at += 1;
+  return at;
+}
+
+function isDigit(code: number): boolean {
+  return code >= ZERO && code <= 57;
+}
+
+/** Whether letters stand here in any case; what follows them is not looked at. */
+function isWordAt(bytes: Buffer, word: Buffer, at: number): boolean {
+  for (let index = 0; index < word.length; index += 1) {
+    if (((bytes[at + index] ?? 0) | SPACE) !== word[index]) return false;
+  }
+  return true;
+}

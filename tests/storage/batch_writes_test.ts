@@ -1,0 +1,143 @@
+/**
+ * A write that is given by columns says the same as one by rows: in the log byte for byte, and in
+ * the columns of a memtable.
+ */
+import { expect, test } from "bun:test";
+import { FrameEncoder } from "../../src/storage/local_wal/frame_encoder.ts";
+import { MemColumn } from "../../src/storage/mem_column.ts";
+import type { StoredColumn, TableWrite } from "../../src/storage/store.ts";
+import {
+  BIGINT,
+  BOOLEAN,
+  BYTES,
+  type DataType,
+  DOUBLE,
+  INT,
+  JSONB,
+  type Row,
+  TEXT,
+  type Value,
+  type Vector,
+  valuesOf,
+  vectorFromValues,
+} from "../../src/types/mod.ts";
+import { SeededRandom } from "../support/seeded_random.ts";
+
+const ROWS = 900;
+const TYPES: readonly DataType[] = [BIGINT, INT, DOUBLE, BOOLEAN, TEXT, BYTES, JSONB];
+const COLUMNS: readonly StoredColumn[] = TYPES.map((type, index) => ({
+  columnId: index + 1,
+  name: `c${index}`,
+  type,
+  missing: null,
+}));
+
+function valueOf({ kind }: DataType, random: SeededRandom): Value {
+  if (random.chance(0.1)) return null;
+  switch (kind) {
+    case "bigint":
+      return random.pick<Value>([0, 255, 256, -1, 2 ** 31, -(2 ** 52), 9007199254740993n]);
+    case "int":
+      return random.pick([0, 255, 256, -1, 2147483647]);
+    case "double":
+      return random.pick([0, 1.5, -2, 1e300]);
+    case "boolean":
+      return random.chance(0.5);
+    case "bytes":
+      return random.bytes(random.below(5));
+    default:
+      return random.pick(["", "a", "ä€😀", "a text of more than sixteen bytes", "x".repeat(200)]);
+  }
+}
+
+/** The values as a vector: text as UTF-8, with a few bytes before the first. */
+function vectorOf(type: DataType, values: readonly Value[]): Vector {
+  if (type.kind !== "text") return vectorFromValues(type, values);
+  const texts = values.map((value) => Buffer.from(typeof value === "string" ? value : ""));
+  const offsets = new Uint32Array(values.length + 1).fill(3);
+  for (const [row, text] of texts.entries()) offsets[row + 1] = (offsets[row] ?? 0) + text.length;
+  const nulls = Uint8Array.from(values, (value) => (value === null ? 1 : 0));
+  const bytes = new Uint8Array(Buffer.concat([Buffer.from("..."), ...texts]));
+  return { kind: "utf8", length: values.length, bytes, offsets, nulls };
+}
+
+function encoded(add: (encoder: FrameEncoder) => void, write: TableWrite): Uint8Array[] {
+  const encoder = new FrameEncoder({
+    fileBytes: 65536,
+    rowBytesMax: 4096,
+    isRelaxed: false,
+    position: { fileNumber: 1, offset: 64, frameNumber: 0 },
+    lastSeq: 0,
+  });
+  encoder.currentFile = { number: 1, bytes: 65536 };
+  encoder.begin(3);
+  encoder.beginWrite(write, COLUMNS);
+  add(encoder);
+  encoder.end();
+  const groups: Uint8Array[] = [];
+  while (encoder.nextGroup !== undefined) {
+    groups.push(encoder.bytesOf(encoder.takeGroup()).slice());
+  }
+  return groups;
+}
+
+test("addBatch writes what addRow writes, also when a commit is split", () => {
+  const random = new SeededRandom(11);
+  const rows = Array.from({ length: ROWS }, (): Row => TYPES.map((it) => valueOf(it, random)));
+  const columns = TYPES.map((type, at) =>
+    vectorOf(
+      type,
+      rows.map((row) => row[at] ?? null),
+    ),
+  );
+  const seqs = Float64Array.from(rows, (_, row) => 1000 + row * (row % 50 === 0 ? 2 : 1) + row);
+  const prevs = Float64Array.from(rows, () => (random.chance(0.2) ? random.below(1000) : 0));
+  const write: TableWrite = { tableId: 7, owner: 9, operation: "insert", rows };
+  const byRows = encoded((encoder) => {
+    for (const [at, row] of rows.entries()) encoder.addRow(row, seqs[at] ?? 0, prevs[at] ?? 0);
+  }, write);
+  const batch = { rowCount: ROWS, columns };
+  const byColumns = encoded((encoder) => encoder.addBatch(batch, seqs, prevs), write);
+  expect(byColumns).toEqual(byRows);
+  expect(byRows.length).toBeGreaterThan(1);
+});
+
+test("addBatch refuses a row that is too large", () => {
+  const columns = TYPES.map((type) =>
+    vectorOf(
+      type,
+      ["x".repeat(5000)].map((text) => (type.kind === "text" ? text : null)),
+    ),
+  );
+  const write: TableWrite = { tableId: 7, owner: 9, operation: "insert", rows: [] };
+  const batch = { rowCount: 1, columns };
+  const one = Float64Array.of(1);
+  expect(() => encoded((it) => it.addBatch(batch, one, Float64Array.of(0)), write)).toThrow(
+    "a row may have up to 4096",
+  );
+});
+
+test.each(TYPES)("appendVector of %p holds what appendFrom holds", (type) => {
+  const random = new SeededRandom(12);
+  const byRows = new MemColumn(1, type);
+  const byVectors = new MemColumn(1, type);
+  for (let round = 0; round < 20; round += 1) {
+    const values = Array.from({ length: 1 + random.below(40) }, () => valueOf(type, random));
+    const count = random.between(0, values.length);
+    byRows.appendFrom(
+      values.map((value) => [value]),
+      0,
+      count,
+    );
+    byVectors.appendVector(vectorOf(type, values), count);
+    if (random.chance(0.3)) {
+      const kept = random.between(0, byRows.length);
+      byRows.truncate(kept);
+      byVectors.truncate(kept);
+    }
+  }
+  const all = (column: MemColumn): Value[] =>
+    Array.from({ length: column.length }, (_, row) => column.valueAt(row));
+  expect(all(byVectors)).toEqual(all(byRows));
+  expect(valuesOf(byVectors.vector())).toEqual(valuesOf(byRows.vector()));
+});
