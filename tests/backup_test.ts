@@ -21,8 +21,9 @@ import { systemClock } from "../src/base/clock.ts";
 import type { Disk } from "../src/base/disk.ts";
 import { DiskError } from "../src/base/errors.ts";
 import { silentLog } from "../src/base/log.ts";
+import { systemRandom } from "../src/base/random.ts";
 import type { Database } from "../src/database.ts";
-import { runRestore } from "../src/maintenance.ts";
+import { runRestore } from "../src/restore_command.ts";
 import { finishRestore } from "../src/restore.ts";
 import type { SqlResponse } from "../src/sql/mod.ts";
 import { openDataDirectory } from "../src/storage/mod.ts";
@@ -72,7 +73,14 @@ interface RestoreRun {
 async function restore(from: string, to: string, disk: Disk = bunDisk): Promise<RestoreRun> {
   const lines: string[] = [];
   const say = (line: string): void => void lines.push(line);
-  const parts = { disk, clock: systemClock, log: silentLog, say, tell: say };
+  const parts = {
+    disk,
+    clock: systemClock,
+    random: systemRandom,
+    log: silentLog,
+    say,
+    tell: say,
+  };
   return { code: await runRestore([from, to], parts), said: lines.join("\n") };
 }
 

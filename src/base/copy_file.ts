@@ -55,15 +55,16 @@ export async function copyFile(from: string, to: string, options: CopyOptions): 
   }
 }
 
-/** Length and CRC-32 of a file. @throws {DiskError} */
-export function checksumOfFile(disk: Disk, path: string): Copied {
+/** Length and CRC-32 of a file, or of its first bytes. @throws {DiskError} */
+export function checksumOfFile(disk: Disk, path: string, upTo: number = Infinity): Copied {
   const file = disk.open(path, { readOnly: true });
   try {
     const piece = new Uint8Array(PIECE_BYTES);
     let crc = 0;
     let bytes = 0;
     for (;;) {
-      const count = file.read(piece, bytes);
+      const wanted = Math.min(piece.length, upTo - bytes);
+      const count = file.read(piece.subarray(0, wanted), bytes);
       if (count === 0) return { bytes, crc };
       crc = crc32(piece.subarray(0, count), crc);
       bytes += count;

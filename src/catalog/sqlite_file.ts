@@ -17,10 +17,22 @@ import { APPLICATION_ID, FORMAT_VERSION, MIGRATIONS } from "./migrations.ts";
 /** A value that SQLite takes or gives here. */
 export type Cell = string | number | null;
 
+/** A row that a transaction wrote; the value is absent when it removed the row. */
+export type SealedChange = readonly [table: string, key: string | number, value?: unknown];
+
+/** Who follows what transactions change. */
+export interface TransactionListener {
+  /** Within a transaction that changed rows, as its last part. */
+  committing(changes: readonly SealedChange[]): void;
+  committed(): void;
+}
+
 export class SqliteFile {
   readonly path: string;
+  listener: TransactionListener | undefined;
   readonly #database: Database;
   #isInTransaction = false;
+  #changes: SealedChange[] = [];
   #failure: DatabaseError | undefined;
 
   private constructor(path: string, database: Database) {
@@ -88,7 +100,10 @@ export class SqliteFile {
       this.#database.run("BEGIN IMMEDIATE");
       this.#isInTransaction = true;
       const result = work();
+      const changes = this.#changes;
+      if (changes.length > 0) this.listener?.committing(changes);
       this.#database.run("COMMIT");
+      if (changes.length > 0) this.listener?.committed();
       return result;
     } catch (error) {
       const mapped = asStorageError(error, this.path);
@@ -103,7 +118,13 @@ export class SqliteFile {
       throw mapped;
     } finally {
       this.#isInTransaction = false;
+      this.#changes = [];
     }
+  }
+
+  /** The running transaction changed a row. */
+  noteChange(change: SealedChange): void {
+    this.#changes.push(change);
   }
 
   /**

@@ -16,7 +16,7 @@ import type { Row } from "../types/mod.ts";
 import { Ballast } from "./ballast.ts";
 import { StoreChangeScan } from "./changes.ts";
 import { Committer, type CommitterEvents } from "./commit.ts";
-import type { CommitLog } from "./commit_log.ts";
+import type { CommitLog, LogFileInfo } from "./commit_log.ts";
 import { type DataDirectory, openDataDirectory } from "./data_directory.ts";
 import { Flusher } from "./flush.ts";
 import { LowWater } from "./history.ts";
@@ -42,6 +42,7 @@ import type {
   Scan,
   ScanOptions,
   SegmentInfo,
+  SeqGap,
   Store,
   TableDefinition,
   TableStats,
@@ -88,11 +89,17 @@ export interface LocalStoreParts {
   readonly jobs?: SegmentJobs | undefined;
   /** Where flushes and merges can be seen. */
   readonly jobList?: JobList | undefined;
+  /** Files of the log from this number on stay, as long as somebody copies them. */
+  readonly keepsLogFrom?: (() => number) | undefined;
 }
 
 export class LocalStore implements Store {
   /** Called once when the log failed: the process should stop, and recover by starting again. */
   onFatal: (cause: unknown) => void = () => {};
+  /** Called when the log began another file: those before it are whole, and durable. */
+  onLogRolled: () => void = () => {};
+  /** What restores and crashes took away. */
+  lostSeqs: readonly SeqGap[] = [];
   readonly #directory: DataDirectory;
   readonly #manifest: Manifest;
   readonly #files: LocalSegmentFiles;
@@ -192,6 +199,7 @@ export class LocalStore implements Store {
       merger: this.#merger,
       commitLog: wal,
       walMaxBytes: options.walMaxBytes,
+      keepsLogFrom: parts.keepsLogFrom ?? (() => Infinity),
       durable: (seq) => this.durable(seq),
     });
     this.#flusher.start();
@@ -205,6 +213,7 @@ export class LocalStore implements Store {
       onRolled: () => {
         this.#space.look();
         this.#flusher.relieveLog();
+        this.onLogRolled();
       },
     };
   }
@@ -280,6 +289,10 @@ export class LocalStore implements Store {
     return this.#table(tableId).progress.lowWater.of(owner) as Seq;
   }
 
+  wasLost(seq: number): boolean {
+    return this.lostSeqs.some(({ after, upTo }) => seq > after && seq < upTo);
+  }
+
   owners(tableId: number): readonly number[] {
     return ownersOf(this.#table(tableId));
   }
@@ -351,6 +364,16 @@ export class LocalStore implements Store {
         for (const release of releases) release();
       },
     };
+  }
+
+  /** Files of the log, ascending by number; the last one is written on. */
+  logFiles(): readonly LogFileInfo[] {
+    return this.#log.files;
+  }
+
+  /** Whoever needed files of the log needs fewer of them. */
+  releaseLog(): void {
+    this.#flusher.releaseLog();
   }
 
   issueSeq(): Seq {

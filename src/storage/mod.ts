@@ -33,10 +33,13 @@ export {
 } from "./file_names.ts";
 export { flushedText } from "./flush.ts";
 export { type FlushJob, flushSteps } from "./flush_job.ts";
-export { errorFrom, type Job, type JobEnd, JobList } from "./job_list.ts";
+export type { LogFileInfo } from "./commit_log.ts";
+export { errorFrom, type Job, type JobEnd, JobList, type NewJob } from "./job_list.ts";
 export { LocalBlobStore } from "./local_blob_store.ts";
 export { LocalStore, type LocalStoreOptions, type LocalStoreParts } from "./local_store.ts";
 export { rewriteNumberFile } from "./local_wal/high_water.ts";
+export { decodeWalHeader, WAL_HEADER_BYTES } from "./local_wal/format.ts";
+export { findLogPoint, type LogPoint, shortenLog } from "./log_point.ts";
 export type {
   Manifest,
   ManifestChange,
@@ -47,6 +50,7 @@ export type {
 export { mergedText } from "./merge.ts";
 export { type MergeJob, type MergeOutcome, mergeSteps } from "./merge_job.ts";
 export { refuseNewerFiles } from "./newer_files.ts";
+export { readSealedText, writeSealedText } from "./sealed_text.ts";
 export type { SegmentSummary } from "./segment/writer.ts";
 export type { SegmentJobs } from "./segment_jobs.ts";
 export { reservationAt } from "./snowflake_ids.ts";
@@ -68,6 +72,7 @@ export {
   type ScanOptions,
   SEQ_COLUMN_ID,
   type SegmentInfo,
+  type SeqGap,
   SHARED_OWNER,
   type Store,
   type StoredColumn,

@@ -222,6 +222,12 @@ export interface SegmentInfo {
   readonly status: "live" | "quarantined";
 }
 
+/** Seqs that a restore or a crash took away: above `after` and below `upTo`. */
+export interface SeqGap {
+  readonly after: number;
+  readonly upTo: number;
+}
+
 export interface Store {
   /** Highest durable seq. */
   readonly visibleSeq: Seq;
@@ -254,6 +260,8 @@ export interface Store {
   lookup(tableId: number, options: LookupOptions): Row | undefined;
   /** A resume from a position below this cannot be answered exactly; 0 while nothing was lost. */
   earliestSeq(tableId: number, owner: number): Seq;
+  /** Whether commits of that time may have been seen, and are gone: nobody stands at this seq. */
+  wasLost(seq: number): boolean;
   /** Owners of whose rows the table may hold versions, ascending. */
   owners(tableId: number): readonly number[];
   /** Live rows at `visibleSeq`; of one owner, or of all when `owner` is undefined. */

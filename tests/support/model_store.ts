@@ -23,6 +23,7 @@ import {
   type Scan,
   type ScanBatch,
   type ScanOptions,
+  type SeqGap,
   SEQ_COLUMN_ID,
   type SegmentInfo,
   type Store,
@@ -66,6 +67,8 @@ export class ModelStore implements Store {
   #changed = new Map<string, ChangedPartition>();
   /** Calls of `changes`, for tests of how often the store is read. */
   changesCount = 0;
+  /** What restores and crashes took away. */
+  lostSeqs: readonly SeqGap[] = [];
   openScanCount = 0;
 
   /** Small batches by default, so that readers meet their edges. */
@@ -245,6 +248,10 @@ export class ModelStore implements Store {
     );
     if (version === undefined || version.isDeleted) return undefined;
     return columnIds.map((columnId) => this.#value(version, columnId));
+  }
+
+  wasLost(seq: number): boolean {
+    return this.lostSeqs.some(({ after, upTo }) => seq > after && seq < upTo);
   }
 
   earliestSeq(tableId: number, owner: number): Seq {
