@@ -108,6 +108,8 @@ export async function stageRestore(
   disk.makeDirectory(draft);
   try {
     await copyListed(list, { disk, clock, source, draft, listener, totalBytes });
+    // What comes to another moment has another list then, which is written last.
+    if (advance !== undefined) disk.remove(backupListPath(draft));
     const staged = advance === undefined ? list : await advance(dataPathsOf(draft), list);
     disk.rename(draft, stagedPath(paths));
     disk.syncDirectory(paths.root);

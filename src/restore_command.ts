@@ -18,6 +18,8 @@ import { type DataPaths, openDataDirectory, readBackupList } from "./storage/mod
 
 export interface RestoreCommandParts extends RestoreParts {
   readonly random: Random;
+  /** So much of a log is held at a time; the usual amount when absent. */
+  readonly heldBytesMax?: number;
   /** Takes a line of the result. */
   readonly say: (line: string) => void;
   /** Takes a line about the work: progress, and why it was not done. */
@@ -143,12 +145,22 @@ async function stage(
   { archivePath, source }: Request,
   { parts, paths, seq }: { parts: RestoreCommandParts; paths: DataPaths; seq: Seq | undefined },
 ): ReturnType<typeof stageRestore> {
-  const { clock, disk, random } = parts;
+  const { clock, disk, heldBytesMax, random } = parts;
   const listener = new Progress(parts);
   if (seq === undefined) return await stageRestore(parts, { source, paths, listener });
   return await withCatalog(paths, parts, async (catalog) => {
     const tail = catalog === undefined ? undefined : tailOf(disk, paths, catalog);
-    const point = { disk, clock, random, source, seq, archivePath, tail, listener };
+    const point = {
+      disk,
+      clock,
+      random,
+      source,
+      seq,
+      archivePath,
+      tail,
+      listener,
+      ...(heldBytesMax === undefined ? {} : { heldBytesMax }),
+    };
     return await stageRestore(parts, {
       source,
       paths,

@@ -151,13 +151,13 @@ class Advance {
 
   async run(): Promise<BackupList> {
     const { disk, seq } = this.#parts;
-    if (seq < this.#list.seq) {
+    const baseSeq = this.#lookAtCatalog();
+    if (seq < baseSeq) {
       throw this.#refused(
-        `the backup is of seq ${this.#list.seq} (${textOf(this.#list.seq)}), which is later`,
+        `the backup is of seq ${baseSeq} (${textOf(baseSeq)}), which is later`,
         "name an older backup",
       );
     }
-    this.#lookAtCatalog();
     const sources = this.#sources();
     this.#requireRoom(sources);
     let copied = 0;
@@ -182,12 +182,15 @@ class Advance {
     return this.#relist();
   }
 
-  #lookAtCatalog(): void {
+  /** @returns The seq up to which everything is in the backup. */
+  #lookAtCatalog(): number {
     const catalog = this.#openCatalog();
     try {
       const incarnation = catalog.setting(INCARNATION) ?? "";
       this.#incarnation = incarnation === "" ? undefined : incarnation;
       this.#journalBegin = catalog.journal.end;
+      // A definition may be newer than the last commit of rows.
+      return Math.max(this.#list.seq, catalog.manifest.highestSeq(), catalog.journal.stamp);
     } finally {
       catalog.close();
     }

@@ -17,7 +17,8 @@ export type CounterName =
   | "highest_seq"
   | "first_log_file"
   | "first_token_version"
-  | "journal_end";
+  | "journal_end"
+  | "journal_stamp";
 
 export class Counters {
   readonly #file: SqliteFile;
@@ -64,4 +65,6 @@ const FIRST_VALUES: Readonly<Record<CounterName, number>> = {
   first_token_version: 1,
   // Transactions that the journal has counted.
   journal_end: 0,
+  // Of the last of them that was written down.
+  journal_stamp: 0,
 };

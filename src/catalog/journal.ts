@@ -34,6 +34,7 @@ const LEFT_OUT: ReadonlySet<string> = new Set([
   "counters next_segment_id",
   "counters highest_seq",
   "counters journal_end",
+  "counters journal_stamp",
 ]);
 
 export class CatalogJournal {
@@ -43,8 +44,8 @@ export class CatalogJournal {
   readonly #counters: Counters;
   readonly #clock: Clock;
   readonly #isKept: boolean;
-  #lastStamp: number;
   #endBegun: number;
+  #stampBegun: number;
 
   constructor({
     clock,
@@ -61,17 +62,25 @@ export class CatalogJournal {
     this.#counters = counters;
     this.#clock = clock;
     this.#isKept = isKept;
-    this.#lastStamp = isKept ? (this.after(0).at(-1)?.stamp ?? 0) : 0;
     this.#endBegun = this.end;
+    this.#stampBegun = this.stamp;
     file.listener = {
       committing: (changes) => this.#add(changes),
-      committed: () => counters.raise("journal_end", this.#endBegun),
+      committed: () => {
+        counters.raise("journal_end", this.#endBegun);
+        counters.raise("journal_stamp", this.#stampBegun);
+      },
     };
   }
 
   /** Id of the last transaction. */
   get end(): number {
     return this.#counters.get("journal_end");
+  }
+
+  /** Of the last transaction that was written down. */
+  get stamp(): number {
+    return this.#counters.get("journal_stamp");
   }
 
   /** Entries that are here, with ids above this one, ascending. */
@@ -98,9 +107,10 @@ export class CatalogJournal {
     this.#endBegun = id;
     this.#counters.store("journal_end", id);
     if (!this.#isKept) return;
-    const stamp = Math.max(this.#lastStamp, this.#newStamp());
+    const stamp = Math.max(this.stamp, this.#newStamp());
+    this.#counters.store("journal_stamp", stamp);
     putSealed(this.#file, "journal", { key: id, value: { id, stamp, changes } });
-    this.#lastStamp = stamp;
+    this.#stampBegun = stamp;
   }
 
   #newStamp(): number {
@@ -125,7 +135,7 @@ export function replayJournal(
     const counters = new Counters(file);
     file.transaction(() => {
       counters.store("highest_seq", seq);
-      for (const { changes, id } of entries) {
+      for (const { changes, id, stamp } of entries) {
         for (const [table, key, value] of changes) {
           // What an entry names was a table of sealed rows when it was written, and no step of the
           // format takes one away.
@@ -134,6 +144,7 @@ export function replayJournal(
           else putSealed(file, into, { key, value });
         }
         counters.store("journal_end", id);
+        counters.store("journal_stamp", stamp);
       }
     });
   } finally {
