@@ -10,13 +10,14 @@
  * - The log waits for the archive up to a bound. Beyond it the oldest files are given up, which is
  *   an error in the log and a number in /metrics, and restores across the gap are refused.
  */
+
+import { archivedFiles, readUnit, unitListPath, unitLogPath, writeUnit } from "./archive_units.ts";
 import type { CancelTimer, Clock } from "./base/clock.ts";
 import { copyFile } from "./base/copy_file.ts";
 import type { Disk } from "./base/disk.ts";
 import { CorruptionError, DatabaseError, DiskError } from "./base/errors.ts";
 import type { Log } from "./base/log.ts";
 import { pauser } from "./base/pauser.ts";
-import { archivedFiles, readUnit, unitListPath, unitLogPath, writeUnit } from "./archive_units.ts";
 import type { CatalogDatabase } from "./catalog/mod.ts";
 import {
   type DataPaths,
@@ -112,7 +113,6 @@ export class Archiver {
   }
 
   #wake(): void {
-    this.#giveUpBeyondBound();
     if (this.#running !== undefined || this.#isClosed) return;
     this.#cancelRetry();
     this.#running = this.#run().finally(() => {
@@ -135,6 +135,7 @@ export class Archiver {
       }
     } catch (error) {
       this.#noteFailure(error);
+      this.#giveUpBeyondBound();
       if (this.#isClosed) return;
       this.#cancelRetry = this.#options.clock.after(RETRY_MS, () => this.#wake());
     }
@@ -217,9 +218,8 @@ export class Archiver {
   }
 
   #giveUpBeyondBound(): void {
-    // One is being copied, so the archive can be reached.
-    if (this.#running !== undefined) return;
     const waiting = this.#waiting();
+    const lostBefore = this.#lostFiles;
     let bytes = waiting.reduce((sum, file) => sum + file.bytes, 0);
     for (const file of waiting) {
       if (bytes <= this.#options.waitingBytesMax) break;
@@ -231,7 +231,7 @@ export class Archiver {
         { file: file.number, path: this.root, failure: this.#failure },
       );
     }
-    this.#store?.releaseLog();
+    if (this.#lostFiles > lostBefore) this.#store?.releaseLog();
   }
 
   #noteFailure(error: unknown): void {

@@ -12,12 +12,7 @@ import type { CancelTimer, Clock } from "./base/clock.ts";
 import type { Disk } from "./base/disk.ts";
 import type { Log } from "./base/log.ts";
 import type { Random } from "./base/random.ts";
-import {
-  type Catalog,
-  CatalogDatabase,
-  type FileEntry,
-  type TableEntry,
-} from "./catalog/mod.ts";
+import { type Catalog, CatalogDatabase, type FileEntry, type TableEntry } from "./catalog/mod.ts";
 import { authSettingsFrom, type Config, settingsOf } from "./config.ts";
 import { type LiveEngine, LocalLiveEngine } from "./live/mod.ts";
 import { lostSeqsOf, noteLostSeqs } from "./lost_seqs.ts";
@@ -33,7 +28,6 @@ import {
   type SqlEnvironment,
   sweepFiles,
 } from "./sql/mod.ts";
-import { tableDefinition } from "./table_definition.ts";
 import {
   type BlobStore,
   type DataDirectory,
@@ -45,6 +39,7 @@ import {
   type Store,
   type TableDefinition,
 } from "./storage/mod.ts";
+import { tableDefinition } from "./table_definition.ts";
 
 export interface DatabaseParts {
   readonly disk: Disk;

@@ -208,6 +208,7 @@ function startOrFail(
       buildDate: BUILD_DATE,
       onBug: (error) => stopAtOnce(log, "stopped by a bug", error),
       readiness,
+      archiveLag: () => database.archiveLag(),
     });
   } catch (error) {
     // What the server cannot read in its configuration, before it listens.

@@ -426,7 +426,9 @@ class Advance {
     for (const name of ["LOCK", `${CATALOG}-wal`, `${CATALOG}-shm`]) {
       if (disk.exists(`${root}/${name}`)) disk.remove(`${root}/${name}`);
     }
-    const files: BackupFile[] = [{ path: "format.json", ...checksumOfFile(disk, this.#draft.format) }];
+    const files: BackupFile[] = [
+      { path: "format.json", ...checksumOfFile(disk, this.#draft.format) },
+    ];
     files.push({ path: CATALOG, ...checksumOfFile(disk, `${root}/${CATALOG}`) });
     for (const name of ["segments", "files", "wal"]) {
       for (const path of filesBelow(disk, root, name)) {

@@ -329,7 +329,6 @@ test("parseConfig refuses what is not available yet, but takes its default", () 
   const later = [
     "storage.cache_bytes = 2097152",
     "server.workers = 4",
-    "storage.archive_path = '/a'",
     "auth.jwt_trusted_issuers = ['https://a.b']",
     "logging.targets = { live = 'debug' }",
     "oidc.auto_provision = true",

@@ -20,12 +20,18 @@ import { silentLog } from "../src/base/log.ts";
 import { systemRandom } from "../src/base/random.ts";
 import { unixMsFromSeq } from "../src/base/seq.ts";
 import type { Database } from "../src/database.ts";
-import { runRestore } from "../src/restore_command.ts";
 import { SubscriptionError } from "../src/live/mod.ts";
+import { runRestore } from "../src/restore_command.ts";
 import type { SqlResponse } from "../src/sql/mod.ts";
 import { openAt } from "./support/database.ts";
 import { RecordingSink } from "./support/live_fixture.ts";
-import { copyOf, freshDirectory, maintain, removeDirectories, treeOf } from "./support/maintenance.ts";
+import {
+  copyOf,
+  freshDirectory,
+  maintain,
+  removeDirectories,
+  treeOf,
+} from "./support/maintenance.ts";
 import { SeededRandom } from "./support/seeded_random.ts";
 
 afterAll(removeDirectories);
@@ -216,7 +222,9 @@ async function busyWorld(): Promise<World> {
     write(database, { as: "root", count: 1500, random, table: "shared" }),
     write(database, { as: "root", count: 1500, random, table: "mine" }),
   ];
-  while (Number((await rows(database, "SELECT count(*) FROM shared") as number[][])[0]?.[0]) < 300) {
+  while (
+    Number(((await rows(database, "SELECT count(*) FROM shared")) as number[][])[0]?.[0]) < 300
+  ) {
     await systemClock.yield();
   }
   const backupSeq = await backUp(database, backup);
@@ -251,7 +259,9 @@ async function differences(database: Database, world: World, seq: number): Promi
     if (!Bun.deepEquals(is, should)) found.push(what);
   };
   const isThere = (what: string): boolean =>
-    world.definitions.some((definition) => definition.what.startsWith(what) && definition.seq <= seq);
+    world.definitions.some(
+      (definition) => definition.what.startsWith(what) && definition.seq <= seq,
+    );
   const tables = (await rows(
     database,
     "SELECT table_name FROM system.tables WHERE namespace_id = 'default' ORDER BY 1",
@@ -260,7 +270,8 @@ async function differences(database: Database, world: World, seq: number): Promi
   if (isThere("CREATE SHARED TABLE added")) expected.unshift("added");
   if (!isThere("DROP TABLE doomed")) expected.push("doomed");
   compare(`tables ${tables}`, tables.flat(), expected.toSorted());
-  const users = (await rows(database, "SELECT user_id FROM system.users WHERE user_id = 'late'")).length;
+  const users = (await rows(database, "SELECT user_id FROM system.users WHERE user_id = 'late'"))
+    .length;
   compare(`users ${users}`, users, isThere("CREATE USER") ? 1 : 0);
   const spaces = (await rows(database, "SHOW NAMESPACES")) as unknown[][];
   compare("namespaces", spaces.flat().includes("aside"), isThere("CREATE NAMESPACE"));
@@ -348,7 +359,10 @@ test("RESTORE … TO a seq and a moment of a running server, with nobody at a lo
   const base = join(place.root, "base");
   await backUp(database, base);
   await rows(database, "INSERT INTO t VALUES (1, 'a')");
-  await rows(database, "CREATE SHARED TABLE later (id INT PRIMARY KEY); INSERT INTO later VALUES (1)");
+  await rows(
+    database,
+    "CREATE SHARED TABLE later (id INT PRIMARY KEY); INSERT INTO later VALUES (1)",
+  );
   const wanted = database.store.visibleSeq;
   // A moment has the length of a millisecond.
   await Bun.sleep(5);
@@ -363,8 +377,13 @@ test("RESTORE … TO a seq and a moment of a running server, with nobody at a lo
 
   const moment = new Date(unixMsFromSeq(wanted)).toISOString();
   const answer = await rows(database, `RESTORE DATABASE FROM '${base}' TO TIMESTAMP '${moment}'`);
-  expect(answer).toMatchObject([[expect.any(String), "restore", "completed", null, null, expect.any(String)]]);
-  const jobs = await rows(database, "SELECT status FROM system.jobs WHERE job_type = 'restore' ORDER BY status");
+  expect(answer).toMatchObject([
+    [expect.any(String), "restore", "completed", null, null, expect.any(String)],
+  ]);
+  const jobs = await rows(
+    database,
+    "SELECT status FROM system.jobs WHERE job_type = 'restore' ORDER BY status",
+  );
   expect(jobs).toEqual([["completed"], ["failed"], ["failed"]]);
   await database.close();
 
@@ -416,7 +435,13 @@ test("what does not lead to the point is refused, and changes nothing", async ()
   const lists = (files: string[]): string[] => files.filter((file) => file.endsWith(".json"));
   // The files behind the one in which the backup ends are there.
   const cases: [why: string, archive: string, seq: number, code: number, text: string][] = [
-    ["beyond all", world.place.archive, world.endSeq + 5_000_000_000, 2, "nothing was committed above it"],
+    [
+      "beyond all",
+      world.place.archive,
+      world.endSeq + 5_000_000_000,
+      2,
+      "nothing was committed above it",
+    ],
     ["before the backup", world.place.archive, world.backupSeq - 1, 2, "which is later"],
     [
       "a gap",

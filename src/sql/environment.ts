@@ -95,10 +95,7 @@ export interface BackupAccess {
   /** @throws {DatabaseError} INVALID_OPTION if the path may not be used. */
   backUp(target: string, createdBy: string): BegunJob;
   /** @param options.to Absent: the moment of the backup. @throws {DatabaseError} likewise. */
-  restore(
-    source: string,
-    options: { createdBy: string; to: RestoreStatement["to"] },
-  ): BegunJob;
+  restore(source: string, options: { createdBy: string; to: RestoreStatement["to"] }): BegunJob;
 }
 
 export interface BegunJob {

@@ -16,6 +16,7 @@ export { checkSegments } from "./check/check_segments.ts";
 export { type CheckListener, damageFinding, type Finding, noteFinding } from "./check/findings.ts";
 export { cutLog, endLog, type LogCut, plannedCut } from "./check/repair_log.ts";
 export { quarantineSegments } from "./check/repair_segments.ts";
+export type { LogFileInfo } from "./commit_log.ts";
 export {
   type DataDirectory,
   directoryFormat,
@@ -33,12 +34,11 @@ export {
 } from "./file_names.ts";
 export { flushedText } from "./flush.ts";
 export { type FlushJob, flushSteps } from "./flush_job.ts";
-export type { LogFileInfo } from "./commit_log.ts";
 export { errorFrom, type Job, type JobEnd, JobList, type NewJob } from "./job_list.ts";
 export { LocalBlobStore } from "./local_blob_store.ts";
 export { LocalStore, type LocalStoreOptions, type LocalStoreParts } from "./local_store.ts";
-export { rewriteNumberFile } from "./local_wal/high_water.ts";
 export { decodeWalHeader, WAL_HEADER_BYTES } from "./local_wal/format.ts";
+export { rewriteNumberFile } from "./local_wal/high_water.ts";
 export { findLogPoint, type LogPoint, shortenLog } from "./log_point.ts";
 export type {
   Manifest,
