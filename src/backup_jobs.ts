@@ -5,7 +5,7 @@
 import { resolve } from "node:path";
 import { INCARNATION } from "./archive_units.ts";
 import { type BackupSource, backUp } from "./backup.ts";
-import type { Disk } from "./base/disk.ts";
+import type { Disk, DiskFile } from "./base/disk.ts";
 import { CorruptionError, DatabaseError, DiskError } from "./base/errors.ts";
 import type { Random } from "./base/random.ts";
 import type { Seq } from "./base/seq.ts";
@@ -14,7 +14,7 @@ import { advanceTo, type LogTail, type PointText, seqOfPoint } from "./restore_p
 import type { BackupAccess, BegunJob } from "./sql/mod.ts";
 import { errorFrom, type Job, type JobList, type NewJob, walFilePath } from "./storage/mod.ts";
 
-export interface BackupJobsOptions extends BackupSource {
+export interface BackupJobsOptions extends Omit<BackupSource, "catalogFile"> {
   readonly jobs: JobList;
   readonly random: Random;
   /** Of the configuration: where full log files are kept. */
@@ -28,6 +28,7 @@ const PLAIN_PATH = /^(?:\/(?!\.{1,2}(?:\/|$))[^/\0]+)+$/;
 
 export class BackupJobs implements BackupAccess {
   readonly #options: BackupJobsOptions;
+  #catalogFile: DiskFile | undefined;
 
   constructor(options: BackupJobsOptions) {
     this.#options = options;
@@ -37,8 +38,10 @@ export class BackupJobs implements BackupAccess {
     this.#requireAllowed("back up to", target);
     const open = this.#options.jobs.openOf("backup", undefined);
     if (open !== undefined) return { job: open, isNew: false };
+    const catalogFile = (): DiskFile => this.#openCatalogFile();
+    const source = { ...this.#options, catalogFile };
     return this.#begin({ kind: "backup", createdBy, parameters: { path: target } }, async (job) => {
-      const { files, seq } = await backUp(this.#options, target, job);
+      const { files, seq } = await backUp(source, target, job);
       return `${files.length} files, up to _seq ${seq}`;
     });
   }
@@ -70,6 +73,19 @@ export class BackupJobs implements BackupAccess {
       const { seq } = await stageRestore({ disk, clock }, { source, paths, listener, ...advance });
       return `restart the server: it then goes on from the state of _seq ${seq}, and what was written since goes to lost+found`;
     });
+  }
+
+  /** After the catalog was closed. */
+  close(): void {
+    this.#catalogFile?.close();
+    this.#catalogFile = undefined;
+  }
+
+  /** Once for the life of the catalog: see `CatalogDatabase.hold`. */
+  #openCatalogFile(): DiskFile {
+    const { disk, paths } = this.#options;
+    this.#catalogFile ??= disk.open(`${paths.root}/catalog.sqlite`, { readOnly: true });
+    return this.#catalogFile;
   }
 
   /** How a copy of a backup is brought to a seq with what this server has, and the archive. */

@@ -131,6 +131,7 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
     throw error;
   }
 
+  const backups = backupJobs(config, parts, { catalog, store, blobs, jobs, directory });
   const environment: SqlEnvironment = {
     catalog,
     store,
@@ -145,7 +146,7 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
     version: parts.version,
     activity: newActivity(clock),
     definitionOf,
-    backups: backupJobs(config, parts, { catalog, store, blobs, jobs, directory }),
+    backups,
     live: () => liveAccess(live),
     connections: () => database.connections,
   };
@@ -176,6 +177,7 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
       await archiver?.close();
       await store.close();
       catalog.close();
+      backups.close();
     },
   };
   return database;

@@ -157,7 +157,8 @@ async function copyListed(
     if (size !== bytes)
       throw new CorruptionError(from, Math.min(size ?? 0, bytes), sizeText(size, bytes));
     directories.push(...makeDirectoryOf(disk, draft, path));
-    const copied = await copyFile(from, `${draft}/${path}`, { disk, pause, onCopied });
+    const isPrivate = path === CATALOG;
+    const copied = await copyFile(from, `${draft}/${path}`, { disk, isPrivate, pause, onCopied });
     if (copied.crc !== crc || copied.bytes !== bytes) {
       throw new CorruptionError(from, 0, "it does not match its checksum in backup.json");
     }

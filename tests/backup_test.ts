@@ -526,7 +526,6 @@ test("a backup whose catalog cannot be copied leaves nothing, and can be tried a
   const root = freshDirectory();
   const dataPath = join(freshDirectory(), "data");
   const target = join(root, "b");
-  // SQLite meets a directory where its file should be; it knows no disk that a test could fill.
   const disk: Disk = {
     ...bunDisk,
     makeDirectory(path) {

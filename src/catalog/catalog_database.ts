@@ -271,12 +271,14 @@ export class CatalogDatabase implements Catalog {
   }
 
   /**
-   * Writes the catalog as it is to a file that is not there yet; not synced.
+   * Keeps the file of the catalog as it is, with everything that was committed, until the function
+   * that is returned is called; the catalog goes on meanwhile. Who reads the file keeps it open for
+   * as long as the catalog is.
    *
    * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE
    */
-  copyTo(path: string): void {
-    this.#file.copyTo(path);
+  hold(): () => void {
+    return this.#file.hold();
   }
 
   /** Numbers that were given out up to now: of tables, users, owners, segments, definitions. */
