@@ -10,6 +10,7 @@
  * Commits go on all the while, and are not in the backup. What fails, or is cancelled, before step 3
  * leaves nothing; a crash leaves a directory without backup.json, which is no backup.
  */
+import { dirname } from "node:path";
 import type { Clock } from "./base/clock.ts";
 import { checksumOfFile, copyFile, makeDirectoryOf, removeTree } from "./base/copy_file.ts";
 import type { Disk, DiskFile } from "./base/disk.ts";
@@ -83,6 +84,8 @@ export async function backUp(source: BackupSource, target: string, job: Job): Pr
 function prepareTarget(disk: Disk, target: string): void {
   const parent = target.slice(0, Math.max(1, target.lastIndexOf("/")));
   if (!disk.exists(parent)) throw refused(target, `there is no directory ${parent}`);
+  const outer = backupAround(disk, parent);
+  if (outer !== undefined) throw refused(target, `it lies inside the backup ${outer}`);
   if (!disk.exists(target)) {
     disk.makeDirectory(target);
     disk.syncDirectory(parent);
@@ -96,6 +99,14 @@ function prepareTarget(disk: Disk, target: string): void {
     ? "it holds a backup already"
     : "it is not empty";
   throw refused(target, what);
+}
+
+/** The backup that a directory is, or lies in. */
+function backupAround(disk: Disk, directory: string): string | undefined {
+  for (let path = directory; path !== "" && path !== "/"; path = dirname(path)) {
+    if (disk.exists(backupListPath(path))) return path;
+  }
+  return undefined;
 }
 
 function isDirectory(disk: Disk, path: string): boolean {

@@ -5,6 +5,7 @@
 import { afterAll, expect, test } from "bun:test";
 import {
   appendFileSync,
+  cpSync,
   existsSync,
   readdirSync,
   readFileSync,
@@ -540,6 +541,25 @@ test("a backup whose catalog cannot be copied leaves nothing, and can be tried a
     expect(readdirSync(root)).toEqual([]);
   }
   await database.close();
+});
+
+test("no backup is made inside another one, and verify tells of one that was put there", async () => {
+  const root = freshDirectory();
+  const outer = join(root, "outer");
+  const database = await databaseOn(join(freshDirectory(), "data"), [root], bunDisk);
+  expect((await ask(database, `BACKUP DATABASE TO '${outer}'`)).error).toBeUndefined();
+  const { error } = await ask(database, `BACKUP DATABASE TO '${outer}/segments/inner'`);
+  expect(error?.message).toContain(`it lies inside the backup ${outer}`);
+  expect(existsSync(join(outer, "segments", "inner"))).toBe(false);
+  expect(statSync(join(outer, "catalog.sqlite")).mode & 0o777).toBe(0o600);
+  await database.close();
+  expect(maintain("verify", [outer]).text).not.toContain("lies inside");
+  const copy = join(freshDirectory(), "inner");
+  cpSync(outer, copy, { recursive: true });
+  cpSync(copy, join(outer, "files", "inner"), { recursive: true });
+  const { code, text } = maintain("verify", [outer]);
+  expect([code, text]).toEqual([0, expect.stringContaining(join(outer, "files", "inner"))]);
+  expect(text).toContain("another backup lies inside this one");
 });
 
 test("a backup that is killed leaves nothing, and lets go of the files that it held", async () => {

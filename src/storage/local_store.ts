@@ -39,6 +39,7 @@ import type {
   FlushResult,
   LookupOptions,
   OnVisible,
+  FlushedStats,
   Scan,
   ScanOptions,
   SegmentInfo,
@@ -50,7 +51,7 @@ import type {
 } from "./store.ts";
 import type { StoreSnapshot } from "./store_snapshot.ts";
 import { StoredTable } from "./table.ts";
-import { countLiveRows, ownersOf, tableStats } from "./table_stats.ts";
+import { countLiveRows, ownersOf, flushedStats, tableStats } from "./table_stats.ts";
 
 /** Smallest log file: room for a few frames. */
 const WAL_FILE_BYTES_MIN = 4096;
@@ -330,6 +331,10 @@ export class LocalStore implements Store {
     const table = this.#table(tableId);
     const after = table.expiredSeq(this.#seqs);
     return tableStats(table, { upTo: this.visibleSeq, after });
+  }
+
+  flushedStats(tableId: number, owner: number | undefined): FlushedStats {
+    return flushedStats(this.#table(tableId), owner);
   }
 
   segments(): readonly SegmentInfo[] {

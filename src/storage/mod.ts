@@ -67,6 +67,7 @@ export {
   type FlushResult,
   type LookupOptions,
   type OnVisible,
+  type FlushedStats,
   type Scan,
   type ScanBatch,
   type ScanOptions,

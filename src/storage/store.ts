@@ -211,6 +211,19 @@ export interface TableStats {
   readonly lastFlushedAtMs: number | undefined;
 }
 
+/** Row versions of a table in its segments. */
+export interface FlushedStats {
+  /** Segments that have any of them, how many those have, and their seqs; 0 for none. */
+  readonly segments: number;
+  readonly versions: number;
+  readonly minSeq: number;
+  readonly maxSeq: number;
+  readonly unflushedVersions: number;
+  readonly lastFlushedAtMs: number | undefined;
+  /** There are segments out of use, which were not looked into. */
+  readonly isDamaged: boolean;
+}
+
 export interface SegmentInfo {
   readonly segmentId: number;
   readonly tableId: number;
@@ -278,6 +291,8 @@ export interface Store {
    */
   compact(tableId: number, job?: Job): Promise<CompactResult>;
   stats(tableId: number): TableStats;
+  /** What of a table is in segments; of one owner, or of all when `owner` is undefined. */
+  flushedStats(tableId: number, owner: number | undefined): FlushedStats;
   segments(): readonly SegmentInfo[];
 
   /** Assigns a seq to a definition (CREATE, ALTER, DROP), in commit order with the rows. */

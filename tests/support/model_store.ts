@@ -20,6 +20,7 @@ import {
   type FlushResult,
   type LookupOptions,
   type OnVisible,
+  type FlushedStats,
   type Scan,
   type ScanBatch,
   type ScanOptions,
@@ -293,6 +294,19 @@ export class ModelStore implements Store {
       minSeq: seqs[0] ?? 0,
       maxSeq: seqs.at(-1) ?? 0,
       lastFlushedAtMs: undefined,
+    };
+  }
+
+  flushedStats(): FlushedStats {
+    // Nothing is flushed here, and nobody asks.
+    return {
+      segments: 0,
+      versions: 0,
+      minSeq: 0,
+      maxSeq: 0,
+      unflushedVersions: 0,
+      lastFlushedAtMs: undefined,
+      isDamaged: false,
     };
   }
 
