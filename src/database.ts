@@ -155,6 +155,7 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
   const stopLooking = repeatedly(clock, SPACE_LOOK_MS, () => {
     store.lookAtSpace();
     store.dropExpired();
+    store.boundHistory();
   });
   store.lookAtSpace();
   const stopTidying = tidyHourly(environment, store);
@@ -350,6 +351,8 @@ async function openStore(
         rowBytesMax: limits.max_row_bytes,
         minFreeBytes: storage.min_free_bytes,
         ballastBytes: storage.ballast_bytes,
+        historyBytesMax: storage.history_max_bytes,
+        cacheBytes: storage.cache_bytes,
       },
     });
   } catch (error) {

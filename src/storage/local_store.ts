@@ -29,6 +29,7 @@ import { recover } from "./recovery.ts";
 import { StoreScan } from "./scan.ts";
 import { LocalSegmentFiles } from "./segment_files.ts";
 import { InThreadJobs, type SegmentJobs } from "./segment_jobs.ts";
+import { boundSharedCache } from "./segment/reader.ts";
 import { SnowflakeIds } from "./snowflake_ids.ts";
 import { SpaceGuard } from "./space.ts";
 import type {
@@ -72,6 +73,10 @@ export interface LocalStoreOptions {
   readonly minFreeBytes: number;
   /** Room that is kept on the disk until it is full; 0 for none. */
   readonly ballastBytes: number;
+  /** Replaced versions in segments may take so much room; 0 for no bound. */
+  readonly historyBytesMax?: number;
+  /** Unpacked parts of segments that this thread keeps; as it was when absent. */
+  readonly cacheBytes?: number;
 }
 
 export interface LocalStoreParts {
@@ -194,7 +199,9 @@ export class LocalStore implements Store {
       jobs: this.#jobs,
       jobList: jobList ?? new JobList(clock),
     };
-    this.#merger = new Merger(background);
+    const { cacheBytes, historyBytesMax = 0 } = options;
+    if (cacheBytes !== undefined) boundSharedCache(cacheBytes);
+    this.#merger = new Merger({ ...background, historyBytesMax });
     this.#flusher = new Flusher({
       ...background,
       merger: this.#merger,
@@ -320,6 +327,11 @@ export class LocalStore implements Store {
   /** Begins to discard what is older than the history of its table; for somebody who asks hourly. */
   discardHistory(): void {
     this.#merger.discardHistory();
+  }
+
+  /** Begins to discard history that takes too much room; for somebody who asks now and then. */
+  boundHistory(): void {
+    this.#merger.boundHistory();
   }
 
   /** Gives back the disk of rows whose time is over; for somebody who asks every few seconds. */
