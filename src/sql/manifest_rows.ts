@@ -27,9 +27,7 @@ export const SHOW_MANIFEST_COLUMNS: readonly PlainColumn[] = [
 
 /** One row for each visible table, by namespace and name. */
 export function manifestRows(environment: SqlEnvironment, principal: Principal): Row[] {
-  return visibleTables(environment, principal).map((table) =>
-    rowOf(environment, table, principal),
-  );
+  return visibleTables(environment, principal).map((table) => rowOf(environment, table, principal));
 }
 
 /** `rows` are row versions. Of what users share, as a segment's bytes, none sees the others' part. */

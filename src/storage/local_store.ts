@@ -27,9 +27,9 @@ import type { Manifest } from "./manifest.ts";
 import { Merger } from "./merge.ts";
 import { recover } from "./recovery.ts";
 import { StoreScan } from "./scan.ts";
+import { boundSharedCache } from "./segment/reader.ts";
 import { LocalSegmentFiles } from "./segment_files.ts";
 import { InThreadJobs, type SegmentJobs } from "./segment_jobs.ts";
-import { boundSharedCache } from "./segment/reader.ts";
 import { SnowflakeIds } from "./snowflake_ids.ts";
 import { SpaceGuard } from "./space.ts";
 import type {
@@ -37,10 +37,10 @@ import type {
   ChangesOptions,
   Commit,
   CompactResult,
+  FlushedStats,
   FlushResult,
   LookupOptions,
   OnVisible,
-  FlushedStats,
   Scan,
   ScanOptions,
   SegmentInfo,
@@ -52,7 +52,7 @@ import type {
 } from "./store.ts";
 import type { StoreSnapshot } from "./store_snapshot.ts";
 import { StoredTable } from "./table.ts";
-import { countLiveRows, ownersOf, flushedStats, tableStats } from "./table_stats.ts";
+import { countLiveRows, flushedStats, ownersOf, tableStats } from "./table_stats.ts";
 
 /** Smallest log file: room for a few frames. */
 const WAL_FILE_BYTES_MIN = 4096;

@@ -85,8 +85,7 @@ export function flushedStats(table: StoredTable, owner: number | undefined): Flu
   }
   let unflushedVersions = 0;
   for (const { partitions, rowCount } of table.memtables()) {
-    unflushedVersions +=
-      owner === undefined ? rowCount : (partitions.get(owner)?.count ?? 0);
+    unflushedVersions += owner === undefined ? rowCount : (partitions.get(owner)?.count ?? 0);
   }
   return {
     segments,
