@@ -10,7 +10,8 @@ import { CorruptionError, DatabaseError, DiskError } from "./base/errors.ts";
 import type { Random } from "./base/random.ts";
 import type { Seq } from "./base/seq.ts";
 import { isRestoreStaged, type StageListener, type StageRequest, stageRestore } from "./restore.ts";
-import { advanceTo, type LogTail, type PointText, seqOfPoint } from "./restore_point.ts";
+import { advanceTo } from "./restore_point.ts";
+import { type LogTail, type PointText, seqOfPoint } from "./restore_sources.ts";
 import type { BackupAccess, BegunJob } from "./sql/mod.ts";
 import { errorFrom, type Job, type JobList, type NewJob, walFilePath } from "./storage/mod.ts";
 
@@ -112,7 +113,8 @@ export class BackupJobs implements BackupAccess {
     const { catalog, paths, store } = this.#options;
     // What is committed and not yet written comes into the log by itself.
     if (seq > store.visibleSeq) await store.durable(store.appliedSeq);
-    const { logEnd, logFiles, release, seq: writtenSeq } = store.snapshot();
+    const snapshot = store.snapshot();
+    const { logEnd, logFiles, seq: writtenSeq } = snapshot;
     const incarnation = catalog.setting(INCARNATION);
     // With nothing under way, whatever comes gets a higher seq than this one.
     const endSeq = writtenSeq === store.appliedSeq ? store.issueSeq() : writtenSeq;
@@ -129,7 +131,7 @@ export class BackupJobs implements BackupAccess {
       journalEnd: catalog.journal.end,
       endSeq,
       filesRoot: paths.root,
-      release,
+      release: () => snapshot.release(),
     };
   }
 

@@ -105,20 +105,9 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
     tableDefinition(table, config.storage);
   const jobs = new JobList(clock);
   const archiver = archiverOf(config, parts, { catalog, directory });
-  const store = await openStore(config, parts, {
-    catalog,
-    definitionOf,
-    directory,
-    jobs,
-    archiver,
-  });
-  store.onFatal = parts.onFatal;
-  catalog.journal.issueSeq = () => store.issueSeq();
-  if (wasRelaxed(catalog, config)) {
-    // Whatever was answered before the disk had it may have been seen.
-    noteLostSeqs(catalog, { after: store.visibleSeq, upTo: store.issueSeq() });
-  }
-  store.lostSeqs = lostSeqsOf(catalog);
+  const storeParts = { catalog, definitionOf, directory, jobs, archiver };
+  const store = await openStore(config, parts, storeParts);
+  beginCommits(config, { catalog, store });
   archiver?.start(store);
   const blobs = new LocalBlobStore({ disk, dataPath, random });
   const settings = authSettingsFrom(config, jwtSecret);
@@ -282,6 +271,19 @@ function openCatalog(
   }
 }
 
+/** What the catalog and the store have to know of each other before anything is written. */
+function beginCommits(
+  config: Config,
+  { catalog, store }: { catalog: CatalogDatabase; store: LocalStore },
+): void {
+  catalog.journal.issueSeq = () => store.issueSeq();
+  if (wasRelaxed(catalog, config)) {
+    // Whatever was answered before the disk had it may have been seen.
+    noteLostSeqs(catalog, { after: store.visibleSeq, upTo: store.issueSeq() });
+  }
+  store.lostSeqs = lostSeqsOf(catalog);
+}
+
 /** Whether the last life of the database answered before the disk did; notes it of this one. */
 function wasRelaxed(catalog: CatalogDatabase, { storage: { durability } }: Config): boolean {
   const before = catalog.setting(DURABILITY) ?? "sync";
@@ -311,7 +313,7 @@ function archiverOf(
 
 async function openStore(
   { cluster, limits, storage }: Config,
-  { clock, disk, jobs, log, random }: DatabaseParts,
+  { clock, disk, jobs, log, onFatal, random }: DatabaseParts,
   {
     catalog,
     definitionOf,
@@ -327,7 +329,7 @@ async function openStore(
   },
 ): Promise<LocalStore> {
   try {
-    return await LocalStore.open({
+    const store = await LocalStore.open({
       disk,
       dataPath: storage.data_path,
       directory,
@@ -355,6 +357,8 @@ async function openStore(
         cacheBytes: storage.cache_bytes,
       },
     });
+    store.onFatal = onFatal;
+    return store;
   } catch (error) {
     catalog.close();
     throw error;

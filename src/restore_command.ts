@@ -13,7 +13,8 @@ import type { Seq } from "./base/seq.ts";
 import { type CatalogDatabase, checkCatalog } from "./catalog/mod.ts";
 import { megabytes } from "./maintenance.ts";
 import { finishRestore, type RestoreParts, type StageListener, stageRestore } from "./restore.ts";
-import { advanceTo, type PointText, seqOfPoint, tailOf } from "./restore_point.ts";
+import { advanceTo } from "./restore_point.ts";
+import { type PointText, seqOfPoint, tailOf } from "./restore_sources.ts";
 import { type DataPaths, openDataDirectory, readBackupList } from "./storage/mod.ts";
 
 export interface RestoreCommandParts extends RestoreParts {

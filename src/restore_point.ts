@@ -26,15 +26,15 @@ import { CorruptionError, DatabaseError } from "./base/errors.ts";
 import { silentLog } from "./base/log.ts";
 import { pauser } from "./base/pauser.ts";
 import type { Random } from "./base/random.ts";
-import { type Seq, seqFromNumber, seqFromUnixMs, unixMsFromSeq } from "./base/seq.ts";
+import { type Seq, unixMsFromSeq } from "./base/seq.ts";
 import { CatalogDatabase, type JournalEntry } from "./catalog/mod.ts";
 import type { StageListener } from "./restore.ts";
+import type { LogSource, LogTail } from "./restore_sources.ts";
 import { answersTable } from "./sql/mod.ts";
 import {
   type BackupFile,
   type BackupList,
   type DataPaths,
-  dataPathsOf,
   findLogPoint,
   LocalStore,
   rewriteNumberFile,
@@ -43,31 +43,6 @@ import {
   writeBackupList,
 } from "./storage/mod.ts";
 import { tableDefinition } from "./table_definition.ts";
-import { datetimeFromText } from "./types/mod.ts";
-
-/** As a statement or a command names it: a `_seq` in digits, or a moment. */
-export type PointText =
-  | { readonly type: "seq"; readonly text: string }
-  | { readonly type: "timestamp"; readonly value: string };
-
-/** What a server has of the log that is in no archive yet. */
-export interface LogTail {
-  readonly incarnation: string | undefined;
-  /** Without gaps, ascending. */
-  readonly files: readonly LogSource[];
-  readonly journal: readonly JournalEntry[];
-  readonly journalEnd: number;
-  /** Whatever was committed up to here is in the files; undefined when only they can tell. */
-  readonly endSeq: number | undefined;
-  /** Where uploaded files lie that the backup does not have. */
-  readonly filesRoot: string;
-}
-
-interface LogSource {
-  readonly number: number;
-  readonly path: string;
-  readonly bytes: number;
-}
 
 interface ArchivedSource extends LogSource {
   readonly unit?: ArchiveUnit;
@@ -93,30 +68,6 @@ const HELD_BYTES_MAX: number = 256 * 1024 * 1024;
 const ROW_BYTES_MAX: number = 3 * 1024 * 1024;
 
 const CATALOG = "catalog.sqlite";
-
-/**
- * The seq that a text means; of a moment, the last one of its millisecond.
- *
- * @throws {DatabaseError} INVALID_OPTION, INVALID_VALUE, VALUE_OUT_OF_RANGE
- */
-export function seqOfPoint(point: PointText): Seq {
-  if (point.type === "seq") {
-    const seq = seqFromNumber(Number(point.text));
-    if (seq !== undefined) return seq;
-    throw new DatabaseError(
-      "INVALID_OPTION",
-      `Cannot restore to seq ${point.text}: it is no _seq of a row`,
-    );
-  }
-  const micros = datetimeFromText(point.value, { nowMicros: undefined });
-  const ms = Math.floor(Number(micros) / 1000);
-  const next = seqFromUnixMs(ms + 1);
-  if (next > 0) return (next - 1) as Seq;
-  throw new DatabaseError(
-    "INVALID_OPTION",
-    `Cannot restore to ${point.value}: it is before the first moment of any database`,
-  );
-}
 
 /** Does all of it in a copy that nobody has open. @returns The list of what is there then. */
 export async function advanceTo(
@@ -144,7 +95,7 @@ class Advance {
     this.#draft = draft;
     this.#list = list;
     this.#pause = pauser(parts.clock);
-    const file = list.files.filter(({ path }) => /^wal\/\d{10}\.wal$/.test(path)).at(-1);
+    const file = list.files.findLast(({ path }) => /^wal\/\d{10}\.wal$/.test(path));
     if (file === undefined) throw this.#refused("the backup has no log");
     this.#base = { number: Number(file.path.slice(4, 14)), file };
   }
@@ -477,26 +428,4 @@ function filesBelow(disk: Disk, root: string, name: string): string[] {
     const path = `${name}/${entry.name}`;
     return entry.isDirectory ? filesBelow(disk, root, path) : [path];
   });
-}
-
-/** What a data directory whose server is stopped has of its log. */
-export function tailOf(disk: Disk, paths: DataPaths, catalog: CatalogDatabase): LogTail {
-  const incarnation = catalog.setting(INCARNATION) ?? "";
-  return {
-    incarnation: incarnation === "" ? undefined : incarnation,
-    files: disk
-      .list(paths.wal)
-      .map(({ name }) => /^(\d{10})\.wal$/.exec(name)?.[1])
-      .filter((digits) => digits !== undefined)
-      .map(Number)
-      .toSorted((left, right) => left - right)
-      .map((number) => {
-        const path = walFilePath(dataPathsOf(paths.root), number);
-        return { number, path, bytes: disk.sizeOf(path) ?? 0 };
-      }),
-    journal: catalog.journal.after(0),
-    journalEnd: catalog.journal.end,
-    endSeq: undefined,
-    filesRoot: paths.root,
-  };
 }

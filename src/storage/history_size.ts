@@ -20,7 +20,7 @@ export function horizonOf(table: StoredTable, nowMs: number): Seq {
 }
 
 /** Bytes of replaced versions that segments keep. */
-export function historyBytes(tables: Iterable<StoredTable>): number {
+function historyBytes(tables: Iterable<StoredTable>): number {
   let bytes = 0;
   for (const segment of readable(tables)) {
     bytes += segment.deletions.count * bytesPerRow(segment);

@@ -133,6 +133,7 @@ export class LocalStore implements Store {
     const directory = parts.directory ?? openDataDirectory(parts.disk, parts.dataPath);
     try {
       requireRoomForRows(parts.options);
+      if (parts.options.cacheBytes !== undefined) boundSharedCache(parts.options.cacheBytes);
       return new LocalStore(parts, directory);
     } catch (error) {
       directory.release();
@@ -199,9 +200,7 @@ export class LocalStore implements Store {
       jobs: this.#jobs,
       jobList: jobList ?? new JobList(clock),
     };
-    const { cacheBytes, historyBytesMax = 0 } = options;
-    if (cacheBytes !== undefined) boundSharedCache(cacheBytes);
-    this.#merger = new Merger({ ...background, historyBytesMax });
+    this.#merger = new Merger({ ...background, historyBytesMax: options.historyBytesMax ?? 0 });
     this.#flusher = new Flusher({
       ...background,
       merger: this.#merger,

@@ -20,6 +20,9 @@ const CONFIG = {
 /** Longer than this nobody waits for an answer. */
 const ANSWER_MS_MAX = 15_000;
 
+/** strace that has not let go by then is ended. */
+const DETACH_MS_MAX = 3000;
+
 const EXIT_FATAL = 70;
 
 interface Trouble {
@@ -119,16 +122,24 @@ async function inject(
     { stdin: "ignore", stdout: "ignore", stderr: "pipe" },
   );
   const reader = tracer.stderr.getReader();
+  const timer = setTimeout(() => tracer.kill("SIGKILL"), ANSWER_MS_MAX);
   let told = "";
   while (!told.includes("attached")) {
     const { done, value } = await reader.read();
     if (done) throw new Error(`Cannot attach strace: ${told}`);
     told += new TextDecoder().decode(value);
   }
+  clearTimeout(timer);
   reader.releaseLock();
   return {
     async end() {
       tracer.kill("SIGINT");
+      const isGone = await Promise.race([
+        tracer.exited.then(() => true),
+        Bun.sleep(DETACH_MS_MAX).then(() => false),
+      ]);
+      // Whom it traces goes on, or is gone.
+      if (!isGone) tracer.kill("SIGKILL");
       await tracer.exited;
     },
   };

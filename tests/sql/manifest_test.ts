@@ -4,11 +4,15 @@
 import { expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
 
-async function rowsOf(engine: TestEngine, userId: string, sql: string): Promise<unknown[][]> {
+async function rowsOf(
+  engine: TestEngine,
+  userId: string,
+  sql: string,
+): Promise<readonly (readonly unknown[])[]> {
   engine.userId = userId;
   const rows = await engine.rows(sql);
   engine.userId = "root";
-  return rows.map((row) => [...row]);
+  return rows;
 }
 
 test("SHOW MANIFEST and SHOW STATS count what is flushed, and of others nothing", async () => {
