@@ -108,18 +108,9 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
   const storeParts = { catalog, definitionOf, directory, jobs, archiver };
   const store = await openStore(config, parts, storeParts);
   beginCommits(config, { catalog, store });
-  archiver?.start(store);
   const blobs = new LocalBlobStore({ disk, dataPath, random });
-  const settings = authSettingsFrom(config, jwtSecret);
-  const auth = new Auth({ catalog, clock, random, log, settings });
-  try {
-    await auth.start();
-  } catch (error) {
-    await store.close();
-    catalog.close();
-    throw error;
-  }
-
+  const auth = await startAuth(config, parts, { catalog, store, jwtSecret });
+  archiver?.start(store);
   const backups = backupJobs(config, parts, { catalog, store, blobs, jobs, directory });
   const environment: SqlEnvironment = {
     catalog,
@@ -267,6 +258,27 @@ function openCatalog(
     return { catalog, jwtSecret: secret };
   } catch (error) {
     directory.release();
+    throw error;
+  }
+}
+
+async function startAuth(
+  config: Config,
+  { clock, log, random }: DatabaseParts,
+  {
+    catalog,
+    jwtSecret,
+    store,
+  }: { catalog: CatalogDatabase; store: LocalStore; jwtSecret: Uint8Array },
+): Promise<Auth> {
+  const settings = authSettingsFrom(config, jwtSecret);
+  const auth = new Auth({ catalog, clock, random, log, settings });
+  try {
+    await auth.start();
+    return auth;
+  } catch (error) {
+    await store.close();
+    catalog.close();
     throw error;
   }
 }

@@ -50,6 +50,11 @@ const CASES: readonly Trouble[] = [
   { call: "rename", error: "ENOSPC", when: "1" },
 ];
 
+/** One of each kind; all of them take minutes on a busy machine, and run with DISK_TROUBLE=all. */
+const QUICK: readonly Trouble[] = CASES.filter((_, index) => [0, 3, 4, 7, 11].includes(index));
+
+const chosen: readonly Trouble[] = process.env["DISK_TROUBLE"] === "all" ? CASES : QUICK;
+
 /** What became of rows: acknowledged, refused, or nobody knows. */
 class Ledger {
   readonly acknowledged = new Set<number>();
@@ -173,7 +178,7 @@ test.skipIf(noStrace !== undefined)(
     await server.rows("CREATE SHARED TABLE t (id INT PRIMARY KEY, v TEXT)");
     const ledger = new Ledger();
     const endings: string[] = [];
-    for (const [round, trouble] of CASES.entries()) {
+    for (const [round, trouble] of chosen.entries()) {
       const tracer = await inject(server, trouble);
       await work(server, ledger, round);
       await tracer.end();
@@ -196,7 +201,7 @@ test.skipIf(noStrace !== undefined)(
     expect(maintain("verify", [server.dataPath])).toMatchObject({ code: 0 });
     await server.start();
   },
-  120_000,
+  300_000,
 );
 
 const LIMITS: readonly (readonly [limit: string, name: string])[] = [
