@@ -52,11 +52,11 @@ export function checkBackup(
 }
 
 /** Paths of directories below a backup that are backups themselves. */
-function backupsInside(disk: Disk, root: string): string[] {
-  return disk.list(root).flatMap(({ isDirectory, name }) => {
+function* backupsInside(disk: Disk, root: string): Generator<string> {
+  for (const { isDirectory, name } of disk.list(root)) {
     const path = `${root}/${name}`;
-    if (!isDirectory) return [];
-    const own = disk.exists(backupListPath(path)) ? [path] : [];
-    return [...own, ...backupsInside(disk, path)];
-  });
+    if (!isDirectory) continue;
+    if (disk.exists(backupListPath(path))) yield path;
+    yield* backupsInside(disk, path);
+  }
 }
