@@ -2,16 +2,18 @@
  * Makes a backup of an open database: a directory that holds its state at one moment, and is checked
  * by `tidemark verify` and put back by `restore.ts`.
  *
- *     1 in one turn: the catalog is copied, the end of the log noted, every file held
- *     2 files are copied and synced: segments, deletion vectors, uploaded files, the log up to its end
+ *     1 in one turn: the end of the log noted, every file held, that of the catalog as it is then
+ *     2 files are copied and synced: the catalog, segments, deletion vectors, uploaded files, the log
+ *       up to its end
  *     3 the directories are synced, and backup.json, which lists everything, is written
  *
  * Commits go on all the while, and are not in the backup. What fails, or is cancelled, before step 3
  * leaves nothing; a crash leaves a directory without backup.json, which is no backup.
  */
+import { dirname } from "node:path";
 import type { Clock } from "./base/clock.ts";
 import { checksumOfFile, copyFile, makeDirectoryOf, removeTree } from "./base/copy_file.ts";
-import type { Disk } from "./base/disk.ts";
+import type { Disk, DiskFile } from "./base/disk.ts";
 import { DatabaseError } from "./base/errors.ts";
 import { pauser } from "./base/pauser.ts";
 import type { CatalogDatabase } from "./catalog/mod.ts";
@@ -39,6 +41,8 @@ export interface BackupSource {
   readonly store: LocalStore;
   readonly blobs: BlobStore;
   readonly paths: DataPaths;
+  /** The file of the catalog, which stays open as long as the catalog. */
+  readonly catalogFile: () => DiskFile;
   readonly version: string;
   /** So much room must be left on the disk of the backup. */
   readonly minFreeBytes: number;
@@ -80,6 +84,8 @@ export async function backUp(source: BackupSource, target: string, job: Job): Pr
 function prepareTarget(disk: Disk, target: string): void {
   const parent = target.slice(0, Math.max(1, target.lastIndexOf("/")));
   if (!disk.exists(parent)) throw refused(target, `there is no directory ${parent}`);
+  const outer = backupAround(disk, parent);
+  if (outer !== undefined) throw refused(target, `it lies inside the backup ${outer}`);
   if (!disk.exists(target)) {
     disk.makeDirectory(target);
     disk.syncDirectory(parent);
@@ -93,6 +99,14 @@ function prepareTarget(disk: Disk, target: string): void {
     ? "it holds a backup already"
     : "it is not empty";
   throw refused(target, what);
+}
+
+/** The backup that a directory is, or lies in. */
+function backupAround(disk: Disk, directory: string): string | undefined {
+  for (let path = directory; path !== "" && path !== "/"; path = dirname(path)) {
+    if (disk.exists(backupListPath(path))) return path;
+  }
+  return undefined;
 }
 
 function isDirectory(disk: Disk, path: string): boolean {
@@ -113,6 +127,8 @@ class Backup {
   readonly #job: Job;
   readonly #snapshot: StoreSnapshot;
   readonly #releaseBlobs: () => void;
+  readonly #releaseCatalog: () => void;
+  readonly #catalogBytes: number;
   readonly #createdAtMs: number;
   readonly #uploads: readonly Source[];
   readonly #files: BackupFile[] = [];
@@ -130,7 +146,8 @@ class Backup {
     this.#directories = [target];
     this.#pause = pauser(clock);
     this.#createdAtMs = clock.nowMs();
-    catalog.copyTo(`${target}/${CATALOG}`);
+    this.#releaseCatalog = catalog.hold();
+    this.#catalogBytes = source.catalogFile().size();
     this.#uploads = catalog.files().map(({ owner, size, storedName, sub, tableId }) => ({
       path: `files/${tableId}/${owner}/${sub}/${storedName}`,
       bytes: size,
@@ -145,7 +162,6 @@ class Backup {
     const sources = this.#sources();
     this.#totalBytes = sources.reduce((sum, { bytes }) => sum + bytes, 0);
     this.#requireRoom();
-    this.#adoptCatalog();
     for (const name of ["wal", "segments", "files"]) {
       disk.makeDirectory(`${this.#target}/${name}`);
       this.#directories.push(`${this.#target}/${name}`);
@@ -166,6 +182,7 @@ class Backup {
   }
 
   release(): void {
+    this.#releaseCatalog();
     this.#snapshot.release();
     this.#releaseBlobs();
   }
@@ -175,7 +192,11 @@ class Backup {
     const { logEnd, logFiles, segments } = this.#snapshot;
     const below = (path: string): string => path.slice(paths.root.length + 1);
     const lengthOf = (path: string): number => disk.sizeOf(path) ?? 0;
-    const sources: Source[] = [{ path: below(paths.format), bytes: lengthOf(paths.format) }];
+    const sources: Source[] = [
+      // The first one, since the log of SQLite grows until it is copied.
+      { path: CATALOG, bytes: this.#catalogBytes },
+      { path: below(paths.format), bytes: lengthOf(paths.format) },
+    ];
     for (const entry of segments) {
       sources.push({ path: below(segmentPath(paths, entry)), bytes: entry.bytes });
       if (entry.deletionGeneration === 0) continue;
@@ -202,27 +223,22 @@ class Backup {
     );
   }
 
-  /** The copy of the catalog is there since the beginning. */
-  #adoptCatalog(): void {
-    const { disk } = this.#source;
-    const path = `${this.#target}/${CATALOG}`;
-    this.#sync(path);
-    this.#files.push({ path: CATALOG, ...checksumOfFile(disk, path) });
-  }
-
   async #copy({ bytes, mayBeMissing = false, path }: Source): Promise<void> {
     const { disk, paths } = this.#source;
     this.#requireWanted();
     const from = `${paths.root}/${path}`;
     if (mayBeMissing && !disk.exists(from)) return;
     this.#directories.push(...makeDirectoryOf(disk, this.#target, path));
+    const isCatalog = path === CATALOG;
     const copied = await copyFile(from, `${this.#target}/${path}`, {
       disk,
+      ...(isCatalog ? { source: this.#source.catalogFile(), isPrivate: true } : {}),
       upTo: bytes,
       pause: this.#pause,
       onCopied: (count) => this.#note(count),
     });
     this.#files.push({ path, ...copied });
+    if (isCatalog) this.#releaseCatalog();
   }
 
   #note(count: number): void {
@@ -247,15 +263,6 @@ class Backup {
     for (const path of [highWater, ids]) {
       const below = path.slice(this.#target.length + 1);
       this.#files.push({ path: below, ...checksumOfFile(disk, path) });
-    }
-  }
-
-  #sync(path: string): void {
-    const file = this.#source.disk.open(path, {});
-    try {
-      file.syncNow();
-    } finally {
-      file.close();
     }
   }
 }

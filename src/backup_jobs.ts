@@ -3,15 +3,23 @@
  * they end. One of each kind at a time.
  */
 import { resolve } from "node:path";
+import { INCARNATION } from "./archive_units.ts";
 import { type BackupSource, backUp } from "./backup.ts";
-import type { Disk } from "./base/disk.ts";
+import type { Disk, DiskFile } from "./base/disk.ts";
 import { CorruptionError, DatabaseError, DiskError } from "./base/errors.ts";
-import { isRestoreStaged, stageRestore } from "./restore.ts";
+import type { Random } from "./base/random.ts";
+import type { Seq } from "./base/seq.ts";
+import { isRestoreStaged, type StageListener, type StageRequest, stageRestore } from "./restore.ts";
+import { advanceTo } from "./restore_point.ts";
+import { type LogTail, type PointText, seqOfPoint } from "./restore_sources.ts";
 import type { BackupAccess, BegunJob } from "./sql/mod.ts";
-import { errorFrom, type Job, type JobList } from "./storage/mod.ts";
+import { errorFrom, type Job, type JobList, type NewJob, walFilePath } from "./storage/mod.ts";
 
-export interface BackupJobsOptions extends BackupSource {
+export interface BackupJobsOptions extends Omit<BackupSource, "catalogFile"> {
   readonly jobs: JobList;
+  readonly random: Random;
+  /** Of the configuration: where full log files are kept. */
+  readonly archivePath: string | undefined;
   /** Absolute paths of directories; what is below them may be named. */
   readonly allowedRoots: readonly string[];
 }
@@ -21,6 +29,7 @@ const PLAIN_PATH = /^(?:\/(?!\.{1,2}(?:\/|$))[^/\0]+)+$/;
 
 export class BackupJobs implements BackupAccess {
   readonly #options: BackupJobsOptions;
+  #catalogFile: DiskFile | undefined;
 
   constructor(options: BackupJobsOptions) {
     this.#options = options;
@@ -30,14 +39,20 @@ export class BackupJobs implements BackupAccess {
     this.#requireAllowed("back up to", target);
     const open = this.#options.jobs.openOf("backup", undefined);
     if (open !== undefined) return { job: open, isNew: false };
-    return this.#begin({ kind: "backup", createdBy, path: target }, async (job) => {
-      const { files, seq } = await backUp(this.#options, target, job);
+    const catalogFile = (): DiskFile => this.#openCatalogFile();
+    const source = { ...this.#options, catalogFile };
+    return this.#begin({ kind: "backup", createdBy, parameters: { path: target } }, async (job) => {
+      const { files, seq } = await backUp(source, target, job);
       return `${files.length} files, up to _seq ${seq}`;
     });
   }
 
-  restore(source: string, createdBy: string): BegunJob {
+  restore(
+    source: string,
+    { createdBy, to }: { createdBy: string; to: PointText | undefined },
+  ): BegunJob {
     this.#requireAllowed("restore from", source);
+    const point = to === undefined ? undefined : seqOfPoint(to);
     const { clock, disk, jobs, paths } = this.#options;
     const open = jobs.openOf("restore", undefined);
     if (open !== undefined) return { job: open, isNew: false };
@@ -48,22 +63,83 @@ export class BackupJobs implements BackupAccess {
         { hint: `to take it back, remove ${paths.root}/restore` },
       );
     }
-    return this.#begin({ kind: "restore", createdBy, path: source }, async (job) => {
+    const parameters = { path: source, ...(point === undefined ? {} : { seq: point }) };
+    return this.#begin({ kind: "restore", createdBy, parameters }, async (job) => {
       const listener = {
         isCancelled: () => job.isCancelled,
         onCopied: (copied: number, total: number) =>
           job.advance(total === 0 ? 0 : copied / total, `${copied} of ${total} bytes copied`),
       };
-      const { seq } = await stageRestore({ disk, clock }, { source, paths, listener });
+      const advance = point === undefined ? {} : this.#advanceTo(point, { source, listener });
+      const { seq } = await stageRestore({ disk, clock }, { source, paths, listener, ...advance });
       return `restart the server: it then goes on from the state of _seq ${seq}, and what was written since goes to lost+found`;
     });
   }
 
+  /** After the catalog was closed. */
+  close(): void {
+    this.#catalogFile?.close();
+    this.#catalogFile = undefined;
+  }
+
+  /** Once for the life of the catalog: see `CatalogDatabase.hold`. */
+  #openCatalogFile(): DiskFile {
+    const { disk, paths } = this.#options;
+    this.#catalogFile ??= disk.open(`${paths.root}/catalog.sqlite`, { readOnly: true });
+    return this.#catalogFile;
+  }
+
+  /** How a copy of a backup is brought to a seq with what this server has, and the archive. */
+  #advanceTo(
+    seq: Seq,
+    { listener, source }: { listener: StageListener; source: string },
+  ): Pick<StageRequest, "advance"> {
+    const { archivePath, clock, disk, random } = this.#options;
+    return {
+      advance: async (draft, list) => {
+        const { release, ...tail } = await this.#tail(seq);
+        const parts = { disk, clock, random, source, seq, archivePath, tail, listener };
+        try {
+          return await advanceTo(parts, draft, list);
+        } finally {
+          release();
+        }
+      },
+    };
+  }
+
+  /** The log that is here, as far as it is written; it stays until it is released. */
+  async #tail(seq: Seq): Promise<LogTail & { release: () => void }> {
+    const { catalog, paths, store } = this.#options;
+    // What is committed and not yet written comes into the log by itself.
+    if (seq > store.visibleSeq) await store.durable(store.appliedSeq);
+    const snapshot = store.snapshot();
+    const { logEnd, logFiles, seq: writtenSeq } = snapshot;
+    const incarnation = catalog.setting(INCARNATION);
+    // With nothing under way, whatever comes gets a higher seq than this one.
+    const endSeq = writtenSeq === store.appliedSeq ? store.issueSeq() : writtenSeq;
+    const last = logFiles.at(-1);
+    const files = store.logFiles().flatMap(({ bytes, number }) => {
+      if (number > (last ?? 0)) return [];
+      const end = number === last ? logEnd : bytes;
+      return [{ number, path: walFilePath(paths, number), bytes: end }];
+    });
+    return {
+      incarnation,
+      files,
+      journal: catalog.journal.after(0),
+      journalEnd: catalog.journal.end,
+      endSeq,
+      filesRoot: paths.root,
+      release: () => snapshot.release(),
+    };
+  }
+
   #begin(
-    { createdBy, kind, path }: { createdBy: string; kind: "backup" | "restore"; path: string },
+    begun: Pick<NewJob, "createdBy" | "parameters"> & { kind: "backup" | "restore" },
     work: (job: Job) => Promise<string>,
   ): BegunJob {
-    const job = this.#options.jobs.begin({ kind, createdBy, parameters: { path } });
+    const job = this.#options.jobs.begin(begun);
     // Its failure is a bug, and stops the process.
     void run(job, work);
     return { job, isNew: true };

@@ -4,21 +4,18 @@
  * It knows no protocol. Each layer is handed exactly what it uses; what a lower layer must tell a
  * higher one goes through one callback given here.
  */
+import { type ArchiveLag, Archiver } from "./archive.ts";
+import { INCARNATION } from "./archive_units.ts";
 import { Auth } from "./auth/mod.ts";
 import { BackupJobs, type BackupJobsOptions } from "./backup_jobs.ts";
 import type { CancelTimer, Clock } from "./base/clock.ts";
 import type { Disk } from "./base/disk.ts";
 import type { Log } from "./base/log.ts";
 import type { Random } from "./base/random.ts";
-import {
-  type Catalog,
-  CatalogDatabase,
-  type FileEntry,
-  flushPolicyFrom,
-  type TableEntry,
-} from "./catalog/mod.ts";
+import { type Catalog, CatalogDatabase, type FileEntry, type TableEntry } from "./catalog/mod.ts";
 import { authSettingsFrom, type Config, settingsOf } from "./config.ts";
 import { type LiveEngine, LocalLiveEngine } from "./live/mod.ts";
+import { lostSeqsOf, noteLostSeqs } from "./lost_seqs.ts";
 import { finishRestore } from "./restore.ts";
 import {
   answersTable,
@@ -42,6 +39,7 @@ import {
   type Store,
   type TableDefinition,
 } from "./storage/mod.ts";
+import { tableDefinition } from "./table_definition.ts";
 
 export interface DatabaseParts {
   readonly disk: Disk;
@@ -65,6 +63,8 @@ export interface Database {
   readonly sql: SqlEngine;
   readonly live: LiveEngine;
   readonly jobs: JobList;
+  /** How far the archive of the log is behind; undefined when there is none. */
+  readonly archiveLag: () => ArchiveLag | undefined;
   /** Whom `system.connections` shows; none until the server listens. */
   connections: ConnectionAccess;
   fileIsLive(entry: FileEntry): boolean;
@@ -73,6 +73,15 @@ export interface Database {
 }
 
 const HOUR_MS = 3_600_000;
+
+/** Enough that no two lives of a database are ever taken for one. */
+const INCARNATION_BYTES = 16;
+
+/** Name of a setting of the catalog. */
+const DURABILITY = "durability";
+
+/** So many times the usual length of the log waits for an archive that cannot be reached. */
+const ARCHIVE_WAITS = 4;
 
 /** How often the free space, and what has expired, is looked at while nobody writes. */
 const SPACE_LOOK_MS = 10_000;
@@ -91,22 +100,18 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
   CatalogDatabase.refuseForeign(catalogPath(dataPath));
   const directory = openDataDirectory(disk, dataPath);
   finishStagedRestore(parts, directory);
-  const { catalog, jwtSecret } = openCatalog(parts, directory);
-  const definitionOf = (table: TableEntry): TableDefinition => tableDefinition(table, config);
+  const { catalog, jwtSecret } = openCatalog(config, parts, directory);
+  const definitionOf = (table: TableEntry): TableDefinition =>
+    tableDefinition(table, config.storage);
   const jobs = new JobList(clock);
-  const store = await openStore(config, parts, { catalog, definitionOf, directory, jobs });
-  store.onFatal = parts.onFatal;
+  const archiver = archiverOf(config, parts, { catalog, directory });
+  const storeParts = { catalog, definitionOf, directory, jobs, archiver };
+  const store = await openStore(config, parts, storeParts);
+  beginCommits(config, { catalog, store });
   const blobs = new LocalBlobStore({ disk, dataPath, random });
-  const settings = authSettingsFrom(config, jwtSecret);
-  const auth = new Auth({ catalog, clock, random, log, settings });
-  try {
-    await auth.start();
-  } catch (error) {
-    await store.close();
-    catalog.close();
-    throw error;
-  }
-
+  const auth = await startAuth(config, parts, { catalog, store, jwtSecret });
+  archiver?.start(store);
+  const backups = backupJobs(config, parts, { catalog, store, blobs, jobs, directory });
   const environment: SqlEnvironment = {
     catalog,
     store,
@@ -121,7 +126,7 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
     version: parts.version,
     activity: newActivity(clock),
     definitionOf,
-    backups: backupJobs(config, parts, { catalog, store, blobs, jobs, directory }),
+    backups,
     live: () => liveAccess(live),
     connections: () => database.connections,
   };
@@ -130,6 +135,7 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
   const stopLooking = repeatedly(clock, SPACE_LOOK_MS, () => {
     store.lookAtSpace();
     store.dropExpired();
+    store.boundHistory();
   });
   store.lookAtSpace();
   const stopTidying = tidyHourly(environment, store);
@@ -141,6 +147,7 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
     sql,
     live,
     jobs,
+    archiveLag: () => archiver?.lag,
     connections: { rows: () => [], kill: () => false },
     fileIsLive: (entry) => isFileLive(entry, { catalog, store }),
     async close() {
@@ -148,8 +155,10 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
       stopLooking();
       live.shutdown();
       await endJobs(jobs);
+      await archiver?.close();
       await store.close();
       catalog.close();
+      backups.close();
     },
   };
   return database;
@@ -179,7 +188,7 @@ function tidyHourly(environment: SqlEnvironment, store: LocalStore): CancelTimer
 
 function backupJobs(
   { storage }: Config,
-  { clock, disk, version }: DatabaseParts,
+  { clock, disk, random, version }: DatabaseParts,
   {
     directory,
     ...layers
@@ -194,6 +203,8 @@ function backupJobs(
     version,
     paths: directory.paths,
     minFreeBytes: storage.min_free_bytes,
+    random,
+    archivePath: storage.archive_path,
     allowedRoots: storage.allowed_roots,
   });
 }
@@ -231,28 +242,98 @@ function finishStagedRestore({ clock, disk, log }: DatabaseParts, directory: Dat
 
 /** What can fail while only the lock of the directory has to be given back. */
 function openCatalog(
-  { clock, jwtSecret, log }: DatabaseParts,
+  { storage }: Config,
+  { clock, jwtSecret, log, random }: DatabaseParts,
   directory: DataDirectory,
 ): { catalog: CatalogDatabase; jwtSecret: Uint8Array } {
   try {
     const secret = jwtSecret();
     const path = catalogPath(directory.paths.root);
-    return { catalog: CatalogDatabase.open({ path, clock, log }), jwtSecret: secret };
+    const keepsJournal = storage.archive_path !== undefined;
+    const catalog = CatalogDatabase.open({ path, clock, log, keepsJournal });
+    if ((catalog.setting(INCARNATION) ?? "") === "") {
+      const incarnation = Buffer.from(random.bytes(INCARNATION_BYTES)).toString("hex");
+      catalog.changeSetting(INCARNATION, incarnation);
+    }
+    return { catalog, jwtSecret: secret };
   } catch (error) {
     directory.release();
     throw error;
   }
 }
 
+async function startAuth(
+  config: Config,
+  { clock, log, random }: DatabaseParts,
+  {
+    catalog,
+    jwtSecret,
+    store,
+  }: { catalog: CatalogDatabase; store: LocalStore; jwtSecret: Uint8Array },
+): Promise<Auth> {
+  const settings = authSettingsFrom(config, jwtSecret);
+  const auth = new Auth({ catalog, clock, random, log, settings });
+  try {
+    await auth.start();
+    return auth;
+  } catch (error) {
+    await store.close();
+    catalog.close();
+    throw error;
+  }
+}
+
+/** What the catalog and the store have to know of each other before anything is written. */
+function beginCommits(
+  config: Config,
+  { catalog, store }: { catalog: CatalogDatabase; store: LocalStore },
+): void {
+  catalog.journal.issueSeq = () => store.issueSeq();
+  if (wasRelaxed(catalog, config)) {
+    // Whatever was answered before the disk had it may have been seen.
+    noteLostSeqs(catalog, { after: store.visibleSeq, upTo: store.issueSeq() });
+  }
+  store.lostSeqs = lostSeqsOf(catalog);
+}
+
+/** Whether the last life of the database answered before the disk did; notes it of this one. */
+function wasRelaxed(catalog: CatalogDatabase, { storage: { durability } }: Config): boolean {
+  const before = catalog.setting(DURABILITY) ?? "sync";
+  if (before !== durability) catalog.changeSetting(DURABILITY, durability);
+  return before === "relaxed";
+}
+
+/** Who copies the log away; undefined when nobody is asked to. */
+function archiverOf(
+  { storage }: Config,
+  { clock, disk, log }: DatabaseParts,
+  { catalog, directory }: { catalog: CatalogDatabase; directory: DataDirectory },
+): Archiver | undefined {
+  const { archive_path: archivePath, wal_max_bytes: walMaxBytes } = storage;
+  if (archivePath === undefined) return undefined;
+  return new Archiver({
+    disk,
+    clock,
+    log,
+    catalog,
+    paths: directory.paths,
+    archivePath,
+    incarnation: catalog.setting(INCARNATION) ?? "",
+    waitingBytesMax: ARCHIVE_WAITS * walMaxBytes,
+  });
+}
+
 async function openStore(
   { cluster, limits, storage }: Config,
-  { clock, disk, jobs, log, random }: DatabaseParts,
+  { clock, disk, jobs, log, onFatal, random }: DatabaseParts,
   {
     catalog,
     definitionOf,
     directory,
     jobs: jobList,
+    archiver,
   }: {
+    archiver: Archiver | undefined;
     catalog: CatalogDatabase;
     definitionOf: (table: TableEntry) => TableDefinition;
     directory: DataDirectory;
@@ -260,7 +341,7 @@ async function openStore(
   },
 ): Promise<LocalStore> {
   try {
-    return await LocalStore.open({
+    const store = await LocalStore.open({
       disk,
       dataPath: storage.data_path,
       directory,
@@ -274,6 +355,7 @@ async function openStore(
       ],
       jobs,
       jobList,
+      keepsLogFrom: archiver === undefined ? undefined : () => archiver.neededFrom,
       options: {
         nodeId: cluster.node_id,
         nodeBits: cluster.node_bits,
@@ -283,39 +365,16 @@ async function openStore(
         rowBytesMax: limits.max_row_bytes,
         minFreeBytes: storage.min_free_bytes,
         ballastBytes: storage.ballast_bytes,
+        historyBytesMax: storage.history_max_bytes,
+        cacheBytes: storage.cache_bytes,
       },
     });
+    store.onFatal = onFatal;
+    return store;
   } catch (error) {
     catalog.close();
     throw error;
   }
-}
-
-/** How storage sees a table; options it does not set come from the configuration. */
-function tableDefinition(table: TableEntry, { storage }: Config): TableDefinition {
-  const { deletedRetentionHours, flushPolicy, ttlSeconds } = table.options;
-  const policy = flushPolicy === undefined ? undefined : flushPolicyFrom(flushPolicy);
-  const rowsMax = policy === undefined ? storage.flush_rows : policy.rows;
-  const intervalSeconds =
-    policy === undefined ? storage.flush_interval_secs : policy.intervalSeconds;
-  return {
-    tableId: table.tableId,
-    name: `${table.namespace}.${table.name}`,
-    columns: table.columns.map(({ columnId, missing, name, type }) => ({
-      columnId,
-      name,
-      type,
-      missing,
-    })),
-    keyColumnIds: table.primaryKey,
-    flush: {
-      rowsMax: rowsMax ?? Number.POSITIVE_INFINITY,
-      ageMsMax: (intervalSeconds ?? Number.POSITIVE_INFINITY) * 1000,
-    },
-    historyMs: (deletedRetentionHours ?? storage.history_hours) * HOUR_MS,
-    ttlMs: ttlSeconds === undefined ? undefined : ttlSeconds * 1000,
-    expiredSeq: table.expiredSeq,
-  };
 }
 
 function sqlLimits({ files, limits, logging, performance }: Config): SqlEnvironment["limits"] {

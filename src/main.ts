@@ -19,7 +19,8 @@ import { LogWriter } from "./base/log_writer.ts";
 import { systemRandom } from "./base/random.ts";
 import { type Config, ConfigError, parseConfig } from "./config.ts";
 import { type Database, openDatabase } from "./database.ts";
-import { runMaintenance, runRestore } from "./maintenance.ts";
+import { runMaintenance } from "./maintenance.ts";
+import { runRestore } from "./restore_command.ts";
 import { type Readiness, type RunningServer, startServer } from "./server/mod.ts";
 import { loadUi } from "./ui_assets.ts";
 import { BUILD_DATE, VERSION } from "./version.ts";
@@ -34,7 +35,9 @@ const HELP = `Tidemark ${VERSION}: a SQL database server you can subscribe to.
                                   name what is lost; --accept-loss cuts a damaged log
   npm start -- restore <backup> <data_path>
                                   put a backup into a data directory, or into a new one; what was
-                                  there is kept in its lost+found
+                                  there is kept in its lost+found. With --to-seq <n> or
+                                  --to-timestamp <t> it goes on to that moment, by the log that
+                                  is there and in --archive <archive_path>
   npm start -- --version          print the version
   npm start -- --help             print this
 
@@ -205,6 +208,7 @@ function startOrFail(
       buildDate: BUILD_DATE,
       onBug: (error) => stopAtOnce(log, "stopped by a bug", error),
       readiness,
+      archiveLag: () => database.archiveLag(),
     });
   } catch (error) {
     // What the server cannot read in its configuration, before it listens.
@@ -259,6 +263,7 @@ async function restore(args: readonly string[]): Promise<void> {
     process.exitCode = await runRestore(args, {
       disk: bunDisk,
       clock: systemClock,
+      random: systemRandom,
       log: silentLog,
       say,
       tell: (line) => process.stderr.write(`${line}\n`),

@@ -1,13 +1,12 @@
 /**
- * `tidemark verify`, `tidemark repair` and `tidemark restore`: arguments → check, and repair or
- * restore → lines and an exit code.
+ * `tidemark verify` and `tidemark repair`: arguments → check, and repair → lines and an exit code.
  *
  *     exit 0   sound; or repaired, so that a server starts
  *     exit 1   damage was found; or was not repaired, and the directory is as it was
  *     exit 2   nothing was checked: misuse, a directory in use or of a newer format
  */
 import type { Disk } from "./base/disk.ts";
-import { CorruptionError, DatabaseError, DiskError } from "./base/errors.ts";
+import { DatabaseError, DiskError } from "./base/errors.ts";
 import {
   type CheckParts,
   checkDirectory,
@@ -15,7 +14,6 @@ import {
   type DirectoryListener,
 } from "./check_directory.ts";
 import { planRepair, type RepairPlan, repairDirectory } from "./repair_directory.ts";
-import { finishRestore, type RestoreParts, type StageListener, stageRestore } from "./restore.ts";
 import {
   backupListPath,
   checkBackup,
@@ -23,8 +21,6 @@ import {
   dataPathsOf,
   directoryFormat,
   type Finding,
-  openDataDirectory,
-  readBackupList,
   refuseBackup,
   requireFormat,
 } from "./storage/mod.ts";
@@ -33,11 +29,6 @@ export interface MaintenanceParts extends CheckParts {
   /** Takes a line of the result. */
   readonly say: (line: string) => void;
   /** Takes a line about the work: progress, and why it was not done. */
-  readonly tell: (line: string) => void;
-}
-
-export interface RestoreCommandParts extends RestoreParts {
-  readonly say: (line: string) => void;
   readonly tell: (line: string) => void;
 }
 
@@ -50,7 +41,6 @@ const PROGRESS_MS = 3000;
 
 const USAGE: Readonly<Record<string, string>> = {
   verify: "usage: tidemark verify <data_path>",
-  restore: "usage: tidemark restore <backup> <data_path>",
   repair: "usage: tidemark repair <data_path> [--accept-loss]",
 };
 
@@ -58,74 +48,6 @@ interface Request {
   readonly command: string;
   readonly root: string;
   readonly acceptsLoss: boolean;
-}
-
-/**
- * `tidemark restore <backup> <data_path>`: puts a backup into a data directory whose server is
- * stopped, or into one that is not there yet. @returns The exit code.
- */
-export async function runRestore(
-  args: readonly string[],
-  parts: RestoreCommandParts,
-): Promise<number> {
-  const { disk, say, tell } = parts;
-  const [source = "", root = "", another] = args.map((arg) => arg.replace(/(?<=.)\/+$/, ""));
-  if (
-    source === "" ||
-    root === "" ||
-    another !== undefined ||
-    args.some((arg) => arg.startsWith("-"))
-  ) {
-    tell(`Cannot restore: name a backup and a data directory\n${USAGE["restore"]}`);
-    return EXIT_MISUSE;
-  }
-  try {
-    const progress = new Progress(parts);
-    // The list first: what is no backup makes no directory.
-    readBackupList(disk, source);
-    const directory = openDataDirectory(disk, root);
-    const { paths } = directory;
-    try {
-      const { files, seq } = await stageRestore(parts, { source, paths, listener: progress });
-      finishRestore(paths, parts);
-      say(`${root} holds the state of _seq ${seq}: ${counted(files.length, "file")} restored`);
-      if (disk.exists(paths.lostAndFound)) say(`what was there before is in ${paths.lostAndFound}`);
-    } finally {
-      directory.release();
-    }
-    return EXIT_SOUND;
-  } catch (error) {
-    if (error instanceof CorruptionError) {
-      tell(`Cannot restore from ${source}: ${error.message}`);
-      return EXIT_DAMAGED;
-    }
-    if (!(error instanceof DatabaseError || error instanceof DiskError)) throw error;
-    const hint = error instanceof DatabaseError ? error.hint : undefined;
-    tell(hint === undefined ? error.message : `${error.message}; ${hint}`);
-    return EXIT_MISUSE;
-  }
-}
-
-/** Says now and then how far the copying is. */
-class Progress implements StageListener {
-  readonly #parts: RestoreCommandParts;
-  #toldMs: number;
-
-  constructor(parts: RestoreCommandParts) {
-    this.#parts = parts;
-    this.#toldMs = parts.clock.monotonicMs();
-  }
-
-  onCopied(copiedBytes: number, totalBytes: number): void {
-    const nowMs = this.#parts.clock.monotonicMs();
-    if (nowMs - this.#toldMs < PROGRESS_MS) return;
-    this.#toldMs = nowMs;
-    this.#parts.tell(`copied ${megabytes(copiedBytes)} of ${megabytes(totalBytes)}`);
-  }
-
-  isCancelled(): boolean {
-    return false;
-  }
 }
 
 /** Runs one command to its end. @returns The exit code. */
@@ -319,6 +241,6 @@ function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }
 
-function megabytes(byteCount: number): string {
+export function megabytes(byteCount: number): string {
   return `${(byteCount / 1e6).toFixed(1)} MB`;
 }

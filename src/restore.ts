@@ -15,7 +15,9 @@
  *   within it is followed by another attempt: steps 4 and 6 can be done again, and what step 4 has
  *   begun to change is not taken for damage, which is refused before it.
  * - Nobody resumes across a restore, and every token ends: what they stand for may be gone.
+ * - A restore to a point brings the copy there between 1 and 2 (`restore_point.ts`).
  */
+import { INCARNATION } from "./archive_units.ts";
 import type { Clock } from "./base/clock.ts";
 import { checksumOfFile, copyFile, makeDirectoryOf, removeTree } from "./base/copy_file.ts";
 import type { Disk } from "./base/disk.ts";
@@ -24,6 +26,7 @@ import { type Log, silentLog } from "./base/log.ts";
 import { pauser } from "./base/pauser.ts";
 import { SEQ_ZERO, type Seq, seqFromNumber, seqFromUnixMs } from "./base/seq.ts";
 import { CatalogDatabase, checkCatalog, type UsedNumbers } from "./catalog/mod.ts";
+import { noteLostSeqs } from "./lost_seqs.ts";
 import {
   type BackupList,
   backupListPath,
@@ -55,6 +58,14 @@ export interface StageListener {
   isCancelled(): boolean;
 }
 
+export interface StageRequest {
+  readonly source: string;
+  readonly paths: DataPaths;
+  readonly listener: StageListener;
+  /** Brings the copy to a later moment before it counts; returns the list that it has then. */
+  readonly advance?: (draft: DataPaths, list: BackupList) => Promise<BackupList>;
+}
+
 /** What a database consists of beside its lock, its secret and what can be made again. */
 const STATE = ["catalog.sqlite", "wal", "segments", "files"] as const;
 
@@ -78,7 +89,7 @@ export function isRestoreStaged(disk: Disk, paths: DataPaths): boolean {
  */
 export async function stageRestore(
   { disk, clock }: Pick<RestoreParts, "disk" | "clock">,
-  { source, paths, listener }: { source: string; paths: DataPaths; listener: StageListener },
+  { advance, source, paths, listener }: StageRequest,
 ): Promise<BackupList> {
   const list = readBackupList(disk, source);
   requireFormat(disk, dataPathsOf(source));
@@ -97,9 +108,12 @@ export async function stageRestore(
   disk.makeDirectory(draft);
   try {
     await copyListed(list, { disk, clock, source, draft, listener, totalBytes });
+    // What comes to another moment has another list then, which is written last.
+    if (advance !== undefined) disk.remove(backupListPath(draft));
+    const staged = advance === undefined ? list : await advance(dataPathsOf(draft), list);
     disk.rename(draft, stagedPath(paths));
     disk.syncDirectory(paths.root);
-    return list;
+    return staged;
   } catch (error) {
     removeTree(disk, draft);
     throw error;
@@ -143,7 +157,8 @@ async function copyListed(
     if (size !== bytes)
       throw new CorruptionError(from, Math.min(size ?? 0, bytes), sizeText(size, bytes));
     directories.push(...makeDirectoryOf(disk, draft, path));
-    const copied = await copyFile(from, `${draft}/${path}`, { disk, pause, onCopied });
+    const isPrivate = path === CATALOG;
+    const copied = await copyFile(from, `${draft}/${path}`, { disk, isPrivate, pause, onCopied });
     if (copied.crc !== crc || copied.bytes !== bytes) {
       throw new CorruptionError(from, 0, "it does not match its checksum in backup.json");
     }
@@ -175,7 +190,7 @@ export function finishRestore(paths: DataPaths, parts: RestoreParts): boolean {
   }
   const { files, seq } = readBackupList(disk, staged.root);
   onceIn(staged.root, "CHECKED", disk, () => requireListed(staged.root, files, disk));
-  onceIn(staged.root, "MOVING", disk, () => succeed(paths, staged, parts));
+  onceIn(staged.root, "MOVING", disk, () => succeed(paths, staged, { ...parts, seq }));
   const kept = moveIntoPlace(paths, staged, disk);
   // The list first: what is left is nothing without it.
   disk.remove(backupListPath(staged.root));
@@ -208,7 +223,11 @@ function requireListed(root: string, files: BackupList["files"], disk: Disk): vo
 }
 
 /** Makes the staged state the successor of the old one: no seq and no number comes twice. */
-function succeed(old: DataPaths, staged: DataPaths, parts: RestoreParts): void {
+function succeed(
+  old: DataPaths,
+  staged: DataPaths,
+  parts: RestoreParts & { readonly seq: Seq },
+): void {
   const { clock, disk } = parts;
   const nowMs = clock.nowMs();
   const scratch = `${old.tmp}/before-restore`;
@@ -239,6 +258,9 @@ function succeed(old: DataPaths, staged: DataPaths, parts: RestoreParts): void {
         }),
       });
       catalog.succeed(before.used);
+      // What was seen between the two is gone, and what comes next has another archive.
+      noteLostSeqs(catalog, { after: parts.seq, upTo: floorSeq });
+      catalog.changeSetting(INCARNATION, "");
     } finally {
       catalog.close();
     }

@@ -5,6 +5,7 @@
 import { afterAll, expect, test } from "bun:test";
 import {
   appendFileSync,
+  cpSync,
   existsSync,
   readdirSync,
   readFileSync,
@@ -21,9 +22,10 @@ import { systemClock } from "../src/base/clock.ts";
 import type { Disk } from "../src/base/disk.ts";
 import { DiskError } from "../src/base/errors.ts";
 import { silentLog } from "../src/base/log.ts";
+import { systemRandom } from "../src/base/random.ts";
 import type { Database } from "../src/database.ts";
-import { runRestore } from "../src/maintenance.ts";
 import { finishRestore } from "../src/restore.ts";
+import { runRestore } from "../src/restore_command.ts";
 import type { SqlResponse } from "../src/sql/mod.ts";
 import { openDataDirectory } from "../src/storage/mod.ts";
 import { openAt } from "./support/database.ts";
@@ -72,7 +74,14 @@ interface RestoreRun {
 async function restore(from: string, to: string, disk: Disk = bunDisk): Promise<RestoreRun> {
   const lines: string[] = [];
   const say = (line: string): void => void lines.push(line);
-  const parts = { disk, clock: systemClock, log: silentLog, say, tell: say };
+  const parts = {
+    disk,
+    clock: systemClock,
+    random: systemRandom,
+    log: silentLog,
+    say,
+    tell: say,
+  };
   return { code: await runRestore([from, to], parts), said: lines.join("\n") };
 }
 
@@ -518,7 +527,6 @@ test("a backup whose catalog cannot be copied leaves nothing, and can be tried a
   const root = freshDirectory();
   const dataPath = join(freshDirectory(), "data");
   const target = join(root, "b");
-  // SQLite meets a directory where its file should be; it knows no disk that a test could fill.
   const disk: Disk = {
     ...bunDisk,
     makeDirectory(path) {
@@ -533,6 +541,25 @@ test("a backup whose catalog cannot be copied leaves nothing, and can be tried a
     expect(readdirSync(root)).toEqual([]);
   }
   await database.close();
+});
+
+test("no backup is made inside another one, and verify tells of one that was put there", async () => {
+  const root = freshDirectory();
+  const outer = join(root, "outer");
+  const database = await databaseOn(join(freshDirectory(), "data"), [root], bunDisk);
+  expect((await ask(database, `BACKUP DATABASE TO '${outer}'`)).error).toBeUndefined();
+  const { error } = await ask(database, `BACKUP DATABASE TO '${outer}/segments/inner'`);
+  expect(error?.message).toContain(`it lies inside the backup ${outer}`);
+  expect(existsSync(join(outer, "segments", "inner"))).toBe(false);
+  expect(statSync(join(outer, "catalog.sqlite")).mode & 0o777).toBe(0o600);
+  await database.close();
+  expect(maintain("verify", [outer]).text).not.toContain("lies inside");
+  const copy = join(freshDirectory(), "inner");
+  cpSync(outer, copy, { recursive: true });
+  cpSync(copy, join(outer, "files", "inner"), { recursive: true });
+  const { code, text } = maintain("verify", [outer]);
+  expect([code, text]).toEqual([0, expect.stringContaining(join(outer, "files", "inner"))]);
+  expect(text).toContain("another backup lies inside this one");
 });
 
 test("a backup that is killed leaves nothing, and lets go of the files that it held", async () => {

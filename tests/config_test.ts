@@ -327,9 +327,7 @@ test("parseConfig holds the rules that tie keys together", () => {
 
 test("parseConfig refuses what is not available yet, but takes its default", () => {
   const later = [
-    "storage.cache_bytes = 2097152",
     "server.workers = 4",
-    "storage.archive_path = '/a'",
     "auth.jwt_trusted_issuers = ['https://a.b']",
     "logging.targets = { live = 'debug' }",
     "oidc.auto_provision = true",
@@ -348,7 +346,6 @@ test("parseConfig refuses what is not available yet, but takes its default", () 
   for (const variable of [
     "TIDEMARK_CLUSTER_PEERS",
     "TIDEMARK_OIDC_PROVIDERS_X_ISSUER",
-    "TIDEMARK_STORAGE_ARCHIVE_PATH",
     "TIDEMARK_FILES_STAGING_PATH",
   ]) {
     const [fault] = faultsOf("", { ...QUIET, [variable]: "x" });

@@ -3,7 +3,7 @@
  * copied. Between pieces other work has its turn.
  */
 import { crc32 } from "./checksum.ts";
-import type { Disk } from "./disk.ts";
+import type { Disk, DiskFile } from "./disk.ts";
 import { DatabaseError } from "./errors.ts";
 
 /** Read and written at a time. */
@@ -13,6 +13,10 @@ export interface CopyOptions {
   readonly disk: Disk;
   /** Bytes to copy; the whole file when absent. */
   readonly upTo?: number;
+  /** The file to read, when it is open already; it stays open. */
+  readonly source?: DiskFile;
+  /** The copy is for its owner's eyes. */
+  readonly isPrivate?: boolean;
   /** Lets others work; resolves when it may go on. */
   readonly pause: () => Promise<void>;
   /** @throws {DatabaseError} To end the copying. */
@@ -27,10 +31,10 @@ export interface Copied {
 
 /** @param to A file that is not there yet. @throws {DiskError} @throws What `onCopied` throws. */
 export async function copyFile(from: string, to: string, options: CopyOptions): Promise<Copied> {
-  const { disk, pause, onCopied } = options;
-  const source = disk.open(from, { readOnly: true });
+  const { disk, isPrivate = false, pause, onCopied } = options;
+  const source = options.source ?? disk.open(from, { readOnly: true });
   try {
-    const copy = disk.open(to, { create: true, exclusive: true });
+    const copy = openNew(disk, to, isPrivate);
     try {
       const end = options.upTo ?? source.size();
       const piece = new Uint8Array(Math.min(PIECE_BYTES, Math.max(1, end)));
@@ -51,19 +55,29 @@ export async function copyFile(from: string, to: string, options: CopyOptions): 
       copy.close();
     }
   } finally {
-    source.close();
+    if (options.source === undefined) source.close();
   }
 }
 
-/** Length and CRC-32 of a file. @throws {DiskError} */
-export function checksumOfFile(disk: Disk, path: string): Copied {
+function openNew(disk: Disk, path: string, isPrivate: boolean): DiskFile {
+  const mask = isPrivate ? process.umask(0o077) : undefined;
+  try {
+    return disk.open(path, { create: true, exclusive: true });
+  } finally {
+    if (mask !== undefined) process.umask(mask);
+  }
+}
+
+/** Length and CRC-32 of a file, or of its first bytes. @throws {DiskError} */
+export function checksumOfFile(disk: Disk, path: string, upTo: number = Infinity): Copied {
   const file = disk.open(path, { readOnly: true });
   try {
     const piece = new Uint8Array(PIECE_BYTES);
     let crc = 0;
     let bytes = 0;
     for (;;) {
-      const count = file.read(piece, bytes);
+      const wanted = Math.min(piece.length, upTo - bytes);
+      const count = file.read(piece.subarray(0, wanted), bytes);
       if (count === 0) return { bytes, crc };
       crc = crc32(piece.subarray(0, count), crc);
       bytes += count;

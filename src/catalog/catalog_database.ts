@@ -13,6 +13,7 @@ import type { Catalog, NewUser, SetupUsers, UserChange } from "./catalog.ts";
 import { type CounterName, Counters } from "./counters.ts";
 import { Definitions } from "./definitions.ts";
 import type { FileEntry, NamespaceEntry, TableEntry, UserEntry, ViewEntry } from "./entries.ts";
+import { CatalogJournal, type JournalEntry, replayJournal } from "./journal.ts";
 import { ManifestDatabase } from "./manifest.ts";
 import { DEFAULT_NAMESPACE } from "./names.ts";
 import { allSealed, oneSealed, putSealed, removeSealed } from "./records.ts";
@@ -24,6 +25,8 @@ export interface CatalogDatabaseOptions {
   path: string;
   clock: Clock;
   log: Log;
+  /** Whether what changes is written down for an archive. */
+  keepsJournal?: boolean;
 }
 
 /** Numbers that were given out, for who must not give them out again. */
@@ -44,6 +47,7 @@ const UNKNOWN_SPAN = 1_000_000;
 export class CatalogDatabase implements Catalog {
   /** What the store keeps here. */
   readonly manifest: ManifestDatabase;
+  readonly journal: CatalogJournal;
   readonly #file: SqliteFile;
   readonly #definitions: Definitions;
   readonly #accounts: Accounts;
@@ -51,10 +55,12 @@ export class CatalogDatabase implements Catalog {
   readonly #settings = new Map<string, string>();
   readonly #counters: Counters;
 
-  private constructor(file: SqliteFile, clock: Clock) {
+  private constructor(file: SqliteFile, clock: Clock, keepsJournal: boolean) {
     this.#file = file;
     const counters = new Counters(file);
     this.#counters = counters;
+    // Before anything changes.
+    this.journal = new CatalogJournal({ clock, counters, file, isKept: keepsJournal });
     this.manifest = new ManifestDatabase(file, counters);
     this.#definitions = new Definitions(file, counters);
     this.#accounts = new Accounts({ file, counters, clock });
@@ -87,14 +93,23 @@ export class CatalogDatabase implements Catalog {
    * @throws {CorruptionError} If the file is damaged or is no catalog.
    * @throws {DatabaseError} STORAGE_UNAVAILABLE if it is of a newer format, or cannot be opened.
    */
-  static open({ path, clock, log }: CatalogDatabaseOptions): CatalogDatabase {
+  static open({ path, clock, log, keepsJournal = false }: CatalogDatabaseOptions): CatalogDatabase {
     const file = SqliteFile.open(path, log);
     try {
-      return new CatalogDatabase(file, clock);
+      return new CatalogDatabase(file, clock, keepsJournal);
     } catch (error) {
       file.close();
       throw error;
     }
+  }
+
+  /** See {@linkcode replayJournal}. */
+  static replay(
+    path: string,
+    entries: readonly JournalEntry[],
+    options: { log: Log; seq: number },
+  ): void {
+    replayJournal(path, entries, options);
   }
 
   get version(): number {
@@ -256,12 +271,14 @@ export class CatalogDatabase implements Catalog {
   }
 
   /**
-   * Writes the catalog as it is to a file that is not there yet; not synced.
+   * Keeps the file of the catalog as it is, with everything that was committed, until the function
+   * that is returned is called; the catalog goes on meanwhile. Who reads the file keeps it open for
+   * as long as the catalog is.
    *
    * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE
    */
-  copyTo(path: string): void {
-    this.#file.copyTo(path);
+  hold(): () => void {
+    return this.#file.hold();
   }
 
   /** Numbers that were given out up to now: of tables, users, owners, segments, definitions. */

@@ -16,7 +16,9 @@ export type CounterName =
   | "next_account_id"
   | "highest_seq"
   | "first_log_file"
-  | "first_token_version";
+  | "first_token_version"
+  | "journal_end"
+  | "journal_stamp";
 
 export class Counters {
   readonly #file: SqliteFile;
@@ -61,4 +63,8 @@ const FIRST_VALUES: Readonly<Record<CounterName, number>> = {
   first_log_file: 0,
   // Raised by a restore above every version of a token that may be about.
   first_token_version: 1,
+  // Transactions that the journal has counted.
+  journal_end: 0,
+  // Of the last of them that was written down.
+  journal_stamp: 0,
 };

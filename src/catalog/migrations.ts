@@ -41,6 +41,10 @@ export const MIGRATIONS: readonly string[] = [
   CREATE TABLE views (view_id INTEGER PRIMARY KEY, body TEXT NOT NULL, checksum INTEGER NOT NULL)
     STRICT;
   `,
+  `
+  CREATE TABLE journal (id INTEGER PRIMARY KEY, body TEXT NOT NULL, checksum INTEGER NOT NULL)
+    STRICT;
+  `,
 ];
 
 /** The version that this server writes. */

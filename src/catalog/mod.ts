@@ -24,6 +24,7 @@ export type {
   ViewOfView,
   ViewTable,
 } from "./entries.ts";
+export type { CatalogJournal, JournalEntry } from "./journal.ts";
 export {
   type ManifestDatabase,
   type ManifestSegment,

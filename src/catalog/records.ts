@@ -23,6 +23,7 @@ const KEY_COLUMNS = {
   segments: "segment_id",
   table_states: "table_id",
   views: "view_id",
+  journal: "id",
 } as const;
 
 export type SealedTable = keyof typeof KEY_COLUMNS;
@@ -40,11 +41,13 @@ export function putSealed(
     body,
     checksumOf(table, entry.key, body),
   );
+  file.noteChange([table, entry.key, entry.value]);
 }
 
 /** Removes one row by its key. */
 export function removeSealed(file: SqliteFile, table: SealedTable, key: string | number): void {
   file.run(`DELETE FROM ${table} WHERE ${KEY_COLUMNS[table]} = ?1`, key);
+  file.noteChange([table, key]);
 }
 
 /** Every row of a table, in key order. @throws {CorruptionError} If one is damaged. */

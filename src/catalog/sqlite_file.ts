@@ -14,13 +14,30 @@ import { CorruptionError, DatabaseError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { APPLICATION_ID, FORMAT_VERSION, MIGRATIONS } from "./migrations.ts";
 
+/** So long a log SQLite takes over into the file by itself, which is its own default. */
+const CHECKPOINT_PAGES = 1000;
+
 /** A value that SQLite takes or gives here. */
 export type Cell = string | number | null;
 
+/** A row that a transaction wrote; the value is absent when it removed the row. */
+export type SealedChange = readonly [table: string, key: string | number, value?: unknown];
+
+/** Who follows what transactions change. */
+export interface TransactionListener {
+  /** Within a transaction that changed rows, as its last part. */
+  committing(changes: readonly SealedChange[]): void;
+  committed(): void;
+}
+
 export class SqliteFile {
   readonly path: string;
+  listener: TransactionListener | undefined;
   readonly #database: Database;
   #isInTransaction = false;
+  /** Copies of the file that are under way. */
+  #holdCount = 0;
+  #changes: SealedChange[] = [];
   #failure: DatabaseError | undefined;
 
   private constructor(path: string, database: Database) {
@@ -53,7 +70,7 @@ export class SqliteFile {
       }
       return new SqliteFile(path, database);
     } catch (error) {
-      throw asCopyError(error, path);
+      throw asStorageError(error, path);
     } finally {
       process.umask(mask);
     }
@@ -88,7 +105,10 @@ export class SqliteFile {
       this.#database.run("BEGIN IMMEDIATE");
       this.#isInTransaction = true;
       const result = work();
+      const changes = this.#changes;
+      if (changes.length > 0) this.listener?.committing(changes);
       this.#database.run("COMMIT");
+      if (changes.length > 0) this.listener?.committed();
       return result;
     } catch (error) {
       const mapped = asStorageError(error, this.path);
@@ -103,25 +123,38 @@ export class SqliteFile {
       throw mapped;
     } finally {
       this.#isInTransaction = false;
+      this.#changes = [];
     }
   }
 
+  /** The running transaction changed a row. */
+  noteChange(change: SealedChange): void {
+    this.#changes.push(change);
+  }
+
   /**
-   * Writes the database as it is to a file that is not there yet; not synced.
+   * Brings everything that was committed into the file itself, which then stays as it is until the
+   * function that is returned is called: what is committed meanwhile goes to SQLite's log.
+   *
+   * Who reads the file must not close it while this is open: closing any descriptor of a file gives
+   * up the locks that the process has on it (fcntl(2), and "How To Corrupt An SQLite Database File",
+   * section 2.2).
    *
    * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE
    */
-  copyTo(path: string): void {
+  hold(): () => void {
     assert(!this.#isInTransaction, "what is copied is what is durable");
-    // Like the original, it is for its owner's eyes.
-    const mask = process.umask(0o077);
-    try {
-      this.#database.query("VACUUM INTO ?1").run(path);
-    } catch (error) {
-      throw asStorageError(error, path);
-    } finally {
-      process.umask(mask);
-    }
+    const [result] = this.rows<{ busy: number }>("PRAGMA wal_checkpoint(TRUNCATE)");
+    assert(result?.busy === 0, "nobody else reads the catalog");
+    this.#holdCount += 1;
+    this.rows("PRAGMA wal_autocheckpoint = 0");
+    let isHeld = true;
+    return () => {
+      if (!isHeld) return;
+      isHeld = false;
+      this.#holdCount -= 1;
+      if (this.#holdCount === 0) this.rows(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
+    };
   }
 
   close(): void {
@@ -228,16 +261,6 @@ function pragma(
 
 function isIoError(error: unknown): boolean {
   return error instanceof SQLiteError && (error.code ?? "").startsWith("SQLITE_IOERR");
-}
-
-/** The same of a copy, which is nothing that a statement changes. */
-function asCopyError(error: unknown, path: string): unknown {
-  if (!(error instanceof SQLiteError) || error.code !== "SQLITE_FULL") {
-    return asStorageError(error, path);
-  }
-  return new DatabaseError("DISK_FULL", `Cannot copy the catalog to ${path}: the disk is full`, {
-    cause: error,
-  });
 }
 
 /** What SQLite raises, in the words of this project; anything else unchanged. */

@@ -266,7 +266,8 @@ export class LocalLiveEngine implements LiveEngine {
     if (start.position === 0) {
       return earliestSeq === 0 ? start : { kind: "snapshot", lastRows: undefined };
     }
-    if (start.position > this.#store.visibleSeq) throw invalidResume(id);
+    const { position } = start;
+    if (position > this.#store.visibleSeq || this.#store.wasLost(position)) throw invalidResume(id);
     if (start.position < earliestSeq) {
       throw new SubscriptionError(endingFor(id, resumeExpired(earliestSeq), "planning"));
     }

@@ -82,7 +82,7 @@ export function invalidResume(id: string): SubscriptionError {
   return refused(
     id,
     "INVALID_RESUME",
-    "the position is above the newest id issued; subscribe without a position",
+    "the position is above the newest id issued, or its commit was lost in a restore or a crash; subscribe without a position",
   );
 }
 

@@ -13,6 +13,19 @@ export interface Gauges {
   readonly subscriptions: () => number;
   readonly requestsRunning: () => number;
   readonly delivery: () => DeliveryReport;
+  /** Undefined when the log is not archived. */
+  readonly archive: () => ArchiveGauge | undefined;
+}
+
+/** How far the archive of the log is behind. */
+export interface ArchiveGauge {
+  /** Full log files that are not in the archive yet, and their bytes. */
+  readonly files: number;
+  readonly bytes: number;
+  /** Log files that were given up since the start. */
+  readonly lostFiles: number;
+  /** Why the last attempt failed; undefined when it did not. */
+  readonly failure: string | undefined;
 }
 
 export interface MetricsOptions {
@@ -80,6 +93,17 @@ export class Metrics {
     lines.push(`tidemark_websocket_connections_total ${this.#connectionCount}`);
     metric("tidemark_subscriptions", "gauge", "Open subscriptions.");
     lines.push(`tidemark_subscriptions ${gauges.subscriptions()}`);
+    const archive = gauges.archive();
+    if (archive !== undefined) {
+      metric("tidemark_archive_waiting_files", "gauge", "Full log files not in the archive yet.");
+      lines.push(`tidemark_archive_waiting_files ${archive.files}`);
+      metric("tidemark_archive_waiting_bytes", "gauge", "Bytes of those log files.");
+      lines.push(`tidemark_archive_waiting_bytes ${archive.bytes}`);
+      metric("tidemark_archive_failing", "gauge", "1 while log files cannot be archived.");
+      lines.push(`tidemark_archive_failing ${archive.failure === undefined ? 0 : 1}`);
+      metric("tidemark_archive_lost_files_total", "counter", "Log files that were given up.");
+      lines.push(`tidemark_archive_lost_files_total ${archive.lostFiles}`);
+    }
     const delivery = gauges.delivery();
     metric("tidemark_subscriptions_loading", "gauge", "Subscriptions that load or replay.");
     lines.push(`tidemark_subscriptions_loading ${delivery.loading}`);

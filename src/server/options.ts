@@ -10,6 +10,7 @@ import type { Catalog, FileEntry } from "../catalog/mod.ts";
 import type { LiveEngine } from "../live/mod.ts";
 import type { SqlEngine } from "../sql/mod.ts";
 import type { BlobStore } from "../storage/mod.ts";
+import type { ArchiveGauge } from "./metrics.ts";
 
 /** The keys of the configuration that the server reads, named as the configuration names them. */
 export interface ServerConfig {
@@ -112,4 +113,6 @@ export interface ServerOptions {
   readonly onBug: (error: unknown) => void;
   /** Asked at every request; the server itself adds "draining" once it stops. */
   readonly readiness: () => Readiness;
+  /** Gives undefined when the log is not archived. */
+  readonly archiveLag?: () => ArchiveGauge | undefined;
 }

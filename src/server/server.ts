@@ -127,6 +127,7 @@ class HttpServer implements RunningServer {
         subscriptions: () => options.live.subscriptions().length,
         delivery: () => options.live.delivery(),
         requestsRunning: () => this.#runningCount,
+        archive: () => options.archiveLag?.(),
       },
     });
     this.#router = new Router(this.#routes(), this.#prefixes());

@@ -16,6 +16,7 @@ import { notAvailable } from "./bind/binding.ts";
 import type { StatementResult } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { copyDatabase, JOB_COLUMNS, killJob, maintainTables } from "./job_statements.ts";
+import { manifestRows, SHOW_MANIFEST_COLUMNS } from "./manifest_rows.ts";
 import { findNamespace, findTable } from "./names.ts";
 import type {
   AlterUserStatement,
@@ -205,6 +206,8 @@ export class Administration {
         const table = this.#visibleTable(node.table, { namespace, principal });
         return rowsResult(SHOW_STATS_COLUMNS, [statsRow(environment, table, principal)], asUser);
       }
+      case "show manifest":
+        return rowsResult(SHOW_MANIFEST_COLUMNS, manifestRows(environment, principal), asUser);
       case "show storages":
         return rowsResult(SHOW_STORAGES_COLUMNS, [storageRow()], asUser);
       case "show all":

@@ -9,6 +9,7 @@ import type { Catalog, TableEntry } from "../catalog/mod.ts";
 import type { BlobStore, Job, JobList, Store, TableDefinition } from "../storage/mod.ts";
 import type { Activity } from "./activity.ts";
 import type { LivePlan } from "./engine.ts";
+import type { RestoreStatement } from "./parse/ast.ts";
 
 /** Bounds of requests and statements; 0 is off where it says so. */
 export interface SqlLimits {
@@ -93,7 +94,8 @@ export interface LiveAccess {
 export interface BackupAccess {
   /** @throws {DatabaseError} INVALID_OPTION if the path may not be used. */
   backUp(target: string, createdBy: string): BegunJob;
-  restore(source: string, createdBy: string): BegunJob;
+  /** @param options.to Absent: the moment of the backup. @throws {DatabaseError} likewise. */
+  restore(source: string, options: { createdBy: string; to: RestoreStatement["to"] }): BegunJob;
 }
 
 export interface BegunJob {

@@ -140,7 +140,24 @@ export class IdempotentRequests {
   #recordOf(owner: number, key: string): Row | undefined {
     const { store } = this.#environment;
     const columnIds = [...COLUMN_IDS, SEQ_COLUMN_ID];
-    return store.lookup(TABLE_ID, { owner, key: [key], upTo: store.appliedSeq, columnIds });
+    try {
+      return store.lookup(TABLE_ID, { owner, key: [key], upTo: store.appliedSeq, columnIds });
+    } catch (error) {
+      if (!(error instanceof DatabaseError) || error.condition !== "DATA_DAMAGED") throw error;
+      throw this.#damaged(error);
+    }
+  }
+
+  /** Nobody can drop this table, so the advice of others would be of no use. */
+  #damaged({ message }: DatabaseError): DatabaseError {
+    const seconds = Math.ceil(this.#environment.limits.idempotencyTtlMs / 1000);
+    return new DatabaseError(
+      "DATA_DAMAGED",
+      `Cannot look for the kept answer of this idempotency_key: ${message}`,
+      {
+        hint: `the damaged records go by themselves ${seconds} s after they were written (limits.idempotency_ttl_secs); until then check by a query whether the request was done, and send it without a key if it was not`,
+      },
+    );
   }
 
   /** Also for what the store still has: a `_seq` may be ahead of the clock, and its row lives longer. */

@@ -16,7 +16,6 @@ import {
   type Store,
 } from "../storage/mod.ts";
 import { type Row, TEXT } from "../types/mod.ts";
-import { notAvailable } from "./bind/binding.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { findNamespace, findTable } from "./names.ts";
 import type {
@@ -106,13 +105,10 @@ export async function copyDatabase(
   userId: string,
 ): Promise<Row[]> {
   const { backups } = environment;
-  if (node.type === "restore" && node.to !== undefined) {
-    throw notAvailable(node, "RESTORE … TO SEQ and TO TIMESTAMP");
-  }
   const { isNew, job } =
     node.type === "backup"
       ? backups.backUp(node.target, userId)
-      : backups.restore(node.source, userId);
+      : backups.restore(node.source, { createdBy: userId, to: node.to });
   if (!isNew)
     return [jobRow(job, undefined, { status: "skipped", message: `one is ${job.status}` })];
   await settled(environment, [{ job }]);

@@ -222,6 +222,7 @@ export function statsRow(
   const stats = store.stats(table.tableId);
   const seesAll = table.kind === "shared" || mayRun(principal, "inspect");
   const owner = seesAll ? undefined : ownerOf(principal, table);
+  const flushed = store.flushedStats(table.tableId, owner);
   const subscriptions = live()
     .rows()
     .filter(
@@ -233,8 +234,8 @@ export function statsRow(
     table.namespace,
     table.schemaVersion,
     store.liveRowCount(table.tableId, owner),
-    seesAll ? stats.unflushedVersions : null,
-    seesAll ? stats.segments : null,
+    flushed.unflushedVersions,
+    flushed.segments,
     seesAll ? stats.bytes : null,
     subscriptions.length,
     seesAll ? stats.memoryBytes : null,

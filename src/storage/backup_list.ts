@@ -3,16 +3,14 @@
  * without it is none, or one that was not finished.
  *
  *     {"format":1,"version":"…","seq":…,"createdAtMs":…,"files":[["catalog.sqlite",bytes,crc],…]}
- *     <CRC-32 of the line above, as 8 hex digits>
  *
  * Paths are relative to the backup. Every other file of a backup is listed with its length and its
  * CRC-32.
  */
-import { crc32 } from "../base/checksum.ts";
 import type { Disk } from "../base/disk.ts";
 import { CorruptionError, DatabaseError } from "../base/errors.ts";
 import { type Seq, seqFromNumber } from "../base/seq.ts";
-import { readable } from "./readable.ts";
+import { readSealedText, writeSealedText } from "./sealed_text.ts";
 
 /** Raised whenever an older program could not restore what this one writes. */
 const BACKUP_FORMAT = 1;
@@ -51,19 +49,7 @@ export function writeBackupList(disk: Disk, root: string, list: BackupList): voi
     createdAtMs,
     files: files.map(({ bytes, crc, path }) => [path, bytes, crc]),
   });
-  const bytes = Buffer.from(body);
-  const path = backupListPath(root);
-  const draft = `${path}.new`;
-  const file = disk.open(draft, { create: true });
-  try {
-    file.truncate(0);
-    file.write(Buffer.concat([bytes, Buffer.from(`\n${hexOf(crc32(bytes))}\n`)]), 0);
-    file.syncNow();
-  } finally {
-    file.close();
-  }
-  disk.rename(draft, path);
-  disk.syncDirectory(root);
+  writeSealedText(disk, backupListPath(root), body);
 }
 
 /**
@@ -80,11 +66,7 @@ export function readBackupList(disk: Disk, root: string): BackupList {
       `Cannot restore from ${root}: it is no backup, or one that was not finished: it has no ${NAME}`,
     );
   }
-  const text = Buffer.from(readable(path, () => disk.readFile(path))).toString("utf8");
-  const [body = "", sum = "", rest, ...more] = text.split("\n");
-  const isWhole = rest === "" && more.length === 0 && hexOf(crc32(Buffer.from(body))) === sum;
-  if (!isWhole) throw new CorruptionError(path, 0, "the list does not match its checksum");
-  const list = JSON.parse(body) as { format?: unknown };
+  const list = JSON.parse(readSealedText(disk, path)) as { format?: unknown };
   if (list.format !== BACKUP_FORMAT) {
     throw new DatabaseError(
       "STORAGE_UNAVAILABLE",
@@ -114,8 +96,4 @@ function fileFrom(entry: unknown): BackupFile | undefined {
   if (typeof path !== "string" || !PATH.test(path)) return undefined;
   if (typeof bytes !== "number" || typeof crc !== "number") return undefined;
   return { path, bytes, crc };
-}
-
-function hexOf(crc: number): string {
-  return crc.toString(16).padStart(8, "0");
 }

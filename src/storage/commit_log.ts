@@ -20,12 +20,18 @@ export interface CommitLogEvents {
   onRolled(): void;
 }
 
+/** A file of the log, and its size. */
+export interface LogFileInfo {
+  readonly number: number;
+  readonly bytes: number;
+}
+
 export interface CommitLog {
   events: CommitLogEvents;
   /** No frame that is handed over now, or was and is not yet written, is in a file before this. */
   readonly oldestUnwrittenFile: number;
-  /** Files that are kept, and their bytes. */
-  readonly bytes: number;
+  /** Files that are kept, ascending by number; the last one is written on. */
+  readonly files: readonly LogFileInfo[];
   readonly oldestFile: number;
   /** The end of what was written, durable or not, and the highest seq in it. */
   readonly written: { readonly fileNumber: number; readonly offset: number; readonly seq: number };

@@ -44,6 +44,8 @@ export interface FlusherOptions extends Omit<SegmentTools, "isCancelled"> {
   readonly walMaxBytes: number;
   readonly jobList: JobList;
   readonly merger: Merger;
+  /** Files of the log from this number on are needed elsewhere. */
+  readonly keepsLogFrom: () => number;
   durable(seq: Seq): Promise<void>;
 }
 
@@ -87,11 +89,27 @@ export class Flusher {
   /** Flushes the tables that hold the oldest log file, when the log has become too long. */
   relieveLog(): void {
     const { commitLog, walMaxBytes, tables } = this.#options;
-    if (commitLog.bytes <= walMaxBytes) return;
+    const oldest = this.#neededByTables();
+    let bytes = 0;
+    for (const file of commitLog.files) if (file.number >= oldest) bytes += file.bytes;
+    // What somebody else needs of the log becomes no shorter by flushing.
+    if (bytes <= walMaxBytes) return;
     for (const table of tables.values()) {
-      const first = firstLogFileOf(table);
-      if (first !== undefined && first <= commitLog.oldestFile) this.#request(table);
+      if (firstLogFileOf(table) === oldest) this.#request(table);
     }
+  }
+
+  /** Lets log files go that nobody needs any more. */
+  releaseLog(): void {
+    if (!this.#isClosing) this.#releaseLog();
+  }
+
+  /** The first log file that recovery needs. */
+  #neededByTables(): number {
+    const { commitLog, tables } = this.#options;
+    let needed = commitLog.oldestUnwrittenFile;
+    for (const table of tables.values()) needed = Math.min(needed, firstLogFileOf(table) ?? needed);
+    return needed;
   }
 
   /**
@@ -256,10 +274,9 @@ export class Flusher {
 
   /** Lets log files go that no table needs. */
   #releaseLog(): void {
-    const { commitLog, manifest, tables, log } = this.#options;
+    const { commitLog, keepsLogFrom, manifest, log } = this.#options;
     if (this.#logHolds.isHeld) return;
-    let needed = commitLog.oldestUnwrittenFile;
-    for (const table of tables.values()) needed = Math.min(needed, firstLogFileOf(table) ?? needed);
+    const needed = Math.min(this.#neededByTables(), keepsLogFrom());
     try {
       if (needed > this.#firstLogFile) {
         manifest.publish({ firstLogFile: needed });

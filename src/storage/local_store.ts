@@ -16,7 +16,7 @@ import type { Row } from "../types/mod.ts";
 import { Ballast } from "./ballast.ts";
 import { StoreChangeScan } from "./changes.ts";
 import { Committer, type CommitterEvents } from "./commit.ts";
-import type { CommitLog } from "./commit_log.ts";
+import type { CommitLog, LogFileInfo } from "./commit_log.ts";
 import { type DataDirectory, openDataDirectory } from "./data_directory.ts";
 import { Flusher } from "./flush.ts";
 import { LowWater } from "./history.ts";
@@ -27,6 +27,7 @@ import type { Manifest } from "./manifest.ts";
 import { Merger } from "./merge.ts";
 import { recover } from "./recovery.ts";
 import { StoreScan } from "./scan.ts";
+import { boundSharedCache } from "./segment/reader.ts";
 import { LocalSegmentFiles } from "./segment_files.ts";
 import { InThreadJobs, type SegmentJobs } from "./segment_jobs.ts";
 import { SnowflakeIds } from "./snowflake_ids.ts";
@@ -36,12 +37,14 @@ import type {
   ChangesOptions,
   Commit,
   CompactResult,
+  FlushedStats,
   FlushResult,
   LookupOptions,
   OnVisible,
   Scan,
   ScanOptions,
   SegmentInfo,
+  SeqGap,
   Store,
   TableDefinition,
   TableStats,
@@ -49,7 +52,7 @@ import type {
 } from "./store.ts";
 import type { StoreSnapshot } from "./store_snapshot.ts";
 import { StoredTable } from "./table.ts";
-import { countLiveRows, ownersOf, tableStats } from "./table_stats.ts";
+import { countLiveRows, flushedStats, ownersOf, tableStats } from "./table_stats.ts";
 
 /** Smallest log file: room for a few frames. */
 const WAL_FILE_BYTES_MIN = 4096;
@@ -70,6 +73,10 @@ export interface LocalStoreOptions {
   readonly minFreeBytes: number;
   /** Room that is kept on the disk until it is full; 0 for none. */
   readonly ballastBytes: number;
+  /** Replaced versions in segments may take so much room; 0 for no bound. */
+  readonly historyBytesMax?: number;
+  /** Unpacked parts of segments that this thread keeps; as it was when absent. */
+  readonly cacheBytes?: number;
 }
 
 export interface LocalStoreParts {
@@ -88,11 +95,17 @@ export interface LocalStoreParts {
   readonly jobs?: SegmentJobs | undefined;
   /** Where flushes and merges can be seen. */
   readonly jobList?: JobList | undefined;
+  /** Files of the log from this number on stay, as long as somebody copies them. */
+  readonly keepsLogFrom?: (() => number) | undefined;
 }
 
 export class LocalStore implements Store {
   /** Called once when the log failed: the process should stop, and recover by starting again. */
   onFatal: (cause: unknown) => void = () => {};
+  /** Called when the log began another file: those before it are whole, and durable. */
+  onLogRolled: () => void = () => {};
+  /** What restores and crashes took away. */
+  lostSeqs: readonly SeqGap[] = [];
   readonly #directory: DataDirectory;
   readonly #manifest: Manifest;
   readonly #files: LocalSegmentFiles;
@@ -120,6 +133,7 @@ export class LocalStore implements Store {
     const directory = parts.directory ?? openDataDirectory(parts.disk, parts.dataPath);
     try {
       requireRoomForRows(parts.options);
+      if (parts.options.cacheBytes !== undefined) boundSharedCache(parts.options.cacheBytes);
       return new LocalStore(parts, directory);
     } catch (error) {
       directory.release();
@@ -186,12 +200,13 @@ export class LocalStore implements Store {
       jobs: this.#jobs,
       jobList: jobList ?? new JobList(clock),
     };
-    this.#merger = new Merger(background);
+    this.#merger = new Merger({ ...background, historyBytesMax: options.historyBytesMax ?? 0 });
     this.#flusher = new Flusher({
       ...background,
       merger: this.#merger,
       commitLog: wal,
       walMaxBytes: options.walMaxBytes,
+      keepsLogFrom: parts.keepsLogFrom ?? (() => Infinity),
       durable: (seq) => this.durable(seq),
     });
     this.#flusher.start();
@@ -205,6 +220,7 @@ export class LocalStore implements Store {
       onRolled: () => {
         this.#space.look();
         this.#flusher.relieveLog();
+        this.onLogRolled();
       },
     };
   }
@@ -280,6 +296,10 @@ export class LocalStore implements Store {
     return this.#table(tableId).progress.lowWater.of(owner) as Seq;
   }
 
+  wasLost(seq: number): boolean {
+    return this.lostSeqs.some(({ after, upTo }) => seq > after && seq < upTo);
+  }
+
   owners(tableId: number): readonly number[] {
     return ownersOf(this.#table(tableId));
   }
@@ -308,6 +328,11 @@ export class LocalStore implements Store {
     this.#merger.discardHistory();
   }
 
+  /** Begins to discard history that takes too much room; for somebody who asks now and then. */
+  boundHistory(): void {
+    this.#merger.boundHistory();
+  }
+
   /** Gives back the disk of rows whose time is over; for somebody who asks every few seconds. */
   dropExpired(): void {
     this.#merger.dropExpired();
@@ -317,6 +342,10 @@ export class LocalStore implements Store {
     const table = this.#table(tableId);
     const after = table.expiredSeq(this.#seqs);
     return tableStats(table, { upTo: this.visibleSeq, after });
+  }
+
+  flushedStats(tableId: number, owner: number | undefined): FlushedStats {
+    return flushedStats(this.#table(tableId), owner);
   }
 
   segments(): readonly SegmentInfo[] {
@@ -351,6 +380,16 @@ export class LocalStore implements Store {
         for (const release of releases) release();
       },
     };
+  }
+
+  /** Files of the log, ascending by number; the last one is written on. */
+  logFiles(): readonly LogFileInfo[] {
+    return this.#log.files;
+  }
+
+  /** Whoever needed files of the log needs fewer of them. */
+  releaseLog(): void {
+    this.#flusher.releaseLog();
   }
 
   issueSeq(): Seq {

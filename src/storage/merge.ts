@@ -6,7 +6,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { isExpected, isFull, runAsJob } from "./background.ts";
-import { horizonSeqOf } from "./history.ts";
+import { horizonOf, sizeHorizonOf } from "./history_size.ts";
 import type { Job, JobList, NewJob } from "./job_list.ts";
 import {
   discardableShare,
@@ -25,6 +25,9 @@ import type { StoredTable } from "./table.ts";
 /** A segment is rewritten by itself when so much of it can be discarded. */
 const DISCARD_SHARE_MIN = 0.25;
 
+/** The same when history takes too much room. */
+const BOUNDED_SHARE_MIN = 0.01;
+
 /** A segment is rewritten when about so much of it is past its time to live. */
 const EXPIRED_SHARE_MIN = 0.5;
 
@@ -34,6 +37,8 @@ export interface MergerOptions extends Omit<SegmentTools, "isCancelled"> {
   readonly tables: ReadonlyMap<number, StoredTable>;
   readonly space: SpaceGuard;
   readonly jobList: JobList;
+  /** Replaced versions may take so much room; 0 for no bound. */
+  readonly historyBytesMax: number;
 }
 
 export class Merger {
@@ -93,7 +98,7 @@ export class Merger {
   async #compact(table: StoredTable, job: Job | undefined): Promise<CompactResult> {
     const isCancelled = (): boolean => this.#isCancelled(table, job);
     const tools = { ...this.#options, isCancelled };
-    const horizonSeq = horizonSeqOf(this.#options.clock.nowMs(), table.definition.historyMs);
+    const horizonSeq = horizonOf(table, this.#options.clock.nowMs());
     const result = { mergedSegments: 0, discardedVersions: 0 };
     const runs = segmentsToCompact(table, horizonSeq);
     const allRows = runs.reduce((count, segments) => count + rowsOf(segments), 0);
@@ -114,13 +119,30 @@ export class Merger {
 
   /** Begins to rewrite segments of which a good part is older than their table's history. */
   discardHistory(): void {
+    this.#discardHistory(DISCARD_SHARE_MIN);
+  }
+
+  /** Begins to discard history that takes too much room, the oldest first. */
+  boundHistory(): void {
+    const { historyBytesMax, tables } = this.#options;
+    // What is being merged will be another size.
+    if (historyBytesMax === 0 || this.#merging.size > 0) return;
+    const horizonSeq = sizeHorizonOf([...tables.values()], historyBytesMax);
+    if (horizonSeq === 0) return;
+    for (const table of tables.values()) {
+      table.sizeHorizonSeq = Math.max(table.sizeHorizonSeq, horizonSeq);
+    }
+    this.#discardHistory(BOUNDED_SHARE_MIN);
+  }
+
+  #discardHistory(shareMin: number): void {
     const nowMs = this.#options.clock.nowMs();
     for (const table of this.#options.tables.values()) {
       if (this.#merging.has(table) || table.isDropped) continue;
-      const horizonSeq = horizonSeqOf(nowMs, table.definition.historyMs);
+      const horizonSeq = horizonOf(table, nowMs);
       const due = table.segments.find(
         (segment) =>
-          !segment.entry.quarantined && discardableShare(segment, horizonSeq) >= DISCARD_SHARE_MIN,
+          !segment.entry.quarantined && discardableShare(segment, horizonSeq) >= shareMin,
       );
       if (due !== undefined) this.#mergeInBackground(table, [due]);
     }

@@ -15,7 +15,8 @@ import { assert } from "../base/assert.ts";
 import type { Seq } from "../base/seq.ts";
 import { DeletionVector } from "./deletion_vector.ts";
 import { segmentFileName } from "./file_names.ts";
-import { DISCARDED, horizonSeqOf } from "./history.ts";
+import { DISCARDED } from "./history.ts";
+import { horizonOf } from "./history_size.ts";
 import type { SegmentEntry } from "./manifest.ts";
 import type { MergeJob, MergeOutcome } from "./merge_job.ts";
 import { deletionsUpTo, OpenSegment } from "./open_segment.ts";
@@ -167,7 +168,7 @@ async function merge({ table, segments, tools, drafts }: Merge): Promise<number>
     keyColumnIds,
     columns,
     history: {
-      horizonSeq: horizonSeqOf(clock.nowMs(), definition.historyMs),
+      horizonSeq: horizonOf(table, clock.nowMs()),
       expiredSeq: table.expiredSeq(clock),
       isOldest: segments[0] === table.segments[0],
       replaced: before.map((deletions) => replacementsOf(deletions)),

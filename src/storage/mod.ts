@@ -16,6 +16,7 @@ export { checkSegments } from "./check/check_segments.ts";
 export { type CheckListener, damageFinding, type Finding, noteFinding } from "./check/findings.ts";
 export { cutLog, endLog, type LogCut, plannedCut } from "./check/repair_log.ts";
 export { quarantineSegments } from "./check/repair_segments.ts";
+export type { LogFileInfo } from "./commit_log.ts";
 export {
   type DataDirectory,
   directoryFormat,
@@ -33,10 +34,12 @@ export {
 } from "./file_names.ts";
 export { flushedText } from "./flush.ts";
 export { type FlushJob, flushSteps } from "./flush_job.ts";
-export { errorFrom, type Job, type JobEnd, JobList } from "./job_list.ts";
+export { errorFrom, type Job, type JobEnd, JobList, type NewJob } from "./job_list.ts";
 export { LocalBlobStore } from "./local_blob_store.ts";
 export { LocalStore, type LocalStoreOptions, type LocalStoreParts } from "./local_store.ts";
+export { decodeWalHeader, WAL_HEADER_BYTES } from "./local_wal/format.ts";
 export { rewriteNumberFile } from "./local_wal/high_water.ts";
+export { findLogPoint, type LogPoint, shortenLog } from "./log_point.ts";
 export type {
   Manifest,
   ManifestChange,
@@ -47,6 +50,7 @@ export type {
 export { mergedText } from "./merge.ts";
 export { type MergeJob, type MergeOutcome, mergeSteps } from "./merge_job.ts";
 export { refuseNewerFiles } from "./newer_files.ts";
+export { readSealedText, writeSealedText } from "./sealed_text.ts";
 export type { SegmentSummary } from "./segment/writer.ts";
 export type { SegmentJobs } from "./segment_jobs.ts";
 export { reservationAt } from "./snowflake_ids.ts";
@@ -59,6 +63,7 @@ export {
   type Commit,
   type CompactResult,
   DELETED_COLUMN_ID,
+  type FlushedStats,
   type FlushPolicy,
   type FlushResult,
   type LookupOptions,
@@ -68,6 +73,7 @@ export {
   type ScanOptions,
   SEQ_COLUMN_ID,
   type SegmentInfo,
+  type SeqGap,
   SHARED_OWNER,
   type Store,
   type StoredColumn,

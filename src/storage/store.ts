@@ -223,6 +223,19 @@ export interface TableStats {
   readonly lastFlushedAtMs: number | undefined;
 }
 
+/** Row versions of a table in its segments. */
+export interface FlushedStats {
+  /** Segments that have any of them, how many those have, and their seqs; 0 for none. */
+  readonly segments: number;
+  readonly versions: number;
+  readonly minSeq: number;
+  readonly maxSeq: number;
+  readonly unflushedVersions: number;
+  readonly lastFlushedAtMs: number | undefined;
+  /** There are segments out of use, which were not looked into. */
+  readonly isDamaged: boolean;
+}
+
 export interface SegmentInfo {
   readonly segmentId: number;
   readonly tableId: number;
@@ -232,6 +245,12 @@ export interface SegmentInfo {
   readonly bytes: number;
   readonly createdAtMs: number;
   readonly status: "live" | "quarantined";
+}
+
+/** Seqs that a restore or a crash took away: above `after` and below `upTo`. */
+export interface SeqGap {
+  readonly after: number;
+  readonly upTo: number;
 }
 
 export interface Store {
@@ -266,6 +285,8 @@ export interface Store {
   lookup(tableId: number, options: LookupOptions): Row | undefined;
   /** A resume from a position below this cannot be answered exactly; 0 while nothing was lost. */
   earliestSeq(tableId: number, owner: number): Seq;
+  /** Whether commits of that time may have been seen, and are gone: nobody stands at this seq. */
+  wasLost(seq: number): boolean;
   /** Owners of whose rows the table may hold versions, ascending. */
   owners(tableId: number): readonly number[];
   /** Live rows at `visibleSeq`; of one owner, or of all when `owner` is undefined. */
@@ -282,6 +303,8 @@ export interface Store {
    */
   compact(tableId: number, job?: Job): Promise<CompactResult>;
   stats(tableId: number): TableStats;
+  /** What of a table is in segments; of one owner, or of all when `owner` is undefined. */
+  flushedStats(tableId: number, owner: number | undefined): FlushedStats;
   segments(): readonly SegmentInfo[];
 
   /** Assigns a seq to a definition (CREATE, ALTER, DROP), in commit order with the rows. */

@@ -55,6 +55,8 @@ export class StoredTable {
   segments: OpenSegment[];
   progress: TableProgress;
   isDropped = false;
+  /** What was replaced up to here goes before its time, since history takes too much room. */
+  sizeHorizonSeq = 0;
   /** A flush and a merge may run at a time, but not the parts in which they change the segments. */
   readonly publishing: Turns = new Turns();
   /** Live rows of all owners at the visible seq; undefined until somebody asked. */

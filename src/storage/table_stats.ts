@@ -3,7 +3,7 @@
  */
 import type { Memtable } from "./memtable.ts";
 import type { OpenSegment } from "./open_segment.ts";
-import type { TableStats } from "./store.ts";
+import type { FlushedStats, TableStats } from "./store.ts";
 import type { StoredTable } from "./table.ts";
 
 /**
@@ -68,6 +68,61 @@ export function tableStats(
     maxSeq,
     lastFlushedAtMs: table.progress.lastFlushedAtMs,
   };
+}
+
+export function flushedStats(table: StoredTable, owner: number | undefined): FlushedStats {
+  let segments = 0;
+  let versions = 0;
+  let minSeq = Infinity;
+  let maxSeq = 0;
+  for (const segment of table.segments) {
+    const found = owner === undefined ? wholeSpan(segment) : ownSpan(segment, owner);
+    if (found === undefined) continue;
+    segments += 1;
+    versions += found.versions;
+    minSeq = Math.min(minSeq, found.minSeq);
+    maxSeq = Math.max(maxSeq, found.maxSeq);
+  }
+  let unflushedVersions = 0;
+  for (const { partitions, rowCount } of table.memtables()) {
+    unflushedVersions += owner === undefined ? rowCount : (partitions.get(owner)?.count ?? 0);
+  }
+  return {
+    segments,
+    versions,
+    minSeq: segments === 0 ? 0 : minSeq,
+    maxSeq,
+    unflushedVersions,
+    lastFlushedAtMs: table.progress.lastFlushedAtMs,
+    isDamaged: table.segments.some(({ entry }) => entry.quarantined),
+  };
+}
+
+interface Span {
+  readonly versions: number;
+  readonly minSeq: number;
+  readonly maxSeq: number;
+}
+
+function wholeSpan({ entry: { maxSeq, minSeq, rowCount } }: OpenSegment): Span {
+  return { versions: rowCount, minSeq, maxSeq };
+}
+
+function ownSpan(segment: OpenSegment, owner: number): Span | undefined {
+  if (segment.entry.quarantined) return undefined;
+  return segment.guard(() => {
+    const { reader } = segment;
+    const rows = reader.ownerRange(owner);
+    if (rows === undefined || rows.start === rows.end) return undefined;
+    // The rows of an owner ascend by seq.
+    const [minSeq, maxSeq] = [seqAt(reader, rows.start), seqAt(reader, rows.end - 1)];
+    return { versions: rows.end - rows.start, minSeq, maxSeq };
+  });
+}
+
+function seqAt(reader: OpenSegment["reader"], row: number): number {
+  const group = reader.groupOf(row);
+  return reader.seqs(group)[row - reader.groupStart(group)] ?? 0;
 }
 
 interface Bounds {

@@ -56,6 +56,7 @@ export {
   checkDate,
   civilFromDays,
   dateFromCivil,
+  datetimeFromText,
   dayOfWeek,
   daysFromCivil,
   daysInMonth,

@@ -162,7 +162,10 @@ test("damaged records refuse those who may need them, and no longer than they wo
   writeFileSync(path, bytes.fill(0x55, bytes.length >> 2));
   await engine.restart();
   expect(String(await ask(sql, key).catch((error: unknown) => error))).toContain(path);
-  expect((await ask(sql, key)).error?.condition).toBe("DATA_DAMAGED");
+  const { error } = await ask(sql, key);
+  expect(error?.condition).toBe("DATA_DAMAGED");
+  expect(error?.hint).toContain("go by themselves 600 s after they were written");
+  expect(error?.hint).not.toContain("drop the table");
   expect(await count()).toBe(2);
   clock.advance(620_000);
   expect(await segmentsOfRecords(0)).toEqual([]);

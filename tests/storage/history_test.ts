@@ -5,7 +5,7 @@
 import { expect, test } from "bun:test";
 import { type Seq, seqFromUnixMs, unixMsFromSeq } from "../../src/base/seq.ts";
 import { History, horizonSeqOf, LowWater } from "../../src/storage/history.ts";
-import type { LocalStore, TableDefinition } from "../../src/storage/mod.ts";
+import type { LocalStore, LocalStoreOptions, TableDefinition } from "../../src/storage/mod.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import { MemoryManifest } from "../support/memory_manifest.ts";
 import { SeededRandom } from "../support/seeded_random.ts";
@@ -26,11 +26,11 @@ interface Opened {
   readonly manifest: MemoryManifest;
 }
 
-async function open(): Promise<Opened> {
+async function open(options: Partial<LocalStoreOptions> = {}): Promise<Opened> {
   const clock = new ManualClock();
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
-  const store = await openStore({ disk, manifest, clock, definitions: [TABLE] });
+  const store = await openStore({ disk, manifest, clock, definitions: [TABLE], options });
   return { store, clock, disk, manifest };
 }
 
@@ -189,6 +189,37 @@ test("history that is old enough goes by itself where it is a good part of a seg
   await settled();
   expect(store.earliestSeq(1, 0)).toBeGreaterThan(0);
   expect(readRows(store, TABLE)).toHaveLength(10);
+  await store.close();
+});
+
+test("history that takes too much room goes before its time, the oldest first", async () => {
+  const { store, clock } = await open({ historyBytesMax: 1 });
+  const settled = async (): Promise<void> => {
+    for (let round = 0; round < 50; round += 1) await new Promise((done) => setImmediate(done));
+  };
+  const keys = Array.from({ length: 100 }, (_, key) => key);
+  await commit(
+    store,
+    1,
+    "insert",
+    keys.map((key) => [key, "old"]),
+  );
+  await store.flush(1);
+  const seqs: number[] = [];
+  for (const [key, pauseMs] of [HOUR_MS, HOUR_MS, HOUR_MS / 2].entries()) {
+    seqs.push((await commit(store, 1, "update", [[key, "new"]])).lastSeq);
+    clock.advance(pauseMs);
+  }
+  // Nothing of the last hour goes, whatever its size.
+  store.boundHistory();
+  await settled();
+  expect(store.earliestSeq(1, 0)).toBe(seqs[1] as Seq);
+  expect(readRows(store, TABLE)).toHaveLength(100);
+  clock.advance(HOUR_MS);
+  store.boundHistory();
+  await settled();
+  expect(store.earliestSeq(1, 0)).toBe(seqs[2] as Seq);
+  expect(readRows(store, TABLE)).toHaveLength(100);
   await store.close();
 });
 

@@ -17,6 +17,7 @@ import {
   type Commit,
   type CompactResult,
   DELETED_COLUMN_ID,
+  type FlushedStats,
   type FlushResult,
   type LookupOptions,
   type OnVisible,
@@ -25,6 +26,7 @@ import {
   type ScanOptions,
   SEQ_COLUMN_ID,
   type SegmentInfo,
+  type SeqGap,
   type Store,
   type TableDefinition,
   type TableStats,
@@ -66,6 +68,8 @@ export class ModelStore implements Store {
   #changed = new Map<string, ChangedPartition>();
   /** Calls of `changes`, for tests of how often the store is read. */
   changesCount = 0;
+  /** What restores and crashes took away. */
+  lostSeqs: readonly SeqGap[] = [];
   openScanCount = 0;
 
   /** Small batches by default, so that readers meet their edges. */
@@ -247,6 +251,10 @@ export class ModelStore implements Store {
     return columnIds.map((columnId) => this.#value(version, columnId));
   }
 
+  wasLost(seq: number): boolean {
+    return this.lostSeqs.some(({ after, upTo }) => seq > after && seq < upTo);
+  }
+
   earliestSeq(tableId: number, owner: number): Seq {
     return this.#earliest.get(`${tableId}/${owner}`) ?? SEQ_ZERO;
   }
@@ -286,6 +294,19 @@ export class ModelStore implements Store {
       minSeq: seqs[0] ?? 0,
       maxSeq: seqs.at(-1) ?? 0,
       lastFlushedAtMs: undefined,
+    };
+  }
+
+  flushedStats(): FlushedStats {
+    // Nothing is flushed here, and nobody asks.
+    return {
+      segments: 0,
+      versions: 0,
+      minSeq: 0,
+      maxSeq: 0,
+      unflushedVersions: 0,
+      lastFlushedAtMs: undefined,
+      isDamaged: false,
     };
   }
 

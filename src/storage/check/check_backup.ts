@@ -8,7 +8,7 @@ import type { Disk } from "../../base/disk.ts";
 import { CorruptionError, DatabaseError } from "../../base/errors.ts";
 import { backupListPath, readBackupList } from "../backup_list.ts";
 import { readable } from "../readable.ts";
-import { type CheckListener, damageFinding } from "./findings.ts";
+import { type CheckListener, damageFinding, noteFinding } from "./findings.ts";
 
 /** @throws {DatabaseError} STORAGE_UNAVAILABLE if the backup is of a newer format. */
 export function checkBackup(
@@ -29,6 +29,11 @@ export function checkBackup(
     note(backupListPath(root), error.what);
     return;
   }
+  for (const path of backupsInside(disk, root)) {
+    const what =
+      "another backup lies inside this one and is no part of it: who removes the one removes both; move it elsewhere";
+    listener.onFinding(noteFinding(path, what), undefined);
+  }
   for (const { bytes, crc, path } of files) {
     const from = `${root}/${path}`;
     if (!disk.exists(from)) {
@@ -43,5 +48,15 @@ export function checkBackup(
       if (!(error instanceof CorruptionError)) throw error;
       listener.onFinding(damageFinding(error), undefined);
     }
+  }
+}
+
+/** Paths of directories below a backup that are backups themselves. */
+function* backupsInside(disk: Disk, root: string): Generator<string> {
+  for (const { isDirectory, name } of disk.list(root)) {
+    const path = `${root}/${name}`;
+    if (!isDirectory) continue;
+    if (disk.exists(backupListPath(path))) yield path;
+    yield* backupsInside(disk, path);
   }
 }

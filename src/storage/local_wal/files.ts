@@ -12,6 +12,7 @@ import type { Clock } from "../../base/clock.ts";
 import type { Disk, DiskFile } from "../../base/disk.ts";
 import { DiskError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
+import type { LogFileInfo } from "../commit_log.ts";
 import { type DataPaths, walFilePath } from "../file_names.ts";
 import { encodeWalHeader, type WalHeader } from "./format.ts";
 
@@ -27,14 +28,9 @@ export interface WalFilesOptions {
   readonly fileBytes: number;
 }
 
-interface KeptFile {
-  readonly number: number;
-  readonly bytes: number;
-}
-
 export class WalFiles {
   readonly #options: WalFilesOptions;
-  #kept: KeptFile[];
+  #kept: LogFileInfo[];
   #current: DiskFile | undefined;
   #currentNumber = 0;
   #spare: string | undefined;
@@ -43,7 +39,7 @@ export class WalFiles {
   #isClosed = false;
 
   /** `kept` are the files that recovery found, in order; the last one is written on. */
-  constructor(options: WalFilesOptions, kept: readonly KeptFile[]) {
+  constructor(options: WalFilesOptions, kept: readonly LogFileInfo[]) {
     this.#options = options;
     this.#kept = [...kept];
     const last = kept.at(-1);
@@ -66,10 +62,8 @@ export class WalFiles {
     return this.#kept[0]?.number ?? this.#currentNumber;
   }
 
-  get bytes(): number {
-    let bytes = 0;
-    for (const file of this.#kept) bytes += file.bytes;
-    return bytes;
+  get kept(): readonly LogFileInfo[] {
+    return this.#kept;
   }
 
   /** Size of the current file. */

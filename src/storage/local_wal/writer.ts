@@ -13,7 +13,7 @@
 import { assert } from "../../base/assert.ts";
 import { DiskError } from "../../base/errors.ts";
 import type { Batch, Row } from "../../types/mod.ts";
-import type { CommitLog, CommitLogEvents } from "../commit_log.ts";
+import type { CommitLog, CommitLogEvents, LogFileInfo } from "../commit_log.ts";
 import type { StoredColumn, TableWrite } from "../store.ts";
 import { WalFiles, type WalFilesOptions } from "./files.ts";
 import { WAL_HEADER_BYTES } from "./format.ts";
@@ -85,8 +85,8 @@ export class LocalWal implements CommitLog {
     return this.#files.currentNumber;
   }
 
-  get bytes(): number {
-    return this.#files.bytes;
+  get files(): readonly LogFileInfo[] {
+    return this.#files.kept;
   }
 
   get oldestFile(): number {

@@ -13,7 +13,7 @@ const CHUNKS_MAX: number = 2 ** 24;
 
 /** Vectors (or arrays) of readers, by their chunk. */
 export class ChunkCache {
-  readonly #bytesMax: number;
+  #bytesMax: number;
   /** In the order of their last use. */
   readonly #entries = new Map<number, { readonly item: Vector; readonly byteCount: number }>();
   #byteCount = 0;
@@ -25,6 +25,12 @@ export class ChunkCache {
 
   get byteCount(): number {
     return this.#byteCount;
+  }
+
+  /** Takes another bound, at once. */
+  bound(bytesMax: number): void {
+    this.#bytesMax = bytesMax;
+    this.#shrink();
   }
 
   /** A number for a new reader. */
@@ -48,15 +54,19 @@ export class ChunkCache {
     if (byteCount * 4 > this.#bytesMax) return;
     this.#entries.set(keyOf(reader, chunkIndex), { item, byteCount });
     this.#byteCount += byteCount;
-    for (const [key] of this.#entries) {
-      if (this.#byteCount <= this.#bytesMax) break;
-      this.#remove(key);
-    }
+    this.#shrink();
   }
 
   /** Forgets the chunks of a reader whose file is released. */
   removeReader(reader: number, chunkCount: number): void {
     for (let index = 0; index < chunkCount; index += 1) this.#remove(keyOf(reader, index));
+  }
+
+  #shrink(): void {
+    for (const [key] of this.#entries) {
+      if (this.#byteCount <= this.#bytesMax) break;
+      this.#remove(key);
+    }
   }
 
   #remove(key: number): void {

@@ -53,6 +53,11 @@ export interface Zone {
 
 const sharedCache: ChunkCache = new ChunkCache();
 
+/** Bounds what all readers of this thread keep unpacked, in bytes. */
+export function boundSharedCache(bytesMax: number): void {
+  sharedCache.bound(bytesMax);
+}
+
 /** Smallest and largest value of a key of one numeric column. */
 interface KeyBounds {
   readonly min: number;

@@ -1,0 +1,251 @@
+/**
+ * Copies full files of the log to the archive, so that a backup can be brought to any later moment.
+ *
+ *     1 copy to <no>.wal.new, sync        the log keeps its file all the while
+ *     2 rename to <no>.wal, sync the directory
+ *     3 write <no>.json the same way: from here on the file is in the archive
+ *     4 the journal of the catalog forgets what is in the list; the log may recycle its file
+ *
+ * - One file at a time, in order. A failure is told once, and tried again until it succeeds.
+ * - The log waits for the archive up to a bound. Beyond it the oldest files are given up, which is
+ *   an error in the log and a number in /metrics, and restores across the gap are refused.
+ */
+
+import { archivedFiles, readUnit, unitListPath, unitLogPath, writeUnit } from "./archive_units.ts";
+import type { CancelTimer, Clock } from "./base/clock.ts";
+import { copyFile } from "./base/copy_file.ts";
+import type { Disk } from "./base/disk.ts";
+import { CorruptionError, DatabaseError, DiskError } from "./base/errors.ts";
+import type { Log } from "./base/log.ts";
+import { pauser } from "./base/pauser.ts";
+import type { CatalogDatabase } from "./catalog/mod.ts";
+import {
+  type DataPaths,
+  decodeWalHeader,
+  type LocalStore,
+  type LogFileInfo,
+  WAL_HEADER_BYTES,
+  walFilePath,
+} from "./storage/mod.ts";
+
+/** After a failure the next attempt waits so long. */
+const RETRY_MS = 5000;
+
+export interface ArchiverOptions {
+  readonly disk: Disk;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly catalog: CatalogDatabase;
+  readonly paths: DataPaths;
+  /** Of the configuration: where the archives of databases lie. */
+  readonly archivePath: string;
+  readonly incarnation: string;
+  /** Log files that wait for the archive may take so much room. */
+  readonly waitingBytesMax: number;
+}
+
+/** How far the archive is behind the log. */
+export interface ArchiveLag {
+  /** Full log files that are not in the archive yet, and their bytes. */
+  readonly files: number;
+  readonly bytes: number;
+  /** Log files that were given up since the start. */
+  readonly lostFiles: number;
+  /** Why the last attempt failed; undefined when it did not. */
+  readonly failure: string | undefined;
+}
+
+export class Archiver {
+  readonly #options: ArchiverOptions;
+  /** The archive of this incarnation. */
+  readonly root: string;
+  #store: LocalStore | undefined;
+  /** Everything up to this file is in the archive, or was given up; undefined until it was read. */
+  #done: number | undefined;
+  #isConnected = false;
+  #lostFiles = 0;
+  #failure: string | undefined;
+  #running: Promise<void> | undefined;
+  #cancelRetry: CancelTimer = () => {};
+  #isClosed = false;
+
+  constructor(options: ArchiverOptions) {
+    this.#options = options;
+    this.root = `${options.archivePath}/${options.incarnation}`;
+    try {
+      this.#connect();
+    } catch (error) {
+      this.#noteFailure(error);
+    }
+  }
+
+  /** The log keeps its files from this number on. */
+  get neededFrom(): number {
+    return this.#done === undefined ? 0 : this.#done + 1;
+  }
+
+  get lag(): ArchiveLag {
+    const waiting = this.#waiting();
+    return {
+      files: waiting.length,
+      bytes: waiting.reduce((sum, { bytes }) => sum + bytes, 0),
+      lostFiles: this.#lostFiles,
+      failure: this.#failure,
+    };
+  }
+
+  /** Begins to copy what is there, and then each file when it is full. */
+  start(store: LocalStore): void {
+    this.#store = store;
+    store.onLogRolled = () => this.#wake();
+    this.#wake();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#cancelRetry();
+    await this.#running;
+  }
+
+  #waiting(): LogFileInfo[] {
+    const files = this.#store?.logFiles() ?? [];
+    return files.slice(0, -1).filter(({ number }) => number >= this.neededFrom);
+  }
+
+  #wake(): void {
+    if (this.#running !== undefined || this.#isClosed) return;
+    this.#cancelRetry();
+    this.#running = this.#run().finally(() => {
+      this.#running = undefined;
+    });
+  }
+
+  async #run(): Promise<void> {
+    try {
+      this.#connect();
+      for (;;) {
+        const [file] = this.#waiting();
+        if (file === undefined || this.#isClosed) break;
+        await this.#archive(file);
+        this.#store?.releaseLog();
+      }
+      if (this.#failure !== undefined) {
+        this.#failure = undefined;
+        this.#options.log.info("the archive of the log is reachable again", { path: this.root });
+      }
+    } catch (error) {
+      this.#noteFailure(error);
+      this.#giveUpBeyondBound();
+      if (this.#isClosed) return;
+      this.#cancelRetry = this.#options.clock.after(RETRY_MS, () => this.#wake());
+    }
+  }
+
+  /** Reads how far the archive is. */
+  #connect(): void {
+    if (this.#isConnected) return;
+    const { archivePath, catalog, disk, log } = this.#options;
+    if (!disk.exists(archivePath)) {
+      throw new DatabaseError("STORAGE_UNAVAILABLE", `there is no directory ${archivePath}`);
+    }
+    if (!disk.exists(this.root)) {
+      disk.makeDirectory(this.root);
+      disk.syncDirectory(archivePath);
+    }
+    const last = archivedFiles(disk, this.root).at(-1);
+    if (last === undefined) {
+      this.#done ??= 0;
+      this.#isConnected = true;
+      return;
+    }
+    const { journalEnd } = readUnit(disk, this.root, last);
+    if (journalEnd > catalog.journal.end) {
+      const what = `the archive ${this.root} is ahead of this database: another copy of it writes there`;
+      throw new DatabaseError("STORAGE_UNAVAILABLE", what);
+    }
+    this.#done = Math.max(last, this.#done ?? 0);
+    this.#isConnected = true;
+    catalog.journal.forget(journalEnd);
+    log.info("the log is archived", { path: this.root, upToFile: last });
+  }
+
+  async #archive({ number }: LogFileInfo): Promise<void> {
+    const { catalog, clock, disk, incarnation, paths } = this.#options;
+    if (disk.exists(unitListPath(this.root, number))) {
+      const what = `the archive ${this.root} has another file ${number}: another copy of this database writes there`;
+      throw new DatabaseError("STORAGE_UNAVAILABLE", what);
+    }
+    this.#warnOfGap(number);
+    const from = walFilePath(paths, number);
+    const target = unitLogPath(this.root, number);
+    const draft = `${target}.new`;
+    if (disk.exists(draft)) disk.remove(draft);
+    const copied = await copyFile(from, draft, { disk, pause: pauser(clock), onCopied() {} });
+    disk.rename(draft, target);
+    disk.syncDirectory(this.root);
+    const journal = catalog.journal.after(0);
+    const journalEnd = catalog.journal.end;
+    const baseSeq = this.#baseSeqOf(number);
+    const lastSeq = this.#baseSeqOf(number + 1);
+    const unit = { incarnation, file: number, ...copied, baseSeq, lastSeq, journalEnd, journal };
+    writeUnit(disk, this.root, unit);
+    this.#done = number;
+    catalog.journal.forget(journalEnd);
+    this.#options.log.debug("archived a log file", { file: number, bytes: copied.bytes });
+  }
+
+  #baseSeqOf(number: number): number {
+    const { disk, paths } = this.#options;
+    const path = walFilePath(paths, number);
+    const file = disk.open(path, { readOnly: true });
+    try {
+      const header = new Uint8Array(WAL_HEADER_BYTES);
+      file.read(header, 0);
+      return decodeWalHeader(header, path).baseSeq;
+    } finally {
+      file.close();
+    }
+  }
+
+  /** Of log files that went while nothing was archived. */
+  #warnOfGap(number: number): void {
+    const done = this.#done ?? 0;
+    if (done === 0 || number === done + 1) return;
+    this.#options.log.warn("the archive of the log has a gap; make a backup", {
+      path: this.root,
+      missing: `${done + 1} to ${number - 1}`,
+    });
+  }
+
+  #giveUpBeyondBound(): void {
+    const waiting = this.#waiting();
+    const lostBefore = this.#lostFiles;
+    let bytes = waiting.reduce((sum, file) => sum + file.bytes, 0);
+    for (const file of waiting) {
+      if (bytes <= this.#options.waitingBytesMax) break;
+      bytes -= file.bytes;
+      this.#done = file.number;
+      this.#lostFiles += 1;
+      this.#options.log.error(
+        "gave up a log file that could not be archived: there is no restore to a point in it; make a backup when the archive is reachable",
+        { file: file.number, path: this.root, failure: this.#failure },
+      );
+    }
+    if (this.#lostFiles > lostBefore) this.#store?.releaseLog();
+  }
+
+  #noteFailure(error: unknown): void {
+    const isExpected =
+      error instanceof DiskError ||
+      error instanceof DatabaseError ||
+      error instanceof CorruptionError;
+    if (!isExpected) throw error;
+    const isNews = this.#failure !== error.message;
+    this.#failure = error.message;
+    if (!isNews) return;
+    this.#options.log.error("cannot archive the log; its files are kept until it can be", {
+      path: this.root,
+      failure: error.message,
+    });
+  }
+}

@@ -1,0 +1,215 @@
+/**
+ * `tidemark restore`: arguments → a backup in its place, as it is or brought to a later moment →
+ * lines and an exit code.
+ *
+ *     exit 0   restored
+ *     exit 1   the backup, or the archive of the log, is damaged; nothing was changed
+ *     exit 2   nothing was changed either: misuse, a directory in use, a point that nothing covers
+ */
+import { parseArgs } from "node:util";
+import { CorruptionError, DatabaseError, DiskError } from "./base/errors.ts";
+import type { Random } from "./base/random.ts";
+import type { Seq } from "./base/seq.ts";
+import { type CatalogDatabase, checkCatalog } from "./catalog/mod.ts";
+import { megabytes } from "./maintenance.ts";
+import { finishRestore, type RestoreParts, type StageListener, stageRestore } from "./restore.ts";
+import { advanceTo } from "./restore_point.ts";
+import { type PointText, seqOfPoint, tailOf } from "./restore_sources.ts";
+import { type DataPaths, openDataDirectory, readBackupList } from "./storage/mod.ts";
+
+export interface RestoreCommandParts extends RestoreParts {
+  readonly random: Random;
+  /** So much of a log is held at a time; the usual amount when absent. */
+  readonly heldBytesMax?: number;
+  /** Takes a line of the result. */
+  readonly say: (line: string) => void;
+  /** Takes a line about the work: progress, and why it was not done. */
+  readonly tell: (line: string) => void;
+}
+
+const EXIT_RESTORED = 0;
+const EXIT_DAMAGED = 1;
+const EXIT_MISUSE = 2;
+
+/** Work that takes longer says where it is, this often. */
+const PROGRESS_MS = 3000;
+
+const USAGE =
+  "usage: tidemark restore <backup> <data_path> [--archive <archive_path>] [--to-seq <n> | --to-timestamp <t>]";
+
+interface Request {
+  readonly source: string;
+  readonly root: string;
+  readonly archivePath: string | undefined;
+  readonly point: PointText | undefined;
+}
+
+/**
+ * Puts a backup into a data directory whose server is stopped, or into one that is not there yet.
+ *
+ * @returns The exit code.
+ */
+export async function runRestore(
+  args: readonly string[],
+  parts: RestoreCommandParts,
+): Promise<number> {
+  const { disk, say, tell } = parts;
+  const request = requestFrom(args);
+  if (typeof request === "string") {
+    tell(`Cannot restore: ${request}\n${USAGE}`);
+    return EXIT_MISUSE;
+  }
+  const { root, source } = request;
+  try {
+    // First what changes nothing: what is no backup, or no point, makes no directory.
+    readBackupList(disk, source);
+    const seq = request.point === undefined ? undefined : seqOfPoint(request.point);
+    const directory = openDataDirectory(disk, root);
+    const { paths } = directory;
+    try {
+      const list = await stage(request, { parts, paths, seq });
+      finishRestore(paths, parts);
+      const count = list.files.length;
+      const files = `${count} file${count === 1 ? "" : "s"}`;
+      say(`${root} holds the state of _seq ${list.seq}: ${files} restored`);
+      if (disk.exists(paths.lostAndFound)) say(`what was there before is in ${paths.lostAndFound}`);
+    } finally {
+      directory.release();
+    }
+    return EXIT_RESTORED;
+  } catch (error) {
+    if (error instanceof CorruptionError) {
+      tell(`Cannot restore from ${source}: ${error.message}`);
+      return EXIT_DAMAGED;
+    }
+    if (!(error instanceof DatabaseError || error instanceof DiskError)) throw error;
+    const hint = error instanceof DatabaseError ? error.hint : undefined;
+    tell(hint === undefined ? error.message : `${error.message}; ${hint}`);
+    return EXIT_MISUSE;
+  }
+}
+
+/** What the arguments ask for, or what is wrong with them. */
+function requestFrom(args: readonly string[]): Request | string {
+  let parsed: ReturnType<typeof parse>;
+  try {
+    parsed = parse(args);
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    return error.message;
+  }
+  const { positionals, values } = parsed;
+  const [source = "", root = "", another] = positionals.map(withoutEnd);
+  if (source === "" || root === "" || another !== undefined) {
+    return "name a backup and a data directory";
+  }
+  const { "to-seq": toSeq, "to-timestamp": toTimestamp } = values;
+  if (toSeq !== undefined && toTimestamp !== undefined) {
+    return "name one point, --to-seq or --to-timestamp";
+  }
+  const archivePath = values.archive === undefined ? undefined : withoutEnd(values.archive);
+  return { source, root, archivePath, point: pointFrom(toSeq, toTimestamp) };
+}
+
+function parse(args: readonly string[]): {
+  positionals: string[];
+  values: {
+    archive?: string | undefined;
+    "to-seq"?: string | undefined;
+    "to-timestamp"?: string | undefined;
+  };
+} {
+  return parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      archive: { type: "string" },
+      "to-seq": { type: "string" },
+      "to-timestamp": { type: "string" },
+    },
+  });
+}
+
+function withoutEnd(path: string): string {
+  return path.replace(/(?<=.)\/+$/, "");
+}
+
+function pointFrom(
+  toSeq: string | undefined,
+  toTimestamp: string | undefined,
+): PointText | undefined {
+  if (toSeq !== undefined) return { type: "seq", text: toSeq };
+  return toTimestamp === undefined ? undefined : { type: "timestamp", value: toTimestamp };
+}
+
+async function stage(
+  { archivePath, source }: Request,
+  { parts, paths, seq }: { parts: RestoreCommandParts; paths: DataPaths; seq: Seq | undefined },
+): ReturnType<typeof stageRestore> {
+  const { clock, disk, heldBytesMax, random } = parts;
+  const listener = new Progress(parts);
+  if (seq === undefined) return await stageRestore(parts, { source, paths, listener });
+  return await withCatalog(paths, parts, async (catalog) => {
+    const tail = catalog === undefined ? undefined : tailOf(disk, paths, catalog);
+    const point = {
+      disk,
+      clock,
+      random,
+      source,
+      seq,
+      archivePath,
+      tail,
+      listener,
+      ...(heldBytesMax === undefined ? {} : { heldBytesMax }),
+    };
+    return await stageRestore(parts, {
+      source,
+      paths,
+      listener,
+      advance: (draft, list) => advanceTo(point, draft, list),
+    });
+  });
+}
+
+/** Reads the catalog that is replaced, as far as it is whole, from a copy of it. */
+async function withCatalog<T>(
+  paths: DataPaths,
+  { clock, disk, log }: RestoreCommandParts,
+  work: (catalog: CatalogDatabase | undefined) => Promise<T>,
+): Promise<T> {
+  const path = `${paths.root}/catalog.sqlite`;
+  if ((disk.sizeOf(path) ?? 0) === 0) return await work(undefined);
+  const scratch = `${paths.tmp}/log-tail`;
+  disk.makeDirectory(scratch);
+  let catalog: CatalogDatabase | undefined;
+  try {
+    ({ catalog } = checkCatalog({ disk, path, scratch, clock, log }));
+    return await work(catalog);
+  } finally {
+    catalog?.close();
+    for (const { name } of disk.list(scratch)) disk.remove(`${scratch}/${name}`);
+    disk.removeDirectory(scratch);
+  }
+}
+
+/** Says now and then how far the copying is. */
+class Progress implements StageListener {
+  readonly #parts: RestoreCommandParts;
+  #toldMs: number;
+
+  constructor(parts: RestoreCommandParts) {
+    this.#parts = parts;
+    this.#toldMs = parts.clock.monotonicMs();
+  }
+
+  onCopied(copiedBytes: number, totalBytes: number): void {
+    const nowMs = this.#parts.clock.monotonicMs();
+    if (nowMs - this.#toldMs < PROGRESS_MS) return;
+    this.#toldMs = nowMs;
+    this.#parts.tell(`copied ${megabytes(copiedBytes)} of ${megabytes(totalBytes)}`);
+  }
+
+  isCancelled(): boolean {
+    return false;
+  }
+}

@@ -1,0 +1,431 @@
+/**
+ * Brings a copy of a backup to a later moment: the log files since the backup, from the archive and
+ * from the server itself, and what the catalog came to meanwhile, up to and including a seq.
+ *
+ *     1 the log files that lead from the backup to the point are found, without a gap
+ *     2 they are copied behind the log of the backup, each compared with its checksum
+ *     3 of a long log, what was copied is written to segments now and then, and goes
+ *     4 the log is cut behind the last commit at or below the point
+ *     5 the catalog takes over what was changed at or below the point; the list is written anew
+ *
+ * The result is a backup of that moment. What of it cannot be had is an error that names it.
+ */
+import { dirname } from "node:path";
+import {
+  type ArchiveUnit,
+  archivedFiles,
+  INCARNATION,
+  readUnit,
+  unitListPath,
+  unitLogPath,
+} from "./archive_units.ts";
+import type { Clock } from "./base/clock.ts";
+import { checksumOfFile, copyFile, makeDirectoryOf } from "./base/copy_file.ts";
+import type { Disk } from "./base/disk.ts";
+import { CorruptionError, DatabaseError } from "./base/errors.ts";
+import { silentLog } from "./base/log.ts";
+import { pauser } from "./base/pauser.ts";
+import type { Random } from "./base/random.ts";
+import { type Seq, unixMsFromSeq } from "./base/seq.ts";
+import { CatalogDatabase, type JournalEntry } from "./catalog/mod.ts";
+import type { StageListener } from "./restore.ts";
+import type { LogSource, LogTail } from "./restore_sources.ts";
+import { answersTable } from "./sql/mod.ts";
+import {
+  type BackupFile,
+  type BackupList,
+  type DataPaths,
+  findLogPoint,
+  LocalStore,
+  rewriteNumberFile,
+  shortenLog,
+  walFilePath,
+  writeBackupList,
+} from "./storage/mod.ts";
+import { tableDefinition } from "./table_definition.ts";
+
+interface ArchivedSource extends LogSource {
+  readonly unit?: ArchiveUnit;
+}
+
+export interface PointParts {
+  readonly disk: Disk;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly source: string;
+  readonly seq: Seq;
+  readonly archivePath: string | undefined;
+  readonly tail: LogTail | undefined;
+  readonly listener: StageListener;
+  /** So much of the log is held at a time. */
+  readonly heldBytesMax?: number;
+}
+
+/** More of the log than this would take much memory when it is read at a start. */
+const HELD_BYTES_MAX: number = 256 * 1024 * 1024;
+
+/** Enough for the largest row of any configuration. */
+const ROW_BYTES_MAX: number = 3 * 1024 * 1024;
+
+const CATALOG = "catalog.sqlite";
+
+/** Does all of it in a copy that nobody has open. @returns The list of what is there then. */
+export async function advanceTo(
+  parts: PointParts,
+  draft: DataPaths,
+  list: BackupList,
+): Promise<BackupList> {
+  return await new Advance(parts, draft, list).run();
+}
+
+class Advance {
+  readonly #parts: PointParts;
+  readonly #draft: DataPaths;
+  readonly #list: BackupList;
+  /** The last log file of the backup. */
+  readonly #base: { readonly number: number; readonly file: BackupFile };
+  readonly #pause: () => Promise<void>;
+  #incarnation: string | undefined;
+  #journalBegin = 0;
+  /** Why there is no more log than what was found. */
+  #endReason = "";
+
+  constructor(parts: PointParts, draft: DataPaths, list: BackupList) {
+    this.#parts = parts;
+    this.#draft = draft;
+    this.#list = list;
+    this.#pause = pauser(parts.clock);
+    const file = list.files.findLast(({ path }) => /^wal\/\d{10}\.wal$/.test(path));
+    if (file === undefined) throw this.#refused("the backup has no log");
+    this.#base = { number: Number(file.path.slice(4, 14)), file };
+  }
+
+  async run(): Promise<BackupList> {
+    const { disk, seq } = this.#parts;
+    const baseSeq = this.#lookAtCatalog();
+    if (seq < baseSeq) {
+      throw this.#refused(
+        `the backup is of seq ${baseSeq} (${textOf(baseSeq)}), which is later`,
+        "name an older backup",
+      );
+    }
+    const sources = this.#sources();
+    this.#requireRoom(sources);
+    let copied = 0;
+    let held = 0;
+    const total = sources.reduce((sum, { bytes }) => sum + bytes, 0);
+    const journal = this.#journal(sources);
+    for (const [index, source] of sources.entries()) {
+      await this.#copy(source, (count) => {
+        copied += count;
+        this.#parts.listener.onCopied(copied, total);
+        if (this.#parts.listener.isCancelled()) throw this.#cancelled();
+      });
+      held += source.bytes;
+      const isLast = index === sources.length - 1;
+      if (isLast || held <= (this.#parts.heldBytesMax ?? HELD_BYTES_MAX)) continue;
+      if (await this.#settle(journal)) held = 0;
+    }
+    const endSeq = this.#cut(sources);
+    this.#replayJournal(journal, endSeq);
+    rewriteNumberFile(disk, this.#draft.highWater, endSeq);
+    await this.#adoptUploads();
+    return this.#relist();
+  }
+
+  /** @returns The seq up to which everything is in the backup. */
+  #lookAtCatalog(): number {
+    const catalog = this.#openCatalog();
+    try {
+      const incarnation = catalog.setting(INCARNATION) ?? "";
+      this.#incarnation = incarnation === "" ? undefined : incarnation;
+      this.#journalBegin = catalog.journal.end;
+      // A definition may be newer than the last commit of rows.
+      return Math.max(this.#list.seq, catalog.manifest.highestSeq(), catalog.journal.stamp);
+    } finally {
+      catalog.close();
+    }
+  }
+
+  /** The log files that lead to the point, from the last one of the backup on. */
+  #sources(): ArchivedSource[] {
+    const { disk, archivePath, seq, tail } = this.#parts;
+    const root = `${archivePath ?? ""}/${this.#incarnation ?? ""}`;
+    const hasArchive = archivePath !== undefined && this.#incarnation !== undefined;
+    const archived = new Set(hasArchive ? archivedFiles(disk, root) : []);
+    const isOwnTail = tail !== undefined && tail.incarnation === this.#incarnation;
+    const tailFiles = new Map(
+      (isOwnTail ? tail.files : []).map((file) => [file.number, file] as const),
+    );
+    const sources: ArchivedSource[] = [];
+    let reached: number = this.#list.seq;
+    for (let number = this.#base.number; reached < seq; number += 1) {
+      if (archived.has(number)) {
+        const unit = readUnit(disk, root, number);
+        sources.push({ number, path: unitLogPath(root, number), bytes: unit.bytes, unit });
+        reached = Math.max(reached, unit.lastSeq);
+        continue;
+      }
+      const file = tailFiles.get(number);
+      if (file === undefined) {
+        this.#endReason = this.#whyNoFile(number, [...archived, ...tailFiles.keys()], root);
+        break;
+      }
+      sources.push(file);
+      if (number === tail?.files.at(-1)?.number) {
+        reached = Math.max(reached, tail.endSeq ?? seq);
+        this.#endReason = "nothing was committed above it yet";
+        break;
+      }
+    }
+    // Of the files of a server that is stopped, only what is in them tells how far they go.
+    if (reached < seq) throw this.#uncovered(reached);
+    return sources;
+  }
+
+  #whyNoFile(number: number, known: readonly number[], root: string): string {
+    const { archivePath, tail } = this.#parts;
+    if (known.some((other) => other > number)) {
+      return `log file ${number} is missing in the archive, and later ones are there: ${unitListPath(root, number)}`;
+    }
+    if (this.#incarnation === undefined) return "the backup is older than any archive";
+    if (archivePath === undefined && tail === undefined) return "no archive of the log was named";
+    const foreign =
+      tail?.incarnation !== undefined && tail.incarnation !== this.#incarnation
+        ? "; the database here is another one, or was restored since the backup"
+        : "";
+    return `there is no log file ${number} in ${archivePath === undefined ? "the log" : `the archive ${root}`}${foreign}`;
+  }
+
+  #requireRoom(sources: readonly LogSource[]): void {
+    const { disk } = this.#parts;
+    const bytes = sources.reduce((sum, source) => sum + source.bytes, 0);
+    const free = disk.freeBytes(dirname(this.#draft.root));
+    if (free >= bytes) return;
+    throw new DatabaseError(
+      "DISK_FULL",
+      `Cannot restore from ${this.#parts.source}: its log needs ${bytes} more bytes, and ${free} are free`,
+    );
+  }
+
+  async #copy(
+    { bytes, number, path, unit }: ArchivedSource,
+    onCopied: (count: number) => void,
+  ): Promise<void> {
+    const { disk } = this.#parts;
+    const to = walFilePath(this.#draft, number);
+    if (disk.exists(to)) disk.remove(to);
+    const size = disk.sizeOf(path);
+    if (size === undefined || size < bytes) {
+      const what =
+        size === undefined ? "it is missing" : `it has ${size} bytes and should have ${bytes}`;
+      throw new CorruptionError(path, size ?? 0, what);
+    }
+    const pause = this.#pause;
+    const copied = await copyFile(path, to, { disk, upTo: bytes, pause, onCopied });
+    if (unit !== undefined && copied.crc !== unit.crc) {
+      throw new CorruptionError(path, 0, "it does not match its checksum in the archive");
+    }
+    if (number !== this.#base.number) return;
+    const { bytes: begun, crc } = this.#base.file;
+    if (copied.bytes >= begun && checksumOfFile(disk, to, begun).crc === crc) return;
+    throw new CorruptionError(
+      path,
+      0,
+      `it does not begin with what the backup has of log file ${number}: it is the log of another database, or damaged`,
+    );
+  }
+
+  /** What the catalog came to on the way, as far as the point. */
+  #journal(sources: readonly ArchivedSource[]): readonly JournalEntry[] {
+    if (sources.length === 0) return [];
+    const { seq, tail } = this.#parts;
+    const entries = new Map<number, JournalEntry>();
+    let end = this.#journalBegin;
+    const units = sources.map(({ unit }) => unit).filter((unit) => unit !== undefined);
+    const usesTail = units.length < sources.length && tail !== undefined;
+    const lists = [...units, ...(usesTail ? [tail] : [])];
+    for (const { journal, journalEnd } of lists) {
+      end = Math.max(end, journalEnd);
+      for (const entry of journal) entries.set(entry.id, entry);
+    }
+    const wanted: JournalEntry[] = [];
+    for (let id = this.#journalBegin + 1; id <= end; id += 1) {
+      const entry = entries.get(id);
+      if (entry === undefined) {
+        throw this.#refused(
+          `what changed in the catalog since the backup was not kept: change ${id} of ${end} is missing, for instance because storage.archive_path was not set`,
+          "restore the backup as it is, or name a later one",
+        );
+      }
+      if (entry.stamp > seq) break;
+      wanted.push(entry);
+    }
+    return wanted;
+  }
+
+  /**
+   * Writes what the log has to segments, so that it need not be read at once.
+   *
+   * @returns Whether it did: a commit that goes on in the next file cannot be parted.
+   */
+  async #settle(journal: readonly JournalEntry[]): Promise<boolean> {
+    const { clock, disk, random } = this.#parts;
+    const { damage, endSeq, isWhole } = this.#point(Infinity);
+    if (damage !== undefined) throw damage;
+    if (!isWhole) return false;
+    const upToHere = journal.filter(({ stamp }) => stamp <= endSeq);
+    this.#replayJournal(upToHere, endSeq);
+    const catalog = this.#openCatalog();
+    try {
+      const defaults = { flush_rows: 999_999, flush_interval_secs: 86_399, history_hours: 8760 };
+      const tables = catalog.tables().map((table) => tableDefinition(table, defaults));
+      const definitions = [...tables, answersTable(3_600_000)];
+      const store = await LocalStore.open({
+        disk,
+        dataPath: this.#draft.root,
+        clock,
+        random,
+        log: silentLog,
+        manifest: catalog.manifest,
+        definitions,
+        options: {
+          nodeId: 0,
+          nodeBits: 0,
+          durability: "sync",
+          walSegmentBytes: 2 * ROW_BYTES_MAX,
+          walMaxBytes: Infinity,
+          rowBytesMax: ROW_BYTES_MAX,
+          minFreeBytes: 0,
+          ballastBytes: 0,
+        },
+      });
+      try {
+        for (const { tableId } of definitions) {
+          await store.flush(tableId);
+          if (this.#parts.listener.isCancelled()) throw this.#cancelled();
+        }
+      } finally {
+        await store.close();
+      }
+    } finally {
+      catalog.close();
+    }
+    return true;
+  }
+
+  /** @returns The seq with which the log ends then. */
+  #cut(sources: readonly ArchivedSource[]): number {
+    const { disk, seq } = this.#parts;
+    const point = this.#point(seq);
+    if (sources.length === 0) return Math.max(point.lastSeq, this.#list.seq);
+    if (point.damage !== undefined && point.endSeq <= seq) throw point.damage;
+    const isOpenEnd = sources.at(-1)?.unit === undefined && this.#parts.tail?.endSeq === undefined;
+    if (isOpenEnd && point.endSeq < seq) {
+      this.#endReason = "nothing was committed above it";
+      throw this.#uncovered(point.endSeq);
+    }
+    shortenLog(disk, this.#draft, point);
+    return Math.max(point.lastSeq, this.#list.seq);
+  }
+
+  #point(seq: number): ReturnType<typeof findLogPoint> {
+    const catalog = this.#openCatalog();
+    let firstFile: number;
+    try {
+      firstFile = catalog.manifest.load().firstLogFile ?? 0;
+    } finally {
+      catalog.close();
+    }
+    const otherwise = { fileNumber: this.#base.number, offset: this.#base.file.bytes };
+    return findLogPoint(this.#parts.disk, this.#draft, { firstFile, otherwise, seq });
+  }
+
+  /** Each entry once: those that are in already are counted. */
+  #replayJournal(journal: readonly JournalEntry[], seq: number): void {
+    const catalog = this.#openCatalog();
+    const { end } = catalog.journal;
+    catalog.close();
+    const entries = journal.filter(({ id }) => id > end);
+    const path = `${this.#draft.root}/${CATALOG}`;
+    CatalogDatabase.replay(path, entries, { log: silentLog, seq });
+  }
+
+  /** Files that were uploaded since the backup, as far as the server still has them. */
+  async #adoptUploads(): Promise<void> {
+    const { disk, tail } = this.#parts;
+    const catalog = this.#openCatalog();
+    const entries = catalog.files();
+    catalog.close();
+    if (tail === undefined) return;
+    for (const { owner, size, storedName, sub, tableId } of entries) {
+      const path = `files/${tableId}/${owner}/${sub}/${storedName}`;
+      const from = `${tail.filesRoot}/${path}`;
+      const to = `${this.#draft.root}/${path}`;
+      if (disk.exists(to) || disk.sizeOf(from) !== size) continue;
+      for (const directory of makeDirectoryOf(disk, this.#draft.root, path).toReversed()) {
+        disk.syncDirectory(directory);
+      }
+      await copyFile(from, to, { disk, pause: this.#pause, onCopied() {} });
+      disk.syncDirectory(dirname(to));
+    }
+  }
+
+  #relist(): BackupList {
+    const { disk, seq } = this.#parts;
+    const { root } = this.#draft;
+    for (const name of ["LOCK", `${CATALOG}-wal`, `${CATALOG}-shm`]) {
+      if (disk.exists(`${root}/${name}`)) disk.remove(`${root}/${name}`);
+    }
+    const files: BackupFile[] = [
+      { path: "format.json", ...checksumOfFile(disk, this.#draft.format) },
+    ];
+    files.push({ path: CATALOG, ...checksumOfFile(disk, `${root}/${CATALOG}`) });
+    for (const name of ["segments", "files", "wal"]) {
+      for (const path of filesBelow(disk, root, name)) {
+        files.push({ path, ...checksumOfFile(disk, `${root}/${path}`) });
+      }
+    }
+    const { createdAtMs, version } = this.#list;
+    const list = { version, createdAtMs, seq, files };
+    writeBackupList(disk, root, list);
+    return list;
+  }
+
+  #openCatalog(): CatalogDatabase {
+    const path = `${this.#draft.root}/${CATALOG}`;
+    return CatalogDatabase.open({ path, clock: this.#parts.clock, log: silentLog });
+  }
+
+  #uncovered(reached: number): DatabaseError {
+    const what = `the log that can be had reaches up to seq ${reached} (${textOf(reached)})`;
+    return this.#refused(`${what}: ${this.#endReason}`, "name an earlier point");
+  }
+
+  #refused(what: string, hint?: string): DatabaseError {
+    const { seq, source } = this.#parts;
+    return new DatabaseError(
+      "INVALID_OPTION",
+      `Cannot restore from ${source} to seq ${seq} (${textOf(seq)}): ${what}`,
+      hint === undefined ? {} : { hint },
+    );
+  }
+
+  #cancelled(): DatabaseError {
+    const { source } = this.#parts;
+    return new DatabaseError("CANCELLED", `Cannot restore from ${source}: the job was killed`);
+  }
+}
+
+function textOf(seq: number): string {
+  return new Date(unixMsFromSeq(seq)).toISOString();
+}
+
+/** Paths of the files below a directory of a root, relative to the root. */
+function filesBelow(disk: Disk, root: string, name: string): string[] {
+  if (!disk.exists(`${root}/${name}`)) return [];
+  return disk.list(`${root}/${name}`).flatMap((entry) => {
+    const path = `${name}/${entry.name}`;
+    return entry.isDirectory ? filesBelow(disk, root, path) : [path];
+  });
+}

@@ -1,0 +1,41 @@
+/**
+ * What the catalog says of a table, in the terms of the store.
+ */
+import { flushPolicyFrom, type TableEntry } from "./catalog/mod.ts";
+import type { TableDefinition } from "./storage/mod.ts";
+
+/** What holds for tables that set no option of their own. */
+export interface StorageDefaults {
+  readonly flush_rows: number;
+  readonly flush_interval_secs: number;
+  readonly history_hours: number;
+}
+
+const HOUR_MS = 3_600_000;
+
+/** How storage sees a table; options it does not set come from the configuration. */
+export function tableDefinition(table: TableEntry, storage: StorageDefaults): TableDefinition {
+  const { deletedRetentionHours, flushPolicy, ttlSeconds } = table.options;
+  const policy = flushPolicy === undefined ? undefined : flushPolicyFrom(flushPolicy);
+  const rowsMax = policy === undefined ? storage.flush_rows : policy.rows;
+  const intervalSeconds =
+    policy === undefined ? storage.flush_interval_secs : policy.intervalSeconds;
+  return {
+    tableId: table.tableId,
+    name: `${table.namespace}.${table.name}`,
+    columns: table.columns.map(({ columnId, missing, name, type }) => ({
+      columnId,
+      name,
+      type,
+      missing,
+    })),
+    keyColumnIds: table.primaryKey,
+    flush: {
+      rowsMax: rowsMax ?? Number.POSITIVE_INFINITY,
+      ageMsMax: (intervalSeconds ?? Number.POSITIVE_INFINITY) * 1000,
+    },
+    historyMs: (deletedRetentionHours ?? storage.history_hours) * HOUR_MS,
+    ttlMs: ttlSeconds === undefined ? undefined : ttlSeconds * 1000,
+    expiredSeq: table.expiredSeq,
+  };
+}

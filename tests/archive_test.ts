@@ -1,0 +1,164 @@
+/**
+ * The archive of the log when it is full, away, or foreign: log files stay until they are copied,
+ * up to a bound, and whatever is given up is told.
+ */
+import { afterAll, expect, test } from "bun:test";
+import { copyFileSync, existsSync, mkdirSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import type { Disk } from "../src/base/disk.ts";
+import { DiskError } from "../src/base/errors.ts";
+import type { Database } from "../src/database.ts";
+import { openAt } from "./support/database.ts";
+import {
+  diskThatAsks,
+  freshDirectory,
+  maintain,
+  removeDirectories,
+} from "./support/maintenance.ts";
+
+afterAll(removeDirectories);
+
+function open(
+  { archive, data }: { archive: string; data: string },
+  disk?: Disk,
+): Promise<Database> {
+  return openAt(data, {
+    ...(disk === undefined ? {} : { disk }),
+    config: [
+      "storage.ballast_bytes = 0",
+      "storage.wal_segment_bytes = 1048576",
+      "storage.wal_max_bytes = 4194304",
+      "storage.flush_rows = 50",
+      "limits.max_row_bytes = 262144",
+      `storage.archive_path = ${JSON.stringify(archive)}`,
+    ].join("\n"),
+  });
+}
+
+function freshPlace(): { archive: string; data: string } {
+  const directory = freshDirectory();
+  return { archive: join(directory, "archive"), data: join(directory, "data") };
+}
+
+/** Fills so many log files, and waits until the table is in segments. */
+async function fill(database: Database, fileCount: number): Promise<void> {
+  const ask = async (sql: string): Promise<void> => {
+    const { error } = await database.sql.execute(database.auth.principalFor("root"), {
+      sql,
+      params: [],
+    });
+    if (error !== undefined) throw error;
+  };
+  await ask(
+    "CREATE SHARED TABLE IF NOT EXISTS t (id BIGINT PRIMARY KEY DEFAULT SNOWFLAKE_ID(), v TEXT)",
+  );
+  for (let count = 0; count < fileCount * 5; count += 1) {
+    await ask(`INSERT INTO t (v) VALUES ('${"x".repeat(210_000)}')`);
+  }
+  await ask("STORAGE FLUSH TABLE t");
+}
+
+/** Names of the log files in a directory. */
+function logsIn(path: string): string[] {
+  return readdirSync(path, { recursive: true, encoding: "utf8" })
+    .map((name) => name.slice(name.lastIndexOf("/") + 1))
+    .filter((name) => name.endsWith(".wal"))
+    .toSorted();
+}
+
+async function until(holds: () => boolean): Promise<void> {
+  for (let turn = 0; !holds(); turn += 1) {
+    expect(turn).toBeLessThan(20_000);
+    await new Promise((resolve) => {
+      setImmediate(resolve);
+    });
+  }
+}
+
+test("log files wait for an archive that is full, and go when it has room", async () => {
+  const place = freshPlace();
+  mkdirSync(place.archive);
+  let isFull = true;
+  const disk = diskThatAsks((path, change) => {
+    if (isFull && path.startsWith(place.archive)) throw new DiskError("ENOSPC", path, change);
+  });
+  const database = await open(place, disk);
+  await fill(database, 4);
+  await until(() => database.archiveLag()?.failure !== undefined);
+  expect(database.archiveLag()).toMatchObject({ lostFiles: 0 });
+  expect(database.archiveLag()?.failure).toContain("ENOSPC");
+  expect(database.archiveLag()?.files).toBeGreaterThan(2);
+  expect(logsIn(join(place.data, "wal"))[0]).toBe("0000000001.wal");
+  isFull = false;
+  // The next file that is full wakes it.
+  await fill(database, 1);
+  await until(() => database.archiveLag()?.files === 0);
+  expect(database.archiveLag()).toEqual({ files: 0, bytes: 0, lostFiles: 0, failure: undefined });
+  expect(logsIn(join(place.data, "wal"))[0]).not.toBe("0000000001.wal");
+  expect(logsIn(place.archive).slice(0, 2)).toEqual(["0000000001.wal", "0000000002.wal"]);
+  await database.close();
+  expect(maintain("verify", [place.data])).toMatchObject({ code: 0 });
+});
+
+test("a database starts without its archive, and archives what waited when it comes", async () => {
+  const place = freshPlace();
+  let database = await open(place);
+  await fill(database, 3);
+  expect(database.archiveLag()?.failure).toContain(`there is no directory ${place.archive}`);
+  await database.close();
+  // A start lets no file go, either.
+  database = await open(place);
+  expect(logsIn(join(place.data, "wal"))[0]).toBe("0000000001.wal");
+  mkdirSync(place.archive);
+  await fill(database, 1);
+  await until(() => database.archiveLag()?.files === 0);
+  expect(logsIn(place.archive)[0]).toBe("0000000001.wal");
+  await database.close();
+  // What is in the archive is not copied again.
+  const count = logsIn(place.archive).length;
+  database = await open(place);
+  await until(() => database.archiveLag()?.files === 0);
+  expect(logsIn(place.archive)).toHaveLength(count);
+  await database.close();
+});
+
+test("beyond the bound the oldest log files are given up, and counted", async () => {
+  const place = freshPlace();
+  const database = await open(place);
+  await fill(database, 22);
+  const lag = database.archiveLag();
+  expect(lag?.lostFiles).toBeGreaterThan(0);
+  expect(lag?.bytes).toBeLessThanOrEqual(16 << 20);
+  mkdirSync(place.archive);
+  await fill(database, 1);
+  await until(() => database.archiveLag()?.files === 0);
+  expect(logsIn(place.archive)[0]).toBe(
+    `${String((lag?.lostFiles ?? 0) + 1).padStart(10, "0")}.wal`,
+  );
+  await database.close();
+});
+
+test("what another copy of the database put into the archive is not overwritten", async () => {
+  const place = freshPlace();
+  mkdirSync(place.archive);
+  const database = await open(place);
+  await fill(database, 2);
+  await until(() => database.archiveLag()?.files === 0);
+  const [incarnation = ""] = readdirSync(place.archive);
+  const root = join(place.archive, incarnation);
+  const last = readdirSync(root)
+    .filter((name) => name.endsWith(".json"))
+    .toSorted()
+    .at(-1);
+  const foreign = join(root, `${String(Number(last?.slice(0, 10)) + 1).padStart(10, "0")}.json`);
+  copyFileSync(join(root, last ?? ""), foreign);
+  await fill(database, 2);
+  await until(() => database.archiveLag()?.failure !== undefined);
+  expect(database.archiveLag()?.failure).toContain("another copy of this database writes there");
+  expect(existsSync(foreign.replace(".json", ".wal"))).toBe(false);
+  await database.close();
+  // The list says that it is of another file, which a start notices.
+  const again = await open(place);
+  expect(again.archiveLag()?.failure).toContain("it is the list of file");
+  await again.close();
+});

@@ -1,0 +1,545 @@
+/**
+ * Restores to a point: a backup and the log since then give the state of any seq in between, by an
+ * oracle that knows every commit; and what does not cover the point changes nothing.
+ */
+import { afterAll, expect, test } from "bun:test";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { bunDisk } from "../src/base/bun_disk.ts";
+import { systemClock } from "../src/base/clock.ts";
+import { silentLog } from "../src/base/log.ts";
+import { systemRandom } from "../src/base/random.ts";
+import { unixMsFromSeq } from "../src/base/seq.ts";
+import type { Database } from "../src/database.ts";
+import { SubscriptionError } from "../src/live/mod.ts";
+import { runRestore } from "../src/restore_command.ts";
+import type { SqlResponse } from "../src/sql/mod.ts";
+import { openAt } from "./support/database.ts";
+import { RecordingSink } from "./support/live_fixture.ts";
+import {
+  copyOf,
+  freshDirectory,
+  maintain,
+  removeDirectories,
+  treeOf,
+} from "./support/maintenance.ts";
+import { SeededRandom } from "./support/seeded_random.ts";
+
+afterAll(removeDirectories);
+
+const SEED = 20261;
+
+interface Place {
+  readonly data: string;
+  /** Where backups go. */
+  readonly root: string;
+  readonly archive: string;
+}
+
+function freshPlace(): Place {
+  const directory = freshDirectory();
+  const place = {
+    data: join(directory, "data"),
+    root: join(directory, "backups"),
+    archive: join(directory, "archive"),
+  };
+  mkdirSync(place.root);
+  mkdirSync(place.archive);
+  return place;
+}
+
+function open(place: Place, { data = place.data, archives = true } = {}): Promise<Database> {
+  return openAt(data, {
+    config: [
+      "storage.ballast_bytes = 0",
+      "storage.wal_segment_bytes = 1048576",
+      "storage.wal_max_bytes = 4194304",
+      "storage.flush_rows = 2000",
+      "limits.max_row_bytes = 65536",
+      `storage.allowed_roots = ${JSON.stringify([place.root])}`,
+      archives ? `storage.archive_path = ${JSON.stringify(place.archive)}` : "",
+    ].join("\n"),
+  });
+}
+
+async function ask(database: Database, sql: string, as = "root"): Promise<SqlResponse> {
+  return await database.sql.execute(database.auth.principalFor(as), { sql, params: [] });
+}
+
+async function rows(database: Database, sql: string, as = "root"): Promise<readonly unknown[]> {
+  const { error, results } = await ask(database, sql, as);
+  if (error !== undefined) throw error;
+  return results.at(-1)?.rows ?? [];
+}
+
+async function backUp(database: Database, path: string): Promise<number> {
+  const [row] = (await rows(database, `BACKUP DATABASE TO '${path}'`)) as unknown[][];
+  expect(row?.slice(1, 3)).toEqual(["backup", "completed"]);
+  return Number(/_seq (\d+)$/.exec(String(row?.[5]))?.[1]);
+}
+
+/** Runs `tidemark restore`. */
+async function restore(
+  args: readonly string[],
+  { heldBytesMax }: { heldBytesMax?: number } = {},
+): Promise<{ code: number; said: string }> {
+  const lines: string[] = [];
+  const say = (line: string): void => void lines.push(line);
+  const code = await runRestore(args, {
+    disk: bunDisk,
+    clock: systemClock,
+    random: systemRandom,
+    log: silentLog,
+    say,
+    tell: say,
+    ...(heldBytesMax === undefined ? {} : { heldBytesMax }),
+  });
+  return { code, said: lines.join("\n") };
+}
+
+async function archived(database: Database): Promise<void> {
+  for (let turn = 0; database.archiveLag()?.files !== 0; turn += 1) {
+    expect(turn).toBeLessThan(5000);
+    await systemClock.yield();
+  }
+}
+
+/** What a commit did: the rows of one table by id, `undefined` for a row that it removed. */
+interface Done {
+  readonly seq: number;
+  readonly table: string;
+  readonly rows: readonly (readonly [id: number, value: string | undefined])[];
+}
+
+/** What a definition did: not there up to one seq, and there from the other one on. */
+interface Defined {
+  readonly before: number;
+  readonly seq: number;
+  readonly what: string;
+}
+
+function contentAt(ledger: readonly Done[], table: string, seq: number): [number, string][] {
+  const content = new Map<number, string>();
+  const upTo = ledger.filter((done) => done.table === table && done.seq <= seq);
+  for (const done of upTo.toSorted((left, right) => left.seq - right.seq)) {
+    for (const [id, value] of done.rows) {
+      if (value === undefined) content.delete(id);
+      else content.set(id, value);
+    }
+  }
+  return [...content].toSorted(([left], [right]) => left - right);
+}
+
+/** Writes to a table of its own owner with every kind of change, and says what was done. */
+async function write(
+  database: Database,
+  {
+    as,
+    count,
+    firstId = 0,
+    random,
+    table,
+  }: { as: string; count: number; firstId?: number; random: SeededRandom; table: string },
+): Promise<Done[]> {
+  const done: Done[] = [];
+  const live: number[] = [];
+  let nextId = firstId;
+  for (let turn = 0; turn < count; turn += 1) {
+    const changed: [number, string | undefined][] = [];
+    const kind = Math.floor(random.unit() * 4);
+    let sql: string;
+    if (kind < 2 || live.length < 3) {
+      const added = Array.from({ length: 1 + Math.floor(random.unit() * 5) }, () => {
+        nextId += 1;
+        live.push(nextId);
+        return [nextId, `${table} ${nextId} `.padEnd(400 + (nextId % 1500), "x")] as const;
+      });
+      for (const [id, value] of added) changed.push([id, value]);
+      sql = `INSERT INTO ${table} (id, v) VALUES ${added.map(([id, v]) => `(${id}, '${v}')`).join()}`;
+    } else if (kind === 2) {
+      const [id = 0] = live.splice(Math.floor(random.unit() * live.length), 1);
+      changed.push([id, undefined]);
+      sql = `DELETE FROM ${table} WHERE id = ${id}`;
+    } else {
+      const ids = live.slice(0, 2);
+      const value = `changed in turn ${turn}`;
+      for (const id of ids) changed.push([id, value]);
+      const updates = ids.map((id) => `UPDATE ${table} SET v = '${value}' WHERE id = ${id}`);
+      sql = `BEGIN; ${updates.join("; ")}; COMMIT`;
+    }
+    const { error, results } = await ask(database, sql, as);
+    if (error !== undefined) throw error;
+    const seq = Math.max(...results.map(({ lastSeq }) => lastSeq ?? 0));
+    done.push({ seq, table: `${as} ${table}`, rows: changed });
+  }
+  return done;
+}
+
+interface World {
+  readonly place: Place;
+  readonly ledger: readonly Done[];
+  readonly definitions: readonly Defined[];
+  /** Name of its directory in the archive. */
+  readonly incarnation: string;
+  readonly backup: string;
+  readonly backupSeq: number;
+  readonly endSeq: number;
+}
+
+const TABLES: readonly (readonly [as: string, table: string])[] = [
+  ["root", "shared"],
+  ["root", "mine"],
+  ["late", "mine"],
+  ["root", "added"],
+];
+
+/** A backup under load, and definitions of every kind after it. */
+async function busyWorld(): Promise<World> {
+  const place = freshPlace();
+  const database = await open(place);
+  const random = new SeededRandom(SEED);
+  const definitions: Defined[] = [];
+  const define = async (sql: string): Promise<void> => {
+    const before = database.store.issueSeq();
+    await rows(database, sql);
+    definitions.push({ before, seq: database.store.issueSeq(), what: sql });
+  };
+  await rows(
+    database,
+    "CREATE SHARED TABLE shared (id INT PRIMARY KEY, v TEXT); CREATE USER TABLE mine (id INT PRIMARY KEY, v TEXT); CREATE SHARED TABLE doomed (id INT PRIMARY KEY); INSERT INTO doomed VALUES (1)",
+  );
+  const backup = join(place.root, "base");
+  const first = [
+    write(database, { as: "root", count: 1500, random, table: "shared" }),
+    write(database, { as: "root", count: 1500, random, table: "mine" }),
+  ];
+  while (
+    Number(((await rows(database, "SELECT count(*) FROM shared")) as number[][])[0]?.[0]) < 300
+  ) {
+    await systemClock.yield();
+  }
+  const backupSeq = await backUp(database, backup);
+  const second = (async (): Promise<Done[]> => {
+    const done: Done[] = [];
+    await define("CREATE USER late WITH PASSWORD 'correct horse 9' ROLE dba");
+    done.push(...(await write(database, { as: "late", count: 300, random, table: "mine" })));
+    await define("CREATE SHARED TABLE added (id INT PRIMARY KEY, v TEXT)");
+    done.push(...(await write(database, { as: "root", count: 300, random, table: "added" })));
+    await define("ALTER TABLE added ADD COLUMN extra INT DEFAULT 7");
+    const more = { as: "root", count: 100, firstId: 10_000, random, table: "added" };
+    done.push(...(await write(database, more)));
+    await define("DROP TABLE doomed");
+    const last = { as: "late", count: 300, firstId: 10_000, random, table: "mine" };
+    done.push(...(await write(database, last)));
+    await define("CREATE NAMESPACE aside");
+    await define("CREATE VIEW aside.few AS SELECT id FROM shared WHERE id < 10");
+    return done;
+  })();
+  const ledger = (await Promise.all([...first, second])).flat();
+  await archived(database);
+  const endSeq = Math.max(...ledger.map(({ seq }) => seq));
+  await database.close();
+  const [incarnation = ""] = readdirSync(place.archive);
+  return { place, ledger, definitions, incarnation, backup, backupSeq, endSeq };
+}
+
+/** How a restored database differs from what was there at a seq. */
+async function differences(database: Database, world: World, seq: number): Promise<string[]> {
+  const found: string[] = [];
+  const compare = (what: string, is: unknown, should: unknown): void => {
+    if (!Bun.deepEquals(is, should)) found.push(what);
+  };
+  const isThere = (what: string): boolean =>
+    world.definitions.some(
+      (definition) => definition.what.startsWith(what) && definition.seq <= seq,
+    );
+  const tables = (await rows(
+    database,
+    "SELECT table_name FROM system.tables WHERE namespace_id = 'default' ORDER BY 1",
+  )) as string[][];
+  const expected = ["mine", "shared"];
+  if (isThere("CREATE SHARED TABLE added")) expected.unshift("added");
+  if (!isThere("DROP TABLE doomed")) expected.push("doomed");
+  compare(`tables ${tables.flat().join()}`, tables.flat(), expected.toSorted());
+  const users = (await rows(database, "SELECT user_id FROM system.users WHERE user_id = 'late'"))
+    .length;
+  compare(`users ${users}`, users, isThere("CREATE USER") ? 1 : 0);
+  const spaces = (await rows(database, "SHOW NAMESPACES")) as unknown[][];
+  compare("namespaces", spaces.flat().includes("aside"), isThere("CREATE NAMESPACE"));
+  const { error: noView } = await ask(database, "SELECT * FROM aside.few");
+  compare("the view", noView === undefined, isThere("CREATE VIEW"));
+  for (const [as, table] of TABLES) {
+    if (table === "added" && !isThere("CREATE SHARED TABLE added")) continue;
+    if (as === "late" && !isThere("CREATE USER")) continue;
+    const content = await rows(database, `SELECT id, v FROM ${table} ORDER BY id`, as);
+    compare(`${as} ${table}`, content, contentAt(world.ledger, `${as} ${table}`, seq));
+  }
+  if (isThere("CREATE SHARED TABLE added")) {
+    const { error } = await ask(database, "SELECT extra FROM added LIMIT 1");
+    compare("added.extra", error === undefined, isThere("ALTER TABLE"));
+  }
+  return found;
+}
+
+let made: Promise<World> | undefined;
+
+function theWorld(): Promise<World> {
+  made ??= busyWorld();
+  return made;
+}
+
+async function endOfArchive(world: World): Promise<number> {
+  const root = join(world.place.archive, world.incarnation);
+  const last = readdirSync(root)
+    .filter((file) => file.endsWith(".json"))
+    .toSorted()
+    .at(-1);
+  const [body = ""] = readFileSync(join(root, last ?? ""), "utf8").split("\n");
+  return (JSON.parse(body) as { lastSeq: number }).lastSeq;
+}
+
+test("a backup under load is brought to 20 seqs by archive and log, and never differs", async () => {
+  const world = await theWorld();
+  const { archive, data } = world.place;
+  const archiveEnd = await endOfArchive(world);
+  expect(archiveEnd).toBeGreaterThan(world.backupSeq);
+  const random = new SeededRandom(SEED + 1);
+  const span = world.endSeq - world.backupSeq;
+  const isBeside = (seq: number): boolean =>
+    world.definitions.some((definition) => seq > definition.before && seq < definition.seq);
+  const points: number[] = [];
+  while (points.length < 14) {
+    const seq = world.backupSeq + Math.floor(random.unit() * span);
+    // While a definition is made nobody can say whether it is there.
+    if (!isBeside(seq)) points.push(seq);
+  }
+  // Beside every definition, and at both ends.
+  points.push(...world.definitions.map(({ before }) => before).slice(0, 4));
+  points.push(world.backupSeq, world.endSeq);
+  expect(points).toHaveLength(20);
+  let fromArchive = 0;
+  for (const [index, seq] of points.entries()) {
+    // Elsewhere from the archive alone, else in the place of the database itself.
+    const isElsewhere = seq <= archiveEnd && index % 2 === 0;
+    const target = isElsewhere ? join(freshDirectory(), "data") : copyOf(data);
+    fromArchive += isElsewhere ? 1 : 0;
+    const args = [world.backup, target, "--archive", archive, "--to-seq", String(seq)];
+    const held = index % 3 === 0 ? { heldBytesMax: 1_500_000 } : {};
+    const { code, said } = await restore(args, held);
+    expect(code, said).toBe(0);
+    expect(said).toContain(`the state of _seq ${seq}`);
+    const database = await open(world.place, { data: target });
+    expect({ seq, found: await differences(database, world, seq) }).toEqual({ seq, found: [] });
+    await rows(database, "INSERT INTO shared VALUES (1000000, 'new')");
+    const [[newSeq] = []] = (await rows(
+      database,
+      "SELECT _seq FROM shared WHERE id = 1000000",
+    )) as unknown[][];
+    expect(Number(newSeq)).toBeGreaterThan(isElsewhere ? seq : world.endSeq);
+    await database.close();
+    expect(maintain("verify", [target])).toMatchObject({ code: 0 });
+    rmSync(target, { recursive: true });
+  }
+  expect(fromArchive).toBeGreaterThan(3);
+}, 120_000);
+
+test("RESTORE … TO a seq and a moment of a running server, with nobody at a lost position", async () => {
+  const place = freshPlace();
+  let database = await open(place);
+  await rows(database, "CREATE SHARED TABLE t (id INT PRIMARY KEY, v TEXT)");
+  const base = join(place.root, "base");
+  await backUp(database, base);
+  await rows(database, "INSERT INTO t VALUES (1, 'a')");
+  await rows(
+    database,
+    "CREATE SHARED TABLE later (id INT PRIMARY KEY); INSERT INTO later VALUES (1)",
+  );
+  const wanted = database.store.visibleSeq;
+  // A moment has the length of a millisecond.
+  await Bun.sleep(5);
+  await rows(database, "DELETE FROM t; DROP TABLE later; INSERT INTO t VALUES (2, 'b')");
+  const lost = database.store.visibleSeq;
+
+  const future = await ask(database, `RESTORE DATABASE FROM '${base}' TO TIMESTAMP '2090-01-01'`);
+  expect(future.error?.message).toContain("nothing was committed above it yet");
+  const before = await ask(database, `RESTORE DATABASE FROM '${base}' TO SEQ 5`);
+  expect(before.error?.message).toContain("which is later");
+  expect(existsSync(join(place.data, "restore"))).toBe(false);
+
+  const moment = new Date(unixMsFromSeq(wanted)).toISOString();
+  const answer = await rows(database, `RESTORE DATABASE FROM '${base}' TO TIMESTAMP '${moment}'`);
+  expect(answer).toMatchObject([
+    [expect.any(String), "restore", "completed", null, null, expect.any(String)],
+  ]);
+  const jobs = await rows(
+    database,
+    "SELECT status FROM system.jobs WHERE job_type = 'restore' ORDER BY status",
+  );
+  expect(jobs).toEqual([["completed"], ["failed"], ["failed"]]);
+  await database.close();
+
+  database = await open(place);
+  expect(await rows(database, "SELECT id FROM t")).toEqual([[1]]);
+  expect(await rows(database, "SELECT id FROM later")).toEqual([[1]]);
+  await rows(database, "INSERT INTO t VALUES (3, 'c')");
+  const { visibleSeq } = database.store;
+  expect(visibleSeq).toBeGreaterThan(lost);
+  const resumeFrom = (position: number): string => {
+    const sink = new RecordingSink();
+    try {
+      database.live.subscribe({
+        principal: database.auth.principalFor("root"),
+        spec: { id: "s", sql: "SELECT * FROM t", options: { from_seq_id: String(position) } },
+        sink,
+        connectionId: `c${position}`,
+      });
+    } catch (error) {
+      if (!(error instanceof SubscriptionError)) throw error;
+      return error.response.code;
+    }
+    return "served";
+  };
+  expect(resumeFrom(lost)).toBe("INVALID_RESUME");
+  expect(resumeFrom(lost + 1)).toBe("INVALID_RESUME");
+  expect(resumeFrom(visibleSeq + 1)).toBe("INVALID_RESUME");
+  expect(resumeFrom(wanted - 1)).toBe("RESUME_EXPIRED");
+  expect(resumeFrom(visibleSeq)).toBe("served");
+  await database.close();
+  database = await open(place);
+  expect(resumeFrom(lost)).toBe("INVALID_RESUME");
+  await database.close();
+});
+
+test("what does not lead to the point is refused, and changes nothing", async () => {
+  const world = await theWorld();
+  const target = copyOf(world.place.data);
+  const before = treeOf(target, ["LOCK", "tmp"]);
+  const archiveEnd = await endOfArchive(world);
+  const { incarnation } = world;
+  const damaged = (damage: (root: string, files: string[]) => void): string => {
+    const archive = join(copyOf(world.place.archive));
+    const root = join(archive, incarnation);
+    damage(root, readdirSync(root).toSorted());
+    return archive;
+  };
+  const logs = (files: string[]): string[] => files.filter((file) => file.endsWith(".wal"));
+  const lists = (files: string[]): string[] => files.filter((file) => file.endsWith(".json"));
+  // The files behind the one in which the backup ends are there.
+  const cases: [why: string, archive: string, seq: number, code: number, text: string][] = [
+    [
+      "beyond all",
+      world.place.archive,
+      world.endSeq + 5_000_000_000,
+      2,
+      "nothing was committed above it",
+    ],
+    ["before the backup", world.place.archive, world.backupSeq - 1, 2, "which is later"],
+    [
+      "a gap",
+      damaged((root, files) => rmSync(join(root, lists(files).at(-2) ?? ""))),
+      archiveEnd,
+      2,
+      "is missing in the archive, and later ones are there",
+    ],
+    [
+      "a flipped bit in a log file",
+      damaged((root, files) => flip(join(root, logs(files).at(-1) ?? ""))),
+      archiveEnd,
+      1,
+      "does not match its checksum in the archive",
+    ],
+    [
+      "a flipped bit in a list",
+      damaged((root, files) => flip(join(root, lists(files).at(-1) ?? ""))),
+      archiveEnd,
+      1,
+      "does not match its checksum",
+    ],
+    [
+      "a log file that is missing",
+      damaged((root, files) => rmSync(join(root, logs(files).at(-1) ?? ""))),
+      archiveEnd,
+      1,
+      "it is missing",
+    ],
+    [
+      "a list under another number",
+      damaged((root, files) => {
+        const [left = "", right = ""] = lists(files).slice(-2);
+        copyFileSync(join(root, left), join(root, right));
+      }),
+      archiveEnd,
+      1,
+      "it is the list of file",
+    ],
+    [
+      "an archive of another database",
+      damaged((root) => renameSync(root, `${root.slice(0, -4)}0000`)),
+      archiveEnd,
+      2,
+      "there is no log file",
+    ],
+  ];
+  for (const [why, archive, seq, code, text] of cases) {
+    // Without the log files themselves the archive has to do.
+    const copy = join(freshDirectory(), "data");
+    const isOwn = why === "beyond all" || why === "before the backup";
+    const args = ["--archive", archive, "--to-seq", String(seq)];
+    const result = await restore([world.backup, isOwn ? target : copy, ...args]);
+    expect({ why, code: result.code }, result.said).toEqual({ why, code });
+    expect(result.said, why).toContain(text);
+    expect(existsSync(join(copy, "catalog.sqlite")), why).toBe(false);
+    expect(existsSync(join(copy, "restore")), why).toBe(false);
+  }
+  expect(treeOf(target, ["LOCK", "tmp"])).toEqual(before);
+}, 60_000);
+
+test("a log that does not begin with that of the backup is refused", async () => {
+  const world = await theWorld();
+  const other = await theOtherLog(world);
+  const target = join(freshDirectory(), "data");
+  const seq = String(await endOfArchive(world));
+  const { code, said } = await restore([world.backup, target, "--archive", other, "--to-seq", seq]);
+  expect(code, said).toBe(1);
+  expect(said).toContain("it is the log of another database, or damaged");
+});
+
+/** An archive whose files are whole, and of another database under the same name. */
+async function theOtherLog(world: World): Promise<string> {
+  const place = freshPlace();
+  const database = await open(place);
+  await rows(database, "CREATE SHARED TABLE t (id INT PRIMARY KEY, v TEXT)");
+  await write(database, { as: "root", count: 3000, random: new SeededRandom(3), table: "t" });
+  await archived(database);
+  await database.close();
+  const mine = world.incarnation;
+  const [theirs = ""] = readdirSync(place.archive);
+  const root = join(place.archive, mine);
+  renameSync(join(place.archive, theirs), root);
+  const { crc32 } = await import("../src/base/checksum.ts");
+  for (const file of readdirSync(root).filter((name) => name.endsWith(".json"))) {
+    const [body = ""] = readFileSync(join(root, file), "utf8").split("\n");
+    const renamed = body
+      .replace(theirs, mine)
+      .replace(/"lastSeq":\d+/, `"lastSeq":${world.endSeq + 1}`);
+    const sum = crc32(Buffer.from(renamed)).toString(16).padStart(8, "0");
+    writeFileSync(join(root, file), `${renamed}\n${sum}\n`);
+  }
+  return place.archive;
+}
+
+function flip(path: string): void {
+  const bytes = readFileSync(path);
+  const at = bytes.length >> 1;
+  bytes[at] = (bytes[at] ?? 0) ^ 4;
+  writeFileSync(path, bytes);
+}

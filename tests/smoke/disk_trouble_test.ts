@@ -1,0 +1,292 @@
+/**
+ * Disks in trouble, seen from outside: the real process meets errors of the real system calls, a
+ * file system that is full, and limits of the kernel. Whatever was acknowledged is there after a
+ * start, what was refused is not, nothing hangs, and an error of the log ends the process.
+ */
+import { afterAll, expect, test } from "bun:test";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { maintain, removeDirectories } from "../support/maintenance.ts";
+import { ServerProcess, startReadyServer } from "../support/server_process.ts";
+
+afterAll(removeDirectories);
+
+const CONFIG = {
+  storage: { wal_segment_bytes: 1 << 20, min_free_bytes: 0, flush_rows: 900_000 },
+  limits: { max_row_bytes: 262_144 },
+};
+
+/** Longer than this nobody waits for an answer. */
+const ANSWER_MS_MAX = 15_000;
+
+/** strace that has not let go by then is ended. */
+const DETACH_MS_MAX = 3000;
+
+const EXIT_FATAL = 70;
+
+interface Trouble {
+  readonly call: "pwrite64" | "fdatasync" | "fsync" | "openat" | "rename";
+  readonly error: "EIO" | "ENOSPC" | "EMFILE";
+  /** Which calls of all, counted from 1; `1+` is every one. */
+  readonly when: string;
+}
+
+const CASES: readonly Trouble[] = [
+  { call: "pwrite64", error: "ENOSPC", when: "1" },
+  { call: "pwrite64", error: "ENOSPC", when: "2" },
+  { call: "pwrite64", error: "ENOSPC", when: "5" },
+  { call: "pwrite64", error: "ENOSPC", when: "1+" },
+  { call: "pwrite64", error: "EIO", when: "1" },
+  { call: "pwrite64", error: "EIO", when: "4" },
+  { call: "pwrite64", error: "EIO", when: "9+" },
+  { call: "fdatasync", error: "EIO", when: "1" },
+  { call: "fdatasync", error: "EIO", when: "3" },
+  { call: "fdatasync", error: "ENOSPC", when: "2+" },
+  { call: "fsync", error: "EIO", when: "1+" },
+  { call: "openat", error: "EMFILE", when: "1+" },
+  { call: "openat", error: "ENOSPC", when: "1+3" },
+  { call: "rename", error: "EIO", when: "1+" },
+  { call: "rename", error: "ENOSPC", when: "1" },
+];
+
+/** One of each kind; all of them take minutes on a busy machine, and run with DISK_TROUBLE=all. */
+const QUICK: readonly Trouble[] = CASES.filter((_, index) => [0, 3, 4, 7, 11].includes(index));
+
+const chosen: readonly Trouble[] = process.env["DISK_TROUBLE"] === "all" ? CASES : QUICK;
+
+/** What became of rows: acknowledged, refused, or nobody knows. */
+class Ledger {
+  readonly acknowledged = new Set<number>();
+  readonly refused = new Set<number>();
+  nextId = 0;
+
+  async insert(server: ServerProcess, length = 100): Promise<void> {
+    this.nextId += 1;
+    const id = this.nextId;
+    const text = `INSERT INTO t VALUES (${id}, '${"x".repeat(length)}')`;
+    const answer = await answered(server.sql(text));
+    if (answer?.body.status === "success") this.acknowledged.add(id);
+    else if (answer !== undefined && answer.body.error?.code !== "COMMIT_UNKNOWN") {
+      this.refused.add(id);
+    }
+  }
+
+  /** What is there and should not be, or the reverse. */
+  async faults(server: ServerProcess): Promise<string[]> {
+    const rows = await server.rows("SELECT id FROM t");
+    const found = new Set(rows.map(([id]) => Number(id)));
+    const lost = [...this.acknowledged].filter((id) => !found.has(id));
+    const risen = [...this.refused].filter((id) => found.has(id));
+    return [...lost.map((id) => `lost ${id}`), ...risen.map((id) => `refused ${id}`)];
+  }
+}
+
+/** Undefined when the connection broke, as it does when the process ends. */
+async function answered<T>(asked: Promise<T>): Promise<T | undefined> {
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => late.reject(new Error("no answer: it hangs")), ANSWER_MS_MAX);
+  try {
+    return await Promise.race([asked, late.promise]);
+  } catch (error) {
+    if (error instanceof Error && error.message === "no answer: it hangs") throw error;
+    return undefined;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Does what a disk notices: commits, a flush, and a definition. */
+async function work(server: ServerProcess, ledger: Ledger, round: number): Promise<void> {
+  for (let count = 0; count < 3; count += 1) await ledger.insert(server);
+  await answered(server.sql("STORAGE FLUSH TABLE t"));
+  await answered(server.sql(`CREATE SHARED TABLE made_${round} (id INT PRIMARY KEY)`));
+  // So much that a log file is full.
+  for (let count = 0; count < 6; count += 1) await ledger.insert(server, 200_000);
+}
+
+/** Attaches strace to a server; resolves once it is attached. */
+async function inject(
+  server: ServerProcess,
+  { call, error, when }: Trouble,
+): Promise<{ end: () => Promise<void> }> {
+  const injected = `inject=${call}:error=${error}:when=${when}`;
+  const tracer = Bun.spawn(
+    [
+      "strace",
+      "-f",
+      "-p",
+      String(server.pid),
+      "-e",
+      `trace=${call}`,
+      "-e",
+      injected,
+      "-o",
+      "/dev/null",
+    ],
+    { stdin: "ignore", stdout: "ignore", stderr: "pipe" },
+  );
+  const reader = tracer.stderr.getReader();
+  const timer = setTimeout(() => tracer.kill("SIGKILL"), ANSWER_MS_MAX);
+  let told = "";
+  while (!told.includes("attached")) {
+    const { done, value } = await reader.read();
+    if (done) throw new Error(`Cannot attach strace: ${told}`);
+    told += new TextDecoder().decode(value);
+  }
+  clearTimeout(timer);
+  reader.releaseLock();
+  return {
+    async end() {
+      tracer.kill("SIGINT");
+      const isGone = await Promise.race([
+        tracer.exited.then(() => true),
+        Bun.sleep(DETACH_MS_MAX).then(() => false),
+      ]);
+      // Whom it traces goes on, or is gone.
+      if (!isGone) tracer.kill("SIGKILL");
+      await tracer.exited;
+    },
+  };
+}
+
+/** Whether a process here may trace another; why not, otherwise. */
+function whyNoStrace(): string | undefined {
+  if (Bun.which("strace") === null) return "strace is not installed";
+  const tried = Bun.spawnSync([
+    "strace",
+    "-o",
+    "/dev/null",
+    "-e",
+    "inject=getpid:error=EIO",
+    "true",
+  ]);
+  return tried.exitCode === 0 ? undefined : `strace does not work here: ${tried.stderr.toString()}`;
+}
+
+async function hasEnded(server: ServerProcess): Promise<number | undefined> {
+  return await Promise.race([server.exited(), Bun.sleep(150).then(() => undefined)]);
+}
+
+const noStrace = whyNoStrace();
+if (noStrace !== undefined) process.stderr.write(`disk trouble is not injected: ${noStrace}\n`);
+
+test.skipIf(noStrace !== undefined)(
+  "errors of system calls lose nothing that was acknowledged, and bring nothing back",
+  async () => {
+    await using server = await startReadyServer({ config: CONFIG });
+    await server.rows("CREATE SHARED TABLE t (id INT PRIMARY KEY, v TEXT)");
+    const ledger = new Ledger();
+    const endings: string[] = [];
+    for (const [round, trouble] of chosen.entries()) {
+      const tracer = await inject(server, trouble);
+      await work(server, ledger, round);
+      await tracer.end();
+      const code = await hasEnded(server);
+      const name = `${trouble.call} ${trouble.error} ${trouble.when}`;
+      if (code !== undefined) expect({ name, code }).toEqual({ name, code: EXIT_FATAL });
+      endings.push(`${name}: ${code === undefined ? "goes on" : "ended"}`);
+      if (code === undefined) await server.restart("SIGKILL");
+      else await server.start();
+      expect({ name, faults: await ledger.faults(server) }).toEqual({ name, faults: [] });
+      await ledger.insert(server);
+      expect([...ledger.acknowledged], name).toContain(ledger.nextId);
+    }
+    // An error of the log is fatal, and a full disk is not.
+    expect(endings).toContain("pwrite64 ENOSPC 1: goes on");
+    expect(endings).toContain("pwrite64 EIO 1: ended");
+    expect(endings).toContain("fdatasync EIO 1: ended");
+    server.kill("SIGTERM");
+    await server.exited();
+    expect(maintain("verify", [server.dataPath])).toMatchObject({ code: 0 });
+    await server.start();
+  },
+  300_000,
+);
+
+const LIMITS: readonly (readonly [limit: string, name: string])[] = [
+  ["--nofile=30:30", "no descriptor is left"],
+  ["--nofile=45:45", "few descriptors are left"],
+  ["--fsize=200000:200000", "no file may grow"],
+  ["--fsize=1100000:1100000", "no file may be longer than a log file"],
+];
+
+const noLimits = Bun.which("prlimit") === null;
+
+test.skipIf(noLimits)(
+  "limits of the kernel lose nothing that was acknowledged",
+  async () => {
+    await using server = await startReadyServer({ config: CONFIG });
+    await server.rows("CREATE SHARED TABLE t (id INT PRIMARY KEY, v TEXT)");
+    const ledger = new Ledger();
+    for (const [round, [limit, name]] of LIMITS.entries()) {
+      const limited = Bun.spawnSync(["prlimit", "--pid", String(server.pid), limit]);
+      expect(limited.exitCode, limited.stderr.toString()).toBe(0);
+      await work(server, ledger, round);
+      const code = await hasEnded(server);
+      if (code !== undefined) expect({ name, code }).toEqual({ name, code: EXIT_FATAL });
+      if (code === undefined) await server.restart("SIGKILL");
+      else await server.start();
+      expect({ name, faults: await ledger.faults(server) }).toEqual({ name, faults: [] });
+      await ledger.insert(server);
+      expect([...ledger.acknowledged], name).toContain(ledger.nextId);
+    }
+  },
+  60_000,
+);
+
+/** Mounts 16 MiB of memory as a file system; undefined when that is not allowed. */
+function smallDisk(): { path: string; unmount: () => void } | undefined {
+  const path = mkdtempSync(join(tmpdir(), "tidemark-small-"));
+  const mounted = Bun.spawnSync(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", path]);
+  if (mounted.exitCode !== 0) {
+    rmSync(path, { recursive: true });
+    process.stderr.write(`no small disk: ${mounted.stderr.toString()}`);
+    return undefined;
+  }
+  return {
+    path,
+    unmount() {
+      Bun.spawnSync(["umount", path]);
+      rmSync(path, { recursive: true });
+    },
+  };
+}
+
+test("a disk of 16 MiB that fills up makes the server read-only, and DROP makes room", async () => {
+  const small = smallDisk();
+  if (small === undefined) return;
+  try {
+    const directory = join(small.path, "server");
+    mkdirSync(directory);
+    const config = {
+      ...CONFIG,
+      storage: { ...CONFIG.storage, min_free_bytes: 1 << 20, ballast_bytes: 1 << 20 },
+    };
+    const server = new ServerProcess(directory, { config });
+    await server.start();
+    await server.setup();
+    await server.rows("CREATE SHARED TABLE t (id INT PRIMARY KEY, v TEXT)");
+    await server.rows("CREATE SHARED TABLE spare (id INT PRIMARY KEY, v TEXT)");
+    for (let id = 0; id < 12; id += 1) {
+      await server.rows(`INSERT INTO spare SELECT ${id}, repeat(chr(65 + ${id}), 200000)`);
+    }
+    await server.rows("STORAGE FLUSH TABLE spare");
+    const ledger = new Ledger();
+    while (ledger.refused.size < 3 && ledger.nextId < 200) await ledger.insert(server, 200_000);
+    expect(ledger.refused.size).toBe(3);
+    expect(ledger.acknowledged.size).toBeGreaterThan(3);
+    expect(await ledger.faults(server)).toEqual([]);
+    await server.restart("SIGKILL");
+    expect(await ledger.faults(server)).toEqual([]);
+    await server.rows("DROP TABLE spare");
+    await server.rows("DELETE FROM t WHERE id = 1");
+    ledger.acknowledged.delete(1);
+    expect(await ledger.faults(server)).toEqual([]);
+    server.kill("SIGTERM");
+    await server.exited();
+    expect(maintain("verify", [server.dataPath])).toMatchObject({ code: 0 });
+  } finally {
+    small.unmount();
+  }
+}, 60_000);
