@@ -22,6 +22,7 @@ import { type LiveEngine, LocalLiveEngine } from "./live/mod.ts";
 import { finishRestore } from "./restore.ts";
 import {
   answersTable,
+  beginDueErasures,
   type ConnectionAccess,
   isFileLive,
   type LiveAccess,
@@ -133,6 +134,7 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
   });
   store.lookAtSpace();
   const stopTidying = tidyHourly(environment, store);
+  beginDueErasures(environment);
   const database: Database = {
     catalog,
     store,
@@ -174,6 +176,7 @@ function tidyHourly(environment: SqlEnvironment, store: LocalStore): CancelTimer
     });
     if (count > 0) log.info("removed files that no row names", { count });
     store.discardHistory();
+    beginDueErasures(environment);
   });
 }
 
@@ -198,11 +201,12 @@ function backupJobs(
   });
 }
 
-/** Nobody copies what is about to be closed. */
+/** Nobody copies what is about to be closed, or erases in it. */
 async function endJobs(jobs: JobList): Promise<void> {
   jobs.cancelAll();
-  const copying = jobs.all().filter(({ kind }) => kind === "backup" || kind === "restore");
-  await Promise.all(copying.map(({ ended }) => ended));
+  const kinds: ReadonlySet<string> = new Set(["backup", "restore", "purge"]);
+  const running = jobs.all().filter(({ kind }) => kinds.has(kind));
+  await Promise.all(running.map(({ ended }) => ended));
 }
 
 function catalogPath(dataPath: string): string {

@@ -113,6 +113,7 @@ function usersView({ catalog }: SqlEnvironment): SystemView {
       ["created_at", DATETIME],
       ["updated_at", DATETIME],
       ["deleted_at", DATETIME],
+      ["erase_after", DATETIME],
     ],
     () =>
       catalog
@@ -126,6 +127,7 @@ function usersView({ catalog }: SqlEnvironment): SystemView {
           user.createdAtMs * 1000,
           user.updatedAtMs * 1000,
           microsOf(user.deletedAtMs),
+          microsOf(user.eraseAfterMs),
         ]),
     ADMIN_ONLY,
   );

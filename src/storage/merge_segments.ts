@@ -116,6 +116,11 @@ export function dropExpiredSegments(
   for (const segment of expired) segment.drop();
 }
 
+/** What a merge is given beside the segments; an owner to erase is left out as a whole. */
+export interface MergeTools extends SegmentTools {
+  readonly erasedOwner?: number;
+}
+
 /**
  * Merges segments that are neighbours. Returns how many versions were left out.
  *
@@ -124,7 +129,7 @@ export function dropExpiredSegments(
 export async function mergeSegments(
   table: StoredTable,
   segments: readonly OpenSegment[],
-  tools: SegmentTools,
+  tools: MergeTools,
 ): Promise<number> {
   const drafts = new SegmentDrafts(tools, table.tableId);
   for (const segment of segments) {
@@ -145,7 +150,7 @@ export async function mergeSegments(
 interface Merge {
   readonly table: StoredTable;
   readonly segments: readonly OpenSegment[];
-  readonly tools: SegmentTools;
+  readonly tools: MergeTools;
   readonly drafts: SegmentDrafts;
 }
 
@@ -169,6 +174,7 @@ async function merge({ table, segments, tools, drafts }: Merge): Promise<number>
     history: {
       horizonSeq: horizonSeqOf(clock.nowMs(), definition.historyMs),
       expiredSeq: table.expiredSeq(clock),
+      erasedOwner: tools.erasedOwner,
       isOldest: segments[0] === table.segments[0],
       replaced: before.map((deletions) => replacementsOf(deletions)),
     },
