@@ -8,13 +8,16 @@
  * `write_cases/differences.ts` says what and why, and the file has both answers.
  */
 import { join } from "node:path";
-import { conditionsOfState } from "./write_cases/conditions.ts";
 import { postgresPrograms, startPostgres } from "../tests/support/postgres.ts";
 import { sltValues } from "../tests/support/slt.ts";
 import { readOptions } from "./support/arguments.ts";
 import type { Answer, CaseFile } from "./write_cases/answer.ts";
 import { CHANGES } from "./write_cases/changes.ts";
+import { conditionsOfState } from "./write_cases/conditions.ts";
 import { type Difference, differenceOf } from "./write_cases/differences.ts";
+import { GROUPED } from "./write_cases/grouped.ts";
+import { MOMENTS } from "./write_cases/moments.ts";
+import { NESTED } from "./write_cases/nested.ts";
 import { askPostgres } from "./write_cases/psql.ts";
 import { QUERIES } from "./write_cases/queries.ts";
 import { SCALARS } from "./write_cases/scalars.ts";
@@ -24,9 +27,15 @@ const DIRECTORY: string = join(import.meta.dir, "../tests/sql/cases");
 
 const options = readOptions(["only"], []);
 const only = options.text("only");
-const files = [...SCALARS, ...VALUES, ...QUERIES, ...CHANGES].filter(
-  ({ name }) => only === undefined || name === only,
-);
+const files = [
+  ...SCALARS,
+  ...VALUES,
+  ...MOMENTS,
+  ...NESTED,
+  ...QUERIES,
+  ...GROUPED,
+  ...CHANGES,
+].filter(({ name }) => only === undefined || name === only);
 const programs = postgresPrograms();
 if (programs === undefined) throw new Error("Cannot ask PostgreSQL: it is not installed");
 const postgres = await startPostgres();
@@ -45,16 +54,17 @@ async function written(
   { about, name, statements }: CaseFile,
   path: string,
 ): Promise<{ text: string; count: number }> {
-  const distinct = name === "changes" || name === "definitions" ? statements : [...new Set(statements)];
+  const distinct =
+    name === "changes" || name === "definitions" ? statements : [...new Set(statements)];
   const setup = [`CREATE SCHEMA case_${name}`, `SET search_path = case_${name}`];
   const answers = await askPostgres(postgres.url, path, [...setup, ...distinct]);
   const head = `# Cases of ${about}. Written by scripts/write_cases.ts from what PostgreSQL answers.\n`;
   const cases = distinct.map((sql, i) => {
     const answer = answers[i + setup.length];
     if (answer === undefined) throw new Error(`Cannot write a case: no answer to ${sql}`);
-    return caseText(sql, answer, differenceOf(name, sql));
+    return caseText(sql, answer, differenceOf(sql));
   });
-  return { text: `${[head, ...cases].join("\n")}`, count: distinct.length };
+  return { text: [head, ...cases].join("\n"), count: distinct.length };
 }
 
 function caseText(sql: string, answer: Answer, difference: Difference | undefined): string {

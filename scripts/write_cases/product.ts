@@ -22,10 +22,9 @@ export function selects(
   return found;
 }
 
-function combinations(lists: readonly (readonly string[])[]): string[][] {
-  let all: string[][] = [[]];
-  for (const list of lists) {
-    all = all.flatMap((head) => list.map((value) => [...head, value]));
-  }
-  return all;
+function combinations(lists: readonly (readonly string[])[]): readonly (readonly string[])[] {
+  const [list, ...others] = lists;
+  if (list === undefined) return [[]];
+  const tails = combinations(others);
+  return list.flatMap((value) => tails.map((tail) => [value].concat(tail)));
 }

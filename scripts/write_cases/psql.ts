@@ -57,14 +57,18 @@ function answerFrom(described: string, result: string, rowCount: number): Answer
   return {
     kind: "rows",
     columns,
-    rows: rows.map((row) => row.map((cell, i) => (cell === NULL ? null : wireForm(cell, types[i] ?? "")))),
+    rows: rows.map((row) =>
+      row.map((cell, i) => (cell === NULL ? null : wireForm(cell, types[i] ?? ""))),
+    ),
   };
 }
 
 function columnOf(type: string, rows: readonly (readonly string[])[], position: number): Column {
   const [base = ""] = type.split("(");
   if (NUMBERS.has(base)) return "N";
-  const isPlain = rows.every((row) => /^[\x20-\x7e]*$/.test((row[position] ?? "").replace(NULL, "")));
+  const isPlain = rows.every((row) =>
+    /^[\x20-\x7e]*$/.test((row[position] ?? "").replace(NULL, "")),
+  );
   return isPlain ? "T" : "U";
 }
 
@@ -94,13 +98,14 @@ function micros(text: string): string {
 }
 
 async function run(command: string, parameters: readonly string[], input: string): Promise<string> {
-  const child = spawn(command, [...parameters], { stdio: ["pipe", "pipe", "pipe"] });
+  // Errors and rows through one pipe stay in their order.
+  const both = ["-c", 'exec "$0" "$@" 2>&1', command, ...parameters];
+  const child = spawn("sh", both, { stdio: ["pipe", "pipe", "inherit"] });
+  const decoder = new TextDecoder();
   let output = "";
-  const collect = (chunk: Buffer): void => {
-    output += chunk.toString();
-  };
-  child.stdout.on("data", collect);
-  child.stderr.on("data", collect);
+  child.stdout.on("data", (chunk: Buffer) => {
+    output += decoder.decode(chunk, { stream: true });
+  });
   child.stdin.end(input);
   const code = await new Promise<number | null>((resolve, reject) => {
     child.on("error", reject);

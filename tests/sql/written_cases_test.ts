@@ -29,7 +29,7 @@ for (const file of readdirSync(DIRECTORY).filter((name) => name.endsWith(".slt")
     await using engine = await TestEngine.open();
     const text = await Bun.file(join(DIRECTORY, file)).text();
     const execute = (sql: string): Promise<SltAnswer> => answerOf(engine, sql);
-    const report = await runSlt(text, { execute, engine: "tidemark" });
+    const report = await runSlt(text, { execute, engine: "tidemark", hasKeys: true });
     expect(report.failures.slice(0, 10)).toEqual([]);
     expect(report.waiting).toEqual([]);
     expect(report.passedCount).toBeGreaterThan(40);

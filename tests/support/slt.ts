@@ -34,6 +34,8 @@ export interface SltOptions {
   execute: (sql: string) => Promise<SltAnswer>;
   /** The engine whose cases are meant for us. */
   engine?: string;
+  /** Whether the tables of the file have keys, so that its statements can stay as they are. */
+  hasKeys?: boolean;
 }
 
 export interface SltReport {
@@ -55,7 +57,11 @@ export interface SltFailure extends SltCase {
 type Sort = "nosort" | "rowsort" | "valuesort";
 
 type SltRecord =
-  | (SltCase & { readonly kind: "statement"; readonly isErrorExpected: boolean; readonly conditions: readonly string[] })
+  | (SltCase & {
+      readonly kind: "statement";
+      readonly isErrorExpected: boolean;
+      readonly conditions: readonly string[];
+    })
   | (SltCase & {
       readonly kind: "query";
       readonly types: string;
@@ -66,10 +72,10 @@ type SltRecord =
 
 /** Runs every case of a file in order. Cases see the effects of those before them. */
 export async function runSlt(text: string, options: SltOptions): Promise<SltReport> {
-  const { execute, engine = "postgresql" } = options;
+  const { execute, engine = "postgresql", hasKeys = false } = options;
   const failures: SltFailure[] = [];
   const report: SltReport = { passedCount: 0, waiting: [], failures };
-  const translate = tableTranslator();
+  const translate = hasKeys ? (sql: string): string => sql : tableTranslator();
   const valuesByLabel = new Map<string, string>();
   for (const record of parseSlt(text, engine)) {
     const answer = await execute(translate(record.sql));
