@@ -10,6 +10,7 @@ import type { CancelTimer, Clock } from "./base/clock.ts";
 import type { Disk } from "./base/disk.ts";
 import type { Log } from "./base/log.ts";
 import type { Random } from "./base/random.ts";
+import { RecentLog } from "./base/recent_log.ts";
 import {
   type Catalog,
   CatalogDatabase,
@@ -85,7 +86,8 @@ const SPACE_LOOK_MS = 10_000;
  * @throws {CorruptionError} If acknowledged data is damaged.
  * @throws {DiskError}
  */
-export async function openDatabase(config: Config, parts: DatabaseParts): Promise<Database> {
+export async function openDatabase(config: Config, given: DatabaseParts): Promise<Database> {
+  const parts = { ...given, log: new RecentLog(given.log, given.clock) };
   const { clock, disk, log, random } = parts;
   const dataPath = config.storage.data_path;
   // A directory in use, or of a newer format, is refused before a byte of it changes.
@@ -117,6 +119,7 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
     clock,
     random,
     log,
+    logLines: () => parts.log.lines,
     limits: sqlLimits(config),
     settings: settingsOf(config),
     version: parts.version,
@@ -134,7 +137,6 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
   });
   store.lookAtSpace();
   const stopTidying = tidyHourly(environment, store);
-  beginDueErasures(environment);
   const database: Database = {
     catalog,
     store,
@@ -166,9 +168,13 @@ function liveAccess(live: LocalLiveEngine): LiveAccess {
   };
 }
 
-/** Removes files that nobody can name any more, and begins to discard history that is old enough. */
+/**
+ * Removes files that nobody can name any more, and begins to discard history that is old enough and
+ * to erase accounts that are due; what a stop cut short of that, at once.
+ */
 function tidyHourly(environment: SqlEnvironment, store: LocalStore): CancelTimer {
   const { clock, definitionOf, log } = environment;
+  beginDueErasures(environment);
   return repeatedly(clock, HOUR_MS, () => {
     const count = sweepFiles(environment, {
       historyMsOf: (table) => definitionOf(table).historyMs,

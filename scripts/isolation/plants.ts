@@ -16,8 +16,8 @@ export function leakFrom(store: Store, plant: Plant): void {
   let calls = 0;
   const ownerFor = (tableId: number, owner: number): number => {
     calls += 1;
-    const others = store.owners(tableId).filter((each) => each !== owner && each !== 0);
-    return owner !== 0 && calls % PLANTED_EVERY[plant] === 0 ? (others[0] ?? owner) : owner;
+    const other = store.owners(tableId).find((each) => each !== owner && each !== 0);
+    return owner !== 0 && calls % PLANTED_EVERY[plant] === 0 ? (other ?? owner) : owner;
   };
   const real = {
     scan: store.scan.bind(store),
