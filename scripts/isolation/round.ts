@@ -14,6 +14,7 @@ import { type Watcher, watch } from "./watcher.ts";
 import { CALLERS, type Caller, mayActAs, World } from "./world.ts";
 
 const STATEMENTS_PER_ROUND = 1000;
+const PROGRESS_EVERY = 1000;
 const WATCHERS_MAX = 40;
 const LEAKS_SHOWN_MAX = 20;
 
@@ -134,6 +135,9 @@ export class Round implements AsyncDisposable {
       if (this.#totals.statements >= statementsMax) break;
       const caller = this.#chance.pick(CALLERS);
       this.#totals.statements += 1;
+      if (this.#totals.statements % PROGRESS_EVERY === 0) {
+        process.stdout.write(`  ${this.#totals.statements} statements, seed ${this.#seed}\n`);
+      }
       if (this.#chance.below(20) === 0)
         await this.#everywhere(`STORAGE FLUSH TABLE ${this.#anyTable()}`);
       if (this.#chance.below(4) === 0) await this.#form(caller);
