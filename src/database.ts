@@ -12,6 +12,7 @@ import type { CancelTimer, Clock } from "./base/clock.ts";
 import type { Disk } from "./base/disk.ts";
 import type { Log } from "./base/log.ts";
 import type { Random } from "./base/random.ts";
+import { RecentLog } from "./base/recent_log.ts";
 import { type Catalog, CatalogDatabase, type FileEntry, type TableEntry } from "./catalog/mod.ts";
 import { authSettingsFrom, type Config, settingsOf } from "./config.ts";
 import { type LiveEngine, LocalLiveEngine } from "./live/mod.ts";
@@ -19,6 +20,7 @@ import { lostSeqsOf, noteLostSeqs } from "./lost_seqs.ts";
 import { finishRestore } from "./restore.ts";
 import {
   answersTable,
+  beginDueErasures,
   type ConnectionAccess,
   isFileLive,
   type LiveAccess,
@@ -93,7 +95,8 @@ const SPACE_LOOK_MS = 10_000;
  * @throws {CorruptionError} If acknowledged data is damaged.
  * @throws {DiskError}
  */
-export async function openDatabase(config: Config, parts: DatabaseParts): Promise<Database> {
+export async function openDatabase(config: Config, given: DatabaseParts): Promise<Database> {
+  const parts = { ...given, log: new RecentLog(given.log, given.clock) };
   const { clock, disk, log, random } = parts;
   const dataPath = config.storage.data_path;
   // A directory in use, or of a newer format, is refused before a byte of it changes.
@@ -121,6 +124,7 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
     clock,
     random,
     log,
+    logLines: () => parts.log.lines,
     limits: sqlLimits(config),
     settings: settingsOf(config),
     version: parts.version,
@@ -173,9 +177,13 @@ function liveAccess(live: LocalLiveEngine): LiveAccess {
   };
 }
 
-/** Removes files that nobody can name any more, and begins to discard history that is old enough. */
+/**
+ * Removes files that nobody can name any more, and begins to discard history that is old enough and
+ * to erase accounts that are due; what a stop cut short of that, at once.
+ */
 function tidyHourly(environment: SqlEnvironment, store: LocalStore): CancelTimer {
   const { clock, definitionOf, log } = environment;
+  beginDueErasures(environment);
   return repeatedly(clock, HOUR_MS, () => {
     const count = sweepFiles(environment, {
       historyMsOf: (table) => definitionOf(table).historyMs,
@@ -183,6 +191,7 @@ function tidyHourly(environment: SqlEnvironment, store: LocalStore): CancelTimer
     });
     if (count > 0) log.info("removed files that no row names", { count });
     store.discardHistory();
+    beginDueErasures(environment);
   });
 }
 
@@ -209,11 +218,12 @@ function backupJobs(
   });
 }
 
-/** Nobody copies what is about to be closed. */
+/** Nobody copies what is about to be closed, or erases in it. */
 async function endJobs(jobs: JobList): Promise<void> {
   jobs.cancelAll();
-  const copying = jobs.all().filter(({ kind }) => kind === "backup" || kind === "restore");
-  await Promise.all(copying.map(({ ended }) => ended));
+  const kinds: ReadonlySet<string> = new Set(["backup", "restore", "purge"]);
+  const running = jobs.all().filter(({ kind }) => kinds.has(kind));
+  await Promise.all(running.map(({ ended }) => ended));
 }
 
 function catalogPath(dataPath: string): string {

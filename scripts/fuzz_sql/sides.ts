@@ -19,6 +19,8 @@ export interface Sides extends AsyncDisposable {
   readonly refusedCount: number;
   /** Runs what both sides take as it is. @throws When a side refuses. */
   readonly both: (sql: string) => Promise<void>;
+  /** Runs what PostgreSQL may refuse as `allowed.ts` says, on neither side then. */
+  readonly ifBoth: (sql: string) => Promise<boolean>;
   /** Runs what only Tidemark has. @throws When it refuses. */
   readonly tidemark: (sql: string) => Promise<void>;
   /** Runs a statement on both sides; undefined when they agree. */
@@ -55,6 +57,16 @@ export async function openSides(): Promise<Sides> {
     both: async (sql) => {
       await client.unsafe(sql);
       await own.prepare(sql);
+    },
+    async ifBoth(sql) {
+      try {
+        await client.unsafe(sql);
+      } catch (error) {
+        if (!(error instanceof Bun.SQL.PostgresError) || !isAllowed(error.message)) throw error;
+        return false;
+      }
+      await own.prepare(sql);
+      return true;
     },
     async difference(root, { isOrdered, way }) {
       const response = await own.ask(sentText(root, way));

@@ -11,6 +11,8 @@ import { COLUMN_TYPES, type ColumnType, cellOf } from "./values.ts";
 export interface Preparer {
   /** Runs what everybody understands. */
   readonly both: (sql: string) => Promise<void>;
+  /** Runs what the other side may refuse and nobody then runs; absent where there is no other. */
+  readonly ifBoth?: (sql: string) => Promise<boolean>;
   /** Runs what only Tidemark has. */
   readonly tidemark: (sql: string) => Promise<void>;
 }
@@ -63,8 +65,9 @@ export async function makeViews(
   const stored = tables.map((table) => ({ name: table.name, columns: columnsOf(table) }));
   for (let number = 1; number <= chance.below(3); number += 1) {
     const { sql, table } = viewOf([...stored, ...views], chance, `v${number}`);
-    await sides.both(sql);
-    views.push(table);
+    const isMade = sides.ifBoth === undefined ? true : await sides.ifBoth(sql);
+    if (sides.ifBoth === undefined) await sides.both(sql);
+    if (isMade) views.push(table);
   }
   return views;
 }

@@ -283,8 +283,8 @@ export class Auth {
   }
 
   /** @throws {DatabaseError} PERMISSION_DENIED, USER_NOT_FOUND, INVALID_OPERATION */
-  dropUser(principal: Principal, userId: string): void {
-    this.#users.drop(principal, userId);
+  dropUser(principal: Principal, userId: string, options?: { erasesNow?: boolean }): void {
+    this.#users.drop(principal, userId, options);
   }
 
   /** Calls `end` when the session of an open connection is revoked. Returns how to stop that. */

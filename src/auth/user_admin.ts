@@ -121,7 +121,7 @@ export class UserAdmin {
   }
 
   /** @throws {DatabaseError} PERMISSION_DENIED, USER_NOT_FOUND, INVALID_OPERATION */
-  drop(principal: Principal, userId: string): void {
+  drop(principal: Principal, userId: string, options?: { erasesNow?: boolean }): void {
     const { catalog, connections, log } = this.#options;
     const user = catalog.user(userId);
     if (!isAtLeast(principal.role, "dba")) throw denied(`drop user ${userId}`);
@@ -139,7 +139,7 @@ export class UserAdmin {
         `Cannot drop user ${userId}: it is the local superuser`,
       );
     }
-    catalog.dropUser(userId);
+    catalog.dropUser(userId, options);
     connections.endUser(userId);
     log.info("user dropped", { user: userId, by: principal.actorId });
   }

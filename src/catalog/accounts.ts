@@ -14,18 +14,23 @@ import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type { NewUser, SetupUsers, UserChange } from "./catalog.ts";
 import type { Counters } from "./counters.ts";
-import type { UserEntry } from "./entries.ts";
+import type { Erasure, UserEntry } from "./entries.ts";
 import { allSealed, putSealed } from "./records.ts";
 import type { SqliteFile } from "./sqlite_file.ts";
 
 /** The local superuser. */
 export const ROOT_USER_ID = "root";
 
+/** A dropped account is erased so long after, unless somebody asks for it at once. */
+const GRACE_MS: number = 30 * 24 * 3_600_000;
+
 /** One account as stored: absent fields are left out of the JSON. */
 interface AccountRecord extends UserEntry {
   readonly accountId: number;
   /** JSON text of the OAuth link. */
   readonly authData?: string;
+  /** Of a dropped account that is not erased yet: the number that owns its rows. */
+  readonly retiredOwner?: number;
 }
 
 interface OwnerRecord {
@@ -34,6 +39,12 @@ interface OwnerRecord {
   /** The account of that name was dropped; the number stays taken. */
   readonly isRetired: boolean;
 }
+
+type DroppedChange = {
+  readonly [Key in "eraseAfterMs" | "retiredOwner" | "email" | "authData"]?:
+    | AccountRecord[Key]
+    | undefined;
+};
 
 export class Accounts {
   readonly #file: SqliteFile;
@@ -95,18 +106,20 @@ export class Accounts {
     return record;
   }
 
-  drop(userId: string): void {
+  drop(userId: string, { erasesNow = false }: { erasesNow?: boolean } = {}): void {
     const before = this.#activeOrThrow(userId, "drop");
     assert(userId !== ROOT_USER_ID, "root always exists");
     const nowMs = this.#clock.nowMs();
+    const owner = this.#ownerByUser.get(userId);
     const record: AccountRecord = {
       ...before,
       passwordHash: undefined,
       tokenVersion: before.tokenVersion + 1,
       updatedAtMs: nowMs,
       deletedAtMs: nowMs,
+      eraseAfterMs: erasesNow ? nowMs : nowMs + GRACE_MS,
+      ...(owner === undefined ? {} : { retiredOwner: owner }),
     };
-    const owner = this.#ownerByUser.get(userId);
     const retired = owner === undefined ? undefined : { owner, userId, isRetired: true };
     this.#file.transaction(() => {
       this.#put(record);
@@ -115,6 +128,31 @@ export class Accounts {
     this.#active.delete(userId);
     this.#remember(record);
     if (retired !== undefined) this.#rememberOwner(retired);
+  }
+
+  erasures(): readonly Erasure[] {
+    return [...this.#all.values()].flatMap((record) => {
+      const { accountId, eraseAfterMs, retiredOwner: owner, userId } = record;
+      if (eraseAfterMs === undefined || owner === undefined) return [];
+      return [{ accountId, userId, owner, eraseAfterMs }];
+    });
+  }
+
+  hastenErasure(userId: string): void {
+    const nowMs = this.#clock.nowMs();
+    for (const erasure of this.erasures()) {
+      if (erasure.userId !== userId || erasure.eraseAfterMs <= nowMs) continue;
+      this.#changeDropped(erasure.accountId, { eraseAfterMs: nowMs });
+    }
+  }
+
+  noteErased(accountId: number): void {
+    this.#changeDropped(accountId, {
+      eraseAfterMs: undefined,
+      retiredOwner: undefined,
+      email: undefined,
+      authData: undefined,
+    });
   }
 
   ownerNumber(userId: string, { create = false }: { create?: boolean } = {}): number | undefined {
@@ -194,6 +232,16 @@ export class Accounts {
       lastLoginAtMs: change.lastLoginAtMs ?? before.lastLoginAtMs,
       updatedAtMs: isLoginOnly ? before.updatedAtMs : this.#clock.nowMs(),
     };
+  }
+
+  #changeDropped(accountId: number, change: DroppedChange): void {
+    const before = defined(this.#all.get(accountId), "a dropped account stays listed");
+    assert(before.deletedAtMs !== undefined, "only a dropped account is erased");
+    // Of JSON, in which a field that is undefined is not there.
+    const record = { ...before, ...change } as AccountRecord;
+    this.#file.transaction(() => this.#put(record));
+    this.#all.set(accountId, record);
+    this.#sorted = undefined;
   }
 
   #put(record: AccountRecord): void {

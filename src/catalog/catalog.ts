@@ -6,6 +6,7 @@
  */
 import type { Seq } from "../base/seq.ts";
 import type {
+  Erasure,
   FileEntry,
   NamespaceEntry,
   Role,
@@ -86,7 +87,14 @@ export interface Catalog {
   createUser(user: NewUser): UserEntry;
   /** @throws {DatabaseError} USER_NOT_FOUND */
   changeUser(userId: string, change: UserChange): UserEntry;
-  dropUser(userId: string): void;
+  /** What it owned is erased after a time, or from now on. @throws {DatabaseError} USER_NOT_FOUND */
+  dropUser(userId: string, options?: { erasesNow?: boolean }): void;
+  /** Of dropped accounts, oldest first. */
+  erasures(): readonly Erasure[];
+  /** The dropped accounts of a name are to be erased from now on. */
+  hastenErasure(userId: string): void;
+  /** Nothing is left of what a dropped account owned, nor of who it was but its name. */
+  noteErased(accountId: number): void;
   /** Root's password and the first DBA in one transaction. */
   setUp(users: SetupUsers): UserEntry;
   /**

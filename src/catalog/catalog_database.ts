@@ -12,7 +12,14 @@ import { Accounts } from "./accounts.ts";
 import type { Catalog, NewUser, SetupUsers, UserChange } from "./catalog.ts";
 import { type CounterName, Counters } from "./counters.ts";
 import { Definitions } from "./definitions.ts";
-import type { FileEntry, NamespaceEntry, TableEntry, UserEntry, ViewEntry } from "./entries.ts";
+import type {
+  Erasure,
+  FileEntry,
+  NamespaceEntry,
+  TableEntry,
+  UserEntry,
+  ViewEntry,
+} from "./entries.ts";
 import { CatalogJournal, type JournalEntry, replayJournal } from "./journal.ts";
 import { ManifestDatabase } from "./manifest.ts";
 import { DEFAULT_NAMESPACE } from "./names.ts";
@@ -208,8 +215,20 @@ export class CatalogDatabase implements Catalog {
     return this.#accounts.change(userId, change);
   }
 
-  dropUser(userId: string): void {
-    this.#accounts.drop(userId);
+  dropUser(userId: string, options?: { erasesNow?: boolean }): void {
+    this.#accounts.drop(userId, options);
+  }
+
+  erasures(): readonly Erasure[] {
+    return this.#accounts.erasures();
+  }
+
+  hastenErasure(userId: string): void {
+    this.#accounts.hastenErasure(userId);
+  }
+
+  noteErased(accountId: number): void {
+    this.#accounts.noteErased(accountId);
   }
 
   setUp(users: SetupUsers): UserEntry {

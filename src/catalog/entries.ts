@@ -120,6 +120,17 @@ export interface UserEntry {
   readonly updatedAtMs: number;
   /** Set by DROP USER. */
   readonly deletedAtMs: number | undefined;
+  /** From when on what a dropped account owned is erased; absent once it is, and before. */
+  readonly eraseAfterMs?: number | undefined;
+}
+
+/** What is left of a dropped account, to be erased. */
+export interface Erasure {
+  readonly accountId: number;
+  readonly userId: string;
+  /** The number that owns its rows. */
+  readonly owner: number;
+  readonly eraseAfterMs: number;
 }
 
 /** Where the bytes of a FILE cell lie, and which row must still name it. */

@@ -13,6 +13,7 @@ export type {
   AccessLevel,
   CheckEntry,
   ColumnEntry,
+  Erasure,
   FileEntry,
   NamespaceEntry,
   Role,

@@ -11,6 +11,7 @@ import type { ParseLimits } from "./parse/parser.ts";
 import { parseStatements } from "./parse/parser.ts";
 import { statementToSql } from "./parse/print.ts";
 import { QueryStats } from "./query_stats.ts";
+import { strangersText } from "./query_text.ts";
 
 /** Characters of a statement that are shown. */
 const SHOWN_SQL_LENGTH_MAX = 2000;
@@ -84,10 +85,19 @@ class RunningRequests {
   }
 }
 
-/** The statements of a request printed anew, so that no password is shown; cut at some length. */
-export function shownSql(sql: string, limits: ParseLimits): string {
+/**
+ * The statements of a request printed anew, so that no password is shown, with their literals or
+ * without; cut at some length.
+ */
+export function shownSql(
+  sql: string,
+  limits: ParseLimits,
+  { hasLiterals }: { hasLiterals: boolean },
+): string {
   try {
-    const statements = parseStatements(sql, limits).map((node) => statementToSql(node));
+    const statements = parseStatements(sql, limits).map((node) =>
+      hasLiterals ? statementToSql(node) : strangersText(node),
+    );
     return statements.join("; ").slice(0, SHOWN_SQL_LENGTH_MAX);
   } catch (error) {
     if (!(error instanceof DatabaseError)) throw error;

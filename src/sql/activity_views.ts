@@ -29,14 +29,15 @@ function queriesView(environment: SqlEnvironment): SystemView {
       ["rows_read", BIGINT],
       ["memory_bytes", BIGINT],
     ],
-    () =>
+    (call) =>
       environment.activity.running
         .all()
         .map(({ asUser, deadline, queryId, sql, startedAtMs, startMs, userId }) => [
           queryId,
           userId,
           asUser,
-          shownSql(sql, parseLimitsOf(environment)),
+          // What others write is theirs: their literals are not shown.
+          shownSql(sql, parseLimitsOf(environment), { hasLiterals: userId === call.userId }),
           deadline.isCancelled ? "cancelling" : "running",
           startedAtMs * 1000,
           environment.clock.monotonicMs() - startMs,

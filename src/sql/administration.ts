@@ -15,7 +15,8 @@ import { TEXT } from "../types/mod.ts";
 import { notAvailable } from "./bind/binding.ts";
 import type { StatementResult } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
-import { copyDatabase, JOB_COLUMNS, killJob, maintainTables } from "./job_statements.ts";
+import { eraseName } from "./erasure.ts";
+import { copyDatabase, JOB_COLUMNS, killJob, maintainTables, purgeUser } from "./job_statements.ts";
 import { manifestRows, SHOW_MANIFEST_COLUMNS } from "./manifest_rows.ts";
 import { findNamespace, findTable } from "./names.ts";
 import type {
@@ -90,7 +91,7 @@ export class Administration {
       case "alter user":
         return messageResult(await this.#alterUser(node, principal), asUser);
       case "drop user":
-        return messageResult(this.#dropUser(node, principal), asUser);
+        return this.#dropUser(node, principal);
       case "storage flush":
       case "storage compact":
         return rowsResult(JOB_COLUMNS, await maintainTables(this.#environment, node, call), asUser);
@@ -125,6 +126,9 @@ export class Administration {
       ...(role === undefined ? {} : { role }),
       ...(node.email === undefined ? {} : { email: node.email }),
     });
+    // Who had the name before leaves nothing; the account has another number, and sees none of it.
+    const leftovers = eraseName(this.#environment, userId, principal.userId);
+    await Promise.all(leftovers.map(({ ended }) => ended));
     return `User ${userId} created`;
   }
 
@@ -140,15 +144,17 @@ export class Administration {
     return `User ${userId} altered`;
   }
 
-  #dropUser(node: DropUserStatement, principal: Principal): string {
+  async #dropUser(node: DropUserStatement, principal: Principal): Promise<StatementResult> {
     const { auth, catalog } = this.#environment;
     const userId = node.name.name;
-    if (node.purge === true) throw notAvailable(node, "DROP USER … PURGE");
+    const asUser = principal.userId;
     if (node.ifExists === true && catalog.user(userId) === undefined) {
-      return `User ${userId} does not exist`;
+      return messageResult(`User ${userId} does not exist`, asUser);
     }
-    auth.dropUser(principal, userId);
-    return `User ${userId} dropped`;
+    const erasesNow = node.purge === true;
+    auth.dropUser(principal, userId, { erasesNow });
+    if (!erasesNow) return messageResult(`User ${userId} dropped`, asUser);
+    return rowsResult(JOB_COLUMNS, await purgeUser(this.#environment, userId, asUser), asUser);
   }
 
   #userId(name: CreateUserStatement["name"], principal: Principal): string {

@@ -5,6 +5,7 @@ import type { Auth } from "../auth/mod.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Random } from "../base/random.ts";
+import type { LogLine } from "../base/recent_log.ts";
 import type { Catalog, TableEntry } from "../catalog/mod.ts";
 import type { BlobStore, Job, JobList, Store, TableDefinition } from "../storage/mod.ts";
 import type { Activity } from "./activity.ts";
@@ -137,6 +138,8 @@ export interface SqlEnvironment {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
+  /** The newest lines of the log, oldest first. */
+  readonly logLines: () => readonly LogLine[];
   readonly limits: SqlLimits;
   readonly settings: readonly SettingRow[];
   readonly version: string;

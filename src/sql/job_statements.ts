@@ -1,5 +1,5 @@
 /**
- * STORAGE FLUSH and COMPACT, BACKUP, RESTORE and KILL JOB: work that may outlast its statement.
+ * STORAGE FLUSH and COMPACT, BACKUP, RESTORE, DROP USER … PURGE and KILL JOB: work that may outlast its statement.
  *
  * A statement begins its jobs, and answers when all have ended or after a few seconds, with what
  * each has come to by then. The jobs of one statement run one after the other.
@@ -17,6 +17,7 @@ import {
 } from "../storage/mod.ts";
 import { type Row, TEXT } from "../types/mod.ts";
 import type { SqlEnvironment } from "./environment.ts";
+import { eraseName } from "./erasure.ts";
 import { findNamespace, findTable } from "./names.ts";
 import type {
   AstNode,
@@ -114,6 +115,21 @@ export async function copyDatabase(
   await settled(environment, [{ job }]);
   if (job.error !== undefined) throw job.error;
   return [jobRow(job, undefined)];
+}
+
+/** Begins to erase what a dropped account owned. @returns Its job row. */
+export async function purgeUser(
+  environment: SqlEnvironment,
+  userId: string,
+  createdBy: string,
+): Promise<Row[]> {
+  const begun = eraseName(environment, userId, createdBy);
+  await settled(
+    environment,
+    begun.map((job) => ({ job })),
+  );
+  // What failed is tried again: the account is gone all the same.
+  return begun.map((job) => jobRow(job, undefined));
 }
 
 /** Asks a job to end. @throws {DatabaseError} OBJECT_NOT_FOUND, INVALID_OPERATION */

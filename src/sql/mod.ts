@@ -25,6 +25,7 @@ export type {
   SqlEnvironment,
   SqlLimits,
 } from "./environment.ts";
+export { beginDueErasures } from "./erasure.ts";
 export { isFileLive, sweepFiles } from "./files.ts";
 export { ANSWERS_TABLE, answersTable } from "./idempotency.ts";
 export { LocalSqlEngine } from "./session.ts";

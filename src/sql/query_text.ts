@@ -27,7 +27,15 @@ export function textOfKey(key: string): string {
 export function textOfStatement(node: Statement): string {
   const sql = statementToSql(withOneRow(node));
   const key = normalizeStatement(sql)?.key;
-  if (key !== undefined) return textOfKey(key);
+  return key === undefined ? withoutLiterals(sql) : textOfKey(key);
+}
+
+/** The text of a statement as others than its author may see it, without a single literal. */
+export function strangersText(node: Statement): string {
+  return withoutLiterals(statementToSql(withOneRow(node)));
+}
+
+function withoutLiterals(sql: string): string {
   return cleared(sql, WITH_ROWS.test(sql) ? LITERALS : STRINGS);
 }
 

@@ -114,7 +114,7 @@ export class LocalSqlEngine implements SqlEngine {
 
   /** Prints the statements anew, so that no password gets into the log. */
   #logSlow({ userId }: Principal, { sql }: SqlRequest, tookMs: number): void {
-    const shown = shownSql(sql, parseLimitsOf(this.#environment));
+    const shown = shownSql(sql, parseLimitsOf(this.#environment), { hasLiterals: false });
     this.#environment.log.warn("slow query", { ms: tookMs, user: userId, sql: shown });
   }
 

@@ -18,6 +18,7 @@ import type { SqlEnvironment } from "./environment.ts";
 import { informationSchema } from "./information_schema.ts";
 import { jobViews } from "./job_views.ts";
 import { liveViews } from "./live_views.ts";
+import { serverViews } from "./server_views.ts";
 import { storageViews } from "./storage_views.ts";
 import { ADMIN_ONLY, OPEN, view } from "./system_view.ts";
 
@@ -31,6 +32,7 @@ function systemViewsOf(environment: SqlEnvironment): ReadonlyMap<string, SystemV
       ...systemViews(environment),
       ...activityViews(environment),
       ...storageViews(environment),
+      ...serverViews(environment),
     ]);
     for (const [name, each] of informationSchema(environment, all)) all.set(name, each);
     views = all;
@@ -113,6 +115,7 @@ function usersView({ catalog }: SqlEnvironment): SystemView {
       ["created_at", DATETIME],
       ["updated_at", DATETIME],
       ["deleted_at", DATETIME],
+      ["erase_after", DATETIME],
     ],
     () =>
       catalog
@@ -126,6 +129,7 @@ function usersView({ catalog }: SqlEnvironment): SystemView {
           user.createdAtMs * 1000,
           user.updatedAtMs * 1000,
           microsOf(user.deletedAtMs),
+          microsOf(user.eraseAfterMs),
         ]),
     ADMIN_ONLY,
   );

@@ -5,11 +5,13 @@
  *     a version is kept while the version that replaced it is above the horizon
  *     a tombstone that nothing replaced is kept while it is itself above the horizon, or while an
  *     older segment, which is not merged with it, may have a version of its key
+ *     nothing of an owner who is erased is kept
  *
  * - Nothing that was replaced less than an hour ago is discarded, so that no snapshot that is being
  *   loaded loses its rows.
  * - A version whose time to live is over is left out whatever it is, and moves nothing: who resumes
  *   from below misses only what nobody sees any more.
+ * - An erased owner reads no more, so that leaving its versions out moves nothing either.
  * - Leaving any other version out moves the low water of its owner up to the seq of the replacement, or to
  *   the tombstone's own: who resumes from below would miss a change.
  */
@@ -29,6 +31,8 @@ export interface HistoryLimits {
   readonly horizonSeq: number;
   /** Versions up to here are past their time to live; 0 for none. */
   readonly expiredSeq: number;
+  /** Of whom every version is left out; absent: of nobody. */
+  readonly erasedOwner?: number | undefined;
   /** Whether no segment is older than those that are merged. */
   readonly isOldest: boolean;
   /** For each source: its rows that were replaced, ascending, and by which seq. */
@@ -64,16 +68,16 @@ export class History {
 
   /** Whether no row of a group can be left out. @param deleted 1 for each tombstone of the group. */
   keepsAll(source: number, deleted: Uint8Array): boolean {
-    const { expiredSeq, horizonSeq, isOldest } = this.#limits;
-    if (expiredSeq > 0) return false;
+    const { erasedOwner, expiredSeq, horizonSeq, isOldest } = this.#limits;
+    if (expiredSeq > 0 || erasedOwner !== undefined) return false;
     if (horizonSeq === 0) return true;
     return this.#replacedBy[source] === undefined && !(isOldest && deleted.includes(1));
   }
 
   /** Whether a version is left out. Asked once for each row. */
   discards({ isDeleted, owner, row, seq, source }: Version): boolean {
-    const { expiredSeq, horizonSeq, isOldest } = this.#limits;
-    if (seq <= expiredSeq) {
+    const { erasedOwner, expiredSeq, horizonSeq, isOldest } = this.#limits;
+    if (seq <= expiredSeq || owner === erasedOwner) {
       this.discardedCount += 1;
       return true;
     }

@@ -1,5 +1,5 @@
 /**
- * Long work that somebody may want to see, or stop: flushes, merges, backups, restores.
+ * Long work that somebody may want to see, or stop: flushes, merges, backups, restores, the erasure of accounts.
  *
  *     queued ──start──► running ──► completed | failed | cancelled | skipped
  *
@@ -13,7 +13,7 @@ import type { Clock } from "../base/clock.ts";
 /** Ended jobs that stay in the list. */
 const ENDED_MAX = 1000;
 
-export type JobKind = "flush" | "compact" | "merge" | "backup" | "restore";
+export type JobKind = "flush" | "compact" | "merge" | "backup" | "restore" | "purge";
 
 export type JobStatus = "queued" | "running" | "completed" | "failed" | "cancelled" | "skipped";
 
@@ -24,6 +24,7 @@ const LETTERS: Readonly<Record<JobKind, string>> = {
   merge: "ME",
   backup: "BA",
   restore: "RE",
+  purge: "PU",
 };
 
 export interface NewJob {

@@ -318,6 +318,15 @@ export class LocalStore implements Store {
     return this.#merger.compact(this.#table(tableId), job);
   }
 
+  async erase(tableId: number, owner: number, job?: Job): Promise<number> {
+    const table = this.#table(tableId);
+    while (table.memtables().some(({ partitions }) => partitions.has(owner))) {
+      await this.#flusher.flush(table, job);
+      if (job?.isCancelled === true || table.isDropped) return 0;
+    }
+    return this.#merger.erase(table, owner, job);
+  }
+
   /** Looks whether the disk is full, or no longer; for somebody who asks every few seconds. */
   lookAtSpace(): void {
     this.#space.look();

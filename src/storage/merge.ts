@@ -76,19 +76,34 @@ export class Merger {
    * @throws {DiskError} @throws {CorruptionError}
    */
   async compact(table: StoredTable, job?: Job): Promise<CompactResult> {
-    // What is merged of the table now is waited for, and nothing begins in between.
+    return this.#alone(table, () => this.#compact(table, job));
+  }
+
+  /**
+   * Rewrites the segments that hold rows of an owner without them; resolves when that is published,
+   * or when it was cancelled. Returns how many versions are gone, old ones of others included.
+   *
+   * @throws {DiskError} @throws {CorruptionError}
+   * @throws {DatabaseError} DATA_DAMAGED if a quarantined segment may hold rows of the owner.
+   */
+  async erase(table: StoredTable, owner: number, job?: Job): Promise<number> {
+    return this.#alone(table, () => this.#erase(table, owner, job));
+  }
+
+  /** What is merged of the table now is waited for, and nothing begins beside the work. */
+  async #alone<T>(table: StoredTable, work: () => Promise<T>): Promise<T> {
     for (;;) {
       const running = this.#merging.get(table);
       if (running === undefined) break;
       await running;
     }
-    const compacting = this.#compact(table, job);
+    const working = work();
     this.#merging.set(
       table,
-      compacting.catch(() => undefined),
+      working.catch(() => undefined),
     );
     try {
-      return await compacting;
+      return await working;
     } finally {
       this.#merging.delete(table);
       if (!this.#isClosing && !table.isDropped) this.mergeIfDue(table);
@@ -115,6 +130,24 @@ export class Merger {
       job?.advance(doneRows / allRows, `${doneRows} of ${allRows} row versions merged`);
     }
     return result;
+  }
+
+  async #erase(table: StoredTable, owner: number, job: Job | undefined): Promise<number> {
+    const isCancelled = (): boolean => this.#isCancelled(table, job);
+    let gone = 0;
+    for (const segment of table.segments) {
+      if (isCancelled()) break;
+      // Of a quarantined one nobody can say whose rows it holds.
+      if (!segment.guard(() => holds(segment, owner))) continue;
+      gone += await mergeSegments(table, [segment], {
+        ...this.#options,
+        isCancelled,
+        erasedOwner: owner,
+      });
+    }
+    // Those rows left by no commit.
+    table.liveRows = undefined;
+    return gone;
   }
 
   /** Begins to rewrite segments of which a good part is older than their table's history. */
@@ -225,6 +258,12 @@ export class Merger {
 /** What a merge did, for its job. */
 export function mergedText(segments: number, discarded: number): string {
   return `${segments} segment(s) merged, ${discarded} old row version(s) discarded`;
+}
+
+/** @throws {DatabaseError} DATA_DAMAGED if the segment is quarantined. */
+function holds({ reader }: OpenSegment, owner: number): boolean {
+  const rows = reader.ownerRange(owner);
+  return rows !== undefined && rows.end > rows.start;
 }
 
 function rowsOf(segments: readonly OpenSegment[]): number {

@@ -117,6 +117,11 @@ export function dropExpiredSegments(
   for (const segment of expired) segment.drop();
 }
 
+/** What a merge is given beside the segments; an owner to erase is left out as a whole. */
+export interface MergeTools extends SegmentTools {
+  readonly erasedOwner?: number;
+}
+
 /**
  * Merges segments that are neighbours. Returns how many versions were left out.
  *
@@ -125,7 +130,7 @@ export function dropExpiredSegments(
 export async function mergeSegments(
   table: StoredTable,
   segments: readonly OpenSegment[],
-  tools: SegmentTools,
+  tools: MergeTools,
 ): Promise<number> {
   const drafts = new SegmentDrafts(tools, table.tableId);
   for (const segment of segments) {
@@ -146,7 +151,7 @@ export async function mergeSegments(
 interface Merge {
   readonly table: StoredTable;
   readonly segments: readonly OpenSegment[];
-  readonly tools: SegmentTools;
+  readonly tools: MergeTools;
   readonly drafts: SegmentDrafts;
 }
 
@@ -170,6 +175,7 @@ async function merge({ table, segments, tools, drafts }: Merge): Promise<number>
     history: {
       horizonSeq: horizonOf(table, clock.nowMs()),
       expiredSeq: table.expiredSeq(clock),
+      erasedOwner: tools.erasedOwner,
       isOldest: segments[0] === table.segments[0],
       replaced: before.map((deletions) => replacementsOf(deletions)),
     },

@@ -302,6 +302,14 @@ export interface Store {
    * likewise.
    */
   compact(tableId: number, job?: Job): Promise<CompactResult>;
+  /**
+   * Removes every version of an owner who reads and writes no more. A job likewise; it is not ended
+   * here, since others may belong to it.
+   *
+   * @returns How many row versions are gone, old ones of others included.
+   * @throws {DatabaseError} DATA_DAMAGED if a damaged segment may hold rows of the owner.
+   */
+  erase(tableId: number, owner: number, job?: Job): Promise<number>;
   stats(tableId: number): TableStats;
   /** What of a table is in segments; of one owner, or of all when `owner` is undefined. */
   flushedStats(tableId: number, owner: number | undefined): FlushedStats;

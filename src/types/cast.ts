@@ -100,8 +100,9 @@ function findCast(wanted: Wanted): FoundCast {
 }
 
 function castBoolean(from: DataType, to: DataType): FoundCast {
-  if (from.kind === "boolean" && isInteger(to)) return (value) => (value === true ? 1 : 0);
-  if (isInteger(from) && to.kind === "boolean") return (value) => value !== 0;
+  // Of the integers INT alone, as in PostgreSQL.
+  if (from.kind === "boolean" && to.kind === "int") return (value) => (value === true ? 1 : 0);
+  if (from.kind === "int" && to.kind === "boolean") return (value) => value !== 0;
   return undefined;
 }
 

@@ -180,10 +180,10 @@ interface DateTimeText {
   readonly offsetSeconds: number | undefined;
 }
 
-const CLOCK = String.raw`(\d{1,2}):(\d{2})(?::(\d{2})([.,]\d*)?)?`;
+const CLOCK = String.raw`(\d{1,2}):(\d{2})(?::(\d{2})([.,]\d*)?)?(?:\s*(AM|PM)\b)?`;
 const ZONE = String.raw`\s*(Z|[+-]\d{1,2}(?::?\d{2}(?::?\d{2})?)?|[A-Za-z][A-Za-z_]*(?:/[A-Za-z0-9_+-]+)*)?`;
 const DATE_TIME = new RegExp(
-  String.raw`^(\d{4,6})-(\d{1,2})-(\d{1,2})(?:(?:\s*T\s*|\s+)${CLOCK})?${ZONE}$`,
+  String.raw`^(?:(\d{4,6})-(\d{1,2})-(\d{1,2})|(\d{4})(\d{2})(\d{2}))(?:(?:\s*T\s*|\s+)${CLOCK})?${ZONE}$`,
   "i",
 );
 const TIME_ONLY = new RegExp(String.raw`^T?${CLOCK}${ZONE}$`, "i");
@@ -225,9 +225,10 @@ export function timeFromText(text: string, now: Now): number {
 function readDateTime(text: string, what: string): DateTimeText {
   const match = DATE_TIME.exec(text.trim());
   if (match === null) throw unreadable(text, what);
-  const days = dateFromCivil(Number(match[1]), Number(match[2]), Number(match[3]));
-  const micros = match[4] === undefined ? undefined : microsFromClock(match, 4, text);
-  const zoneText = match[8];
+  const [year, month, day] = match[1] === undefined ? match.slice(4, 7) : match.slice(1, 4);
+  const days = dateFromCivil(Number(year), Number(month), Number(day));
+  const micros = match[7] === undefined ? undefined : microsFromClock(match, 7, text);
+  const zoneText = match[12];
   if (zoneText === undefined) return { days, micros, offsetSeconds: undefined };
   const zone = zoneFromText(zoneText);
   if (zone === undefined) throw unreadable(text, what);
@@ -237,17 +238,24 @@ function readDateTime(text: string, what: string): DateTimeText {
 
 /** Reads the groups of CLOCK that begin at `group`. */
 function microsFromClock(match: RegExpExecArray, group: number, text: string): number {
-  const hours = Number(match[group]);
+  const hours = hoursOf(Number(match[group]), match[group + 4]);
   const minutes = Number(match[group + 1]);
   const seconds = Number(match[group + 2] ?? "0");
   const fraction = Number(`0.${(match[group + 3] ?? ".").slice(1)}0`);
   const micros =
     ((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + Math.round(fraction * 1_000_000);
-  if (minutes <= 59 && seconds <= 60 && micros <= MICROS_PER_DAY) return micros;
+  if (minutes <= 59 && seconds <= 60 && micros >= 0 && micros <= MICROS_PER_DAY) return micros;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
     `Cannot read ${excerpt(text)} as a time of day: it must be between 00:00:00 and 24:00:00`,
   );
+}
+
+/** Hours of the day; NaN if an hour of a half day is above 12. */
+function hoursOf(hours: number, half: string | undefined): number {
+  if (half === undefined) return hours;
+  if (hours > 12) return Number.NaN;
+  return (hours % 12) + (half.toUpperCase() === "PM" ? 12 : 0);
 }
 
 function momentFromWord(text: string, { nowMicros }: Now): Whole | undefined {

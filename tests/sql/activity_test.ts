@@ -74,6 +74,28 @@ describe("KILL QUERY", () => {
     expect(await engine.rows("SELECT id FROM k")).toEqual([[1]]);
   });
 
+  test("of what others run the literals are not shown", async () => {
+    await engine.run("CREATE USER una WITH INTERNAL");
+    const sql = "SELECT count(*) FROM generate_series(1, 9000000000) g WHERE 'of una' <> g::text";
+    for (const [user, isShown] of [
+      ["una", false],
+      ["root", true],
+    ] as const) {
+      engine.userId = user;
+      const asked = engine.ask(sql);
+      engine.userId = "root";
+      const found = async (): Promise<readonly unknown[] | undefined> =>
+        (await engine.rows(RUNNING)).find((row) => String(row[5]).includes("generate_series"));
+      await until(async () => (await found()) !== undefined);
+      const [queryId, userId, , , , shown] = (await found()) ?? [];
+      await engine.run(`KILL QUERY '${String(queryId)}'`);
+      await asked;
+      expect(userId).toBe(user);
+      expect(String(shown).includes("of una")).toBe(isShown);
+      expect(String(shown).includes("9000000000")).toBe(isShown);
+    }
+  });
+
   test("what runs is for role dba, and no password is shown in it", async () => {
     engine.userId = "ann";
     try {

@@ -51,6 +51,55 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
   ],
   ["SELECT 1 <> ANY (SELECT x FROM s), 1 = ALL (SELECT 1 UNION ALL SELECT 1)", [[true, true]]],
   ["SELECT id FROM t WHERE x >= SOME (SELECT s.x FROM s WHERE s.id = t.id) ORDER BY 1", [[1], [2]]],
+  // Rows are in the order of their first pair that differs; a NULL before it leaves that unknown.
+  ["SELECT id FROM t WHERE (x, y) < ANY (SELECT 1, 'b') ORDER BY 1", [[1]]],
+  [
+    "SELECT id, (x, y) >= ALL (SELECT x, y FROM s WHERE id < 3) FROM t ORDER BY 1",
+    [
+      [1, false],
+      [2, true],
+      [3, null],
+      [4, null],
+    ],
+  ],
+  [
+    "SELECT (1, 2.5, 'x') > ANY (VALUES (1, 2, 'z'), (1, 3, 'a')), (1, 2) <= ALL (SELECT 1, NULL::int), (1, NULL) < ANY (SELECT 2, 0)",
+    [[true, null, true]],
+  ],
+  // An entry of WITH that reads what is around it, read in a query inside.
+  [
+    "SELECT id, (WITH c AS (SELECT t.x AS v) SELECT (SELECT max(v) + count(*) FROM c)) FROM t ORDER BY 1",
+    [
+      [1, 2],
+      [2, 3],
+      [3, null],
+      [4, 2],
+    ],
+  ],
+  [
+    "SELECT id, (WITH c AS (SELECT t.x AS v), d AS (SELECT v * 2 AS w FROM c) SELECT sum((SELECT max(w) + u.id FROM d)) FROM s u WHERE u.id <= t.id) FROM t WHERE id < 3 ORDER BY 1",
+    [
+      [1, 3],
+      [2, 11],
+    ],
+  ],
+  // The name in the entry means what it means there.
+  [
+    "SELECT id, (WITH c AS (SELECT t.x AS v) SELECT (SELECT max(v) FROM c) FROM s AS t WHERE t.id = 4) FROM t WHERE id < 3 ORDER BY 1",
+    [
+      [1, 1],
+      [2, 2],
+    ],
+  ],
+  [
+    "SELECT id, (WITH RECURSIVE r AS (SELECT t.id AS n UNION ALL SELECT n + t.id FROM r WHERE n < 10) SELECT (SELECT count(*) FROM r)) FROM t ORDER BY 1",
+    [
+      [1, 10],
+      [2, 5],
+      [3, 4],
+      [4, 3],
+    ],
+  ],
   // EXISTS never asks what a row holds.
   [
     "SELECT EXISTS (SELECT 1 / 0), EXISTS (SELECT FROM none), EXISTS (SELECT count(*) FROM none)",

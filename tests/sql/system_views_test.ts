@@ -43,6 +43,8 @@ const COLUMNS: Readonly<Record<string, string>> = {
     "sha256, created_at",
   "system.queries":
     "query_id, user_id, as_user, sql, state, started_at, elapsed_ms, rows_read, memory_bytes",
+  "system.stats": "metric_name, metric_value, unit, description",
+  "system.logs": "timestamp, level, target, message, fields",
   "system.query_stats":
     "fingerprint, sql, calls, errors, rows, total_ms, mean_ms, p50_ms, p95_ms, p99_ms, max_ms, last_seen",
 };
@@ -106,5 +108,32 @@ test("a user sees what it may read, and of system its own views only", async () 
     for (const name of ["schemas", "storages", "files", "queries", "query_stats", "tables"]) {
       expect(await engine.failure(`SELECT * FROM system.${name}`)).toBe("PERMISSION_DENIED@1");
     }
+  });
+});
+
+test("system.stats counts what there is, and system.logs has the newest lines", async () => {
+  await engine.run("CREATE USER quinn WITH INTERNAL");
+  const stats = new Map(
+    (await engine.rows("SELECT metric_name, metric_value FROM system.stats")).map(
+      ([name, value]) => [String(name), String(value)] as const,
+    ),
+  );
+  const count = async (view: string): Promise<string> =>
+    String((await engine.rows(`SELECT count(*) FROM system.${view}`))[0]?.[0]);
+  expect(stats.get("total_users")).toBe(await count("users"));
+  expect(stats.get("total_namespaces")).toBe(await count("namespaces"));
+  expect(stats.get("active_connections")).toBe("0");
+  expect(stats.get("server_version")).toBe("0.0.0");
+  expect(Number(stats.get("memory_rss_bytes"))).toBeGreaterThan(1_000_000);
+  const lines = await engine.rows("SELECT level, message, fields FROM system.logs");
+  const [level, message, fields] = lines.at(-1) ?? [];
+  expect([level, message, JSON.parse(String(fields))]).toEqual([
+    "info",
+    "user created",
+    { user: "quinn", role: "user", by: "root" },
+  ]);
+  await as("ann", async () => {
+    expect(await engine.failure("SELECT * FROM system.stats")).toStartWith("PERMISSION_DENIED");
+    expect(await engine.failure("SELECT * FROM system.logs")).toStartWith("PERMISSION_DENIED");
   });
 });

@@ -279,6 +279,10 @@ export class ModelStore implements Store {
     return Promise.resolve({ mergedSegments: 0, discardedVersions: 0 });
   }
 
+  erase(): Promise<number> {
+    return Promise.reject(new Error("the model keeps every owner"));
+  }
+
   flush(): Promise<FlushResult> {
     return Promise.resolve({ versions: 0, bytes: 0 });
   }

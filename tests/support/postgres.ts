@@ -16,7 +16,7 @@ export interface Postgres {
 }
 
 /** Where the newest installed PostgreSQL has its programs, or undefined without one. */
-function postgresPrograms(): string | undefined {
+export function postgresPrograms(): string | undefined {
   const root = "/usr/lib/postgresql";
   const versions = statSync(root, { throwIfNoEntry: false }) === undefined ? [] : readdirSync(root);
   const newest = versions.toSorted((a, b) => Number(b) - Number(a))[0];

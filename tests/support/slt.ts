@@ -2,7 +2,7 @@
  * Runs cases in sqllogictest form, which SQLite's public-domain corpus uses:
  *
  *     [skipif <engine> | onlyif <engine>]
- *     statement ok | statement error
+ *     statement ok | statement error [<conditions>]
  *     <SQL, up to an empty line>
  *
  *     query <types> [nosort | rowsort | valuesort] [label]
@@ -13,18 +13,29 @@
  * `halt` ends a file, `hash-threshold` says when its author hashed and changes nothing here, `#`
  * begins a comment. A type is `I` integer, `T` text or `R` real with three decimals. Queries that
  * share a label give the same values.
+ *
+ * Our own cases have two more types, `U` for text with its quotes and escapes and `N` for a number of
+ * twelve digits, and name the conditions that an error may have, with `|` between them.
  */
 import { tableTranslator } from "./slt_tables.ts";
 
 /** What the server said to one statement. */
 export type SltAnswer =
   | { readonly ok: true; readonly names: readonly string[]; readonly rows: readonly unknown[][] }
-  | { readonly ok: false; readonly isUnsupported: boolean; readonly message: string };
+  | {
+      readonly ok: false;
+      readonly isUnsupported: boolean;
+      readonly message: string;
+      /** Absent where only its wire code is known. */
+      readonly condition?: string;
+    };
 
 export interface SltOptions {
   execute: (sql: string) => Promise<SltAnswer>;
   /** The engine whose cases are meant for us. */
   engine?: string;
+  /** Whether the tables of the file have keys, so that its statements can stay as they are. */
+  hasKeys?: boolean;
 }
 
 export interface SltReport {
@@ -46,7 +57,11 @@ export interface SltFailure extends SltCase {
 type Sort = "nosort" | "rowsort" | "valuesort";
 
 type SltRecord =
-  | (SltCase & { readonly kind: "statement"; readonly isErrorExpected: boolean })
+  | (SltCase & {
+      readonly kind: "statement";
+      readonly isErrorExpected: boolean;
+      readonly conditions: readonly string[];
+    })
   | (SltCase & {
       readonly kind: "query";
       readonly types: string;
@@ -57,22 +72,22 @@ type SltRecord =
 
 /** Runs every case of a file in order. Cases see the effects of those before them. */
 export async function runSlt(text: string, options: SltOptions): Promise<SltReport> {
-  const { execute, engine = "postgresql" } = options;
+  const { execute, engine = "postgresql", hasKeys = false } = options;
   const failures: SltFailure[] = [];
   const report: SltReport = { passedCount: 0, waiting: [], failures };
-  const translate = tableTranslator();
+  const translate = hasKeys ? (sql: string): string => sql : tableTranslator();
   const valuesByLabel = new Map<string, string>();
   for (const record of parseSlt(text, engine)) {
     const answer = await execute(translate(record.sql));
     const { line, sql } = record;
-    if (!answer.ok && answer.isUnsupported) {
+    if (!answer.ok && answer.isUnsupported && !isExpected(record)) {
       report.waiting.push({ line, sql });
       continue;
     }
     const reason =
       record.kind === "query"
         ? queryFault(record, answer, valuesByLabel)
-        : statementFault(record.isErrorExpected, answer);
+        : statementFault(record, answer);
     if (reason === undefined) report.passedCount += 1;
     else failures.push({ line, sql, reason });
   }
@@ -114,9 +129,10 @@ function recordFrom(source: { words: string[]; block: string[]; line: number }):
   const divider = block.indexOf("----");
   const sql = block.slice(0, divider === -1 ? undefined : divider).join("\n");
   if (word === "statement" && (argument === "ok" || argument === "error")) {
-    return { kind: "statement", line, sql, isErrorExpected: argument === "error" };
+    const conditions = words[2]?.split("|") ?? [];
+    return { kind: "statement", line, sql, isErrorExpected: argument === "error", conditions };
   }
-  if (word === "query" && /^[ITR]+$/.test(argument) && isSort(sort) && divider !== -1) {
+  if (word === "query" && /^[ITRUN]+$/.test(argument) && isSort(sort) && divider !== -1) {
     const expected = block.slice(divider + 1);
     return { kind: "query", line, sql, types: argument, sort, label, expected };
   }
@@ -127,9 +143,21 @@ function isSort(word: string): word is Sort {
   return word === "nosort" || word === "rowsort" || word === "valuesort";
 }
 
-function statementFault(isErrorExpected: boolean, answer: SltAnswer): string | undefined {
-  if (answer.ok !== isErrorExpected) return undefined;
-  return answer.ok ? "it succeeded, and should fail" : answer.message;
+/** Whether a refusal because something is not available is what the case asks for. */
+function isExpected(record: SltRecord): boolean {
+  return record.kind === "statement" && record.conditions.includes("UNSUPPORTED_FEATURE");
+}
+
+function statementFault(
+  { conditions, isErrorExpected }: Extract<SltRecord, { kind: "statement" }>,
+  answer: SltAnswer,
+): string | undefined {
+  if (answer.ok) return isErrorExpected ? "it succeeded, and should fail" : undefined;
+  if (!isErrorExpected) return answer.message;
+  const { condition } = answer;
+  if (condition === undefined || conditions.length === 0) return undefined;
+  if (conditions.includes(condition)) return undefined;
+  return `it should fail with ${conditions.join(" or ")}, and fails so: ${answer.message}`;
 }
 
 function queryFault(
@@ -142,8 +170,7 @@ function queryFault(
   if (wrongRow !== undefined) {
     return `a row has ${wrongRow.length} values, and should have ${query.types.length}`;
   }
-  const rows = answer.rows.map((row) => row.map((cell, i) => printed(cell, query.types[i] ?? "T")));
-  const values = sorted(rows, query.sort);
+  const values = sltValues(answer.rows, query.types, query.sort);
   const [summary = ""] = query.expected;
   const [, count, wantedHash] = /^(\d+) values hashing to ([0-9a-f]{32})$/.exec(summary) ?? [];
   const hash = hashOf(values);
@@ -163,12 +190,27 @@ function queryFault(
     : `got ${JSON.stringify(got)}, wanted ${JSON.stringify(wanted)}`;
 }
 
+/** The values of an answer, as a case lists them. */
+export function sltValues(
+  rows: readonly (readonly unknown[])[],
+  types: string,
+  sort: Sort,
+): string[] {
+  const texts = rows.map((row) => row.map((cell, i) => printed(cell, types[i] ?? "T")));
+  return sorted(texts, sort);
+}
+
 /** A value as the corpus prints it. */
 function printed(cell: unknown, type: string): string {
   if (cell === null || cell === undefined) return "NULL";
   if (type === "T") {
     const text = typeof cell === "string" ? cell : JSON.stringify(cell);
     return text === "" ? "(empty)" : text.replace(/[^\x20-\x7e]/g, "@");
+  }
+  if (type === "U") return JSON.stringify(cell);
+  if (type === "N") {
+    const value = Number(Number(cell).toPrecision(12));
+    return Object.is(value, -0) ? "0" : String(value);
   }
   if (typeof cell === "boolean") return cell ? "1" : "0";
   if (type === "R") return Number(cell).toFixed(3);

@@ -17,7 +17,7 @@ export function tableTranslator(): (sql: string) => string {
     const [, created, body] = /^\s*CREATE\s+TABLE\s+(\w+)\s*\((.*)\)\s*$/is.exec(sql) ?? [];
     if (created !== undefined && body !== undefined) {
       const elements = splitAtCommas(body);
-      columnsByTable.set(created.toLowerCase(), elements.map(firstWord));
+      columnsByTable.set(created.toLowerCase(), elements.map(firstWord).filter(isColumn));
       if (/\bPRIMARY\s+KEY\b/i.test(body)) return sql;
       const key = `${HIDDEN_KEY} BIGINT PRIMARY KEY DEFAULT SNOWFLAKE_ID()`;
       return `CREATE TABLE ${created} (${body}, ${key})`;
@@ -51,6 +51,11 @@ function expandStar(sql: string, columnsByTable: ReadonlyMap<string, readonly st
 function splitAtCommas(text: string): string[] {
   // A comma inside parentheses belongs to a type such as DECIMAL(10,2).
   return text.split(/,(?![^(]*\))/).map((part) => part.trim());
+}
+
+/** Whether an element of CREATE TABLE begins with the name of a column. */
+function isColumn(word: string): boolean {
+  return !/^(?:PRIMARY|UNIQUE|CHECK|FOREIGN|CONSTRAINT)$/i.test(word);
 }
 
 function firstWord(text: string): string {

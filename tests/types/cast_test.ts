@@ -68,10 +68,10 @@ const TYPES: readonly DataType[] = [
 ];
 
 const MATRIX = `
-  = e e e . . . a . . . . . . . . . . . .
-  e = i i i i i a . . w w w w . . . . . .
+  = . e . . . . a . . . . . . . . . . . .
+  . = i i i i i a . . w w w w . . . . . .
   e a = i i i i a . . w w w w . . . . . .
-  e a a = i i i a . . w w w w . . . . . .
+  . a a = i i i a . . w w w w . . . . . .
   . a a a = i i a . . . . . . . . . . . .
   . a a a a = i a . . . . . . . . . . . .
   . a a a a a = a . . . . . . . . . . . .

@@ -149,8 +149,8 @@ export type SubqueryForm =
       /** `operands operator ANY (query)`, or ALL; IN is `= ANY`, NOT IN is `<> ALL`. */
       readonly kind: "any" | "all";
       readonly operator: string;
-      /** Compares one operand with one column; takes the pair. */
-      readonly evaluate: RowFunction;
+      /** Compares each operand with the column beside it; takes the pair. */
+      readonly evaluates: readonly RowFunction[];
       /** Of each operand and of the column beside it. */
       readonly types: readonly DataType[];
     };

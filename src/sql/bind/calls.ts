@@ -23,6 +23,7 @@ export function bindCall(call: ExprCall, place: Place, bind: Bind): BoundExpress
   if (call.over !== undefined) return bindWindowCall(call, place, bind);
   switch (name) {
     case "coalesce": {
+      if (call.args.length === 0) throw unknownFunction(name, [], call);
       const operands = call.args.map((argument) => bind(argument, place));
       const { type, expressions } = castAlike(operands, call.args, "COALESCE");
       return { kind: "coalesce", type, operands: expressions };

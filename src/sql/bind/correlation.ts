@@ -5,6 +5,7 @@
  * that the expression hands to it at each evaluation. A name that is two queries away is captured
  * by the one between them first, so an inner query depends on its captures and on nothing else.
  */
+import { defined } from "../../base/assert.ts";
 import type { ExprRef } from "../parse/ast.ts";
 import type { Correlation, Place } from "./binding.ts";
 import type { BoundCapture, BoundExpression } from "./bound.ts";
@@ -26,6 +27,42 @@ export class Captures implements Correlation {
     this.list.push({ id, value });
     return { kind: "outer", type: value.type, id };
   }
+}
+
+/**
+ * What a query that is declared in one query and read in an inner one finds around it: names mean
+ * what they mean where it is declared, and their values are handed on to where it is read.
+ */
+export class PassedOn implements Correlation {
+  readonly declared: Correlation;
+  readonly #read: Correlation;
+
+  /** @param read Of a query inside the one that `declared` is around. */
+  constructor(declared: Correlation, read: Correlation) {
+    this.declared = declared;
+    this.#read = read;
+  }
+
+  get place(): Place {
+    return this.declared.place;
+  }
+
+  capture(value: BoundExpression): BoundExpression {
+    return this.handOn(this.declared.capture(value));
+  }
+
+  /** How the inner query reads what the declaring one reads as `value`. */
+  handOn(value: BoundExpression): BoundExpression {
+    return handed(value, this.declared, this.#read);
+  }
+}
+
+/** A value of the query that `from` is around, as the query that `to` is around reads it. */
+function handed(value: BoundExpression, from: Correlation, to: Correlation): BoundExpression {
+  if (from === to) return value;
+  if (to instanceof PassedOn) return to.handOn(handed(value, from, to.declared));
+  const around = defined(to.place.outer, "an inner query has the outer one around it");
+  return to.capture(handed(value, from, around));
 }
 
 /** What a name means that the query of the place does not know; undefined if no query does. */

@@ -13,6 +13,11 @@ import { bindFunction } from "./calls.ts";
 import { castTo } from "./casts.ts";
 import { bindIn, bindLike, bindQuantified, bindRowComparison } from "./predicates.ts";
 
+function comparesRows({ left, op, right }: ExprBinary): boolean {
+  const isComparison = comparisonOf(op) !== undefined || op.endsWith("DISTINCT FROM");
+  return isComparison && (left.type === "list" || right.type === "list");
+}
+
 export function bindBinary(expression: ExprBinary, place: Place, bind: Bind): BoundExpression {
   const { left, op, right } = expression;
   switch (op) {
@@ -39,12 +44,10 @@ export function bindBinary(expression: ExprBinary, place: Place, bind: Bind): Bo
       break;
   }
   const comparison = comparisonOf(op);
-  if (comparison !== undefined) {
-    if (isQuantifier(right)) return bindQuantified(expression, place, bind);
-    if (left.type === "list" || right.type === "list") {
-      return bindRowComparison(expression, place, bind);
-    }
+  if (comparison !== undefined && isQuantifier(right)) {
+    return bindQuantified(expression, place, bind);
   }
+  if (comparesRows(expression)) return bindRowComparison(expression, place, bind);
   return binaryOf(
     { op: comparison ?? op, left: bind(left, place), right: bind(right, place) },
     expression,

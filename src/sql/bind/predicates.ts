@@ -127,6 +127,7 @@ export function bindRowComparison(
       position: expression._location.start,
     });
   }
+  if (op.endsWith("DISTINCT FROM")) return rowDistinct(op, pairsOf(left, right), place, bind);
   if (op === "=" || op === "!=") {
     const equal = rowEquals(left, right, place, bind);
     return op === "=" ? equal : { kind: "not", type: BOOLEAN, operand: equal };
@@ -135,6 +136,19 @@ export function bindRowComparison(
     ([l, r]): RowPair => ({ left: bind(l, place), right: bind(r, place), node: r }),
   );
   return orderedRows(op, pairs, expression);
+}
+
+/** `(a, b) IS [NOT] DISTINCT FROM (c, d)`: whether any pair is distinct, or none. */
+function rowDistinct(
+  op: string,
+  pairs: readonly (readonly [Expr, Expr])[],
+  place: Place,
+  bind: Bind,
+): BoundExpression {
+  const operands = pairs.map(([l, r]) =>
+    binaryOf({ op, left: bind(l, place), right: bind(r, place) }, r),
+  );
+  return { kind: op === "IS DISTINCT FROM" ? "or" : "and", type: BOOLEAN, operands };
 }
 
 interface RowPair {
@@ -283,7 +297,7 @@ export function bindQuantified(expression: ExprBinary, place: Place, bind: Bind)
     ],
     evaluate: ([value = null, items = null]) =>
       quantified(value, items, { settles, test: form.evaluate }),
-    seesNull: false,
+    seesNull: true,
     volatility: "immutable",
   };
 }
@@ -295,6 +309,7 @@ function quantified(
   { settles, test }: { settles: boolean; test: (values: readonly Value[]) => Value },
 ): Value {
   if (!Array.isArray(items)) return null;
+  if (value === null) return items.length === 0 ? !settles : null;
   let hasUnknown = false;
   for (const item of items as readonly Value[]) {
     const answer = item === null ? null : test([value, item]);

@@ -74,6 +74,8 @@ export type CteEntry =
       readonly names: readonly string[];
       readonly cte: BoundCte;
       readonly outer: Correlation | undefined;
+      /** Binds its query once more, with other ways to what it reads around it. */
+      readonly bind: (outer: Correlation | undefined) => BoundSelect;
     }
   | {
       /** The entry within its own recursive side. */

@@ -20,6 +20,8 @@ import { keyedForm } from "./decorrelate.ts";
 import { isVolatileQuery, selectFromQuery } from "./query_walk.ts";
 import { mapChildren } from "./walk.ts";
 
+const ROW_OPERATORS: ReadonlySet<string> = new Set(["=", "<>", "<", "<=", ">", ">="]);
+
 /** A query that is bound, before it is known what is asked of it. */
 interface InnerQuery {
   readonly query: BoundSelect;
@@ -97,11 +99,14 @@ export function bindQuantifiedQuery(
 ): BoundExpression {
   const inner = bindInner(queryNode, place);
   requireWidth(inner, operands.length);
-  if (operands.length > 1 && operator !== "=" && operator !== "<>") {
+  if (operands.length > 1 && !ROW_OPERATORS.has(operator)) {
     throw new DatabaseError(
-      "UNSUPPORTED_FEATURE",
-      `Cannot compare rows by ${operator} ${quantifier.toUpperCase()}: only = and <> are available`,
-      { position: node._location.start },
+      "INVALID_QUERY",
+      `Cannot compare rows by ${operator}: it has no order`,
+      {
+        position: node._location.start,
+        hint: "=, <>, <, <=, > and >= compare rows",
+      },
     );
   }
   const tests = operands.map((left, i) => {
@@ -110,14 +115,13 @@ export function bindQuantifiedQuery(
     const right: BoundExpression = { kind: "column", type: column.type, column };
     return { column, ...sidesOf(binaryOf({ op: operator, left, right }, node)) };
   });
-  const [first] = tests;
-  const evaluate = defined(first, "a comparison has an operand").evaluate;
+  const evaluates = tests.map(({ evaluate }) => evaluate);
   const types = tests.map(({ left }) => left.type);
   return valueOf(
     { ...inner, query: withConverted(inner, tests) },
     {
       type: BOOLEAN,
-      form: { kind: quantifier, operator, evaluate, types },
+      form: { kind: quantifier, operator, evaluates, types },
       operands: tests.map(({ left }) => left),
     },
   );

@@ -7,7 +7,7 @@
 import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { FromTable, SelectFromUnion, WithBinding, WithStatement } from "../parse/ast.ts";
-import { notAvailable, type StatementBinding } from "./binding.ts";
+import { type Correlation, notAvailable, type StatementBinding } from "./binding.ts";
 import type {
   BoundColumn,
   BoundCte,
@@ -17,6 +17,7 @@ import type {
   BoundSelect,
 } from "./bound.ts";
 import { castTo } from "./casts.ts";
+import { PassedOn } from "./correlation.ts";
 import { settled } from "./expression_binder.ts";
 import { isVolatileQuery, readsAround, selectFrom, selectFromQuery } from "./query_walk.ts";
 import type { CteEntry, SelectContext } from "./select_context.ts";
@@ -43,9 +44,11 @@ export function contextWith(node: WithStatement, context: SelectContext): Select
 
 function bindEntry(binding: WithBinding, context: SelectContext, isRecursive: boolean): CteEntry {
   const inner: SelectContext = { ...context, isOutermost: false, keepsUntyped: false };
-  const query = isRecursive
-    ? bindRecursive(binding, inner)
-    : context.bindQuery(binding.statement, inner);
+  const bind = (outer: Correlation | undefined): BoundSelect =>
+    isRecursive
+      ? bindRecursive(binding, { ...inner, outer })
+      : context.bindQuery(binding.statement, { ...inner, outer });
+  const query = bind(context.outer);
   const { name } = binding.alias;
   const names = namesOf(binding, query);
   const cte: BoundCte = {
@@ -56,7 +59,7 @@ function bindEntry(binding: WithBinding, context: SelectContext, isRecursive: bo
     isFree: !readsAround(query),
     references: { count: 0 },
   };
-  return { kind: "query", name, names, cte, outer: context.outer };
+  return { kind: "query", name, names, cte, outer: context.outer, bind };
 }
 
 function namesOf({ alias, columnNames }: WithBinding, { outputs }: BoundSelect): string[] {
@@ -185,14 +188,19 @@ export function relationOfEntry(
     return { kind: "working", recursion: entry.recursion, alias, columns };
   }
   const { cte, names } = entry;
-  cte.references.count += 1;
-  if (!cte.isFree && entry.outer !== outer) {
-    throw notAvailable(item, "a WITH entry of outer columns in a subquery");
-  }
   const columns = cte.query.outputs.map(({ expression }, i) =>
     statement.newColumn({ name: names[i] ?? "", type: expression.type }),
   );
-  return { kind: "cte", cte, alias, columns };
+  if (cte.isFree || entry.outer === outer || outer === undefined || entry.outer === undefined) {
+    cte.references.count += 1;
+    return { kind: "cte", cte, alias, columns };
+  }
+  // A subquery reads what the entry reads around it: the entry is bound again, as a part of it.
+  if (cte.isVolatile) {
+    throw notAvailable(item, "a volatile WITH entry of outer columns in a subquery");
+  }
+  const query = entry.bind(new PassedOn(entry.outer, outer));
+  return { kind: "query", query, alias, columns };
 }
 
 function valueOf(column: BoundColumn): BoundExpression {

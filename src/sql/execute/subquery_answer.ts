@@ -100,16 +100,37 @@ export class Answer {
   }
 }
 
-/** One comparison, as AND or OR over the pairs of a row. */
-function compared(
-  { evaluate, operator }: Quantified,
-  { call, operands, row }: { operands: readonly Value[]; row: Row; call: CallContext },
-): Value {
+interface Pairs {
+  readonly operands: readonly Value[];
+  readonly row: Row;
+  readonly call: CallContext;
+}
+
+/** The first pair that is not equal decides the order of rows; a NULL before it leaves it unknown. */
+function ordered({ evaluates, types }: Quantified, { call, operands, row }: Pairs): Value {
+  let last: Value = null;
+  for (const [i, type] of types.entries()) {
+    const left = operands[i] ?? null;
+    const right = row[i] ?? null;
+    if (left === null || right === null) return null;
+    last = evaluates[i]?.([left, right], call) ?? null;
+    if (groupKeyOf(type, left) !== groupKeyOf(type, right)) return last;
+  }
+  return last;
+}
+
+/** One comparison: of the order of rows, else as AND or OR over their pairs. */
+function compared(form: Quantified, pairs: Pairs): Value {
+  const { evaluates, operator } = form;
+  const { call, operands, row } = pairs;
+  const isOrdered = operator !== "=" && operator !== "<>";
+  if (isOrdered && operands.length > 1) return ordered(form, pairs);
   const settles = operator === "<>";
   let hasUnknown = false;
   for (const [i, operand] of operands.entries()) {
     const value = row[i] ?? null;
-    const answer = operand === null || value === null ? null : evaluate([operand, value], call);
+    const answer =
+      operand === null || value === null ? null : evaluates[i]?.([operand, value], call);
     if (answer === settles) return settles;
     if (answer === null) hasUnknown = true;
   }

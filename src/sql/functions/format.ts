@@ -29,7 +29,8 @@ import type { Overload, ScalarFunction } from "./function.ts";
 
 function ofMoment(type: DataType, read: (value: Value) => Moment): Overload {
   return overload([type, TEXT], TEXT, ([value = null, pattern = null]) =>
-    formatMoment(read(value), pattern as string),
+    // Nothing is asked for, as PostgreSQL reads an empty pattern.
+    pattern === "" ? null : formatMoment(read(value), pattern as string),
   );
 }
 

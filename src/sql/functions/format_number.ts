@@ -197,7 +197,8 @@ class Writer {
   constructor(format: NumberPattern, parts: NumberParts) {
     this.#format = format;
     this.#parts = parts;
-    this.#isOverflow = parts.whole.length > format.wholeCount && parts.whole !== "0";
+    this.#isOverflow =
+      parts.whole.length > format.wholeCount && (parts.whole !== "0" || format.wholeCount === 0);
     this.#fractionKept = keptFraction(format, parts.fraction);
     const kinds = new Set(format.pieces.map(({ kind }) => kind));
     this.#hasOwnSign = kinds.has("minus") || kinds.has("signed") || this.#isSignTrailing();
@@ -301,7 +302,8 @@ class Writer {
 
   #point(): void {
     this.#start();
-    this.#text += ".";
+    // A point behind which nothing can stand is left out.
+    if (this.#format.fractionCount > 0 || this.#isOverflow) this.#text += ".";
   }
 
   /** Writes the sign that stands before the first digit. */
@@ -367,7 +369,7 @@ export function numberScale(pattern: string): number {
 
 /** The plain digits of a text, read by a pattern. @throws {DatabaseError} INVALID_VALUE */
 export function numberFromFormat(text: string, pattern: string): string {
-  const { shift, isScientific, roman } = patternOf(pattern);
+  const { fractionCount, shift, isScientific, roman } = patternOf(pattern);
   if (isScientific || roman !== undefined) {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
@@ -376,7 +378,9 @@ export function numberFromFormat(text: string, pattern: string): string {
   }
   const isNegative = /-|<.*>/.test(text);
   const plain = text.replaceAll(/[^0-9.]/g, "");
-  const digits = /^(\d*)(\.\d*)?/.exec(plain)?.[0] ?? "";
+  // Without places for a fraction it is not read, and not rounded to either.
+  const [, whole = "", fraction = ""] = /^(\d*)(\.\d*)?/.exec(plain) ?? [];
+  const digits = fractionCount > 0 ? `${whole}${fraction}` : whole;
   if (!/\d/.test(digits)) {
     throw new DatabaseError(
       "INVALID_VALUE",

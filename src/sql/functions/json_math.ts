@@ -69,6 +69,12 @@ export function jsonWithoutIndex(node: JsonNode, index: number): JsonNode {
   return node.filter((_, position) => position !== at);
 }
 
+/** `#- path`: without what a path leads to. */
+export function jsonWithoutPath(node: JsonNode, path: readonly string[]): JsonNode {
+  if (!isJsonArray(node) && !isJsonObject(node)) throw cannotDelete("a scalar");
+  return jsonEdit(node, { path, creates: false, replace: () => undefined });
+}
+
 function cannotDelete(what: string): DatabaseError {
   return new DatabaseError(
     "INVALID_VALUE",

@@ -23,10 +23,10 @@ import type { OperatorForm } from "./function.ts";
 import {
   jsonConcat,
   jsonContainsAtTop,
-  jsonEdit,
   jsonHasKey,
   jsonWithoutIndex,
   jsonWithoutKeys,
+  jsonWithoutPath,
 } from "./json_math.ts";
 import { binaryForm } from "./operator_form.ts";
 
@@ -65,9 +65,7 @@ export function resolveJson(op: string, left: DataType, right: DataType): Operat
     case "#-":
       if (!isJson(left) || !(isTextArray(right) || right.kind === "unknown")) return undefined;
       return binaryForm([JSONB, TEXT_ARRAY], JSONB, (json, path) =>
-        onTree(json, (node) =>
-          jsonEdit(node, { path: textsOf(path), creates: false, replace: () => undefined }),
-        ),
+        onTree(json, (node) => jsonWithoutPath(node, textsOf(path))),
       );
     default:
       return undefined;

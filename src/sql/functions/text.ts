@@ -193,7 +193,6 @@ export const TEXT_FUNCTIONS: readonly ScalarFunction[] = [
   ...functionsNamed(
     ["concat"],
     overload(["any"], TEXT, (values, _, types) => concat(values, types, ""), {
-      optionalCount: 1,
       variadic: "any",
       seesNull: true,
     }),

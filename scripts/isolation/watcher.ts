@@ -1,0 +1,53 @@
+/**
+ * A subscriber in this process, that keeps every message it was sent as text.
+ */
+import type { LiveSink, LiveSubscription } from "../../src/live/mod.ts";
+import { SubscriptionError } from "../../src/live/mod.ts";
+import type { World } from "./world.ts";
+
+export interface Watcher {
+  /** What came since the last call. */
+  taken(): string;
+  close(): void;
+}
+
+/** Subscribes a caller; a refusal is a message, too. */
+export function watch(world: World, caller: string, sql: string, id: string): Watcher {
+  let texts: string[] = [];
+  const sink: LiveSink = {
+    queuedBytes: 0,
+    send({ message }) {
+      texts.push(JSON.stringify(message));
+      return true;
+    },
+    end(message) {
+      texts.push(JSON.stringify(message));
+    },
+  };
+  const { auth, live } = world.database;
+  let subscription: LiveSubscription | undefined;
+  try {
+    subscription = live.subscribe({
+      principal: auth.principalFor(caller),
+      spec: { id, sql },
+      sink,
+      connectionId: `isolation-${caller}`,
+    });
+    while (subscription.state === "loading") {
+      const { position } = subscription;
+      subscription.nextBatch();
+      if (subscription.position === position) break;
+    }
+  } catch (error) {
+    if (!(error instanceof SubscriptionError)) throw error;
+    texts.push(JSON.stringify(error.response));
+  }
+  return {
+    taken() {
+      const text = texts.join("\n");
+      texts = [];
+      return text;
+    },
+    close: () => subscription?.close(),
+  };
+}

@@ -1,0 +1,88 @@
+/**
+ * Writes the cases of `tests/sql/cases/*.slt` anew: asks PostgreSQL every statement of
+ * `scripts/write_cases/`, and notes what it answers.
+ *
+ *     bun scripts/write_cases.ts [--only <file>]
+ *
+ * A file runs on a database of its own, in order. Where Tidemark answers otherwise on purpose,
+ * `write_cases/differences.ts` says what and why, and the file has both answers.
+ */
+import { join } from "node:path";
+import { postgresPrograms, startPostgres } from "../tests/support/postgres.ts";
+import { sltValues } from "../tests/support/slt.ts";
+import { readOptions } from "./support/arguments.ts";
+import type { Answer, CaseFile } from "./write_cases/answer.ts";
+import { CHANGES } from "./write_cases/changes.ts";
+import { conditionsOfState } from "./write_cases/conditions.ts";
+import { type Difference, differenceOf } from "./write_cases/differences.ts";
+import { GROUPED } from "./write_cases/grouped.ts";
+import { MOMENTS } from "./write_cases/moments.ts";
+import { NESTED } from "./write_cases/nested.ts";
+import { askPostgres } from "./write_cases/psql.ts";
+import { QUERIES } from "./write_cases/queries.ts";
+import { SCALARS } from "./write_cases/scalars.ts";
+import { VALUES } from "./write_cases/values.ts";
+
+const DIRECTORY: string = join(import.meta.dir, "../tests/sql/cases");
+
+const options = readOptions(["only"], []);
+const only = options.text("only");
+const files = [
+  ...SCALARS,
+  ...VALUES,
+  ...MOMENTS,
+  ...NESTED,
+  ...QUERIES,
+  ...GROUPED,
+  ...CHANGES,
+].filter(({ name }) => only === undefined || name === only);
+const programs = postgresPrograms();
+if (programs === undefined) throw new Error("Cannot ask PostgreSQL: it is not installed");
+const postgres = await startPostgres();
+try {
+  for (const file of files) {
+    const path = join(DIRECTORY, `${file.name}.slt`);
+    const { count, text } = await written(file, programs);
+    await Bun.write(path, text);
+    process.stdout.write(`${path}: ${count} cases\n`);
+  }
+} finally {
+  await postgres.stop();
+}
+
+async function written(
+  { about, name, statements }: CaseFile,
+  path: string,
+): Promise<{ text: string; count: number }> {
+  const distinct =
+    name === "changes" || name === "definitions" ? statements : [...new Set(statements)];
+  const setup = [`CREATE SCHEMA case_${name}`, `SET search_path = case_${name}`];
+  const answers = await askPostgres(postgres.url, path, [...setup, ...distinct]);
+  const head = `# Cases of ${about}. Written by scripts/write_cases.ts from what PostgreSQL answers.\n`;
+  const cases = distinct.map((sql, i) => {
+    const answer = answers[i + setup.length];
+    if (answer === undefined) throw new Error(`Cannot write a case: no answer to ${sql}`);
+    return caseText(sql, answer, differenceOf(sql));
+  });
+  return { text: [head, ...cases].join("\n"), count: distinct.length };
+}
+
+function caseText(sql: string, answer: Answer, difference: Difference | undefined): string {
+  const theirs = recordText(sql, answer);
+  if (difference === undefined) return theirs;
+  const ours = recordText(sql, difference.answer);
+  return `# ${difference.because}\nskipif tidemark\n${theirs}\nonlyif tidemark\n${ours}`;
+}
+
+function recordText(sql: string, answer: Answer): string {
+  if (answer.kind === "failure") {
+    const allowed = conditionsOfState(answer.state);
+    return `statement error ${allowed.join("|")}\n${sql}\n`;
+  }
+  const { columns, rows } = answer;
+  if (columns.length === 0) return `statement ok\n${sql}\n`;
+  const types = columns.join("");
+  const sort = /\bORDER BY [^()]*$/i.test(sql) ? "nosort" : "rowsort";
+  const values = sltValues(rows, types, sort);
+  return [`query ${types} ${sort}`, sql, "----", ...values, ""].join("\n");
+}

@@ -1,0 +1,66 @@
+/**
+ * Which conditions of Tidemark stand for a state of PostgreSQL. It tells some apart that the other
+ * does not, so several may be right.
+ */
+const CONDITIONS: Readonly<Record<string, readonly string[]>> = {
+  // No operator or function for these types is one state there.
+  "42883": ["FUNCTION_NOT_FOUND", "TYPE_MISMATCH"],
+  "42804": ["TYPE_MISMATCH"],
+  "42846": ["TYPE_MISMATCH"],
+  "42725": ["TYPE_MISMATCH", "FUNCTION_NOT_FOUND"],
+  "42601": [
+    "INVALID_SQL",
+    "BATCH_PARSE_ERROR",
+    "INVALID_QUERY",
+    "INVALID_DEFINITION",
+    "INVALID_PARAMETER",
+  ],
+  "42803": ["INVALID_QUERY"],
+  "42P20": ["INVALID_QUERY", "INVALID_SQL"],
+  "42P19": ["INVALID_QUERY"],
+  "42P10": ["INVALID_QUERY"],
+  "42712": ["INVALID_QUERY", "AMBIGUOUS_COLUMN"],
+  "42702": ["AMBIGUOUS_COLUMN"],
+  "42703": ["COLUMN_NOT_FOUND"],
+  "42701": ["ALREADY_EXISTS", "INVALID_DEFINITION", "INVALID_QUERY"],
+  "42704": ["UNSUPPORTED_TYPE", "OBJECT_NOT_FOUND", "INVALID_QUERY"],
+  "42710": ["ALREADY_EXISTS"],
+  "42809": ["INVALID_OPERATION", "INVALID_QUERY"],
+  "42P01": ["TABLE_NOT_FOUND", "COLUMN_NOT_FOUND"],
+  "42P07": ["ALREADY_EXISTS"],
+  "42P16": ["INVALID_DEFINITION"],
+  "42P17": ["INVALID_DEFINITION"],
+  "42611": ["INVALID_DEFINITION"],
+  "0A000": [
+    "INVALID_QUERY",
+    "UNSUPPORTED_FEATURE",
+    "INVALID_DEFINITION",
+    "TYPE_MISMATCH",
+    "VALUE_OUT_OF_RANGE",
+    "INVALID_VALUE",
+  ],
+  "2BP01": ["DEPENDENT_OBJECTS"],
+  "21000": ["CARDINALITY_VIOLATION"],
+  "23502": ["NOT_NULL_VIOLATION"],
+  "23505": ["DUPLICATE_KEY"],
+  "23514": ["CHECK_VIOLATION"],
+  "22001": ["VALUE_TOO_LONG"],
+  "22012": ["DIVISION_BY_ZERO"],
+  "22P02": ["INVALID_VALUE"],
+  "22007": ["INVALID_VALUE", "VALUE_OUT_OF_RANGE"],
+  "54000": ["VALUE_OUT_OF_RANGE", "LIMIT_EXCEEDED"],
+  "22P04": ["INVALID_VALUE"],
+  "22009": ["INVALID_VALUE"],
+  "22021": ["INVALID_VALUE"],
+  "22019": ["INVALID_VALUE"],
+  "22025": ["INVALID_VALUE"],
+  "2201B": ["INVALID_VALUE"],
+  "22030": ["INVALID_VALUE"],
+};
+
+/** The conditions that a refusal with this state may have. */
+export function conditionsOfState(state: string): readonly string[] {
+  // Any other fault of a value: whether its form or its size is at fault is told apart here.
+  const ofValues = ["INVALID_VALUE", "VALUE_OUT_OF_RANGE", "TYPE_MISMATCH"];
+  return CONDITIONS[state] ?? (state.startsWith("22") ? ofValues : [`UNKNOWN_${state}`]);
+}

@@ -1,0 +1,122 @@
+/**
+ * Where Tidemark answers otherwise than PostgreSQL on purpose, and why.
+ */
+import type { Answer, Column } from "./answer.ts";
+
+export interface Difference {
+  readonly because: string;
+  readonly answer: Answer;
+}
+
+function rows(columns: string, ...found: readonly (readonly (string | null)[])[]): Answer {
+  return { kind: "rows", columns: columns.split("") as Column[], rows: found };
+}
+
+function failure(state: string): Answer {
+  return { kind: "failure", state, message: "" };
+}
+
+const SCALE = "A quotient has 16 decimals";
+const JSON_TEXT = "A cast from JSON to text reads a scalar";
+const SIGN = "A number is typed by its digits: the sign before it is an operator";
+const LOCALE = "The other side was asked in the locale C, which knows no case beyond ASCII";
+const ROW_VALUE = "A row is no value";
+const SCALAR_INDEX = "A scalar has no elements; the other side takes it for an array of one";
+const CONDITION = "The definition is at fault, not a value";
+const FORMAT = "A separator that the pattern does not have is passed over";
+
+const DIFFERENCES: ReadonlyMap<string, Difference> = new Map<string, Difference>([
+  ["SELECT 2.5 / 9223372036854775807", { because: SCALE, answer: rows("N", ["0"]) }],
+  ["SELECT -0.5 / 9223372036854775807", { because: SCALE, answer: rows("N", ["0"]) }],
+  ["SELECT (-2147483648) - 1", { because: SIGN, answer: rows("T", ["-2147483649"]) }],
+  [
+    "SELECT (-9223372036854775808) / -1",
+    { because: SIGN, answer: rows("N", ["9223372036854775808"]) },
+  ],
+  [
+    "SELECT abs((-9223372036854775808))",
+    { because: SIGN, answer: rows("N", ["9223372036854775808"]) },
+  ],
+  [
+    "SELECT @ ((-9223372036854775808))",
+    { because: SIGN, answer: rows("N", ["9223372036854775808"]) },
+  ],
+  [
+    "SELECT 'a' LIKE 'a\\'",
+    {
+      because: "A pattern that ends in its escape is refused, whatever it meets",
+      answer: failure("22025"),
+    },
+  ],
+  [
+    "SELECT a FROM num UNION SELECT k FROM num ORDER BY k",
+    { because: "An order of a set operation names one of its columns", answer: failure("42P10") },
+  ],
+  [
+    "SELECT k FROM num ORDER BY k LIMIT k",
+    { because: "LIMIT has no columns in scope", answer: failure("42703") },
+  ],
+  ["SELECT to_number('1,234.56', 'S999')", { because: FORMAT, answer: rows("N", ["1234"]) }],
+  ["SELECT to_number('1,234.56', '999D99')", { because: FORMAT, answer: rows("N", ["1234.56"]) }],
+  ["SELECT atanh(1::float8)", { because: "There is no infinity", answer: failure("22003") }],
+  ["SELECT '\"s\"'::jsonb -> 0", { because: SCALAR_INDEX, answer: rows("T", [null]) }],
+  ["SELECT 'null'::jsonb -> 0", { because: SCALAR_INDEX, answer: rows("T", [null]) }],
+  ["SELECT '\"s\"'::jsonb ->> -1", { because: SCALAR_INDEX, answer: rows("T", [null]) }],
+  ["SELECT ('\"s\"'::jsonb)::text", { because: JSON_TEXT, answer: rows("T", ["s"]) }],
+  ["SELECT ('\"7\"'::jsonb)::text", { because: JSON_TEXT, answer: rows("T", ["7"]) }],
+  ["SELECT CAST('\"x\"'::jsonb AS text)", { because: JSON_TEXT, answer: rows("T", ["x"]) }],
+  ["SELECT CAST('\"x\"'::jsonb AS varchar(3))", { because: JSON_TEXT, answer: rows("T", ["x"]) }],
+  [
+    "SELECT count() FROM emp",
+    { because: "count without an argument is no function", answer: failure("42883") },
+  ],
+  [
+    "SELECT nullif(1)",
+    {
+      because: "NULLIF is a function, and the other side has it in its grammar",
+      answer: failure("42883"),
+    },
+  ],
+  [
+    "SELECT coalesce()",
+    {
+      because: "COALESCE is a function, and the other side has it in its grammar",
+      answer: failure("42883"),
+    },
+  ],
+  [
+    "SELECT mode() FROM emp",
+    { because: "mode is known, and needs WITHIN GROUP", answer: failure("42P20") },
+  ],
+  [
+    "SELECT ARRAY[1, 2.5]",
+    { because: "A column of DECIMAL has one scale", answer: rows("T", ["{1.0,2.5}"]) },
+  ],
+  ["SELECT count(DISTINCT (a, b)) FROM num", { because: ROW_VALUE, answer: failure("42P10") }],
+  [
+    "SELECT a, count(DISTINCT (a, b)) FROM num GROUP BY a",
+    { because: ROW_VALUE, answer: failure("42P10") },
+  ],
+  ["SELECT upper('héé😀')", { because: LOCALE, answer: rows("U", ["HÉÉ😀"]) }],
+  [
+    "SELECT '1e2'::interval",
+    { because: "A number may have an exponent", answer: rows("T", ["00:01:40"]) },
+  ],
+  [
+    "SELECT '99999999999'::interval",
+    { because: "The time of an interval has 53 bits of microseconds", answer: failure("22008") },
+  ],
+  [
+    "CREATE TABLE b (id INT PRIMARY KEY, v INT DEFAULT 'x')",
+    { because: CONDITION, answer: failure("42P16") },
+  ],
+  [
+    "CREATE TABLE b (id INT PRIMARY KEY, v VARCHAR(0))",
+    { because: CONDITION, answer: failure("42P16") },
+  ],
+]);
+
+/** The difference of one statement, if there is one. */
+export function differenceOf(sql: string): Difference | undefined {
+  return DIFFERENCES.get(sql);
+}

@@ -1,0 +1,30 @@
+/**
+ * Statements from patterns: every `#` of a pattern takes each value of its list.
+ */
+
+/** SELECT of each pattern with each combination of values. Of two lists every pair is made. */
+export function selects(
+  patterns: readonly string[],
+  ...lists: readonly (readonly string[])[]
+): string[] {
+  const found: string[] = [];
+  for (const pattern of patterns) {
+    for (const values of combinations(lists)) {
+      let at = 0;
+      const text = pattern.replaceAll("#", () => {
+        const value = values[at % values.length] ?? "";
+        at += 1;
+        return value;
+      });
+      found.push(`SELECT ${text}`);
+    }
+  }
+  return found;
+}
+
+function combinations(lists: readonly (readonly string[])[]): readonly (readonly string[])[] {
+  const [list, ...others] = lists;
+  if (list === undefined) return [[]];
+  const tails = combinations(others);
+  return list.flatMap((value) => tails.map((tail) => [value].concat(tail)));
+}

@@ -1,0 +1,276 @@
+/**
+ * Logic, literals and casts.
+ */
+import type { CaseFile } from "./answer.ts";
+import { selects } from "./product.ts";
+
+const BOOLS = ["TRUE", "FALSE", "NULL::boolean"] as const;
+
+const LOGIC: CaseFile = {
+  name: "logic",
+  about: "three values of logic, NULL and conditions",
+  statements: [
+    ...selects(
+      [
+        "# AND #",
+        "# OR #",
+        "# = #",
+        "# <> #",
+        "# < #",
+        "NOT # OR #",
+        "# IS DISTINCT FROM #",
+        "# IS NOT DISTINCT FROM #",
+      ],
+      BOOLS,
+      BOOLS,
+    ),
+    ...selects(
+      [
+        "NOT #",
+        "# IS NULL",
+        "# IS NOT NULL",
+        "# IS TRUE",
+        "# IS NOT TRUE",
+        "# IS FALSE",
+        "# IS NOT FALSE",
+        "# IS UNKNOWN",
+        "# IS NOT UNKNOWN",
+        "NOT ( # ) IS NULL",
+        "NOT ( # IS NULL )",
+      ],
+      BOOLS,
+    ),
+    ...selects(
+      [
+        "# BETWEEN 2 AND 4",
+        "# NOT BETWEEN 2 AND 4",
+        "# BETWEEN 4 AND 2",
+        "# BETWEEN SYMMETRIC 4 AND 2",
+        "# BETWEEN NULL AND 4",
+        "# NOT BETWEEN NULL AND 4",
+      ],
+      ["1", "2", "3", "5", "2.5", "NULL::int"],
+    ),
+    ...selects(
+      [
+        "# IN (1, 2, 3)",
+        "# NOT IN (1, 2, 3)",
+        "# IN (1, NULL)",
+        "# NOT IN (1, NULL)",
+        "# IN (NULL)",
+      ],
+      ["1", "4", "2.0", "NULL::int"],
+    ),
+    ...selects(
+      ["NULLIF(#, #)", "COALESCE(#, #)", "COALESCE(NULL, #, #)"],
+      ["1", "2.5", "NULL::int"],
+      ["1", "2.5", "NULL::int"],
+    ),
+    ...selects(
+      [
+        "CASE # WHEN 1 THEN 'one' WHEN 2 THEN 'two' ELSE 'many' END",
+        "CASE WHEN # > 1 THEN 1 WHEN # IS NULL THEN 0 END",
+        "CASE # WHEN NULL THEN 'null' ELSE 'other' END",
+        "CASE WHEN # = 1 THEN NULL ELSE 2 END",
+      ],
+      ["1", "2", "3", "NULL::int"],
+    ),
+    ...selects(
+      ["num_nulls(#, #, NULL)", "num_nonnulls(#, #, NULL)"],
+      ["1", "NULL::int"],
+      ["'a'", "NULL::text"],
+    ),
+    ...selects(
+      [
+        "(#, #) = (1, 2)",
+        "(#, #) < (1, 2)",
+        "(#, #) <> (1, 2)",
+        "(#, #) >= (1, 2)",
+        "(#, #) IN ((1, 2), (3, 4))",
+        "(#, #) IS NULL",
+        "(#, #) IS NOT NULL",
+        "(#, #) IS DISTINCT FROM (1, 2)",
+      ],
+      ["1", "3", "NULL::int"],
+      ["2", "0", "NULL::int"],
+    ),
+    ...selects(
+      [
+        "# = ANY (ARRAY[1, 2])",
+        "# = ALL (ARRAY[1, 1])",
+        "# > ALL (ARRAY[1, NULL])",
+        "# <> ANY (ARRAY[1, NULL])",
+        "# = ANY ('{}'::int[])",
+        "# = ALL ('{}'::int[])",
+      ],
+      ["1", "3", "NULL::int"],
+    ),
+    "SELECT 'a' < 'B', 'a' < 'b', 'é' > 'z', '' < 'a', 'a' < 'ab', 'Z' < 'a'",
+    "SELECT 1 WHERE NULL",
+    "SELECT 1 WHERE NOT NULL",
+    "SELECT 1 WHERE NULL IS NULL",
+  ],
+};
+
+const TARGETS = [
+  "boolean",
+  "int2",
+  "int4",
+  "int8",
+  "numeric(6,2)",
+  "float8",
+  "text",
+  "varchar(3)",
+  "date",
+  "timestamp",
+  "time",
+  "uuid",
+  "jsonb",
+  "interval",
+  "bytea",
+] as const;
+const LITERALS = [
+  "'1'",
+  "'0'",
+  "'t'",
+  "' 42 '",
+  "'-7'",
+  "'3.149'",
+  "'1e2'",
+  "'abc'",
+  "''",
+  "'2024-02-29'",
+  "'2024-02-30'",
+  "'2024-02-29 12:34:56.789'",
+  "'12:34'",
+  "'[1, 2]'",
+  "'1 day'",
+  "'99999999999'",
+  "'\\x41'",
+  "'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'",
+  "NULL",
+] as const;
+const TYPED = [
+  "1",
+  "0",
+  "-7",
+  "2.5",
+  "3.149::float8",
+  "40000",
+  "3000000000",
+  "TRUE",
+  "'abc'::text",
+  "DATE '2024-02-29'",
+  "TIMESTAMP '2024-02-29 12:34:56'",
+  "TIME '12:34:56'",
+  "INTERVAL '1 day'",
+  "'[1]'::jsonb",
+  "'\"x\"'::jsonb",
+  "'7'::jsonb",
+  "'true'::jsonb",
+] as const;
+
+const CASTS: CaseFile = {
+  name: "casts",
+  about: "casts from text and between types",
+  statements: [
+    ...TARGETS.flatMap((type) => selects([`#::${type}`], LITERALS)),
+    ...TARGETS.flatMap((type) => selects([`CAST(# AS ${type})`], TYPED)),
+    ...selects(
+      ["#::int4", "#::int8", "#::int2"],
+      [
+        "2.5",
+        "3.5",
+        "-2.5",
+        "2.5::float8",
+        "3.5::float8",
+        "-2.5::float8",
+        "2147483647.4",
+        "2147483647.5",
+        "1e10::float8",
+      ],
+    ),
+    ...selects(
+      ["#::numeric(4,1)", "#::numeric(3,3)", "#::real"],
+      ["1", "12.345", "999.94", "999.95", "0.1234", "-0.05"],
+    ),
+    "SELECT BOOLEAN 'yes', BOOLEAN 'off', INT '5', DATE '2024-01-01', INTERVAL '2 hours'",
+    "SELECT INT4 '3.5'",
+    "SELECT 1::nosuch",
+    "SELECT CAST(1 AS nosuch)",
+    ...selects(
+      ["'#'::boolean"],
+      [
+        "true",
+        "yes",
+        "on",
+        "1",
+        "t",
+        "y",
+        "tru",
+        "false",
+        "no",
+        "off",
+        "0",
+        "f",
+        "of",
+        "o",
+        "2",
+        "TRUE",
+      ],
+    ),
+    ...selects(
+      ["'#'::uuid"],
+      [
+        "A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11",
+        "{a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11}",
+        "a0eebc999c0b4ef8bb6d6bb9bd380a11",
+        "a0eebc99",
+        "g0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
+      ],
+    ),
+    ...selects(
+      ["'#'::interval"],
+      [
+        "1 year 2 months",
+        "3 days 04:05:06",
+        "-1 day",
+        "1 week",
+        "P1Y2M3DT4H",
+        "1.5 hours",
+        "2 days ago",
+        "x",
+        "1",
+        "1 mon -1 day",
+        "00:00:00",
+      ],
+    ),
+    ...selects(
+      ["'#'::timestamp"],
+      [
+        "2024-01-01",
+        "2024-01-01T10:11:12",
+        "2024-01-01 10:11:12.123456",
+        "2024-01-01 24:00:00",
+        "2024-13-01",
+        "2024-01-01 25:00",
+        "epoch",
+        "2024-01-01 10:00+05",
+      ],
+    ),
+    ...selects(
+      ["'#'::timestamptz"],
+      ["2024-01-01 10:00+05", "2024-01-01 10:00Z", "2024-06-01 00:00:00-03:30", "2024-01-01"],
+    ),
+    ...selects(
+      ["'#'::time"],
+      ["00:00", "23:59:59.999999", "24:00:00", "25:00", "12:60", "04:05 PM"],
+    ),
+    ...selects(
+      ["'#'::date"],
+      ["2024-12-31", "20241231", "2024-1-5", "0001-01-01", "9999-12-31", "2023-02-29", "x"],
+    ),
+  ],
+};
+
+export const VALUES: readonly CaseFile[] = [LOGIC, CASTS];

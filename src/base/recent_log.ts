@@ -1,0 +1,58 @@
+/**
+ * A log that also keeps its newest lines in memory, for whoever may look at them without a shell.
+ */
+import type { Clock } from "./clock.ts";
+import type { Log, LogFields, LogLevel } from "./log.ts";
+
+/** One line of a log. */
+export interface LogLine {
+  readonly timeMs: number;
+  readonly level: LogLevel;
+  readonly message: string;
+  readonly fields: LogFields;
+}
+
+/** Lines that are kept. */
+const LINES_MAX = 1000;
+
+export class RecentLog implements Log {
+  readonly #log: Log;
+  readonly #clock: Clock;
+  #lines: LogLine[] = [];
+
+  /** @param log Where every line goes as well. */
+  constructor(log: Log, clock: Clock) {
+    this.#log = log;
+    this.#clock = clock;
+  }
+
+  /** Oldest first; those of level debug are not among them. */
+  get lines(): readonly LogLine[] {
+    return this.#lines.slice(-LINES_MAX);
+  }
+
+  error(message: string, fields?: LogFields): void {
+    this.#keep("error", message, fields);
+    this.#log.error(message, fields);
+  }
+
+  warn(message: string, fields?: LogFields): void {
+    this.#keep("warn", message, fields);
+    this.#log.warn(message, fields);
+  }
+
+  info(message: string, fields?: LogFields): void {
+    this.#keep("info", message, fields);
+    this.#log.info(message, fields);
+  }
+
+  debug(message: string, fields?: LogFields): void {
+    this.#log.debug(message, fields);
+  }
+
+  #keep(level: LogLevel, message: string, fields: LogFields = {}): void {
+    this.#lines.push({ timeMs: this.#clock.nowMs(), level, message, fields });
+    // Twice the bound at most, so that a line costs no copy of the others.
+    if (this.#lines.length >= 2 * LINES_MAX) this.#lines = this.#lines.slice(-LINES_MAX);
+  }
+}
