@@ -9,6 +9,7 @@ import { resolveBinary } from "../functions/operators.ts";
 import type { Expr } from "../parse/ast.ts";
 import type { BoundExpression, ComparisonOperator } from "./bound.ts";
 import { castTo } from "./casts.ts";
+import { comparedByDay } from "./day_comparison.ts";
 import { decimalLiteral } from "./decimal_literal.ts";
 
 /** Magnitude up to which whole numbers are exact in doubles. */
@@ -66,7 +67,10 @@ export function binaryOf({ op, left, right }: BinaryOperands, node: Expr): Bound
     castTo(right, { to: rightType, mode: "implicit", node });
   const { evaluate, result, seesNull } = form;
   if (comparison !== undefined && sameType(leftType, rightType)) {
-    return { kind: "compare", type: BOOLEAN, operator: comparison, left: l, right: r, evaluate };
+    return comparedByDay(
+      { kind: "compare", type: BOOLEAN, operator: comparison, left: l, right: r, evaluate },
+      MIRRORED[comparison],
+    );
   }
   const magnitudeMax = arithmeticMagnitude(op, form);
   if (magnitudeMax !== undefined && (op === "+" || op === "-" || op === "*")) {

@@ -23,6 +23,7 @@ import type {
 } from "../plan/plan.ts";
 import { Aggregate, type AggregateColumn } from "./aggregate.ts";
 import { Distinct } from "./distinct.ts";
+import { compileCondition } from "./condition.ts";
 import { compileExpression, compileScalar, type Layout } from "./expression.ts";
 import { Filter, Limit, Project, RowCounts, RowSource, rowCountFrom, Slices } from "./filter.ts";
 import { FunctionScan } from "./function_scan.ts";
@@ -89,7 +90,7 @@ function buildNode(node: PlanNode): OperatorFactory {
     case "filter": {
       const input = buildPlan(node.input);
       const layout = layoutOf(node.input.columns);
-      const condition = compileExpression(node.condition, layout);
+      const condition = compileCondition(node.condition, layout);
       const kept = node.columns.map(({ id }) => defined(layout.get(id), "a filter adds no column"));
       const make = (from: Operator, run: Run): Operator =>
         new Filter(from, { condition, kept, run });

@@ -279,7 +279,8 @@ function compileLogic({ kind, operands }: Of<"and" | "or">, layout: Layout): Eva
   };
 }
 
-function positionsOf(expression: BoundExpression, layout: Layout): ReadonlySet<number> {
+/** Where the columns lie that an expression reads. */
+export function positionsOf(expression: BoundExpression, layout: Layout): ReadonlySet<number> {
   const positions = new Set<number>();
   for (const id of columnIdsIn(expression)) {
     positions.add(defined(layout.get(id), "a column is in its layout"));
@@ -290,7 +291,7 @@ function positionsOf(expression: BoundExpression, layout: Layout): ReadonlySet<n
 const NO_VALUES: Vector = constVector(null, 0);
 
 /** The chosen rows of the columns that an expression reads; other positions hold nothing. */
-function takeColumns(batch: Batch, rows: Selection, needed: ReadonlySet<number>): Batch {
+export function takeColumns(batch: Batch, rows: Selection, needed: ReadonlySet<number>): Batch {
   const columns = batch.columns.map((column, position) =>
     needed.has(position) ? take(column, rows) : NO_VALUES,
   );

@@ -208,7 +208,7 @@ export class HashJoin implements Operator {
       return this.#options.join === "inner" ? NOTHING_YET : this.#lonelyRows(pairing);
     }
     const leftRows = new Uint32Array(PAIRS_MAX);
-    const rightRows = new Int32Array(PAIRS_MAX);
+    const rightRows = new Uint32Array(PAIRS_MAX);
     const starts = this.#starts;
     const rows = this.#rows;
     let count = 0;
@@ -240,7 +240,7 @@ export class HashJoin implements Operator {
   #keptPairs(
     pairing: Pairing,
     leftRows: Uint32Array,
-    { count, rightRows }: { count: number; rightRows: Int32Array },
+    { count, rightRows }: { count: number; rightRows: Uint32Array },
   ): Batch {
     const { join, residual, run } = this.#options;
     const { hasPartner } = pairing;
@@ -267,7 +267,7 @@ export class HashJoin implements Operator {
   /** Held rows that no left row met, a batch at a time, beside NULLs. */
   #lonelyRightRows(): Batch | undefined {
     if (this.#options.join !== "full") return undefined;
-    const rows = new Int32Array(BATCH_ROWS_MAX);
+    const rows = new Uint32Array(BATCH_ROWS_MAX);
     const { length } = this.#isPaired;
     let count = 0;
     while (count < BATCH_ROWS_MAX && this.#lonelyPosition < length) {
@@ -301,7 +301,7 @@ export class HashJoin implements Operator {
   #pairsOf(
     batch: Batch,
     leftRows: Uint32Array,
-    { count, rightRows }: { count: number; rightRows: Int32Array },
+    { count, rightRows }: { count: number; rightRows: Uint32Array },
   ): Batch {
     const { kept, leftTypes } = this.#options;
     const width = leftTypes.length;
@@ -315,7 +315,7 @@ export class HashJoin implements Operator {
   #allOf(
     batch: Batch,
     leftRows: Uint32Array,
-    { count, rightRows }: { count: number; rightRows: Int32Array },
+    { count, rightRows }: { count: number; rightRows: Uint32Array },
   ): Batch {
     const left = batch.columns.map((column) => take(column, { rows: leftRows, count }));
     const right = this.#held.take(rightRows, count);
