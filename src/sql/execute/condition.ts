@@ -7,7 +7,7 @@
  */
 import { type Batch, type Selection, type Vector, valueAt } from "../../types/mod.ts";
 import type { BoundExpression } from "../bind/bound.ts";
-import { conjunctsOf, hasSubquery, isVolatile, mayFailOnRow } from "../bind/walk.ts";
+import { childrenOf, conjunctsOf, hasSubquery, isVolatile, mayFailOnRow } from "../bind/walk.ts";
 import {
   compileExpression,
   type Evaluator,
@@ -115,6 +115,7 @@ function keepTrue(mask: Uint8Array, truth: Vector): number {
 
 /** What an operand costs a row, roughly: numbers by loops, then lists, then text, then queries. */
 function costOf(condition: BoundExpression): number {
+  if (hasSubquery(condition)) return readsAnew(condition) ? 6 : 5;
   switch (condition.kind) {
     case "constant":
     case "column":
@@ -125,10 +126,16 @@ function costOf(condition: BoundExpression): number {
     case "in":
       return mayFailOnRow(condition.operand) || isText(condition.operand) ? 2 : 1;
     default:
-      return hasSubquery(condition) ? 5 : condition.kind === "call" ? 4 : 3;
+      return condition.kind === "call" ? 4 : 3;
   }
 }
 
 function isText({ type }: BoundExpression): boolean {
   return type.kind === "text" || type.kind === "json";
+}
+
+/** Whether a query in it hangs on the row. */
+function readsAnew(condition: BoundExpression): boolean {
+  if (condition.kind === "subquery" && condition.captures.length > 0) return true;
+  return childrenOf(condition).some(readsAnew);
 }

@@ -100,7 +100,8 @@ class ColumnCodes {
   }
 }
 
-function isWholeType({ kind }: DataType): boolean {
+/** Types whose values are whole numbers in memory. */
+export function isWholeType({ kind }: DataType): boolean {
   switch (kind) {
     case "smallint":
     case "int":
