@@ -354,19 +354,25 @@ function compileSubquery(expression: Of<"subquery">, layout: Layout): Evaluator 
   const captures = expression.captures.map((capture) => compileExpression(capture, layout));
   return (batch, run) => {
     if (batch.rowCount === 0) return constVector(null, 0);
-    const operandVectors = operands.map((operand) => operand(batch, run));
-    const captureVectors = captures.map((capture) => capture(batch, run));
-    const valueOf = (row: number): Value =>
-      run.subqueries.valueOf(subquery, {
-        operands: operandVectors.map((vector) => valueAt(vector, row)),
-        captured: captureVectors.map((vector) => valueAt(vector, row)),
-      });
-    const isSame = [...operandVectors, ...captureVectors].every(({ kind }) => kind === "const");
-    if (isSame && !subquery.isVolatile) return constVector(valueOf(0), batch.rowCount);
-    const results: Value[] = Array.from({ length: batch.rowCount });
-    for (let row = 0; row < batch.rowCount; row += 1) results[row] = valueOf(row);
-    return vectorFromValues(type, results);
+    const asked = operands.map((operand) => operand(batch, run));
+    const captured = captures.map((capture) => capture(batch, run));
+    const answer = (from: readonly Vector[], rowCount: number): Value[] =>
+      run.subqueries.valuesOf(subquery, { operands: from, captured, rowCount });
+    const isSame = [...asked, ...captured].every(({ kind }) => kind === "const");
+    if (isSame && !subquery.isVolatile) return constVector(answer(asked, 1)[0] ?? null, batch.rowCount);
+    const [only] = asked;
+    // NULL is in no empty set, and may be in any other: it has no answer of its own.
+    if (only !== undefined && asked.length + captured.length === 1 && !mayHoldNull(only)) {
+      const byValue = mapDistinct(only, type, (value) => answer([constVector(value, 1)], 1)[0] ?? null);
+      if (byValue !== undefined) return byValue;
+    }
+    return vectorFromValues(type, answer(asked, batch.rowCount));
   };
+}
+
+function mayHoldNull(vector: Vector): boolean {
+  if (vector.kind === "dict" && vector.values.includes(null)) return true;
+  return vector.kind === "any" || vector.kind === "const" || vector.nulls !== undefined;
 }
 
 type MemberKey = string | number | bigint | boolean;

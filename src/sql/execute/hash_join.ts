@@ -10,6 +10,7 @@
  * product of a billion rows lets others run and can be stopped. Left rows without a partner come
  * after the pairs of their batch.
  */
+import { DatabaseError } from "../../base/errors.ts";
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
 import {
   type Batch,
@@ -40,6 +41,8 @@ export interface JoinOptions {
   readonly keyTypes: readonly DataType[];
   /** What pairs must satisfy besides, over left columns followed by right columns. */
   readonly residual: Evaluator | undefined;
+  /** A fault of the right side is raised only when there is a left row that asks for it. */
+  readonly isGuarded: boolean;
   /** Positions, in left columns followed by right columns, of those that go up. */
   readonly kept: readonly number[];
 }
@@ -63,6 +66,7 @@ export class HashJoin implements Operator {
   readonly #held: HeldColumns;
   readonly #table: JoinTable;
   #isBuilt = false;
+  #fault: DatabaseError | undefined;
   /** Of a full join: 1 for each held row that has had a partner. */
   #isPaired = new Uint8Array(0);
   /** Held rows looked at for lonely ones; the left side has ended then. */
@@ -80,11 +84,12 @@ export class HashJoin implements Operator {
   }
 
   next(): Batch | undefined {
-    if (!this.#isBuilt) return this.#build();
+    if (!this.#isBuilt) return this.#options.isGuarded ? this.#buildGuarded() : this.#build();
     if (this.#pairing !== undefined) return this.#pair(this.#pairing);
     const batch = this.#options.left.next();
     if (batch === undefined) return this.#lonelyRightRows();
     if (batch.rowCount === 0) return NOTHING_YET;
+    if (this.#fault !== undefined) throw this.#fault;
     const { join, leftKeys, residual, run } = this.#options;
     const keys = leftKeys.map((key) => key(batch, run));
     const numbers = this.#table.numbersOf(keys, batch.rowCount);
@@ -100,6 +105,19 @@ export class HashJoin implements Operator {
   close(): void {
     this.#options.left.close();
     this.#options.right.close();
+  }
+
+  #buildGuarded(): Batch {
+    try {
+      return this.#build();
+    } catch (error) {
+      if (!(error instanceof DatabaseError)) throw error;
+      const { condition } = error;
+      if (condition === "STATEMENT_TIMEOUT" || condition === "CANCELLED") throw error;
+      this.#fault = error;
+      this.#isBuilt = true;
+      return NOTHING_YET;
+    }
   }
 
   #build(): Batch {

@@ -5,12 +5,11 @@
 import { defined } from "../../base/assert.ts";
 import type { BoundExpression, BoundFrom } from "../bind/bound.ts";
 import { columnIdsIn, conjunctsOf } from "../bind/walk.ts";
-import { estimatedRows } from "./estimate.ts";
+import { rowsOfPlan } from "./plan_rows.ts";
 import { impliedOver } from "./implied.ts";
 import { columnIdsOf, equalSides, isOver, keysOf } from "./join_keys.ts";
 import { bestTree, type JoinGraph, type JoinTree } from "./join_order.ts";
 import type { PlanNode } from "./plan.ts";
-import { nodesOf } from "./plan_walk.ts";
 import { columnIdOf, shareOf } from "./selectivity.ts";
 
 /** How one relation is planned with the conditions over it alone. */
@@ -116,19 +115,6 @@ function leafOf(
   const share = own.reduce((product, condition) => product * shareOf(condition, total), 1);
   const table = { rowCount: total, key: relation.table.primaryKey };
   return { node, ids, rowCount: Math.max(1, total * share), table };
-}
-
-/** What a plan is expected to yield; its scans know how many rows their tables have. */
-function rowsOfPlan(root: PlanNode): number {
-  const counts = new Map(
-    nodesOf(root).flatMap((node) =>
-      node.kind === "scan" ? [[node.table, node.rowCount] as const] : [],
-    ),
-  );
-  return estimatedRows(root, {
-    rowsOf: (table) => counts.get(table)?.() ?? 0,
-    countOf: () => undefined,
-  });
 }
 
 function graphOf(leaves: readonly Leaf[], conditions: readonly BoundExpression[]): JoinGraph {

@@ -16,7 +16,8 @@ import type {
   BoundRelation,
   BoundSelect,
 } from "../bind/bound.ts";
-import { columnIdsIn, conjunctionOf, conjunctsOf } from "../bind/walk.ts";
+import { readsAround } from "../bind/query_walk.ts";
+import { columnIdsIn, conjunctionOf, hasSubquery, conjunctsOf } from "../bind/walk.ts";
 import { expressionsOfCall } from "../bind/window_walk.ts";
 import { accessOf, type KeyAccess } from "./access.ts";
 import { factored } from "./implied.ts";
@@ -24,7 +25,7 @@ import { isPlainJoin, planInnerJoins } from "./inner_joins.ts";
 import { columnIdsOf, columnsOf, isOver, keysOf } from "./join_keys.ts";
 import { planOutputs, type QueryPlan } from "./outputs.ts";
 import type { PlanNode } from "./plan.ts";
-import { isExistence, semiJoined } from "./semi_joins.ts";
+import { isExistence, isMembership, memberJoined, semiJoined } from "./semi_joins.ts";
 import { planWindows } from "./window_plan.ts";
 
 interface PlanningState {
@@ -36,6 +37,8 @@ interface PlanningState {
   readonly conditions: readonly BoundExpression[];
   /** Nothing above wants rows one by one. */
   readonly isBulk: boolean;
+  /** The block is read for each row of another query, or for each step of a recursion. */
+  readonly isReadAgain: boolean;
 }
 
 /** Plans one SELECT block. */
@@ -48,6 +51,8 @@ export function planSelect(select: BoundSelect): QueryPlan {
     neededAbove,
     conditions,
     isBulk: select.isAggregated || select.orderBy.length + select.windows.length > 0,
+    // What its memberships hold would be read anew each time; as subqueries they are read once.
+    isReadAgain: where.some(isMembership) && (readsAround(select) || readsWorking(select.from)),
   };
   const kept = where.filter((condition) => !isExistence(condition));
   let node = where.some(isNever)
@@ -57,6 +62,12 @@ export function planSelect(select: BoundSelect): QueryPlan {
   if (select.isAggregated) node = planAggregate(select, node);
   node = planWindows(select, node);
   return planOutputs(select, node);
+}
+
+function readsWorking(from: BoundFrom | undefined): boolean {
+  if (from === undefined) return false;
+  if (from.kind === "relation") return from.relation.kind === "working";
+  return readsWorking(from.left) || readsWorking(from.right);
 }
 
 /** A condition that no row satisfies, whatever it holds. */
@@ -410,11 +421,31 @@ function filtered(
   conditions: readonly BoundExpression[],
   state?: PlanningState,
 ): PlanNode {
-  const condition = conjunctionOf(conditions);
-  if (condition === undefined) return input;
-  if (state === undefined) return { kind: "filter", input, condition, columns: input.columns };
-  const columns = columnsAbove(input, conditions, state);
-  return { kind: "filter", input, condition, columns };
+  const memberships = state?.isReadAgain === false ? conditions.filter(isMembership) : [];
+  const isMember = (condition: BoundExpression): boolean =>
+    memberships.some((each) => each === condition);
+  const others = conditions.filter((condition) => !isMember(condition));
+  // A query that hangs on the row is asked last, about as few rows as can be.
+  const isLate = (condition: BoundExpression): boolean =>
+    memberships.length > 0 && hasSubquery(condition);
+  const tested: BoundExpression[] = [];
+  let node = input;
+  const columnsNow = (at: PlanNode): readonly BoundColumn[] =>
+    state === undefined ? at.columns : columnsAbove(at, tested, state);
+  const test = (some: readonly BoundExpression[]): void => {
+    const condition = conjunctionOf(some);
+    if (condition === undefined) return;
+    tested.push(...some);
+    node = { kind: "filter", input: node, condition, columns: columnsNow(node) };
+  };
+  test(others.filter((condition) => !isLate(condition)));
+  for (const membership of memberships) {
+    tested.push(membership);
+    const join = memberJoined(node, membership, planWhole);
+    node = { ...join, columns: columnsNow(join) };
+  }
+  test(others.filter(isLate));
+  return node;
 }
 
 function planAggregate(select: BoundSelect, input: PlanNode): PlanNode {
