@@ -38,6 +38,8 @@ export type BoundExpression =
       readonly convert: (value: Value) => Value;
       /** Keeps order and equality on numbers, so that a vector of f64 or i32 passes unchanged. */
       readonly isNumericIdentity: boolean;
+      /** Of a cast that only moves the point: what a whole number is multiplied by, without fail. */
+      readonly factor?: number | undefined;
     }
   | {
       readonly kind: "call";
@@ -47,6 +49,8 @@ export type BoundExpression =
       readonly evaluate: RowFunction;
       readonly seesNull: boolean;
       readonly volatility: "immutable" | "stable" | "volatile";
+      /** Of LIKE: whether it is NOT LIKE; its loop over undecoded text is `kernels/like_bytes.ts`. */
+      readonly like?: { readonly isNegated: boolean } | undefined;
     }
   | {
       /** One of = <> < <= > >= over two operands of one type. */

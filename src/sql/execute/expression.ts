@@ -22,6 +22,7 @@ import {
 import type { BoundExpression } from "../bind/bound.ts";
 import { columnIdsIn, mayFail } from "../bind/walk.ts";
 import { mapDistinct } from "./distinct_values.ts";
+import { testLike } from "./kernels/like_bytes.ts";
 import { compareNumbers, computeNumbers, rowsWhereTrue } from "./kernels/numeric.ts";
 import {
   combineTruth,
@@ -123,7 +124,7 @@ export function compileScalar(expression: BoundExpression): (run: Run) => Value 
 }
 
 function compileCast(
-  { operand, convert, type, isNumericIdentity }: Of<"cast">,
+  { operand, convert, factor, type, isNumericIdentity }: Of<"cast">,
   layout: Layout,
 ): Evaluator {
   const inner = compileExpression(operand, layout);
@@ -133,7 +134,18 @@ function compileCast(
       const value = vector.value === null ? null : convert(vector.value);
       return constVector(value, vector.length);
     }
-    if (isNumericIdentity && (vector.kind === "i32" || vector.kind === "f64")) return vector;
+    const isNumbers = vector.kind === "i32" || vector.kind === "f64";
+    if (isNumericIdentity && isNumbers) return vector;
+    if (factor !== undefined && isNumbers) {
+      if (factor === 1) return asFloat64(vector);
+      const right = constVector(factor, batch.rowCount);
+      const operation = { operator: "*" as const, left: vector, right, asInt32: false };
+      const scaled = computeNumbers(
+        { ...operation, magnitudeMax: Number.MAX_SAFE_INTEGER },
+        batch.rowCount,
+      );
+      if (scaled !== undefined) return scaled;
+    }
     if (vector.kind === "dict") {
       const values = vector.values.map((value) => (value === null ? null : convert(value)));
       return { ...vector, values };
@@ -149,8 +161,14 @@ function compileCast(
   };
 }
 
+function asFloat64(vector: Extract<Vector, { kind: "i32" | "f64" }>): Vector {
+  const { length, nulls, values } = vector;
+  if (vector.kind === "f64") return vector;
+  return { kind: "f64", length, values: Float64Array.from(values), nulls };
+}
+
 function compileCall(expression: Of<"call">, layout: Layout): Evaluator {
-  const { evaluate, seesNull, type, volatility } = expression;
+  const { evaluate, like, seesNull, type, volatility } = expression;
   const args = expression.args.map((argument) => compileExpression(argument, layout));
   const values: Value[] = args.map(() => null);
 
@@ -158,6 +176,10 @@ function compileCall(expression: Of<"call">, layout: Layout): Evaluator {
     const vectors = args.map((argument) => argument(batch, run));
     if (volatility !== "volatile" && vectors.every((vector) => vector.kind === "const")) {
       return constVector(callAt(vectors, 0, run), batch.rowCount);
+    }
+    if (like !== undefined) {
+      const tested = testLike(vectors, like);
+      if (tested !== undefined) return tested;
     }
     const byValue = callByValue(vectors, run);
     if (byValue !== undefined) return byValue;

@@ -147,13 +147,13 @@ export class KeyIndex {
     const codes = this.#codesOf(vectors, rowCount, true);
     const numbers = new Int32Array(rowCount);
     const hashes = this.#hashesOf(codes, rowCount);
-    const [only] = codes;
+    const [first, second] = codes;
     for (let row = 0; row < rowCount; row += 1) {
       const hash = hashes[row] ?? 0;
-      let number =
-        codes.length === 1 && only !== undefined
-          ? this.#findOne(only[row] ?? 0, hash)
-          : this.#find(codes, row, hash);
+      let number = NO_KEY;
+      if (first === undefined || codes.length > 2) number = this.#find(codes, row, hash);
+      else if (second === undefined) number = this.#findOne(first[row] ?? 0, hash);
+      else number = this.#findTwo(first[row] ?? 0, second[row] ?? 0, hash);
       if (number === NO_KEY) number = this.#insert(codes, row, hash);
       numbers[row] = number;
     }
@@ -165,10 +165,14 @@ export class KeyIndex {
     const codes = this.#codesOf(vectors, rowCount, false);
     const numbers = new Int32Array(rowCount);
     const hashes = this.#hashesOf(codes, rowCount);
-    const [only] = codes;
-    if (codes.length === 1 && only !== undefined) {
+    const [first, second] = codes;
+    if (codes.length === 1 && first !== undefined) {
       for (let row = 0; row < rowCount; row += 1) {
-        numbers[row] = this.#findOne(only[row] ?? 0, hashes[row] ?? 0);
+        numbers[row] = this.#findOne(first[row] ?? 0, hashes[row] ?? 0);
+      }
+    } else if (codes.length === 2 && first !== undefined && second !== undefined) {
+      for (let row = 0; row < rowCount; row += 1) {
+        numbers[row] = this.#findTwo(first[row] ?? 0, second[row] ?? 0, hashes[row] ?? 0);
       }
     } else {
       for (let row = 0; row < rowCount; row += 1) {
@@ -201,6 +205,17 @@ export class KeyIndex {
     for (let slot = hash & mask; ; slot = (slot + 1) & mask) {
       const number = (slots[slot] ?? 0) - 1;
       if (number === NO_KEY || column[number] === code) return number;
+    }
+  }
+
+  #findTwo(one: number, other: number, hash: number): number {
+    const ones = defined(this.#columns[0], "a key has a column");
+    const others = defined(this.#columns[1], "a key has a second column");
+    const slots = this.#slots;
+    const mask = slots.length - 1;
+    for (let slot = hash & mask; ; slot = (slot + 1) & mask) {
+      const number = (slots[slot] ?? 0) - 1;
+      if (number === NO_KEY || (ones[number] === one && others[number] === other)) return number;
     }
   }
 
