@@ -40,6 +40,8 @@ export type BoundExpression =
       readonly isNumericIdentity: boolean;
       /** Of a cast that only moves the point: what a whole number is multiplied by, without fail. */
       readonly factor?: number | undefined;
+      /** Text stays as it is, in whatever form a vector holds it. */
+      readonly isSameText?: boolean;
     }
   | {
       readonly kind: "call";

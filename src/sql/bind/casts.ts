@@ -56,6 +56,7 @@ export function castTo(
     convert: convert ?? sameValue,
     isNumericIdentity: convert === undefined || isNumericIdentity(from, to),
     factor: factorOf(from, to),
+    isSameText: convert === undefined && from.kind === "text" && to.kind === "text",
   };
 }
 

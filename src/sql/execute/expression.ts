@@ -124,10 +124,11 @@ export function compileScalar(expression: BoundExpression): (run: Run) => Value 
 }
 
 function compileCast(
-  { operand, convert, factor, type, isNumericIdentity }: Of<"cast">,
+  { operand, convert, factor, isNumericIdentity, isSameText = false, type }: Of<"cast">,
   layout: Layout,
 ): Evaluator {
   const inner = compileExpression(operand, layout);
+  if (isSameText) return inner;
   return (batch, run) => {
     const vector = inner(batch, run);
     if (vector.kind === "const") {
