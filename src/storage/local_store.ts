@@ -49,7 +49,7 @@ import type {
 } from "./store.ts";
 import type { StoreSnapshot } from "./store_snapshot.ts";
 import { StoredTable } from "./table.ts";
-import { countLiveRows, ownersOf, tableStats } from "./table_stats.ts";
+import { countLiveRows, ownersOf, spanOfColumn, tableStats } from "./table_stats.ts";
 
 /** Smallest log file: room for a few frames. */
 const WAL_FILE_BYTES_MIN = 4096;
@@ -288,6 +288,10 @@ export class LocalStore implements Store {
     const table = this.#table(tableId);
     const after = table.expiredSeq(this.#seqs);
     return countLiveRows(table, { owner, upTo: this.visibleSeq, after });
+  }
+
+  valueSpan(tableId: number, columnId: number): number | undefined {
+    return spanOfColumn(this.#table(tableId), columnId);
   }
 
   flush(tableId: number, job?: Job): Promise<FlushResult> {

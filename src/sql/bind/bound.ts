@@ -262,6 +262,8 @@ export type BoundRelation =
       readonly table: TableEntry;
       /** How many rows it has now, over all owners: asked only where joins are put in order. */
       readonly rowCount: () => number;
+      /** How far apart the whole numbers of a column lie, where that is known. */
+      readonly spanOf: (columnId: number) => number | undefined;
       readonly alias: string;
       /** Declared columns, then `_seq` and `_deleted`. */
       readonly columns: readonly BoundColumn[];

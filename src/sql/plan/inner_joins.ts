@@ -3,6 +3,7 @@
  * their order follows the expected rows, not the text.
  */
 import { defined } from "../../base/assert.ts";
+import { isInteger } from "../../types/mod.ts";
 import type { BoundExpression, BoundFrom } from "../bind/bound.ts";
 import { columnIdsIn, conjunctsOf } from "../bind/walk.ts";
 import { rowsOfPlan } from "./plan_rows.ts";
@@ -24,7 +25,13 @@ interface Leaf {
   /** Expected after its own conditions. */
   readonly rowCount: number;
   /** Of a table: how many rows it has, and its key. */
-  readonly table: { readonly rowCount: number; readonly key: readonly number[] } | undefined;
+  readonly table:
+    | {
+        readonly rowCount: number;
+        readonly key: readonly number[];
+        readonly spanOf: (columnId: number) => number | undefined;
+      }
+    | undefined;
 }
 
 /** Whether a join may change places with those around it. */
@@ -113,7 +120,8 @@ function leafOf(
   }
   const total = Math.max(1, relation.rowCount());
   const share = own.reduce((product, condition) => product * shareOf(condition, total), 1);
-  const table = { rowCount: total, key: relation.table.primaryKey };
+  const { spanOf } = relation;
+  const table = { rowCount: total, key: relation.table.primaryKey, spanOf };
   return { node, ids, rowCount: Math.max(1, total * share), table };
 }
 
@@ -153,15 +161,20 @@ function shareOfPair(conditions: readonly BoundExpression[], left: Leaf, right: 
     if (table === undefined || table.key.length === 0) continue;
     if (table.key.every((columnId) => ids.includes(columnId))) return others / table.rowCount;
   }
-  return pairs.reduce((share, _, i) => {
-    const distinct = Math.max(distinctOf(left, leftIds[i]), distinctOf(right, rightIds[i]));
-    return share / distinct;
+  return pairs.reduce((share, pair) => {
+    return share / Math.max(distinctOf(left, pair.left), distinctOf(right, pair.right));
   }, others);
 }
 
-/** How many values a column may have: a part of a key has many, of others nothing is known. */
-function distinctOf({ rowCount, table }: Leaf, columnId: number | undefined): number {
+/**
+ * How many values a column may have: a part of a key has many, others as many as lie between its
+ * bounds, if that is few.
+ */
+function distinctOf({ rowCount, table }: Leaf, column: BoundExpression | undefined): number {
+  const columnId = column === undefined ? undefined : columnIdOf(column);
   if (table === undefined || columnId === undefined) return Math.sqrt(rowCount);
   const isPart = table.key.includes(columnId);
-  return Math.max(1, isPart ? table.rowCount / (2 * table.key.length) : Math.sqrt(table.rowCount));
+  const guess = isPart ? table.rowCount / (2 * table.key.length) : Math.sqrt(table.rowCount);
+  const span = column !== undefined && isInteger(column.type) ? table.spanOf(columnId) : undefined;
+  return Math.max(1, Math.min(guess, span ?? guess));
 }
