@@ -5,12 +5,14 @@
  * With grouping sets every row is added once for each set, and the number of the set is the first
  * part of the key: equal values of different sets are different groups.
  */
+import { defined } from "../../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
 import {
   type Batch,
   constVector,
   type DataType,
   INT,
+  type Selection,
   take,
   type Value,
   type Vector,
@@ -20,10 +22,10 @@ import {
 import type { AggregateForm, AggregateState } from "../functions/aggregates.ts";
 import { type Evaluator, selectRows } from "./expression.ts";
 import { Grouping } from "./grouping.ts";
+import { KeyIndex } from "./key_index.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
 import { bytesOf, type Run } from "./run.ts";
 import { compareByKey, type SortKey } from "./sort.ts";
-import { keyTextOf } from "./transaction.ts";
 
 export interface AggregateColumn {
   readonly form: AggregateForm;
@@ -49,10 +51,16 @@ export interface AggregateOptions {
 interface Accumulator {
   readonly column: AggregateColumn;
   readonly state: AggregateState;
-  /** Of DISTINCT: what each group has seen. */
-  readonly seen: Set<string> | undefined;
+  /** Of DISTINCT: what each group has seen, by the number of the group and the arguments. */
+  readonly seen: KeyIndex | undefined;
   /** Of ORDER BY: rows wait here until the end. */
-  readonly waiting: { group: number; args: Value[]; keys: Value[] }[] | undefined;
+  readonly waiting: Waiting[] | undefined;
+}
+
+interface Waiting {
+  readonly group: number;
+  readonly args: readonly Value[];
+  readonly keys: readonly Value[];
 }
 
 export class Aggregate implements Operator {
@@ -70,7 +78,7 @@ export class Aggregate implements Operator {
     this.#accumulators = options.aggregates.map((column) => ({
       column,
       state: column.form.create(),
-      seen: column.isDistinct ? new Set<string>() : undefined,
+      seen: column.isDistinct ? new KeyIndex(this.#distinctTypes(column)) : undefined,
       waiting: column.orderBy.length > 0 ? [] : undefined,
     }));
   }
@@ -139,14 +147,19 @@ export class Aggregate implements Operator {
       groups = groups?.length === undefined ? undefined : takeNumbers(groups, kept);
       if (rowCount === 0) return;
     }
-    const args = column.args.map((argument) => argument(input, run));
+    let args = column.args.map((argument) => argument(input, run));
     if (accumulator.waiting !== undefined) {
       this.#wait(accumulator, { args, input, groups });
       return;
     }
-    if (accumulator.seen === undefined && args.length <= 1) {
-      if (state.addVector?.(groups, args[0], rowCount) === true) return;
+    if (accumulator.seen !== undefined) {
+      const first = this.#firstOf(accumulator.seen, groups, { args, rowCount });
+      rowCount = first.count;
+      if (rowCount === 0) return;
+      args = args.map((vector) => take(vector, first));
+      groups = groups === undefined ? undefined : takeNumbers(groups, first);
     }
+    if (args.length <= 1 && state.addVector?.(groups, args[0], rowCount) === true) return;
     for (let row = 0; row < rowCount; row += 1) {
       const group = groups === undefined ? 0 : (groups[row] ?? 0);
       this.#addRow(
@@ -157,13 +170,40 @@ export class Aggregate implements Operator {
     }
   }
 
-  #addRow({ column, state, seen }: Accumulator, group: number, values: readonly Value[]): void {
-    if (seen !== undefined) {
-      const key = `${group}:${keyTextOf(column.argumentTypes, values)}`;
-      if (seen.has(key)) return;
-      this.#options.run.memory.take(32 + 2 * key.length);
-      seen.add(key);
+  /** Without groups the arguments are the whole key. */
+  #distinctTypes({ argumentTypes }: AggregateColumn): readonly DataType[] {
+    return this.#keyTypes.length === 0 ? argumentTypes : [INT, ...argumentTypes];
+  }
+
+  /** The rows whose arguments their group has not seen; numbers of new keys ascend without gaps. */
+  #firstOf(
+    seen: KeyIndex,
+    groups: Uint32Array | undefined,
+    { args, rowCount }: { args: readonly Vector[]; rowCount: number },
+  ): Selection {
+    let next = seen.count;
+    const bytesBefore = seen.bytes;
+    const numbers = seen.add([...this.#groupVector(groups, rowCount), ...args], rowCount);
+    this.#options.run.memory.take(seen.bytes - bytesBefore);
+    const rows = new Uint32Array(rowCount);
+    let count = 0;
+    for (let row = 0; row < rowCount; row += 1) {
+      if (numbers[row] !== next) continue;
+      rows[count] = row;
+      count += 1;
+      next += 1;
     }
+    return { rows, count };
+  }
+
+  #groupVector(groups: Uint32Array | undefined, rowCount: number): Vector[] {
+    if (this.#keyTypes.length === 0) return [];
+    if (groups === undefined) return [constVector(0, rowCount)];
+    const values = new Float64Array(groups.subarray(0, rowCount));
+    return [{ kind: "f64", length: rowCount, values, nulls: undefined }];
+  }
+
+  #addRow({ state }: Accumulator, group: number, values: readonly Value[]): void {
     if (state.keepsRows === true) {
       let bytes = 16;
       for (const value of values) bytes += bytesOf(value);
@@ -204,8 +244,26 @@ export class Aggregate implements Operator {
         }
         return 0;
       });
-      for (const { group, args } of waiting) this.#addRow(accumulator, group, args);
+      for (const { group, args } of this.#firstWaiting(accumulator, waiting)) {
+        this.#addRow(accumulator, group, args);
+      }
     }
+  }
+
+  /** Of rows in order, those that DISTINCT lets through. */
+  #firstWaiting({ column, seen }: Accumulator, waiting: readonly Waiting[]): readonly Waiting[] {
+    if (seen === undefined) return waiting;
+    const args = column.argumentTypes.map((type, i) =>
+      vectorFromValues(
+        type,
+        waiting.map((row) => row.args[i] ?? null),
+      ),
+    );
+    const groups = Uint32Array.from(waiting, ({ group }) => group);
+    const first = this.#firstOf(seen, groups, { args, rowCount: waiting.length });
+    return Array.from(first.rows.subarray(0, first.count), (row) =>
+      defined(waiting[row], "a row waits"),
+    );
   }
 
   #columnsOf(start: number, end: number): Vector[] {

@@ -165,7 +165,7 @@ function compileCast(
 function asFloat64(vector: Extract<Vector, { kind: "i32" | "f64" }>): Vector {
   const { length, nulls, values } = vector;
   if (vector.kind === "f64") return vector;
-  return { kind: "f64", length, values: Float64Array.from(values), nulls };
+  return { kind: "f64", length, values: new Float64Array(values), nulls };
 }
 
 function compileCall(expression: Of<"call">, layout: Layout): Evaluator {

@@ -152,7 +152,7 @@ export function computeNumbers(
     if (operator === "*") normalizeZeros(into);
     return { kind: "f64", length: rowCount, values: into, nulls };
   }
-  return { kind: "i32", length: rowCount, values: Int32Array.from(into), nulls };
+  return { kind: "i32", length: rowCount, values: new Int32Array(into), nulls };
 }
 
 /** Values never hold −0: it would print as another zero and group apart. */
