@@ -11,9 +11,16 @@
  *
  * Ends with 1 when an answer is not DuckDB's or a query is refused.
  */
-import { readOptions } from "./support/arguments.ts";
+
 import { runContest } from "./peers/contest.ts";
-import { type Engine, openDuckDb, openPostgres, openTidemark, writeFiles } from "./peers/engines.ts";
+import {
+  type Engine,
+  openDuckDb,
+  openPostgres,
+  openTidemark,
+  writeFiles,
+} from "./peers/engines.ts";
+import { readOptions } from "./support/arguments.ts";
 import { rowsOf } from "./tpch/data.ts";
 import { queriesAt } from "./tpch/queries.ts";
 import { TABLES } from "./tpch/schema.ts";

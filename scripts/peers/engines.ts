@@ -82,7 +82,9 @@ export async function openDuckDb(files: Files): Promise<Engine> {
   const connection = await instance.connect();
   for (const { columns, name } of files.tables) {
     await connection.run(`CREATE TABLE ${name} (${columns})`);
-    await connection.run(`COPY ${name} FROM '${files.pathOf(name)}' (DELIMITER '|', HEADER false, NULLSTR 'NULL')`);
+    await connection.run(
+      `COPY ${name} FROM '${files.pathOf(name)}' (DELIMITER '|', HEADER false, NULLSTR 'NULL')`,
+    );
   }
   return {
     name: "DuckDB",

@@ -60,12 +60,12 @@ const DEFINITIONS: Readonly<Record<TableName, { columns: string; foreign: readon
   },
 };
 
-export const TABLES: readonly (TableShape & { readonly name: TableName })[] = Object.entries(DEFINITIONS).map(
-  ([name, { columns, foreign }]) => {
-    const types = [...columns.matchAll(/\b[a-z]+_[a-z]+ (INT|VARCHAR|DECIMAL|DATE)/g)];
-    const numeric = types.flatMap(([, type], position) =>
-      type === "INT" || type === "DECIMAL" ? [position] : [],
-    );
-    return { name: name as TableName, columns, foreign, numeric: new Set(numeric) };
-  },
-);
+export const TABLES: readonly (TableShape & { readonly name: TableName })[] = Object.entries(
+  DEFINITIONS,
+).map(([name, { columns, foreign }]) => {
+  const types = [...columns.matchAll(/\b[a-z]+_[a-z]+ (INT|VARCHAR|DECIMAL|DATE)/g)];
+  const numeric = types.flatMap(([, type], position) =>
+    type === "INT" || type === "DECIMAL" ? [position] : [],
+  );
+  return { name: name as TableName, columns, foreign, numeric: new Set(numeric) };
+});

@@ -17,8 +17,26 @@ const SYSTEMS = ["Granite", "Basalt", "Marble", "Slate", "Pumice"];
 const DEVICES = ["desktop", "phone", "tablet", "television"];
 const MODELS = ["Lumen 4", "Lumen 5", "Arc One", "Arc Two", "Tide S", "Tide L", "Pebble"];
 const WORDS = [
-  "garden", "bicycle", "winter", "coffee", "kitchen", "piano", "river", "shoes", "camera", "tent",
-  "lamp", "train", "recipe", "weather", "ticket", "paint", "chess", "honey", "island", "planet",
+  "garden",
+  "bicycle",
+  "winter",
+  "coffee",
+  "kitchen",
+  "piano",
+  "river",
+  "shoes",
+  "camera",
+  "tent",
+  "lamp",
+  "train",
+  "recipe",
+  "weather",
+  "ticket",
+  "paint",
+  "chess",
+  "honey",
+  "island",
+  "planet",
 ];
 const SECTIONS = ["news", "shop", "blog", "help", "forum", "video", "search", "account"];
 const HOSTS = ["alder", "birch", "cedar", "maple", "rowan", "willow"];

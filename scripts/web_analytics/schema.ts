@@ -60,7 +60,11 @@ const FLAG_COUNT = 24;
 const COUNTER_COUNT = 20;
 const LABEL_COUNT = 10;
 
-function numbered(name: string, kind: ColumnKind, count: number): (readonly [string, ColumnKind])[] {
+function numbered(
+  name: string,
+  kind: ColumnKind,
+  count: number,
+): (readonly [string, ColumnKind])[] {
   return Array.from({ length: count }, (_, i) => [`${name}_${i + 1}`, kind] as const);
 }
 
@@ -71,7 +75,11 @@ export const COLUMNS: readonly (readonly [string, ColumnKind])[] = [
   ...numbered("label", "VARCHAR(200)", LABEL_COUNT),
 ];
 
-const IS_QUOTED: ReadonlySet<ColumnKind> = new Set<ColumnKind>(["DATE", "TIMESTAMP", "VARCHAR(200)"]);
+const IS_QUOTED: ReadonlySet<ColumnKind> = new Set<ColumnKind>([
+  "DATE",
+  "TIMESTAMP",
+  "VARCHAR(200)",
+]);
 
 export const VIEWS: TableShape = {
   name: "page_views",

@@ -8,8 +8,34 @@ import { TestEngine } from "../support/sql_engine.ts";
 
 let engine: TestEngine;
 
-const TEXTS = ["a", "ab", "ba", "aba", "", "é", "aé", "éa", "a%b", "grün und blau", "blau grün", "😀b"];
-const PATTERNS = [...TEXTS, "%", "%%", "a%", "%a", "a%a", "%b%", "%a%b%", "%é%", "grün%blau", "%n%l%", "_b"];
+const TEXTS = [
+  "a",
+  "ab",
+  "ba",
+  "aba",
+  "",
+  "é",
+  "aé",
+  "éa",
+  "a%b",
+  "grün und blau",
+  "blau grün",
+  "😀b",
+];
+const PATTERNS = [
+  ...TEXTS,
+  "%",
+  "%%",
+  "a%",
+  "%a",
+  "a%a",
+  "%b%",
+  "%a%b%",
+  "%é%",
+  "grün%blau",
+  "%n%l%",
+  "_b",
+];
 
 beforeAll(async () => {
   engine = await TestEngine.open({ clock: systemClock });
@@ -58,7 +84,11 @@ describe("conditions", () => {
   });
 
   test("a date beside a moment is compared as the midnight that it is", async () => {
-    for (const moment of ["1969-12-25", "1969-12-25 00:00:00.000001", "1970-01-05 23:59:59.999999"]) {
+    for (const moment of [
+      "1969-12-25",
+      "1969-12-25 00:00:00.000001",
+      "1970-01-05 23:59:59.999999",
+    ]) {
       for (const operator of ["<", "<=", ">", ">=", "=", "<>"]) {
         await same(
           `SELECT count(*), min(day), max(day) FROM big WHERE day ${operator} TIMESTAMP '${moment}'`,
@@ -75,7 +105,9 @@ describe("conditions", () => {
       "SELECT count(*) FROM big WHERE day < DATE '1969-12-20' + INTERVAL '1 month'",
       "SELECT count(*) FROM big WHERE day <= DATE '1970-01-19'",
     );
-    expect(await engine.rows("SELECT count(*) FROM big WHERE day < NULL::timestamp")).toEqual([[0]]);
+    expect(await engine.rows("SELECT count(*) FROM big WHERE day < NULL::timestamp")).toEqual([
+      [0],
+    ]);
   });
 });
 
@@ -90,7 +122,10 @@ describe("joins", () => {
 
   test("keys that lie close together, far apart, or are no plain numbers", async () => {
     for (const [left, right] of KEYS) {
-      for (const [one, other] of [["big", "small"], ["small", "big"]] as const) {
+      for (const [one, other] of [
+        ["big", "small"],
+        ["small", "big"],
+      ] as const) {
         await same(
           `SELECT count(*), sum(x.id), sum(y.id) FROM ${one} x JOIN ${other} y ON x.${left} = y.${right}`,
           `SELECT count(*), sum(x.id), sum(y.id) FROM ${one} x JOIN ${other} y
@@ -106,7 +141,11 @@ describe("joins", () => {
   });
 
   test("semi and anti joins, whichever side is held", async () => {
-    for (const [one, other] of [["big", "small"], ["small", "big"], ["small", "none"]] as const) {
+    for (const [one, other] of [
+      ["big", "small"],
+      ["small", "big"],
+      ["small", "none"],
+    ] as const) {
       for (const besides of ["", "AND y.id <> x.id", "AND y.id > x.id + 10"]) {
         const inner = `FROM ${other} y WHERE y.k = x.k ${besides}`;
         await same(
@@ -124,7 +163,11 @@ describe("joins", () => {
 
 describe("IN a query", () => {
   test("is a semi join that says the same", async () => {
-    const lists = ["SELECT k FROM small", "SELECT k FROM small WHERE v = 1 LIMIT 5", "SELECT k FROM none"];
+    const lists = [
+      "SELECT k FROM small",
+      "SELECT k FROM small WHERE v = 1 LIMIT 5",
+      "SELECT k FROM none",
+    ];
     for (const list of lists) {
       await same(
         `SELECT count(*), sum(id) FROM big WHERE k IN (${list}) AND id > 50`,

@@ -18,15 +18,17 @@ type Comparison = Extract<BoundExpression, { kind: "compare" }>;
  *
  * @param mirrored Its operator with the sides exchanged.
  */
-export function comparedByDay(
-  comparison: Comparison,
-  mirrored: ComparisonOperator,
-): Comparison {
+export function comparedByDay(comparison: Comparison, mirrored: ComparisonOperator): Comparison {
   const { left, operator, right } = comparison;
   if (operator === "=" || operator === "<>") return comparison;
   const leftDate = dateUnder(left);
   if (leftDate !== undefined && isMoment(right)) {
-    return { ...comparison, left: leftDate, right: dayOf(right, operator), evaluate: orderOf(operator) };
+    return {
+      ...comparison,
+      left: leftDate,
+      right: dayOf(right, operator),
+      evaluate: orderOf(operator),
+    };
   }
   const rightDate = dateUnder(right);
   if (rightDate !== undefined && isMoment(left)) {

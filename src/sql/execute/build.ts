@@ -22,8 +22,8 @@ import type {
   WindowNode,
 } from "../plan/plan.ts";
 import { Aggregate, type AggregateColumn } from "./aggregate.ts";
-import { Distinct } from "./distinct.ts";
 import { compileCondition } from "./condition.ts";
+import { Distinct } from "./distinct.ts";
 import { compileExpression, compileScalar, type Layout } from "./expression.ts";
 import { Filter, Limit, Project, RowCounts, RowSource, rowCountFrom, Slices } from "./filter.ts";
 import { FunctionScan } from "./function_scan.ts";

@@ -38,11 +38,13 @@ export function compileCondition(condition: BoundExpression, layout: Layout): Se
   }
   const parts = conjuncts
     .toSorted((left, right) => costOf(left) - costOf(right))
-    .map((conjunct): Part => ({
-      evaluate: compileExpression(conjunct, layout),
-      needed: positionsOf(conjunct, layout),
-      mayFail: mayFailOnRow(conjunct),
-    }));
+    .map(
+      (conjunct): Part => ({
+        evaluate: compileExpression(conjunct, layout),
+        needed: positionsOf(conjunct, layout),
+        mayFail: mayFailOnRow(conjunct),
+      }),
+    );
   return (batch, run) => choose(parts, batch, run);
 }
 

@@ -382,11 +382,16 @@ function compileSubquery(expression: Of<"subquery">, layout: Layout): Evaluator 
     const answer = (from: readonly Vector[], rowCount: number): Value[] =>
       run.subqueries.valuesOf(subquery, { operands: from, captured, rowCount });
     const isSame = [...asked, ...captured].every(({ kind }) => kind === "const");
-    if (isSame && !subquery.isVolatile) return constVector(answer(asked, 1)[0] ?? null, batch.rowCount);
+    if (isSame && !subquery.isVolatile)
+      return constVector(answer(asked, 1)[0] ?? null, batch.rowCount);
     const [only] = asked;
     // NULL is in no empty set, and may be in any other: it has no answer of its own.
     if (only !== undefined && asked.length + captured.length === 1 && !mayHoldNull(only)) {
-      const byValue = mapDistinct(only, type, (value) => answer([constVector(value, 1)], 1)[0] ?? null);
+      const byValue = mapDistinct(
+        only,
+        type,
+        (value) => answer([constVector(value, 1)], 1)[0] ?? null,
+      );
       if (byValue !== undefined) return byValue;
     }
     return vectorFromValues(type, answer(asked, batch.rowCount));

@@ -290,11 +290,7 @@ export function nullKeysOf(vectors: readonly Vector[], rowCount: number): Uint8A
   return found;
 }
 
-function fillHashes(
-  codes: readonly Float64Array[],
-  hashes: Int32Array,
-  rowCount: number,
-): void {
+function fillHashes(codes: readonly Float64Array[], hashes: Int32Array, rowCount: number): void {
   hashes.fill(0, 0, rowCount);
   for (const column of codes) mix(column, hashes, rowCount);
 }

@@ -86,7 +86,8 @@ export function programOf(subquery: BoundSubquery): Program {
     build: buildQuery(root),
     columnCount: query.outputs.length,
     // Rows that are found by their own key need no table of all of them.
-    keyed: keyed === undefined || isLookup(root) ? undefined : compileKeyed(keyed, subquery.captureIds),
+    keyed:
+      keyed === undefined || isLookup(root) ? undefined : compileKeyed(keyed, subquery.captureIds),
   };
   PROGRAMS.set(subquery, program);
   return program;

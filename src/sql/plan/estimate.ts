@@ -82,7 +82,8 @@ function pairedRows(
   switch (node.kind) {
     case "join": {
       const both = node.leftKeys.length > 0 ? Math.max(left, right) : left * right;
-      if (node.join === "semi" || node.join === "anti") return atLeastOne(left * CHOICE_SHARE, left);
+      if (node.join === "semi" || node.join === "anti")
+        return atLeastOne(left * CHOICE_SHARE, left);
       return node.join === "inner" ? both : Math.max(left, both);
     }
     case "lateral":

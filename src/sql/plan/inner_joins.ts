@@ -6,11 +6,11 @@ import { defined } from "../../base/assert.ts";
 import { isInteger } from "../../types/mod.ts";
 import type { BoundExpression, BoundFrom } from "../bind/bound.ts";
 import { columnIdsIn, conjunctsOf } from "../bind/walk.ts";
-import { rowsOfPlan } from "./plan_rows.ts";
 import { impliedOver } from "./implied.ts";
 import { columnIdsOf, equalSides, isOver, keysOf } from "./join_keys.ts";
 import { bestTree, type JoinGraph, type JoinTree } from "./join_order.ts";
 import type { PlanNode } from "./plan.ts";
+import { rowsOfPlan } from "./plan_rows.ts";
 import { columnIdOf, shareOf } from "./selectivity.ts";
 
 /** How one relation is planned with the conditions over it alone. */

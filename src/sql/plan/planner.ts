@@ -17,7 +17,7 @@ import type {
   BoundSelect,
 } from "../bind/bound.ts";
 import { readsAround } from "../bind/query_walk.ts";
-import { columnIdsIn, conjunctionOf, hasSubquery, conjunctsOf } from "../bind/walk.ts";
+import { columnIdsIn, conjunctionOf, conjunctsOf, hasSubquery } from "../bind/walk.ts";
 import { expressionsOfCall } from "../bind/window_walk.ts";
 import { accessOf, type KeyAccess } from "./access.ts";
 import { factored } from "./implied.ts";

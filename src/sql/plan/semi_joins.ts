@@ -71,7 +71,8 @@ export function semiJoined(
 export function isMembership(condition: BoundExpression): condition is Membership {
   if (condition.kind !== "subquery") return false;
   const { captureIds, form, isVolatile: isUnsteady } = condition.subquery;
-  if (captureIds.length > 0 || isUnsteady || isVolatileQuery(condition.subquery.query)) return false;
+  if (captureIds.length > 0 || isUnsteady || isVolatileQuery(condition.subquery.query))
+    return false;
   if (form.kind !== "any" || form.operator !== "=") return false;
   return condition.operands.every((operand) => !isVolatile(operand) && !hasSubquery(operand));
 }
@@ -91,7 +92,9 @@ export function memberJoined(
     left,
     right,
     leftKeys: operands,
-    rightKeys: operands.map((_, i) => columnOf(defined(right.columns[i], "a query has its columns"))),
+    rightKeys: operands.map((_, i) =>
+      columnOf(defined(right.columns[i], "a query has its columns")),
+    ),
     residual: undefined,
     holdsLeft: rowsOfPlan(left) < rowsOfPlan(right),
     isGuarded: true,

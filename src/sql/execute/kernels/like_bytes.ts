@@ -27,12 +27,21 @@ export function testLike(
   // Lone surrogates have no bytes of their own.
   if (pieces === undefined || !pattern.value.isWellFormed()) return undefined;
   const values = new Uint8Array(text.length);
-  matchRows(text, pieces.map((piece) => Buffer.from(piece)), values);
-  if (isNegated) for (let row = 0; row < values.length; row += 1) values[row] = 1 - (values[row] ?? 0);
+  matchRows(
+    text,
+    pieces.map((piece) => Buffer.from(piece)),
+    values,
+  );
+  if (isNegated)
+    for (let row = 0; row < values.length; row += 1) values[row] = 1 - (values[row] ?? 0);
   return { kind: "bool", length: text.length, values, nulls: text.nulls };
 }
 
-function matchRows({ bytes, length, offsets }: Utf8, pieces: readonly Buffer[], into: Uint8Array): void {
+function matchRows(
+  { bytes, length, offsets }: Utf8,
+  pieces: readonly Buffer[],
+  into: Uint8Array,
+): void {
   const all = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const [prefix = NOTHING, ...rest] = pieces;
   const suffix = rest.pop();
@@ -81,7 +90,11 @@ function isAt(all: Buffer, start: number, piece: Buffer): boolean {
 }
 
 /** The first place of a piece that ends at `to` at the latest; -1 if there is none. */
-function indexWithin(all: Buffer, piece: Buffer, { from, to }: { from: number; to: number }): number {
+function indexWithin(
+  all: Buffer,
+  piece: Buffer,
+  { from, to }: { from: number; to: number },
+): number {
   const [head = 0] = piece;
   const last = to - piece.length;
   for (let at = from; at <= last; at += 1) if (all[at] === head && isAt(all, at, piece)) return at;
