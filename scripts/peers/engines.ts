@@ -133,7 +133,7 @@ export async function openSqlite(files: Files): Promise<Engine> {
   return {
     name: "SQLite",
     async answer(sql) {
-      return db.query(sql).values() as Rows;
+      return db.query(sql).values();
     },
     async stop() {
       db.close();

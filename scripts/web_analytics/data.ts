@@ -8,7 +8,7 @@ import { COLUMNS, VIEWS } from "./schema.ts";
 
 const DAY_MS = 86_400_000;
 const START_MS = Date.UTC(2024, 2, 1);
-export const DAYS = 31;
+const DAYS = 31;
 
 const COUNTRIES = ["DE", "FR", "PL", "IT", "ES", "US", "BR", "IN", "JP", "SE", "NL", "TR"];
 const LANGUAGES = ["de", "fr", "pl", "it", "es", "en", "pt", "hi", "ja", "sv", "nl", "tr"];
@@ -73,21 +73,17 @@ export function* viewsOf(count: number, seed: number): Generator<MadeRow> {
   }
 }
 
-function viewOf(number: number, count: number, chance: Chance): Record<string, string | number> {
+type Values = Record<string, string | number>;
+
+function viewOf(number: number, count: number, chance: Chance): Values {
   const atMs = START_MS + Math.floor((number / count) * DAYS * DAY_MS);
   const time = new Date(atMs).toISOString();
   const visitor = skewed(chance, Math.max(10, Math.floor(count / 6)));
-  const site = skewed(chance, 3000);
-  const page = skewed(chance, 20_000);
   const place = visitor % COUNTRIES.length;
   const isMobile = visitor % 5 < 2;
-  const hasPhrase = chance.below(100) < 13;
-  const phrase = hasPhrase ? 1 + skewed(chance, 30_000) : 0;
-  const from = chance.below(10) < 6 ? skewed(chance, 8000) : -1;
   const width = WIDTHS[visitor % WIDTHS.length] ?? 0;
   return {
     view_id: 1_000_000_000 + number * 3,
-    site_id: site,
     view_date: time.slice(0, 10),
     view_time: `${time.slice(0, 10)} ${time.slice(11, 19)}`,
     visitor_id: 7_000_000_000 + visitor * 11,
@@ -108,15 +104,6 @@ function viewOf(number: number, count: number, chance: Chance): Record<string, s
     window_width: width - chance.below(40),
     window_height: Math.floor(width * 0.5) - chance.below(60),
     color_depth: visitor % 50 === 0 ? 30 : 24,
-    url: urlOf(site, page),
-    url_hash: hashOf(site * 20_000 + page),
-    referrer: from === -1 ? "" : urlOf(from % 900, from),
-    referrer_hash: from === -1 ? 0 : hashOf(from),
-    title: `${WORDS[page % 20]} ${WORDS[(page * 3) % 20]} number ${page}`,
-    search_phrase: hasPhrase ? phraseOf(phrase) : "",
-    search_engine: hasPhrase ? 1 + (phrase % 6) : 0,
-    campaign: chance.below(100) < 3 ? 1 + chance.below(40) : 0,
-    traffic_source: chance.below(10) - 1,
     is_reload: chance.below(100) < 8 ? 1 : 0,
     is_download: chance.below(1000) < 4 ? 1 : 0,
     is_link: chance.below(100) < 6 ? 1 : 0,
@@ -132,6 +119,28 @@ function viewOf(number: number, count: number, chance: Chance): Record<string, s
     seconds_on_page: skewed(chance, 1800),
     order_value: chance.below(100) < 2 ? (5 + chance.below(40_000) / 100).toFixed(2) : "0.00",
     currency: chance.below(10) < 7 ? "EUR" : "USD",
+    ...pageOf(chance),
+  };
+}
+
+/** Which page was seen, and how the visitor came there. */
+function pageOf(chance: Chance): Values {
+  const site = skewed(chance, 3000);
+  const page = skewed(chance, 20_000);
+  const hasPhrase = chance.below(100) < 13;
+  const phrase = hasPhrase ? 1 + skewed(chance, 30_000) : 0;
+  const from = chance.below(10) < 6 ? skewed(chance, 8000) : -1;
+  return {
+    site_id: site,
+    url: urlOf(site, page),
+    url_hash: hashOf(site * 20_000 + page),
+    referrer: from === -1 ? "" : urlOf(from % 900, from),
+    referrer_hash: from === -1 ? 0 : hashOf(from),
+    title: `${WORDS[page % 20]} ${WORDS[(page * 3) % 20]} number ${page}`,
+    search_phrase: hasPhrase ? phraseOf(phrase) : "",
+    search_engine: hasPhrase ? 1 + (phrase % 6) : 0,
+    campaign: chance.below(100) < 3 ? 1 + chance.below(40) : 0,
+    traffic_source: chance.below(10) - 1,
   };
 }
 

@@ -21,9 +21,9 @@ import {
 } from "../../types/mod.ts";
 import type { BoundExpression } from "../bind/bound.ts";
 import { columnIdsIn, mayFail } from "../bind/walk.ts";
-import { mapDistinct } from "./distinct_values.ts";
+import { mapDistinct, mayHoldNull } from "./distinct_values.ts";
 import { testLike } from "./kernels/like_bytes.ts";
-import { compareNumbers, computeNumbers, rowsWhereTrue } from "./kernels/numeric.ts";
+import { compareNumbers, computeNumbers, rowsWhereTrue, scaleNumbers } from "./kernels/numeric.ts";
 import {
   combineTruth,
   compareDictionary,
@@ -137,16 +137,8 @@ function compileCast(
     }
     const isNumbers = vector.kind === "i32" || vector.kind === "f64";
     if (isNumericIdentity && isNumbers) return vector;
-    if (factor !== undefined && isNumbers) {
-      if (factor === 1) return asFloat64(vector);
-      const right = constVector(factor, batch.rowCount);
-      const operation = { operator: "*" as const, left: vector, right, asInt32: false };
-      const scaled = computeNumbers(
-        { ...operation, magnitudeMax: Number.MAX_SAFE_INTEGER },
-        batch.rowCount,
-      );
-      if (scaled !== undefined) return scaled;
-    }
+    const scaled = factor === undefined || !isNumbers ? undefined : scaleNumbers(vector, factor);
+    if (scaled !== undefined) return scaled;
     if (vector.kind === "dict") {
       const values = vector.values.map((value) => (value === null ? null : convert(value)));
       return { ...vector, values };
@@ -160,12 +152,6 @@ function compileCast(
     }
     return vectorFromValues(type, values);
   };
-}
-
-function asFloat64(vector: Extract<Vector, { kind: "i32" | "f64" }>): Vector {
-  const { length, nulls, values } = vector;
-  if (vector.kind === "f64") return vector;
-  return { kind: "f64", length, values: new Float64Array(values), nulls };
 }
 
 function compileCall(expression: Of<"call">, layout: Layout): Evaluator {
@@ -396,11 +382,6 @@ function compileSubquery(expression: Of<"subquery">, layout: Layout): Evaluator 
     }
     return vectorFromValues(type, answer(asked, batch.rowCount));
   };
-}
-
-function mayHoldNull(vector: Vector): boolean {
-  if (vector.kind === "dict" && vector.values.includes(null)) return true;
-  return vector.kind === "any" || vector.kind === "const" || vector.nulls !== undefined;
 }
 
 type MemberKey = string | number | bigint | boolean;

@@ -155,6 +155,18 @@ export function computeNumbers(
   return { kind: "i32", length: rowCount, values: new Int32Array(into), nulls };
 }
 
+/** Moves the point of whole numbers; undefined where a result is beyond 2^53. */
+export function scaleNumbers(vector: Vector, factor: number): Vector | undefined {
+  if (vector.kind === "f64" && factor === 1) return vector;
+  const { length } = vector;
+  const right: Vector = { kind: "const", length, value: factor };
+  const magnitudeMax = Number.MAX_SAFE_INTEGER;
+  return computeNumbers(
+    { operator: "*", left: vector, right, magnitudeMax, asInt32: false },
+    length,
+  );
+}
+
 /** Values never hold −0: it would print as another zero and group apart. */
 function normalizeZeros(values: Float64Array): void {
   for (let i = 0; i < values.length; i += 1) values[i] = (values[i] ?? 0) + 0;
