@@ -1,17 +1,8 @@
 /**
  * The eight tables of TPC-H, with their keys; the same text serves all three engines.
  */
+import type { TableShape } from "../peers/engines.ts";
 import type { TableName } from "./data.ts";
-
-export interface TableShape {
-  readonly name: TableName;
-  /** What stands between the brackets of CREATE TABLE. */
-  readonly columns: string;
-  /** Columns of foreign keys, which PostgreSQL gets an index on, as is customary. */
-  readonly foreign: readonly string[];
-  /** Positions of columns that are written without quotes. */
-  readonly numeric: ReadonlySet<number>;
-}
 
 const DEFINITIONS: Readonly<Record<TableName, { columns: string; foreign: readonly string[] }>> = {
   region: {
@@ -69,12 +60,12 @@ const DEFINITIONS: Readonly<Record<TableName, { columns: string; foreign: readon
   },
 };
 
-export const TABLES: readonly TableShape[] = Object.entries(DEFINITIONS).map(
-  ([name, { columns, foreign }]) => {
-    const types = [...columns.matchAll(/\b[a-z]+_[a-z]+ (INT|VARCHAR|DECIMAL|DATE)/g)];
-    const numeric = types.flatMap(([, type], position) =>
-      type === "INT" || type === "DECIMAL" ? [position] : [],
-    );
-    return { name: name as TableName, columns, foreign, numeric: new Set(numeric) };
-  },
-);
+export const TABLES: readonly (TableShape & { readonly name: TableName })[] = Object.entries(
+  DEFINITIONS,
+).map(([name, { columns, foreign }]) => {
+  const types = [...columns.matchAll(/\b[a-z]+_[a-z]+ (INT|VARCHAR|DECIMAL|DATE)/g)];
+  const numeric = types.flatMap(([, type], position) =>
+    type === "INT" || type === "DECIMAL" ? [position] : [],
+  );
+  return { name: name as TableName, columns, foreign, numeric: new Set(numeric) };
+});

@@ -2,8 +2,7 @@
  * Where the names in FROM lead: the tables and views of the catalog, and the views of the system.
  */
 import type { Principal } from "../auth/mod.ts";
-import type { TableEntry } from "../catalog/mod.ts";
-import type { StatementBinding } from "./bind/binding.ts";
+import type { StatementBinding, TableStatistics } from "./bind/binding.ts";
 import type { DmlContext } from "./bind/dml_target.ts";
 import { bindQuery } from "./bind/select_binder.ts";
 import type { SqlEnvironment } from "./environment.ts";
@@ -43,9 +42,10 @@ export function dmlContextOf(
   };
 }
 
-/** How many rows a table has, over all owners: what joins are put in order by. */
-export function rowCounter({
-  store,
-}: Pick<SqlEnvironment, "store">): (table: TableEntry) => number {
-  return ({ tableId }) => store.liveRowCount(tableId, undefined);
+/** What is known of tables, over all owners: what joins are put in order by. */
+export function statisticsOf({ store }: Pick<SqlEnvironment, "store">): TableStatistics {
+  return {
+    rowsOf: ({ tableId }) => store.liveRowCount(tableId, undefined),
+    spanOf: ({ tableId }, columnId) => store.valueSpan(tableId, columnId),
+  };
 }

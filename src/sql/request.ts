@@ -36,7 +36,7 @@ import type {
 } from "./parse/ast.ts";
 import { authorize, type Prepared, prepare } from "./prepared.ts";
 import { textOfStatement } from "./query_text.ts";
-import { dmlContextOf, rowCounter } from "./relation_source.ts";
+import { dmlContextOf, statisticsOf } from "./relation_source.ts";
 import { statementsOf } from "./request_text.ts";
 import { messageResult, rowsResult } from "./result.ts";
 import { StatementRunner } from "./statement_runner.ts";
@@ -187,7 +187,7 @@ export class RequestRunner {
       return;
     }
     if (node.type === "explain") this.#administration.authorize(node, this.#principal);
-    const statement = new StatementBinding(this.#parameterTypes, rowCounter(this.#environment));
+    const statement = new StatementBinding(this.#parameterTypes, statisticsOf(this.#environment));
     const context = dmlContextOf(this.#environment, {
       namespace: this.#namespace,
       principal,

@@ -26,7 +26,7 @@ import { parseNormalized } from "./parse/parser.ts";
 import { type CacheKey, literalValues, PlanCache } from "./plan_cache.ts";
 import { authorize, type Prepared, prepare } from "./prepared.ts";
 import { textOfKey } from "./query_text.ts";
-import { dmlContextOf, rowCounter } from "./relation_source.ts";
+import { dmlContextOf, statisticsOf } from "./relation_source.ts";
 import { RequestRunner } from "./request.ts";
 import { StatementRunner } from "./statement_runner.ts";
 
@@ -183,7 +183,7 @@ export class LocalSqlEngine implements SqlEngine {
     const { parameterCount, statement: node } = parsed;
     if (!isQueryNode(node)) return undefined;
     if (parameterCount !== types.length) return undefined;
-    const statement = new StatementBinding(types, rowCounter(this.#environment));
+    const statement = new StatementBinding(types, statisticsOf(this.#environment));
     const context = dmlContextOf(this.#environment, { namespace, principal, statement });
     const prepared = prepare(node, { context, statement });
     requireNoGap(statement.usedParameters, types.length);

@@ -52,7 +52,7 @@ import type {
 } from "./store.ts";
 import type { StoreSnapshot } from "./store_snapshot.ts";
 import { StoredTable } from "./table.ts";
-import { countLiveRows, flushedStats, ownersOf, tableStats } from "./table_stats.ts";
+import { countLiveRows, flushedStats, ownersOf, spanOfColumn, tableStats } from "./table_stats.ts";
 
 /** Smallest log file: room for a few frames. */
 const WAL_FILE_BYTES_MIN = 4096;
@@ -308,6 +308,10 @@ export class LocalStore implements Store {
     const table = this.#table(tableId);
     const after = table.expiredSeq(this.#seqs);
     return countLiveRows(table, { owner, upTo: this.visibleSeq, after });
+  }
+
+  valueSpan(tableId: number, columnId: number): number | undefined {
+    return spanOfColumn(this.#table(tableId), columnId);
   }
 
   flush(tableId: number, job?: Job): Promise<FlushResult> {

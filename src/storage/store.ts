@@ -291,6 +291,11 @@ export interface Store {
   owners(tableId: number): readonly number[];
   /** Live rows at `visibleSeq`; of one owner, or of all when `owner` is undefined. */
   liveRowCount(tableId: number, owner: number | undefined): number;
+  /**
+   * How many whole numbers lie from the smallest to the largest value of a column, as the segments
+   * say; over all owners, replaced versions included. Undefined where they say nothing.
+   */
+  valueSpan(tableId: number, columnId: number): number | undefined;
 
   /**
    * Writes the unflushed versions of a table to a segment now. A job that is given is started when

@@ -37,6 +37,33 @@ export function ownersOf(table: StoredTable): readonly number[] {
   return [...owners].toSorted((left, right) => left - right);
 }
 
+/** Row groups that are looked at: enough to see how far the values of a column lie apart. */
+const SPAN_GROUPS_MAX = 64;
+
+/** From the smallest to the largest value that zone maps know of; undefined where one is missing. */
+export function spanOfColumn(table: StoredTable, columnId: number): number | undefined {
+  let min = Infinity;
+  let max = -Infinity;
+  let groupsLeft = SPAN_GROUPS_MAX;
+  for (const segment of table.segments) {
+    const isKnown = segment.guard(() => {
+      const { reader } = segment;
+      const count = Math.min(reader.groupCount, groupsLeft);
+      groupsLeft -= count;
+      for (let group = 0; group < count; group += 1) {
+        const zone = reader.zone(columnId, group);
+        if (zone === undefined) return false;
+        min = Math.min(min, zone.min);
+        max = Math.max(max, zone.max);
+      }
+      return true;
+    });
+    if (!isKnown) return undefined;
+    if (groupsLeft === 0) break;
+  }
+  return max < min ? undefined : max - min + 1;
+}
+
 export function tableStats(
   table: StoredTable,
   bounds: { upTo: number; after: number },

@@ -2,7 +2,7 @@
  * The data of TPC-H and the comparison of answers: what their script relies on.
  */
 import { describe, expect, test } from "bun:test";
-import { differenceOf } from "../../scripts/tpch/answers.ts";
+import { differenceOf } from "../../scripts/peers/answers.ts";
 import { type Made, rowsOf, type TableName } from "../../scripts/tpch/data.ts";
 import { queriesAt } from "../../scripts/tpch/queries.ts";
 import { TABLES } from "../../scripts/tpch/schema.ts";

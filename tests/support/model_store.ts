@@ -264,6 +264,10 @@ export class ModelStore implements Store {
     return [...new Set(owners)].toSorted((left, right) => left - right);
   }
 
+  valueSpan(): undefined {
+    return undefined;
+  }
+
   liveRowCount(tableId: number, owner: number | undefined): number {
     return this.versions.filter(
       (version) =>

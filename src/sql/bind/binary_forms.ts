@@ -3,12 +3,21 @@
  * has a loop of its own for it.
  */
 import { DatabaseError } from "../../base/errors.ts";
-import { BOOLEAN, type DataType, isInteger, sameType, typeName } from "../../types/mod.ts";
+import {
+  BOOLEAN,
+  type DataType,
+  DECIMAL_PRECISION_MAX,
+  decimalType,
+  isInteger,
+  sameType,
+  typeName,
+} from "../../types/mod.ts";
 import type { OperatorForm } from "../functions/function.ts";
 import { resolveBinary } from "../functions/operators.ts";
 import type { Expr } from "../parse/ast.ts";
 import type { BoundExpression, ComparisonOperator } from "./bound.ts";
 import { castTo } from "./casts.ts";
+import { comparedByDay } from "./day_comparison.ts";
 import { decimalLiteral } from "./decimal_literal.ts";
 
 /** Magnitude up to which whole numbers are exact in doubles. */
@@ -47,7 +56,7 @@ export interface BinaryOperands {
 
 /** An operator over bound operands. @throws {DatabaseError} TYPE_MISMATCH if there is no form. */
 export function binaryOf({ op, left, right }: BinaryOperands, node: Expr): BoundExpression {
-  const form = resolveBinary(op, left.type, right.type);
+  const form = atOneScale(op, resolveBinary(op, left.type, right.type));
   if (form === undefined) {
     throw new DatabaseError(
       "TYPE_MISMATCH",
@@ -66,7 +75,10 @@ export function binaryOf({ op, left, right }: BinaryOperands, node: Expr): Bound
     castTo(right, { to: rightType, mode: "implicit", node });
   const { evaluate, result, seesNull } = form;
   if (comparison !== undefined && sameType(leftType, rightType)) {
-    return { kind: "compare", type: BOOLEAN, operator: comparison, left: l, right: r, evaluate };
+    return comparedByDay(
+      { kind: "compare", type: BOOLEAN, operator: comparison, left: l, right: r, evaluate },
+      MIRRORED[comparison],
+    );
   }
   const magnitudeMax = arithmeticMagnitude(op, form);
   if (magnitudeMax !== undefined && (op === "+" || op === "-" || op === "*")) {
@@ -89,6 +101,22 @@ export function binaryOf({ op, left, right }: BinaryOperands, node: Expr): Bound
     seesNull: seesNull === true,
     volatility: "immutable",
   };
+}
+
+/**
+ * Sums and differences of decimals of two scales, over operands of the larger one: so the evaluator's
+ * loops serve them.
+ */
+function atOneScale(op: string, form: OperatorForm | undefined): OperatorForm | undefined {
+  if (form === undefined || (op !== "+" && op !== "-")) return form;
+  const [left, right] = form.operands;
+  if (left?.kind !== "decimal" || right?.kind !== "decimal") return form;
+  if (left.scale === right.scale || form.result.kind !== "decimal") return form;
+  const scale = Math.max(left.scale, right.scale);
+  const wholeDigits = Math.max(left.precision - left.scale, right.precision - right.scale);
+  if (wholeDigits + scale >= DECIMAL_PRECISION_MAX) return form;
+  const widened = decimalType(wholeDigits + scale, scale);
+  return resolveBinary(op, widened, widened);
 }
 
 /** An untyped literal that is compared with a DECIMAL; undefined for every other operand. */

@@ -22,6 +22,14 @@ import type {
 } from "./bound.ts";
 import type { Scope } from "./scope.ts";
 
+/** What a plan may be chosen by. */
+export interface TableStatistics {
+  /** How many rows a table has; 0 where no plan hangs on it. */
+  rowsOf(table: TableEntry): number;
+  /** How many whole numbers lie between the bounds of a column, both included, if that is known. */
+  spanOf(table: TableEntry, columnId: number): number | undefined;
+}
+
 /** Grows while one statement is bound. */
 export class StatementBinding {
   /** Types of `$1`, `$2`, …; slot n − 1. Lifted literals follow them. */
@@ -35,15 +43,14 @@ export class StatementBinding {
   viewCount = 0;
   #nextColumnId = 1;
 
-  /** How many rows a table has; 0 where no plan hangs on it. */
-  readonly rowsOf: (table: TableEntry) => number;
+  readonly statistics: TableStatistics;
 
   constructor(
     parameterTypes: readonly DataType[],
-    rowsOf: (table: TableEntry) => number = () => 0,
+    statistics: TableStatistics = { rowsOf: () => 0, spanOf: () => undefined },
   ) {
     this.parameterTypes = parameterTypes;
-    this.rowsOf = rowsOf;
+    this.statistics = statistics;
   }
 
   newColumn(column: Omit<BoundColumn, "id">): BoundColumn {

@@ -38,6 +38,10 @@ export type BoundExpression =
       readonly convert: (value: Value) => Value;
       /** Keeps order and equality on numbers, so that a vector of f64 or i32 passes unchanged. */
       readonly isNumericIdentity: boolean;
+      /** Of a cast that only moves the point: what a whole number is multiplied by, without fail. */
+      readonly factor?: number | undefined;
+      /** Text stays as it is, in whatever form a vector holds it. */
+      readonly isSameText?: boolean;
     }
   | {
       readonly kind: "call";
@@ -47,6 +51,8 @@ export type BoundExpression =
       readonly evaluate: RowFunction;
       readonly seesNull: boolean;
       readonly volatility: "immutable" | "stable" | "volatile";
+      /** Of LIKE: whether it is NOT LIKE; its loop over undecoded text is `kernels/like_bytes.ts`. */
+      readonly like?: { readonly isNegated: boolean } | undefined;
     }
   | {
       /** One of = <> < <= > >= over two operands of one type. */
@@ -256,6 +262,8 @@ export type BoundRelation =
       readonly table: TableEntry;
       /** How many rows it has now, over all owners: asked only where joins are put in order. */
       readonly rowCount: () => number;
+      /** How far apart the whole numbers of a column lie, where that is known. */
+      readonly spanOf: (columnId: number) => number | undefined;
       readonly alias: string;
       /** Declared columns, then `_seq` and `_deleted`. */
       readonly columns: readonly BoundColumn[];

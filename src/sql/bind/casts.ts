@@ -9,6 +9,7 @@ import {
   castValue,
   commonType,
   type DataType,
+  decimalOf,
   isInteger,
   sameType,
   typeName,
@@ -54,6 +55,8 @@ export function castTo(
     operand: expression,
     convert: convert ?? sameValue,
     isNumericIdentity: convert === undefined || isNumericIdentity(from, to),
+    factor: factorOf(from, to),
+    isSameText: convert === undefined && from.kind === "text" && to.kind === "text",
   };
 }
 
@@ -112,6 +115,18 @@ function isNumericIdentity(from: DataType, to: DataType): boolean {
   }
   return false;
 }
+
+/** What makes a whole number one of more digits behind the point, where each of its values fits. */
+function factorOf(from: DataType, to: DataType): number | undefined {
+  if (to.kind !== "decimal" || (from.kind !== "decimal" && !isInteger(from))) return undefined;
+  const { precision, scale } = decimalOf(from);
+  const digits = to.scale - scale;
+  if (digits < 0 || digits > FACTOR_DIGITS_MAX) return undefined;
+  return precision - scale <= to.precision - to.scale ? 10 ** digits : undefined;
+}
+
+/** Powers of ten up to this one are exact, and leave room for the number. */
+const FACTOR_DIGITS_MAX = 15;
 
 function widthOf(type: DataType): number {
   return type.kind === "smallint" ? 1 : type.kind === "int" ? 2 : 3;

@@ -253,7 +253,8 @@ export function tableResult(table: TableEntry, options: TableInScope): FromResul
     {
       kind: "table",
       table,
-      rowCount: () => statement.rowsOf(table),
+      rowCount: () => statement.statistics.rowsOf(table),
+      spanOf: (columnId) => statement.statistics.spanOf(table, columnId),
       alias,
       columns: [...columns, ...systemColumns],
     },

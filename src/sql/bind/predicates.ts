@@ -245,8 +245,14 @@ export function bindLike(expression: ExprBinary, place: Place, bind: Bind): Boun
     evaluate: form.evaluate,
     seesNull: form.seesNull === true,
     volatility: "immutable",
+    like: LIKES.get(expression.op),
   };
 }
+
+const LIKES: ReadonlyMap<string, { readonly isNegated: boolean }> = new Map([
+  ["LIKE", { isNegated: false }],
+  ["NOT LIKE", { isNegated: true }],
+]);
 
 /** `x op ANY (array)` and `x op ALL (array)`. */
 export function bindQuantified(expression: ExprBinary, place: Place, bind: Bind): BoundExpression {

@@ -96,18 +96,32 @@ export function columnIdsIn(
 
 /** Whether evaluating an expression on some row can raise an error. */
 export function mayFail(expression: BoundExpression): boolean {
+  return failsHere(expression) || childrenOf(expression).some(mayFail);
+}
+
+/**
+ * Whether evaluating an expression may raise an error on one row and not on another: what reads no
+ * column fails for all rows or for none.
+ */
+export function mayFailOnRow(expression: BoundExpression): boolean {
+  if (!mayFail(expression)) return false;
+  return hasSubquery(expression) || isVolatile(expression) || columnIdsIn(expression).size > 0
+    ? failsHere(expression) || childrenOf(expression).some(mayFailOnRow)
+    : false;
+}
+
+/** Whether its own form may raise an error, whatever its operands do. */
+function failsHere(expression: BoundExpression): boolean {
   switch (expression.kind) {
     case "call":
     case "arithmetic":
     case "subquery":
       return true;
     case "cast":
-      if (!expression.isNumericIdentity) return true;
-      break;
+      return !expression.isNumericIdentity;
     default:
-      break;
+      return false;
   }
-  return childrenOf(expression).some(mayFail);
 }
 
 /** Whether a subquery stands in an expression. */

@@ -22,11 +22,13 @@ import type {
   WindowNode,
 } from "../plan/plan.ts";
 import { Aggregate, type AggregateColumn } from "./aggregate.ts";
+import { compileCondition } from "./condition.ts";
 import { Distinct } from "./distinct.ts";
 import { compileExpression, compileScalar, type Layout } from "./expression.ts";
 import { Filter, Limit, Project, RowCounts, RowSource, rowCountFrom, Slices } from "./filter.ts";
 import { FunctionScan } from "./function_scan.ts";
 import { HashJoin } from "./hash_join.ts";
+import { HeldSemiJoin } from "./held_semi_join.ts";
 import { LateralJoin } from "./lateral_join.ts";
 import type { Operator } from "./operator.ts";
 import { Resuming } from "./pausing.ts";
@@ -95,7 +97,7 @@ function buildNode(node: PlanNode, use: Use): OperatorFactory {
     case "filter": {
       const input = buildPlan(node.input, use);
       const layout = layoutOf(node.input.columns);
-      const condition = compileExpression(node.condition, layout);
+      const condition = compileCondition(node.condition, layout);
       const kept = node.columns.map(({ id }) => defined(layout.get(id), "a filter adds no column"));
       const make = (from: Operator, run: Run): Operator =>
         new Filter(from, { condition, kept, run });
@@ -251,20 +253,12 @@ function buildJoin(node: JoinNode): OperatorFactory {
   const residual =
     node.residual === undefined ? undefined : compileExpression(node.residual, pairLayout);
   const kept = node.columns.map(({ id }) => defined(pairLayout.get(id), "a join adds no column"));
-  return (run) =>
-    new HashJoin({
-      kept,
-      run,
-      join: node.join,
-      left: left(run),
-      right: right(run),
-      leftTypes,
-      rightTypes,
-      leftKeys,
-      rightKeys,
-      keyTypes,
-      residual,
-    });
+  const { holdsLeft = false, isGuarded = false, join } = node;
+  const shape = { kept, join, isGuarded, leftTypes, rightTypes, leftKeys, rightKeys, keyTypes };
+  return (run) => {
+    const options = { ...shape, residual, run, left: left(run), right: right(run) };
+    return holdsLeft ? new HeldSemiJoin(options) : new HashJoin(options);
+  };
 }
 
 function buildLateral(node: LateralNode): OperatorFactory {

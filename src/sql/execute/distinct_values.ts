@@ -105,3 +105,9 @@ function positionsOf(vector: Vector): Positions | undefined {
   const base = min;
   return { at: values, base, span, nulls: undefined, valueAt: (position) => position + base };
 }
+
+/** Whether a row may be NULL: also of a form that {@linkcode mapDistinct} does not know. */
+export function mayHoldNull(vector: Vector): boolean {
+  if (vector.kind === "dict" && vector.values.includes(null)) return true;
+  return vector.kind === "any" || vector.kind === "const" || vector.nulls !== undefined;
+}

@@ -21,8 +21,9 @@ import {
 } from "../../types/mod.ts";
 import type { BoundExpression } from "../bind/bound.ts";
 import { columnIdsIn, mayFail } from "../bind/walk.ts";
-import { mapDistinct } from "./distinct_values.ts";
-import { compareNumbers, computeNumbers, rowsWhereTrue } from "./kernels/numeric.ts";
+import { mapDistinct, mayHoldNull } from "./distinct_values.ts";
+import { testLike } from "./kernels/like_bytes.ts";
+import { compareNumbers, computeNumbers, rowsWhereTrue, scaleNumbers } from "./kernels/numeric.ts";
 import {
   combineTruth,
   compareDictionary,
@@ -123,17 +124,21 @@ export function compileScalar(expression: BoundExpression): (run: Run) => Value 
 }
 
 function compileCast(
-  { operand, convert, type, isNumericIdentity }: Of<"cast">,
+  { operand, convert, factor, isNumericIdentity, isSameText = false, type }: Of<"cast">,
   layout: Layout,
 ): Evaluator {
   const inner = compileExpression(operand, layout);
+  if (isSameText) return inner;
   return (batch, run) => {
     const vector = inner(batch, run);
     if (vector.kind === "const") {
       const value = vector.value === null ? null : convert(vector.value);
       return constVector(value, vector.length);
     }
-    if (isNumericIdentity && (vector.kind === "i32" || vector.kind === "f64")) return vector;
+    const isNumbers = vector.kind === "i32" || vector.kind === "f64";
+    if (isNumericIdentity && isNumbers) return vector;
+    const scaled = factor === undefined || !isNumbers ? undefined : scaleNumbers(vector, factor);
+    if (scaled !== undefined) return scaled;
     if (vector.kind === "dict") {
       const values = vector.values.map((value) => (value === null ? null : convert(value)));
       return { ...vector, values };
@@ -150,7 +155,7 @@ function compileCast(
 }
 
 function compileCall(expression: Of<"call">, layout: Layout): Evaluator {
-  const { evaluate, seesNull, type, volatility } = expression;
+  const { evaluate, like, seesNull, type, volatility } = expression;
   const args = expression.args.map((argument) => compileExpression(argument, layout));
   const values: Value[] = args.map(() => null);
 
@@ -158,6 +163,10 @@ function compileCall(expression: Of<"call">, layout: Layout): Evaluator {
     const vectors = args.map((argument) => argument(batch, run));
     if (volatility !== "volatile" && vectors.every((vector) => vector.kind === "const")) {
       return constVector(callAt(vectors, 0, run), batch.rowCount);
+    }
+    if (like !== undefined) {
+      const tested = testLike(vectors, like);
+      if (tested !== undefined) return tested;
     }
     const byValue = callByValue(vectors, run);
     if (byValue !== undefined) return byValue;
@@ -279,7 +288,8 @@ function compileLogic({ kind, operands }: Of<"and" | "or">, layout: Layout): Eva
   };
 }
 
-function positionsOf(expression: BoundExpression, layout: Layout): ReadonlySet<number> {
+/** Where the columns lie that an expression reads. */
+export function positionsOf(expression: BoundExpression, layout: Layout): ReadonlySet<number> {
   const positions = new Set<number>();
   for (const id of columnIdsIn(expression)) {
     positions.add(defined(layout.get(id), "a column is in its layout"));
@@ -290,7 +300,7 @@ function positionsOf(expression: BoundExpression, layout: Layout): ReadonlySet<n
 const NO_VALUES: Vector = constVector(null, 0);
 
 /** The chosen rows of the columns that an expression reads; other positions hold nothing. */
-function takeColumns(batch: Batch, rows: Selection, needed: ReadonlySet<number>): Batch {
+export function takeColumns(batch: Batch, rows: Selection, needed: ReadonlySet<number>): Batch {
   const columns = batch.columns.map((column, position) =>
     needed.has(position) ? take(column, rows) : NO_VALUES,
   );
@@ -353,18 +363,24 @@ function compileSubquery(expression: Of<"subquery">, layout: Layout): Evaluator 
   const captures = expression.captures.map((capture) => compileExpression(capture, layout));
   return (batch, run) => {
     if (batch.rowCount === 0) return constVector(null, 0);
-    const operandVectors = operands.map((operand) => operand(batch, run));
-    const captureVectors = captures.map((capture) => capture(batch, run));
-    const valueOf = (row: number): Value =>
-      run.subqueries.valueOf(subquery, {
-        operands: operandVectors.map((vector) => valueAt(vector, row)),
-        captured: captureVectors.map((vector) => valueAt(vector, row)),
-      });
-    const isSame = [...operandVectors, ...captureVectors].every(({ kind }) => kind === "const");
-    if (isSame && !subquery.isVolatile) return constVector(valueOf(0), batch.rowCount);
-    const results: Value[] = Array.from({ length: batch.rowCount });
-    for (let row = 0; row < batch.rowCount; row += 1) results[row] = valueOf(row);
-    return vectorFromValues(type, results);
+    const asked = operands.map((operand) => operand(batch, run));
+    const captured = captures.map((capture) => capture(batch, run));
+    const answer = (from: readonly Vector[], rowCount: number): Value[] =>
+      run.subqueries.valuesOf(subquery, { operands: from, captured, rowCount });
+    const isSame = [...asked, ...captured].every(({ kind }) => kind === "const");
+    if (isSame && !subquery.isVolatile)
+      return constVector(answer(asked, 1)[0] ?? null, batch.rowCount);
+    const [only] = asked;
+    // NULL is in no empty set, and may be in any other: it has no answer of its own.
+    if (only !== undefined && asked.length + captured.length === 1 && !mayHoldNull(only)) {
+      const byValue = mapDistinct(
+        only,
+        type,
+        (value) => answer([constVector(value, 1)], 1)[0] ?? null,
+      );
+      if (byValue !== undefined) return byValue;
+    }
+    return vectorFromValues(type, answer(asked, batch.rowCount));
   };
 }
 

@@ -15,14 +15,15 @@ import {
   valueAt,
   vectorFromValues,
 } from "../../types/mod.ts";
-import { type Evaluator, selectRows } from "./expression.ts";
+import type { Selector } from "./condition.ts";
+import type { Evaluator } from "./expression.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
 import type { Pauses } from "./pausing.ts";
 import type { Run } from "./run.ts";
 
 export interface FilterOptions {
   readonly run: Run;
-  readonly condition: Evaluator;
+  readonly condition: Selector;
   /** Positions of the columns that go up; those that only the condition reads stay behind. */
   readonly kept: readonly number[];
 }
@@ -41,7 +42,7 @@ export class Filter implements Operator {
     const batch = this.#input.next();
     if (batch === undefined || batch.rowCount === 0) return batch;
     const { condition, kept, run } = this.#options;
-    const rows = selectRows(condition(batch, run), batch.rowCount);
+    const rows = condition(batch, run);
     if (rows.count === 0) return NOTHING_YET;
     const columns = kept.map((position) =>
       defined(batch.columns[position], "a batch has its columns"),

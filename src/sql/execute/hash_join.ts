@@ -10,6 +10,7 @@
  * product of a billion rows lets others run and can be stopped. Left rows without a partner come
  * after the pairs of their batch.
  */
+import { DatabaseError } from "../../base/errors.ts";
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
 import {
   type Batch,
@@ -21,7 +22,8 @@ import {
 } from "../../types/mod.ts";
 import { type Evaluator, selectRows } from "./expression.ts";
 import { HeldColumns } from "./held_columns.ts";
-import { KeyIndex, NO_KEY, nullKeysOf } from "./key_index.ts";
+import { JoinTable } from "./join_table.ts";
+import { NO_KEY } from "./key_index.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
 import type { Run } from "./run.ts";
 
@@ -39,6 +41,8 @@ export interface JoinOptions {
   readonly keyTypes: readonly DataType[];
   /** What pairs must satisfy besides, over left columns followed by right columns. */
   readonly residual: Evaluator | undefined;
+  /** A fault of the right side is raised only when there is a left row that asks for it. */
+  readonly isGuarded: boolean;
   /** Positions, in left columns followed by right columns, of those that go up. */
   readonly kept: readonly number[];
 }
@@ -60,13 +64,9 @@ const PAIRS_MAX: number = 2 * BATCH_ROWS_MAX;
 export class HashJoin implements Operator {
   readonly #options: JoinOptions;
   readonly #held: HeldColumns;
-  readonly #index: KeyIndex;
-  /** Key numbers of the held rows, batch by batch, while the right side lasts. */
-  #heldNumbers: Int32Array[] = [];
-  /** Held rows by key: those of number n are #rows[#starts[n]] up to #rows[#starts[n + 1]]. */
-  #starts = new Int32Array(0);
-  #rows = new Int32Array(0);
+  readonly #table: JoinTable;
   #isBuilt = false;
+  #fault: DatabaseError | undefined;
   /** Of a full join: 1 for each held row that has had a partner. */
   #isPaired = new Uint8Array(0);
   /** Held rows looked at for lonely ones; the left side has ended then. */
@@ -80,21 +80,23 @@ export class HashJoin implements Operator {
     // Who asks only whether there is a partner, and by its key alone, needs no row of it.
     const isBare = this.#isChoice && options.residual === undefined;
     this.#held = new HeldColumns(isBare ? [] : options.rightTypes, options.run.memory);
-    this.#index = new KeyIndex(options.keyTypes);
+    this.#table = new JoinTable(options.keyTypes, options.run.memory);
   }
 
   next(): Batch | undefined {
-    if (!this.#isBuilt) return this.#build();
+    if (!this.#isBuilt) return this.#options.isGuarded ? this.#buildGuarded() : this.#build();
     if (this.#pairing !== undefined) return this.#pair(this.#pairing);
     const batch = this.#options.left.next();
     if (batch === undefined) return this.#lonelyRightRows();
     if (batch.rowCount === 0) return NOTHING_YET;
-    const { leftKeys, run } = this.#options;
-    const numbers = this.#numbersOf(
-      leftKeys.map((key) => key(batch, run)),
-      batch.rowCount,
-    );
-    if (this.#isChoice && this.#options.residual === undefined) return this.#choose(batch, numbers);
+    if (this.#fault !== undefined) throw this.#fault;
+    const { join, leftKeys, residual, run } = this.#options;
+    const keys = leftKeys.map((key) => key(batch, run));
+    const numbers = this.#table.numbersOf(keys, batch.rowCount);
+    if (this.#isChoice && residual === undefined) return this.#choose(batch, numbers);
+    if (join === "inner" && residual === undefined && this.#table.isUnique) {
+      return this.#pairAll(batch, numbers);
+    }
     const hasPartner = new Uint8Array(batch.rowCount);
     this.#pairing = { batch, numbers, hasPartner, leftRow: 0, candidateIndex: 0 };
     return NOTHING_YET;
@@ -103,6 +105,19 @@ export class HashJoin implements Operator {
   close(): void {
     this.#options.left.close();
     this.#options.right.close();
+  }
+
+  #buildGuarded(): Batch {
+    try {
+      return this.#build();
+    } catch (error) {
+      if (!(error instanceof DatabaseError)) throw error;
+      const { condition } = error;
+      if (condition === "STATEMENT_TIMEOUT" || condition === "CANCELLED") throw error;
+      this.#fault = error;
+      this.#isBuilt = true;
+      return NOTHING_YET;
+    }
   }
 
   #build(): Batch {
@@ -114,70 +129,45 @@ export class HashJoin implements Operator {
     }
     const { rowCount } = batch;
     if (rowCount === 0) return NOTHING_YET;
-    const keys = rightKeys.map((key) => key(batch, run));
     this.#held.append(batch.columns, rowCount);
-    const bytesBefore = this.#index.bytes;
-    const numbers = keys.length === 0 ? new Int32Array(rowCount) : this.#index.add(keys, rowCount);
-    const nulls = nullKeysOf(keys, rowCount);
-    if (nulls !== undefined) {
-      for (let row = 0; row < rowCount; row += 1) if (nulls[row] === 1) numbers[row] = NO_KEY;
-    }
-    run.memory.take(this.#index.bytes - bytesBefore + 8 * rowCount);
-    this.#heldNumbers.push(numbers);
+    this.#table.add(
+      rightKeys.map((key) => key(batch, run)),
+      rowCount,
+    );
     return NOTHING_YET;
   }
 
-  /** Sorts the held rows by their numbers; those of one key keep their order. */
   #finishBuild(): void {
     this.#isBuilt = true;
-    const keyCount = this.#options.rightKeys.length === 0 ? 1 : this.#index.count;
-    const starts = new Int32Array(keyCount + 1);
-    let keyedCount = 0;
-    for (const numbers of this.#heldNumbers) {
-      for (const number of numbers) {
-        if (number === NO_KEY) continue;
-        starts[number + 1] = (starts[number + 1] ?? 0) + 1;
-        keyedCount += 1;
-      }
-    }
-    for (let i = 1; i <= keyCount; i += 1) starts[i] = (starts[i] ?? 0) + (starts[i - 1] ?? 0);
-    const next = starts.slice();
-    const rows = new Int32Array(keyedCount);
-    let row = 0;
-    for (const numbers of this.#heldNumbers) {
-      for (const number of numbers) {
-        if (number !== NO_KEY) {
-          const position = next[number] ?? 0;
-          rows[position] = row;
-          next[number] = position + 1;
-        }
-        row += 1;
-      }
-    }
-    this.#starts = starts;
-    this.#rows = rows;
-    this.#heldNumbers = [];
+    this.#table.finish();
     if (this.#options.join === "full") this.#isPaired = new Uint8Array(this.#held.rowCount);
   }
 
-  #numbersOf(keys: readonly Vector[], rowCount: number): Int32Array {
-    if (keys.length === 0) return new Int32Array(rowCount);
-    const numbers = this.#index.find(keys, rowCount);
-    const nulls = nullKeysOf(keys, rowCount);
-    if (nulls !== undefined) {
-      for (let row = 0; row < rowCount; row += 1) if (nulls[row] === 1) numbers[row] = NO_KEY;
+  /** The pairs of a whole batch, where no key has two held rows. */
+  #pairAll(batch: Batch, numbers: Int32Array): Batch {
+    const { rows, starts } = this.#table;
+    const leftRows = new Uint32Array(batch.rowCount);
+    const rightRows = new Uint32Array(batch.rowCount);
+    let count = 0;
+    for (let row = 0; row < batch.rowCount; row += 1) {
+      const number = numbers[row] ?? NO_KEY;
+      if (number === NO_KEY) continue;
+      const start = starts[number] ?? 0;
+      if (start === starts[number + 1]) continue;
+      leftRows[count] = row;
+      rightRows[count] = rows[start] ?? 0;
+      count += 1;
     }
-    return numbers;
+    return count === 0 ? NOTHING_YET : this.#pairsOf(batch, leftRows, { rightRows, count });
   }
 
   /** The left rows that a semi or anti join passes, where the key alone decides. */
   #choose(batch: Batch, numbers: Int32Array): Batch {
+    const { starts } = this.#table;
     const hasPartner = new Uint8Array(batch.rowCount);
     for (let row = 0; row < batch.rowCount; row += 1) {
       const number = numbers[row] ?? NO_KEY;
-      const isMet =
-        number !== NO_KEY && (this.#starts[number + 1] ?? 0) > (this.#starts[number] ?? 0);
-      hasPartner[row] = isMet ? 1 : 0;
+      hasPartner[row] = number !== NO_KEY && starts[number + 1] !== starts[number] ? 1 : 0;
     }
     return this.#chosen(batch, hasPartner);
   }
@@ -208,9 +198,8 @@ export class HashJoin implements Operator {
       return this.#options.join === "inner" ? NOTHING_YET : this.#lonelyRows(pairing);
     }
     const leftRows = new Uint32Array(PAIRS_MAX);
-    const rightRows = new Int32Array(PAIRS_MAX);
-    const starts = this.#starts;
-    const rows = this.#rows;
+    const rightRows = new Uint32Array(PAIRS_MAX);
+    const { rows, starts } = this.#table;
     let count = 0;
     let { candidateIndex, leftRow } = pairing;
     while (count < PAIRS_MAX && leftRow < batch.rowCount) {
@@ -240,7 +229,7 @@ export class HashJoin implements Operator {
   #keptPairs(
     pairing: Pairing,
     leftRows: Uint32Array,
-    { count, rightRows }: { count: number; rightRows: Int32Array },
+    { count, rightRows }: { count: number; rightRows: Uint32Array },
   ): Batch {
     const { join, residual, run } = this.#options;
     const { hasPartner } = pairing;
@@ -267,7 +256,7 @@ export class HashJoin implements Operator {
   /** Held rows that no left row met, a batch at a time, beside NULLs. */
   #lonelyRightRows(): Batch | undefined {
     if (this.#options.join !== "full") return undefined;
-    const rows = new Int32Array(BATCH_ROWS_MAX);
+    const rows = new Uint32Array(BATCH_ROWS_MAX);
     const { length } = this.#isPaired;
     let count = 0;
     while (count < BATCH_ROWS_MAX && this.#lonelyPosition < length) {
@@ -301,13 +290,16 @@ export class HashJoin implements Operator {
   #pairsOf(
     batch: Batch,
     leftRows: Uint32Array,
-    { count, rightRows }: { count: number; rightRows: Int32Array },
+    { count, rightRows }: { count: number; rightRows: Uint32Array },
   ): Batch {
     const { kept, leftTypes } = this.#options;
     const width = leftTypes.length;
+    // Pairs ascend by their left row: as many of them as rows are each row once, or a part of them.
+    const isWhole = count === batch.rowCount && this.#table.isUnique;
     const columns = kept.map((position): Vector => {
       if (position >= width) return this.#held.takeColumn(position - width, rightRows, count);
-      return take(batch.columns[position] ?? constVector(null, 0), { rows: leftRows, count });
+      const column = batch.columns[position] ?? constVector(null, 0);
+      return isWhole ? column : take(column, { rows: leftRows, count });
     });
     return { rowCount: count, columns };
   }
@@ -315,7 +307,7 @@ export class HashJoin implements Operator {
   #allOf(
     batch: Batch,
     leftRows: Uint32Array,
-    { count, rightRows }: { count: number; rightRows: Int32Array },
+    { count, rightRows }: { count: number; rightRows: Uint32Array },
   ): Batch {
     const left = batch.columns.map((column) => take(column, { rows: leftRows, count }));
     const right = this.#held.take(rightRows, count);

@@ -6,7 +6,11 @@ import { defined } from "../../base/assert.ts";
 import {
   type Batch,
   type DataType,
+  gatherBytes,
+  gatherFloat64,
+  gatherInt32,
   physicalKind,
+  type RowNumbers,
   type Value,
   type Vector,
   valueAt,
@@ -46,29 +50,22 @@ class HeldColumn {
   }
 
   /** The values of the first `count` rows that are named. */
-  take(rows: Int32Array, count: number): Vector {
+  take(rows: RowNumbers, count: number): Vector {
     const values = this.#values;
     if (values !== undefined) {
       const chosen: Value[] = Array.from({ length: count });
       for (let i = 0; i < count; i += 1) chosen[i] = values[rows[i] ?? 0] ?? null;
       return { kind: "any", length: count, values: chosen };
     }
-    const nulls =
-      this.#nulls === undefined ? undefined : taken(this.#nulls, new Uint8Array(count), rows);
+    const nulls = this.#nulls === undefined ? undefined : gatherBytes(this.#nulls, rows, count);
     const from = this.#numbers;
     if (from instanceof Int32Array) {
-      return {
-        kind: "i32",
-        length: count,
-        values: taken(from, new Int32Array(count), rows),
-        nulls,
-      };
+      return { kind: "i32", length: count, values: gatherInt32(from, rows, count), nulls };
     }
     if (from instanceof Float64Array) {
-      const into = new Float64Array(count);
-      return { kind: "f64", length: count, values: taken(from, into, rows), nulls };
+      return { kind: "f64", length: count, values: gatherFloat64(from, rows, count), nulls };
     }
-    return { kind: "bool", length: count, values: taken(from, new Uint8Array(count), rows), nulls };
+    return { kind: "bool", length: count, values: gatherBytes(from, rows, count), nulls };
   }
 
   /** Whether a vector that is not of the kind holds nothing but its numbers and NULLs. */
@@ -144,11 +141,11 @@ export class HeldColumns {
   }
 
   /** The first `count` rows that `rows` names. */
-  take(rows: Int32Array, count: number): Batch {
+  take(rows: RowNumbers, count: number): Batch {
     return { rowCount: count, columns: this.#columns.map((column) => column.take(rows, count)) };
   }
 
-  takeColumn(position: number, rows: Int32Array, count: number): Vector {
+  takeColumn(position: number, rows: RowNumbers, count: number): Vector {
     return defined(this.#columns[position], "a held row has its columns").take(rows, count);
   }
 }
@@ -164,9 +161,4 @@ function numbersOf(kind: "bool" | "i32" | "f64" | "any", length: number): Number
     case "any":
       return new Uint8Array(0);
   }
-}
-
-function taken<T extends Numbers>(from: T, into: T, rows: Int32Array): T {
-  for (let i = 0; i < into.length; i += 1) into[i] = from[rows[i] ?? 0] ?? 0;
-  return into;
 }

@@ -39,9 +39,12 @@ class ColumnCodes {
   }
 
   /** @param isAdding Otherwise an unknown value becomes NaN, which no key has. */
-  codesOf(vector: Vector, rowCount: number, isAdding: boolean): Float64Array | Int32Array {
+  codesOf(vector: Vector, rowCount: number, isAdding: boolean): Float64Array {
     const isPlain = this.#isWhole && (vector.kind === "i32" || vector.kind === "f64");
-    if (isPlain && vector.nulls === undefined) return vector.values;
+    if (isPlain && vector.nulls === undefined) {
+      // Doubles always: loops that meet another kind of array besides run several times slower.
+      return vector.kind === "f64" ? vector.values : new Float64Array(vector.values);
+    }
     const codes = new Float64Array(rowCount);
     if (isPlain) {
       const { values, nulls } = vector;
@@ -147,13 +150,13 @@ export class KeyIndex {
     const codes = this.#codesOf(vectors, rowCount, true);
     const numbers = new Int32Array(rowCount);
     const hashes = this.#hashesOf(codes, rowCount);
-    const [only] = codes;
+    const [first, second] = codes;
     for (let row = 0; row < rowCount; row += 1) {
       const hash = hashes[row] ?? 0;
-      let number =
-        codes.length === 1 && only !== undefined
-          ? this.#findOne(only[row] ?? 0, hash)
-          : this.#find(codes, row, hash);
+      let number = NO_KEY;
+      if (first === undefined || codes.length > 2) number = this.#find(codes, row, hash);
+      else if (second === undefined) number = this.#findOne(first[row] ?? 0, hash);
+      else number = this.#findTwo(first[row] ?? 0, second[row] ?? 0, hash);
       if (number === NO_KEY) number = this.#insert(codes, row, hash);
       numbers[row] = number;
     }
@@ -165,10 +168,14 @@ export class KeyIndex {
     const codes = this.#codesOf(vectors, rowCount, false);
     const numbers = new Int32Array(rowCount);
     const hashes = this.#hashesOf(codes, rowCount);
-    const [only] = codes;
-    if (codes.length === 1 && only !== undefined) {
+    const [first, second] = codes;
+    if (codes.length === 1 && first !== undefined) {
       for (let row = 0; row < rowCount; row += 1) {
-        numbers[row] = this.#findOne(only[row] ?? 0, hashes[row] ?? 0);
+        numbers[row] = this.#findOne(first[row] ?? 0, hashes[row] ?? 0);
+      }
+    } else if (codes.length === 2 && first !== undefined && second !== undefined) {
+      for (let row = 0; row < rowCount; row += 1) {
+        numbers[row] = this.#findTwo(first[row] ?? 0, second[row] ?? 0, hashes[row] ?? 0);
       }
     } else {
       for (let row = 0; row < rowCount; row += 1) {
@@ -178,7 +185,7 @@ export class KeyIndex {
     return numbers;
   }
 
-  #hashesOf(codes: readonly (Float64Array | Int32Array)[], rowCount: number): Int32Array {
+  #hashesOf(codes: readonly Float64Array[], rowCount: number): Int32Array {
     if (this.#hashes.length < rowCount) this.#hashes = new Int32Array(rowCount);
     fillHashes(codes, this.#hashes, rowCount);
     return this.#hashes;
@@ -188,7 +195,7 @@ export class KeyIndex {
     vectors: readonly Vector[],
     rowCount: number,
     isAdding: boolean,
-  ): readonly (Float64Array | Int32Array)[] {
+  ): readonly Float64Array[] {
     return vectors.map((vector, i) =>
       defined(this.#codes[i], "a key has its columns").codesOf(vector, rowCount, isAdding),
     );
@@ -204,7 +211,18 @@ export class KeyIndex {
     }
   }
 
-  #find(codes: readonly (Float64Array | Int32Array)[], row: number, hash: number): number {
+  #findTwo(one: number, other: number, hash: number): number {
+    const ones = defined(this.#columns[0], "a key has a column");
+    const others = defined(this.#columns[1], "a key has a second column");
+    const slots = this.#slots;
+    const mask = slots.length - 1;
+    for (let slot = hash & mask; ; slot = (slot + 1) & mask) {
+      const number = (slots[slot] ?? 0) - 1;
+      if (number === NO_KEY || (ones[number] === one && others[number] === other)) return number;
+    }
+  }
+
+  #find(codes: readonly Float64Array[], row: number, hash: number): number {
     const slots = this.#slots;
     const mask = slots.length - 1;
     for (let slot = hash & mask; ; slot = (slot + 1) & mask) {
@@ -213,14 +231,14 @@ export class KeyIndex {
     }
   }
 
-  #isKey(codes: readonly (Float64Array | Int32Array)[], row: number, number: number): boolean {
+  #isKey(codes: readonly Float64Array[], row: number, number: number): boolean {
     for (let i = 0; i < codes.length; i += 1) {
       if (this.#columns[i]?.[number] !== codes[i]?.[row]) return false;
     }
     return true;
   }
 
-  #insert(codes: readonly (Float64Array | Int32Array)[], row: number, hash: number): number {
+  #insert(codes: readonly Float64Array[], row: number, hash: number): number {
     const number = this.#count;
     if (2 * (number + 1) > this.#slots.length) this.#grow();
     for (let i = 0; i < codes.length; i += 1) {
@@ -272,37 +290,24 @@ export function nullKeysOf(vectors: readonly Vector[], rowCount: number): Uint8A
   return found;
 }
 
-function fillHashes(
-  codes: readonly (Float64Array | Int32Array)[],
-  hashes: Int32Array,
-  rowCount: number,
-): void {
+function fillHashes(codes: readonly Float64Array[], hashes: Int32Array, rowCount: number): void {
   hashes.fill(0, 0, rowCount);
-  for (const column of codes) {
-    if (column instanceof Int32Array) mixInt32(column, hashes, rowCount);
-    else mixFloat64(column, hashes, rowCount);
-  }
+  for (const column of codes) mix(column, hashes, rowCount);
 }
 
-// One loop for each kind of array: a loop that meets both runs several times slower. The constants
-// are those of MurmurHash3 (Austin Appleby).
+// The constants are those of MurmurHash3 (Austin Appleby); sums are cut to 32 bits, so that none
+// becomes a double.
 
-function mixInt32(values: Int32Array, hashes: Int32Array, rowCount: number): void {
-  for (let row = 0; row < rowCount; row += 1) {
-    let hash = Math.imul((hashes[row] ?? 0) + (values[row] ?? 0), 0x85ebca6b);
-    hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
-    hashes[row] = hash ^ (hash >>> 16);
-  }
-}
+const FIRST_MIX = 0x85ebca6b | 0;
+const SECOND_MIX = 0xc2b2ae35 | 0;
 
-function mixFloat64(values: Float64Array, hashes: Int32Array, rowCount: number): void {
+function mix(values: Float64Array, hashes: Int32Array, rowCount: number): void {
   for (let row = 0; row < rowCount; row += 1) {
     const value = values[row] ?? 0;
-    // A value that fits 32 bits must have the hash that it has as an Int32.
     const low = value | 0;
     const high = low === value ? 0 : Math.imul((value / UINT32_SPAN) | 0, 0x9e3779b1);
-    let hash = Math.imul((hashes[row] ?? 0) + (low ^ high), 0x85ebca6b);
-    hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+    let hash = Math.imul(((hashes[row] ?? 0) + (low ^ high)) | 0, FIRST_MIX);
+    hash = Math.imul(hash ^ (hash >>> 13), SECOND_MIX);
     hashes[row] = hash ^ (hash >>> 16);
   }
 }

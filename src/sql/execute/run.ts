@@ -6,7 +6,7 @@ import { DatabaseError } from "../../base/errors.ts";
 import type { Seq } from "../../base/seq.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
 import type { Store } from "../../storage/mod.ts";
-import type { Batch, Row, Value } from "../../types/mod.ts";
+import type { Batch, Row, Value, Vector } from "../../types/mod.ts";
 import type { BoundCte, BoundRecursion, BoundSubquery } from "../bind/bound.ts";
 import type { CallContext } from "../functions/function.ts";
 import type { HeldRows } from "./held_rows.ts";
@@ -47,7 +47,7 @@ export interface Run {
 /** Answers the subqueries of one run. */
 export interface SubqueryAnswers {
   /** @throws {DatabaseError} What the query raises. */
-  valueOf(subquery: BoundSubquery, question: SubqueryQuestion): Value;
+  valuesOf(subquery: BoundSubquery, questions: RowsOfQuestions): Value[];
   stateOf(subquery: BoundSubquery): { prepare(): Reading | undefined };
   /** When an evaluation that reads for long lets others run. */
   readonly pauses: Pauses;
@@ -65,10 +65,11 @@ export interface SharedRows {
   giveBack(): void;
 }
 
-/** What the row around a subquery gives to it. */
-export interface SubqueryQuestion {
-  readonly captured: readonly Value[];
-  readonly operands: readonly Value[];
+/** What the rows around a subquery give to it. */
+export interface RowsOfQuestions {
+  readonly captured: readonly Vector[];
+  readonly operands: readonly Vector[];
+  readonly rowCount: number;
 }
 
 /** One pass over an inner query, a batch at each step. */

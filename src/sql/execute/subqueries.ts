@@ -16,10 +16,10 @@ import { DatabaseError } from "../../base/errors.ts";
 import { SUBQUERY_ANSWERS_MAX } from "../../base/limits.ts";
 import {
   type Batch,
-  constVector,
   type DataType,
   type Row,
   type Value,
+  type Vector,
   valueAt,
 } from "../../types/mod.ts";
 import type { BoundCte, BoundSubquery } from "../bind/bound.ts";
@@ -32,10 +32,10 @@ import { PAUSE, Pauses } from "./pausing.ts";
 import type {
   MemoryBudget,
   Reading,
+  RowsOfQuestions,
   Run,
   SharedRows,
   SubqueryAnswers,
-  SubqueryQuestion,
 } from "./run.ts";
 import { Answer, keyTextOf } from "./subquery_answer.ts";
 import { type KeyedProgram, type Program, programOf } from "./subquery_program.ts";
@@ -57,9 +57,17 @@ export class Subqueries implements SubqueryAnswers {
     for (const state of this.#states.values()) state.abandon();
   }
 
-  valueOf(subquery: BoundSubquery, question: SubqueryQuestion): Value {
-    const answer = this.stateOf(subquery).answerFor(question.captured);
-    return answer.valueFor(question.operands, subquery, this.#run.call);
+  valuesOf(subquery: BoundSubquery, { captured, operands, rowCount }: RowsOfQuestions): Value[] {
+    const answers = this.stateOf(subquery).keyedAnswers(captured, rowCount);
+    const values: Value[] = Array.from({ length: rowCount });
+    for (let row = 0; row < rowCount; row += 1) {
+      const own = operands.map((vector) => valueAt(vector, row));
+      const answer =
+        answers?.[row] ??
+        this.stateOf(subquery).answerFor(captured.map((vector) => valueAt(vector, row)));
+      values[row] = answer.valueFor(own, subquery, this.#run.call);
+    }
+    return values;
   }
 
   takeRows(cte: BoundCte, run: Run): SharedRows {
@@ -128,14 +136,22 @@ class SubqueryState {
     return keyed === undefined || this.#keyed !== undefined ? undefined : this.#readKeyed(keyed);
   }
 
-  /** @throws {DatabaseError} What the query raises. */
-  answerFor(captured: readonly Value[]): Answer {
+  /** Of a query that is found by key: the answer of each row. */
+  keyedAnswers(captured: readonly Vector[], rowCount: number): Answer[] | undefined {
+    this.#finishReading();
+    if (!(this.#keyed instanceof KeyedAnswers)) return undefined;
+    return this.#keyed.answersFor({ rowCount, columns: captured }, this.#run);
+  }
+
+  #finishReading(): void {
     const reading = this.prepare();
     if (reading !== undefined) finish(reading, this.#run);
+  }
+
+  /** Of a query that is not found by key. @throws {DatabaseError} What the query raises. */
+  answerFor(captured: readonly Value[]): Answer {
+    this.#finishReading();
     if (this.#fault !== undefined) throw this.#fault;
-    if (this.#keyed instanceof KeyedAnswers) {
-      return this.#keyed.answerFor(this.#runWith(captured, this.#run.memory));
-    }
     const { captureTypes, isVolatile } = this.#subquery;
     const text = captured.length === 0 ? "" : textOf(captured, captureTypes);
     const known = isVolatile ? undefined : this.#answers.get(text);
@@ -361,12 +377,16 @@ class KeyedAnswers {
     if (!entry.answer.isDecided) entry.answer.add(row, this.#held);
   }
 
-  answerFor(run: Run): Answer {
-    const values = this.#program.keys.map((key) => key(run));
-    if (values.includes(null)) return this.withoutRows;
-    const vectors = values.map((value) => constVector(value, 1));
-    const [number = NO_KEY] = this.#index.find(vectors, 1);
-    return this.#answers[number]?.answer ?? this.withoutRows;
+  /** @param captures The captures of each row. */
+  answersFor(captures: Batch, run: Run): Answer[] {
+    const { rowCount } = captures;
+    const keys = this.#program.keys.map((key) => key(captures, run));
+    const numbers = this.#index.find(keys, rowCount);
+    const nulls = nullKeysOf(keys, rowCount);
+    return Array.from(numbers, (number, row) => {
+      if (number === NO_KEY || nulls?.[row] === 1) return this.withoutRows;
+      return this.#answers[number]?.answer ?? this.withoutRows;
+    });
   }
 }
 

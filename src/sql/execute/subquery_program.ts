@@ -2,13 +2,14 @@
  * What a plan keeps of its subqueries: compiled code, which all runs share, and the operator that reads
  * them before the query that asks for them.
  */
-import type { Batch, DataType, Value } from "../../types/mod.ts";
-import type { BoundSelect, BoundSubquery, KeyedQuery } from "../bind/bound.ts";
+import type { Batch, DataType } from "../../types/mod.ts";
+import type { BoundExpression, BoundSelect, BoundSubquery, KeyedQuery } from "../bind/bound.ts";
+import { mapChildren } from "../bind/walk.ts";
 import type { PlanNode } from "../plan/plan.ts";
 import { isLookup, subqueriesIn } from "../plan/plan_walk.ts";
 import { planSelect } from "../plan/planner.ts";
 import { buildPlan, type OperatorFactory } from "./build.ts";
-import { compileScalar } from "./expression.ts";
+import { compileExpression, compileScalar, type Evaluator } from "./expression.ts";
 import { rowCountFrom } from "./filter.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
 import type { Reading, Run } from "./run.ts";
@@ -64,7 +65,8 @@ export interface KeyedProgram {
   readonly root: PlanNode;
   readonly build: OperatorFactory;
   readonly columnCount: number;
-  readonly keys: readonly ((run: Run) => Value)[];
+  /** Over vectors of the captures, in their order. */
+  readonly keys: readonly Evaluator[];
   readonly keyTypes: readonly DataType[];
   readonly limit: (run: Run) => number;
   readonly offset: (run: Run) => number;
@@ -84,7 +86,8 @@ export function programOf(subquery: BoundSubquery): Program {
     build: buildQuery(root),
     columnCount: query.outputs.length,
     // Rows that are found by their own key need no table of all of them.
-    keyed: keyed === undefined || isLookup(root) ? undefined : compileKeyed(keyed),
+    keyed:
+      keyed === undefined || isLookup(root) ? undefined : compileKeyed(keyed, subquery.captureIds),
   };
   PROGRAMS.set(subquery, program);
   return program;
@@ -96,7 +99,11 @@ export function plansOfSubquery(subquery: BoundSubquery): readonly PlanNode[] {
   return [keyed?.root ?? root];
 }
 
-function compileKeyed({ keys, limit, offset, query, withoutRows }: KeyedQuery): KeyedProgram {
+function compileKeyed(
+  { keys, limit, offset, query, withoutRows }: KeyedQuery,
+  captureIds: readonly number[],
+): KeyedProgram {
+  const layout = new Map(captureIds.map((id, position) => [id, position]));
   const limitOf = limit === undefined ? undefined : compileScalar(limit);
   const offsetOf = offset === undefined ? undefined : compileScalar(offset);
   const { root } = planSelect(query);
@@ -104,13 +111,19 @@ function compileKeyed({ keys, limit, offset, query, withoutRows }: KeyedQuery): 
     root,
     build: buildQuery(root),
     columnCount: query.outputs.length - keys.length,
-    keys: keys.map((key) => compileScalar(key)),
+    keys: keys.map((key) => compileExpression(capturesAsColumns(key), layout)),
     keyTypes: keys.map(({ type }) => type),
     limit: (run) =>
       limitOf === undefined ? Number.POSITIVE_INFINITY : rowCountFrom(limitOf(run), "LIMIT"),
     offset: (run) => (offsetOf === undefined ? 0 : rowCountFrom(offsetOf(run), "OFFSET")),
     buildWithoutRows: withoutRows === undefined ? undefined : buildSelect(withoutRows),
   };
+}
+
+function capturesAsColumns(expression: BoundExpression): BoundExpression {
+  if (expression.kind !== "outer") return mapChildren(expression, capturesAsColumns);
+  const { id, type } = expression;
+  return { kind: "column", type, column: { id, name: "", type } };
 }
 
 function buildSelect(query: BoundSelect): OperatorFactory {

@@ -32,6 +32,14 @@ export function compileLike(
   return ignoreCase ? (text) => test(text.toLowerCase()) : test;
 }
 
+/** The pieces between `%` of a pattern without `_`; undefined for one that has it or is faulty. */
+export function plainPieces(pattern: string, escape: string): readonly string[] | undefined {
+  if (pattern.includes(escape) && escape !== "") return undefined;
+  const pieces = piecesOf(pattern, escape);
+  if (pieces.some((piece) => piece.includes(undefined))) return undefined;
+  return pieces.map((piece) => piece.join(""));
+}
+
 function piecesOf(pattern: string, escape: string): Piece[] {
   const pieces: Piece[] = [];
   let piece: (string | undefined)[] = [];

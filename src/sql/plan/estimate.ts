@@ -11,6 +11,8 @@ const UNKNOWN_ROWS = 100;
 
 const FILTER_SHARE = 1 / 3;
 const GROUP_SHARE = 1 / 10;
+/** Of a semi or anti join. */
+const CHOICE_SHARE = 1 / 2;
 
 export interface Known {
   /** Rows of the caller's scope. */
@@ -80,6 +82,8 @@ function pairedRows(
   switch (node.kind) {
     case "join": {
       const both = node.leftKeys.length > 0 ? Math.max(left, right) : left * right;
+      if (node.join === "semi" || node.join === "anti")
+        return atLeastOne(left * CHOICE_SHARE, left);
       return node.join === "inner" ? both : Math.max(left, both);
     }
     case "lateral":

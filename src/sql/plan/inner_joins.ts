@@ -3,14 +3,14 @@
  * their order follows the expected rows, not the text.
  */
 import { defined } from "../../base/assert.ts";
+import { isInteger } from "../../types/mod.ts";
 import type { BoundExpression, BoundFrom } from "../bind/bound.ts";
 import { columnIdsIn, conjunctsOf } from "../bind/walk.ts";
-import { estimatedRows } from "./estimate.ts";
 import { impliedOver } from "./implied.ts";
 import { columnIdsOf, equalSides, isOver, keysOf } from "./join_keys.ts";
 import { bestTree, type JoinGraph, type JoinTree } from "./join_order.ts";
 import type { PlanNode } from "./plan.ts";
-import { nodesOf } from "./plan_walk.ts";
+import { rowsOfPlan } from "./plan_rows.ts";
 import { columnIdOf, shareOf } from "./selectivity.ts";
 
 /** How one relation is planned with the conditions over it alone. */
@@ -25,7 +25,13 @@ interface Leaf {
   /** Expected after its own conditions. */
   readonly rowCount: number;
   /** Of a table: how many rows it has, and its key. */
-  readonly table: { readonly rowCount: number; readonly key: readonly number[] } | undefined;
+  readonly table:
+    | {
+        readonly rowCount: number;
+        readonly key: readonly number[];
+        readonly spanOf: (columnId: number) => number | undefined;
+      }
+    | undefined;
 }
 
 /** Whether a join may change places with those around it. */
@@ -114,21 +120,9 @@ function leafOf(
   }
   const total = Math.max(1, relation.rowCount());
   const share = own.reduce((product, condition) => product * shareOf(condition, total), 1);
-  const table = { rowCount: total, key: relation.table.primaryKey };
+  const { spanOf } = relation;
+  const table = { rowCount: total, key: relation.table.primaryKey, spanOf };
   return { node, ids, rowCount: Math.max(1, total * share), table };
-}
-
-/** What a plan is expected to yield; its scans know how many rows their tables have. */
-function rowsOfPlan(root: PlanNode): number {
-  const counts = new Map(
-    nodesOf(root).flatMap((node) =>
-      node.kind === "scan" ? [[node.table, node.rowCount] as const] : [],
-    ),
-  );
-  return estimatedRows(root, {
-    rowsOf: (table) => counts.get(table)?.() ?? 0,
-    countOf: () => undefined,
-  });
 }
 
 function graphOf(leaves: readonly Leaf[], conditions: readonly BoundExpression[]): JoinGraph {
@@ -167,15 +161,20 @@ function shareOfPair(conditions: readonly BoundExpression[], left: Leaf, right: 
     if (table === undefined || table.key.length === 0) continue;
     if (table.key.every((columnId) => ids.includes(columnId))) return others / table.rowCount;
   }
-  return pairs.reduce((share, _, i) => {
-    const distinct = Math.max(distinctOf(left, leftIds[i]), distinctOf(right, rightIds[i]));
-    return share / distinct;
+  return pairs.reduce((share, pair) => {
+    return share / Math.max(distinctOf(left, pair.left), distinctOf(right, pair.right));
   }, others);
 }
 
-/** How many values a column may have: a part of a key has many, of others nothing is known. */
-function distinctOf({ rowCount, table }: Leaf, columnId: number | undefined): number {
+/**
+ * How many values a column may have: a part of a key has many, others as many as lie between its
+ * bounds, if that is few.
+ */
+function distinctOf({ rowCount, table }: Leaf, column: BoundExpression | undefined): number {
+  const columnId = column === undefined ? undefined : columnIdOf(column);
   if (table === undefined || columnId === undefined) return Math.sqrt(rowCount);
   const isPart = table.key.includes(columnId);
-  return Math.max(1, isPart ? table.rowCount / (2 * table.key.length) : Math.sqrt(table.rowCount));
+  const guess = isPart ? table.rowCount / (2 * table.key.length) : Math.sqrt(table.rowCount);
+  const span = column !== undefined && isInteger(column.type) ? table.spanOf(columnId) : undefined;
+  return Math.max(1, Math.min(guess, span ?? guess));
 }

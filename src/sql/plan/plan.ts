@@ -47,7 +47,7 @@ export interface JoinNode {
   readonly kind: "join";
   /** A semi join passes left rows that have a partner, an anti join those that have none. */
   readonly join: "inner" | "left" | "full" | "semi" | "anti";
-  /** Streams; the right side is held. */
+  /** Streams, unless it is held; then the right side streams. */
   readonly left: PlanNode;
   readonly right: PlanNode;
   /** Pairwise equal; none makes it a nested loop. */
@@ -55,6 +55,10 @@ export interface JoinNode {
   readonly rightKeys: readonly BoundExpression[];
   /** What must hold besides, over both sides. */
   readonly residual: BoundExpression | undefined;
+  /** Of a semi or anti join: its left side is expected to be the smaller one. */
+  readonly holdsLeft?: boolean;
+  /** A fault of the right side is one of the statement only if a left row asks for it. */
+  readonly isGuarded?: boolean;
   /** Those of both sides that are read above. */
   readonly columns: readonly BoundColumn[];
 }

@@ -16,15 +16,16 @@ import type {
   BoundRelation,
   BoundSelect,
 } from "../bind/bound.ts";
-import { columnIdsIn, conjunctionOf, conjunctsOf } from "../bind/walk.ts";
-import { expressionsOfCall } from "../bind/window_walk.ts";
+import { readsAround } from "../bind/query_walk.ts";
+import { columnIdsIn, conjunctionOf, conjunctsOf, hasSubquery } from "../bind/walk.ts";
 import { accessOf, type KeyAccess } from "./access.ts";
 import { factored } from "./implied.ts";
 import { isPlainJoin, planInnerJoins } from "./inner_joins.ts";
 import { columnIdsOf, columnsOf, isOver, keysOf } from "./join_keys.ts";
+import { joinConditions, neededColumns, withColumnsOf } from "./needed_columns.ts";
 import { planOutputs, type QueryPlan } from "./outputs.ts";
 import type { PlanNode } from "./plan.ts";
-import { isExistence, semiJoined } from "./semi_joins.ts";
+import { isExistence, isMembership, memberJoined, semiJoined } from "./semi_joins.ts";
 import { planWindows } from "./window_plan.ts";
 
 interface PlanningState {
@@ -36,6 +37,8 @@ interface PlanningState {
   readonly conditions: readonly BoundExpression[];
   /** Nothing above wants rows one by one. */
   readonly isBulk: boolean;
+  /** The block is read for each row of another query, or for each step of a recursion. */
+  readonly isReadAgain: boolean;
 }
 
 /** Plans one SELECT block. */
@@ -48,6 +51,8 @@ export function planSelect(select: BoundSelect): QueryPlan {
     neededAbove,
     conditions,
     isBulk: select.isAggregated || select.orderBy.length + select.windows.length > 0,
+    // What its memberships hold would be read anew each time; as subqueries they are read once.
+    isReadAgain: where.some(isMembership) && (readsAround(select) || readsWorking(select.from)),
   };
   const kept = where.filter((condition) => !isExistence(condition));
   let node = where.some(isNever)
@@ -59,6 +64,12 @@ export function planSelect(select: BoundSelect): QueryPlan {
   return planOutputs(select, node);
 }
 
+function readsWorking(from: BoundFrom | undefined): boolean {
+  if (from === undefined) return false;
+  if (from.kind === "relation") return from.relation.kind === "working";
+  return readsWorking(from.left) || readsWorking(from.right);
+}
+
 /** A condition that no row satisfies, whatever it holds. */
 function isNever(condition: BoundExpression): boolean {
   return condition.kind === "constant" && condition.value !== true;
@@ -68,57 +79,6 @@ function isNever(condition: BoundExpression): boolean {
 function nothingOf(from: BoundFrom | undefined, { needed }: PlanningState): PlanNode {
   const columns = from === undefined ? [] : columnsOf(from);
   return { kind: "values", rows: [], columns: columns.filter(({ id }) => needed.has(id)) };
-}
-
-function neededColumns(select: BoundSelect): ReadonlySet<number> {
-  const needed = new Set<number>();
-  const add = (expression: BoundExpression | undefined): void => {
-    if (expression !== undefined) columnIdsIn(expression, needed);
-  };
-  for (const value of capturedIn(select.from)) add(value);
-  for (const value of mergedIn(select.from)) add(value);
-  add(select.having);
-  for (const call of select.windows) for (const value of expressionsOfCall(call)) add(value);
-  for (const { expression } of select.groupBy) add(expression);
-  for (const { expression } of select.outputs) add(expression);
-  for (const { expression } of select.orderBy) add(expression);
-  if (typeof select.distinct === "object") for (const on of select.distinct.on) add(on);
-  for (const { argument, extra, filter, orderBy } of select.aggregates) {
-    add(argument);
-    add(filter);
-    for (const expression of extra) add(expression);
-    for (const { expression } of orderBy) add(expression);
-  }
-  return needed;
-}
-
-function joinConditions(from: BoundFrom | undefined): readonly BoundExpression[] {
-  if (from?.kind !== "join") return [];
-  const own = conjunctsOf(from.condition);
-  return [...own, ...joinConditions(from.left), ...joinConditions(from.right)];
-}
-
-/** What LATERAL items read of the rows before them. */
-function capturedIn(from: BoundFrom | undefined): readonly BoundExpression[] {
-  if (from?.kind !== "join") return [];
-  const own = (from.captures ?? []).map(({ value }) => value);
-  return [...own, ...capturedIn(from.left), ...capturedIn(from.right)];
-}
-
-/** What columns that a full join merged are computed from. */
-function mergedIn(from: BoundFrom | undefined): readonly BoundExpression[] {
-  if (from?.kind !== "join") return [];
-  const own = (from.merged ?? []).map(({ expression }) => expression);
-  return [...own, ...mergedIn(from.left), ...mergedIn(from.right)];
-}
-
-function withColumnsOf(
-  conditions: readonly BoundExpression[],
-  columns: ReadonlySet<number>,
-): ReadonlySet<number> {
-  const all = new Set(columns);
-  for (const condition of conditions) columnIdsIn(condition, all);
-  return all;
 }
 
 function planFrom(
@@ -410,11 +370,31 @@ function filtered(
   conditions: readonly BoundExpression[],
   state?: PlanningState,
 ): PlanNode {
-  const condition = conjunctionOf(conditions);
-  if (condition === undefined) return input;
-  if (state === undefined) return { kind: "filter", input, condition, columns: input.columns };
-  const columns = columnsAbove(input, conditions, state);
-  return { kind: "filter", input, condition, columns };
+  const memberships = state?.isReadAgain === false ? conditions.filter(isMembership) : [];
+  const isMember = (condition: BoundExpression): boolean =>
+    memberships.some((each) => each === condition);
+  const others = conditions.filter((condition) => !isMember(condition));
+  // A query that hangs on the row is asked last, about as few rows as can be.
+  const isLate = (condition: BoundExpression): boolean =>
+    memberships.length > 0 && hasSubquery(condition);
+  const tested: BoundExpression[] = [];
+  let node = input;
+  const columnsNow = (at: PlanNode): readonly BoundColumn[] =>
+    state === undefined ? at.columns : columnsAbove(at, tested, state);
+  const test = (some: readonly BoundExpression[]): void => {
+    const condition = conjunctionOf(some);
+    if (condition === undefined) return;
+    tested.push(...some);
+    node = { kind: "filter", input: node, condition, columns: columnsNow(node) };
+  };
+  test(others.filter((condition) => !isLate(condition)));
+  for (const membership of memberships) {
+    tested.push(membership);
+    const join = memberJoined(node, membership, planWhole);
+    node = { ...join, columns: columnsNow(join) };
+  }
+  test(others.filter(isLate));
+  return node;
 }
 
 function planAggregate(select: BoundSelect, input: PlanNode): PlanNode {

@@ -8,18 +8,21 @@
  * equality is the key. What may raise an error stays a subquery: rows that no outer row asks for
  * must not fail the statement.
  */
+import { defined } from "../../base/assert.ts";
 import type { BoundColumn, BoundExpression, BoundSelect } from "../bind/bound.ts";
-import { readsAround, readsOuter } from "../bind/query_walk.ts";
+import { isVolatileQuery, readsAround, readsOuter } from "../bind/query_walk.ts";
 import {
   columnIdsIn,
   conjunctionOf,
   conjunctsOf,
+  hasSubquery,
   isVolatile,
   mapChildren,
   mayFail,
 } from "../bind/walk.ts";
 import { keysOf } from "./join_keys.ts";
 import type { JoinNode, PlanNode } from "./plan.ts";
+import { rowsOfPlan } from "./plan_rows.ts";
 
 interface Existence {
   readonly subquery: Extract<BoundExpression, { kind: "subquery" }>;
@@ -57,7 +60,46 @@ export function semiJoined(
   const keys = keysOf(conditions, leftIds, rightIds);
   if (keys.leftKeys.length === 0) return undefined;
   const join = existence.isNegated ? "anti" : "semi";
-  return { kind: "join", join, left, right, ...keys, columns: left.columns };
+  const holdsLeft = rowsOfPlan(left) < rowsOfPlan(right);
+  return { kind: "join", join, left, right, ...keys, holdsLeft, columns: left.columns };
+}
+
+/**
+ * `x IN (SELECT …)`, where nothing in the query hangs on the row: a semi join by its columns. A NULL
+ * equals nothing, and a condition drops what is unknown.
+ */
+export function isMembership(condition: BoundExpression): condition is Membership {
+  if (condition.kind !== "subquery") return false;
+  const { captureIds, form, isVolatile: isUnsteady } = condition.subquery;
+  if (captureIds.length > 0 || isUnsteady || isVolatileQuery(condition.subquery.query))
+    return false;
+  if (form.kind !== "any" || form.operator !== "=") return false;
+  return condition.operands.every((operand) => !isVolatile(operand) && !hasSubquery(operand));
+}
+
+type Membership = Extract<BoundExpression, { kind: "subquery" }>;
+
+/** Puts the semi join of a membership above a plan that has the columns of its operands. */
+export function memberJoined(
+  left: PlanNode,
+  { operands, subquery }: Membership,
+  planQuery: (query: BoundSelect) => PlanNode,
+): JoinNode {
+  const right = planQuery(subquery.query);
+  return {
+    kind: "join",
+    join: "semi",
+    left,
+    right,
+    leftKeys: operands,
+    rightKeys: operands.map((_, i) =>
+      columnOf(defined(right.columns[i], "a query has its columns")),
+    ),
+    residual: undefined,
+    holdsLeft: rowsOfPlan(left) < rowsOfPlan(right),
+    isGuarded: true,
+    columns: left.columns,
+  };
 }
 
 /** Whether a condition may become a join above the other conditions. */

@@ -152,7 +152,19 @@ export function computeNumbers(
     if (operator === "*") normalizeZeros(into);
     return { kind: "f64", length: rowCount, values: into, nulls };
   }
-  return { kind: "i32", length: rowCount, values: Int32Array.from(into), nulls };
+  return { kind: "i32", length: rowCount, values: new Int32Array(into), nulls };
+}
+
+/** Moves the point of whole numbers; undefined where a result is beyond 2^53. */
+export function scaleNumbers(vector: Vector, factor: number): Vector | undefined {
+  if (vector.kind === "f64" && factor === 1) return vector;
+  const { length } = vector;
+  const right: Vector = { kind: "const", length, value: factor };
+  const magnitudeMax = Number.MAX_SAFE_INTEGER;
+  return computeNumbers(
+    { operator: "*", left: vector, right, magnitudeMax, asInt32: false },
+    length,
+  );
 }
 
 /** Values never hold −0: it would print as another zero and group apart. */

@@ -1,0 +1,27 @@
+/**
+ * The data and the questions of the web-analytics set: what its script relies on.
+ */
+import { expect, test } from "bun:test";
+import { viewsOf } from "../../scripts/web_analytics/data.ts";
+import { QUERIES } from "../../scripts/web_analytics/queries.ts";
+import { COLUMNS, VIEWS } from "../../scripts/web_analytics/schema.ts";
+
+test("a seed gives the same rows, another gives others, and a row has its hundred cells", () => {
+  const rows = [...viewsOf(200, 1)];
+  expect([...viewsOf(200, 1)]).toEqual(rows);
+  expect([...viewsOf(200, 2)]).not.toEqual(rows);
+  expect(COLUMNS.length).toBe(100);
+  expect(rows.every(({ row, table }) => row.length === 100 && table === VIEWS.name)).toBe(true);
+});
+
+test("cells hold nothing that a line of a file cannot", () => {
+  const cells = [...viewsOf(500, 3)].flatMap(({ row }) => row);
+  expect(cells.filter((cell) => /[|'"\\\n]/.test(String(cell)))).toEqual([]);
+});
+
+test("there are 43 questions, all different", () => {
+  expect(QUERIES.map(({ label }) => label)).toEqual(
+    Array.from({ length: 43 }, (_, i) => String(i + 1)),
+  );
+  expect(new Set(QUERIES.map(({ sql }) => sql)).size).toBe(43);
+});
