@@ -136,12 +136,7 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
   };
   const sql = new LocalSqlEngine(environment);
   const live = new LocalLiveEngine({ store, sql, clock, random, log, limits: liveLimits(config) });
-  const stopLooking = repeatedly(clock, SPACE_LOOK_MS, () => {
-    store.lookAtSpace();
-    store.dropExpired();
-    store.boundHistory();
-  });
-  store.lookAtSpace();
+  const stopLooking = lookNowAndAgain(clock, store);
   const stopTidying = tidyHourly(environment, store);
   const database: Database = {
     catalog,
@@ -175,6 +170,16 @@ function liveAccess(live: LocalLiveEngine): LiveAccess {
     kill: (liveId) => live.kill(liveId),
     tableChanged: (tableId) => live.tableChanged(tableId),
   };
+}
+
+/** Looks at the free space, and lets go of what has expired or is beyond what may be kept. */
+function lookNowAndAgain(clock: Clock, store: LocalStore): CancelTimer {
+  store.lookAtSpace();
+  return repeatedly(clock, SPACE_LOOK_MS, () => {
+    store.lookAtSpace();
+    store.dropExpired();
+    store.boundHistory();
+  });
 }
 
 /**
