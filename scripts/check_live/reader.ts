@@ -89,7 +89,7 @@ export class Reader {
 
   #connect(): void {
     const { token, random, world } = this.#options;
-    const { epoch } = world;
+    const { life } = world;
     const format = `serialization=${random.pick(["json", "msgpack"])}`;
     const compress = random.chance(0.5) ? "" : "&compress=false";
     const headers = { Authorization: `Bearer ${token}` };
@@ -103,7 +103,7 @@ export class Reader {
     });
     socket.addEventListener("close", ({ code, reason }) => {
       if (this.#isStopped || this.#socket !== socket) return;
-      if (world.epoch !== epoch) {
+      if (life === undefined || world.life !== life) {
         void this.#comeBack();
         return;
       }

@@ -244,12 +244,12 @@ function flushNowAndThen({ world }: Run): { stop: () => Promise<void> } {
 }
 
 async function flush(world: World): Promise<void> {
-  const { epoch } = world;
+  const { life } = world;
   try {
     await world.server.rows("STORAGE FLUSH TABLE live.items; STORAGE FLUSH TABLE live.board");
   } catch (error) {
     // Broken off by a restart, which is what restarts are for.
-    if (world.epoch === epoch) throw error;
+    if (life !== undefined && world.life === life) throw error;
   }
 }
 

@@ -10,8 +10,7 @@ export type Signal = "SIGTERM" | "SIGKILL";
 export class World {
   readonly server: ServerProcess;
   readonly restarts: Record<Signal, number> = { SIGTERM: 0, SIGKILL: 0 };
-  /** Raised with every restart: what failed under an older one failed because of it. */
-  #epoch = 0;
+  #lives = 1;
   #isUp = true;
   #isOpen = true;
   #atWork = 0;
@@ -21,12 +20,13 @@ export class World {
     this.server = server;
   }
 
-  get epoch(): number {
-    return this.#epoch;
-  }
-
-  get isUp(): boolean {
-    return this.#isUp;
+  /**
+   * Which life of the server this is; undefined between two. A restart may begin between any await
+   * and what follows it, so what was sent has failed for no other reason unless it saw one and the
+   * same life from its start to its end.
+   */
+  get life(): number | undefined {
+    return this.#isUp ? this.#lives : undefined;
   }
 
   /** Resolves while the server is up. */
@@ -60,10 +60,10 @@ export class World {
 
   /** Ends the process in the middle of what it does, and starts it again on its data. */
   async restart(signal: Signal): Promise<void> {
-    this.#epoch += 1;
     this.#isUp = false;
     this.restarts[signal] += 1;
     await this.server.restart(signal);
+    this.#lives += 1;
     this.#isUp = true;
     this.#tell();
   }

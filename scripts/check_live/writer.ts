@@ -83,13 +83,13 @@ type Cells = readonly (readonly unknown[])[];
 
 /** Runs a statement. Returns undefined when the server went away over it. */
 async function askedOnce(world: World, sql: string, token: string): Promise<Cells | undefined> {
-  const { epoch } = world;
+  const { life } = world;
   try {
     return await world.server.rows(sql, { token });
   } catch (error) {
     // A server that goes away once its answer is known fails nobody, so this one broke it off.
     await Bun.sleep(1);
-    if (world.epoch === epoch) throw error;
+    if (life !== undefined && world.life === life) throw error;
     return undefined;
   }
 }
