@@ -21,7 +21,16 @@ import { requireInsertable, requireKeyless, requireReplaceable } from "./conflic
 import { keyOfRow } from "./key.ts";
 import type { Memtable } from "./memtable.ts";
 import { diskFull, type SpaceGuard } from "./space.ts";
-import type { ChangedPartition, Commit, OnVisible, TableWrite, WriteBatch } from "./store.ts";
+import { LocalStagedCommit, type StagedTable, type StagingGround } from "./staged_commit.ts";
+import type {
+  ChangedPartition,
+  Commit,
+  OnVisible,
+  StagedCommit,
+  StageOptions,
+  TableWrite,
+  WriteBatch,
+} from "./store.ts";
 import type { StoredTable } from "./table.ts";
 import type { VersionCursor } from "./version_cursor.ts";
 
@@ -87,6 +96,7 @@ export class Committer implements CommitLogEvents {
   #groups: CommitGroup[] = [];
   #failures: Failure[] = [];
   #fatal: DatabaseError | undefined;
+  #takenBackCount = 0;
 
   constructor(options: CommitterOptions, events: CommitterEvents) {
     this.#log = options.log;
@@ -143,6 +153,11 @@ export class Committer implements CommitLogEvents {
     return seqs === undefined ? { firstSeq, lastSeq } : { firstSeq, lastSeq, seqs };
   }
 
+  /** Begins a commit that is made by {@linkcode StagedCommit.commit}. */
+  stage({ snapshotSeq, wantsSeqs = false }: StageOptions): StagedCommit {
+    return new LocalStagedCommit(this.#ground(), { snapshotSeq, wantsSeqs });
+  }
+
   durable(seq: Seq): Promise<void> {
     if (this.#failures.length > 0) {
       const failure = this.#failures.find(({ after, upTo }) => seq > after && seq <= upTo);
@@ -187,6 +202,7 @@ export class Committer implements CommitLogEvents {
     }
     this.#noteFailure(error);
     this.#appliedSeq = this.#groups.at(-1)?.lastSeq ?? this.#visibleSeq;
+    this.#takenBackCount += 1;
     for (const { waiting } of failed) waiting?.reject(error);
   }
 
@@ -210,6 +226,63 @@ export class Committer implements CommitLogEvents {
 
   onRolled(): void {
     this.#events.onRolled();
+  }
+
+  #ground(): StagingGround {
+    const appliedSeq = (): Seq => this.#appliedSeq;
+    const takenBackCount = (): number => this.#takenBackCount;
+    return {
+      log: this.#log,
+      table: (tableId) => this.#table(tableId),
+      get appliedSeq() {
+        return appliedSeq();
+      },
+      get takenBackCount() {
+        return takenBackCount();
+      },
+      expiredSeq: (table) => table.expiredSeq(this.#seqs),
+      offsetOf: (index) => this.#seqs.offsetOf(index),
+      commit: (staged) => this.#commitStaged(staged),
+    };
+  }
+
+  #commitStaged({ areDeletes: onlyDeletes, draft, rowCount, tables, wantsSeqs }: LocalStagedCommit): Commit {
+    if (this.#fatal !== undefined) throw this.#fatal;
+    this.#space.admit(onlyDeletes);
+    const firstSeq = this.#seqs.block(rowCount);
+    const lastSeq = this.#seqs.last;
+    const { catalogVersion } = this;
+    const group = this.#groupOf(this.#log.append(draft, { catalogVersion, firstSeq }));
+    group.lastSeq = lastSeq;
+    this.#appliedSeq = lastSeq;
+    const touches = tables.map((staged) => this.#adopt(staged, firstSeq));
+    for (const touch of touches) this.#enlist(group, touch, lastSeq);
+    for (const { memtable, table } of tables) {
+      for (const { owner } of memtable.partitions.values()) {
+        this.#notePartition(group, table.tableId, owner);
+      }
+    }
+    const seqs = wantsSeqs ? seqsOf(touches) : undefined;
+    for (const { table } of touches) this.#events.onAppended(table);
+    return seqs === undefined ? { firstSeq, lastSeq } : { firstSeq, lastSeq, seqs };
+  }
+
+  /** Makes prepared rows part of their table. */
+  #adopt(staged: StagedTable, firstSeq: Seq): Touch {
+    const { liveDelta, memtable: own, rows, table } = staged;
+    const { rowCount, seqs } = own;
+    for (let row = 0; row < rowCount; row += 1) {
+      seqs[row] = firstSeq + this.#seqs.offsetOf((seqs[row] ?? 0) - 1);
+    }
+    staged.markReplaced();
+    if (rows === undefined) {
+      table.adopt(own);
+      return { table, memtable: own, rowCount: 0, liveDelta };
+    }
+    const memtable = table.active;
+    const touch = { table, memtable, rowCount: memtable.rowCount, liveDelta };
+    memtable.addAll(own, rows);
+    return touch;
   }
 
   #applyWrite(
@@ -264,14 +337,17 @@ export class Committer implements CommitLogEvents {
   /** The table's active memtable, as it was before this commit. */
   #touch(touches: Touch[], tableId: number): Touch {
     for (const touch of touches) if (touch.table.tableId === tableId) return touch;
-    const table = this.#tables.get(tableId);
-    if (table === undefined) {
-      throw new DatabaseError("TABLE_NOT_FOUND", `Cannot write to table ${tableId}: there is none`);
-    }
+    const table = this.#table(tableId);
     const memtable = table.active;
     const touch = { table, memtable, rowCount: memtable.rowCount, liveDelta: 0 };
     touches.push(touch);
     return touch;
+  }
+
+  #table(tableId: number): StoredTable {
+    const table = this.#tables.get(tableId);
+    if (table !== undefined) return table;
+    throw new DatabaseError("TABLE_NOT_FOUND", `Cannot write to table ${tableId}: there is none`);
   }
 
   #groupOf(number: number): CommitGroup {
@@ -300,7 +376,10 @@ export class Committer implements CommitLogEvents {
   }
 
   #noteChanged(group: CommitGroup, { tableId, owner, rows }: TableWrite): void {
-    if (rows.length === 0) return;
+    if (rows.length > 0) this.#notePartition(group, tableId, owner);
+  }
+
+  #notePartition(group: CommitGroup, tableId: number, owner: number): void {
     const partition = this.#tables.get(tableId)?.active.partitions.get(owner);
     if (partition === undefined || partition.changedInGroup === group.number) return;
     partition.changedInGroup = group.number;

@@ -146,6 +146,23 @@ export class Memtable {
     }
   }
 
+  /** Appends the rows of a younger memtable, whose values are `rows`, with their keys. */
+  addAll(younger: Memtable, rows: readonly Row[]): void {
+    const first = this.rowCount;
+    this.reserve(younger.rowCount);
+    for (let row = 0; row < younger.rowCount; row += 1) {
+      const partition = this.partition(younger.owners[row] ?? 0);
+      const seq = younger.seqs[row] ?? 0;
+      const prev = younger.prevs[row] ?? 0;
+      this.push(partition, { seq, prev, isDeleted: younger.deleted[row] === 1 });
+    }
+    for (const { keys, owner } of younger.partitions.values()) {
+      const known = this.partition(owner).keys;
+      for (const [key, row] of keys) known.set(key, first + row);
+    }
+    this.appendValues(rows, younger.rowCount);
+  }
+
   setCommitSeq(fromRow: number, commitSeq: number): void {
     this.commitSeqs.fill(commitSeq, fromRow, this.rowCount);
   }

@@ -87,6 +87,39 @@ export interface WriteBatch {
   readonly wantsSeqs?: boolean;
 }
 
+/**
+ * A commit too large for one turn of the event loop. It is prepared in steps of the caller's, of
+ * which nobody sees anything, and made in a short turn; to give it up is to forget it.
+ */
+export interface StagedCommit {
+  /** Rows so far. */
+  readonly rowCount: number;
+  /**
+   * Adds rows, a few thousand at a time: it takes a turn as long as they are many. A key is
+   * written once.
+   *
+   * @throws {DatabaseError} DUPLICATE_KEY, SERIALIZATION_FAILURE, ROW_TOO_LARGE; the commit is then
+   * to be forgotten.
+   */
+  add(write: TableWrite): void;
+  /**
+   * Looks at what was committed by others since, a bounded step at a call. Returns whether it may
+   * be committed in this very turn.
+   *
+   * @throws {DatabaseError} SERIALIZATION_FAILURE if one of its keys was written by another commit.
+   */
+  settle(): boolean;
+  /**
+   * Makes the commit, in the turn in which it has settled.
+   *
+   * @throws {DatabaseError} SERIALIZATION_FAILURE, DISK_FULL
+   */
+  commit(): Commit;
+}
+
+/** How a staged commit is checked and answered: see {@linkcode WriteBatch}. */
+export type StageOptions = Pick<WriteBatch, "snapshotSeq" | "wantsSeqs">;
+
 export interface Commit {
   /** Lowest and highest seq assigned. */
   readonly firstSeq: Seq;
@@ -242,6 +275,8 @@ export interface Store {
    * ROW_TOO_LARGE.
    */
   apply(batch: WriteBatch): Commit;
+  /** Begins a commit that takes longer than a turn to prepare. */
+  stage(options: StageOptions): StagedCommit;
   /**
    * Resolves when everything up to `seq` is durable and visible.
    * Rejects with COMMIT_UNKNOWN, or DISK_FULL when the group was taken back.

@@ -35,16 +35,20 @@ export interface LiteralTarget {
 /** Reads one cell that is no NULL and no DEFAULT; undefined leaves it to the general way. */
 type FastCell = (kind: number, text: string) => Value | undefined;
 
-/** @throws {DatabaseError} What a cast raises, at the cell. */
+/**
+ * Reads rows `from` (inclusive) to `to` (exclusive).
+ *
+ * @throws {DatabaseError} What a cast raises, at the cell.
+ */
 export function literalRows(
-  { columnCount, kinds, rowCount, starts, texts }: LiteralValuesStatement,
+  { columnCount, kinds, starts, texts }: LiteralValuesStatement,
   { rowOf, runtime, targets }: LiteralTarget,
-): (run: Run) => Row[] {
+): (run: Run, from: number, to: number) => Row[] {
   const types = targets.map((position) => runtime.types[position] ?? UNKNOWN);
   const fastCells = types.map(fastCellFor);
-  return (run) => {
+  return (run, from, to) => {
     const rows: Row[] = [];
-    for (let row = 0; row < rowCount; row += 1) {
+    for (let row = from; row < to; row += 1) {
       const cells: Value[] = [];
       for (let column = 0; column < columnCount; column += 1) {
         const cell = row * columnCount + column;

@@ -10,21 +10,17 @@
  */
 import { assert, defined } from "../../base/assert.ts";
 import { ByteWriter } from "../../base/bytes.ts";
-import { DatabaseError } from "../../base/errors.ts";
 import type { Row } from "../../types/mod.ts";
-import { formOf } from "../convert.ts";
 import type { StoredColumn, TableWrite } from "../store.ts";
+import { CommitDraft } from "./commit_draft.ts";
 import {
   beginFrame,
   FRAME_HEADER_BYTES,
   type FrameKind,
-  OPERATION_CODES,
-  ROW_HAS_PREV,
-  ROW_HAS_SEQ,
   sealFrame,
   WAL_HEADER_BYTES,
 } from "./format.ts";
-import { writeValue } from "./value_codec.ts";
+import { writeHead, writeRow } from "./frame_rows.ts";
 
 /** A commit is split into frames of about this size. */
 const PART_BYTES_MAX: number = 4 * 1024 * 1024;
@@ -41,8 +37,10 @@ export interface Position {
   frameNumber: number;
 }
 
-/** Frames that are written at once: bytes `start` to `end` of the buffer. */
+/** Frames that are written at once: bytes `start` to `end` of the buffer, or of their own bytes. */
 export interface FrameGroup {
+  /** Of a part that was encoded elsewhere, which is a group by itself. */
+  readonly own?: Uint8Array;
   readonly number: number;
   readonly fileNumber: number;
   readonly offset: number;
@@ -143,43 +141,55 @@ export class FrameEncoder {
     this.#write = write;
     this.#columns = columns;
     this.#endWrite();
-    const buffer = this.#buffer;
-    buffer.u32(write.tableId);
-    buffer.u53(write.owner);
-    buffer.u8(OPERATION_CODES[write.operation]);
-    buffer.u16(columns.length);
-    for (const { columnId, type } of columns) {
-      assert(columnId <= 65535, "a column id has 16 bits");
-      buffer.u16(columnId);
-      buffer.u8(formOf(type));
-    }
-    this.#rowCountOffset = buffer.length;
-    buffer.u32(0);
+    this.#rowCountOffset = writeHead(this.#buffer, write, columns);
   }
 
   addRow(row: Row, seq: number, prev: number): void {
     const buffer = this.#buffer;
-    const start = buffer.length;
     if (this.#frameFirstSeq === 0) {
       this.#frameFirstSeq = seq;
       this.#nextSeq = seq;
     }
-    const isNext = seq === this.#nextSeq;
-    buffer.u8((isNext ? 0 : ROW_HAS_SEQ) | (prev === 0 ? 0 : ROW_HAS_PREV));
-    if (!isNext) buffer.u53(seq);
-    if (prev !== 0) buffer.u53(prev);
+    const { rowBytesMax } = this.#options;
     assert(row.length === this.#columns.length, "a row has a value for each column");
-    for (const value of row) writeValue(buffer, value);
-    if (buffer.length - start > this.#options.rowBytesMax) {
-      throw new DatabaseError(
-        "ROW_TOO_LARGE",
-        `Cannot store a row of ${buffer.length - start} bytes: a row may have up to ${this.#options.rowBytesMax}`,
-      );
-    }
+    writeRow(buffer, row, { seq: seq === this.#nextSeq ? undefined : seq, prev, rowBytesMax });
     this.#nextSeq = seq + 1;
     this.#lastSeq = seq;
     this.#rowCount += 1;
     if (buffer.length - this.#frameStart > this.#partBytes) this.#splitCommit();
+  }
+
+  /** A commit that is encoded elsewhere, and handed over by `append`. */
+  draft(offsetOf: (index: number) => number): CommitDraft {
+    const { rowBytesMax } = this.#options;
+    return new CommitDraft({ partBytes: this.#partBytes, rowBytesMax, offsetOf });
+  }
+
+  /** Puts the parts of a draft behind everything; each is a group. Returns that of the last. */
+  append(
+    draft: CommitDraft,
+    { catalogVersion, firstSeq }: { catalogVersion: number; firstSeq: number },
+  ): number {
+    assert(this.#frameStart === -1, "one commit is written at a time");
+    assert(draft.partCount > 0, "a commit has a row");
+    const position = this.#position;
+    for (let part = 0; part < draft.partCount; part += 1) {
+      const length = draft.sealedLength(part);
+      this.#placeFrame(length);
+      const { fileNumber, frameNumber } = position;
+      const before = { fileNumber, firstFrame: frameNumber };
+      const durableFrames = this.#durableBefore(before);
+      const head = { fileNumber, frameNumber, durableFrames, catalogVersion };
+      const own = draft.seal(part, head, firstSeq);
+      const group = this.#openGroup({ start: 0, end: length, own });
+      position.offset += length;
+      position.frameNumber += 1;
+      this.#lastSeq = draft.lastSeqOf(part, firstSeq);
+      group.nextFrame = position.frameNumber;
+      group.lastSeq = this.#lastSeq;
+    }
+    this.#open = undefined;
+    return this.#groupCount;
   }
 
   abort(): void {
@@ -219,8 +229,8 @@ export class FrameEncoder {
   }
 
   /** The bytes of a group, aliasing the buffer. */
-  bytesOf({ start, end }: FrameGroup): Uint8Array {
-    return this.#buffer.range(start, end);
+  bytesOf({ end, own, start }: FrameGroup): Uint8Array {
+    return own ?? this.#buffer.range(start, end);
   }
 
   /** The group that was taken last is written: its room is used again when none waits. */
@@ -271,23 +281,14 @@ export class FrameEncoder {
     const start = this.#frameStart;
     const position = this.#position;
     const length = Math.ceil((buffer.length - start) / 8) * 8;
-    const isCurrent = position.fileNumber === this.currentFile.number;
-    const fileBytes = isCurrent ? this.currentFile.bytes : this.#options.fileBytes;
-    assert(length <= this.#options.fileBytes - WAL_HEADER_BYTES, "a frame fits a log file");
-    if (position.offset + length > fileBytes) {
-      position.fileNumber += 1;
-      position.offset = WAL_HEADER_BYTES;
-      position.frameNumber = 0;
-      this.#open = undefined;
-    }
-    const group = this.#open ?? this.#openGroup(start);
+    this.#placeFrame(length);
+    const group = this.#open ?? this.#openGroup({ start, end: start });
     const { fileNumber, frameNumber } = position;
-    const { isRelaxed } = this.#options;
     sealFrame(buffer, start, {
       kind,
       fileNumber,
       frameNumber,
-      durableFrames: isRelaxed ? (isCurrent ? this.durableFrames : 0) : group.firstFrame,
+      durableFrames: this.#durableBefore(group),
       firstSeq: this.#frameFirstSeq === 0 ? this.#lastSeq : this.#frameFirstSeq,
       lastSeq: this.#lastSeq,
       catalogVersion: this.#catalogVersion,
@@ -299,7 +300,26 @@ export class FrameEncoder {
     group.lastSeq = this.#lastSeq;
   }
 
-  #openGroup(start: number): FrameGroup {
+  /** Goes to the next file if the current one has no room for a frame. */
+  #placeFrame(length: number): void {
+    const position = this.#position;
+    const isCurrent = position.fileNumber === this.currentFile.number;
+    const fileBytes = isCurrent ? this.currentFile.bytes : this.#options.fileBytes;
+    assert(length <= this.#options.fileBytes - WAL_HEADER_BYTES, "a frame fits a log file");
+    if (position.offset + length <= fileBytes) return;
+    position.fileNumber += 1;
+    position.offset = WAL_HEADER_BYTES;
+    position.frameNumber = 0;
+    this.#open = undefined;
+  }
+
+  /** How many frames before a group, in its file, are durable when it is written. */
+  #durableBefore({ fileNumber, firstFrame }: Pick<FrameGroup, "fileNumber" | "firstFrame">): number {
+    if (!this.#options.isRelaxed) return firstFrame;
+    return fileNumber === this.currentFile.number ? this.durableFrames : 0;
+  }
+
+  #openGroup({ end, own, start }: Pick<FrameGroup, "end" | "own" | "start">): FrameGroup {
     this.#groupCount += 1;
     const { fileNumber, offset, frameNumber } = this.#position;
     const group: FrameGroup = {
@@ -308,9 +328,10 @@ export class FrameEncoder {
       offset,
       firstFrame: frameNumber,
       start,
-      end: start,
+      end,
       nextFrame: frameNumber,
       lastSeq: 0,
+      ...(own === undefined ? {} : { own }),
     };
     this.#groups.push(group);
     this.#open = group;

@@ -15,6 +15,7 @@ import { DiskError } from "../../base/errors.ts";
 import type { Row } from "../../types/mod.ts";
 import type { CommitLog, CommitLogEvents } from "../commit_log.ts";
 import type { StoredColumn, TableWrite } from "../store.ts";
+import type { CommitDraft } from "./commit_draft.ts";
 import { WalFiles, type WalFilesOptions } from "./files.ts";
 import { WAL_HEADER_BYTES } from "./format.ts";
 import { FrameEncoder, type FrameGroup, type Position } from "./frame_encoder.ts";
@@ -118,6 +119,18 @@ export class LocalWal implements CommitLog {
 
   end(): number {
     const groupNumber = this.#encoder.end();
+    this.#schedule();
+    return groupNumber;
+  }
+
+  draft(offsetOf: (index: number) => number): CommitDraft {
+    return this.#encoder.draft(offsetOf);
+  }
+
+  append(draft: CommitDraft, head: { catalogVersion: number; firstSeq: number }): number {
+    assert(!this.#isFatal, "a failed log takes nothing more");
+    assert(!this.#isClosed, "a closed log takes nothing more");
+    const groupNumber = this.#encoder.append(draft, head);
     this.#schedule();
     return groupNumber;
   }
