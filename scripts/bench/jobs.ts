@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { LoadJob, LoadResult } from "./load.ts";
 import type { Place } from "./place.ts";
 import type { Places } from "./places.ts";
-import { median } from "./statistics.ts";
+import { median } from "../support/statistics.ts";
 
 export interface JobOptions {
   places: Places;

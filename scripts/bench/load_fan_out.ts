@@ -8,7 +8,7 @@ import type { LoadJob, LoadResult } from "./load.ts";
 import { openFollowers } from "./load_socket.ts";
 import { insertRequest, type Place } from "./place.ts";
 import { itemFor } from "./rows.ts";
-import { percentile } from "./statistics.ts";
+import { percentile } from "../support/statistics.ts";
 
 type FanOutJob = Extract<LoadJob, { kind: "latency" | "capacity" }>;
 

@@ -11,7 +11,7 @@ import {
   pointRequest,
 } from "./place.ts";
 import { bulkStatement, itemFor } from "./rows.ts";
-import { percentile } from "./statistics.ts";
+import { percentile } from "../support/statistics.ts";
 
 /** Requests before the clock starts, for compilers and caches on both sides. */
 const WARM_MS = 300;

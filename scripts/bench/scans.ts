@@ -10,7 +10,7 @@ import type { Line } from "./jobs.ts";
 import { sqlRequest } from "./place.ts";
 import type { Places } from "./places.ts";
 import { EVENT_COLUMNS, eventValues, SCANS } from "./rows.ts";
-import { median } from "./statistics.ts";
+import { median } from "../support/statistics.ts";
 
 const ROWS_PER_STATEMENT = 1000;
 
