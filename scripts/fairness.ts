@@ -46,7 +46,7 @@ await server.rows(
 for (let from = 1; from <= rows; from += LOADED_AT_ONCE) {
   const to = Math.min(rows, from + LOADED_AT_ONCE - 1);
   const series = `generate_series(${from}, ${to}) AS s(g)`;
-  await ask(`INSERT INTO f.big SELECT g, g % 1000, 'text ' || (g * 7919) % 1000003 FROM ${series}`);
+  await ask(`INSERT INTO f.big SELECT g, g % 1000, 'text ' || (g::BIGINT * 7919) % 1000003 FROM ${series}`);
 }
 await ask("STORAGE FLUSH TABLE f.big");
 print(`${rows} rows loaded; milliseconds at the median / 99th percentile / maximum`);

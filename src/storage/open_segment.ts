@@ -229,9 +229,5 @@ export class OpenSegment {
 
 /** The replacements of a deletion vector up to a seq, as one of its own. */
 export function deletionsUpTo(all: DeletionVector, upTo: number): DeletionVector {
-  const deletions = new DeletionVector(all);
-  all.visitAll((row, seq) => {
-    if (seq <= upTo) deletions.replace(row, seq);
-  });
-  return deletions;
+  return all.upTo(upTo);
 }

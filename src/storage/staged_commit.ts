@@ -88,6 +88,8 @@ export class StagedTable {
     if (number === 0) number = this.#places.push(place);
     this.#placeNumbers[row] = number;
     this.#placeRows[row] = placeRow;
+    // What is prepared here need not be done in the turn of the commit.
+    if (this.rows === undefined && !(place instanceof Memtable)) place.deletions.expect(placeRow);
   }
 
   /** Places that are no longer part of the table, by number. */
