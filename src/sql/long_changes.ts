@@ -5,7 +5,7 @@
  */
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
-import { TURN_MS_MAX } from "../base/limits.ts";
+import { FURTHER_TURN_MS_MAX } from "../base/limits.ts";
 import type { DmlOutcome, DmlSteps } from "./execute/change_writer.ts";
 import { checkDeadline, type Deadline } from "./execute/operator.ts";
 import type { WriteGates } from "./write_gates.ts";
@@ -63,7 +63,7 @@ export async function runSteps<T>(
     for (;;) {
       await clock.yield();
       if (mayEnd) checkDeadline(deadline, clock);
-      const endMs = clock.monotonicMs() + TURN_MS_MAX;
+      const endMs = clock.monotonicMs() + FURTHER_TURN_MS_MAX;
       do {
         const { done, value } = steps.next();
         if (done === true) return value;
