@@ -46,7 +46,9 @@ await server.rows(
 for (let from = 1; from <= rows; from += LOADED_AT_ONCE) {
   const to = Math.min(rows, from + LOADED_AT_ONCE - 1);
   const series = `generate_series(${from}, ${to}) AS s(g)`;
-  await ask(`INSERT INTO f.big SELECT g, g % 1000, 'text ' || (g::BIGINT * 7919) % 1000003 FROM ${series}`);
+  await ask(
+    `INSERT INTO f.big SELECT g, g % 1000, 'text ' || (g::BIGINT * 7919) % 1000003 FROM ${series}`,
+  );
 }
 await ask("STORAGE FLUSH TABLE f.big");
 print(`${rows} rows loaded; milliseconds at the median / 99th percentile / maximum`);
@@ -67,10 +69,9 @@ async function measure(load: Load): Promise<void> {
     await Bun.sleep(load.name === "nothing" ? 1000 * seconds : 1000);
   } else {
     await Promise.race([running, Bun.sleep(1000 * seconds)]);
-    killMs = await kill();
-    await running.then(() => {
-      killMs = killMs === undefined ? undefined : performance.now() - killMs;
-    });
+    const killedAtMs = await kill();
+    await running;
+    killMs = killedAtMs === undefined ? undefined : performance.now() - killedAtMs;
   }
   const tookMs = performance.now() - startMs;
   const { body } = await running;
@@ -95,7 +96,12 @@ async function kill(): Promise<number | undefined> {
 
 function report(
   { name }: Load,
-  outcome: { figures: ReturnType<Probe["take"]>; killMs: number | undefined; tookMs: number; end: string },
+  outcome: {
+    figures: ReturnType<Probe["take"]>;
+    killMs: number | undefined;
+    tookMs: number;
+    end: string;
+  },
 ): void {
   const { figures, killMs, tookMs, end } = outcome;
   const isSlow = Object.values(figures).some(({ p99 }) => p99 > PERCENTILE_MS_MAX);

@@ -27,10 +27,10 @@ import {
   type LiveAccess,
   LocalSqlEngine,
   newActivity,
-  WriteGates,
   type SqlEngine,
   type SqlEnvironment,
   sweepFiles,
+  WriteGates,
 } from "./sql/mod.ts";
 import {
   type BlobStore,

@@ -6,11 +6,11 @@
 import { Database } from "bun:sqlite";
 import { join } from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
+import { median } from "../support/statistics.ts";
 import type { Line } from "./jobs.ts";
 import { sqlRequest } from "./place.ts";
 import type { Places } from "./places.ts";
 import { EVENT_COLUMNS, eventValues, SCANS } from "./rows.ts";
-import { median } from "../support/statistics.ts";
 
 const ROWS_PER_STATEMENT = 1000;
 

@@ -24,7 +24,6 @@ export function loadsOver(rows: number): readonly Load[] {
   const third = Math.ceil(Math.cbrt(1e9));
   const state = "SELECT COUNT(*), SUM(a), MAX(_seq) FROM f.big";
   const copied = "SELECT COUNT(*) FROM f.copy";
-  const read = (name: string, sql: string): Load => ({ name, sql, ends: false, stays: undefined });
   const listed = Array.from({ length: 40_000 }, (_, i) => `(${10 * rows + i}, 1, 'x')`);
   return [
     read("aggregate", "SELECT v, COUNT(*), SUM(a), MIN(id) FROM f.big GROUP BY v"),
@@ -82,4 +81,8 @@ export function loadsOver(rows: number): readonly Load[] {
       stays: undefined,
     },
   ];
+}
+
+function read(name: string, sql: string): Load {
+  return { name, sql, ends: false, stays: undefined };
 }

@@ -30,15 +30,15 @@ export async function beginProbe(server: ServerProcess): Promise<Probe> {
   client.send({
     type: "subscribe",
     subscription: { id: "probe", sql: "SELECT id, sent FROM f.victim WHERE id > 0" },
-  } as never);
+  });
   const inserts: number[] = [];
   const deliveries: number[] = [];
-  let isEnding = false;
+  const state = { isEnding: false };
   let sentMs = 0;
   let number = 0;
 
   async function write(): Promise<void> {
-    while (!isEnding) {
+    while (!state.isEnding) {
       number += 1;
       sentMs = performance.now();
       const answer = await server.sql(`INSERT INTO f.victim VALUES (${number}, ${sentMs})`);
@@ -50,7 +50,7 @@ export async function beginProbe(server: ServerProcess): Promise<Probe> {
   }
 
   async function follow(): Promise<void> {
-    while (!isEnding) {
+    while (!state.isEnding) {
       const message = await client.next().catch(() => undefined);
       // Nothing came for a while: what is waited for is in the figures all the same.
       if (message === undefined) continue;
@@ -74,7 +74,7 @@ export async function beginProbe(server: ServerProcess): Promise<Probe> {
       };
     },
     async end() {
-      isEnding = true;
+      state.isEnding = true;
       await writing;
       client.close();
       await following;

@@ -1,13 +1,17 @@
 /**
- * Goes on with a change that takes more than a turn of the event loop: lets others run every few
+ * Goes on with a change, or a COMMIT, that takes more than a turn of the event loop: lets others run every few
  * milliseconds, watches the deadline until the commit, and runs a statement outside a transaction
  * again when others have changed its rows meanwhile.
  */
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
 import { FURTHER_TURN_MS_MAX } from "../base/limits.ts";
+import type { Seq } from "../base/seq.ts";
+import type { Catalog } from "../catalog/mod.ts";
+import type { Store, TableWrite } from "../storage/mod.ts";
 import type { DmlOutcome, DmlSteps } from "./execute/change_writer.ts";
 import { checkDeadline, type Deadline } from "./execute/operator.ts";
+import type { Transaction } from "./execute/transaction.ts";
 import type { WriteGates } from "./write_gates.ts";
 
 /** How often a statement is run; the last time others that write its table wait. */
@@ -46,6 +50,36 @@ export async function finishChange(first: DmlSteps, change: LongChange): Promise
       open?.();
     }
   }
+}
+
+/**
+ * Commits a transaction that is too large for one turn; returns its last seq, or null when no row
+ * changed. @param record What is written besides, once it is known whether rows change.
+ */
+export function* commitSteps(
+  transaction: Transaction,
+  {
+    catalog,
+    record,
+    store,
+  }: {
+    catalog: Catalog;
+    store: Store;
+    record: (changesRows: boolean) => readonly TableWrite[];
+  },
+): Generator<boolean, Seq | null, void> {
+  const staged = store.stage({ snapshotSeq: transaction.snapshotSeq });
+  for (const write of transaction.writes()) {
+    staged.add(write);
+    yield true;
+  }
+  const changesRows = staged.rowCount > 0;
+  for (const write of record(changesRows)) staged.add(write);
+  if (staged.rowCount === 0) return null;
+  while (!staged.settle()) yield true;
+  transaction.requireUnaltered(catalog);
+  const { lastSeq } = staged.commit();
+  return changesRows ? lastSeq : null;
 }
 
 /** Whether a statement needs more than the turn in which it began. */

@@ -12,7 +12,6 @@
 import type { Principal } from "../auth/mod.ts";
 import { DatabaseError } from "../base/errors.ts";
 import { BATCH_ROWS_MAX } from "../base/limits.ts";
-import type { Seq } from "../base/seq.ts";
 import { DEFAULT_NAMESPACE } from "../catalog/mod.ts";
 import type { TableWrite } from "../storage/mod.ts";
 import { type DataType, TEXT, type Value } from "../types/mod.ts";
@@ -28,7 +27,7 @@ import { Profile } from "./execute/profile.ts";
 import { Transaction } from "./execute/transaction.ts";
 import { explained } from "./explain.ts";
 import type { AnswerRecorder } from "./idempotency.ts";
-import { runSteps } from "./long_changes.ts";
+import { commitSteps, runSteps } from "./long_changes.ts";
 import { findNamespace } from "./names.ts";
 import { isBegin, rowsNode } from "./node_kinds.ts";
 import { requireNoGap, typedParameters } from "./parameters.ts";
@@ -359,7 +358,9 @@ export class RequestRunner {
     }
     this.#transaction = undefined;
     if (transaction.keyCount > BATCH_ROWS_MAX) {
-      const steps = this.#commitSteps(transaction, entry);
+      const record = (changesRows: boolean): readonly TableWrite[] =>
+        this.#recordOf(entry, changesRows);
+      const steps = commitSteps(transaction, { catalog: this.#environment.catalog, store, record });
       const lastSeq = await runSteps(steps, { clock, deadline: this.#deadline });
       if (lastSeq !== null) await store.durable(lastSeq);
       return lastSeq;
@@ -371,26 +372,6 @@ export class RequestRunner {
     const commit = store.apply({ writes, snapshotSeq: transaction.snapshotSeq });
     await store.durable(commit.lastSeq);
     return changesRows ? commit.lastSeq : null;
-  }
-
-  /** A commit too large for one turn. */
-  *#commitSteps(
-    transaction: Transaction,
-    entry: StatementResult | undefined,
-  ): Generator<boolean, Seq | null, void> {
-    const { snapshotSeq } = transaction;
-    const staged = this.#environment.store.stage({ snapshotSeq });
-    for (const write of transaction.writes()) {
-      staged.add(write);
-      yield true;
-    }
-    const changesRows = staged.rowCount > 0;
-    for (const write of this.#recordOf(entry, changesRows)) staged.add(write);
-    if (staged.rowCount === 0) return null;
-    while (!staged.settle()) yield true;
-    transaction.requireUnaltered(this.#environment.catalog);
-    const { lastSeq } = staged.commit();
-    return changesRows ? lastSeq : null;
   }
 
   /** The writes that record the answer of a request with a key. */

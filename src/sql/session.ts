@@ -167,7 +167,8 @@ export class LocalSqlEngine implements SqlEngine {
       return ended(undefined, error);
     }
     if (!(asked instanceof Promise)) return ended(asked);
-    if (prepared.kind === "query" || runner.isUnderWay) running = this.#begin(principal, request, timing);
+    if (prepared.kind === "query" || runner.isUnderWay)
+      running = this.#begin(principal, request, timing);
     return asked.then(ended, (error: unknown) => ended(undefined, error));
   }
 

@@ -133,7 +133,11 @@ export class StatementRunner {
 
   async #changeLong(
     steps: DmlSteps,
-    { options, prepared, uploads }: { prepared: PreparedDml; options: RunOptions; uploads: Uploads },
+    {
+      options,
+      prepared,
+      uploads,
+    }: { prepared: PreparedDml; options: RunOptions; uploads: Uploads },
   ): Promise<StatementResult> {
     const { clock, store, writeGates } = this.#environment;
     const outcome = await finishChange(steps, {

@@ -21,7 +21,12 @@ import { requireInsertable, requireKeyless, requireReplaceable } from "./conflic
 import { keyOfRow } from "./key.ts";
 import type { Memtable } from "./memtable.ts";
 import { diskFull, type SpaceGuard } from "./space.ts";
-import { LocalStagedCommit, type StagedTable, type StagingGround } from "./staged_commit.ts";
+import {
+  deletedVersion,
+  LocalStagedCommit,
+  type StagedTable,
+  type StagingGround,
+} from "./staged_commit.ts";
 import type {
   ChangedPartition,
   Commit,
@@ -32,7 +37,6 @@ import type {
   WriteBatch,
 } from "./store.ts";
 import type { StoredTable } from "./table.ts";
-import type { VersionCursor } from "./version_cursor.ts";
 
 /** Failed ranges of seqs that are remembered for late callers of `durable`. */
 const FAILURES_MAX = 1024;
@@ -246,7 +250,13 @@ export class Committer implements CommitLogEvents {
     };
   }
 
-  #commitStaged({ areDeletes: onlyDeletes, draft, rowCount, tables, wantsSeqs }: LocalStagedCommit): Commit {
+  #commitStaged({
+    areDeletes: onlyDeletes,
+    draft,
+    rowCount,
+    tables,
+    wantsSeqs,
+  }: LocalStagedCommit): Commit {
     if (this.#fatal !== undefined) throw this.#fatal;
     this.#space.admit(onlyDeletes);
     const firstSeq = this.#seqs.block(rowCount);
@@ -309,7 +319,7 @@ export class Committer implements CommitLogEvents {
         const key = isKeyed ? keyOfRow(row, keyPositions) : "";
         const found = isKeyed
           ? table.findNewest(partition, key, row)
-          : standOnDeleted(table, write, pushed);
+          : deletedVersion(table, write, pushed);
         const newest = found === undefined || found.seq <= expiredSeq ? undefined : found;
         if (operation === "insert") requireInsertable(conflict, newest, row);
         else requireReplaceable(conflict, newest, row);
@@ -395,16 +405,6 @@ export class Committer implements CommitLogEvents {
     this.#failures.push({ after, upTo, error });
     if (this.#failures.length > FAILURES_MAX) this.#failures.shift();
   }
-}
-
-/** The row of a table without a key that a delete names; an insert names none. */
-function standOnDeleted(
-  table: StoredTable,
-  { deletedSeqs, owner }: TableWrite,
-  index: number,
-): VersionCursor | undefined {
-  const seq = deletedSeqs?.[index];
-  return seq === undefined ? undefined : table.findSeq(owner, seq);
 }
 
 function areDeletes(writes: readonly TableWrite[]): boolean {

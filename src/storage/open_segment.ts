@@ -9,7 +9,7 @@
 import { assert } from "../base/assert.ts";
 import { CorruptionError, DatabaseError } from "../base/errors.ts";
 import type { DataType, Row, Value } from "../types/mod.ts";
-import { DeletionVector } from "./deletion_vector.ts";
+import type { DeletionVector } from "./deletion_vector.ts";
 import type { SegmentEntry } from "./manifest.ts";
 import type { SegmentReader } from "./segment/reader.ts";
 

@@ -28,10 +28,11 @@ import {
 } from "./conflicts.ts";
 import { type Key, keyOfRow } from "./key.ts";
 import type { CommitDraft } from "./local_wal/commit_draft.ts";
-import { Memtable, type MemPartition } from "./memtable.ts";
+import { type MemPartition, Memtable } from "./memtable.ts";
 import type { OpenSegment } from "./open_segment.ts";
 import type { Commit, StagedCommit, TableDefinition, TableWrite } from "./store.ts";
 import type { StoredTable } from "./table.ts";
+import type { VersionCursor } from "./version_cursor.ts";
 
 /**
  * Up to so many rows are added to the active memtable in the turn of the commit. More keep the
@@ -185,7 +186,7 @@ export class LocalStagedCommit implements StagedCommit {
   }
 
   add(write: TableWrite): void {
-    const { deletedSeqs, operation, owner, rows } = write;
+    const { operation, owner, rows } = write;
     if (rows.length === 0) return;
     const staged = this.#stagedTable(write.tableId);
     const { memtable, table } = staged;
@@ -203,12 +204,9 @@ export class LocalStagedCommit implements StagedCommit {
     for (const row of rows) {
       const key = isKeyed ? keyOfRow(row, keyPositions) : "";
       if (isKeyed) requireOnce(partition, key, check, row);
-      const deletedSeq = deletedSeqs?.[pushed];
       const found = isKeyed
         ? table.findNewestOf(owner, key, row)
-        : deletedSeq === undefined
-          ? undefined
-          : table.findSeq(owner, deletedSeq);
+        : deletedVersion(table, write, pushed);
       const newest = found === undefined || found.seq <= expiredSeq ? undefined : found;
       if (operation === "insert") requireInsertable(check, newest, row);
       else if (newest === undefined) throw changedMeanwhile(table.definition.name);
@@ -314,13 +312,18 @@ export class LocalStagedCommit implements StagedCommit {
   }
 }
 
+/** What a delete in a table without a key names; an insert names nothing. */
+export function deletedVersion(
+  table: StoredTable,
+  { deletedSeqs, owner }: TableWrite,
+  index: number,
+): VersionCursor | undefined {
+  const seq = deletedSeqs?.[index];
+  return seq === undefined ? undefined : table.findSeq(owner, seq);
+}
+
 /** One statement, and one transaction, leaves one version of a key. */
-function requireOnce(
-  partition: MemPartition,
-  key: Key,
-  check: ConflictCheck,
-  row: Row,
-): void {
+function requireOnce(partition: MemPartition, key: Key, check: ConflictCheck, row: Row): void {
   if (!partition.keys.has(key)) return;
   assert(check.write.operation === "insert", "a key is updated or deleted once");
   throw duplicateKey(check.table, row);

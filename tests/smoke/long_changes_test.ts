@@ -26,7 +26,7 @@ test("a subscriber is sent exactly the committed changes, once and in order", as
   const client = await SocketClient.connect(server.url, { token: server.token });
   const sql = "SELECT id, v FROM app.t WHERE id > 0";
   const options = { last_rows: 0 };
-  client.send({ type: "subscribe", subscription: { id: "s", sql, options } } as never);
+  client.send({ type: "subscribe", subscription: { id: "s", sql, options } });
   await untilReady(client);
   const running = server.sql("UPDATE app.t SET v = v + 1 RETURNING id, _seq");
   // Another commit in the middle, and one that never is.
@@ -70,6 +70,6 @@ async function untilReady(client: SocketClient): Promise<void> {
     const message = await client.next();
     if (message.type !== "initial_data_batch") continue;
     if (!message.batch_control.has_more) return;
-    client.send({ type: "next_batch", subscription_id: message.subscription_id } as never);
+    client.send({ type: "next_batch", subscription_id: message.subscription_id });
   }
 }

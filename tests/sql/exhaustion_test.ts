@@ -76,14 +76,19 @@ describe("a literal of a megabyte", () => {
   });
 
   test("of digits is out of range, and so is one that is no JSON", async () => {
-    expect(await engine.failure(`SELECT ${"9".repeat(1_000_000)} + 1`)).toMatch(/^(VALUE_|INVALID_)/);
+    expect(await engine.failure(`SELECT ${"9".repeat(1_000_000)} + 1`)).toMatch(
+      /^(VALUE_|INVALID_)/,
+    );
     expect(await engine.failure(`SELECT '${long}'::JSON`)).toMatch(/^INVALID_/);
-    expect(await engine.failure(`SELECT '${"[".repeat(900_000)}'::JSON`)).toMatch(/^(INVALID_|VALUE_)/);
+    expect(await engine.failure(`SELECT '${"[".repeat(900_000)}'::JSON`)).toMatch(
+      /^(INVALID_|VALUE_)/,
+    );
   });
 });
 
 test("more than a statement may hold is refused, or put elsewhere, and never half an answer", async () => {
-  const sql = "SELECT s || REPEAT('x', 50) FROM generate_series(1, 1000000) AS g(s) ORDER BY 1 DESC";
+  const sql =
+    "SELECT s || REPEAT('x', 50) FROM generate_series(1, 1000000) AS g(s) ORDER BY 1 DESC";
   const { error, results } = await engine.ask(`SELECT COUNT(*) FROM (${sql} OFFSET 10) AS q`);
   if (error === undefined) expect(results[0]?.rows).toEqual([[999_990]]);
   else expect(error.condition).toBe("MEMORY_EXCEEDED");

@@ -40,19 +40,23 @@ function begin(sql: string): { isOver: () => boolean; ended: Promise<SqlResponse
   return { isOver: () => isOver, ended };
 }
 
-async function conditionOf({ ended }: { ended: Promise<SqlResponse> }): Promise<string | undefined> {
+async function conditionOf({
+  ended,
+}: {
+  ended: Promise<SqlResponse>;
+}): Promise<string | undefined> {
   return (await ended).error?.condition;
 }
 
 async function killTheOther(): Promise<void> {
   const sql = "SELECT query_id FROM system.queries WHERE sql NOT LIKE '%system.queries%'";
   for (;;) {
-    const [queryId] = (await engine.rows(sql)).flat();
+    const [queryId] = (await engine.rows(sql)).flat().map((id) => String(id));
     if (queryId === undefined) {
       await systemClock.yield();
       continue;
     }
-    await engine.run(`KILL QUERY '${String(queryId)}'`);
+    await engine.run(`KILL QUERY '${queryId}'`);
     return;
   }
 }
@@ -115,10 +119,22 @@ describe("to its end", () => {
 
 describe("refused in the middle", () => {
   test.each([
-    ["a duplicate", "INSERT INTO t SELECT g, 1 FROM generate_series(12001, 30000) g UNION ALL SELECT 5, 1", "DUPLICATE_KEY@1"],
-    ["a NULL", `UPDATE t SET v = CASE WHEN id = ${ROWS} THEN NULL ELSE 1 END`, "NOT_NULL_VIOLATION@1"],
+    [
+      "a duplicate",
+      "INSERT INTO t SELECT g, 1 FROM generate_series(12001, 30000) g UNION ALL SELECT 5, 1",
+      "DUPLICATE_KEY@1",
+    ],
+    [
+      "a NULL",
+      `UPDATE t SET v = CASE WHEN id = ${ROWS} THEN NULL ELSE 1 END`,
+      "NOT_NULL_VIOLATION@1",
+    ],
     ["a division", `UPDATE t SET v = 1 / (${ROWS} - id)`, "DIVISION_BY_ZERO@1"],
-    ["what RETURNING raises", `UPDATE t SET v = 1 RETURNING 1 / (${ROWS} - id)`, "DIVISION_BY_ZERO@1"],
+    [
+      "what RETURNING raises",
+      `UPDATE t SET v = 1 RETURNING 1 / (${ROWS} - id)`,
+      "DIVISION_BY_ZERO@1",
+    ],
   ])("by %s, it has changed nothing", async (_name, sql, condition) => {
     expect(await engine.failure(sql)).toStartWith(condition);
     expect(await totals()).toEqual([ROWS, "0"]);

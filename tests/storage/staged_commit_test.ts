@@ -115,7 +115,8 @@ test("a row that goes twice from a table without a key is refused", async () => 
 test("the same key twice is a duplicate", async () => {
   const store = await openStore({ definitions: [TABLE] });
   const staged = store.stage({});
-  const add = async (): Promise<void> => staged.add(write("insert", [...numbered(2, "x"), [1, "y"]]));
+  const add = async (): Promise<void> =>
+    staged.add(write("insert", [...numbered(2, "x"), [1, "y"]]));
   expect(await laterConditionOf(add)).toBe("DUPLICATE_KEY");
   await store.close();
 });
@@ -139,14 +140,23 @@ test("a large one brings its own memtable; flushes and merges meanwhile are no m
   }
   await finish(store, staged);
   await commit(store, 1, "update", [[5, "newer"]]);
-  const expected = [[-1, "theirs"], ...numbered(MANY, "new").filter(([id]) => id !== 5), [5, "newer"]];
+  const expected = [
+    [-1, "theirs"],
+    ...numbered(MANY, "new").filter(([id]) => id !== 5),
+    [5, "newer"],
+  ];
   expectRows(store, expected);
   expect(store.liveRowCount(1, 0)).toBe(MANY + 1);
 
   const crashed = disk.crash({ keep: "none" });
   void store.close();
   const definitions = [TABLE];
-  const again = await openStore({ disk: crashed, manifest: manifest.restart(), clock, definitions });
+  const again = await openStore({
+    disk: crashed,
+    manifest: manifest.restart(),
+    clock,
+    definitions,
+  });
   expectRows(again, expected);
   await again.flush(1);
   expectRows(again, expected);

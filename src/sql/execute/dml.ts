@@ -133,10 +133,7 @@ function compileCell(
   return compileScalar(cell);
 }
 
-function queried(
-  plan: QueryPlan,
-  rowOf: (cells: Value[], run: Run) => Row,
-): InsertSource {
+function queried(plan: QueryPlan, rowOf: (cells: Value[], run: Run) => Row): InsertSource {
   const build = buildPlan(plan.root);
   const feed: InsertSource["feed"] = (run, onRows) =>
     feedFrom(build(run), run, (batch, from, to) => {

@@ -36,19 +36,19 @@ export interface LiteralTarget {
 type FastCell = (kind: number, text: string) => Value | undefined;
 
 /**
- * Reads rows `from` (inclusive) to `to` (exclusive).
+ * Reads rows `from` (inclusive) to `end` (exclusive).
  *
  * @throws {DatabaseError} What a cast raises, at the cell.
  */
 export function literalRows(
   { columnCount, kinds, starts, texts }: LiteralValuesStatement,
   { rowOf, runtime, targets }: LiteralTarget,
-): (run: Run, from: number, to: number) => Row[] {
+): (run: Run, from: number, end: number) => Row[] {
   const types = targets.map((position) => runtime.types[position] ?? UNKNOWN);
   const fastCells = types.map(fastCellFor);
-  return (run, from, to) => {
+  return (run, from, end) => {
     const rows: Row[] = [];
-    for (let row = from; row < to; row += 1) {
+    for (let row = from; row < end; row += 1) {
       const cells: Value[] = [];
       for (let column = 0; column < columnCount; column += 1) {
         const cell = row * columnCount + column;

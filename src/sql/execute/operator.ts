@@ -78,11 +78,7 @@ async function drainFurther(operator: Operator, options: DrainOptions): Promise<
 }
 
 /** Drains for one turn of the event loop. Returns whether the operator is at its end. */
-function drainTurn(
-  operator: Operator,
-  { clock, onBatch }: DrainOptions,
-  turnMs: number,
-): boolean {
+function drainTurn(operator: Operator, { clock, onBatch }: DrainOptions, turnMs: number): boolean {
   const turnEndMs = clock.monotonicMs() + turnMs;
   for (;;) {
     const batch = operator.next();

@@ -314,7 +314,10 @@ export class FrameEncoder {
   }
 
   /** How many frames before a group, in its file, are durable when it is written. */
-  #durableBefore({ fileNumber, firstFrame }: Pick<FrameGroup, "fileNumber" | "firstFrame">): number {
+  #durableBefore({
+    fileNumber,
+    firstFrame,
+  }: Pick<FrameGroup, "fileNumber" | "firstFrame">): number {
     if (!this.#options.isRelaxed) return firstFrame;
     return fileNumber === this.currentFile.number ? this.durableFrames : 0;
   }
