@@ -352,7 +352,7 @@ export class RequestRunner {
     transaction.requireUnaltered(this.#environment.catalog);
     const { clock, store, writeGates } = this.#environment;
     const { tableIds } = transaction;
-    if (writeGates.areClosed(tableIds)) {
+    while (writeGates.areClosed(tableIds)) {
       await writeGates.opened(tableIds, this.#deadline);
       transaction.requireUnaltered(this.#environment.catalog);
     }

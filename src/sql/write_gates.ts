@@ -40,7 +40,8 @@ export class WriteGates {
 
   /** Closes a gate when it is open; returns who opens it again. */
   async close(tableId: number, deadline: Deadline): Promise<() => void> {
-    await this.opened([tableId], deadline);
+    // Others may have waited for the same turn.
+    while (this.areClosed([tableId])) await this.opened([tableId], deadline);
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#closed.set(tableId, promise);
     return () => {

@@ -7,8 +7,9 @@
  * - A version is current at S if its seq is at most S and it was not replaced at or before S.
  * - `apply` is the only place that assigns a seq. It runs without an await, so commit order, seq
  *   order and file order are one order.
- * - Nobody above storage sees a version above `visibleSeq`, but for a DML statement, which reads
- *   and writes at `appliedSeq` within one turn of the event loop.
+ * - Nobody above storage sees a version above `visibleSeq`, but for a DML statement, which reads at
+ *   `appliedSeq`: it writes in the same turn of the event loop, or by a {@linkcode StagedCommit} that
+ *   is begun in it and refused when something of what was read is taken back.
  *
  * `local_store.ts` implements this over a {@linkcode Disk}.
  */

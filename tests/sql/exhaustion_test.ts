@@ -31,14 +31,10 @@ describe("lists of 100,000", () => {
     expect(await engine.rows("SELECT COUNT(*), MAX(id) FROM n")).toEqual([[LISTED, LISTED - 1]]);
   });
 
-  test("values of IN, of an array and of a chain of functions", async () => {
+  test("values of IN, and of an array", async () => {
     const list = Array.from({ length: LISTED }, (_, i) => i).join(",");
-    const counted = (condition: string): Promise<readonly (readonly unknown[])[]> =>
-      engine.rows(`SELECT COUNT(*) FROM n WHERE ${condition}`);
-    expect(await counted(`id IN (${list})`)).toEqual([[LISTED]]);
-    expect(await counted(`id = ANY(ARRAY[${list.slice(0, list.indexOf(",5000"))}])`)).toEqual([
-      [5000],
-    ]);
+    expect(await engine.rows(`SELECT COUNT(*) FROM n WHERE id IN (${list})`)).toEqual([[LISTED]]);
+    expect(await engine.rows(`SELECT 99999 = ANY(ARRAY[${list}])`)).toEqual([[true]]);
   });
 });
 

@@ -166,8 +166,9 @@ export class ChangeWriter {
     const staged = this.#staged;
     if (staged === undefined) return yield* this.#stageInTransaction();
     let commit: Commit | undefined;
+    // Also when there is nothing to write: what was read may have been taken back.
+    while (!staged.settle()) yield true;
     if (staged.rowCount > 0) {
-      while (!staged.settle()) yield true;
       this.#run.requireUnaltered(this.#runtime.table);
       commit = staged.commit();
     }
