@@ -208,9 +208,7 @@ export class LocalStagedCommit implements StagedCommit {
         ? table.findNewestOf(owner, key, row)
         : deletedVersion(table, write, pushed);
       const newest = found === undefined || found.seq <= expiredSeq ? undefined : found;
-      if (operation === "insert") requireInsertable(check, newest, row);
-      else if (newest === undefined) throw changedMeanwhile(table.definition.name);
-      else requireReplaceable(check, newest, row);
+      requireWritable(check, newest, row);
       const prev = newest?.seq ?? 0;
       this.draft.addRow(row, this.#rowCount, prev);
       const at = memtable.push(partition, { seq: this.#rowCount + 1, prev, isDeleted });
@@ -310,6 +308,13 @@ export class LocalStagedCommit implements StagedCommit {
       staged.dropPlaces(lost);
     }
   }
+}
+
+/** @throws {DatabaseError} DUPLICATE_KEY, SERIALIZATION_FAILURE */
+function requireWritable(check: ConflictCheck, newest: VersionCursor | undefined, row: Row): void {
+  if (check.write.operation === "insert") requireInsertable(check, newest, row);
+  else if (newest === undefined) throw changedMeanwhile(check.table.definition.name);
+  else requireReplaceable(check, newest, row);
 }
 
 /** What a delete in a table without a key names; an insert names nothing. */

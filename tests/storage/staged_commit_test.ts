@@ -161,7 +161,7 @@ test("a large one brings its own memtable; flushes and merges meanwhile are no m
   await again.flush(1);
   expectRows(again, expected);
   await again.close();
-});
+}, 90_000);
 
 test("a crash before its last part is durable leaves nothing of it", async () => {
   const disk = new SimulatedDisk();
@@ -196,4 +196,39 @@ test("a crash before its last part is durable leaves nothing of it", async () =>
   disk.holdsSyncs = false;
   disk.releaseSyncs();
   await store.close();
+});
+
+test("a disk that is full at its third part takes all of it back", async () => {
+  const disk = new SimulatedDisk();
+  const manifest = new MemoryManifest();
+  const definitions = [TABLE];
+  const options = { walSegmentBytes: 1_048_576 };
+  const store = await openStore({ disk, manifest, definitions, options });
+  await commit(store, 1, "insert", numbered(3, "old"));
+  const staged = store.stage({ snapshotSeq: store.appliedSeq });
+  staged.add(write("update", numbered(3, "new")));
+  for (let from = 10; from < MANY + 10; from += 4096) {
+    staged.add(write("insert", numbered(4096, "a text that makes several files", from)));
+  }
+  while (!staged.settle());
+  let parts = 0;
+  disk.faultPlan = (operation, path) => {
+    if (operation !== "write" || !path.endsWith(".wal")) return undefined;
+    parts += 1;
+    return parts === 3 ? { code: "ENOSPC", bytesWritten: 50 } : undefined;
+  };
+  const { lastSeq } = staged.commit();
+  // Behind it in the log, so it goes with it.
+  const behind = store.apply({ writes: [write("update", [[1, "newer"]])] });
+  const failures = [store.durable(lastSeq), store.durable(behind.lastSeq)].map((durable) =>
+    laterConditionOf(() => durable),
+  );
+  expect(await Promise.all(failures)).toEqual(["DISK_FULL", "DISK_FULL"]);
+  disk.faultPlan = undefined;
+  expect(valuesOf(store)).toEqual(numbered(3, "old") as unknown[][]);
+  await commit(store, 1, "delete", [[2, "old"]]);
+  await store.close();
+  const again = await openStore({ disk, manifest: manifest.restart(), definitions, options });
+  expect(valuesOf(again)).toEqual(numbered(2, "old") as unknown[][]);
+  await again.close();
 });

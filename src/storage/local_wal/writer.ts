@@ -223,6 +223,8 @@ export class LocalWal implements CommitLog {
     // In relaxed mode the last group may not be durable yet, and only the last file may be torn.
     if (this.#options.isRelaxed) this.#files.current.syncNow();
     this.#files.roll({ fileNumber, baseSeq: this.#writtenSeq });
+    // What is taken back later goes on in this file: the one before is at its end.
+    this.#written = { fileNumber, offset: WAL_HEADER_BYTES, frameNumber: 0 };
     this.#noteCurrentFile(0);
     this.events.onRolled();
   }
