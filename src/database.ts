@@ -30,6 +30,7 @@ import {
   type SqlEngine,
   type SqlEnvironment,
   sweepFiles,
+  WriteGates,
 } from "./sql/mod.ts";
 import {
   type BlobStore,
@@ -120,6 +121,7 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
     settings: settingsOf(config),
     version: parts.version,
     activity: newActivity(clock),
+    writeGates: new WriteGates(clock),
     definitionOf,
     backups: backupJobs(config, parts, { catalog, store, blobs, jobs, directory }),
     live: () => liveAccess(live),

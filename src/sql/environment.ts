@@ -9,6 +9,7 @@ import type { Catalog, TableEntry } from "../catalog/mod.ts";
 import type { BlobStore, Job, JobList, Store, TableDefinition } from "../storage/mod.ts";
 import type { Activity } from "./activity.ts";
 import type { LivePlan } from "./engine.ts";
+import type { WriteGates } from "./write_gates.ts";
 
 /** Bounds of requests and statements; 0 is off where it says so. */
 export interface SqlLimits {
@@ -140,6 +141,8 @@ export interface SqlEnvironment {
   readonly version: string;
   /** What runs and ran; one for each engine. */
   readonly activity: Activity;
+  /** Of the tables; one for each engine. */
+  readonly writeGates: WriteGates;
   /** Asked at each use: the live engine is made after this layer. */
   readonly live: () => LiveAccess;
   /** Asked at each use: the server is made last, and tests have none. */

@@ -28,3 +28,4 @@ export type {
 export { isFileLive, sweepFiles } from "./files.ts";
 export { ANSWERS_TABLE, answersTable } from "./idempotency.ts";
 export { LocalSqlEngine } from "./session.ts";
+export { WriteGates } from "./write_gates.ts";

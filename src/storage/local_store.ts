@@ -42,6 +42,8 @@ import type {
   Scan,
   ScanOptions,
   SegmentInfo,
+  StagedCommit,
+  StageOptions,
   Store,
   TableDefinition,
   TableStats,
@@ -254,6 +256,10 @@ export class LocalStore implements Store {
   apply(batch: WriteBatch): Commit {
     assert(this.#isOpen, "a closed store takes no commits");
     return this.#committer.apply(batch);
+  }
+
+  stage(options: StageOptions): StagedCommit {
+    return this.#committer.stage(options);
   }
 
   durable(seq: Seq): Promise<void> {

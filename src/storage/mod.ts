@@ -69,6 +69,7 @@ export {
   SEQ_COLUMN_ID,
   type SegmentInfo,
   SHARED_OWNER,
+  type StagedCommit,
   type Store,
   type StoredColumn,
   type TableDefinition,

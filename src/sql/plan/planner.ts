@@ -38,6 +38,14 @@ interface PlanningState {
   readonly isBulk: boolean;
 }
 
+/**
+ * Whether a query reads everything, and does so little with a row that whole row groups at a time
+ * are still a short piece of work: to be grouped, sorted or told apart a row costs a microsecond.
+ */
+function isCheapForEachRow({ aggregates, groupBy, isAggregated }: BoundSelect): boolean {
+  return isAggregated && groupBy.length === 0 && !aggregates.some(({ isDistinct }) => isDistinct);
+}
+
 /** Plans one SELECT block. */
 export function planSelect(select: BoundSelect): QueryPlan {
   const neededAbove = neededColumns(select);
@@ -47,7 +55,7 @@ export function planSelect(select: BoundSelect): QueryPlan {
     needed: withColumnsOf(conditions, neededAbove),
     neededAbove,
     conditions,
-    isBulk: select.isAggregated || select.orderBy.length + select.windows.length > 0,
+    isBulk: isCheapForEachRow(select),
   };
   const kept = where.filter((condition) => !isExistence(condition));
   let node = where.some(isNever)
