@@ -11,9 +11,9 @@
  */
 import { readFileSync } from "node:fs";
 import { type ServerProcess, startReadyServer } from "../tests/support/server_process.ts";
-import { median } from "./bench/statistics.ts";
 import { definitionOf, fillKeyed, fillOwned, openStopped, untilQuiet } from "./scale/tables.ts";
 import { readOptions } from "./support/arguments.ts";
+import { median } from "./support/statistics.ts";
 
 const options = readOptions(["rows", "owners", "owner-rows", "reads"], []);
 const rowCount = options.count("rows", 50_000_000);

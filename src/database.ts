@@ -29,6 +29,7 @@ import {
   type SqlEngine,
   type SqlEnvironment,
   sweepFiles,
+  WriteGates,
 } from "./sql/mod.ts";
 import {
   type BlobStore,
@@ -129,6 +130,7 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
     settings: settingsOf(config),
     version: parts.version,
     activity: newActivity(clock),
+    writeGates: new WriteGates(clock),
     definitionOf,
     backups,
     live: () => liveAccess(live),

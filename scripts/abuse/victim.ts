@@ -5,7 +5,7 @@
  *
  *     bun scripts/abuse/victim.ts '{"url":"http://127.0.0.1:2900","token":"…"}'
  */
-import { percentile } from "../bench/statistics.ts";
+import { percentile } from "../support/statistics.ts";
 
 const PERIOD_MS = 10;
 

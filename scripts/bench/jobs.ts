@@ -3,10 +3,10 @@
  * come of it.
  */
 import { join } from "node:path";
+import { median } from "../support/statistics.ts";
 import type { LoadJob, LoadResult } from "./load.ts";
 import type { Place } from "./place.ts";
 import type { Places } from "./places.ts";
-import { median } from "./statistics.ts";
 
 export interface JobOptions {
   places: Places;

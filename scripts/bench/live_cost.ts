@@ -9,9 +9,9 @@ import { join } from "node:path";
 import type { Database } from "../../src/database.ts";
 import type { OnVisible } from "../../src/storage/mod.ts";
 import { openAt } from "../../tests/support/database.ts";
+import { median } from "../support/statistics.ts";
 import type { Line } from "./jobs.ts";
 import { itemFor } from "./rows.ts";
-import { median } from "./statistics.ts";
 import { BENCH_PRINCIPAL } from "./text.ts";
 
 const TURN_PAIRS = 60;

@@ -3,6 +3,7 @@
  * topic, and what following costs the server.
  */
 import { measureIdle } from "../idle_memory/measure.ts";
+import { median, percentile } from "../support/statistics.ts";
 import {
   type JobOptions,
   type Line,
@@ -16,7 +17,6 @@ import {
 import { writerCostLine } from "./live_cost.ts";
 import { insertRequest, type Place } from "./place.ts";
 import { bulkStatement, itemFor } from "./rows.ts";
-import { median, percentile } from "./statistics.ts";
 
 /** Of the job in which each has rows of their own, and of the reconnect. */
 export const USER_COUNT = 1000;

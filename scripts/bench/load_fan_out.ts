@@ -3,12 +3,13 @@
  * through at most. "same" is one query that all follow; "own" is one user per socket, each with
  * rows of their own.
  */
+
+import { percentile } from "../support/statistics.ts";
 import { HttpConnection } from "./http_connection.ts";
 import type { LoadJob, LoadResult } from "./load.ts";
 import { openFollowers } from "./load_socket.ts";
 import { followMessage, insertRequest, type Place } from "./place.ts";
 import { itemFor } from "./rows.ts";
-import { percentile } from "./statistics.ts";
 
 type FanOutJob = Extract<LoadJob, { kind: "latency" | "capacity" }>;
 

@@ -1,6 +1,8 @@
 /**
  * Request and answer over HTTP: single inserts, reads by key, and bulk inserts.
  */
+
+import { percentile } from "../support/statistics.ts";
 import { HttpConnection } from "./http_connection.ts";
 import type { LoadJob, LoadResult } from "./load.ts";
 import {
@@ -11,7 +13,6 @@ import {
   pointRequest,
 } from "./place.ts";
 import { bulkStatement, itemFor } from "./rows.ts";
-import { percentile } from "./statistics.ts";
 
 /** Requests before the clock starts, for compilers and caches on both sides. */
 const WARM_MS = 300;

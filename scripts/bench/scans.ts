@@ -7,11 +7,11 @@ import { Database } from "bun:sqlite";
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
+import { median } from "../support/statistics.ts";
 import type { Line } from "./jobs.ts";
 import { sqlRequest } from "./place.ts";
 import type { Places } from "./places.ts";
 import { EVENT_COLUMNS, SCANS } from "./rows.ts";
-import { median } from "./statistics.ts";
 
 const ROWS_PER_STATEMENT = 200_000;
 

@@ -7,8 +7,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Principal } from "../../src/auth/mod.ts";
 import { openAt } from "../../tests/support/database.ts";
+import { median } from "../support/statistics.ts";
 import type { Line } from "./jobs.ts";
-import { median } from "./statistics.ts";
 
 const STATEMENTS_PER_ROUND = 50_000;
 

@@ -4,8 +4,8 @@
  * it has, and must end with everything, each change once.
  */
 
-import { median, percentile } from "../bench/statistics.ts";
 import { chanceFromSeed } from "../support/chance.ts";
+import { median, percentile } from "../support/statistics.ts";
 import { Api, logIn } from "./api.ts";
 import type { Movie } from "./data.ts";
 import { Participant, PLACES } from "./participant.ts";

@@ -22,6 +22,12 @@ export const NESTING_MAX = 128;
 /** How long one turn of a scan may hold the event loop before others get it. */
 export const TURN_MS_MAX = 5;
 
+/**
+ * The same for the turns after the first. A request of somebody else waits for about five turns
+ * until it is answered: to be read, run, written, synced and sent.
+ */
+export const FURTHER_TURN_MS_MAX = 2;
+
 /** Answers of a correlated subquery that a run remembers: beyond, another may cost a reading. */
 export const SUBQUERY_ANSWERS_MAX = 65_536;
 

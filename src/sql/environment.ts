@@ -11,6 +11,7 @@ import type { BlobStore, Job, JobList, Store, TableDefinition } from "../storage
 import type { Activity } from "./activity.ts";
 import type { LivePlan } from "./engine.ts";
 import type { RestoreStatement } from "./parse/ast.ts";
+import type { WriteGates } from "./write_gates.ts";
 
 /** Bounds of requests and statements; 0 is off where it says so. */
 export interface SqlLimits {
@@ -145,6 +146,8 @@ export interface SqlEnvironment {
   readonly version: string;
   /** What runs and ran; one for each engine. */
   readonly activity: Activity;
+  /** Of the tables; one for each engine. */
+  readonly writeGates: WriteGates;
   /** Asked at each use: the live engine is made after this layer. */
   readonly live: () => LiveAccess;
   /** Asked at each use: the server is made last, and tests have none. */

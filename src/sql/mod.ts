@@ -29,3 +29,4 @@ export { beginDueErasures } from "./erasure.ts";
 export { isFileLive, sweepFiles } from "./files.ts";
 export { ANSWERS_TABLE, answersTable } from "./idempotency.ts";
 export { LocalSqlEngine } from "./session.ts";
+export { WriteGates } from "./write_gates.ts";

@@ -2,6 +2,7 @@
  * Makes the run of one execution from what the SQL layer was given.
  */
 import { mayReadHistory, type Principal } from "../auth/mod.ts";
+import { DatabaseError } from "../base/errors.ts";
 import type { Seq } from "../base/seq.ts";
 import type { TableEntry } from "../catalog/mod.ts";
 import type { Store } from "../storage/mod.ts";
@@ -101,6 +102,16 @@ class StatementRun implements Run {
   mayReadHistory(table: TableEntry): boolean {
     const namespace = this.#environment.catalog.namespace(table.namespace);
     return mayReadHistory(this.principal, table, namespace);
+  }
+
+  requireUnaltered({ name, namespace, schemaVersion, tableId }: TableEntry): void {
+    const { catalog } = this.#environment;
+    if (catalog.tableById(tableId)?.schemaVersion === schemaVersion) return;
+    throw new DatabaseError(
+      "SERIALIZATION_FAILURE",
+      `Cannot go on writing ${namespace}.${name}: it was altered or dropped meanwhile`,
+      { hint: "run the statement again" },
+    );
   }
 
   noteRead(rowCount: number): void {

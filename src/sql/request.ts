@@ -11,7 +11,9 @@
  */
 import type { Principal } from "../auth/mod.ts";
 import { DatabaseError } from "../base/errors.ts";
+import { BATCH_ROWS_MAX } from "../base/limits.ts";
 import { DEFAULT_NAMESPACE } from "../catalog/mod.ts";
+import type { TableWrite } from "../storage/mod.ts";
 import { type DataType, TEXT, type Value } from "../types/mod.ts";
 import type { RunningRequest } from "./activity.ts";
 import { Administration } from "./administration.ts";
@@ -25,6 +27,7 @@ import { Profile } from "./execute/profile.ts";
 import { Transaction } from "./execute/transaction.ts";
 import { explained } from "./explain.ts";
 import type { AnswerRecorder } from "./idempotency.ts";
+import { commitSteps, runSteps } from "./long_changes.ts";
 import { findNamespace } from "./names.ts";
 import { isBegin, rowsNode } from "./node_kinds.ts";
 import { requireNoGap, typedParameters } from "./parameters.ts";
@@ -347,21 +350,37 @@ export class RequestRunner {
     const transaction = this.#requireTransaction("COMMIT");
     this.#checkTransactionTime();
     transaction.requireUnaltered(this.#environment.catalog);
-    this.#transaction = undefined;
-    const writes = transaction.writes();
-    const changesRows = writes.length > 0;
-    if (this.#recorder !== undefined) {
-      const results =
-        entry === undefined ? this.#results : [...this.#results, { ...entry, lastSeq: null }];
-      const hasLastSeq = entry !== undefined && changesRows;
-      const answer = hasLastSeq ? { results, commitIndex: results.length - 1 } : { results };
-      writes.push(...this.#recorder(answer));
+    const { clock, store, writeGates } = this.#environment;
+    const { tableIds } = transaction;
+    while (writeGates.areClosed(tableIds)) {
+      await writeGates.opened(tableIds, this.#deadline);
+      transaction.requireUnaltered(this.#environment.catalog);
     }
+    this.#transaction = undefined;
+    if (transaction.keyCount > BATCH_ROWS_MAX) {
+      const record = (changesRows: boolean): readonly TableWrite[] =>
+        this.#recordOf(entry, changesRows);
+      const steps = commitSteps(transaction, { catalog: this.#environment.catalog, store, record });
+      const lastSeq = await runSteps(steps, { clock, deadline: this.#deadline });
+      if (lastSeq !== null) await store.durable(lastSeq);
+      return lastSeq;
+    }
+    const writes = [...transaction.writes()];
+    const changesRows = writes.length > 0;
+    writes.push(...this.#recordOf(entry, changesRows));
     if (writes.length === 0) return null;
-    const { store } = this.#environment;
     const commit = store.apply({ writes, snapshotSeq: transaction.snapshotSeq });
     await store.durable(commit.lastSeq);
     return changesRows ? commit.lastSeq : null;
+  }
+
+  /** The writes that record the answer of a request with a key. */
+  #recordOf(entry: StatementResult | undefined, changesRows: boolean): readonly TableWrite[] {
+    if (this.#recorder === undefined) return [];
+    const results =
+      entry === undefined ? this.#results : [...this.#results, { ...entry, lastSeq: null }];
+    const hasLastSeq = entry !== undefined && changesRows;
+    return this.#recorder(hasLastSeq ? { results, commitIndex: results.length - 1 } : { results });
   }
 
   #rollback(): StatementResult {

@@ -137,7 +137,14 @@ export class LocalSqlEngine implements SqlEngine {
     const runner = new StatementRunner(this.#environment, timing.deadline);
     const { literals } = key.normalized;
     const parameters = literals.length === 0 ? values : [...values, ...literalValues(literals)];
-    const options = { principal, namespace, transaction: undefined, parameters, files: undefined };
+    const options = {
+      principal,
+      namespace,
+      transaction: undefined,
+      parameters,
+      files: undefined,
+      renewed: () => this.#renewed(prepared, principal, request),
+    };
     const { stats } = this.#activity;
     const stat = stats.known(prepared) ?? stats.of(prepared, () => textOfKey(key.normalized.key));
     const { startMs } = timing;
@@ -160,8 +167,25 @@ export class LocalSqlEngine implements SqlEngine {
       return ended(undefined, error);
     }
     if (!(asked instanceof Promise)) return ended(asked);
-    if (prepared.kind === "query") running = this.#begin(principal, request, timing);
+    if (prepared.kind === "query" || runner.isUnderWay)
+      running = this.#begin(principal, request, timing);
     return asked.then(ended, (error: unknown) => ended(undefined, error));
+  }
+
+  /** A statement as the definitions and rights of this turn have it. */
+  #renewed(prepared: Prepared, principal: Principal, request: SqlRequest): Prepared {
+    const { catalog, limits } = this.#environment;
+    const { types } = typedParameters(request.params, limits);
+    const namespace = request.namespace ?? DEFAULT_NAMESPACE;
+    const key = this.#plans.keyOf(request.sql, { namespace, types });
+    const now =
+      key === undefined
+        ? prepared
+        : (this.#plans.get(key) ??
+          this.#prepare(request, { key, namespace, principal, types }) ??
+          prepared);
+    authorize(now.requirements, principal, catalog);
+    return now;
   }
 
   #prepare(

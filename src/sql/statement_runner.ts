@@ -3,16 +3,19 @@
  */
 import type { Principal } from "../auth/mod.ts";
 import { assert } from "../base/assert.ts";
+import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
+import { pauser } from "../base/pauser.ts";
 import type { Catalog } from "../catalog/mod.ts";
 import type { Value } from "../types/mod.ts";
 import type { StatementResult, UploadedFile } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
-import type { DmlOutcome } from "./execute/dml.ts";
+import type { DmlOutcome, DmlSteps } from "./execute/change_writer.ts";
 import { type Deadline, drain } from "./execute/operator.ts";
 import type { Profile } from "./execute/profile.ts";
 import type { Transaction } from "./execute/transaction.ts";
 import { Uploads } from "./files.ts";
+import { finishChange, isSteps } from "./long_changes.ts";
 import { newRun } from "./new_run.ts";
 import type { Prepared, PreparedDml, PreparedQuery } from "./prepared.ts";
 
@@ -41,10 +44,16 @@ const MESSAGES_OF_ONE = {
 export class StatementRunner {
   readonly #environment: SqlEnvironment;
   readonly #deadline: Deadline;
+  #isWaiting = false;
 
   constructor(environment: SqlEnvironment, deadline: Deadline) {
     this.#environment = environment;
     this.#deadline = deadline;
+  }
+
+  /** Whether what `run` has begun can still be ended: it does not only wait for the disk. */
+  get isUnderWay(): boolean {
+    return !this.#isWaiting;
   }
 
   /** @throws {DatabaseError} */
@@ -95,12 +104,61 @@ export class StatementRunner {
       : further.then(() => queryResult(prepared, rows, options));
   }
 
-  /** Runs in the turn in which the statement was bound: a definition may change in any other. */
+  /** Begins in the turn in which the statement was bound: a definition may change in any other. */
   #change(
     prepared: PreparedDml,
     options: RunOptions,
     uploads: Uploads,
   ): StatementResult | Promise<StatementResult> {
+    const { store, writeGates } = this.#environment;
+    if (writeGates.areClosed([prepared.target.tableId])) {
+      return this.#changeLater(prepared, options, uploads);
+    }
+    const outcome = this.#begin(prepared, options, uploads);
+    if (isSteps(outcome)) return this.#changeLong(outcome, { prepared, options, uploads });
+    this.#isWaiting = true;
+    const result = changeResult(prepared, outcome, options.principal.userId);
+    const lastSeq = outcome.applied.commit?.lastSeq;
+    return lastSeq === undefined ? result : store.durable(lastSeq).then(() => result);
+  }
+
+  async #changeLater(
+    given: PreparedDml,
+    options: RunOptions,
+    uploads: Uploads,
+  ): Promise<StatementResult> {
+    await this.#environment.writeGates.opened([given.target.tableId], this.#deadline);
+    return this.#change(renewedDml(given, options), options, uploads);
+  }
+
+  async #changeLong(
+    steps: DmlSteps,
+    {
+      options,
+      prepared,
+      uploads,
+    }: { prepared: PreparedDml; options: RunOptions; uploads: Uploads },
+  ): Promise<StatementResult> {
+    const { clock, store, writeGates } = this.#environment;
+    const outcome = await finishChange(steps, {
+      clock,
+      deadline: this.#deadline,
+      gates: writeGates,
+      tableId: prepared.target.tableId,
+      begin: () => this.#begin(renewedDml(prepared, options), options, uploads),
+      isRepeatable: options.transaction === undefined,
+    });
+    this.#isWaiting = true;
+    const result = await changeResultInTurns(prepared, outcome, {
+      asUser: options.principal.userId,
+      clock,
+    });
+    const lastSeq = outcome.applied.commit?.lastSeq;
+    if (lastSeq !== undefined) await store.durable(lastSeq);
+    return result;
+  }
+
+  #begin(prepared: PreparedDml, options: RunOptions, uploads: Uploads): DmlOutcome | DmlSteps {
     const { catalog, store } = this.#environment;
     const { namespace, parameters, transaction } = options;
     const { references } = uploads;
@@ -115,10 +173,7 @@ export class StatementRunner {
       uploads: uploads === Uploads.none ? undefined : uploads,
       deadline: this.#deadline,
     });
-    const outcome = prepared.program(run);
-    const result = changeResult(prepared, outcome, options.principal.userId);
-    const lastSeq = outcome.applied.commit?.lastSeq;
-    return lastSeq === undefined ? result : store.durable(lastSeq).then(() => result);
+    return prepared.program(run);
   }
 
   async #changeWithFiles(given: PreparedDml, options: RunOptions): Promise<StatementResult> {
@@ -160,8 +215,26 @@ function changeResult(
     return { rowCount, message, asUser, lastSeq };
   }
   const rows: unknown[][] = [];
-  cells.append(returned, rows);
+  for (const batch of returned) cells.append(batch, rows);
   return { schema: fields, rows, rowCount, asUser, lastSeq };
+}
+
+/** The same for a long answer. The commit is made, so nothing ends this. */
+async function changeResultInTurns(
+  prepared: PreparedDml,
+  outcome: DmlOutcome,
+  { asUser, clock }: { asUser: string; clock: Clock },
+): Promise<StatementResult> {
+  const { returned } = outcome;
+  const first = changeResult(prepared, { ...outcome, returned: returned?.slice(0, 0) }, asUser);
+  if (returned === undefined || first.rows === undefined) return first;
+  const rows: unknown[][] = [];
+  const pause = pauser(clock);
+  for (const batch of returned) {
+    prepared.cells.append(batch, rows);
+    await pause();
+  }
+  return { ...first, rows };
 }
 
 function queryResult(

@@ -16,22 +16,30 @@
 import { assert } from "../base/assert.ts";
 import { DatabaseError } from "../base/errors.ts";
 import { SEQ_ZERO, type Seq, type SeqGenerator } from "../base/seq.ts";
-import { type Batch, type Row, type Vector, valueAt } from "../types/mod.ts";
+import type { Batch } from "../types/mod.ts";
+import { pushBatch } from "./batch_insert.ts";
 import type { CommitLog, CommitLogEvents } from "./commit_log.ts";
 import { requireInsertable, requireKeyless, requireReplaceable } from "./conflicts.ts";
-import { keyOfColumns, keyOfRow } from "./key.ts";
-import type { MemPartition, Memtable } from "./memtable.ts";
+import { keyOfRow } from "./key.ts";
+import type { Memtable } from "./memtable.ts";
 import { diskFull, type SpaceGuard } from "./space.ts";
+import {
+  deletedVersion,
+  LocalStagedCommit,
+  type StagedTable,
+  type StagingGround,
+} from "./staged_commit.ts";
 import {
   type ChangedPartition,
   type Commit,
   type OnVisible,
   rowCountOf,
+  type StagedCommit,
+  type StageOptions,
   type TableWrite,
   type WriteBatch,
 } from "./store.ts";
 import type { StoredTable } from "./table.ts";
-import type { VersionCursor } from "./version_cursor.ts";
 
 /** Failed ranges of seqs that are remembered for late callers of `durable`. */
 const FAILURES_MAX = 1024;
@@ -95,6 +103,7 @@ export class Committer implements CommitLogEvents {
   #groups: CommitGroup[] = [];
   #failures: Failure[] = [];
   #fatal: DatabaseError | undefined;
+  #takenBackCount = 0;
 
   constructor(options: CommitterOptions, events: CommitterEvents) {
     this.#log = options.log;
@@ -154,6 +163,11 @@ export class Committer implements CommitLogEvents {
     return seqs === undefined ? { firstSeq, lastSeq } : { firstSeq, lastSeq, seqs };
   }
 
+  /** Begins a commit that is made by {@linkcode StagedCommit.commit}. */
+  stage({ snapshotSeq, wantsSeqs = false }: StageOptions): StagedCommit {
+    return new LocalStagedCommit(this.#ground(), { snapshotSeq, wantsSeqs });
+  }
+
   durable(seq: Seq): Promise<void> {
     if (this.#failures.length > 0) {
       const failure = this.#failures.find(({ after, upTo }) => seq > after && seq <= upTo);
@@ -198,6 +212,7 @@ export class Committer implements CommitLogEvents {
     }
     this.#noteFailure(error);
     this.#appliedSeq = this.#groups.at(-1)?.lastSeq ?? this.#visibleSeq;
+    this.#takenBackCount += 1;
     for (const { waiting } of failed) waiting?.reject(error);
   }
 
@@ -221,6 +236,69 @@ export class Committer implements CommitLogEvents {
 
   onRolled(): void {
     this.#events.onRolled();
+  }
+
+  #ground(): StagingGround {
+    const appliedSeq = (): Seq => this.#appliedSeq;
+    const takenBackCount = (): number => this.#takenBackCount;
+    return {
+      log: this.#log,
+      table: (tableId) => this.#table(tableId),
+      get appliedSeq() {
+        return appliedSeq();
+      },
+      get takenBackCount() {
+        return takenBackCount();
+      },
+      expiredSeq: (table) => table.expiredSeq(this.#seqs),
+      offsetOf: (index) => this.#seqs.offsetOf(index),
+      commit: (staged) => this.#commitStaged(staged),
+    };
+  }
+
+  #commitStaged({
+    areDeletes: onlyDeletes,
+    draft,
+    rowCount,
+    tables,
+    wantsSeqs,
+  }: LocalStagedCommit): Commit {
+    if (this.#fatal !== undefined) throw this.#fatal;
+    this.#space.admit(onlyDeletes);
+    const firstSeq = this.#seqs.block(rowCount);
+    const lastSeq = this.#seqs.last;
+    const { catalogVersion } = this;
+    const group = this.#groupOf(this.#log.append(draft, { catalogVersion, firstSeq }));
+    group.lastSeq = lastSeq;
+    this.#appliedSeq = lastSeq;
+    const touches = tables.map((staged) => this.#adopt(staged, firstSeq));
+    for (const touch of touches) this.#enlist(group, touch, lastSeq);
+    for (const { memtable, table } of tables) {
+      for (const { owner } of memtable.partitions.values()) {
+        this.#notePartition(group, table.tableId, owner);
+      }
+    }
+    const seqs = wantsSeqs ? seqsOf(touches) : undefined;
+    for (const { table } of touches) this.#events.onAppended(table);
+    return seqs === undefined ? { firstSeq, lastSeq } : { firstSeq, lastSeq, seqs };
+  }
+
+  /** Makes prepared rows part of their table. */
+  #adopt(staged: StagedTable, firstSeq: Seq): Touch {
+    const { liveDelta, memtable: own, rows, table } = staged;
+    const { rowCount, seqs } = own;
+    for (let row = 0; row < rowCount; row += 1) {
+      seqs[row] = firstSeq + this.#seqs.offsetOf((seqs[row] ?? 0) - 1);
+    }
+    staged.markReplaced();
+    if (rows === undefined) {
+      table.adopt(own);
+      return { table, memtable: own, rowCount: 0, liveDelta };
+    }
+    const memtable = table.active;
+    const touch = { table, memtable, rowCount: memtable.rowCount, liveDelta };
+    memtable.addAll(own, rows);
+    return touch;
   }
 
   #applyWrite(
@@ -247,7 +325,7 @@ export class Committer implements CommitLogEvents {
         const key = isKeyed ? keyOfRow(row, keyPositions) : "";
         const found = isKeyed
           ? table.findNewest(partition, key, row)
-          : standOnDeleted(table, write, pushed);
+          : deletedVersion(table, write, pushed);
         const newest = found === undefined || found.seq <= expiredSeq ? undefined : found;
         if (operation === "insert") requireInsertable(conflict, newest, row);
         else requireReplaceable(conflict, newest, row);
@@ -281,7 +359,7 @@ export class Committer implements CommitLogEvents {
     memtable.reserve(rows.rowCount);
     this.#log.beginWrite(write, table.definition.columns);
     try {
-      this.#pushBatch({ table, memtable, partition }, write, rows);
+      pushBatch({ table, memtable, partition, seqs: this.#seqs }, write, rows);
     } finally {
       // Also when a row is refused: taking rows back needs their values.
       memtable.appendBatch(rows, memtable.rowCount - first);
@@ -293,51 +371,20 @@ export class Committer implements CommitLogEvents {
     return seqs[first] as Seq;
   }
 
-  /** Checks the keys of new rows, and makes the rows, but for their values. */
-  #pushBatch(
-    {
-      memtable,
-      partition,
-      table,
-    }: { table: StoredTable; memtable: Memtable; partition: MemPartition },
-    write: TableWrite,
-    { columns, rowCount }: Batch,
-  ): void {
-    const seqs = this.#seqs;
-    const { keyPositions } = table;
-    const isKeyed = keyPositions.length > 0;
-    const expiredSeq = table.expiredSeq(seqs);
-    const highestKey = isKeyed ? table.highestKey(partition) : 0;
-    for (let row = 0; row < rowCount; row += 1) {
-      const key = isKeyed ? keyOfColumns(columns, row, keyPositions) : "";
-      // Rows of this very batch raise the bound of the partition.
-      const isNew = typeof key === "number" && key > highestKey && key > partition.highestKey;
-      const mayBeThere = isKeyed && !isNew;
-      const found = mayBeThere ? table.findNewestOf(partition, key, { columns, row }) : undefined;
-      let prev = 0;
-      if (found !== undefined && found.seq > expiredSeq) {
-        const conflict = { table, write, snapshotSeq: undefined, firstSeq: SEQ_ZERO };
-        requireInsertable(conflict, found, rowOfColumns(columns, row));
-        prev = found.seq;
-      }
-      const seq = seqs.next();
-      if (prev !== 0) found?.replace(seq);
-      const at = memtable.push(partition, { seq, prev, isDeleted: false });
-      if (isKeyed) partition.setRow(key, at);
-    }
-  }
-
   /** The table's active memtable, as it was before this commit. */
   #touch(touches: Touch[], tableId: number): Touch {
     for (const touch of touches) if (touch.table.tableId === tableId) return touch;
-    const table = this.#tables.get(tableId);
-    if (table === undefined) {
-      throw new DatabaseError("TABLE_NOT_FOUND", `Cannot write to table ${tableId}: there is none`);
-    }
+    const table = this.#table(tableId);
     const memtable = table.active;
     const touch = { table, memtable, rowCount: memtable.rowCount, liveDelta: 0 };
     touches.push(touch);
     return touch;
+  }
+
+  #table(tableId: number): StoredTable {
+    const table = this.#tables.get(tableId);
+    if (table !== undefined) return table;
+    throw new DatabaseError("TABLE_NOT_FOUND", `Cannot write to table ${tableId}: there is none`);
   }
 
   #groupOf(number: number): CommitGroup {
@@ -366,8 +413,10 @@ export class Committer implements CommitLogEvents {
   }
 
   #noteChanged(group: CommitGroup, write: TableWrite): void {
-    if (rowCountOf(write) === 0) return;
-    const { tableId, owner } = write;
+    if (rowCountOf(write) > 0) this.#notePartition(group, write.tableId, write.owner);
+  }
+
+  #notePartition(group: CommitGroup, tableId: number, owner: number): void {
     const partition = this.#tables.get(tableId)?.active.partitions.get(owner);
     if (partition === undefined || partition.changedInGroup === group.number) return;
     partition.changedInGroup = group.number;
@@ -383,20 +432,6 @@ export class Committer implements CommitLogEvents {
     this.#failures.push({ after, upTo, error });
     if (this.#failures.length > FAILURES_MAX) this.#failures.shift();
   }
-}
-
-function rowOfColumns(columns: readonly Vector[], row: number): Row {
-  return columns.map((column) => valueAt(column, row));
-}
-
-/** The row of a table without a key that a delete names; an insert names none. */
-function standOnDeleted(
-  table: StoredTable,
-  { deletedSeqs, owner }: TableWrite,
-  index: number,
-): VersionCursor | undefined {
-  const seq = deletedSeqs?.[index];
-  return seq === undefined ? undefined : table.findSeq(owner, seq);
 }
 
 function areDeletes(writes: readonly TableWrite[]): boolean {

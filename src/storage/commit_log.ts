@@ -6,6 +6,7 @@
  * nothing. Commits become durable in groups, in order. A group is named by a number that ascends.
  */
 import type { Batch, Row } from "../types/mod.ts";
+import type { CommitDraft } from "./local_wal/commit_draft.ts";
 import type { StoredColumn, TableWrite } from "./store.ts";
 
 /** Called as groups settle; never from within `begin` to `end`. */
@@ -50,6 +51,14 @@ export interface CommitLog {
   abort(): void;
   /** Hands the commit over; returns the number of the group whose durability is the commit's. */
   end(): number;
+
+  /**
+   * A commit that is encoded over many turns, before its seqs are known. Nothing of it is in the log
+   * until `append`. @param offsetOf How far the seq of a row is behind that of the first row.
+   */
+  draft(offsetOf: (index: number) => number): CommitDraft;
+  /** Hands a draft over, whole, in place of `begin` to `end`; returns what `end` does. */
+  append(draft: CommitDraft, head: { catalogVersion: number; firstSeq: number }): number;
 
   /** Files below this number are not needed to recover any table. */
   release(belowFileNumber: number): void;

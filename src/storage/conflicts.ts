@@ -45,9 +45,22 @@ export function requireInsertable(
   if (newest === undefined) return;
   requireUnchanged(check, newest, row);
   if (newest.isDeleted) return;
-  throw new DatabaseError(
+  throw duplicateKey(check.table, row);
+}
+
+export function duplicateKey(table: StoredTable, row: Row): DatabaseError {
+  return new DatabaseError(
     "DUPLICATE_KEY",
-    `Cannot insert into ${check.table.definition.name}: ${describeKey(check.table, row)} already exists`,
+    `Cannot insert into ${table.definition.name}: ${describeKey(table, row)} already exists`,
+  );
+}
+
+/** Of a commit that was prepared for longer than a turn. */
+export function changedMeanwhile(tableName: string): DatabaseError {
+  return new DatabaseError(
+    "SERIALIZATION_FAILURE",
+    `Cannot change rows of ${tableName}: another statement changed some of them meanwhile`,
+    { hint: "run the statement again" },
   );
 }
 

@@ -150,6 +150,13 @@ export class DeletionVector {
     page.seqs.splice(index, 0, seq);
   }
 
+  /** Makes room around a row, so that many replacements there are noted fast later. */
+  expect(row: number): void {
+    const pageIndex = row >>> PAGE_BITS;
+    const page = this.#pages[pageIndex] ?? { rows: [], seqs: [] };
+    if ("rows" in page) this.#pages[pageIndex] = dense(page);
+  }
+
   /** Takes a replacement back. */
   revert(row: number): void {
     const pageIndex = row >>> PAGE_BITS;
@@ -204,14 +211,33 @@ export class DeletionVector {
     });
   }
 
+  /** The replacements up to a seq, as a vector of their own. */
+  upTo(upTo: number): DeletionVector {
+    const copy = new DeletionVector(this);
+    for (const [index, page] of this.#pages.entries()) {
+      const kept = page === undefined ? undefined : pageUpTo(page, upTo);
+      if (kept === undefined || countOf(kept) === 0) continue;
+      copy.#pages[index] = kept;
+      copy.#count += countOf(kept);
+    }
+    return copy;
+  }
+
   encode(): Uint8Array<ArrayBuffer> {
     const writer = new ByteWriter(HEADER_BYTES + this.#count * 12 + 16);
     writer.raw(MAGIC);
     writer.u53(this.segmentId);
     writer.u32(this.rowCount);
     writer.u32(this.#count);
-    this.visitAll((_row, seq) => writer.f64(seq));
-    this.visitAll((row) => writer.u32(row));
+    const seqs = new Float64Array(this.#count);
+    const rows = new Uint32Array(this.#count);
+    let at = 0;
+    for (const [index, page] of this.#pages.entries()) {
+      if (page !== undefined) at = entriesOf(page, index * PAGE_ROWS, { seqs, rows, at });
+    }
+    // Little-endian, as the machines are that this runs on.
+    writer.raw(new Uint8Array(seqs.buffer));
+    writer.raw(new Uint8Array(rows.buffer));
     writer.align(8);
     const hash = xxHash3(writer.view(), placeSeed(this.segmentId, 0, 0));
     writer.u32(hash.low);
@@ -230,7 +256,8 @@ export class DeletionVector {
     });
     assert(count === this.#count, "the count is the number of entries");
     for (const page of this.#pages) {
-      if (page !== undefined) assert(countOf(page) > 0, "a page has a replacement");
+      const isSparse = page !== undefined && "rows" in page;
+      if (isSparse) assert(countOf(page) > 0, "a sparse page has a replacement");
     }
   }
 
@@ -265,6 +292,50 @@ function visitPage(
     if (visit(first + inPage, page.seqs[index] ?? 0)) return true;
   }
   return false;
+}
+
+/** The entries of a page at or below a seq. */
+function pageUpTo(page: Page, upTo: number): Page {
+  if ("rows" in page) {
+    const kept = [...page.rows.keys()].filter((index) => (page.seqs[index] ?? 0) <= upTo);
+    return {
+      rows: kept.map((index) => page.rows[index] ?? 0),
+      seqs: kept.map((index) => page.seqs[index] ?? 0),
+    };
+  }
+  const seqByRow = page.seqByRow.slice();
+  let count = 0;
+  for (let row = 0; row < PAGE_ROWS; row += 1) {
+    const seq = seqByRow[row] ?? 0;
+    if (seq > upTo) seqByRow[row] = 0;
+    else if (seq !== 0) count += 1;
+  }
+  return { seqByRow, count };
+}
+
+/** Appends the entries of a page; returns how many there are now. */
+function entriesOf(
+  page: Page,
+  first: number,
+  { at, rows, seqs }: { seqs: Float64Array; rows: Uint32Array; at: number },
+): number {
+  let next = at;
+  if ("rows" in page) {
+    for (const [index, row] of page.rows.entries()) {
+      seqs[next] = page.seqs[index] ?? 0;
+      rows[next] = first + row;
+      next += 1;
+    }
+    return next;
+  }
+  for (let row = 0; row < PAGE_ROWS; row += 1) {
+    const seq = page.seqByRow[row] ?? 0;
+    if (seq === 0) continue;
+    seqs[next] = seq;
+    rows[next] = first + row;
+    next += 1;
+  }
+  return next;
 }
 
 function dense({ rows, seqs }: SparsePage): DensePage {

@@ -15,6 +15,7 @@ import type { CommitLog } from "./commit_log.ts";
 import { flushTable } from "./flush_table.ts";
 import { Holds } from "./holds.ts";
 import type { Job, JobList, NewJob } from "./job_list.ts";
+import type { Memtable } from "./memtable.ts";
 import type { Merger } from "./merge.ts";
 import type { SegmentTools } from "./segment_drafts.ts";
 import type { SpaceGuard } from "./space.ts";
@@ -81,8 +82,8 @@ export class Flusher {
   noteAppended(table: StoredTable): void {
     const { rowCount } = table.active;
     const { rowsMax, ageMsMax } = table.definition.flush;
-    if (rowCount === 0 || this.#isClosing) return;
-    if (rowCount >= rowsMax) this.#requestPaced(table);
+    if ((rowCount === 0 && !table.isWaiting) || this.#isClosing) return;
+    if (rowCount >= rowsMax || table.isWaiting) this.#requestPaced(table);
     else if (!this.#timers.has(table)) this.#requestAfter(table, ageMsMax);
   }
 
@@ -207,7 +208,7 @@ export class Flusher {
   }
 
   async #flushAs(table: StoredTable, job: Job | undefined): Promise<FlushResult> {
-    const hasRows = table.frozen !== undefined || table.active.rowCount > 0;
+    const hasRows = table.memtables().some(({ rowCount }) => rowCount > 0);
     if (this.#isClosing || table.isDropped || !hasRows) return NOTHING;
     if (job !== undefined) {
       job.start();
@@ -224,7 +225,17 @@ export class Flusher {
     });
   }
 
+  /** Flushes what the table holds now, memtable by memtable. */
   async #flush(table: StoredTable, job: Job): Promise<FlushResult> {
+    const upTo = table.active.lastSeq;
+    let result = NOTHING;
+    do {
+      result = sum(result, await this.#flushOldest(table, job));
+    } while (!this.#isCancelled(table, job) && isAtMost(table.memtables()[0], upTo));
+    return result;
+  }
+
+  async #flushOldest(table: StoredTable, job: Job): Promise<FlushResult> {
     const isNew = table.frozen === undefined;
     const memtable = table.frozen ?? table.freeze();
     if (isNew) this.#cancelTimer(table);
@@ -303,6 +314,12 @@ function firstLogFileOf(table: StoredTable): number | undefined {
     .map(({ firstLogFile }) => firstLogFile)
     .filter((file) => file !== undefined);
   return files.length === 0 ? undefined : Math.min(...files);
+}
+
+/** Whether a memtable has a row at or below a seq. */
+function isAtMost(memtable: Memtable | undefined, seq: number): boolean {
+  if (memtable === undefined || memtable.rowCount === 0) return false;
+  return (memtable.seqs[0] ?? 0) <= seq;
 }
 
 function sum(left: FlushResult, right: FlushResult): FlushResult {

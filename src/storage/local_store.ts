@@ -45,6 +45,8 @@ import type {
   ScanOptions,
   SegmentInfo,
   SeqGap,
+  StagedCommit,
+  StageOptions,
   Store,
   TableDefinition,
   TableStats,
@@ -270,6 +272,10 @@ export class LocalStore implements Store {
   apply(batch: WriteBatch): Commit {
     assert(this.#isOpen, "a closed store takes no commits");
     return this.#committer.apply(batch);
+  }
+
+  stage(options: StageOptions): StagedCommit {
+    return this.#committer.stage(options);
   }
 
   durable(seq: Seq): Promise<void> {

@@ -46,6 +46,11 @@ export class MemPartition {
     if (typeof key === "number" && key > this.highestKey) this.highestKey = key;
   }
 
+  /** Every key with its newest row. */
+  keys(): Iterable<[Key, number]> {
+    return this.#keys;
+  }
+
   forgetKey(key: Key): void {
     this.#keys.delete(key);
   }
@@ -170,6 +175,23 @@ export class Memtable {
       assert(column.length === this.rowCount, "every column has every row");
       position += 1;
     }
+  }
+
+  /** Appends the rows of a younger memtable, whose values are `rows`, with their keys. */
+  addAll(younger: Memtable, rows: readonly Row[]): void {
+    const first = this.rowCount;
+    this.reserve(younger.rowCount);
+    for (let row = 0; row < younger.rowCount; row += 1) {
+      const partition = this.partition(younger.owners[row] ?? 0);
+      const seq = younger.seqs[row] ?? 0;
+      const prev = younger.prevs[row] ?? 0;
+      this.push(partition, { seq, prev, isDeleted: younger.deleted[row] === 1 });
+    }
+    for (const partition of younger.partitions.values()) {
+      const known = this.partition(partition.owner);
+      for (const [key, row] of partition.keys()) known.setRow(key, first + row);
+    }
+    this.appendValues(rows, younger.rowCount);
   }
 
   setCommitSeq(fromRow: number, commitSeq: number): void {

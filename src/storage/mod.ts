@@ -75,6 +75,7 @@ export {
   type SegmentInfo,
   type SeqGap,
   SHARED_OWNER,
+  type StagedCommit,
   type Store,
   type StoredColumn,
   type TableDefinition,

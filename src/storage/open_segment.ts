@@ -9,7 +9,7 @@
 import { assert } from "../base/assert.ts";
 import { CorruptionError, DatabaseError } from "../base/errors.ts";
 import type { DataType, Row, Value } from "../types/mod.ts";
-import { DeletionVector } from "./deletion_vector.ts";
+import type { DeletionVector } from "./deletion_vector.ts";
 import type { SegmentEntry } from "./manifest.ts";
 import type { SegmentReader } from "./segment/reader.ts";
 
@@ -234,9 +234,5 @@ export class OpenSegment {
 
 /** The replacements of a deletion vector up to a seq, as one of its own. */
 export function deletionsUpTo(all: DeletionVector, upTo: number): DeletionVector {
-  const deletions = new DeletionVector(all);
-  all.visitAll((row, seq) => {
-    if (seq <= upTo) deletions.replace(row, seq);
-  });
-  return deletions;
+  return all.upTo(upTo);
 }

@@ -7,8 +7,9 @@
  * - A version is current at S if its seq is at most S and it was not replaced at or before S.
  * - `apply` is the only place that assigns a seq. It runs without an await, so commit order, seq
  *   order and file order are one order.
- * - Nobody above storage sees a version above `visibleSeq`, but for a DML statement, which reads
- *   and writes at `appliedSeq` within one turn of the event loop.
+ * - Nobody above storage sees a version above `visibleSeq`, but for a DML statement, which reads at
+ *   `appliedSeq`: it writes in the same turn of the event loop, or by a {@linkcode StagedCommit} that
+ *   is begun in it and refused when something of what was read is taken back.
  *
  * `local_store.ts` implements this over a {@linkcode Disk}.
  */
@@ -71,7 +72,10 @@ export interface TableWrite {
   readonly operation: "insert" | "update" | "delete";
   /** Values in the order of the definition's columns, coerced and checked. Taken over. */
   readonly rows: readonly Row[];
-  /** Of an insert, instead of `rows`, which is empty then: the same, a vector for each column. */
+  /**
+   * Of an insert that is applied in one turn, instead of `rows`, which is empty then: the same, a
+   * vector for each column.
+   */
   readonly batch?: Batch;
   /** Of a delete in a table without a key: the seq of each row that goes. */
   readonly deletedSeqs?: readonly number[];
@@ -93,6 +97,39 @@ export interface WriteBatch {
   /** Asks for {@linkcode Commit.seqs}. */
   readonly wantsSeqs?: boolean;
 }
+
+/**
+ * A commit too large for one turn of the event loop. It is prepared in steps of the caller's, of
+ * which nobody sees anything, and made in a short turn; to give it up is to forget it.
+ */
+export interface StagedCommit {
+  /** Rows so far. */
+  readonly rowCount: number;
+  /**
+   * Adds rows, a few thousand at a time: it takes a turn as long as they are many. A key is
+   * written once.
+   *
+   * @throws {DatabaseError} DUPLICATE_KEY, SERIALIZATION_FAILURE, ROW_TOO_LARGE; the commit is then
+   * to be forgotten.
+   */
+  add(write: TableWrite): void;
+  /**
+   * Looks at what was committed by others since, a bounded step at a call. Returns whether it may
+   * be committed in this very turn.
+   *
+   * @throws {DatabaseError} SERIALIZATION_FAILURE if one of its keys was written by another commit.
+   */
+  settle(): boolean;
+  /**
+   * Makes the commit, in the turn in which it has settled.
+   *
+   * @throws {DatabaseError} SERIALIZATION_FAILURE, DISK_FULL
+   */
+  commit(): Commit;
+}
+
+/** How a staged commit is checked and answered: see {@linkcode WriteBatch}. */
+export type StageOptions = Pick<WriteBatch, "snapshotSeq" | "wantsSeqs">;
 
 export interface Commit {
   /** Lowest and highest seq assigned. */
@@ -273,6 +310,8 @@ export interface Store {
    * ROW_TOO_LARGE.
    */
   apply(batch: WriteBatch): Commit;
+  /** Begins a commit that takes longer than a turn to prepare. */
+  stage(options: StageOptions): StagedCommit;
   /**
    * Resolves when everything up to `seq` is durable and visible.
    * Rejects with COMMIT_UNKNOWN, or DISK_FULL when the group was taken back.

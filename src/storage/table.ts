@@ -1,9 +1,10 @@
 /**
  * One table: its definition and, from oldest to newest, where its row versions lie.
  *
- *     segments (ascending, disjoint seq ranges) → frozen memtable, while it is flushed → active
+ *     segments (ascending, disjoint seq ranges) → frozen memtable, while it is flushed → memtables
+ *     that wait for that, because a large commit came with one of its own → active
  *
- * Readers see the three as one ascending stream per owner.
+ * Readers see them as one ascending stream per owner.
  */
 import { assert } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
@@ -51,6 +52,8 @@ export function tableStateOf(
 export class StoredTable {
   active: Memtable;
   frozen: Memtable | undefined;
+  /** Older than the active one, oldest first; nothing is added to them. */
+  #waiting: Memtable[] = [];
   /** Ascending by seq. */
   segments: OpenSegment[];
   progress: TableProgress;
@@ -91,7 +94,7 @@ export class StoredTable {
     this.#definition = definition;
     this.#keyPositions = keyPositionsOf(definition);
     this.active.redefine(definition.columns, convertMemColumn);
-    this.frozen?.redefine(definition.columns, convertMemColumn);
+    for (const memtable of this.#older()) memtable.redefine(definition.columns, convertMemColumn);
   }
 
   /** Places of the key columns in a row; none when the table has no key. */
@@ -119,17 +122,36 @@ export class StoredTable {
     return Math.max(expiredSeq, seqFromUnixMs(clock.nowMs() - ttlMs + 1) - 1);
   }
 
-  /** Goes on with an empty active memtable; the old one is flushed. */
+  /** Freezes the oldest memtable, to be flushed; goes on with an empty one if that was active. */
   freeze(): Memtable {
     assert(this.frozen === undefined, "one memtable is flushed at a time");
+    this.frozen = this.#waiting.shift();
+    if (this.frozen !== undefined) return this.frozen;
     this.frozen = this.active;
     this.active = new Memtable(this.#definition.columns);
     return this.frozen;
   }
 
+  /** Goes on with a memtable that has rows already, newer than all that are here. */
+  adopt(memtable: Memtable): void {
+    assert((memtable.seqs[0] ?? 0) > this.active.lastSeq, "memtables ascend by seq");
+    if (this.active.rowCount > 0) this.#waiting.push(this.active);
+    this.active = memtable;
+  }
+
+  /** Whether memtables wait to be flushed. */
+  get isWaiting(): boolean {
+    return this.#waiting.length > 0;
+  }
+
   /** Memtables, oldest first. */
   memtables(): Memtable[] {
-    return this.frozen === undefined ? [this.active] : [this.frozen, this.active];
+    return [...this.#older(), this.active];
+  }
+
+  /** All but the active one, oldest first. */
+  #older(): Memtable[] {
+    return this.frozen === undefined ? this.#waiting : [this.frozen, ...this.#waiting];
   }
 
   /**
@@ -138,15 +160,26 @@ export class StoredTable {
    */
   findNewest(partition: MemPartition, key: Key, row: Row): VersionCursor | undefined {
     if (this.#standInMemory(partition, key)) return this.#cursor;
+    return this.#findStored(partition.owner, row);
+  }
+
+  /** The same, for an owner who may have no partition yet. */
+  findNewestOf(owner: number, key: Key, row: Row): VersionCursor | undefined {
+    if (this.#standOnKey(this.active, owner, key)) return this.#cursor;
+    if (this.#standOnOlderKey(owner, key)) return this.#cursor;
+    return this.#findStored(owner, row);
+  }
+
+  #findStored(owner: number, row: Row): VersionCursor | undefined {
     if (this.segments.length === 0) return undefined;
     const values = this.#keyValues;
     values.length = 0;
     for (const position of this.#keyPositions) values.push(row[position] ?? null);
-    return this.#findInSegments(partition.owner, values);
+    return this.#findInSegments(owner, values);
   }
 
   /** As {@linkcode findNewest}, for a row of a batch that has every column. */
-  findNewestOf(
+  findNewestAt(
     partition: MemPartition,
     key: Key,
     { columns, row }: { columns: readonly Vector[]; row: number },
@@ -167,8 +200,11 @@ export class StoredTable {
    * need not be looked for one by one. `partition` is the owner's in the active memtable.
    */
   highestKey(partition: MemPartition): number {
-    const frozen = this.frozen?.partitions.get(partition.owner);
-    let highest = Math.max(partition.highestKey, frozen?.highestKey ?? Number.NEGATIVE_INFINITY);
+    let highest = partition.highestKey;
+    for (const memtable of this.#older()) {
+      const older = memtable.partitions.get(partition.owner);
+      if (older !== undefined) highest = Math.max(highest, older.highestKey);
+    }
     for (const segment of this.segments) highest = Math.max(highest, segment.highestKey);
     return highest;
   }
@@ -179,16 +215,23 @@ export class StoredTable {
       this.#cursor.standInMemtable(this.active, activeRow);
       return true;
     }
-    return this.frozen !== undefined && this.#standOnKey(this.frozen, partition.owner, key);
+    return this.#standOnOlderKey(partition.owner, key);
   }
 
   /** Stands on the newest version of a key, tombstones included. Valid until the next search. */
   findKey(owner: number, values: Row): VersionCursor | undefined {
     const key = keyOfValues(values);
-    const { active, frozen } = this;
-    if (this.#standOnKey(active, owner, key)) return this.#cursor;
-    if (frozen !== undefined && this.#standOnKey(frozen, owner, key)) return this.#cursor;
+    if (this.#standOnKey(this.active, owner, key)) return this.#cursor;
+    if (this.#standOnOlderKey(owner, key)) return this.#cursor;
     return this.#findInSegments(owner, values);
+  }
+
+  #standOnOlderKey(owner: number, key: Key): boolean {
+    for (let index = this.#waiting.length - 1; index >= 0; index -= 1) {
+      const memtable = this.#waiting[index];
+      if (memtable !== undefined && this.#standOnKey(memtable, owner, key)) return true;
+    }
+    return this.frozen !== undefined && this.#standOnKey(this.frozen, owner, key);
   }
 
   #standOnKey(memtable: Memtable, owner: number, key: Key): boolean {
@@ -213,8 +256,12 @@ export class StoredTable {
 
   /** Stands on the version of an owner with exactly this seq. Valid until the next search. */
   findSeq(owner: number, seq: number): VersionCursor | undefined {
-    const { active, frozen } = this;
-    if (this.#standOnSeq(active, owner, seq)) return this.#cursor;
+    if (this.#standOnSeq(this.active, owner, seq)) return this.#cursor;
+    for (let index = this.#waiting.length - 1; index >= 0; index -= 1) {
+      const memtable = this.#waiting[index];
+      if (memtable !== undefined && this.#standOnSeq(memtable, owner, seq)) return this.#cursor;
+    }
+    const { frozen } = this;
     if (frozen !== undefined && this.#standOnSeq(frozen, owner, seq)) return this.#cursor;
     for (let index = this.segments.length - 1; index >= 0; index -= 1) {
       const segment = this.segments[index];

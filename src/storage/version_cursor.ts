@@ -26,6 +26,15 @@ export class VersionCursor {
     this.#row = row;
   }
 
+  /** What it stands in, and the row there. */
+  get place(): Memtable | OpenSegment {
+    return this.#memtable ?? this.#requireSegment();
+  }
+
+  get row(): number {
+    return this.#row;
+  }
+
   get seq(): number {
     if (this.#memtable !== undefined) return this.#memtable.seqs[this.#row] ?? 0;
     return this.#requireSegment().seqAt(this.#row);

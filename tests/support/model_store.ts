@@ -27,9 +27,11 @@ import {
   SEQ_COLUMN_ID,
   type SegmentInfo,
   type SeqGap,
+  type StagedCommit,
   type Store,
   type TableDefinition,
   type TableStats,
+  type TableWrite,
   type WriteBatch,
 } from "../../src/storage/mod.ts";
 import {
@@ -142,6 +144,19 @@ export class ModelStore implements Store {
       }
     }
     return { firstSeq, lastSeq: commitSeq };
+  }
+
+  stage(options: Pick<WriteBatch, "snapshotSeq" | "wantsSeqs">): StagedCommit {
+    const writes: TableWrite[] = [];
+    const count = (): number => writes.reduce((sum, { rows }) => sum + rows.length, 0);
+    return {
+      get rowCount() {
+        return count();
+      },
+      add: (write) => void writes.push(write),
+      settle: () => true,
+      commit: () => this.apply({ writes, ...options }),
+    };
   }
 
   /** Makes everything applied visible, and wakes. */

@@ -2,7 +2,7 @@
  * Plan → operators. Expressions are compiled once for a plan; operators are made for each run.
  */
 import { defined } from "../../base/assert.ts";
-import { BATCH_ROWS_MAX, ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
+import { BATCH_ROWS_MAX } from "../../base/limits.ts";
 import { type ColumnRange, SEQ_COLUMN_ID } from "../../storage/mod.ts";
 import type { Row, Value } from "../../types/mod.ts";
 import type {
@@ -179,8 +179,11 @@ export function layoutOf(columns: readonly BoundColumn[]): Layout {
   return new Map(columns.map(({ id }, position) => [id, position]));
 }
 
-/** Rows of a batch that is consumed at once: its arrays stay in the second-level cache. */
-const CONSUMED_BATCH_ROWS: number = 4 * BATCH_ROWS_MAX;
+/**
+ * Rows of a batch when nobody above wants rows one by one. Its arrays stay in the second-level
+ * cache, and what is done with it ends before others have waited for long.
+ */
+const BULK_BATCH_ROWS: number = 4 * BATCH_ROWS_MAX;
 
 function buildScan(node: ScanNode, { isConsumed = false }: Use): OperatorFactory {
   const { isBulk, table, withTombstones } = node;
@@ -193,8 +196,7 @@ function buildScan(node: ScanNode, { isConsumed = false }: Use): OperatorFactory
     min: min === undefined ? undefined : compileScalar(min),
     max: max === undefined ? undefined : compileScalar(max),
   }));
-  const bulkRows = isConsumed ? CONSUMED_BATCH_ROWS : ROW_GROUP_ROWS_MAX;
-  const batchRows = isBulk ? bulkRows : BATCH_ROWS_MAX;
+  const batchRows = isBulk ? BULK_BATCH_ROWS : BATCH_ROWS_MAX;
   // A condition on the key reads no column of the row; the scan still has to say that it is there.
   const readIds = columnIds.length === 0 ? [SEQ_COLUMN_ID] : columnIds;
 

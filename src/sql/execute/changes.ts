@@ -2,8 +2,8 @@
  * The last step of INSERT, UPDATE and DELETE: checked rows become a commit, or staged rows of the
  * open transaction.
  *
- * Outside a transaction a statement reads and writes at the newest applied state within one turn of
- * the event loop, so it never meets a conflict.
+ * Outside a transaction a statement that fits one turn of the event loop reads and writes at the
+ * newest applied state, so it never meets a conflict. A longer one: `change_writer.ts`.
  */
 import { assert } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -48,39 +48,67 @@ export function applyChanges(
   { run, wantsSeqs }: { run: Run; wantsSeqs: boolean },
 ): Applied {
   if (run.transaction !== undefined) {
-    if (run.transaction.isReadOnly) throw readOnly();
-    if (runtime.table.kind === "stream") throw noTransaction(runtime);
-    const seqs = changes.map((change) => stage(runtime, change, run));
-    return { commit: undefined, seqs };
+    return { commit: undefined, seqs: stageChanges(runtime, changes, run) };
   }
+  const writes = writesOf(runtime, changes, run);
+  if (writes.length === 0) {
+    return { commit: undefined, seqs: wantsSeqs ? seqsOf(changes, undefined) : NO_SEQS };
+  }
+  const commit = run.store.apply({ writes, wantsSeqs });
+  return { commit, seqs: wantsSeqs ? seqsOf(changes, commit.seqs) : NO_SEQS };
+}
+
+/**
+ * Stages changes in the open transaction; returns the seq that each row reads from now on.
+ *
+ * @throws {DatabaseError} DUPLICATE_KEY, TRANSACTION_LIMIT, INVALID_OPERATION
+ */
+export function stageChanges(
+  runtime: TableRuntime,
+  changes: readonly RowChange[],
+  run: Run,
+): readonly Value[] {
+  if (run.transaction?.isReadOnly === true) throw readOnly();
+  if (runtime.table.kind === "stream") throw noTransaction(runtime);
+  return changes.map((change) => stage(runtime, change, run));
+}
+
+/** What changes write, in order; those that change nothing are left out. */
+export function writesOf(
+  { keyPositions, table }: TableRuntime,
+  changes: readonly RowChange[],
+  run: Run,
+): TableWrite[] {
   const writes: TableWrite[] = [];
-  const written: number[] = [];
-  const owner = ownerOf(run.principal, runtime.table);
-  for (const [i, change] of changes.entries()) {
+  const owner = ownerOf(run.principal, table);
+  for (const change of changes) {
     if (changesNothing(change)) continue;
     const { operation, row } = change;
-    written.push(i);
     const last = writes.at(-1);
     if (last?.operation === operation) (last.rows as Row[]).push(row);
-    else writes.push({ tableId: runtime.table.tableId, owner, operation, rows: [row] });
+    else writes.push({ tableId: table.tableId, owner, operation, rows: [row] });
   }
-  const isKeyless = runtime.keyPositions.length === 0;
-  if (isKeyless && writes[0]?.operation === "delete") {
+  if (keyPositions.length === 0 && writes[0]?.operation === "delete") {
     // One statement does one thing, so all of its changes are in one write.
     const deletedSeqs = changes.map(({ beforeSeq }) => Number(beforeSeq));
     writes[0] = { ...writes[0], deletedSeqs };
   }
-  const seqs = wantsSeqs ? changes.map(({ beforeSeq = null }) => beforeSeq) : NO_SEQS;
-  if (writes.length === 0) return { commit: undefined, seqs };
-  const commit = run.store.apply({ writes, wantsSeqs });
-  if (!wantsSeqs) return { commit, seqs };
-  const all = [...seqs];
-  for (const [i, change] of written.entries()) {
-    const seq = commit.seqs?.[i];
+  return writes;
+}
+
+/** The seq that the row of each change reads now. @param written Those of what was written. */
+export function seqsOf(
+  changes: readonly RowChange[],
+  written: Float64Array | undefined,
+): readonly Value[] {
+  let next = 0;
+  return changes.map((change) => {
+    if (changesNothing(change)) return change.beforeSeq ?? null;
+    const seq = written?.[next];
     assert(seq !== undefined, "a commit that was asked for seqs has one for each row");
-    all[change] = seq;
-  }
-  return { commit, seqs: all };
+    next += 1;
+    return seq;
+  });
 }
 
 /**

@@ -1,9 +1,8 @@
 /**
- * Runs INSERT, UPDATE and DELETE: rows in, checked changes out, RETURNING rows back.
- *
- * Each compiled statement is a function that runs within one turn of the event loop.
+ * Compiles INSERT, UPDATE and DELETE: rows in, checked changes out. `change_writer.ts` writes them.
  */
 import { DatabaseError } from "../../base/errors.ts";
+import { BATCH_ROWS_MAX } from "../../base/limits.ts";
 import { type Batch, type Row, type Value, valueAt } from "../../types/mod.ts";
 import type { BoundConflict } from "../bind/conflict_binder.ts";
 import type { BoundReturning } from "../bind/dml_binder.ts";
@@ -11,9 +10,8 @@ import type { BoundCell } from "../bind/dml_target.ts";
 import type { DeletePlan, InsertPlan, UpdatePlan } from "../plan/dml_plan.ts";
 import type { QueryPlan } from "../plan/outputs.ts";
 import { buildPlan, layoutOf } from "./build.ts";
+import { ChangeWriter, type DmlProgram, type Feed, written } from "./change_writer.ts";
 import {
-  type Applied,
-  applyChanges,
   duplicateKey,
   insertColumns,
   insertRows,
@@ -23,24 +21,30 @@ import {
 import { compileExpression, compileScalar, selectRows } from "./expression.ts";
 import { columnsFromRows, rowsFromBatch } from "./filter.ts";
 import { literalColumns } from "./literal_rows.ts";
-import { drainNow } from "./operator.ts";
-import { compileReturning, type Returning, returnRows } from "./returning.ts";
+import type { Operator } from "./operator.ts";
+import { compileReturning } from "./returning.ts";
 import type { Run } from "./run.ts";
-import { ownerOf } from "./scan.ts";
 import { runtimeOf, type TableRuntime } from "./table_runtime.ts";
 import { keyTextOf } from "./transaction.ts";
 
-export interface DmlOutcome {
-  /** Rows affected. */
-  readonly rowCount: number;
-  readonly applied: Applied;
-  /** Of RETURNING. */
-  readonly returned: Batch | undefined;
-}
+/** Rows that are written at a step: with a look at each key, a millisecond or two. */
+const ROWS_PER_STEP = 512;
 
-export type DmlProgram = (run: Run) => DmlOutcome;
+/** Rows of columns that are written in one turn: at a microsecond each, a dozen milliseconds. */
+const COLUMN_ROWS_PER_TURN: number = 4 * BATCH_ROWS_MAX;
 
 type CellProgram = (run: Run) => Value;
+
+/** Rows that an INSERT is given. */
+interface InsertSource {
+  /** How many, where that is known before they are made. */
+  readonly rowCount: number | undefined;
+  /** Those from `from` (inclusive) to `to` (exclusive); of a source that knows how many. */
+  rows(run: Run, from: number, to: number): Row[];
+  /** The same by columns, of a source that is read so. */
+  readonly columns?: (run: Run, from: number, to: number) => Batch;
+  feed(run: Run, onRows: (rows: Row[]) => void): Feed;
+}
 
 /** Compiles INSERT. */
 export function compileInsert(insert: InsertPlan): DmlProgram {
@@ -49,27 +53,34 @@ export function compileInsert(insert: InsertPlan): DmlProgram {
   const conflict =
     insert.conflict === undefined ? undefined : compileConflict(insert.conflict, runtime);
   const returning = compileReturning(insert.returning, runtime);
-  const columns =
-    insert.source.kind === "literals" && conflict === undefined && returning === undefined
-      ? literalColumns(insert.source.literals, { runtime, targets: insert.targets })
-      : undefined;
+  const isPlain = conflict === undefined && returning === undefined;
+  const rowsPerTurn = source.columns === undefined ? BATCH_ROWS_MAX : COLUMN_ROWS_PER_TURN;
   return (run) => {
-    const isPlain = run.uploads === undefined && run.transaction === undefined;
-    if (columns !== undefined && isPlain) {
-      const batch = columns(run);
-      runtime.checkBatch(batch, run);
-      const applied = insertColumns(runtime, batch, run);
-      return { rowCount: batch.rowCount, applied, returned: undefined };
-    }
-    const rows = source(run);
-    runtime.check(rows, run);
-    if (conflict !== undefined) return finish(runtime, conflict(rows, run), { run, returning });
-    if (returning === undefined && isPlain) {
+    const { rowCount } = source;
+    const isShort = rowCount !== undefined && rowCount <= rowsPerTurn;
+    if (isPlain && isShort && run.uploads === undefined && run.transaction === undefined) {
+      if (source.columns !== undefined) {
+        const batch = source.columns(run, 0, rowCount);
+        runtime.checkBatch(batch, run);
+        const applied = insertColumns(runtime, batch, run);
+        return { rowCount, applied, returned: undefined };
+      }
+      const rows = source.rows(run, 0, rowCount);
+      runtime.check(rows, run);
       const applied = insertRows(runtime, rows, run);
       return { rowCount: rows.length, applied, returned: undefined };
     }
-    const changes = rows.map((row): RowChange => ({ operation: "insert", row, before: undefined }));
-    return finish(runtime, changes, { run, returning });
+    const writer = new ChangeWriter(runtime, { run, returning, isBlind: conflict === undefined });
+    const touched = new Set<string>();
+    const onRows = (rows: Row[]): void => {
+      runtime.check(rows, run);
+      writer.add(
+        conflict === undefined
+          ? rows.map((row): RowChange => ({ operation: "insert", row, before: undefined }))
+          : conflict(rows, touched, run),
+      );
+    };
+    return written(source.feed(run, onRows), writer);
   };
 }
 
@@ -77,7 +88,7 @@ export function compileInsert(insert: InsertPlan): DmlProgram {
 function compileSource(
   { source, table, targets }: InsertPlan,
   runtime: TableRuntime,
-): (run: Run) => Row[] {
+): InsertSource {
   const filled = new Set(targets);
   const missing = table.columns.flatMap((_, position) => (filled.has(position) ? [] : [position]));
   // A source that fills every column in order makes whole rows already.
@@ -94,23 +105,43 @@ function compileSource(
       const programs = source.rows.map((row) =>
         row.map((cell, i) => compileCell(cell, { runtime, position: targets[i] ?? 0 })),
       );
-      return (run) => {
+      return listed(programs.length, (run, from, to) => {
         const rows: Row[] = [];
-        for (const program of programs) {
+        for (let index = from; index < to; index += 1) {
           const cells: Value[] = [];
-          for (const cell of program) cells.push(cell(run));
+          for (const cell of programs[index] ?? []) cells.push(cell(run));
           rows.push(rowOf(cells, run));
         }
         return rows;
-      };
+      });
     }
     case "literals": {
       const columns = literalColumns(source.literals, { runtime, targets });
-      return (run) => rowsFromBatch(columns(run));
+      const { rowCount } = source.literals;
+      const rows: InsertSource["rows"] = (run, from, to) => rowsFromBatch(columns(run, from, to));
+      return { ...listed(rowCount, rows), columns };
     }
     case "query":
-      return queryRows(source.query, rowOf);
+      return queried(source.query, rowOf);
   }
+}
+
+function listed(rowCount: number, rows: InsertSource["rows"]): InsertSource {
+  const feed: InsertSource["feed"] = (run, onRows) => {
+    let from = 0;
+    return {
+      next: () => {
+        run.checkTime();
+        if (from >= rowCount) return false;
+        const to = Math.min(from + BATCH_ROWS_MAX, rowCount);
+        onRows(rows(run, from, to));
+        from = to;
+        return true;
+      },
+      close: () => undefined,
+    };
+  };
+  return { rowCount, rows, feed };
 }
 
 function compileCell(
@@ -121,24 +152,53 @@ function compileCell(
   return compileScalar(cell);
 }
 
-function queryRows(plan: QueryPlan, rowOf: (cells: Value[], run: Run) => Row): (run: Run) => Row[] {
+function queried(plan: QueryPlan, rowOf: (cells: Value[], run: Run) => Row): InsertSource {
   const build = buildPlan(plan.root);
-  return (run) => {
-    const rows: Row[] = [];
-    const onBatch = (batch: Batch): void => {
-      for (let row = 0; row < batch.rowCount; row += 1) {
-        const cells = batch.columns
-          .slice(0, plan.outputCount)
-          .map((column) => valueAt(column, row));
-        rows.push(rowOf(cells, run));
+  const feed: InsertSource["feed"] = (run, onRows) =>
+    feedFrom(build(run), run, (batch, from, to) => {
+      const rows: Row[] = [];
+      const columns = batch.columns.slice(0, plan.outputCount);
+      for (let row = from; row < to; row += 1) {
+        rows.push(
+          rowOf(
+            columns.map((column) => valueAt(column, row)),
+            run,
+          ),
+        );
       }
-    };
-    drainNow(build(run), { run, onBatch });
-    return rows;
+      onRows(rows);
+    });
+  return { rowCount: undefined, rows: () => [], feed };
+}
+
+/** Feeds the batches of an operator, a part of each at a step. */
+function feedFrom(
+  operator: Operator,
+  run: Run,
+  onRows: (batch: Batch, from: number, to: number) => void,
+): Feed {
+  let batch: Batch | undefined;
+  let from = 0;
+  return {
+    next: () => {
+      run.checkTime();
+      if (batch === undefined || from >= batch.rowCount) {
+        batch = operator.next();
+        from = 0;
+        if (batch === undefined) return false;
+        run.memory.takeBatch(batch);
+      }
+      const to = Math.min(from + ROWS_PER_STEP, batch.rowCount);
+      if (to > from) onRows(batch, from, to);
+      from = to;
+      return true;
+    },
+    close: () => operator.close(),
   };
 }
 
-type ConflictProgram = (rows: readonly Row[], run: Run) => RowChange[];
+/** `touched` has the keys of the rows before. */
+type ConflictProgram = (rows: readonly Row[], touched: Set<string>, run: Run) => RowChange[];
 
 function compileConflict(conflict: BoundConflict, runtime: TableRuntime): ConflictProgram {
   const layout = layoutOf(conflict.columns);
@@ -150,9 +210,8 @@ function compileConflict(conflict: BoundConflict, runtime: TableRuntime): Confli
   }));
   const types = conflict.columns.map(({ type }) => type);
 
-  return (rows, run) => {
+  return (rows, touched, run) => {
     const changes: RowChange[] = [];
-    const touched = new Set<string>();
     for (const row of rows) {
       const key = runtime.keyOf(row);
       const keyText = keyTextOf(runtime.keyTypes, key);
@@ -210,10 +269,11 @@ export function compileUpdate(update: UpdatePlan): DmlProgram {
   const returning = compileReturning(update.returning, runtime);
   const columnCount = update.table.columns.length;
   return (run) => {
-    const changes: RowChange[] = [];
-    const onBatch = (batch: Batch): void => {
+    const writer = new ChangeWriter(runtime, { run, returning, isBlind: false });
+    const onRows = (batch: Batch, from: number, to: number): void => {
+      const changes: RowChange[] = [];
       const rows: Row[] = [];
-      for (let row = 0; row < batch.rowCount; row += 1) {
+      for (let row = from; row < to; row += 1) {
         const before = cellsAt(batch, row, { from: 0, count: columnCount });
         const after = [...before];
         const beforeSeq = seqAt(batch, row, columnCount);
@@ -232,9 +292,9 @@ export function compileUpdate(update: UpdatePlan): DmlProgram {
         changes.push({ operation: "update", row: after, before, beforeSeq, ...carried });
       }
       runtime.check(rows, run);
+      writer.add(changes);
     };
-    drainNow(build(run), { run, onBatch });
-    return finish(runtime, changes, { run, returning });
+    return written(feedFrom(build(run), run, onRows), writer);
   };
 }
 
@@ -246,18 +306,19 @@ export function compileDelete(remove: DeletePlan): DmlProgram {
   const columnCount = remove.table.columns.length;
   const isKeyless = remove.table.primaryKey.length === 0;
   return (run) => {
-    const changes: RowChange[] = [];
-    const onBatch = (batch: Batch): void => {
-      for (let row = 0; row < batch.rowCount; row += 1) {
+    const writer = new ChangeWriter(runtime, { run, returning, isBlind: false });
+    const onRows = (batch: Batch, start: number, to: number): void => {
+      const changes: RowChange[] = [];
+      for (let row = start; row < to; row += 1) {
         const before = cellsAt(batch, row, { from: 0, count: columnCount });
         const beforeSeq = isKeyless ? seqAt(batch, row, columnCount) : null;
         const from = columnCount + (isKeyless ? 1 : 0);
         const carried = carriedAt(batch, row, { from, returning: remove.returning });
         changes.push({ operation: "delete", row: before, before, beforeSeq, ...carried });
       }
+      writer.add(changes);
     };
-    drainNow(build(run), { run, onBatch });
-    return finish(runtime, changes, { run, returning });
+    return written(feedFrom(build(run), run, onRows), writer);
   };
 }
 
@@ -287,34 +348,4 @@ function carriedAt(
 ): Pick<RowChange, "carried"> | undefined {
   const count = returning?.carried.length ?? 0;
   return count === 0 ? undefined : { carried: cellsAt(batch, row, { from, count }) };
-}
-
-function finish(
-  runtime: TableRuntime,
-  changes: readonly RowChange[],
-  { returning, run }: { run: Run; returning: Returning | undefined },
-): DmlOutcome {
-  const wantsSeqs = returning?.readsSystemColumns === true;
-  // What RETURNING raises must keep the rows from being written, so it is evaluated before; the
-  // values of `_seq` are known only after, and make a second pass.
-  let returned =
-    returning === undefined ? undefined : returnRows(returning, changes, { run, seqs: [] });
-  if (run.uploads !== undefined) recordUploads(runtime, changes, run);
-  const applied = applyChanges(runtime, changes, { run, wantsSeqs });
-  if (returning !== undefined && wantsSeqs) {
-    returned = returnRows(returning, changes, { run, seqs: applied.seqs });
-  }
-  return { rowCount: changes.length, applied, returned };
-}
-
-function recordUploads(runtime: TableRuntime, changes: readonly RowChange[], run: Run): void {
-  const rows = changes.flatMap(({ operation, row }) => (operation === "delete" ? [] : [row]));
-  const { filePositions, table } = runtime;
-  const target = {
-    table,
-    owner: ownerOf(run.principal, table),
-    filePositions,
-    keyOf: (row: Row) => runtime.keyOf(row),
-  };
-  run.uploads?.record(target, rows, run.call.nowMicros / 1000);
 }

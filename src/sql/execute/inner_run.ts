@@ -55,6 +55,10 @@ export class InnerRun implements Run {
     return this.#around.mayReadHistory(table);
   }
 
+  requireUnaltered(table: TableEntry): void {
+    this.#around.requireUnaltered(table);
+  }
+
   noteRead(rowCount: number): void {
     this.#around.noteRead(rowCount);
   }

@@ -38,16 +38,18 @@ interface SlowColumn {
 }
 
 /**
- * Reads the list as whole columns of its table, in their order, with defaults for the others.
+ * Reads rows `from` (inclusive) to `end` (exclusive) of the list as whole columns of its table, in
+ * their order, with defaults for the others.
  *
  * @throws {DatabaseError} What a cast raises, at the cell; what a default raises.
  */
 export function literalColumns(
-  literals: LiteralValuesStatement,
+  list: LiteralValuesStatement,
   { runtime, targets }: LiteralTarget,
-): (run: Run) => Batch {
-  const { rowCount } = literals;
-  return (run) => {
+): (run: Run, from: number, end: number) => Batch {
+  return (run, from, end) => {
+    const literals = partOf(list, from, end);
+    const { rowCount } = literals;
     const columns: (Vector | undefined)[] = runtime.types.map(() => undefined);
     const slow: SlowColumn[] = [];
     for (const [listed, position] of targets.entries()) {
@@ -74,6 +76,20 @@ export function literalColumns(
       columns[position] = vectorFromValues(runtime.types[position] ?? UNKNOWN, values);
     }
     return { rowCount, columns: columns.filter((column) => column !== undefined) };
+  };
+}
+
+/** Some rows of a list, over the same bytes. */
+function partOf(list: LiteralValuesStatement, from: number, end: number): LiteralValuesStatement {
+  const { columnCount, ends, kinds, starts } = list;
+  const first = from * columnCount;
+  const last = end * columnCount;
+  return {
+    ...list,
+    rowCount: end - from,
+    kinds: kinds.subarray(first, last),
+    starts: starts.subarray(first, last),
+    ends: ends.subarray(first, last),
   };
 }
 

@@ -11,9 +11,9 @@
 
 import type { Clock } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
-import { TURN_MS_MAX } from "../../base/limits.ts";
+import { FURTHER_TURN_MS_MAX, TURN_MS_MAX } from "../../base/limits.ts";
 import type { Batch } from "../../types/mod.ts";
-import type { MemoryBudget, Run } from "./run.ts";
+import type { MemoryBudget } from "./run.ts";
 
 export interface Operator {
   next(): Batch | undefined;
@@ -57,7 +57,7 @@ export function drain(operator: Operator, options: DrainOptions): Promise<void> 
   // A batch that fails is an end, too.
   let isAtEnd = true;
   try {
-    isAtEnd = drainTurn(operator, options);
+    isAtEnd = drainTurn(operator, options, TURN_MS_MAX);
   } finally {
     if (isAtEnd) operator.close();
   }
@@ -71,15 +71,15 @@ async function drainFurther(operator: Operator, options: DrainOptions): Promise<
       checkDeadline(deadline, clock);
       await clock.yield();
       checkDeadline(deadline, clock);
-    } while (!drainTurn(operator, options));
+    } while (!drainTurn(operator, options, FURTHER_TURN_MS_MAX));
   } finally {
     operator.close();
   }
 }
 
 /** Drains for one turn of the event loop. Returns whether the operator is at its end. */
-function drainTurn(operator: Operator, { clock, onBatch }: DrainOptions): boolean {
-  const turnEndMs = clock.monotonicMs() + TURN_MS_MAX;
+function drainTurn(operator: Operator, { clock, onBatch }: DrainOptions, turnMs: number): boolean {
+  const turnEndMs = clock.monotonicMs() + turnMs;
   for (;;) {
     const batch = operator.next();
     if (batch === undefined) return true;
@@ -103,24 +103,6 @@ export function stepTurns(
     },
     { ...options, onBatch: () => undefined },
   );
-}
-
-/** Drains an operator in this very turn: what a DML statement reads, it reads before anyone writes. */
-export function drainNow(
-  operator: Operator,
-  { onBatch, run }: { run: Run; onBatch: (batch: Batch) => void },
-): void {
-  try {
-    for (;;) {
-      const batch = operator.next();
-      run.checkTime();
-      if (batch === undefined) return;
-      run.memory.takeBatch(batch);
-      if (batch.rowCount > 0) onBatch(batch);
-    }
-  } finally {
-    operator.close();
-  }
 }
 
 /** Says "nothing yet": work was done, ask again. */

@@ -22,6 +22,8 @@ export interface Run {
   /** Everything this statement reads is current at this seq. */
   readonly snapshotSeq: Seq;
   readonly transaction: Transaction | undefined;
+  /** @throws {DatabaseError} SERIALIZATION_FAILURE when a table was altered since it was bound. */
+  requireUnaltered(table: TableEntry): void;
   readonly call: CallContext;
   /** Parameters and lifted literals, by slot number. */
   readonly slots: readonly Value[];

@@ -70,15 +70,16 @@ function rowOrder(
   };
 }
 
-/** Numbers of held rows in the order of keys whose values are held from a column on. */
-export function orderOf(
+/**
+ * Numbers of held rows in the order of keys whose values are held from a column on; a step is a few
+ * milliseconds.
+ */
+export function orderSteps(
   rows: HeldRows,
   keys: readonly Omit<SortKey, "evaluate">[],
   keyStart: number,
-): number[] {
-  const order = Array.from({ length: rows.rowCount }, (_, row) => row);
-  order.sort(rowOrder(rows, keys, keyStart));
-  return order;
+): Generator<undefined, number[]> {
+  return sortSteps(rows.rowCount, rowOrder(rows, keys, keyStart));
 }
 
 type Sorting = ReturnType<typeof sortSteps>;

@@ -13,6 +13,9 @@ import type { TableWrite } from "../../storage/mod.ts";
 import { type DataType, groupKeyOf, type Row, type Value } from "../../types/mod.ts";
 import { bytesOf } from "./run.ts";
 
+/** Rows that are written alike, in one piece of work. */
+const WRITE_ROWS_MAX = 512;
+
 export interface StagedRow {
   /** Values in the order of the table's columns. */
   readonly row: Row;
@@ -69,6 +72,11 @@ export class Transaction {
     return this.#staged.has(tableId);
   }
 
+  /** Of the tables with staged rows. */
+  get tableIds(): readonly number[] {
+    return [...this.#staged.keys()];
+  }
+
   /** Staged rows of one owner by key text, in order of first staging; aliased. */
   stagedOf(tableId: number, owner: number): ReadonlyMap<string, StagedRow> | undefined {
     return this.#staged.get(tableId)?.get(owner);
@@ -123,20 +131,35 @@ export class Transaction {
     rows.set(keyText, staged);
   }
 
-  /** The net effect, in order of first staging. */
-  writes(): TableWrite[] {
-    const writes: TableWrite[] = [];
+  /** Keys that have a staged row. */
+  get keyCount(): number {
+    let count = 0;
+    for (const owners of this.#staged.values()) {
+      for (const rows of owners.values()) count += rows.size;
+    }
+    return count;
+  }
+
+  /** The net effect, in order of first staging; some hundred rows in each write at most. */
+  *writes(): Generator<TableWrite> {
     for (const [tableId, owners] of this.#staged) {
       for (const [owner, rows] of owners) {
+        let operation: TableWrite["operation"] = "insert";
+        let alike: Row[] = [];
         for (const { row, isDeleted, stored } of rows.values()) {
           if (stored === undefined && isDeleted) continue;
           if (stored !== undefined && !isDeleted && sameRow(stored, row)) continue;
-          const operation = stored === undefined ? "insert" : isDeleted ? "delete" : "update";
-          writes.push({ tableId, owner, operation, rows: [isDeleted ? (stored ?? row) : row] });
+          const next = stored === undefined ? "insert" : isDeleted ? "delete" : "update";
+          if (alike.length === WRITE_ROWS_MAX || (next !== operation && alike.length > 0)) {
+            yield { tableId, owner, operation, rows: alike };
+            alike = [];
+          }
+          operation = next;
+          alike.push(isDeleted ? (stored ?? row) : row);
         }
+        if (alike.length > 0) yield { tableId, owner, operation, rows: alike };
       }
     }
-    return writes;
   }
 }
 

@@ -22,7 +22,7 @@ import type { Evaluator } from "./expression.ts";
 import { HeldRows } from "./held_rows.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
 import type { Run } from "./run.ts";
-import { compareByKey, orderOf, type SortKey } from "./sort.ts";
+import { compareByKey, orderSteps, type SortKey } from "./sort.ts";
 import { FrameAggregate } from "./window_aggregate.ts";
 import { FrameFinder, type FrameShape, type Partition, WindowRows } from "./window_frame.ts";
 import { type WindowColumn, WindowValue } from "./window_values.ts";
@@ -49,6 +49,10 @@ export interface WindowOptions {
 
 /** Rows that calls may look at in one batch, about 20 ms. */
 const WORK_MAX = 1_000_000;
+
+/** Rows between two pauses in the search for the end of a partition, about 5 ms. */
+const SEARCHED_ROWS_MAX = 16_384;
+
 /** What a row costs beside its values: its place in the order and its group. */
 const ROW_BYTES = 24;
 
@@ -73,8 +77,12 @@ export class Window implements Operator {
   readonly #held: HeldRows;
   #rows: WindowRows | undefined;
   #order: readonly number[] = [];
+  /** Under way, once the input has ended. */
+  #sorting: Generator<undefined, number[]> | undefined;
   #columns: readonly WindowColumn[] = [];
   #partition: Partition = { start: 0, end: 0, groupStarts: [0] };
+  /** The partition that follows, while its end is looked for. */
+  #following: { readonly start: number; row: number; readonly groupStarts: number[] } | undefined;
   /** The next row to go up, and the group of the partition that it is in. */
   #row = 0;
   #group = 0;
@@ -88,6 +96,7 @@ export class Window implements Operator {
   }
 
   next(): Batch | undefined {
+    if (this.#sorting !== undefined) return this.#sort(this.#sorting);
     if (this.#rows === undefined) return this.#fill();
     return this.#row < this.#rows.rowCount ? this.#batch(this.#rows) : undefined;
   }
@@ -121,7 +130,8 @@ export class Window implements Operator {
     const { input, kept, run } = this.#options;
     const batch = input.next();
     if (batch === undefined) {
-      this.#sort();
+      const { order, partition } = this.#options;
+      this.#sorting = orderSteps(this.#held, [...partition, ...order], kept.length);
       return NOTHING_YET;
     }
     if (batch.rowCount === 0) return NOTHING_YET;
@@ -134,12 +144,16 @@ export class Window implements Operator {
     return NOTHING_YET;
   }
 
-  #sort(): void {
-    const { kept, order, partition } = this.#options;
-    this.#order = orderOf(this.#held, [...partition, ...order], kept.length);
-    const rows = new WindowRows(this.#held, this.#order);
+  /** One step of the sort. */
+  #sort(sorting: Generator<undefined, number[]>): Batch {
+    const { done, value } = sorting.next();
+    if (done !== true) return NOTHING_YET;
+    this.#sorting = undefined;
+    this.#order = value;
+    const rows = new WindowRows(this.#held, value);
     this.#rows = rows;
     this.#columns = this.#callColumns.map((columns) => this.#columnFor(columns, rows));
+    return NOTHING_YET;
   }
 
   #columnFor(
@@ -168,7 +182,7 @@ export class Window implements Operator {
     const workMax = this.#work() + WORK_MAX;
     const results = this.#columns.map((): Value[] => []);
     while (this.#row < rowsMax && this.#work() < workMax) {
-      this.#step(rows);
+      if (!this.#step(rows)) break;
       const place = { row: this.#row, group: this.#group };
       for (const [i, column] of this.#columns.entries()) results[i]?.push(column.valueAt(place));
       this.#row += 1;
@@ -187,27 +201,41 @@ export class Window implements Operator {
     return work;
   }
 
-  /** Moves partition and group to the next row. */
-  #step(rows: WindowRows): void {
+  /** Moves partition and group to the next row. Returns false while the partition has no end yet. */
+  #step(rows: WindowRows): boolean {
     if (this.#row === this.#partition.end) {
-      this.#partition = this.#partitionFrom(this.#row, rows);
+      const partition = this.#partitionFrom(this.#row, rows);
+      if (partition === undefined) return false;
+      this.#partition = partition;
       this.#group = 0;
       for (const column of this.#columns) column.begin(this.#partition);
     } else if (this.#partition.groupStarts[this.#group + 1] === this.#row) {
       this.#group += 1;
     }
     assert(this.#row < this.#partition.end, "a row is in its partition");
+    return true;
   }
 
-  #partitionFrom(start: number, rows: WindowRows): Partition {
+  /** Goes on looking for the end of a partition; undefined after so many rows without one. */
+  #partitionFrom(start: number, rows: WindowRows): Partition | undefined {
     const { kept, order, partition } = this.#options;
     const orderColumn = kept.length + partition.length;
-    const groupStarts = [start];
-    let row = start + 1;
-    for (; row < rows.rowCount; row += 1) {
-      if (!this.#areEqual(partition, kept.length, row)) break;
+    const following = this.#following ?? { start, row: start + 1, groupStarts: [start] };
+    const { groupStarts } = following;
+    const rowsMax = Math.min(rows.rowCount, following.row + SEARCHED_ROWS_MAX);
+    let { row } = following;
+    let isFound = false;
+    for (; row < rowsMax; row += 1) {
+      isFound = !this.#areEqual(partition, kept.length, row);
+      if (isFound) break;
       if (!this.#areEqual(order, orderColumn, row)) groupStarts.push(row);
     }
+    if (!isFound && row < rows.rowCount) {
+      following.row = row;
+      this.#following = following;
+      return undefined;
+    }
+    this.#following = undefined;
     return { start, end: row, groupStarts };
   }
 

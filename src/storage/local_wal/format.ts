@@ -309,7 +309,7 @@ function operationFromCode(code: number): LoggedWrite["operation"] | undefined {
   }
 }
 
-function setU53(into: ByteWriter, offset: number, value: number): void {
+export function setU53(into: ByteWriter, offset: number, value: number): void {
   into.setU32(offset, value % SPAN_32);
   into.setU32(offset + 4, Math.floor(value / SPAN_32));
 }

@@ -10,21 +10,17 @@
  */
 import { assert, defined } from "../../base/assert.ts";
 import { ByteWriter } from "../../base/bytes.ts";
-import { DatabaseError } from "../../base/errors.ts";
 import type { Batch, Row } from "../../types/mod.ts";
-import { formOf } from "../convert.ts";
 import type { StoredColumn, TableWrite } from "../store.ts";
+import { CommitDraft } from "./commit_draft.ts";
 import {
   beginFrame,
   FRAME_HEADER_BYTES,
   type FrameKind,
-  OPERATION_CODES,
-  ROW_HAS_PREV,
-  ROW_HAS_SEQ,
   sealFrame,
   WAL_HEADER_BYTES,
 } from "./format.ts";
-import { writeValue, writeValueAt } from "./value_codec.ts";
+import { writeHead, writeRow, writeRowAt } from "./frame_rows.ts";
 
 /** A commit is split into frames of about this size. */
 const PART_BYTES_MAX: number = 4 * 1024 * 1024;
@@ -41,8 +37,10 @@ export interface Position {
   frameNumber: number;
 }
 
-/** Frames that are written at once: bytes `start` to `end` of the buffer. */
+/** Frames that are written at once: bytes `start` to `end` of the buffer, or of their own bytes. */
 export interface FrameGroup {
+  /** Of a part that was encoded elsewhere, which is a group by itself. */
+  readonly own?: Uint8Array;
   readonly number: number;
   readonly fileNumber: number;
   readonly offset: number;
@@ -143,64 +141,75 @@ export class FrameEncoder {
     this.#write = write;
     this.#columns = columns;
     this.#endWrite();
-    const buffer = this.#buffer;
-    buffer.u32(write.tableId);
-    buffer.u53(write.owner);
-    buffer.u8(OPERATION_CODES[write.operation]);
-    buffer.u16(columns.length);
-    for (const { columnId, type } of columns) {
-      assert(columnId <= 65535, "a column id has 16 bits");
-      buffer.u16(columnId);
-      buffer.u8(formOf(type));
-    }
-    this.#rowCountOffset = buffer.length;
-    buffer.u32(0);
+    this.#rowCountOffset = writeHead(this.#buffer, write, columns);
   }
 
   addRow(row: Row, seq: number, prev: number): void {
-    const start = this.#beginRow(seq, prev);
     assert(row.length === this.#columns.length, "a row has a value for each column");
-    for (const value of row) writeValue(this.#buffer, value);
-    this.#endRow(start, seq);
+    const { rowBytesMax } = this.#options;
+    writeRow(this.#buffer, row, { seq: this.#seqToWrite(seq), prev, rowBytesMax });
+    this.#endRow(seq);
   }
 
   addBatch({ columns, rowCount }: Batch, seqs: Float64Array, prevs: Float64Array): void {
     assert(columns.length === this.#columns.length, "a batch has a vector for each column");
     assert(seqs.length === rowCount, "every row has its seq");
+    const { rowBytesMax } = this.#options;
     for (let row = 0; row < rowCount; row += 1) {
       const seq = seqs[row] ?? 0;
-      const start = this.#beginRow(seq, prevs[row] ?? 0);
-      for (const column of columns) writeValueAt(this.#buffer, column, row);
-      this.#endRow(start, seq);
+      const head = { seq: this.#seqToWrite(seq), prev: prevs[row] ?? 0, rowBytesMax };
+      writeRowAt(this.#buffer, { columns, row }, head);
+      this.#endRow(seq);
     }
   }
 
-  #beginRow(seq: number, prev: number): number {
-    const buffer = this.#buffer;
-    const start = buffer.length;
+  /** The seq of the next row, unless it is the one that a reader expects. */
+  #seqToWrite(seq: number): number | undefined {
     if (this.#frameFirstSeq === 0) {
       this.#frameFirstSeq = seq;
       this.#nextSeq = seq;
     }
-    const isNext = seq === this.#nextSeq;
-    buffer.u8((isNext ? 0 : ROW_HAS_SEQ) | (prev === 0 ? 0 : ROW_HAS_PREV));
-    if (!isNext) buffer.u53(seq);
-    if (prev !== 0) buffer.u53(prev);
-    return start;
+    return seq === this.#nextSeq ? undefined : seq;
   }
 
-  #endRow(start: number, seq: number): void {
-    const buffer = this.#buffer;
-    if (buffer.length - start > this.#options.rowBytesMax) {
-      throw new DatabaseError(
-        "ROW_TOO_LARGE",
-        `Cannot store a row of ${buffer.length - start} bytes: a row may have up to ${this.#options.rowBytesMax}`,
-      );
-    }
+  #endRow(seq: number): void {
     this.#nextSeq = seq + 1;
     this.#lastSeq = seq;
     this.#rowCount += 1;
-    if (buffer.length - this.#frameStart > this.#partBytes) this.#splitCommit();
+    if (this.#buffer.length - this.#frameStart > this.#partBytes) this.#splitCommit();
+  }
+
+  /** A commit that is encoded elsewhere, and handed over by `append`. */
+  draft(offsetOf: (index: number) => number): CommitDraft {
+    const { rowBytesMax } = this.#options;
+    return new CommitDraft({ partBytes: this.#partBytes, rowBytesMax, offsetOf });
+  }
+
+  /** Puts the parts of a draft behind everything; each is a group. Returns that of the last. */
+  append(
+    draft: CommitDraft,
+    { catalogVersion, firstSeq }: { catalogVersion: number; firstSeq: number },
+  ): number {
+    assert(this.#frameStart === -1, "one commit is written at a time");
+    assert(draft.partCount > 0, "a commit has a row");
+    const position = this.#position;
+    for (let part = 0; part < draft.partCount; part += 1) {
+      const length = draft.sealedLength(part);
+      this.#placeFrame(length);
+      const { fileNumber, frameNumber } = position;
+      const before = { fileNumber, firstFrame: frameNumber };
+      const durableFrames = this.#durableBefore(before);
+      const head = { fileNumber, frameNumber, durableFrames, catalogVersion };
+      const own = draft.seal(part, head, firstSeq);
+      const group = this.#openGroup({ start: 0, end: length, own });
+      position.offset += length;
+      position.frameNumber += 1;
+      this.#lastSeq = draft.lastSeqOf(part, firstSeq);
+      group.nextFrame = position.frameNumber;
+      group.lastSeq = this.#lastSeq;
+    }
+    this.#open = undefined;
+    return this.#groupCount;
   }
 
   abort(): void {
@@ -240,8 +249,8 @@ export class FrameEncoder {
   }
 
   /** The bytes of a group, aliasing the buffer. */
-  bytesOf({ start, end }: FrameGroup): Uint8Array {
-    return this.#buffer.range(start, end);
+  bytesOf({ end, own, start }: FrameGroup): Uint8Array {
+    return own ?? this.#buffer.range(start, end);
   }
 
   /** The group that was taken last is written: its room is used again when none waits. */
@@ -292,23 +301,14 @@ export class FrameEncoder {
     const start = this.#frameStart;
     const position = this.#position;
     const length = Math.ceil((buffer.length - start) / 8) * 8;
-    const isCurrent = position.fileNumber === this.currentFile.number;
-    const fileBytes = isCurrent ? this.currentFile.bytes : this.#options.fileBytes;
-    assert(length <= this.#options.fileBytes - WAL_HEADER_BYTES, "a frame fits a log file");
-    if (position.offset + length > fileBytes) {
-      position.fileNumber += 1;
-      position.offset = WAL_HEADER_BYTES;
-      position.frameNumber = 0;
-      this.#open = undefined;
-    }
-    const group = this.#open ?? this.#openGroup(start);
+    this.#placeFrame(length);
+    const group = this.#open ?? this.#openGroup({ start, end: start });
     const { fileNumber, frameNumber } = position;
-    const { isRelaxed } = this.#options;
     sealFrame(buffer, start, {
       kind,
       fileNumber,
       frameNumber,
-      durableFrames: isRelaxed ? (isCurrent ? this.durableFrames : 0) : group.firstFrame,
+      durableFrames: this.#durableBefore(group),
       firstSeq: this.#frameFirstSeq === 0 ? this.#lastSeq : this.#frameFirstSeq,
       lastSeq: this.#lastSeq,
       catalogVersion: this.#catalogVersion,
@@ -320,7 +320,29 @@ export class FrameEncoder {
     group.lastSeq = this.#lastSeq;
   }
 
-  #openGroup(start: number): FrameGroup {
+  /** Goes to the next file if the current one has no room for a frame. */
+  #placeFrame(length: number): void {
+    const position = this.#position;
+    const isCurrent = position.fileNumber === this.currentFile.number;
+    const fileBytes = isCurrent ? this.currentFile.bytes : this.#options.fileBytes;
+    assert(length <= this.#options.fileBytes - WAL_HEADER_BYTES, "a frame fits a log file");
+    if (position.offset + length <= fileBytes) return;
+    position.fileNumber += 1;
+    position.offset = WAL_HEADER_BYTES;
+    position.frameNumber = 0;
+    this.#open = undefined;
+  }
+
+  /** How many frames before a group, in its file, are durable when it is written. */
+  #durableBefore({
+    fileNumber,
+    firstFrame,
+  }: Pick<FrameGroup, "fileNumber" | "firstFrame">): number {
+    if (!this.#options.isRelaxed) return firstFrame;
+    return fileNumber === this.currentFile.number ? this.durableFrames : 0;
+  }
+
+  #openGroup({ end, own, start }: Pick<FrameGroup, "end" | "own" | "start">): FrameGroup {
     this.#groupCount += 1;
     const { fileNumber, offset, frameNumber } = this.#position;
     const group: FrameGroup = {
@@ -329,9 +351,10 @@ export class FrameEncoder {
       offset,
       firstFrame: frameNumber,
       start,
-      end: start,
+      end,
       nextFrame: frameNumber,
       lastSeq: 0,
+      ...(own === undefined ? {} : { own }),
     };
     this.#groups.push(group);
     this.#open = group;

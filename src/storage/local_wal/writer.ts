@@ -15,6 +15,7 @@ import { DiskError } from "../../base/errors.ts";
 import type { Batch, Row } from "../../types/mod.ts";
 import type { CommitLog, CommitLogEvents, LogFileInfo } from "../commit_log.ts";
 import type { StoredColumn, TableWrite } from "../store.ts";
+import type { CommitDraft } from "./commit_draft.ts";
 import { WalFiles, type WalFilesOptions } from "./files.ts";
 import { WAL_HEADER_BYTES } from "./format.ts";
 import { FrameEncoder, type FrameGroup, type Position } from "./frame_encoder.ts";
@@ -126,6 +127,18 @@ export class LocalWal implements CommitLog {
     return groupNumber;
   }
 
+  draft(offsetOf: (index: number) => number): CommitDraft {
+    return this.#encoder.draft(offsetOf);
+  }
+
+  append(draft: CommitDraft, head: { catalogVersion: number; firstSeq: number }): number {
+    assert(!this.#isFatal, "a failed log takes nothing more");
+    assert(!this.#isClosed, "a closed log takes nothing more");
+    const groupNumber = this.#encoder.append(draft, head);
+    this.#schedule();
+    return groupNumber;
+  }
+
   release(belowFileNumber: number): void {
     this.#files.release(belowFileNumber);
   }
@@ -214,6 +227,8 @@ export class LocalWal implements CommitLog {
     // In relaxed mode the last group may not be durable yet, and only the last file may be torn.
     if (this.#options.isRelaxed) this.#files.current.syncNow();
     this.#files.roll({ fileNumber, baseSeq: this.#writtenSeq });
+    // What is taken back later goes on in this file: the one before is at its end.
+    this.#written = { fileNumber, offset: WAL_HEADER_BYTES, frameNumber: 0 };
     this.#noteCurrentFile(0);
     this.events.onRolled();
   }

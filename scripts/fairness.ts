@@ -1,0 +1,127 @@
+/**
+ * Measures what others notice of a statement that asks for much: how long an INSERT of one row and
+ * the delivery of a change take meanwhile, and how soon KILL QUERY ends it.
+ *
+ *     bun scripts/fairness.ts [--rows 10000000] [--seconds 4] [--only <part of a name>] [--strict]
+ *
+ * Starts the real server, loads a table of so many rows, and while each of the statements runs lets
+ * another client insert a row into a table of its own every few milliseconds, which a third one
+ * follows. A statement is killed after `--seconds`, but those that are to reach their end. Afterwards
+ * the rows are counted: a change that was killed must have changed nothing. With `--strict` it exits
+ * with 1 when a figure misses its target: 25 ms at the 99th percentile, 250 ms for the end of a
+ * killed statement. The figures are those of a quiet machine only on one.
+ */
+import { startServer } from "../tests/support/server_process.ts";
+import { type Load, loadsOver } from "./fairness/loads.ts";
+import { beginProbe, type Probe } from "./fairness/probe.ts";
+import { readOptions } from "./support/arguments.ts";
+
+/** Rows of one INSERT while the table is loaded. */
+const LOADED_AT_ONCE = 500_000;
+
+const PERCENTILE_MS_MAX = 25;
+const KILL_MS_MAX = 250;
+
+/** Longest wait for a statement that is to reach its end. */
+const END_MS_MAX = 300_000;
+
+const options = readOptions(["rows", "seconds", "only"], ["strict"]);
+const rows = options.count("rows", 10_000_000);
+const seconds = options.count("seconds", 4);
+const only = options.text("only") ?? "";
+let misses = 0;
+
+await using server = await startServer({
+  config: {
+    performance: { query_memory_bytes: 4_294_967_296, request_timeout: 0 },
+  },
+});
+await server.setup();
+await server.rows(
+  "CREATE NAMESPACE f; " +
+    "CREATE SHARED TABLE f.big (id BIGINT PRIMARY KEY, a INT, v TEXT); " +
+    "CREATE SHARED TABLE f.copy (id BIGINT PRIMARY KEY, a INT, v TEXT); " +
+    "CREATE SHARED TABLE f.victim (id BIGINT PRIMARY KEY, sent DOUBLE)",
+);
+for (let from = 1; from <= rows; from += LOADED_AT_ONCE) {
+  const to = Math.min(rows, from + LOADED_AT_ONCE - 1);
+  const series = `generate_series(${from}, ${to}) AS s(g)`;
+  await ask(
+    `INSERT INTO f.big SELECT g, g % 1000, 'text ' || (g::BIGINT * 7919) % 1000003 FROM ${series}`,
+  );
+}
+await ask("STORAGE FLUSH TABLE f.big");
+print(`${rows} rows loaded; milliseconds at the median / 99th percentile / maximum`);
+const probe = await beginProbe(server);
+await measure({ name: "nothing", sql: "SELECT 1", ends: true, stays: undefined });
+for (const load of loadsOver(rows)) if (load.name.includes(only)) await measure(load);
+await probe.end();
+process.exit(options.has("strict") && misses > 0 ? 1 : 0);
+
+async function measure(load: Load): Promise<void> {
+  const before = load.stays === undefined ? undefined : await ask(load.stays);
+  probe.begin();
+  const startMs = performance.now();
+  const running = server.sql(load.sql, { fields: { timeout_ms: END_MS_MAX } });
+  let killMs: number | undefined;
+  if (load.ends) {
+    await running;
+    await Bun.sleep(load.name === "nothing" ? 1000 * seconds : 1000);
+  } else {
+    await Promise.race([running, Bun.sleep(1000 * seconds)]);
+    const killedAtMs = await kill();
+    await running;
+    killMs = killedAtMs === undefined ? undefined : performance.now() - killedAtMs;
+  }
+  const tookMs = performance.now() - startMs;
+  const { body } = await running;
+  report(load, { figures: probe.take(), killMs, tookMs, end: body.error?.code ?? "done" });
+  if (load.stays === undefined || body.status === "success") return;
+  const after = await ask(load.stays);
+  if (JSON.stringify(after) !== JSON.stringify(before)) {
+    misses += 1;
+    print(`  NOT ATOMIC: ${JSON.stringify(before)} became ${JSON.stringify(after)}`);
+  }
+}
+
+/** Kills what runs beside the question itself; returns when, or undefined if nothing does. */
+async function kill(): Promise<number | undefined> {
+  const listed = await ask("SELECT query_id FROM system.queries WHERE sql NOT LIKE '%system.%'");
+  const [queryId] = listed.flat().map(String);
+  if (queryId === undefined) return undefined;
+  const atMs = performance.now();
+  await server.sql(`KILL QUERY '${queryId}'`);
+  return atMs;
+}
+
+function report(
+  { name }: Load,
+  outcome: {
+    figures: ReturnType<Probe["take"]>;
+    killMs: number | undefined;
+    tookMs: number;
+    end: string;
+  },
+): void {
+  const { figures, killMs, tookMs, end } = outcome;
+  const isSlow = Object.values(figures).some(({ p99 }) => p99 > PERCENTILE_MS_MAX);
+  const isStubborn = killMs !== undefined && killMs > KILL_MS_MAX;
+  if (isSlow || isStubborn) misses += 1;
+  const shown = Object.entries(figures).map(
+    ([what, { count, max, p50, p99 }]) =>
+      `${what} ${[p50, p99, max].map((ms) => ms.toFixed(1)).join(" / ")} (${count})`,
+  );
+  const killed = killMs === undefined ? "" : `; killed in ${killMs.toFixed(0)}`;
+  const verdict = isSlow || isStubborn ? "  MISSED" : "";
+  print(`${name}: ${shown.join("; ")}; ${(tookMs / 1000).toFixed(1)} s, ${end}${killed}${verdict}`);
+}
+
+async function ask(sql: string): Promise<readonly (readonly unknown[])[]> {
+  const { body } = await server.sql(sql, { fields: { timeout_ms: END_MS_MAX } });
+  if (body.error === undefined) return body.results.at(-1)?.rows ?? [];
+  throw new Error(`Cannot run ${sql.slice(0, 100)}: ${body.error.message}`);
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`);
+}

@@ -1,0 +1,88 @@
+/**
+ * The statements that ask for much, over the tables that `fairness.ts` makes.
+ */
+
+export interface Load {
+  readonly name: string;
+  readonly sql: string;
+  /** It is left to reach its end; others are killed. */
+  readonly ends: boolean;
+  /** What must be answered as before when the statement was killed. */
+  readonly stays: string | undefined;
+}
+
+/** Tables of one join: more than anybody writes, and each is one row. */
+const JOINED = 64;
+
+/** Rows that a change writes which is left to reach its end. */
+const CHANGED_MAX = 1_500_000;
+
+export function loadsOver(rows: number): readonly Load[] {
+  const changed = Math.min(rows, CHANGED_MAX);
+  const joined = Array.from({ length: JOINED }, (_, i) => `f.big AS t${i}`).join(", ");
+  const chained = Array.from({ length: JOINED - 1 }, (_, i) => `t${i}.id = t${i + 1}.id`);
+  const third = Math.ceil(Math.cbrt(1e9));
+  const state = "SELECT COUNT(*), SUM(a), MAX(_seq) FROM f.big";
+  const copied = "SELECT COUNT(*) FROM f.copy";
+  const listed = Array.from({ length: 40_000 }, (_, i) => `(${10 * rows + i}, 1, 'x')`);
+  return [
+    read("aggregate", "SELECT v, COUNT(*), SUM(a), MIN(id) FROM f.big GROUP BY v"),
+    read(
+      "cartesian product of 10^9",
+      `SELECT COUNT(*) FROM f.big a, f.big b, f.big c WHERE a.id <= ${third} AND b.id <= ${third} AND c.id <= ${third} AND a.a + b.a + c.a < 0`,
+    ),
+    read("64-way join", `SELECT COUNT(*) FROM ${joined} WHERE ${chained.join(" AND ")}`),
+    read("64-way product", `SELECT COUNT(*) FROM ${joined}`),
+    read("sort", `SELECT v FROM f.big ORDER BY v, id OFFSET ${rows - 10}`),
+    read("distinct", "SELECT COUNT(DISTINCT v || id) FROM f.big"),
+    read("window", "SELECT MAX(n) FROM (SELECT ROW_NUMBER() OVER (ORDER BY v) AS n FROM f.big) w"),
+    {
+      name: "a million rows to answer",
+      sql: "SELECT id, a, v FROM f.big LIMIT 1000000",
+      ends: true,
+      stays: undefined,
+    },
+    {
+      name: "VALUES of 40,000 rows",
+      sql: `INSERT INTO f.copy VALUES ${listed.join(",")}`,
+      ends: true,
+      stays: undefined,
+    },
+    {
+      name: "DELETE of those",
+      sql: "DELETE FROM f.copy",
+      ends: true,
+      stays: undefined,
+    },
+    { name: "UPDATE, killed", sql: "UPDATE f.big SET a = a + 1", ends: false, stays: state },
+    {
+      name: "INSERT … SELECT, killed",
+      sql: "INSERT INTO f.copy SELECT * FROM f.big",
+      ends: false,
+      stays: copied,
+    },
+    { name: "DELETE, killed", sql: "DELETE FROM f.big", ends: false, stays: state },
+    {
+      name: `INSERT … SELECT of ${changed} rows`,
+      sql: `INSERT INTO f.copy SELECT * FROM f.big WHERE id <= ${changed}`,
+      ends: true,
+      stays: undefined,
+    },
+    {
+      name: `UPDATE of ${changed} rows`,
+      sql: `UPDATE f.big SET a = a + 1 WHERE id <= ${changed}`,
+      ends: true,
+      stays: undefined,
+    },
+    {
+      name: `DELETE of ${changed} rows`,
+      sql: `DELETE FROM f.big WHERE id <= ${changed}`,
+      ends: true,
+      stays: undefined,
+    },
+  ];
+}
+
+function read(name: string, sql: string): Load {
+  return { name, sql, ends: false, stays: undefined };
+}

@@ -1,0 +1,52 @@
+/**
+ * Gates of tables: while one is closed, statements that write the table wait, and reads go on.
+ *
+ * A long statement outside a transaction is run again when others have changed its rows meanwhile.
+ * The last time it closes the gate first, so that it does not meet them again.
+ */
+import type { Clock } from "../base/clock.ts";
+import { checkDeadline, type Deadline } from "./execute/operator.ts";
+
+/** How often a statement that waits looks whether it was ended. */
+const LOOK_MS = 20;
+
+export class WriteGates {
+  readonly #clock: Clock;
+  readonly #closed = new Map<number, Promise<void>>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Whether any of the tables may not be written now. */
+  areClosed(tableIds: readonly number[]): boolean {
+    return this.#closed.size > 0 && tableIds.some((tableId) => this.#closed.has(tableId));
+  }
+
+  /**
+   * Resolves in a turn in which none of the gates is closed.
+   *
+   * @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED
+   */
+  async opened(tableIds: readonly number[], deadline: Deadline): Promise<void> {
+    while (this.areClosed(tableIds)) {
+      checkDeadline(deadline, this.#clock);
+      const looked = new Promise<void>((resolve) => {
+        this.#clock.after(LOOK_MS, resolve);
+      });
+      await Promise.race([looked, ...tableIds.flatMap((id) => this.#closed.get(id) ?? [])]);
+    }
+  }
+
+  /** Closes a gate when it is open; returns who opens it again. */
+  async close(tableId: number, deadline: Deadline): Promise<() => void> {
+    // Others may have waited for the same turn.
+    while (this.areClosed([tableId])) await this.opened([tableId], deadline);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#closed.set(tableId, promise);
+    return () => {
+      this.#closed.delete(tableId);
+      resolve();
+    };
+  }
+}

@@ -1,0 +1,152 @@
+/**
+ * The frames of a large commit, encoded before its place in the log and its seqs are known.
+ *
+ * - Each part is a whole frame in bytes of its own, but for its head, which `seal` fills in.
+ * - A row is named by its index in the commit; where its seq is not the one after the row before,
+ *   there is room for it, and `seal` fills that in, too.
+ */
+import { assert, defined } from "../../base/assert.ts";
+import { ByteWriter } from "../../base/bytes.ts";
+import type { Row } from "../../types/mod.ts";
+import type { StoredColumn, TableWrite } from "../store.ts";
+import { beginFrame, type FrameHead, sealFrame, setU53 } from "./format.ts";
+import { writeHead, writeRow } from "./frame_rows.ts";
+
+/** A part that is full is a little larger than this: a sync of less costs as much. */
+const PART_BYTES_MAX: number = 4 * 1024 * 1024;
+
+const PART_BYTES_AT_START = 64 * 1024;
+
+export interface DraftOptions {
+  /** Bytes of a part; the row that crosses it is still in it. */
+  readonly partBytes: number;
+  readonly rowBytesMax: number;
+  /** How far the seq of a row is behind that of the first row. */
+  readonly offsetOf: (index: number) => number;
+}
+
+interface Part {
+  readonly bytes: ByteWriter;
+  /** First and last row. */
+  readonly first: number;
+  last: number;
+  /** Rows whose seq is written, and where. */
+  readonly jumps: { readonly index: number; readonly at: number }[];
+}
+
+/** What `seal` is told about a frame; the rest it knows. */
+export type DraftHead = Omit<FrameHead, "kind" | "firstSeq" | "lastSeq">;
+
+export class CommitDraft {
+  readonly #options: DraftOptions;
+  readonly #partBytes: number;
+  readonly #parts: Part[] = [];
+  #part: Part | undefined;
+  #write: TableWrite | undefined;
+  #columns: readonly StoredColumn[] = [];
+  #rowCountOffset = 0;
+  #rowCount = 0;
+  #nextOffset = -1;
+
+  constructor(options: DraftOptions) {
+    this.#options = options;
+    this.#partBytes = Math.min(PART_BYTES_MAX, options.partBytes);
+  }
+
+  get partCount(): number {
+    return this.#parts.length;
+  }
+
+  /** The rows that follow are of this table and owner, in the order of these columns. */
+  beginWrite(write: TableWrite, columns: readonly StoredColumn[]): void {
+    // A write that comes in slices is one: a start then sees whether it needs the frame at all.
+    if (this.#columns === columns && isAlike(this.#write, write)) return;
+    this.#endWrite();
+    this.#write = write;
+    this.#columns = columns;
+  }
+
+  /** Indexes ascend. @throws {DatabaseError} ROW_TOO_LARGE; the draft is then of no use. */
+  addRow(row: Row, index: number, prev: number): void {
+    const { offsetOf, rowBytesMax } = this.#options;
+    const part = this.#part ?? this.#beginPart(index);
+    const buffer = part.bytes;
+    if (this.#rowCountOffset === 0) {
+      const write = defined(this.#write, "a row belongs to a write");
+      this.#rowCountOffset = writeHead(buffer, write, this.#columns);
+    }
+    const offset = offsetOf(index);
+    const isNext = index === part.first || offset === this.#nextOffset;
+    const at = buffer.length + 1;
+    writeRow(buffer, row, { seq: isNext ? undefined : 0, prev, rowBytesMax });
+    if (!isNext) part.jumps.push({ index, at });
+    part.last = index;
+    this.#nextOffset = offset + 1;
+    this.#rowCount += 1;
+    if (buffer.length > this.#partBytes) {
+      this.#endWrite();
+      this.#part = undefined;
+    }
+  }
+
+  /** No row follows. */
+  end(): void {
+    this.#endWrite();
+    this.#part = undefined;
+  }
+
+  /** Bytes of a part once it is sealed. */
+  sealedLength(part: number): number {
+    return Math.ceil(this.#at(part).bytes.length / 8) * 8;
+  }
+
+  /** The highest seq in a part. */
+  lastSeqOf(part: number, firstSeq: number): number {
+    return firstSeq + this.#options.offsetOf(this.#at(part).last);
+  }
+
+  /** Fills in what was not known, and gives the bytes of a part away. */
+  seal(part: number, head: DraftHead, firstSeq: number): Uint8Array {
+    const { bytes, first, jumps } = this.#at(part);
+    const { offsetOf } = this.#options;
+    for (const { index, at } of jumps) setU53(bytes, at, firstSeq + offsetOf(index));
+    const isLast = part === this.#parts.length - 1;
+    sealFrame(bytes, 0, {
+      ...head,
+      kind: part > 0 ? (isLast ? "partEnd" : "part") : isLast ? "commit" : "partBegin",
+      firstSeq: firstSeq + offsetOf(first),
+      lastSeq: this.lastSeqOf(part, firstSeq),
+    });
+    return bytes.view();
+  }
+
+  #at(part: number): Part {
+    return defined(this.#parts[part], "a draft has the part");
+  }
+
+  #beginPart(first: number): Part {
+    const bytes = new ByteWriter(PART_BYTES_AT_START);
+    assert(beginFrame(bytes) === 0, "a part is a frame of its own");
+    const part: Part = { bytes, first, last: first, jumps: [] };
+    this.#parts.push(part);
+    this.#part = part;
+    return part;
+  }
+
+  /** Fills in how many rows the write has in this part. */
+  #endWrite(): void {
+    if (this.#rowCountOffset !== 0) {
+      this.#part?.bytes.setU32(this.#rowCountOffset, this.#rowCount);
+    }
+    this.#rowCountOffset = 0;
+    this.#rowCount = 0;
+  }
+}
+
+function isAlike(
+  before: TableWrite | undefined,
+  { operation, owner, tableId }: TableWrite,
+): boolean {
+  if (before === undefined || before.tableId !== tableId) return false;
+  return before.owner === owner && before.operation === operation;
+}
