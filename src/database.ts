@@ -27,6 +27,7 @@ import {
   type LiveAccess,
   LocalSqlEngine,
   newActivity,
+  SpillSpace,
   type SqlEngine,
   type SqlEnvironment,
   sweepFiles,
@@ -117,6 +118,7 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
     random,
     log,
     limits: sqlLimits(config),
+    spillSpace: spillSpace(config, parts, directory),
     settings: settingsOf(config),
     version: parts.version,
     activity: newActivity(clock),
@@ -153,6 +155,20 @@ export async function openDatabase(config: Config, parts: DatabaseParts): Promis
     },
   };
   return database;
+}
+
+function spillSpace(
+  { performance, storage }: Config,
+  { disk, log }: DatabaseParts,
+  { paths }: DataDirectory,
+): SpillSpace {
+  return new SpillSpace({
+    disk,
+    log,
+    directory: paths.tmp,
+    bytesMax: performance.query_temporary_bytes,
+    minFreeBytes: storage.min_free_bytes,
+  });
 }
 
 function liveAccess(live: LocalLiveEngine): LiveAccess {

@@ -9,6 +9,7 @@ import type { Catalog, TableEntry } from "../catalog/mod.ts";
 import type { BlobStore, Job, JobList, Store, TableDefinition } from "../storage/mod.ts";
 import type { Activity } from "./activity.ts";
 import type { LivePlan } from "./engine.ts";
+import type { SpillSpace } from "./spill/mod.ts";
 
 /** Bounds of requests and statements; 0 is off where it says so. */
 export interface SqlLimits {
@@ -136,6 +137,8 @@ export interface SqlEnvironment {
   readonly random: Random;
   readonly log: Log;
   readonly limits: SqlLimits;
+  /** Where statements put rows that do not fit their memory. */
+  readonly spillSpace: SpillSpace;
   readonly settings: readonly SettingRow[];
   readonly version: string;
   /** What runs and ran; one for each engine. */

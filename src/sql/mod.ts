@@ -3,6 +3,9 @@
  */
 export { newActivity } from "./activity.ts";
 export type {
+  AnswerPart,
+  AnswerReader,
+  AnswerStream,
   CompiledExpression,
   LivePlan,
   LiveRequest,
@@ -28,3 +31,4 @@ export type {
 export { isFileLive, sweepFiles } from "./files.ts";
 export { ANSWERS_TABLE, answersTable } from "./idempotency.ts";
 export { LocalSqlEngine } from "./session.ts";
+export { SpillSpace } from "./spill/mod.ts";

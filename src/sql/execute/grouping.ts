@@ -58,6 +58,11 @@ export class Grouping {
     return new Uint32Array(numbers.buffer, 0, rowCount);
   }
 
+  /** The group number of each row, or NO_KEY where no row before had its key. */
+  knownNumbersOf(vectors: readonly Vector[], rowCount: number): Int32Array {
+    return this.#index.find(vectors, rowCount);
+  }
+
   /** The rows whose group no earlier row has, here or in a call before. */
   newRowsOf(vectors: readonly Vector[], rowCount: number): Selection {
     let knownCount = this.groupCount;

@@ -19,16 +19,21 @@ import {
   take,
   type Vector,
 } from "../../types/mod.ts";
+import {
+  DividedJoin,
+  type DividedJoinOptions,
+  type DividedPair,
+  JoinPartitions,
+} from "./divided_join.ts";
 import { type Evaluator, selectRows } from "./expression.ts";
 import { HeldColumns } from "./held_columns.ts";
 import { KeyIndex, NO_KEY, nullKeysOf } from "./key_index.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
-import type { Run } from "./run.ts";
+import { rowsWhere, type SpillOptions, SpillSite } from "./spilling.ts";
 
 export type JoinForm = "inner" | "left" | "full" | "semi" | "anti";
 
-export interface JoinOptions {
-  readonly run: Run;
+export interface JoinOptions extends SpillOptions {
   readonly join: JoinForm;
   readonly left: Operator;
   readonly right: Operator;
@@ -59,8 +64,8 @@ const PAIRS_MAX: number = 2 * BATCH_ROWS_MAX;
 
 export class HashJoin implements Operator {
   readonly #options: JoinOptions;
-  readonly #held: HeldColumns;
-  readonly #index: KeyIndex;
+  #held: HeldColumns;
+  #index: KeyIndex;
   /** Key numbers of the held rows, batch by batch, while the right side lasts. */
   #heldNumbers: Int32Array[] = [];
   /** Held rows by key: those of number n are #rows[#starts[n]] up to #rows[#starts[n + 1]]. */
@@ -73,27 +78,36 @@ export class HashJoin implements Operator {
   #lonelyPosition = 0;
   #pairing: Pairing | undefined;
   readonly #isChoice: boolean;
+  readonly #site: SpillSite;
+  /** In place of all else, once the right side is too much. */
+  #divided: DividedJoin | undefined;
+  /** The same where the key alone decides: rows of both sides whose key is not among those held. */
+  #others: JoinPartitions | undefined;
+  #otherWork: Operator | undefined;
 
   constructor(options: JoinOptions) {
     this.#options = options;
     this.#isChoice = options.join === "semi" || options.join === "anti";
     // Who asks only whether there is a partner, and by its key alone, needs no row of it.
     const isBare = this.#isChoice && options.residual === undefined;
-    this.#held = new HeldColumns(isBare ? [] : options.rightTypes, options.run.memory);
+    // Rows that meet all others have no keys to divide them by.
+    this.#site = new SpillSite(options, { isPossible: options.keyTypes.length > 0 });
+    this.#held = new HeldColumns(isBare ? [] : options.rightTypes, this.#site.memory);
     this.#index = new KeyIndex(options.keyTypes);
   }
 
   next(): Batch | undefined {
+    if (this.#divided !== undefined) return this.#divided.next();
+    if (this.#otherWork !== undefined) return this.#otherWork.next();
     if (!this.#isBuilt) return this.#build();
     if (this.#pairing !== undefined) return this.#pair(this.#pairing);
     const batch = this.#options.left.next();
     if (batch === undefined) return this.#lonelyRightRows();
     if (batch.rowCount === 0) return NOTHING_YET;
     const { leftKeys, run } = this.#options;
-    const numbers = this.#numbersOf(
-      leftKeys.map((key) => key(batch, run)),
-      batch.rowCount,
-    );
+    const keys = leftKeys.map((key) => key(batch, run));
+    const numbers = this.#numbersOf(keys, batch.rowCount);
+    if (this.#others !== undefined) return this.#chooseKnown(batch, numbers, this.#others);
     if (this.#isChoice && this.#options.residual === undefined) return this.#choose(batch, numbers);
     const hasPartner = new Uint8Array(batch.rowCount);
     this.#pairing = { batch, numbers, hasPartner, leftRow: 0, candidateIndex: 0 };
@@ -103,6 +117,10 @@ export class HashJoin implements Operator {
   close(): void {
     this.#options.left.close();
     this.#options.right.close();
+    this.#divided?.close();
+    this.#otherWork?.close();
+    this.#others?.close();
+    this.#site.close();
   }
 
   #build(): Batch {
@@ -115,6 +133,7 @@ export class HashJoin implements Operator {
     const { rowCount } = batch;
     if (rowCount === 0) return NOTHING_YET;
     const keys = rightKeys.map((key) => key(batch, run));
+    if (this.#others !== undefined) return this.#keepOthers(batch, keys, this.#others);
     this.#held.append(batch.columns, rowCount);
     const bytesBefore = this.#index.bytes;
     const numbers = keys.length === 0 ? new Int32Array(rowCount) : this.#index.add(keys, rowCount);
@@ -122,9 +141,61 @@ export class HashJoin implements Operator {
     if (nulls !== undefined) {
       for (let row = 0; row < rowCount; row += 1) if (nulls[row] === 1) numbers[row] = NO_KEY;
     }
-    run.memory.take(this.#index.bytes - bytesBefore + 8 * rowCount);
+    this.#site.memory.take(this.#index.bytes - bytesBefore + 8 * rowCount);
     this.#heldNumbers.push(numbers);
+    if (this.#site.isDue) this.#divide();
     return NOTHING_YET;
+  }
+
+  /** Goes over to partitions on disk. */
+  #divide(): void {
+    const { keyTypes, left, leftKeys, leftTypes, residual, right, rightKeys, rightTypes, run } =
+      this.#options;
+    const options: DividedJoinOptions = {
+      run,
+      site: this.#site,
+      keyTypes,
+      left: { rows: left, keys: leftKeys, types: leftTypes },
+      right: { rows: right, keys: rightKeys, types: rightTypes },
+      join: (pair) => this.#joinOf(pair),
+    };
+    if (this.#isChoice && residual === undefined) {
+      this.#others = new JoinPartitions(options);
+      return;
+    }
+    this.#divided = new DividedJoin(options, heldBatches(this.#held));
+    this.#held = new HeldColumns([], this.#site.memory);
+    this.#index = new KeyIndex(keyTypes);
+    this.#heldNumbers = [];
+    this.#site.close();
+  }
+
+  /** The join of two partitions; undefined where it has no rows. */
+  #joinOf({ left, leftCount, right, rightCount }: DividedPair): Operator | undefined {
+    const { join } = this.#options;
+    if (leftCount === 0 && (join !== "full" || rightCount === 0)) return undefined;
+    if (rightCount === 0 && (join === "inner" || join === "semi")) return undefined;
+    return new HashJoin({ ...this.#options, ...this.#site.deeper, left, right });
+  }
+
+  /** Sends right rows to disk whose key is not held. */
+  #keepOthers(batch: Batch, keys: readonly Vector[], others: JoinPartitions): Batch {
+    const { rowCount } = batch;
+    const numbers = this.#index.find(keys, rowCount);
+    const unknown = rowsWhere(rowCount, (row) => numbers[row] === NO_KEY);
+    if (unknown.count > 0) others.addRight(keepRows(batch, unknown));
+    return NOTHING_YET;
+  }
+
+  /** Left rows whose key is held are decided now; others are sent to disk. */
+  #chooseKnown(batch: Batch, numbers: Int32Array, others: JoinPartitions): Batch {
+    const { rowCount } = batch;
+    const unknown = rowsWhere(rowCount, (row) => numbers[row] === NO_KEY);
+    if (unknown.count === 0) return this.#choose(batch, numbers);
+    others.addLeft(keepRows(batch, unknown));
+    const known = rowsWhere(rowCount, (row) => numbers[row] !== NO_KEY);
+    const knownNumbers = numbers.filter((number) => number !== NO_KEY);
+    return known.count === 0 ? NOTHING_YET : this.#choose(keepRows(batch, known), knownNumbers);
   }
 
   /** Sorts the held rows by their numbers; those of one key keep their order. */
@@ -266,6 +337,10 @@ export class HashJoin implements Operator {
 
   /** Held rows that no left row met, a batch at a time, beside NULLs. */
   #lonelyRightRows(): Batch | undefined {
+    if (this.#others !== undefined) {
+      this.#otherWork = this.#others.work();
+      return NOTHING_YET;
+    }
     if (this.#options.join !== "full") return undefined;
     const rows = new Int32Array(BATCH_ROWS_MAX);
     const { length } = this.#isPaired;
@@ -320,5 +395,16 @@ export class HashJoin implements Operator {
     const left = batch.columns.map((column) => take(column, { rows: leftRows, count }));
     const right = this.#held.take(rightRows, count);
     return { rowCount: count, columns: [...left, ...right.columns] };
+  }
+}
+
+/** Held rows in their order, a batch at a time. */
+function* heldBatches(held: HeldColumns): Generator<Batch, void> {
+  for (let start = 0; start < held.rowCount; start += BATCH_ROWS_MAX) {
+    const count = Math.min(BATCH_ROWS_MAX, held.rowCount - start);
+    yield held.take(
+      Int32Array.from({ length: count }, (_, i) => start + i),
+      count,
+    );
   }
 }
