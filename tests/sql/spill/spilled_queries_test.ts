@@ -119,7 +119,7 @@ const UNORDERED: readonly string[] = [
   "SELECT a.id, b.id, b.s FROM t a JOIN t b ON a.s = b.s AND a.u = b.u",
   "SELECT a.id, b.id, b.j FROM t a LEFT JOIN t b ON a.b = b.b + 3 AND b.k > 100",
   "SELECT a.id, a.s, b.id, b.s FROM t a FULL JOIN t b ON a.u = b.u AND a.id = b.id + 3000",
-  "SELECT id FROM t a WHERE EXISTS (SELECT 1 FROM t b WHERE b.id % 5 <> 1 AND b.u::TEXT || b.s = a.u::TEXT || a.s)",
+  "SELECT id FROM t a WHERE EXISTS (SELECT 1 FROM t b WHERE b.id > 2000 AND b.s = a.s AND b.u = a.u AND b.b = a.b)",
   "SELECT id FROM t a WHERE NOT EXISTS (SELECT 1 FROM t b WHERE b.s = a.s AND b.id > a.id)",
   "SELECT id FROM t a WHERE EXISTS (SELECT 1 FROM t b WHERE b.u = a.u AND b.d < a.d)",
   "WITH c AS (SELECT id, s, j FROM t) SELECT a.id, b.s FROM c a JOIN c b ON a.id = b.id + 1",
