@@ -3,6 +3,9 @@
  */
 export { newActivity } from "./activity.ts";
 export type {
+  AnswerPart,
+  AnswerReader,
+  AnswerStream,
   CompiledExpression,
   LivePlan,
   LiveRequest,
@@ -29,3 +32,4 @@ export { beginDueErasures } from "./erasure.ts";
 export { isFileLive, sweepFiles } from "./files.ts";
 export { ANSWERS_TABLE, answersTable } from "./idempotency.ts";
 export { LocalSqlEngine } from "./session.ts";
+export { SpillSpace } from "./spill/mod.ts";

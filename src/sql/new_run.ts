@@ -13,6 +13,7 @@ import { MemoryBudget, type Run, type SubqueryAnswers, type UploadSink } from ".
 import { Subqueries } from "./execute/subqueries.ts";
 import type { Transaction } from "./execute/transaction.ts";
 import type { CallContext } from "./functions/function.ts";
+import { TemporaryFiles } from "./spill/mod.ts";
 
 export interface NewRun {
   readonly principal: Principal;
@@ -64,6 +65,7 @@ class StatementRun implements Run {
   #memory: MemoryBudget | undefined;
   #subqueries: SubqueryAnswers | undefined;
   #call: CallContext | undefined;
+  #temporary: TemporaryFiles | undefined;
 
   constructor(environment: SqlEnvironment, options: NewRun) {
     const { principal, transaction } = options;
@@ -86,6 +88,17 @@ class StatementRun implements Run {
       if (this.#deadline !== undefined) this.#deadline.memory = this.#memory;
     }
     return this.#memory;
+  }
+
+  get temporary(): TemporaryFiles {
+    if (this.#temporary === undefined) {
+      this.#temporary = new TemporaryFiles(this.#environment.spillSpace);
+      if (this.#deadline !== undefined) {
+        this.#deadline.temporary?.close();
+        this.#deadline.temporary = this.#temporary;
+      }
+    }
+    return this.#temporary;
   }
 
   get call(): CallContext {

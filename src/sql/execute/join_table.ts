@@ -18,6 +18,8 @@ const SPAN_MIN = 65_536;
 /** … and this many times as far as there are rows. */
 const SPAN_PER_ROW = 16;
 const SPAN_MAX = 2 ** 24;
+/** A place costs two numbers for a while, which must not be most of the memory. */
+const SPAN_MEMORY_SHARE = 16;
 
 /** Keys of one batch, before it is known how far apart all lie. */
 interface Waiting {
@@ -81,7 +83,9 @@ export class JoinTable {
   /** Nothing is added from now on. */
   finish(): void {
     const span = this.#max - this.#min + 1;
-    const spanMax = Math.min(SPAN_MAX, Math.max(SPAN_MIN, SPAN_PER_ROW * this.#rowCount));
+    const memoryMax = this.#memory.bytesMax / SPAN_MEMORY_SHARE;
+    const rowsMax = Math.max(SPAN_MIN, SPAN_PER_ROW * this.#rowCount);
+    const spanMax = Math.min(SPAN_MAX, rowsMax, memoryMax);
     if (this.#waiting !== undefined && this.#rowCount > 0 && span > 0 && span <= spanMax) {
       this.#isDense = true;
       for (const { nulls, values } of this.#waiting) {
@@ -109,6 +113,17 @@ export class JoinTable {
     if (this.#isDense && only !== undefined) return this.#distancesOf(only, rowCount);
     const numbers = this.#index.find(keys, rowCount);
     clearNulls(numbers, nullKeysOf(keys, rowCount));
+    return numbers;
+  }
+
+  /** The same, but NO_KEY also where no held row has the key. */
+  heldNumbersOf(keys: readonly Vector[], rowCount: number): Int32Array {
+    const numbers = this.numbersOf(keys, rowCount);
+    const starts = this.#starts;
+    for (let row = 0; row < rowCount; row += 1) {
+      const number = numbers[row] ?? NO_KEY;
+      if (number !== NO_KEY && starts[number] === starts[number + 1]) numbers[row] = NO_KEY;
+    }
     return numbers;
   }
 
