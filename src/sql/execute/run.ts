@@ -106,6 +106,8 @@ export class MemoryBudget {
   readonly #around: MemoryBudget | undefined;
   readonly #isElastic: boolean;
   #bytes = 0;
+  /** Of these, what elastic parts hold. */
+  #elasticBytes = 0;
 
   constructor(bytesMax: number, around?: MemoryBudget, options?: { readonly isElastic: boolean }) {
     this.#bytesMax = bytesMax;
@@ -142,7 +144,8 @@ export class MemoryBudget {
 
   /**
    * The same, and never refused: for an operator that asks {@linkcode isCrowded} after each batch
-   * and then moves to disk what it holds, so that it is over the budget by a batch at most.
+   * and then moves to disk what it holds, so that it is over the budget by a batch at most. That
+   * batch is not held against others: elastic parts count for at most the half that is theirs.
    */
   elastic(): MemoryBudget {
     return new MemoryBudget(this.#bytesMax, this, { isElastic: true });
@@ -150,7 +153,7 @@ export class MemoryBudget {
 
   /** Gives back all that was taken; it may be used again. */
   close(): void {
-    this.release(this.#bytes);
+    this.#give(this.#bytes, this.#elasticBytes);
   }
 
   /** Takes the rows of a batch that are going to be kept. @throws {DatabaseError} MEMORY_EXCEEDED */
@@ -160,12 +163,19 @@ export class MemoryBudget {
 
   /** Gives back what was taken and is held no longer. */
   release(bytes: number): void {
+    this.#give(bytes, this.#isElastic ? bytes : 0);
+  }
+
+  #give(bytes: number, elasticBytes: number): void {
     this.#bytes -= bytes;
-    this.#around?.release(bytes);
+    this.#elasticBytes -= elasticBytes;
+    const around = this.#around;
+    if (around !== undefined) around.#give(bytes, around.#isElastic ? bytes : elasticBytes);
   }
 
   #hold(bytes: number): void {
     this.#bytes += bytes;
+    this.#elasticBytes += bytes;
     if (this.#around !== undefined) this.#around.#hold(bytes);
   }
 
@@ -174,7 +184,8 @@ export class MemoryBudget {
     if (this.#isElastic) return this.#hold(bytes);
     this.#bytes += bytes;
     if (this.#around !== undefined) this.#around.take(bytes);
-    if (this.#bytes <= this.#bytesMax) return;
+    const excess = Math.max(0, this.#elasticBytes - this.#bytesMax / 2);
+    if (this.#bytes - excess <= this.#bytesMax) return;
     throw new DatabaseError(
       "MEMORY_EXCEEDED",
       `Cannot run the statement: it needs more than ${this.#bytesMax} bytes of memory`,

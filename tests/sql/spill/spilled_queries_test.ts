@@ -122,6 +122,11 @@ const UNORDERED: readonly string[] = [
   "SELECT id FROM t a WHERE EXISTS (SELECT 1 FROM t b WHERE b.id > 2000 AND b.s = a.s AND b.u = a.u AND b.b = a.b)",
   "SELECT id FROM t a WHERE NOT EXISTS (SELECT 1 FROM t b WHERE b.s = a.s AND b.id > a.id)",
   "SELECT id FROM t a WHERE EXISTS (SELECT 1 FROM t b WHERE b.u = a.u AND b.d < a.d)",
+  "SELECT id, s, j FROM stored WHERE id < 9000 AND (u, s) IN (SELECT u, s FROM stored)",
+  "SELECT id, s, j FROM t a WHERE id < 9000 AND NOT EXISTS (SELECT 1 FROM t b WHERE b.s = a.s AND b.u = a.u AND b.id <> a.id)",
+  "SELECT id FROM stored a WHERE EXISTS (SELECT 1 FROM stored b JOIN stored c ON b.u = c.u WHERE b.id = a.id)",
+  "SELECT u, k, flag, count(DISTINCT s), string_agg((id % 10)::TEXT, '' ORDER BY s || j::TEXT, s, id), max(DISTINCT f) FROM t " +
+    "WHERE id < 1500 GROUP BY GROUPING SETS ((u), (flag), (k), ())",
   "WITH c AS (SELECT id, s, j FROM t) SELECT a.id, b.s FROM c a JOIN c b ON a.id = b.id + 1",
 ];
 
