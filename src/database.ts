@@ -138,12 +138,7 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
   };
   const sql = new LocalSqlEngine(environment);
   const live = new LocalLiveEngine({ store, sql, clock, random, log, limits: liveLimits(config) });
-  const stopLooking = repeatedly(clock, SPACE_LOOK_MS, () => {
-    store.lookAtSpace();
-    store.dropExpired();
-    store.boundHistory();
-  });
-  store.lookAtSpace();
+  const stopLooking = lookAtTimes(clock, store);
   const stopTidying = tidyHourly(environment, store);
   const database: Database = {
     catalog,
@@ -191,6 +186,16 @@ function liveAccess(live: LocalLiveEngine): LiveAccess {
     kill: (liveId) => live.kill(liveId),
     tableChanged: (tableId) => live.tableChanged(tableId),
   };
+}
+
+/** Looks at space and age of what is stored, now and at intervals. Returns what ends that. */
+function lookAtTimes(clock: Clock, store: LocalStore): () => void {
+  store.lookAtSpace();
+  return repeatedly(clock, SPACE_LOOK_MS, () => {
+    store.lookAtSpace();
+    store.dropExpired();
+    store.boundHistory();
+  });
 }
 
 /**
