@@ -130,6 +130,11 @@ const RULES: Rules = {
     max_connections: whole(100_000, [1, 1_000_000], "Open connections of all clients"),
     total_query_memory_bytes: whole(GIB, [16 * MIB], "Memory of all statements together", LATER),
     query_memory_bytes: whole(256 * MIB, [MIB], "Memory of one statement"),
+    query_temporary_bytes: whole(
+      32 * GIB,
+      [0],
+      "Disk for what one statement holds beyond its memory",
+    ),
     http_compression: flag(true, "Whether answers are packed by gzip"),
   },
   auth: {

@@ -73,6 +73,8 @@ export interface Config {
     readonly max_connections: number;
     readonly total_query_memory_bytes: number;
     readonly query_memory_bytes: number;
+    /** 0 puts nothing on disk. */
+    readonly query_temporary_bytes: number;
     readonly http_compression: boolean;
   };
   readonly auth: {

@@ -26,6 +26,7 @@ import {
   type LiveAccess,
   LocalSqlEngine,
   newActivity,
+  SpillSpace,
   type SqlEngine,
   type SqlEnvironment,
   sweepFiles,
@@ -127,6 +128,7 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
     log,
     logLines: () => parts.log.lines,
     limits: sqlLimits(config),
+    spillSpace: spillSpace(config, parts, directory),
     settings: settingsOf(config),
     version: parts.version,
     activity: newActivity(clock),
@@ -163,6 +165,20 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
     },
   };
   return database;
+}
+
+function spillSpace(
+  { performance, storage }: Config,
+  { disk, log }: DatabaseParts,
+  { paths }: DataDirectory,
+): SpillSpace {
+  return new SpillSpace({
+    disk,
+    log,
+    directory: paths.tmp,
+    bytesMax: performance.query_temporary_bytes,
+    minFreeBytes: storage.min_free_bytes,
+  });
 }
 
 function liveAccess(live: LocalLiveEngine): LiveAccess {

@@ -96,6 +96,7 @@ test("parseConfig of nothing gives every key of the reference its default", () =
     "performance.max_connections": 100000,
     "performance.total_query_memory_bytes": 1073741824,
     "performance.query_memory_bytes": 268435456,
+    "performance.query_temporary_bytes": 34359738368,
     "performance.http_compression": true,
     "auth.jwt_secret": undefined,
     "auth.root_password": undefined,

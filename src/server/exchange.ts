@@ -109,6 +109,13 @@ export class Exchange implements Caller {
     this.#peers.timeout(this.request, 0);
   }
 
+  /** Calls back when the client is gone: for what is worth ending then. */
+  onLeave(callback: () => void): void {
+    const { signal } = this.request;
+    if (signal.aborted) callback();
+    else signal.addEventListener("abort", callback, { once: true });
+  }
+
   #peer(): string {
     return this.#peers.requestIP(this.request)?.address ?? PEER_UNKNOWN;
   }

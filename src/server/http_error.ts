@@ -76,6 +76,15 @@ export function errorBodyOf(error: DatabaseError, { isAdmin }: { isAdmin: boolea
   };
 }
 
+/** The inner error of shape B of any expected failure; undefined for a bug. */
+export function errorBodyOfFailure(
+  error: unknown,
+  options: { isAdmin: boolean },
+): ErrorBody | undefined {
+  if (error instanceof DatabaseError) return errorBodyOf(error, options);
+  return failureOf(error, "B")?.body;
+}
+
 /** What a message does not say already: a cause that is no condition itself. */
 function isInternal(cause: unknown): cause is Error {
   return cause instanceof Error && !(cause instanceof DatabaseError);

@@ -5,6 +5,7 @@
  */
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
+import type { Clock } from "../base/clock.ts";
 import type { Exchange } from "./exchange.ts";
 
 /** Shorter bodies are sent as they are. */
@@ -107,18 +108,43 @@ export function bytesResponse(
   return respond(exchange, bytes.slice(), options);
 }
 
-/** A body that is made piece by piece as the client takes it. */
+/** What makes a body, and what ends. */
+export interface BodyPieces {
+  readonly pieces: Iterator<string> | AsyncIterator<string>;
+  /** The body is over: it was written, the client left, or a piece failed. Called once. */
+  readonly onEnd?: () => void;
+}
+
+/** A body that is made piece by piece as the client takes it, each in a turn of its own. */
 export function streamResponse(
   exchange: Exchange,
-  pieces: Iterator<string>,
-  options: { status: number; headers: Headers; mayCompress: boolean },
+  { onEnd, pieces }: BodyPieces,
+  options: { clock: Clock; status: number; headers: Headers; mayCompress: boolean },
 ): Response {
+  const { clock } = options;
+  let isOver = false;
+  const end = (): void => {
+    if (!isOver) onEnd?.();
+    isOver = true;
+  };
   const plain = new ReadableStream<Uint8Array<ArrayBuffer>>({
-    pull(controller) {
-      const piece = pieces.next();
-      if (piece.done === true) controller.close();
-      else controller.enqueue(encoder.encode(piece.value));
+    async pull(controller) {
+      try {
+        const piece = await pieces.next();
+        if (isOver) return;
+        if (piece.done !== true) {
+          controller.enqueue(encoder.encode(piece.value));
+          await clock.yield();
+          return;
+        }
+        end();
+        controller.close();
+      } catch (error) {
+        end();
+        controller.error(error);
+      }
     },
+    cancel: end,
   });
   const isCompressed = options.mayCompress && acceptsGzip(exchange.request);
   const body = isCompressed ? plain.pipeThrough(new CompressionStream("gzip")) : plain;

@@ -13,6 +13,9 @@ export type ResultFormat = "json" | "ndjson" | "csv";
 /** Rows in one piece: about half a millisecond of JSON.stringify. */
 const ROWS_PER_PIECE = 2048;
 
+/** A piece ends after so many characters, too: rows may be long. */
+const PIECE_LENGTH = 256 * 1024;
+
 type Rows = readonly (readonly unknown[])[];
 
 /** The end of a JSON body. */
@@ -70,7 +73,7 @@ export function jsonBody(results: readonly StatementResult[], ending: Ending): s
   for (const result of results) {
     if (entries !== "") entries += ",";
     const { rows } = result;
-    entries += rows === undefined ? "{" : `${entryHead(result)}${JSON.stringify(rows)},`;
+    entries += rows === undefined ? "{" : `${entryHead(result.schema)}${JSON.stringify(rows)},`;
     entries += entryTail(result);
   }
   return `{"results":[${entries}${bodyTail(ending)}`;
@@ -88,8 +91,8 @@ export function* jsonPieces(
     if (rows === undefined) {
       yield `${separator}{${entryTail(result)}`;
     } else {
-      yield `${separator}${entryHead(result)}[`;
-      yield* rowPieces(rows, ",", jsonRow);
+      yield `${separator}${entryHead(result.schema)}[`;
+      yield* jsonRows(rows, { isFirst: true });
       yield `],${entryTail(result)}`;
     }
     separator = ",";
@@ -102,24 +105,54 @@ export function* ndjsonPieces(
   { schema, rows = [], asUser, rowCount }: StatementResult,
   tookMs: () => number,
 ): Generator<string> {
-  yield `${JSON.stringify({ schema, as_user: asUser })}\n`;
-  yield* rowPieces(rows, "", (row) => `${jsonRow(row)}\n`);
-  yield `${JSON.stringify({ status: "success", row_count: rowCount, took: tookMs() })}\n`;
+  yield ndjsonHead({ schema, asUser });
+  yield* ndjsonRows(rows);
+  yield ndjsonTail({ rowCount, tookMs: tookMs() });
+}
+
+export function ndjsonHead(head: {
+  schema: readonly SchemaField[] | undefined;
+  asUser: string;
+}): string {
+  const { asUser, schema } = head;
+  return `${JSON.stringify({ schema, as_user: asUser })}\n`;
+}
+
+export function ndjsonRows(rows: Rows): Generator<string> {
+  return rowPieces(rows, { separator: "", write: (row) => `${jsonRow(row)}\n` });
+}
+
+/** The line of success. */
+export function ndjsonTail({ rowCount, tookMs }: { rowCount: number; tookMs: number }): string {
+  return `${JSON.stringify({ status: "success", row_count: rowCount, took: tookMs })}\n`;
 }
 
 /** One row-returning result as CSV (RFC 4180): NULL is empty, empty text is quoted. */
 export function* csvPieces({ schema = [], rows = [] }: StatementResult): Generator<string> {
-  yield `${schema.map(({ name }) => csvField(name)).join(",")}\r\n`;
-  yield* rowPieces(rows, "", (row) => `${row.map(csvField).join(",")}\r\n`);
+  yield csvHead(schema);
+  yield* csvRows(rows);
+}
+
+export function csvHead(schema: readonly SchemaField[]): string {
+  return `${schema.map(({ name }) => csvField(name)).join(",")}\r\n`;
+}
+
+export function csvRows(rows: Rows): Generator<string> {
+  return rowPieces(rows, { separator: "", write: (row) => `${row.map(csvField).join(",")}\r\n` });
+}
+
+/** Rows as elements of a JSON array. @param isFirst No row of the array was written before. */
+export function jsonRows(rows: Rows, { isFirst }: { isFirst: boolean }): Generator<string> {
+  return rowPieces(rows, { separator: ",", write: jsonRow, isFirst });
 }
 
 /** An entry up to its rows. */
-function entryHead({ schema }: StatementResult): string {
+export function entryHead(schema: readonly SchemaField[] | undefined): string {
   return schema === undefined ? '{"rows":' : `{"schema":${schemaText(schema)},"rows":`;
 }
 
 /** An entry behind its rows. */
-function entryTail({ rowCount, message, asUser, lastSeq }: StatementResult): string {
+export function entryTail({ rowCount, message, asUser, lastSeq }: StatementResult): string {
   if (
     rowCount !== lastTail.rowCount ||
     message !== lastTail.message ||
@@ -145,7 +178,7 @@ function tailText(rowCount: number, message: string | undefined, asUser: string)
   return `${head}${middle},"as_user":${JSON.stringify(asUser)}`;
 }
 
-function bodyTail({ tookMs, error }: Ending): string {
+export function bodyTail({ tookMs, error }: Ending): string {
   const took = millisecondsText(tookMs);
   if (error === undefined) return `],"status":"success","took":${took}}`;
   return `],"status":"error","took":${took},"error":${JSON.stringify(error)}}`;
@@ -165,16 +198,23 @@ function schemaText(schema: readonly SchemaField[]): string {
 
 function* rowPieces(
   rows: Rows,
-  separator: string,
-  write: (row: readonly unknown[]) => string,
+  {
+    isFirst = true,
+    separator,
+    write,
+  }: { separator: string; write: (row: readonly unknown[]) => string; isFirst?: boolean },
 ): Generator<string> {
-  for (let start = 0; start < rows.length; start += ROWS_PER_PIECE) {
-    const piece = rows
-      .slice(start, start + ROWS_PER_PIECE)
-      .map(write)
-      .join(separator);
-    yield start === 0 ? piece : separator + piece;
+  let piece = "";
+  let count = 0;
+  for (const [i, row] of rows.entries()) {
+    piece += i === 0 && isFirst ? write(row) : separator + write(row);
+    count += 1;
+    if (count < ROWS_PER_PIECE && piece.length < PIECE_LENGTH) continue;
+    yield piece;
+    piece = "";
+    count = 0;
   }
+  if (count > 0) yield piece;
 }
 
 function jsonRow(row: readonly unknown[]): string {

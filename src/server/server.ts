@@ -166,6 +166,14 @@ class HttpServer implements RunningServer {
     await this.#bun.stop(true);
   }
 
+  /** A body is still being written when its request has been answered. Returns what ends it. */
+  #beginStream(): () => void {
+    this.#runningCount += 1;
+    return () => {
+      this.#runningCount -= 1;
+    };
+  }
+
   #readiness(): Readiness {
     return this.#isStopping ? "draining" : this.#options.readiness();
   }
@@ -378,11 +386,19 @@ class HttpServer implements RunningServer {
   }
 
   #routes(): readonly Route[] {
-    const { config, auth, live, sql, clock, version, buildDate } = this.#options;
+    const { config, auth, live, sql, clock, version, buildDate, onBug } = this.#options;
     const baseUrl = (exchange: Exchange): string =>
       config.server.public_origin ?? exchange.baseUrl ?? this.url;
     return [
-      sqlRoute({ auth, sql, config, clock, baseUrl }),
+      sqlRoute({
+        auth,
+        sql,
+        config,
+        clock,
+        baseUrl,
+        onBug,
+        beginStream: () => this.#beginStream(),
+      }),
       liveRoute({
         auth,
         live,

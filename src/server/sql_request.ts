@@ -3,7 +3,7 @@
  * checked here and never again.
  */
 import { DatabaseError } from "../base/errors.ts";
-import type { Parameter, SqlRequest, UploadedFile } from "../sql/mod.ts";
+import type { AnswerReader, Parameter, SqlRequest, UploadedFile } from "../sql/mod.ts";
 import { type MultipartForm, parseMultipart } from "./multipart.ts";
 import type { ServerConfig } from "./options.ts";
 import { parametersFromJson } from "./parameters.ts";
@@ -12,7 +12,11 @@ import { invalidInput, objectOf, parseJson, textFromUtf8 } from "./request_body.
 export type SqlLimits = Pick<ServerConfig, "limits" | "files">;
 
 /** @throws {DatabaseError} INVALID_INPUT, INVALID_PARAMETER, INVALID_SQL */
-export function sqlRequestFromJson(body: Uint8Array, { limits }: SqlLimits): SqlRequest {
+export function sqlRequestFromJson(
+  body: Uint8Array,
+  { limits }: SqlLimits,
+  reader?: AnswerReader,
+): SqlRequest {
   const text = textFromUtf8(body);
   if (text === undefined) throw invalidInput("Cannot read the body: it is not UTF-8");
   const fields = objectOf(parseJson(text).value);
@@ -30,6 +34,7 @@ export function sqlRequestFromJson(body: Uint8Array, { limits }: SqlLimits): Sql
     namespace: namespaceOf(namespace_id),
     timeoutMs: timeoutOf(timeout_ms, limits.max_timeout_ms),
     check: check === true,
+    reader,
     idempotency: key === undefined ? undefined : { key, digest: digestOf(body) },
   });
 }
@@ -78,6 +83,7 @@ interface Fields {
   readonly namespace: string | undefined;
   readonly timeoutMs: number | undefined;
   readonly check: boolean;
+  readonly reader?: AnswerReader | undefined;
   readonly files?: ReadonlyMap<string, UploadedFile>;
   readonly idempotency: SqlRequest["idempotency"] | undefined;
 }
@@ -91,6 +97,7 @@ function requestOf({
   check,
   files,
   idempotency,
+  reader,
 }: Fields): SqlRequest {
   const request: { -readonly [Key in keyof SqlRequest]: SqlRequest[Key] } = { sql, params };
   if (namespace !== undefined) request.namespace = namespace;
@@ -98,6 +105,7 @@ function requestOf({
   if (check) request.check = check;
   if (files !== undefined) request.files = files;
   if (idempotency !== undefined) request.idempotency = idempotency;
+  if (reader !== undefined) request.reader = reader;
   return request;
 }
 

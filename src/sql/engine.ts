@@ -29,8 +29,16 @@ export interface SqlRequest {
   readonly files?: ReadonlyMap<string, UploadedFile>;
   /** Runs the request once for each key of its user; `digest` stands for the body. */
   readonly idempotency?: { readonly key: string; readonly digest: string };
+  /** Whoever takes a long answer as it comes; without one an answer is whole. */
+  readonly reader?: AnswerReader;
   /** Address of the caller, for SUBSCRIBE TO's answer and the audit log. */
   readonly baseUrl?: string;
+}
+
+/** The client of a request, who may leave before its end. */
+export interface AnswerReader {
+  /** Calls back when the client is gone; at once if it is already. */
+  onLeave(callback: () => void): void;
 }
 
 /** One entry of `results`. */
@@ -50,8 +58,32 @@ export interface SqlResponse {
   readonly results: readonly StatementResult[];
   /** Why the request stopped; its `statementIndex` is set. */
   readonly error?: DatabaseError;
+  /** What follows, of an answer that is too long to be held; only for a request with a reader. */
+  readonly stream?: AnswerStream;
   /** The answer of an earlier request with the same key. */
   readonly isReplayed?: true;
+}
+
+/** A piece of an answer that is given as it comes. */
+export type AnswerPart =
+  /** Further rows of the entry at hand; the first ones begin it. */
+  | {
+      readonly kind: "rows";
+      readonly schema: readonly SchemaField[];
+      readonly asUser: string;
+      readonly rows: readonly (readonly unknown[])[];
+    }
+  /** An entry ends: the one at hand, without its rows, or a whole one. */
+  | { readonly kind: "entry"; readonly result: StatementResult }
+  /** The last part. With an error, the entry at hand has no end of its own. */
+  | { readonly kind: "end"; readonly error: DatabaseError | undefined };
+
+/** The rest of an answer. Who does not read it to its end cancels it. */
+export interface AnswerStream {
+  /** The next part; "end" once, as the last. Rejects only with what is no expected failure. */
+  next(): Promise<AnswerPart>;
+  /** The statements end as if they were killed. */
+  cancel(): void;
 }
 
 export interface SqlEngine {

@@ -11,6 +11,7 @@ import type { BlobStore, Job, JobList, Store, TableDefinition } from "../storage
 import type { Activity } from "./activity.ts";
 import type { LivePlan } from "./engine.ts";
 import type { RestoreStatement } from "./parse/ast.ts";
+import type { SpillSpace } from "./spill/mod.ts";
 import type { WriteGates } from "./write_gates.ts";
 
 /** Bounds of requests and statements; 0 is off where it says so. */
@@ -142,6 +143,8 @@ export interface SqlEnvironment {
   /** The newest lines of the log, oldest first. */
   readonly logLines: () => readonly LogLine[];
   readonly limits: SqlLimits;
+  /** Where statements put rows that do not fit their memory. */
+  readonly spillSpace: SpillSpace;
   readonly settings: readonly SettingRow[];
   readonly version: string;
   /** What runs and ran; one for each engine. */

@@ -289,8 +289,10 @@ function measuredFields(plan: PlanNode, measured: Measured | undefined): Record<
     loops = 0,
     ms = 0,
     rows = 0,
+    spilledBytes = 0,
   } = measured ?? {};
-  const fields = { rows, loops, ms: roundedMs(ms), bytes };
+  const spilled = spilledBytes === 0 ? {} : { spilled_bytes: spilledBytes };
+  const fields = { rows, loops, ms: roundedMs(ms), bytes, ...spilled };
   if (plan.kind !== "scan" || plan.key !== undefined) return fields;
   return { ...fields, segments_read: groupsRead, segments_pruned: groupsPruned };
 }

@@ -3,6 +3,9 @@
  */
 export { newActivity } from "./activity.ts";
 export type {
+  AnswerPart,
+  AnswerReader,
+  AnswerStream,
   CompiledExpression,
   LivePlan,
   LiveRequest,
@@ -29,4 +32,5 @@ export { beginDueErasures } from "./erasure.ts";
 export { isFileLive, sweepFiles } from "./files.ts";
 export { ANSWERS_TABLE, answersTable } from "./idempotency.ts";
 export { LocalSqlEngine } from "./session.ts";
+export { SpillSpace } from "./spill/mod.ts";
 export { WriteGates } from "./write_gates.ts";

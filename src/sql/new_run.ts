@@ -14,6 +14,7 @@ import { MemoryBudget, type Run, type SubqueryAnswers, type UploadSink } from ".
 import { Subqueries } from "./execute/subqueries.ts";
 import type { Transaction } from "./execute/transaction.ts";
 import type { CallContext } from "./functions/function.ts";
+import { TemporaryFiles } from "./spill/mod.ts";
 
 export interface NewRun {
   readonly principal: Principal;
@@ -65,6 +66,7 @@ class StatementRun implements Run {
   #memory: MemoryBudget | undefined;
   #subqueries: SubqueryAnswers | undefined;
   #call: CallContext | undefined;
+  #temporary: TemporaryFiles | undefined;
 
   constructor(environment: SqlEnvironment, options: NewRun) {
     const { principal, transaction } = options;
@@ -87,6 +89,17 @@ class StatementRun implements Run {
       if (this.#deadline !== undefined) this.#deadline.memory = this.#memory;
     }
     return this.#memory;
+  }
+
+  get temporary(): TemporaryFiles {
+    if (this.#temporary === undefined) {
+      this.#temporary = new TemporaryFiles(this.#environment.spillSpace);
+      if (this.#deadline !== undefined) {
+        this.#deadline.temporary?.close();
+        this.#deadline.temporary = this.#temporary;
+      }
+    }
+    return this.#temporary;
   }
 
   get call(): CallContext {

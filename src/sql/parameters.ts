@@ -13,7 +13,7 @@ import type { ParseLimits } from "./parse/parser.ts";
 export function deadlineOf({ clock, limits }: SqlEnvironment, { timeoutMs }: SqlRequest): Deadline {
   const limitMs = Math.min(timeoutMs ?? limits.timeoutMs, limits.timeoutMsMax);
   const atMs = limitMs === 0 ? Number.POSITIVE_INFINITY : clock.monotonicMs() + limitMs;
-  return { atMs, isCancelled: false, rowsRead: 0, memory: undefined };
+  return { atMs, isCancelled: false, rowsRead: 0, memory: undefined, temporary: undefined };
 }
 
 export function parseLimitsOf({ limits }: SqlEnvironment): ParseLimits {

@@ -17,6 +17,7 @@ import type { TableWrite } from "../storage/mod.ts";
 import { type DataType, TEXT, type Value } from "../types/mod.ts";
 import type { RunningRequest } from "./activity.ts";
 import { Administration } from "./administration.ts";
+import type { AnswerChannel } from "./answer_stream.ts";
 import { atStatement } from "./at_statement.ts";
 import { StatementBinding } from "./bind/binding.ts";
 import { Definitions } from "./definitions.ts";
@@ -72,6 +73,8 @@ export interface RequestOptions {
   readonly recorder?: AnswerRecorder;
   /** How it is listed. */
   readonly running: RunningRequest;
+  /** Where rows go that are too many to be held; without one all are. */
+  readonly channel?: AnswerChannel | undefined;
 }
 
 export class RequestRunner {
@@ -84,13 +87,14 @@ export class RequestRunner {
   readonly #definitions: Definitions;
   readonly #administration: Administration;
   readonly #runner: StatementRunner;
+  readonly #channel: AnswerChannel | undefined;
   readonly #results: StatementResult[] = [];
   #parameterTypes: readonly DataType[] = [];
   readonly #usedParameters = new Set<number>();
   #namespace: string;
   #transaction: Transaction | undefined;
 
-  constructor({ environment, principal, recorder, request, running }: RequestOptions) {
+  constructor({ channel, environment, principal, recorder, request, running }: RequestOptions) {
     this.#environment = environment;
     this.#principal = principal;
     this.#request = request;
@@ -100,7 +104,14 @@ export class RequestRunner {
     this.#deadline = running.deadline;
     this.#definitions = new Definitions(environment, this.#deadline);
     this.#administration = new Administration(environment);
-    this.#runner = new StatementRunner(environment, this.#deadline);
+    this.#channel = channel;
+    const reader = channel === undefined ? undefined : request.reader;
+    this.#runner = new StatementRunner(environment, { channel, deadline: this.#deadline, reader });
+  }
+
+  /** Entries of the statements that have ended. */
+  get completed(): readonly StatementResult[] {
+    return this.#results;
   }
 
   async run(): Promise<SqlResponse> {
@@ -128,7 +139,9 @@ export class RequestRunner {
         checkDeadline(this.#deadline, this.#environment.clock);
         const { node } = unit;
         this.#running.asUser = node.type === "execute as" ? node.user.name : this.#principal.userId;
-        this.#results.push(await this.#measured(unit, parameters));
+        const result = await this.#measured(unit, parameters);
+        this.#results.push(result);
+        if (this.#channel?.isOpen === true) this.#channel.pushEntry(result);
         statementIndex += 1;
       }
       statementIndex = units.length - 1;

@@ -6,6 +6,7 @@ import { type Condition, DatabaseError } from "../base/errors.ts";
 import { DEFAULT_NAMESPACE } from "../catalog/mod.ts";
 import type { DataType } from "../types/mod.ts";
 import { type Activity, type RunningRequest, shownSql } from "./activity.ts";
+import { AnswerChannel } from "./answer_stream.ts";
 import { atStatement } from "./at_statement.ts";
 import { StatementBinding } from "./bind/binding.ts";
 import type {
@@ -34,6 +35,14 @@ import { StatementRunner } from "./statement_runner.ts";
 interface Timing {
   readonly startMs: number;
   readonly deadline: Deadline;
+}
+
+/** How a request goes that the plan cache does not know. */
+interface LongWay {
+  readonly timing: Timing;
+  /** Where rows go that are too many to be held. */
+  readonly channel?: AnswerChannel;
+  readonly onRunner?: (runner: RequestRunner) => void;
 }
 
 export class LocalSqlEngine implements SqlEngine {
@@ -65,16 +74,32 @@ export class LocalSqlEngine implements SqlEngine {
         return failedResponse(error);
       }
     }
-    return this.#long(principal, request, timing);
+    const { reader } = request;
+    if (reader === undefined || request.check === true || idempotency !== undefined) {
+      return this.#long(principal, request, { timing });
+    }
+    const channel = new AnswerChannel(this.#environment.clock, timing.deadline);
+    let completed: readonly StatementResult[] = [];
+    const onRunner = (runner: RequestRunner): void => {
+      completed = runner.completed;
+    };
+    const whole = this.#long(principal, request, { timing, channel, onRunner });
+    return channel.answerOf(whole, () => completed);
   }
 
-  async #long(principal: Principal, request: SqlRequest, timing: Timing): Promise<SqlResponse> {
+  async #long(
+    principal: Principal,
+    request: SqlRequest,
+    { channel, onRunner, timing }: LongWay,
+  ): Promise<SqlResponse> {
     const { idempotency } = request;
     const running = this.#begin(principal, request, timing);
     const environment = this.#environment;
     try {
       if (idempotency === undefined || request.check === true) {
-        return await new RequestRunner({ environment, principal, request, running }).run();
+        const runner = new RequestRunner({ environment, principal, request, running, channel });
+        onRunner?.(runner);
+        return await runner.run();
       }
       const run = (recorder: AnswerRecorder): Promise<SqlResponse> =>
         new RequestRunner({ environment, principal, request, recorder, running }).run();
@@ -88,6 +113,7 @@ export class LocalSqlEngine implements SqlEngine {
         .execute(principal, idempotency, { run, isStillAllowed })
         .catch(failedResponse);
     } finally {
+      timing.deadline.temporary?.close();
       this.#activity.running.end(running);
       const atMs = environment.clock.monotonicMs();
       this.#noteTime(principal, request, { startMs: timing.startMs, atMs });
@@ -134,7 +160,8 @@ export class LocalSqlEngine implements SqlEngine {
       this.#plans.get(key) ?? this.#prepare(request, { key, namespace, principal, types });
     if (prepared === undefined) return undefined;
     authorize(prepared.requirements, principal, this.#environment.catalog);
-    const runner = new StatementRunner(this.#environment, timing.deadline);
+    const { deadline } = timing;
+    const runner = new StatementRunner(this.#environment, { deadline, reader: request.reader });
     const { literals } = key.normalized;
     const parameters = literals.length === 0 ? values : [...values, ...literalValues(literals)];
     const options = {
@@ -152,10 +179,14 @@ export class LocalSqlEngine implements SqlEngine {
     let running: RunningRequest | undefined;
     const ended = (result: StatementResult | undefined, error?: unknown): SqlResponse => {
       const atMs = this.#environment.clock.monotonicMs();
+      timing.deadline.temporary?.close();
       if (running !== undefined) this.#activity.running.end(running);
       this.#noteTime(principal, request, { startMs, atMs });
       stat.note(atMs, { ms: atMs - startMs, rows: result?.rowCount ?? 0 });
-      if (result !== undefined) return { results: [result] };
+      if (result !== undefined) {
+        if (runner.channel?.isOpen === true) runner.channel.pushEntry(result);
+        return { results: [result] };
+      }
       const response = failedResponse(error);
       stat.errors += 1;
       return response;
@@ -169,7 +200,8 @@ export class LocalSqlEngine implements SqlEngine {
     if (!(asked instanceof Promise)) return ended(asked);
     if (prepared.kind === "query" || runner.isUnderWay)
       running = this.#begin(principal, request, timing);
-    return asked.then(ended, (error: unknown) => ended(undefined, error));
+    const response = asked.then(ended, (error: unknown) => ended(undefined, error));
+    return runner.channel?.answerOf(response, () => []) ?? response;
   }
 
   /** A statement as the definitions and rights of this turn have it. */

@@ -8,7 +8,9 @@ import { DatabaseError } from "../base/errors.ts";
 import { pauser } from "../base/pauser.ts";
 import type { Catalog } from "../catalog/mod.ts";
 import type { Value } from "../types/mod.ts";
-import type { StatementResult, UploadedFile } from "./engine.ts";
+import { AnswerChannel } from "./answer_stream.ts";
+import { CollectedRows } from "./collected_rows.ts";
+import type { AnswerReader, StatementResult, UploadedFile } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import type { DmlOutcome, DmlSteps } from "./execute/change_writer.ts";
 import { type Deadline, drain } from "./execute/operator.ts";
@@ -32,6 +34,14 @@ export interface RunOptions {
   renewed?(): Prepared;
 }
 
+export interface RunnerOptions {
+  readonly deadline: Deadline;
+  /** Without one, the rows of every query are in its result. */
+  readonly reader?: AnswerReader | undefined;
+  /** Of a request with several statements. */
+  readonly channel?: AnswerChannel | undefined;
+}
+
 const VERBS = { insert: "Inserted", update: "Updated", delete: "Deleted" } as const;
 
 /** What most changes answer, so that it is the same text each time. */
@@ -45,10 +55,17 @@ export class StatementRunner {
   readonly #environment: SqlEnvironment;
   readonly #deadline: Deadline;
   #isWaiting = false;
+  readonly #reader: AnswerReader | undefined;
+  /** Of a query that took longer than a turn, and whose rows may be taken as they come. */
+  channel: AnswerChannel | undefined;
 
-  constructor(environment: SqlEnvironment, deadline: Deadline) {
+  #isLeaveNoted = false;
+
+  constructor(environment: SqlEnvironment, { channel, deadline, reader }: RunnerOptions) {
     this.#environment = environment;
     this.#deadline = deadline;
+    this.#reader = reader;
+    this.channel = channel;
   }
 
   /** Whether what `run` has begun can still be ended: it does not only wait for the disk. */
@@ -83,25 +100,38 @@ export class StatementRunner {
       const row = readRow(run);
       return queryResult(prepared, row === undefined ? [] : [cells.cellsOf(row)], options);
     }
-    const rows: unknown[][] = [];
+    const isStreamed = this.#reader !== undefined && options.profile === undefined;
+    const collected = new CollectedRows({
+      cells,
+      head: { schema: prepared.fields ?? [], asUser: principal.userId },
+      // A reader is given its rows before they are many, so these need no budget.
+      memory: isStreamed ? run.memory.elastic() : run.memory,
+      rowsMax: limits.resultRowsMax,
+      isCounted: options.profile !== undefined,
+    });
     const further = drain(prepared.build(run), {
       clock,
       deadline: this.#deadline,
-      onBatch: (batch) => {
-        run.memory.takeBatch(batch);
-        cells.append(batch, rows);
-        if (limits.resultRowsMax > 0 && rows.length > limits.resultRowsMax) {
-          throw new DatabaseError(
-            "RESULT_TOO_LARGE",
-            `Cannot answer with more than ${limits.resultRowsMax} rows`,
-            { hint: "add LIMIT, or raise limits.max_result_rows" },
-          );
-        }
-      },
+      onBatch: (batch) => collected.add(batch),
+      ...(isStreamed && {
+        isEnough: () => collected.areMany,
+        onTurn: () => collected.send(this.#channelFor()),
+      }),
     });
     return further === undefined
-      ? queryResult(prepared, rows, options)
-      : further.then(() => queryResult(prepared, rows, options));
+      ? collected.finish(undefined)
+      : further.then(() => collected.finish(this.channel));
+  }
+
+  /** Made when a query is longer than a turn: no other takes long to answer. */
+  #channelFor(): AnswerChannel {
+    this.channel ??= new AnswerChannel(this.#environment.clock, this.#deadline);
+    if (!this.#isLeaveNoted) {
+      this.#isLeaveNoted = true;
+      const { channel } = this;
+      this.#reader?.onLeave(() => channel.cancel());
+    }
+    return this.channel;
   }
 
   /** Begins in the turn in which the statement was bound: a definition may change in any other. */

@@ -10,7 +10,7 @@ let engine: TestEngine;
 
 beforeAll(async () => {
   const config =
-    "performance.query_memory_bytes = 4194304\nlimits.max_result_rows = 20000\nlimits.max_timeout_ms = 5000";
+    "performance.query_memory_bytes = 4194304\nperformance.query_temporary_bytes = 0\nlimits.max_result_rows = 20000\nlimits.max_timeout_ms = 5000";
   engine = await TestEngine.open({ clock: systemClock, config });
   const rows = Array.from({ length: ROWS }, (_, id) => `(${id}, ${id % 10})`);
   await engine.run(
@@ -104,7 +104,7 @@ describe("a long product", () => {
   });
 });
 
-test("what a statement holds is limited", async () => {
+test("what a statement holds is limited where nothing may go to disk", async () => {
   const text = "repeat('x', 300)";
   for (const sql of [
     `SELECT id FROM big ORDER BY ${text} || id`,

@@ -6,9 +6,15 @@
 import { type Auth, mayRun, type Principal } from "../../auth/mod.ts";
 import type { Clock } from "../../base/clock.ts";
 import { wireErrorOf } from "../../protocol/mod.ts";
-import type { SqlEngine, SqlRequest, SqlResponse } from "../../sql/mod.ts";
+import type {
+  AnswerStream,
+  SqlEngine,
+  SqlRequest,
+  SqlResponse,
+  StatementResult,
+} from "../../sql/mod.ts";
 import { type Exchange, tookMs } from "../exchange.ts";
-import { errorBodyOf, HttpError } from "../http_error.ts";
+import { errorBodyOf, errorBodyOfFailure, HttpError } from "../http_error.ts";
 import { isMultipart } from "../multipart.ts";
 import type { ServerConfig } from "../options.ts";
 import { RateLimiter } from "../rate_limit.ts";
@@ -26,12 +32,21 @@ import {
 } from "../result_format.ts";
 import type { Route } from "../route.ts";
 import { sqlRequestFromForm, sqlRequestFromJson } from "../sql_request.ts";
+import {
+  type StreamedAnswer,
+  streamedCsv,
+  streamedJson,
+  streamedNdjson,
+} from "../streamed_result.ts";
 
 export interface SqlRouteOptions {
   readonly auth: Auth;
   readonly sql: SqlEngine;
   readonly config: ServerConfig;
   readonly clock: Clock;
+  /** A body is written for as long as its statement runs; what it returns is called at its end. */
+  readonly beginStream: () => () => void;
+  readonly onBug: (error: unknown) => void;
   /** Scheme, host and port under which this server is reached. */
   readonly baseUrl: (exchange: Exchange) => string;
 }
@@ -41,6 +56,8 @@ const HEADERS: Readonly<Record<ResultFormat, Headers>> = {
   ndjson: apiHeaders("application/x-ndjson; charset=utf-8"),
   csv: apiHeaders("text/csv; charset=utf-8; header=present"),
 };
+
+const STREAMED = { json: streamedJson, ndjson: streamedNdjson, csv: streamedCsv } as const;
 
 function headersFor(format: ResultFormat, isReplayed: true | undefined): Headers {
   if (isReplayed === undefined) return HEADERS[format];
@@ -120,7 +137,7 @@ class SqlRoute {
     const { config } = this.#options;
     const request = isMultipart(contentType)
       ? sqlRequestFromForm(body, contentType, config)
-      : sqlRequestFromJson(body, config);
+      : sqlRequestFromJson(body, config, exchange);
     // Only SUBSCRIBE TO answers with an address.
     if (!/subscribe/i.test(request.sql)) return request;
     return { ...request, baseUrl: this.#options.baseUrl(exchange) };
@@ -128,9 +145,12 @@ class SqlRoute {
 
   #jsonResponse(
     exchange: Exchange,
-    { results, error, isReplayed }: SqlResponse,
+    { results, error, isReplayed, stream }: SqlResponse,
     principal: Principal,
   ): Response | Promise<Response> {
+    if (stream !== undefined) {
+      return this.#streamed("json", exchange, { results, stream, principal });
+    }
     const { clock, config } = this.#options;
     const options = {
       status: error === undefined ? 200 : wireErrorOf(error.condition).status,
@@ -143,8 +163,52 @@ class SqlRoute {
         : errorBodyOf(error, { isAdmin: mayRun(principal, "inspect") });
     const ending = (): Ending => ({ tookMs: tookMs(exchange, clock), error: errorBody });
     return isLarge(results)
-      ? streamResponse(exchange, jsonPieces(results, ending), options)
+      ? streamResponse(exchange, { pieces: jsonPieces(results, ending) }, { ...options, clock })
       : textResponse(exchange, jsonBody(results, ending()), options);
+  }
+
+  /** Answers with rows while there are more to come; the server waits for the last when it stops. */
+  #streamed(
+    format: ResultFormat,
+    exchange: Exchange,
+    {
+      principal,
+      results,
+      stream,
+    }: {
+      principal: Principal;
+      results: readonly StatementResult[];
+      stream: AnswerStream;
+    },
+  ): Response {
+    const { beginStream, clock, config, onBug } = this.#options;
+    const isAdmin = mayRun(principal, "inspect");
+    const answer: StreamedAnswer = {
+      results,
+      stream,
+      tookMs: () => tookMs(exchange, clock),
+      errorBodyOf: (error) => {
+        const body = errorBodyOfFailure(error, { isAdmin });
+        if (body !== undefined) return body;
+        onBug(error);
+        throw error;
+      },
+    };
+    const endStream = beginStream();
+    const onEnd = (): void => {
+      stream.cancel();
+      endStream();
+    };
+    return streamResponse(
+      exchange,
+      { pieces: STREAMED[format](answer), onEnd },
+      {
+        status: 200,
+        headers: headersFor(format, undefined),
+        mayCompress: config.performance.http_compression,
+        clock,
+      },
+    );
   }
 
   /** NDJSON and CSV hold one result, which must be known before anything runs. */
@@ -165,6 +229,10 @@ class SqlRoute {
     }
     const mustRun = checked.error === undefined && request.check !== true;
     const response = mustRun ? await sql.execute(principal, request) : checked;
+    const { results, stream } = response;
+    if (stream !== undefined) {
+      return this.#streamed(format, exchange, { results, stream, principal });
+    }
     const result = response.results.find(({ schema }) => schema !== undefined);
     if (response.error !== undefined || result === undefined) {
       return await this.#jsonResponse(exchange, response, principal);
@@ -177,7 +245,7 @@ class SqlRoute {
       mayCompress: config.performance.http_compression,
     };
     return isLarge([result])
-      ? streamResponse(exchange, pieces, options)
+      ? streamResponse(exchange, { pieces }, { ...options, clock })
       : await textResponse(exchange, [...pieces].join(""), options);
   }
 }

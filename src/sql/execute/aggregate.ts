@@ -4,6 +4,11 @@
  *
  * With grouping sets every row is added once for each set, and the number of the set is the first
  * part of the key: equal values of different sets are different groups.
+ *
+ * Beyond the memory, groups that are known stay, and rows of others go to disk by their keys, with the
+ * arguments of all calls as values:
+ *
+ *     adding ──crowded──► dividing ──end──► groups go up ──► each partition is an aggregate by itself
  */
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
 import {
@@ -20,11 +25,21 @@ import {
   vectorFromValues,
 } from "../../types/mod.ts";
 import type { AggregateForm, AggregateState, BatchGroups } from "../functions/aggregates.ts";
+import type { Partitions } from "../spill/mod.ts";
+import { AggregateRows, type GroupedRows } from "./aggregate_rows.ts";
 import { type Evaluator, selectRows } from "./expression.ts";
 import { Grouping } from "./grouping.ts";
+import { NO_KEY } from "./key_index.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
-import { bytesOf, type Run } from "./run.ts";
-import { compareByKey, type SortKey } from "./sort.ts";
+import { bytesOf, type MemoryBudget, type Run } from "./run.ts";
+import type { SortKey } from "./sort.ts";
+import {
+  columnReader,
+  PartitionWork,
+  rowsWhere,
+  type SpillOptions,
+  SpillSite,
+} from "./spilling.ts";
 
 export interface AggregateColumn {
   readonly form: AggregateForm;
@@ -36,8 +51,7 @@ export interface AggregateColumn {
   readonly orderBy: readonly SortKey[];
 }
 
-export interface AggregateOptions {
-  readonly run: Run;
+export interface AggregateOptions extends SpillOptions {
   readonly input: Operator;
   readonly keys: readonly Evaluator[];
   readonly keyTypes: readonly DataType[];
@@ -50,41 +64,54 @@ export interface AggregateOptions {
 interface Accumulator {
   readonly column: AggregateColumn;
   readonly state: AggregateState;
-  /** Of DISTINCT: what each group has seen. */
-  readonly seen: Grouping | undefined;
-  /** Of ORDER BY: rows wait here until the end. */
-  readonly waiting: { group: number; args: Value[]; keys: Value[] }[] | undefined;
+  /** Of DISTINCT and ORDER BY: rows pass it before they are added. */
+  readonly rows: AggregateRows | undefined;
 }
 
 export class Aggregate implements Operator {
   readonly #options: AggregateOptions;
   readonly #keyTypes: readonly DataType[];
+  readonly #site: SpillSite;
   readonly #groups: Grouping;
   readonly #accumulators: readonly Accumulator[];
+  /** Those whose rows pass something before they are added. */
+  readonly #passing: readonly Accumulator[];
+  /** What states hold that grow with each row. */
+  readonly #growing: MemoryBudget;
+  #finishing: Iterator<undefined, void> | undefined;
   /** Groups yielded so far; undefined while the input lasts. */
   #position: number | undefined;
+  /** Rows of groups that are not known. */
+  #partitions: Partitions | undefined;
+  #later: Operator | undefined;
 
   constructor(options: AggregateOptions) {
+    const { level = 0, node, run } = options;
     this.#options = options;
     this.#keyTypes = options.sets === undefined ? options.keyTypes : [INT, ...options.keyTypes];
-    this.#groups = new Grouping(this.#keyTypes, options.run.memory);
-    this.#accumulators = options.aggregates.map((column) => ({
-      column,
-      state: column.form.create(),
-      seen: column.isDistinct ? newSeen(column, options) : undefined,
-      waiting: column.orderBy.length > 0 ? [] : undefined,
-    }));
+    this.#site = new SpillSite(options);
+    this.#growing = run.memory.nested();
+    this.#groups = new Grouping(this.#keyTypes, this.#site.memory);
+    this.#accumulators = options.aggregates.map((column) => {
+      const { isDistinct, orderBy } = column;
+      const isPlain = !isDistinct && orderBy.length === 0;
+      const rows = isPlain
+        ? undefined
+        : new AggregateRows({ ...column, run, node, level, isGrouped: this.#keyTypes.length > 0 });
+      return { column, state: column.form.create(), rows };
+    });
+    this.#passing = this.#accumulators.filter(({ rows }) => rows !== undefined);
   }
 
   next(): Batch | undefined {
+    if (this.#later !== undefined) return this.#later.next();
     if (this.#position === undefined) {
-      const batch = this.#options.input.next();
-      if (batch === undefined) this.#finishInput();
-      else if (batch.rowCount > 0) this.#add(batch);
+      if (this.#finishing === undefined) this.#read();
+      else if (this.#finishing.next().done === true) this.#position = 0;
       return NOTHING_YET;
     }
     const groupCount = this.#groupCount();
-    if (this.#position >= groupCount) return undefined;
+    if (this.#position >= groupCount) return this.#workLater();
     const start = this.#position;
     const end = Math.min(groupCount, start + BATCH_ROWS_MAX);
     this.#position = end;
@@ -93,6 +120,35 @@ export class Aggregate implements Operator {
 
   close(): void {
     this.#options.input.close();
+    this.#later?.close();
+    this.#partitions?.close();
+    this.#giveBack();
+  }
+
+  /** Gives back what the groups hold. */
+  #giveBack(): void {
+    for (const { rows } of this.#accumulators) rows?.close();
+    this.#site.close();
+    this.#growing.close();
+  }
+
+  #read(): void {
+    if (this.#passing.length > 0 && this.#stepBusy()) return;
+    const batch = this.#options.input.next();
+    if (batch === undefined) {
+      this.#finishing = this.#finishInput();
+      if (this.#finishing.next().done === true) this.#position = 0;
+    } else if (batch.rowCount > 0) {
+      this.#add(batch);
+    }
+  }
+
+  /** Goes on with rows that wait in a call. Returns whether there were any. */
+  #stepBusy(): boolean {
+    const busy = this.#passing.find(({ rows }) => rows?.isBusy === true);
+    const passed = busy?.rows?.step();
+    if (busy !== undefined && passed !== undefined) this.#addRows(busy, passed);
+    return busy !== undefined;
   }
 
   /** Without GROUP BY there is one group, also over no rows. */
@@ -104,13 +160,50 @@ export class Aggregate implements Operator {
     const { keys, run, sets } = this.#options;
     const vectors = keys.map((key) => key(batch, run));
     if (sets === undefined) {
-      const { rowCount } = batch;
-      this.#addTo(batch, keys.length === 0 ? undefined : this.#groups.groupsOf(vectors, rowCount));
+      if (keys.length === 0) this.#addTo(batch, undefined);
+      else this.#addKeyed(batch, vectors);
+    } else {
+      for (const number of sets.keys()) this.#addKeyed(batch, this.#keysOfSet(number, vectors));
+    }
+    if (this.#partitions === undefined && keys.length > 0 && this.#site.isDue) {
+      this.#partitions = divisionFor(this.#options.aggregates, this.#keyTypes, this.#site);
+    }
+  }
+
+  #addKeyed(batch: Batch, keys: readonly Vector[]): void {
+    const { rowCount } = batch;
+    if (this.#partitions === undefined) {
+      this.#addTo(batch, this.#groups.groupsOf(keys, rowCount));
       return;
     }
-    for (const number of sets.keys()) {
-      this.#addTo(batch, this.#groups.groupsOf(this.#keysOfSet(number, vectors), batch.rowCount));
+    const numbers = this.#groups.knownNumbersOf(keys, rowCount);
+    const known = rowsWhere(rowCount, (row) => numbers[row] !== NO_KEY);
+    if (known.count > 0) {
+      const { groupCount } = this.#groups;
+      const found = { numbers: new Uint32Array(numbers.buffer), groupCount, rowCounts: undefined };
+      this.#addTo(keepRows(batch, known), keptGroups(found, known));
     }
+    const others = rowsWhere(rowCount, (row) => numbers[row] === NO_KEY);
+    if (others.count === 0) return;
+    const { aggregates, run } = this.#options;
+    const otherKeys = keys.map((key) => take(key, others));
+    const args = spilledArguments(aggregates, keepRows(batch, others), run);
+    this.#partitions.add({ rowCount: others.count, columns: [...otherKeys, ...args] }, otherKeys);
+  }
+
+  #workLater(): Batch | undefined {
+    const partitions = this.#partitions;
+    if (partitions === undefined) return undefined;
+    this.#giveBack();
+    const aggregates = spilledAggregates(this.#options.aggregates, this.#keyTypes.length);
+    const keyTypes = this.#keyTypes;
+    const keys = keyTypes.map((_, position) => columnReader(position));
+    this.#later = new PartitionWork((partition) => {
+      if (partitions.rowCountOf(partition) === 0) return undefined;
+      const input = partitions.reader(partition);
+      return new Aggregate({ ...this.#site.deeper, input, keys, keyTypes, aggregates });
+    });
+    return NOTHING_YET;
   }
 
   #addTo(batch: Batch, groups: BatchGroups | undefined): void {
@@ -128,7 +221,7 @@ export class Aggregate implements Operator {
   }
 
   #accumulate(accumulator: Accumulator, batch: Batch, all: BatchGroups | undefined): void {
-    const { column, seen, state } = accumulator;
+    const { column } = accumulator;
     const { run } = this.#options;
     let input = batch;
     let groups = all;
@@ -137,76 +230,43 @@ export class Aggregate implements Operator {
       input = keepRows(input, kept);
       groups = keptGroups(groups, kept);
     }
-    let args = column.args.map((argument) => argument(input, run));
-    if (seen !== undefined) {
-      const kept = seen.newRowsOf(keyOfDistinct(groups, args), input.rowCount);
-      input = keepRows(input, kept);
-      args = args.map((vector) => take(vector, kept));
-      groups = keptGroups(groups, kept);
-    }
     const { rowCount } = input;
     if (rowCount === 0) return;
-    if (accumulator.waiting !== undefined) {
-      this.#wait(accumulator, { args, input, groups });
+    const args = column.args.map((argument) => argument(input, run));
+    if (accumulator.rows === undefined) {
+      this.#addRows(accumulator, { args, groups, rowCount });
       return;
     }
+    const keys = column.orderBy.map((key) => key.evaluate(input, run));
+    const passed = accumulator.rows.pass({ args, groups, rowCount }, keys);
+    if (passed !== undefined) this.#addRows(accumulator, passed);
+  }
+
+  #addRows({ state }: Accumulator, { args, groups, rowCount }: GroupedRows): void {
     if (args.length <= 1 && state.addVector?.(groups, args[0], rowCount) === true) return;
     for (let row = 0; row < rowCount; row += 1) {
       const group = groups?.numbers[row] ?? 0;
-      this.#addRow(
-        accumulator,
-        group,
-        args.map((vector) => valueAt(vector, row)),
-      );
+      const values = args.map((vector) => valueAt(vector, row));
+      if (state.keepsRows === true) {
+        let bytes = 16;
+        for (const value of values) bytes += bytesOf(value);
+        this.#growing.take(bytes);
+      }
+      state.add(group, ...values);
     }
   }
 
-  #addRow({ state }: Accumulator, group: number, values: readonly Value[]): void {
-    if (state.keepsRows === true) {
-      let bytes = 16;
-      for (const value of values) bytes += bytesOf(value);
-      this.#options.run.memory.take(bytes);
-    }
-    state.add(group, ...values);
-  }
-
-  #wait(
-    { column, waiting }: Accumulator,
-    rows: {
-      args: readonly Vector[];
-      input: Batch;
-      groups: BatchGroups | undefined;
-    },
-  ): void {
-    const keys = column.orderBy.map((key) => key.evaluate(rows.input, this.#options.run));
-    for (let row = 0; row < rows.input.rowCount; row += 1) {
-      const group = rows.groups?.numbers[row] ?? 0;
-      this.#options.run.memory.take(48 + 16 * (rows.args.length + keys.length));
-      waiting?.push({
-        group,
-        args: rows.args.map((vector) => valueAt(vector, row)),
-        keys: keys.map((vector) => valueAt(vector, row)),
-      });
-    }
-  }
-
-  #finishInput(): void {
-    this.#position = 0;
+  *#finishInput(): Generator<undefined, void> {
     // A set without keys has one group, also over no rows.
     for (const [number, set] of (this.#options.sets ?? []).entries()) {
       if (set.length === 0) this.#groups.numbersOf(this.#keysOfSet(number, []), 1);
     }
     for (const accumulator of this.#accumulators) {
-      const { column, waiting } = accumulator;
-      if (waiting === undefined) continue;
-      waiting.sort((left, right) => {
-        for (const [i, key] of column.orderBy.entries()) {
-          const order = compareByKey(key, left.keys[i] ?? null, right.keys[i] ?? null);
-          if (order !== 0) return order;
-        }
-        return 0;
-      });
-      for (const { group, args } of waiting) this.#addRow(accumulator, group, args);
+      if (accumulator.rows === undefined) continue;
+      for (const rows of accumulator.rows.rest()) {
+        if (rows !== undefined) this.#addRows(accumulator, rows);
+        yield undefined;
+      }
     }
   }
 
@@ -227,24 +287,65 @@ export class Aggregate implements Operator {
   }
 }
 
-/** What tells the rows of DISTINCT apart: the group, where there are several, and the arguments. */
-function newSeen(
-  { argumentTypes }: AggregateColumn,
-  { keys, run, sets }: AggregateOptions,
-): Grouping {
-  const isGrouped = keys.length > 0 || sets !== undefined;
-  const types = isGrouped ? [INT, ...argumentTypes] : argumentTypes;
-  return new Grouping(types, run.memory, { keepsKeys: false });
+/** Columns that a call takes in a row on disk: arguments, whether it sees the row, sort keys. */
+function widthOf({ args, filter, orderBy }: AggregateColumn): number {
+  return args.length + (filter === undefined ? 0 : 1) + orderBy.length;
 }
 
-function keyOfDistinct(
-  groups: BatchGroups | undefined,
-  args: readonly Vector[],
-): readonly Vector[] {
-  if (groups === undefined) return args;
-  const { buffer, byteOffset, length } = groups.numbers;
-  const values = new Int32Array(buffer, byteOffset, length);
-  return [{ kind: "i32", length, values, nulls: undefined }, ...args];
+function divisionFor(
+  aggregates: readonly AggregateColumn[],
+  keyTypes: readonly DataType[],
+  site: SpillSite,
+): Partitions {
+  let width = keyTypes.length;
+  for (const column of aggregates) width += widthOf(column);
+  return site.partitions(width, keyTypes);
+}
+
+/** The columns of all calls. Nothing is evaluated on rows that a call does not see. */
+function spilledArguments(
+  aggregates: readonly AggregateColumn[],
+  batch: Batch,
+  run: Run,
+): Vector[] {
+  const { rowCount } = batch;
+  return aggregates.flatMap(({ args, filter, orderBy }) => {
+    const evaluators = [...args, ...orderBy.map(({ evaluate }) => evaluate)];
+    if (filter === undefined) return evaluators.map((evaluate) => evaluate(batch, run));
+    const seen = filter(batch, run);
+    const kept = selectRows(seen, rowCount);
+    const input = keepRows(batch, kept);
+    const spread = evaluators.map((evaluate): Vector => {
+      if (kept.count === 0) return constVector(null, rowCount);
+      const vector = evaluate(input, run);
+      const values: Value[] = Array.from({ length: rowCount }, () => null);
+      for (let i = 0; i < kept.count; i += 1) values[kept.rows[i] ?? 0] = valueAt(vector, i);
+      return { kind: "any", length: rowCount, values };
+    });
+    return [...spread, seen];
+  });
+}
+
+/** The calls over rows that were spilled, whose columns begin behind the keys. */
+function spilledAggregates(
+  aggregates: readonly AggregateColumn[],
+  keyCount: number,
+): AggregateColumn[] {
+  let start = keyCount;
+  return aggregates.map((column) => {
+    const first = start;
+    start += widthOf(column);
+    const { args, filter, orderBy } = column;
+    return {
+      ...column,
+      args: args.map((_, i) => columnReader(first + i)),
+      orderBy: orderBy.map(({ isDescending, nullsFirst, type }, i): SortKey => {
+        const evaluate = columnReader(first + args.length + i);
+        return { evaluate, type, isDescending, nullsFirst };
+      }),
+      filter: filter === undefined ? undefined : columnReader(start - 1),
+    };
+  });
 }
 
 function keptGroups(

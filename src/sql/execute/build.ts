@@ -132,7 +132,9 @@ function buildNode(node: PlanNode, use: Use): OperatorFactory {
       const layout = layoutOf(node.input.columns);
       const on = node.on.map((expression) => compileExpression(expression, layout));
       const types = node.on.map(({ type }) => type);
-      return (run) => new Distinct(input(run), { run, on, types });
+      const isOrdered = node.input.kind === "sort";
+      const ordered = isOrdered ? node.columns.map(({ type }) => type) : undefined;
+      return (run) => new Distinct(input(run), { run, node, on, types, ordered });
     }
     case "sort":
     case "limit":
@@ -256,7 +258,17 @@ function buildJoin(node: JoinNode): OperatorFactory {
     node.residual === undefined ? undefined : compileExpression(node.residual, pairLayout);
   const kept = node.columns.map(({ id }) => defined(pairLayout.get(id), "a join adds no column"));
   const { holdsLeft = false, isGuarded = false, join } = node;
-  const shape = { kept, join, isGuarded, leftTypes, rightTypes, leftKeys, rightKeys, keyTypes };
+  const shape = {
+    node,
+    kept,
+    join,
+    isGuarded,
+    leftTypes,
+    rightTypes,
+    leftKeys,
+    rightKeys,
+    keyTypes,
+  };
   return (run) => {
     const options = { ...shape, residual, run, left: left(run), right: right(run) };
     return holdsLeft ? new HeldSemiJoin(options) : new HashJoin(options);
@@ -297,14 +309,14 @@ function buildSet(node: Extract<PlanNode, { kind: "set" }>): OperatorFactory {
   const types = node.columns.map(({ type }) => type);
   if (operator !== "union") {
     return (run) =>
-      new SetOperation({ run, operator, isAll, types, left: left(run), right: right(run) });
+      new SetOperation({ run, node, operator, isAll, types, left: left(run), right: right(run) });
   }
   if (isAll) return (run) => new Concatenation(left(run), right(run));
   const layout = layoutOf(node.columns);
   const on = node.columns.map((column) =>
     compileExpression({ kind: "column", type: column.type, column }, layout),
   );
-  return (run) => new Distinct(new Concatenation(left(run), right(run)), { run, on, types });
+  return (run) => new Distinct(new Concatenation(left(run), right(run)), { run, node, on, types });
 }
 
 function buildRecursion(node: Extract<PlanNode, { kind: "recursive" }>): OperatorFactory {
@@ -334,7 +346,7 @@ function buildAggregate(node: AggregateNode): OperatorFactory {
   });
   const { groupingSets } = node;
   const options = { keys, keyTypes, aggregates, sets: groupingSets?.sets };
-  return (run) => new Aggregate({ ...options, run, input: input(run) });
+  return (run) => new Aggregate({ ...options, run, node, input: input(run) });
 }
 
 function buildWindow(node: WindowNode): OperatorFactory {
@@ -351,7 +363,8 @@ function buildWindow(node: WindowNode): OperatorFactory {
   const partition = sortKeys(partitionKeys, layout);
   const order = sortKeys(orderBy, layout);
   const calls = node.calls.map((call) => compileCall(call, layout));
-  return (run) => new Window({ run, input: input(run), kept, keptTypes, partition, order, calls });
+  const options = { node, kept, keptTypes, partition, order, calls };
+  return (run) => new Window({ ...options, run, input: input(run) });
 }
 
 function compileCall(call: BoundWindowCall, layout: Layout): WindowCall {
@@ -399,7 +412,7 @@ function buildOrder(node: Extract<PlanNode, { kind: "sort" | "limit" }>): Operat
     const inputTypes = node.input.columns.map(({ type }) => type);
     return (run) => {
       const rowsMax = limit(run) + offset(run);
-      return new Sort({ run, input: input(run), inputTypes, keys, rowsMax });
+      return new Sort({ run, node, input: input(run), inputTypes, keys, rowsMax });
     };
   }
   if (node.ties === undefined) {

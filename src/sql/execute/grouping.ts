@@ -92,6 +92,11 @@ export class Grouping {
     );
   }
 
+  /** The group number of each row, or NO_KEY where no row before had its key. */
+  knownNumbersOf(vectors: readonly Vector[], rowCount: number): Int32Array {
+    return this.#index.find(vectors, rowCount);
+  }
+
   /** The rows whose group no earlier row has, here or in a call before. */
   newRowsOf(vectors: readonly Vector[], rowCount: number): Selection {
     let knownCount = this.groupCount;
@@ -205,24 +210,36 @@ export class Grouping {
 
   /** The group number of each row, by the index; new keys are noted. */
   #hash(vectors: readonly Vector[], rowCount: number): Uint32Array {
-    let known = this.#index.count;
+    const known = this.#index.count;
+    const bytesBefore = this.#index.bytes;
     const numbers = this.#index.add(vectors, rowCount);
-    if (this.#index.count > known) {
-      let bytes = 0;
-      for (let row = 0; row < rowCount; row += 1) {
-        // Numbers are dense and ascend with first appearance: a new one is the next one.
-        if (numbers[row] !== known) continue;
-        known += 1;
-        bytes += GROUP_BYTES;
-        for (let i = 0; i < this.#keys.length; i += 1) {
-          const vector = vectors[i];
-          const value = vector === undefined ? null : valueAt(vector, row);
-          bytes += bytesOf(value);
-          this.#keys[i]?.push(value);
-        }
-      }
-      this.#memory.take(bytes);
+    const newCount = this.#index.count - known;
+    if (newCount > 0) {
+      // Key values that are kept share their text with the index.
+      const bytes =
+        this.#keys.length > 0
+          ? this.#keep(vectors, numbers, known)
+          : this.#index.bytes - bytesBefore;
+      this.#memory.take(newCount * GROUP_BYTES + bytes);
     }
     return new Uint32Array(numbers.buffer, 0, rowCount);
+  }
+
+  /** Keeps the values of the keys from number `next` on. Returns the bytes that they take. */
+  #keep(vectors: readonly Vector[], numbers: Int32Array, next: number): number {
+    let known = next;
+    let bytes = 0;
+    for (let row = 0; row < numbers.length; row += 1) {
+      // Numbers are dense and ascend with first appearance: a new one is the next one.
+      if (numbers[row] !== known) continue;
+      known += 1;
+      for (let i = 0; i < this.#keys.length; i += 1) {
+        const vector = vectors[i];
+        const value = vector === undefined ? null : valueAt(vector, row);
+        bytes += bytesOf(value);
+        this.#keys[i]?.push(value);
+      }
+    }
+    return bytes;
   }
 }

@@ -9,6 +9,9 @@
  * keys every left row meets every right row. A call makes at most one batch of pairs, so that a
  * product of a billion rows lets others run and can be stopped. Left rows without a partner come
  * after the pairs of their batch.
+ *
+ * Beyond the memory both sides are divided (`divided_join.ts`); where the key alone decides, held keys
+ * stay, and only rows of other keys go to disk.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
@@ -20,17 +23,23 @@ import {
   take,
   type Vector,
 } from "../../types/mod.ts";
+import {
+  DividedJoin,
+  type DividedPair,
+  dividedOptions,
+  heldBatches,
+  JoinPartitions,
+} from "./divided_join.ts";
 import { type Evaluator, selectRows } from "./expression.ts";
 import { HeldColumns } from "./held_columns.ts";
 import { JoinTable } from "./join_table.ts";
 import { NO_KEY } from "./key_index.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
-import type { Run } from "./run.ts";
+import { rowsWhere, type SpillOptions, SpillSite } from "./spilling.ts";
 
 export type JoinForm = "inner" | "left" | "full" | "semi" | "anti";
 
-export interface JoinOptions {
-  readonly run: Run;
+export interface JoinOptions extends SpillOptions {
   readonly join: JoinForm;
   readonly left: Operator;
   readonly right: Operator;
@@ -63,8 +72,8 @@ const PAIRS_MAX: number = 2 * BATCH_ROWS_MAX;
 
 export class HashJoin implements Operator {
   readonly #options: JoinOptions;
-  readonly #held: HeldColumns;
-  readonly #table: JoinTable;
+  #held: HeldColumns;
+  #table: JoinTable;
   #isBuilt = false;
   #fault: DatabaseError | undefined;
   /** Of a full join: 1 for each held row that has had a partner. */
@@ -73,17 +82,29 @@ export class HashJoin implements Operator {
   #lonelyPosition = 0;
   #pairing: Pairing | undefined;
   readonly #isChoice: boolean;
+  readonly #site: SpillSite;
+  /** In place of all else, once the right side is too much. */
+  #divided: DividedJoin | undefined;
+  /** The same where the key alone decides: rows of both sides whose key is not among those held. */
+  #others: JoinPartitions | undefined;
+  #otherWork: Operator | undefined;
 
   constructor(options: JoinOptions) {
     this.#options = options;
     this.#isChoice = options.join === "semi" || options.join === "anti";
     // Who asks only whether there is a partner, and by its key alone, needs no row of it.
     const isBare = this.#isChoice && options.residual === undefined;
-    this.#held = new HeldColumns(isBare ? [] : options.rightTypes, options.run.memory);
-    this.#table = new JoinTable(options.keyTypes, options.run.memory);
+    // Rows that meet all others have no keys to divide them by. Reading both sides to divide them
+    // would raise a guarded fault too early; where the key alone decides, nothing is read early.
+    const isPossible = options.keyTypes.length > 0 && (isBare || !options.isGuarded);
+    this.#site = new SpillSite(options, { isPossible });
+    this.#held = new HeldColumns(isBare ? [] : options.rightTypes, this.#site.memory);
+    this.#table = new JoinTable(options.keyTypes, this.#site.memory);
   }
 
   next(): Batch | undefined {
+    if (this.#divided !== undefined) return this.#divided.next();
+    if (this.#otherWork !== undefined) return this.#otherWork.next();
     if (!this.#isBuilt) return this.#options.isGuarded ? this.#buildGuarded() : this.#build();
     if (this.#pairing !== undefined) return this.#pair(this.#pairing);
     const batch = this.#options.left.next();
@@ -92,6 +113,7 @@ export class HashJoin implements Operator {
     if (this.#fault !== undefined) throw this.#fault;
     const { join, leftKeys, residual, run } = this.#options;
     const keys = leftKeys.map((key) => key(batch, run));
+    if (this.#others !== undefined) return this.#chooseKnown(batch, keys, this.#others);
     const numbers = this.#table.numbersOf(keys, batch.rowCount);
     if (this.#isChoice && residual === undefined) return this.#choose(batch, numbers);
     if (join === "inner" && residual === undefined && this.#table.isUnique) {
@@ -105,6 +127,10 @@ export class HashJoin implements Operator {
   close(): void {
     this.#options.left.close();
     this.#options.right.close();
+    this.#divided?.close();
+    this.#otherWork?.close();
+    this.#others?.close();
+    this.#site.close();
   }
 
   #buildGuarded(): Batch {
@@ -129,16 +155,60 @@ export class HashJoin implements Operator {
     }
     const { rowCount } = batch;
     if (rowCount === 0) return NOTHING_YET;
+    const keys = rightKeys.map((key) => key(batch, run));
+    if (this.#others !== undefined) return this.#keepOthers(batch, keys, this.#others);
     this.#held.append(batch.columns, rowCount);
-    this.#table.add(
-      rightKeys.map((key) => key(batch, run)),
-      rowCount,
-    );
+    this.#table.add(keys, rowCount);
+    if (this.#site.isDue) this.#divide();
     return NOTHING_YET;
+  }
+
+  /** Goes over to partitions on disk. */
+  #divide(): void {
+    const { keyTypes, residual } = this.#options;
+    const join = (pair: DividedPair): Operator | undefined => this.#joinOf(pair);
+    const options = dividedOptions(this.#options, this.#site, join);
+    if (this.#isChoice && residual === undefined) {
+      this.#others = new JoinPartitions(options);
+      this.#table.finish();
+      return;
+    }
+    this.#divided = new DividedJoin(options, { side: "right", batches: heldBatches(this.#held) });
+    this.#held = new HeldColumns([], this.#site.memory);
+    this.#table = new JoinTable(keyTypes, this.#site.memory);
+    this.#site.close();
+  }
+
+  /** The join of two partitions; undefined where it has no rows. */
+  #joinOf({ left, leftCount, right, rightCount }: DividedPair): Operator | undefined {
+    const { join } = this.#options;
+    if (leftCount === 0 && (join !== "full" || rightCount === 0)) return undefined;
+    if (rightCount === 0 && (join === "inner" || join === "semi")) return undefined;
+    return new HashJoin({ ...this.#options, ...this.#site.deeper, left, right });
+  }
+
+  /** Sends right rows to disk whose key is not held. */
+  #keepOthers(batch: Batch, keys: readonly Vector[], others: JoinPartitions): Batch {
+    const numbers = this.#table.heldNumbersOf(keys, batch.rowCount);
+    const unknown = rowsWhere(batch.rowCount, (row) => numbers[row] === NO_KEY);
+    if (unknown.count > 0) others.add("right", keepRows(batch, unknown));
+    return NOTHING_YET;
+  }
+
+  /** Left rows whose key is held are decided now; others are sent to disk. */
+  #chooseKnown(batch: Batch, keys: readonly Vector[], others: JoinPartitions): Batch {
+    const numbers = this.#table.heldNumbersOf(keys, batch.rowCount);
+    const unknown = rowsWhere(batch.rowCount, (row) => numbers[row] === NO_KEY);
+    if (unknown.count === 0) return this.#choose(batch, numbers);
+    others.add("left", keepRows(batch, unknown));
+    const known = rowsWhere(batch.rowCount, (row) => numbers[row] !== NO_KEY);
+    const knownNumbers = numbers.filter((number) => number !== NO_KEY);
+    return known.count === 0 ? NOTHING_YET : this.#choose(keepRows(batch, known), knownNumbers);
   }
 
   #finishBuild(): void {
     this.#isBuilt = true;
+    if (this.#others !== undefined) return;
     this.#table.finish();
     if (this.#options.join === "full") this.#isPaired = new Uint8Array(this.#held.rowCount);
   }
@@ -255,6 +325,10 @@ export class HashJoin implements Operator {
 
   /** Held rows that no left row met, a batch at a time, beside NULLs. */
   #lonelyRightRows(): Batch | undefined {
+    if (this.#others !== undefined) {
+      this.#otherWork = this.#others.work();
+      return NOTHING_YET;
+    }
     if (this.#options.join !== "full") return undefined;
     const rows = new Uint32Array(BATCH_ROWS_MAX);
     const { length } = this.#isPaired;

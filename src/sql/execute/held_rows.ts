@@ -31,6 +31,11 @@ export class HeldRows {
     return this.#rowCount;
   }
 
+  /** What the rows are counted as. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
   /** @throws {DatabaseError} MEMORY_EXCEEDED */
   append(columns: readonly Vector[], rowCount: number): void {
     let bytes = 0;

@@ -5,16 +5,19 @@
  *     hold ──left ends──► mark ──right ends, or all are met──► choose ──all chosen──► done
  *
  * Held rows come out in the order in which they came. A right row is forgotten once its partners are
- * marked, so that only the left side takes memory.
+ * marked, so that only the left side takes memory. When that is too much, both sides are divided
+ * (`divided_join.ts`).
  */
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
 import { type Batch, constVector, take, type Vector } from "../../types/mod.ts";
+import { DividedJoin, type DividedPair, dividedOptions, heldBatches } from "./divided_join.ts";
 import { selectRows } from "./expression.ts";
 import type { JoinOptions } from "./hash_join.ts";
 import { HeldColumns } from "./held_columns.ts";
 import { JoinTable } from "./join_table.ts";
 import { NO_KEY } from "./key_index.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
+import { SpillSite } from "./spilling.ts";
 
 const PAIRS_MAX: number = 2 * BATCH_ROWS_MAX;
 const CHOSEN_MAX: number = 16 * BATCH_ROWS_MAX;
@@ -30,8 +33,11 @@ interface Marking {
 
 export class HeldSemiJoin implements Operator {
   readonly #options: JoinOptions;
-  readonly #held: HeldColumns;
-  readonly #table: JoinTable;
+  readonly #site: SpillSite;
+  #held: HeldColumns;
+  #table: JoinTable;
+  /** In place of all else, once the left side is too much. */
+  #divided: DividedJoin | undefined;
   /** 1 for a key of which every held row is marked; without a residual. */
   #isKeyMet = new Uint8Array(0);
   /** 1 for a held row that has had a partner; with a residual. */
@@ -44,11 +50,14 @@ export class HeldSemiJoin implements Operator {
 
   constructor(options: JoinOptions) {
     this.#options = options;
-    this.#held = new HeldColumns(options.leftTypes, options.run.memory);
-    this.#table = new JoinTable(options.keyTypes, options.run.memory);
+    // Rows that meet all others have no keys to divide them by.
+    this.#site = new SpillSite(options, { isPossible: options.keyTypes.length > 0 });
+    this.#held = new HeldColumns(options.leftTypes, this.#site.memory);
+    this.#table = new JoinTable(options.keyTypes, this.#site.memory);
   }
 
   next(): Batch | undefined {
+    if (this.#divided !== undefined) return this.#divided.next();
     switch (this.#phase) {
       case "hold":
         return this.#hold();
@@ -62,6 +71,8 @@ export class HeldSemiJoin implements Operator {
   close(): void {
     this.#options.left.close();
     this.#options.right.close();
+    this.#divided?.close();
+    this.#site.close();
   }
 
   #hold(): Batch {
@@ -71,7 +82,7 @@ export class HeldSemiJoin implements Operator {
       this.#table.finish();
       this.#isKeyMet = new Uint8Array(Math.max(0, this.#table.starts.length - 1));
       this.#isRowMet = new Uint8Array(this.#held.rowCount);
-      run.memory.take(this.#isKeyMet.length + this.#isRowMet.length);
+      this.#site.memory.take(this.#isKeyMet.length + this.#isRowMet.length);
       // Nobody asks whether there is a partner.
       if (this.#held.rowCount === 0) this.#finishMarking();
       else this.#phase = "mark";
@@ -81,8 +92,23 @@ export class HeldSemiJoin implements Operator {
         leftKeys.map((key) => key(batch, run)),
         batch.rowCount,
       );
+      if (this.#site.isDue) this.#divide();
     }
     return NOTHING_YET;
+  }
+
+  /** Goes over to partitions on disk. */
+  #divide(): void {
+    const join = ({ left, leftCount, right, rightCount }: DividedPair): Operator | undefined => {
+      if (leftCount === 0) return undefined;
+      if (rightCount === 0 && this.#options.join === "semi") return undefined;
+      return new HeldSemiJoin({ ...this.#options, ...this.#site.deeper, left, right });
+    };
+    const options = dividedOptions(this.#options, this.#site, join);
+    this.#divided = new DividedJoin(options, { side: "left", batches: heldBatches(this.#held) });
+    this.#held = new HeldColumns([], this.#site.memory);
+    this.#table = new JoinTable(this.#options.keyTypes, this.#site.memory);
+    this.#site.close();
   }
 
   #markNext(): Batch {

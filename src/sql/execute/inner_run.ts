@@ -8,6 +8,7 @@ import type { TableEntry } from "../../catalog/mod.ts";
 import type { Store } from "../../storage/mod.ts";
 import type { Value } from "../../types/mod.ts";
 import type { CallContext } from "../functions/function.ts";
+import type { TemporaryFiles } from "../spill/mod.ts";
 import type { MemoryBudget, Run, SubqueryAnswers } from "./run.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -45,6 +46,10 @@ export class InnerRun implements Run {
 
   get call(): CallContext {
     return this.#around.call;
+  }
+
+  get temporary(): TemporaryFiles {
+    return this.#around.temporary;
   }
 
   get subqueries(): SubqueryAnswers {

@@ -18,6 +18,11 @@ const SPAN_MIN = 65_536;
 /** … and this many times as far as there are rows. */
 const SPAN_PER_ROW = 16;
 const SPAN_MAX = 2 ** 24;
+/** A place costs two numbers for a while, which must not be most of the memory. */
+const SPAN_MEMORY_SHARE = 16;
+
+/** What a row takes whose key is hashed: the key in its index, and the number of the row. */
+const HASHED_ROW_BYTES = 32;
 
 /** Keys of one batch, before it is known how far apart all lie. */
 interface Waiting {
@@ -34,6 +39,8 @@ export class JoinTable {
   #min = Number.POSITIVE_INFINITY;
   #max = Number.NEGATIVE_INFINITY;
   #rowCount = 0;
+  /** Bytes taken for what {@linkcode finish} will make of keys that wait. */
+  #reservedBytes = 0;
   /** Numbers of the rows so far, batch by batch, once keys are hashed. */
   #numbers: Int32Array[] = [];
   #isDense = false;
@@ -71,6 +78,7 @@ export class JoinTable {
       if (only !== undefined && (only.kind === "i32" || only.kind === "f64")) {
         this.#memory.take(8 * rowCount);
         this.#wait(only, rowCount);
+        this.#reserve();
         return;
       }
       this.#stopWaiting();
@@ -80,9 +88,9 @@ export class JoinTable {
 
   /** Nothing is added from now on. */
   finish(): void {
-    const span = this.#max - this.#min + 1;
-    const spanMax = Math.min(SPAN_MAX, Math.max(SPAN_MIN, SPAN_PER_ROW * this.#rowCount));
-    if (this.#waiting !== undefined && this.#rowCount > 0 && span > 0 && span <= spanMax) {
+    this.#release();
+    if (this.#waiting !== undefined && this.#liesClose()) {
+      const span = this.#max - this.#min + 1;
       this.#isDense = true;
       for (const { nulls, values } of this.#waiting) {
         this.#numbers.push(
@@ -112,6 +120,39 @@ export class JoinTable {
     return numbers;
   }
 
+  /** The same, but NO_KEY also where no held row has the key. */
+  heldNumbersOf(keys: readonly Vector[], rowCount: number): Int32Array {
+    const numbers = this.numbersOf(keys, rowCount);
+    const starts = this.#starts;
+    for (let row = 0; row < rowCount; row += 1) {
+      const number = numbers[row] ?? NO_KEY;
+      if (number !== NO_KEY && starts[number] === starts[number + 1]) numbers[row] = NO_KEY;
+    }
+    return numbers;
+  }
+
+  /** Whether the keys so far are close enough for a place for each number between them. */
+  #liesClose(): boolean {
+    const span = this.#max - this.#min + 1;
+    const rowsMax = Math.max(SPAN_MIN, SPAN_PER_ROW * this.#rowCount);
+    const memoryMax = this.#memory.bytesMax / SPAN_MEMORY_SHARE;
+    return span > 0 && span <= Math.min(SPAN_MAX, rowsMax, memoryMax);
+  }
+
+  /** Takes the memory of the table now, so that who holds the rows goes to disk in time. */
+  #reserve(): void {
+    const span = this.#max - this.#min + 1;
+    const bytes = this.#liesClose() ? 4 * span : HASHED_ROW_BYTES * this.#rowCount;
+    this.#release();
+    this.#memory.take(bytes);
+    this.#reservedBytes = bytes;
+  }
+
+  #release(): void {
+    this.#memory.release(this.#reservedBytes);
+    this.#reservedBytes = 0;
+  }
+
   #wait(vector: Extract<Vector, { kind: "i32" | "f64" }>, rowCount: number): void {
     // What the scan hands out is valid until its next call.
     const values = vector.values.slice(0, rowCount);
@@ -123,6 +164,7 @@ export class JoinTable {
   }
 
   #stopWaiting(): void {
+    this.#release();
     const waiting = this.#waiting ?? [];
     this.#waiting = undefined;
     for (const { nulls, values } of waiting) {

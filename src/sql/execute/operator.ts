@@ -13,6 +13,7 @@ import type { Clock } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { FURTHER_TURN_MS_MAX, TURN_MS_MAX } from "../../base/limits.ts";
 import type { Batch } from "../../types/mod.ts";
+import type { TemporaryFiles } from "../spill/mod.ts";
 import type { MemoryBudget } from "./run.ts";
 
 export interface Operator {
@@ -23,12 +24,14 @@ export interface Operator {
 /** Says when a statement must stop. */
 export interface Deadline {
   /** Monotonic milliseconds; Infinity for none. */
-  readonly atMs: number;
+  atMs: number;
   isCancelled: boolean;
   /** Rows that were read from tables so far. */
   rowsRead: number;
   /** Of the statement at hand, once it holds something. */
   memory: MemoryBudget | undefined;
+  /** Of the statement at hand, once it needs any; what a failure leaves of them goes at its end. */
+  temporary: TemporaryFiles | undefined;
 }
 
 /** @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED */
@@ -47,6 +50,10 @@ export interface DrainOptions {
   readonly clock: Clock;
   readonly deadline: Deadline;
   readonly onBatch: (batch: Batch) => void;
+  /** Ends a turn early: what was drained should be taken away first. */
+  readonly isEnough?: (() => boolean) | undefined;
+  /** Called between two turns; what it returns is waited for. */
+  readonly onTurn?: (() => Promise<void> | undefined) | undefined;
 }
 
 /**
@@ -65,10 +72,12 @@ export function drain(operator: Operator, options: DrainOptions): Promise<void> 
 }
 
 async function drainFurther(operator: Operator, options: DrainOptions): Promise<void> {
-  const { clock, deadline } = options;
+  const { clock, deadline, onTurn } = options;
   try {
     do {
       checkDeadline(deadline, clock);
+      const waiting = onTurn?.();
+      if (waiting !== undefined) await waiting;
       await clock.yield();
       checkDeadline(deadline, clock);
     } while (!drainTurn(operator, options, FURTHER_TURN_MS_MAX));
@@ -78,13 +87,17 @@ async function drainFurther(operator: Operator, options: DrainOptions): Promise<
 }
 
 /** Drains for one turn of the event loop. Returns whether the operator is at its end. */
-function drainTurn(operator: Operator, { clock, onBatch }: DrainOptions, turnMs: number): boolean {
+function drainTurn(
+  operator: Operator,
+  { clock, isEnough, onBatch }: DrainOptions,
+  turnMs: number,
+): boolean {
   const turnEndMs = clock.monotonicMs() + turnMs;
   for (;;) {
     const batch = operator.next();
     if (batch === undefined) return true;
     if (batch.rowCount > 0) onBatch(batch);
-    if (clock.monotonicMs() >= turnEndMs) return false;
+    if (clock.monotonicMs() >= turnEndMs || isEnough?.() === true) return false;
   }
 }
 

@@ -18,6 +18,8 @@ export interface Measured {
   /** Row groups of segments, of a table that is scanned. */
   groupsRead: number;
   groupsPruned: number;
+  /** Bytes that it wrote to temporary files. */
+  spilledBytes: number;
 }
 
 export class Profile {
@@ -47,10 +49,23 @@ export class Profile {
     measured.groupsPruned += pruned;
   }
 
+  /** An operator of a node wrote to a temporary file. */
+  spilled(node: PlanNode, bytes: number): void {
+    this.#measuredOf(node).spilledBytes += bytes;
+  }
+
   #measuredOf(node: PlanNode): Measured {
     let measured = this.#byNode.get(node);
     if (measured === undefined) {
-      measured = { rows: 0, loops: 0, ms: 0, bytes: 0, groupsRead: 0, groupsPruned: 0 };
+      measured = {
+        rows: 0,
+        loops: 0,
+        ms: 0,
+        bytes: 0,
+        groupsRead: 0,
+        groupsPruned: 0,
+        spilledBytes: 0,
+      };
       this.#byNode.set(node, measured);
     }
     return measured;

@@ -24,9 +24,8 @@ export class SharedRowsReader implements Operator {
   }
 
   next(): Batch | undefined {
-    const { rows } = this.#shared;
-    if (this.#position < rows.rowCount) {
-      const batch = rows.batchFrom(this.#position);
+    const batch = this.#shared.read(this.#position);
+    if (batch !== undefined) {
       this.#position += batch.rowCount;
       return batch;
     }

@@ -9,6 +9,7 @@ import type { Store } from "../../storage/mod.ts";
 import type { Batch, Row, Value, Vector } from "../../types/mod.ts";
 import type { BoundCte, BoundRecursion, BoundSubquery } from "../bind/bound.ts";
 import type { CallContext } from "../functions/function.ts";
+import type { TemporaryFiles } from "../spill/mod.ts";
 import type { HeldRows } from "./held_rows.ts";
 import type { Pauses } from "./pausing.ts";
 import type { Profile } from "./profile.ts";
@@ -36,6 +37,8 @@ export interface Run {
   noteRead(rowCount: number): void;
   /** Bytes of memory left for operators that hold rows. */
   readonly memory: MemoryBudget;
+  /** Where operators put rows that the memory does not hold. */
+  readonly temporary: TemporaryFiles;
   /** Values of the query around this one, by the id of their capture. */
   readonly outer: ReadonlyMap<number, Value>;
   /** Rows of the step before, of each recursive query that is under way. */
@@ -61,7 +64,8 @@ export interface SubqueryAnswers {
 
 /** Rows that several readers share, computed as far as one of them has come. */
 export interface SharedRows {
-  readonly rows: HeldRows;
+  /** At most one batch of rows from a position on; undefined where none are computed yet. */
+  read(position: number): Batch | undefined;
   /** Computes a further batch. Returns false when there is none. */
   advance(): boolean;
   giveBack(): void;
@@ -95,15 +99,39 @@ export interface UploadSink {
   ): void;
 }
 
+/** What an operator may hold in any case is this part of the budget. */
+const CROWD_SHARE = 16;
+
 /** Counts what a statement holds. Estimates: 16 bytes a cell, and the length of text. */
 export class MemoryBudget {
   readonly #bytesMax: number;
   readonly #around: MemoryBudget | undefined;
+  readonly #isElastic: boolean;
   #bytes = 0;
+  /** Of these, what elastic parts hold. */
+  #elasticBytes = 0;
 
-  constructor(bytesMax: number, around?: MemoryBudget) {
+  constructor(bytesMax: number, around?: MemoryBudget, options?: { readonly isElastic: boolean }) {
     this.#bytesMax = bytesMax;
     this.#around = around;
+    this.#isElastic = options?.isElastic === true;
+  }
+
+  get bytesMax(): number {
+    return this.#bytesMax;
+  }
+
+  /**
+   * Whether who holds this part should move it to disk. The half of the whole is for what cannot be
+   * moved, and every part may have some, lest its holder writes only crumbs.
+   */
+  get isCrowded(): boolean {
+    const isMuch = this.#bytes > this.#bytesMax / CROWD_SHARE;
+    return isMuch && this.#root.#bytes > this.#bytesMax / 2;
+  }
+
+  get #root(): MemoryBudget {
+    return this.#around === undefined ? this : this.#around.#root;
   }
 
   /** Bytes that are held now. */
@@ -116,9 +144,18 @@ export class MemoryBudget {
     return new MemoryBudget(this.#bytesMax, this);
   }
 
+  /**
+   * The same, and never refused: for an operator that asks {@linkcode isCrowded} after each batch
+   * and then moves to disk what it holds, so that it is over the budget by a batch at most. That
+   * batch is not held against others: elastic parts count for at most the half that is theirs.
+   */
+  elastic(): MemoryBudget {
+    return new MemoryBudget(this.#bytesMax, this, { isElastic: true });
+  }
+
   /** Gives back all that was taken; it may be used again. */
   close(): void {
-    this.release(this.#bytes);
+    this.#give(this.#bytes, this.#elasticBytes);
   }
 
   /** Takes the rows of a batch that are going to be kept. @throws {DatabaseError} MEMORY_EXCEEDED */
@@ -128,15 +165,29 @@ export class MemoryBudget {
 
   /** Gives back what was taken and is held no longer. */
   release(bytes: number): void {
+    this.#give(bytes, this.#isElastic ? bytes : 0);
+  }
+
+  #give(bytes: number, elasticBytes: number): void {
     this.#bytes -= bytes;
-    this.#around?.release(bytes);
+    this.#elasticBytes -= elasticBytes;
+    const around = this.#around;
+    if (around !== undefined) around.#give(bytes, around.#isElastic ? bytes : elasticBytes);
+  }
+
+  #hold(bytes: number): void {
+    this.#bytes += bytes;
+    this.#elasticBytes += bytes;
+    if (this.#around !== undefined) this.#around.#hold(bytes);
   }
 
   /** @throws {DatabaseError} MEMORY_EXCEEDED when the statement would hold more than it may. */
   take(bytes: number): void {
+    if (this.#isElastic) return this.#hold(bytes);
     this.#bytes += bytes;
     if (this.#around !== undefined) this.#around.take(bytes);
-    if (this.#bytes <= this.#bytesMax) return;
+    const excess = Math.max(0, this.#elasticBytes - this.#bytesMax / 2);
+    if (this.#bytes - excess <= this.#bytesMax) return;
     throw new DatabaseError(
       "MEMORY_EXCEEDED",
       `Cannot run the statement: it needs more than ${this.#bytesMax} bytes of memory`,

@@ -5,15 +5,18 @@ import {
   type Batch,
   compareValues,
   type DataType,
+  slice,
   take,
   type Value,
   type Vector,
   valueAt,
 } from "../../types/mod.ts";
+import type { RunMerge, SortedRuns } from "../spill/mod.ts";
 import type { Evaluator } from "./expression.ts";
 import { HeldRows } from "./held_rows.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
-import type { Run } from "./run.ts";
+import { batchBytes, type Run } from "./run.ts";
+import { type SpillOptions, SpillSite } from "./spilling.ts";
 import { sortSteps } from "./stepwise_sort.ts";
 
 export interface SortKey {
@@ -23,8 +26,7 @@ export interface SortKey {
   readonly nullsFirst: boolean;
 }
 
-export interface SortOptions {
-  readonly run: Run;
+export interface SortOptions extends SpillOptions {
   readonly input: Operator;
   readonly inputTypes: readonly DataType[];
   readonly keys: readonly SortKey[];
@@ -82,28 +84,67 @@ export function orderSteps(
   return sortSteps(rows.rowCount, rowOrder(rows, keys, keyStart));
 }
 
-type Sorting = ReturnType<typeof sortSteps>;
+/** Writes held rows as a sorted run, of those only the first `rowsMax`, and lets go of them. */
+export function* runSteps(
+  rows: HeldRows,
+  runs: SortedRuns,
+  { keyStart, keys, rowsMax }: Pick<SortOptions, "keys" | "rowsMax"> & { keyStart: number },
+): Generator<undefined, void> {
+  const order = yield* orderSteps(rows, keys, keyStart);
+  if (order.length > rowsMax) order.length = rowsMax;
+  runs.begin();
+  for (let start = 0; start < order.length; ) {
+    const batch = rows.batchOf(order, start);
+    runs.append(batch, batchBytes(batch));
+    start += batch.rowCount;
+    yield undefined;
+  }
+  rows.keep([]);
+}
 
+/** How sorted runs order the values of each key. */
+export function comparatorsOf(
+  keys: readonly Omit<SortKey, "evaluate">[],
+): ((left: Value, right: Value) => number)[] {
+  return keys.map((key) => (left, right) => compareByKey(key, left, right));
+}
+
+/**
+ * Sorts what it holds; beyond the memory it writes sorted runs and merges them.
+ *
+ *     filling ──end──► sorting ──► yielding in order
+ *       │ ▲  crowded                   ▲
+ *       ▼ │                            │
+ *     a run is written ──end──► runs are merged
+ */
 export class Sort implements Operator {
   readonly #options: SortOptions;
+  readonly #site: SpillSite;
   readonly #rows: HeldRows;
+  readonly #types: readonly DataType[];
   readonly #keyStart: number;
-  /** Under way. */
-  #sorting: Sorting | undefined;
-  /** The input has ended. */
-  #isFull = false;
+  /** Work under way, in steps of a few milliseconds. */
+  #steps: Iterator<undefined, void> | undefined;
   #order: readonly number[] | undefined;
+  /** Rows that went up. */
   #position = 0;
+  #runs: SortedRuns | undefined;
+  #merge: RunMerge | undefined;
 
   constructor(options: SortOptions) {
     this.#options = options;
     this.#keyStart = options.inputTypes.length;
-    const types = [...options.inputTypes, ...options.keys.map((key) => key.type)];
-    this.#rows = new HeldRows(types, options.run.memory);
+    this.#types = [...options.inputTypes, ...options.keys.map((key) => key.type)];
+    this.#site = new SpillSite(options);
+    this.#rows = new HeldRows(this.#types, this.#site.memory);
   }
 
   next(): Batch | undefined {
-    if (this.#sorting !== undefined) return this.#sortStep(this.#sorting);
+    if (this.#steps !== undefined) {
+      if (this.#steps.next().done === true) this.#steps = undefined;
+      return NOTHING_YET;
+    }
+    if (this.#merge !== undefined) return this.#merged(this.#merge);
     if (this.#order === undefined) return this.#fill();
     if (this.#position >= this.#order.length) return undefined;
     const batch = this.#rows.batchOf(this.#order, this.#position);
@@ -113,38 +154,64 @@ export class Sort implements Operator {
 
   close(): void {
     this.#options.input.close();
+    this.#runs?.close();
+    this.#site.close();
   }
 
   #fill(): Batch {
     const { input, keys, run, rowsMax } = this.#options;
     const batch = input.next();
     if (batch === undefined) {
-      this.#isFull = true;
-      return this.#sortStep(this.#sort());
+      this.#steps = this.#runs === undefined ? this.#finish() : this.#finishRuns(this.#runs);
+      return NOTHING_YET;
     }
     if (batch.rowCount === 0) return NOTHING_YET;
     const keyVectors = keys.map((key) => key.evaluate(batch, run));
     this.#rows.append([...batch.columns, ...keyVectors], batch.rowCount);
-    if (this.#rows.rowCount <= 2 * rowsMax + SLACK_ROWS) return NOTHING_YET;
-    return this.#sortStep(this.#sort());
-  }
-
-  /** The order is what is needed of all rows, or what is kept of those so far. */
-  #sortStep(sorting: Sorting): Batch {
-    const step = sorting.next();
-    this.#sorting = step.done === true ? undefined : sorting;
-    if (step.done !== true) return NOTHING_YET;
-    const order = step.value;
-    const { rowsMax } = this.#options;
-    if (order.length > rowsMax) order.length = rowsMax;
-    if (this.#isFull) this.#order = order;
-    else this.#rows.keep(order);
+    if (this.#rows.rowCount > 2 * rowsMax + SLACK_ROWS) this.#steps = this.#cut();
+    else if (this.#site.isDue) this.#steps = this.#spill();
     return NOTHING_YET;
   }
 
-  #sort(): Sorting {
-    const { keys } = this.#options;
-    return sortSteps(this.#rows.rowCount, rowOrder(this.#rows, keys, this.#keyStart));
+  /** The order of the rows that are held, of those that are needed. */
+  *#sort(): Generator<undefined, number[]> {
+    const { keys, rowsMax } = this.#options;
+    const order = yield* orderSteps(this.#rows, keys, this.#keyStart);
+    if (order.length > rowsMax) order.length = rowsMax;
+    return order;
+  }
+
+  *#cut(): Generator<undefined, void> {
+    this.#rows.keep(yield* this.#sort());
+  }
+
+  *#finish(): Generator<undefined, void> {
+    this.#order = yield* this.#sort();
+  }
+
+  #spill(): Generator<undefined, void> {
+    const { keys, rowsMax } = this.#options;
+    const keyStart = this.#keyStart;
+    this.#runs ??= this.#site.sortedRuns(this.#types, comparatorsOf(keys), keyStart);
+    return runSteps(this.#rows, this.#runs, { keys, keyStart, rowsMax });
+  }
+
+  *#finishRuns(runs: SortedRuns): Generator<undefined, void> {
+    if (this.#rows.rowCount > 0) yield* this.#spill();
+    yield* runs.reduce();
+    this.#site.memory.take(runs.mergeBytes);
+    this.#merge = runs.merged();
+  }
+
+  #merged(merge: RunMerge): Batch | undefined {
+    const left = this.#options.rowsMax - this.#position;
+    const batch = left > 0 ? merge.next() : undefined;
+    if (batch === undefined) return undefined;
+    const rowCount = Math.min(left, batch.rowCount);
+    this.#position += rowCount;
+    const columns = batch.columns.slice(0, this.#keyStart);
+    if (rowCount === batch.rowCount) return { rowCount, columns };
+    return { rowCount, columns: columns.map((column) => slice(column, 0, rowCount)) };
   }
 }
 

@@ -3,6 +3,12 @@
  * row goes up with the values of the calls, in the order of the window.
  *
  *     filling ──input ends──► sorted ──a batch of rows──► sorted … ──► done
+ *       │ ▲ crowded
+ *       ▼ │
+ *     a sorted run is written ──input ends──► runs are merged: some partitions are held, go up, and
+ *                                             are followed by the next ones
+ *
+ * What a partition takes must fit the memory, as a call may ask for any of its rows.
  *
  * A call may look at many rows for one, so a batch also ends after a certain amount of that, and
  * others get their turn.
@@ -18,11 +24,14 @@ import {
   vectorFromValues,
 } from "../../types/mod.ts";
 import type { BoundWindowCall } from "../bind/bound.ts";
+import type { SortedRuns } from "../spill/mod.ts";
 import type { Evaluator } from "./expression.ts";
 import { HeldRows } from "./held_rows.ts";
+import { MergedPartitions } from "./merged_partitions.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
-import type { Run } from "./run.ts";
-import { compareByKey, orderSteps, type SortKey } from "./sort.ts";
+import type { MemoryBudget } from "./run.ts";
+import { comparatorsOf, compareByKey, orderSteps, runSteps, type SortKey } from "./sort.ts";
+import { type SpillOptions, SpillSite } from "./spilling.ts";
 import { FrameAggregate } from "./window_aggregate.ts";
 import { FrameFinder, type FrameShape, type Partition, WindowRows } from "./window_frame.ts";
 import { type WindowColumn, WindowValue } from "./window_values.ts";
@@ -36,8 +45,7 @@ export interface WindowCall {
   readonly frame: FrameShape;
 }
 
-export interface WindowOptions {
-  readonly run: Run;
+export interface WindowOptions extends SpillOptions {
   readonly input: Operator;
   /** Columns of the input that go up. */
   readonly kept: readonly number[];
@@ -74,11 +82,17 @@ export class Window implements Operator {
   readonly #options: WindowOptions;
   readonly #values: HeldValue[] = [];
   readonly #callColumns: readonly CallColumns[];
-  readonly #held: HeldRows;
+  readonly #types: readonly DataType[];
+  readonly #site: SpillSite;
+  #held: HeldRows;
   #rows: WindowRows | undefined;
+  /** Work under way, in steps of a few milliseconds. */
+  #steps: Iterator<undefined, void> | undefined;
+  #runs: SortedRuns | undefined;
+  #merge: MergedPartitions | undefined;
+  /** What the calls hold over the rows at hand. */
+  #callMemory: MemoryBudget;
   #order: readonly number[] = [];
-  /** Under way, once the input has ended. */
-  #sorting: Generator<undefined, number[]> | undefined;
   #columns: readonly WindowColumn[] = [];
   #partition: Partition = { start: 0, end: 0, groupStarts: [0] };
   /** The partition that follows, while its end is looked for. */
@@ -91,18 +105,31 @@ export class Window implements Operator {
     this.#options = options;
     for (const key of [...options.partition, ...options.order]) this.#hold(key);
     this.#callColumns = options.calls.map((call) => this.#columnsOf(call));
-    const types = [...options.keptTypes, ...this.#values.map(({ type }) => type)];
-    this.#held = new HeldRows(types, options.run.memory);
+    this.#types = [...options.keptTypes, ...this.#values.map(({ type }) => type)];
+    // Without PARTITION BY all rows are needed at once, wherever they lie.
+    this.#site = new SpillSite(options, { isPossible: options.partition.length > 0 });
+    this.#held = new HeldRows(this.#types, this.#site.memory);
+    this.#callMemory = options.run.memory.nested();
   }
 
   next(): Batch | undefined {
-    if (this.#sorting !== undefined) return this.#sort(this.#sorting);
+    if (this.#steps !== undefined) {
+      if (this.#steps.next().done === true) this.#steps = undefined;
+      return NOTHING_YET;
+    }
     if (this.#rows === undefined) return this.#fill();
-    return this.#row < this.#rows.rowCount ? this.#batch(this.#rows) : undefined;
+    if (this.#row < this.#rows.rowCount) return this.#batch(this.#rows);
+    if (this.#merge === undefined || this.#merge.isOver) return undefined;
+    this.#steps = this.#loadNext(this.#merge);
+    return NOTHING_YET;
   }
 
   close(): void {
     this.#options.input.close();
+    this.#runs?.close();
+    this.#merge?.close();
+    this.#callMemory.close();
+    this.#site.close();
   }
 
   /** Has a value held with each row. Returns its column. */
@@ -130,8 +157,7 @@ export class Window implements Operator {
     const { input, kept, run } = this.#options;
     const batch = input.next();
     if (batch === undefined) {
-      const { order, partition } = this.#options;
-      this.#sorting = orderSteps(this.#held, [...partition, ...order], kept.length);
+      this.#steps = this.#runs === undefined ? this.#sort() : this.#mergeRuns(this.#runs);
       return NOTHING_YET;
     }
     if (batch.rowCount === 0) return NOTHING_YET;
@@ -139,21 +165,60 @@ export class Window implements Operator {
       return defined(batch.columns[column], "a kept column is one of the input");
     });
     const values = this.#values.map(({ evaluate }) => evaluate(batch, run));
-    run.memory.take(ROW_BYTES * batch.rowCount);
+    this.#site.memory.take(ROW_BYTES * batch.rowCount);
     this.#held.append([...keptVectors, ...values], batch.rowCount);
+    if (this.#site.isDue) this.#steps = this.#spill();
     return NOTHING_YET;
   }
 
-  /** One step of the sort. */
-  #sort(sorting: Generator<undefined, number[]>): Batch {
-    const { done, value } = sorting.next();
-    if (done !== true) return NOTHING_YET;
-    this.#sorting = undefined;
-    this.#order = value;
-    const rows = new WindowRows(this.#held, value);
+  get #sortKeys(): readonly SortKey[] {
+    return [...this.#options.partition, ...this.#options.order];
+  }
+
+  *#sort(): Generator<undefined, void> {
+    const { kept } = this.#options;
+    this.#begin(yield* orderSteps(this.#held, this.#sortKeys, kept.length));
+  }
+
+  /** Goes over to the rows that are held. */
+  #begin(order: readonly number[]): void {
+    const rows = new WindowRows(this.#held, order);
+    this.#order = order;
     this.#rows = rows;
+    this.#row = 0;
+    this.#group = 0;
+    this.#partition = { start: 0, end: 0, groupStarts: [0] };
+    this.#callMemory.close();
     this.#columns = this.#callColumns.map((columns) => this.#columnFor(columns, rows));
-    return NOTHING_YET;
+  }
+
+  /** Writes what is held as a sorted run. */
+  *#spill(): Generator<undefined, void> {
+    const keyStart = this.#options.kept.length;
+    const keys = this.#sortKeys;
+    this.#runs ??= this.#site.sortedRuns(this.#types, comparatorsOf(keys), keyStart);
+    const rowsMax = Number.POSITIVE_INFINITY;
+    yield* runSteps(this.#held, this.#runs, { keys, keyStart, rowsMax });
+    this.#site.close();
+  }
+
+  *#mergeRuns(runs: SortedRuns): Generator<undefined, void> {
+    if (this.#held.rowCount > 0) yield* this.#spill();
+    yield* runs.reduce();
+    this.#site.memory.take(runs.mergeBytes);
+    this.#merge = new MergedPartitions(runs.merged(), {
+      types: this.#types,
+      keyStart: this.#options.kept.length,
+      keys: this.#options.partition,
+      memory: this.#options.run.memory,
+    });
+    yield* this.#loadNext(this.#merge);
+  }
+
+  /** Holds the next partitions in place of those that went up. */
+  *#loadNext(merge: MergedPartitions): Generator<undefined, void> {
+    this.#held = yield* merge.load();
+    this.#begin(Array.from({ length: this.#held.rowCount }, (_, row) => row));
   }
 
   #columnFor(
@@ -172,7 +237,7 @@ export class Window implements Operator {
       filter,
       frames,
       isOpen: shape.end.type === "unbounded following",
-      memory: run.memory,
+      memory: this.#callMemory,
     });
   }
 

@@ -38,7 +38,13 @@ export interface FrameAggregateOptions {
   readonly memory: MemoryBudget;
 }
 
-const NOTHING: Frame = { start: -1, end: -1, holeStart: -1, holeEnd: -1, kept: -1 };
+const NOTHING: Frame = {
+  start: -1,
+  end: -1,
+  holeStart: -1,
+  holeEnd: -1,
+  kept: -1,
+};
 
 export class FrameAggregate implements WindowColumn {
   readonly #options: FrameAggregateOptions;

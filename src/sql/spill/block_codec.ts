@@ -1,0 +1,262 @@
+/**
+ * Batches as bytes, for temporary files: vectors are copied as they lie in memory.
+ *
+ * Each says itself what it is, and nobody but the process that wrote a block reads it, so there is
+ * no version, and bytes are in the order of the machine. Columns follow each other:
+ *
+ *     u8 kind │ u8 has nulls │ to 8 │ u8 × n nulls, where it has │ to 8 │ values
+ *
+ *     KIND     VALUES
+ *     null                                every row is NULL
+ *     bool     u8 × n
+ *     i32      i32 × n
+ *     f64      f64 × n
+ *     utf8     u32 × (n + 1) │ UTF-8      all that is text, dictionaries too
+ *     values   a tag and a value, n times
+ *     const    a tag and a value
+ */
+import { unreachable } from "../../base/assert.ts";
+import { ByteReader, type ByteWriter } from "../../base/bytes.ts";
+import {
+  type Batch,
+  constVector,
+  isInterval,
+  type Value,
+  type Vector,
+  valueAt,
+} from "../../types/mod.ts";
+
+const NULL = 0;
+const BOOL = 1;
+const I32 = 2;
+const F64 = 3;
+const UTF8 = 4;
+const VALUES = 5;
+const CONST = 6;
+
+const TAG_NULL = 0;
+const TAG_FALSE = 1;
+const TAG_TRUE = 2;
+const TAG_NUMBER = 3;
+const TAG_BIG = 4;
+const TAG_TEXT = 5;
+const TAG_BYTES = 6;
+const TAG_EMBEDDING = 7;
+const TAG_INTERVAL = 8;
+const TAG_ARRAY = 9;
+
+/** Appends a batch, 8-aligned to where the writer stands, which must be a multiple of 8. */
+export function writeBlock(into: ByteWriter, { columns, rowCount }: Batch): void {
+  const start = into.length;
+  for (const column of columns) {
+    writeColumn(into, column, { rowCount, start });
+    align(into, start);
+  }
+}
+
+/**
+ * Reads a batch back; its vectors alias `bytes`.
+ *
+ * @param bytes Begins at a multiple of 8 of its buffer.
+ * @throws {CorruptionError} If the bytes end too early.
+ */
+export function readBlock(
+  bytes: Uint8Array,
+  { columnCount, path, rowCount }: { columnCount: number; rowCount: number; path: string },
+): Batch {
+  const reader = new ByteReader(bytes, { path });
+  const columns: Vector[] = [];
+  for (let i = 0; i < columnCount; i += 1) {
+    columns.push(readColumn(reader, rowCount));
+    reader.align(8);
+  }
+  return { rowCount, columns };
+}
+
+interface Place {
+  readonly rowCount: number;
+  /** Where the block begins in the writer. */
+  readonly start: number;
+}
+
+function writeColumn(into: ByteWriter, column: Vector, place: Place): void {
+  const { rowCount } = place;
+  switch (column.kind) {
+    case "const":
+      if (column.value === null) return writeHead(into, NULL, { place });
+      writeHead(into, CONST, { place });
+      return writeTagged(into, column.value);
+    case "bool":
+      writeHead(into, BOOL, { place, nulls: column.nulls });
+      return into.raw(bytesOf(column.values, rowCount));
+    case "i32":
+      writeHead(into, I32, { place, nulls: column.nulls });
+      return into.raw(bytesOf(column.values, rowCount));
+    case "f64":
+      writeHead(into, F64, { place, nulls: column.nulls });
+      return into.raw(bytesOf(column.values, rowCount));
+    case "utf8": {
+      writeHead(into, UTF8, { place, nulls: column.nulls });
+      const first = column.offsets[0] ?? 0;
+      const last = column.offsets[rowCount] ?? first;
+      for (let row = 0; row <= rowCount; row += 1) into.u32((column.offsets[row] ?? 0) - first);
+      return into.raw(column.bytes.subarray(first, last));
+    }
+    case "dict":
+    case "any":
+      return writeAny(into, column, place);
+    default:
+      unreachable(column, "a vector is of a known kind");
+  }
+}
+
+function writeAny(into: ByteWriter, column: Vector, place: Place): void {
+  const { rowCount } = place;
+  let nulls: Uint8Array | undefined;
+  let textCount = 0;
+  for (let row = 0; row < rowCount; row += 1) {
+    const value = valueAt(column, row);
+    if (typeof value === "string") {
+      textCount += 1;
+    } else if (value === null) {
+      nulls ??= new Uint8Array(rowCount);
+      nulls[row] = 1;
+      textCount += 1;
+    }
+  }
+  if (textCount < rowCount || rowCount === 0) {
+    writeHead(into, VALUES, { place });
+    for (let row = 0; row < rowCount; row += 1) writeTagged(into, valueAt(column, row));
+    return;
+  }
+  writeHead(into, UTF8, { place, nulls });
+  const offsets = into.length;
+  into.skip(4 * (rowCount + 1));
+  const first = into.length;
+  for (let row = 0; row < rowCount; row += 1) {
+    const value = valueAt(column, row);
+    if (typeof value === "string") into.rawText(value);
+    into.setU32(offsets + 4 * (row + 1), into.length - first);
+  }
+}
+
+function writeHead(
+  into: ByteWriter,
+  kind: number,
+  { nulls, place }: { place: Place; nulls?: Uint8Array | undefined },
+): void {
+  into.u8(kind);
+  into.u8(nulls === undefined ? 0 : 1);
+  align(into, place.start);
+  if (nulls === undefined) return;
+  into.raw(nulls.subarray(0, place.rowCount));
+  align(into, place.start);
+}
+
+function align(into: ByteWriter, start: number): void {
+  into.skip((8 - ((into.length - start) % 8)) % 8);
+}
+
+function bytesOf(values: Uint8Array | Int32Array | Float64Array, rowCount: number): Uint8Array {
+  return new Uint8Array(values.buffer, values.byteOffset, rowCount * values.BYTES_PER_ELEMENT);
+}
+
+function readColumn(from: ByteReader, length: number): Vector {
+  const kind = from.u8();
+  const hasNulls = from.u8() === 1;
+  from.align(8);
+  if (kind === NULL) return constVector(null, length);
+  if (kind === CONST) return constVector(readTagged(from), length);
+  if (kind === VALUES) {
+    return { kind: "any", length, values: Array.from({ length }, () => readTagged(from)) };
+  }
+  const nulls = hasNulls ? from.raw(length) : undefined;
+  from.align(8);
+  switch (kind) {
+    case BOOL:
+      return { kind: "bool", length, values: from.raw(length), nulls };
+    case I32: {
+      const { buffer, byteOffset } = from.raw(4 * length);
+      return { kind: "i32", length, values: new Int32Array(buffer, byteOffset, length), nulls };
+    }
+    case F64: {
+      const { buffer, byteOffset } = from.raw(8 * length);
+      return { kind: "f64", length, values: new Float64Array(buffer, byteOffset, length), nulls };
+    }
+    case UTF8: {
+      const raw = from.raw(4 * (length + 1));
+      const offsets = new Uint32Array(raw.buffer, raw.byteOffset, length + 1);
+      return { kind: "utf8", length, bytes: from.raw(offsets[length] ?? 0), offsets, nulls };
+    }
+    default:
+      return from.fail("holds a column of an unknown kind");
+  }
+}
+
+function writeTagged(into: ByteWriter, value: Value): void {
+  switch (typeof value) {
+    case "string":
+      into.u8(TAG_TEXT);
+      return into.text(value);
+    case "number":
+      into.u8(TAG_NUMBER);
+      return into.f64(value);
+    case "boolean":
+      return into.u8(value ? TAG_TRUE : TAG_FALSE);
+    case "bigint":
+      into.u8(TAG_BIG);
+      return into.text(String(value));
+    case "object":
+      return writeObject(into, value);
+    default:
+      unreachable(value, "a value is of a known form");
+  }
+}
+
+function writeObject(into: ByteWriter, value: Extract<Value, object | null>): void {
+  if (value === null) return into.u8(TAG_NULL);
+  if (value instanceof Uint8Array) {
+    into.u8(TAG_BYTES);
+    return into.block(value);
+  }
+  if (value instanceof Float32Array) {
+    into.u8(TAG_EMBEDDING);
+    return into.block(new Uint8Array(value.buffer, value.byteOffset, value.byteLength));
+  }
+  if (isInterval(value)) {
+    into.u8(TAG_INTERVAL);
+    into.f64(value.months);
+    into.f64(value.days);
+    return into.f64(value.micros);
+  }
+  into.u8(TAG_ARRAY);
+  into.varint(value.length);
+  for (const item of value) writeTagged(into, item);
+}
+
+function readTagged(from: ByteReader): Value {
+  const tag = from.u8();
+  switch (tag) {
+    case TAG_NULL:
+      return null;
+    case TAG_FALSE:
+    case TAG_TRUE:
+      return tag === TAG_TRUE;
+    case TAG_NUMBER:
+      return from.f64();
+    case TAG_BIG:
+      return BigInt(from.text());
+    case TAG_TEXT:
+      return from.text();
+    case TAG_BYTES:
+      return new Uint8Array(from.block());
+    case TAG_EMBEDDING:
+      return new Float32Array(new Uint8Array(from.block()).buffer);
+    case TAG_INTERVAL:
+      return { months: from.f64(), days: from.f64(), micros: from.f64() };
+    case TAG_ARRAY:
+      return Array.from({ length: from.varint() }, () => readTagged(from));
+    default:
+      return from.fail("holds a value of an unknown form");
+  }
+}

@@ -1,0 +1,15 @@
+/**
+ * Rows that do not fit the memory of their statement: where they lie meanwhile, and how they are read
+ * again. Operators in `execute/` decide when; this folder knows no plan and no expression.
+ */
+export { LEVEL_MAX, PARTITION_COUNT, Partitions } from "./partitions.ts";
+export { type CompareValues, type RunMerge, SortedRuns } from "./sorted_runs.ts";
+export {
+  type BlockReader,
+  type BlockRef,
+  piecesOf,
+  SpillFile,
+  SpillSpace,
+  type SpillSpaceOptions,
+  TemporaryFiles,
+} from "./temporary_files.ts";

@@ -1,0 +1,153 @@
+/**
+ * Rows on disk, apart by their keys: equal keys are in the same partition, at every level, so each
+ * partition can be worked on by itself as if it were all.
+ *
+ * A partition that is still too large is divided again one level deeper, by other bits of the same
+ * hash ("Implementation techniques for main memory database systems", DeWitt et al., 1984).
+ */
+import { assert, defined } from "../../base/assert.ts";
+import {
+  type Batch,
+  type DataType,
+  groupKeyOf,
+  take,
+  type Value,
+  type Vector,
+  valueAt,
+} from "../../types/mod.ts";
+import { BlockReader, type BlockRef, type SpillFile } from "./temporary_files.ts";
+
+export const PARTITION_COUNT = 16;
+
+/** 16 to the power of it partitions in all; what is larger then has few different keys. */
+export const LEVEL_MAX = 4;
+
+const NULL_HASH = 0x2545f491;
+
+export class Partitions {
+  readonly #file: SpillFile;
+  readonly #keyTypes: readonly DataType[];
+  readonly #level: number;
+  readonly #blocks: BlockRef[][] = Array.from({ length: PARTITION_COUNT }, () => []);
+  readonly #rowCounts = new Float64Array(PARTITION_COUNT);
+
+  /** @param level How often the rows were divided before: 0 at first. */
+  constructor(
+    file: SpillFile,
+    { keyTypes, level }: { keyTypes: readonly DataType[]; level: number },
+  ) {
+    assert(level <= LEVEL_MAX, "rows are divided a bounded number of times");
+    this.#file = file;
+    this.#keyTypes = keyTypes;
+    this.#level = level;
+  }
+
+  /** Writes each row to the partition of its key. Within a partition rows keep their order. */
+  add(batch: Batch, keys: readonly Vector[]): void {
+    const { rowCount } = batch;
+    const hashes = hashesOf(keys, this.#keyTypes, rowCount);
+    const counts = new Uint32Array(PARTITION_COUNT);
+    const places = new Uint8Array(rowCount);
+    for (let row = 0; row < rowCount; row += 1) {
+      const place = partitionOf(hashes[row] ?? 0, this.#level);
+      places[row] = place;
+      counts[place] = (counts[place] ?? 0) + 1;
+    }
+    const chosen = Array.from(counts, (count) => new Uint32Array(count));
+    counts.fill(0);
+    for (let row = 0; row < rowCount; row += 1) {
+      const place = places[row] ?? 0;
+      const at = counts[place] ?? 0;
+      const rows = chosen[place];
+      if (rows !== undefined) rows[at] = row;
+      counts[place] = at + 1;
+    }
+    for (const [place, rows] of chosen.entries()) {
+      const count = rows.length;
+      if (count === 0) continue;
+      const columns = batch.columns.map((column) => take(column, { rows, count }));
+      this.#blocks[place]?.push(this.#file.append({ rowCount: count, columns }));
+      this.#rowCounts[place] = (this.#rowCounts[place] ?? 0) + count;
+    }
+  }
+
+  rowCountOf(partition: number): number {
+    return this.#rowCounts[partition] ?? 0;
+  }
+
+  /** The rows of a partition, as an operator that can be made again and again. */
+  reader(partition: number): BlockReader {
+    return new BlockReader(this.#file, defined(this.#blocks[partition], "a partition is known"));
+  }
+
+  close(): void {
+    this.#file.close();
+  }
+}
+
+function partitionOf(hash: number, level: number): number {
+  return mix(hash ^ Math.imul(level + 1, 0x9e3779b1)) >>> 28;
+}
+
+/** A hash of the key of each row; keys that SQL calls equal have the same, NULLs too. */
+function hashesOf(
+  keys: readonly Vector[],
+  types: readonly DataType[],
+  rowCount: number,
+): Int32Array {
+  const hashes = new Int32Array(rowCount);
+  for (const [i, key] of keys.entries()) {
+    const type = defined(types[i], "a key has its type");
+    addHashes(key, type, hashes);
+  }
+  return hashes;
+}
+
+function addHashes(key: Vector, type: DataType, hashes: Int32Array): void {
+  if (key.kind === "dict") {
+    const known = key.values.map((value) => hashOf(type, value));
+    for (let row = 0; row < hashes.length; row += 1) {
+      const isNull = key.nulls !== undefined && key.nulls[row] === 1;
+      const hash = isNull ? NULL_HASH : (known[key.codes[row] ?? 0] ?? 0);
+      hashes[row] = mix((hashes[row] ?? 0) + hash);
+    }
+    return;
+  }
+  for (let row = 0; row < hashes.length; row += 1) {
+    hashes[row] = mix((hashes[row] ?? 0) + hashOf(type, valueAt(key, row)));
+  }
+}
+
+function hashOf(type: DataType, value: Value): number {
+  if (value === null) return NULL_HASH;
+  const key = typeof value === "number" ? value : groupKeyOf(type, value);
+  if (typeof key === "string") return hashOfText(key);
+  if (typeof key === "number") return hashOfNumber(key);
+  return typeof key === "boolean" ? Number(key) : hashOfText(String(key));
+}
+
+function hashOfNumber(value: number): number {
+  const low = value | 0;
+  if (low === value) return mix(low);
+  DOUBLE[0] = value;
+  return mix((WORDS[0] ?? 0) ^ Math.imul(WORDS[1] ?? 0, 0x9e3779b1));
+}
+
+const DOUBLE = new Float64Array(1);
+const WORDS = new Int32Array(DOUBLE.buffer);
+
+/** FNV-1a over UTF-16 units. */
+function hashOfText(text: string): number {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < text.length; i += 1) {
+    hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
+  }
+  return mix(hash);
+}
+
+/** The last step of MurmurHash3 (Austin Appleby). */
+function mix(value: number): number {
+  let hash = Math.imul(value ^ (value >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return hash ^ (hash >>> 16);
+}

@@ -1,0 +1,236 @@
+/**
+ * External merge sort: sorted runs on disk, and their merge.
+ *
+ *     run 0: block block block …      each run ascends; equal rows: the earlier run is first
+ *     run 1: block block …            merged through a heap of one cursor a run
+ *
+ * At most `fanIn` runs are merged at once, so that memory is bounded by one block of each; more are
+ * merged to fewer first, neighbours with neighbours, which keeps equal rows in order (Knuth, The Art
+ * of Computer Programming, volume 3, 5.4.1).
+ */
+import { assert, defined } from "../../base/assert.ts";
+import { BATCH_ROWS_MAX } from "../../base/limits.ts";
+import {
+  type Batch,
+  type DataType,
+  type Value,
+  type Vector,
+  valueAt,
+  valuesOf,
+  vectorFromValues,
+} from "../../types/mod.ts";
+import { type BlockRef, piecesOf, type SpillFile } from "./temporary_files.ts";
+
+export type CompareValues = (left: Value, right: Value) => number;
+
+export interface SortedRunsOptions {
+  readonly types: readonly DataType[];
+  /** The column of the first key; the others follow it. */
+  readonly keyStart: number;
+  /** Orders the values of each key. */
+  readonly keys: readonly CompareValues[];
+  readonly makeFile: () => SpillFile;
+  /** Bytes of rows in one block, about. */
+  readonly blockBytes: number;
+  /** Runs that are merged at once, 2 or more. */
+  readonly fanIn: number;
+}
+
+type Run = BlockRef[];
+
+export class SortedRuns {
+  readonly #options: SortedRunsOptions;
+  #file: SpillFile;
+  #runs: Run[] = [];
+
+  constructor(options: SortedRunsOptions) {
+    assert(options.fanIn >= 2, "a merge makes fewer runs");
+    this.#options = options;
+    this.#file = options.makeFile();
+  }
+
+  /** What is appended from now on is a run of its own, behind those before. */
+  begin(): void {
+    this.#runs.push([]);
+  }
+
+  /** @param bytes What the rows are counted as. */
+  append(batch: Batch, bytes: number): void {
+    const run = defined(this.#runs.at(-1), "a run was begun");
+    for (const piece of piecesOf(batch, { bytes, bytesMax: this.#options.blockBytes })) {
+      run.push(this.#file.append(piece));
+    }
+  }
+
+  /** Merges until so few are left that one merge does the rest. Each step takes about a batch. */
+  *reduce(): Generator<undefined, void> {
+    const { fanIn, makeFile } = this.#options;
+    while (this.#runs.length > fanIn) {
+      const into = makeFile();
+      const before = this.#file;
+      const runs: Run[] = [];
+      try {
+        for (let first = 0; first < this.#runs.length; first += fanIn) {
+          const run: Run = [];
+          const merge = this.#mergeOf(this.#runs.slice(first, first + fanIn));
+          for (let batch = merge.next(); batch !== undefined; batch = merge.next()) {
+            // A batch of a merge has about the bytes of a block.
+            run.push(into.append(batch));
+            yield undefined;
+          }
+          runs.push(run);
+        }
+      } catch (error) {
+        into.close();
+        throw error;
+      }
+      this.#runs = runs;
+      this.#file = into;
+      before.close();
+    }
+  }
+
+  /** All rows in order. {@linkcode reduce} is over. */
+  merged(): RunMerge {
+    assert(this.#runs.length <= this.#options.fanIn, "few runs are merged");
+    return this.#mergeOf(this.#runs);
+  }
+
+  /** What a merge of all runs holds, about. */
+  get mergeBytes(): number {
+    return this.#runs.length * this.#options.blockBytes;
+  }
+
+  close(): void {
+    this.#file.close();
+  }
+
+  #mergeOf(runs: readonly Run[]): RunMerge {
+    return new RunMerge(this.#file, runs, this.#options);
+  }
+}
+
+/** A block that is being merged: its keys as values, since each is compared several times. */
+interface LoadedBlock {
+  readonly rowCount: number;
+  readonly columns: readonly Vector[];
+  readonly keys: readonly (readonly Value[])[];
+}
+
+interface Cursor {
+  readonly run: Run;
+  /** Of equal rows, those of the lower run are first. */
+  readonly runIndex: number;
+  blockIndex: number;
+  block: LoadedBlock;
+  row: number;
+}
+
+/** Rows of several runs, in order, a batch at a time. */
+export class RunMerge {
+  readonly #file: SpillFile;
+  readonly #options: SortedRunsOptions;
+  /** A binary heap: the cursor with the lowest row is the first. */
+  readonly #heap: Cursor[] = [];
+  /** Rows of a batch: about a block's bytes, so that a merge into runs makes blocks of that size. */
+  #rowsMax = BATCH_ROWS_MAX;
+
+  constructor(file: SpillFile, runs: readonly Run[], options: SortedRunsOptions) {
+    this.#file = file;
+    this.#options = options;
+    for (const [runIndex, run] of runs.entries()) {
+      const block = this.#load(run, 0);
+      if (block === undefined) continue;
+      this.#heap.push({ run, runIndex, blockIndex: 0, block, row: 0 });
+      this.#rowsMax = Math.min(this.#rowsMax, block.rowCount);
+    }
+    for (let at = (this.#heap.length >> 1) - 1; at >= 0; at -= 1) this.#sink(at);
+  }
+
+  /** At least one row, or undefined at the end. */
+  next(): Batch | undefined {
+    const heap = this.#heap;
+    const rowsMax = this.#rowsMax;
+    const blocks: LoadedBlock[] = [];
+    const rows = new Uint32Array(rowsMax);
+    let count = 0;
+    while (count < rowsMax) {
+      const cursor = heap[0];
+      if (cursor === undefined) break;
+      blocks.push(cursor.block);
+      rows[count] = cursor.row;
+      count += 1;
+      cursor.row += 1;
+      if (cursor.row === cursor.block.rowCount && !this.#advance(cursor)) this.#removeFirst();
+      this.#sink(0);
+    }
+    if (count === 0) return undefined;
+    const columns = this.#options.types.map((type, position): Vector => {
+      const values: Value[] = Array.from({ length: count });
+      for (let i = 0; i < count; i += 1) {
+        const column = blocks[i]?.columns[position];
+        values[i] = column === undefined ? null : valueAt(column, rows[i] ?? 0);
+      }
+      return vectorFromValues(type, values);
+    });
+    return { rowCount: count, columns };
+  }
+
+  /** Moves to the next block. Returns whether there is one. */
+  #advance(cursor: Cursor): boolean {
+    const block = this.#load(cursor.run, cursor.blockIndex + 1);
+    if (block === undefined) return false;
+    cursor.blockIndex += 1;
+    cursor.block = block;
+    cursor.row = 0;
+    return true;
+  }
+
+  #load(run: Run, index: number): LoadedBlock | undefined {
+    const ref = run[index];
+    if (ref === undefined) return undefined;
+    const { columns, rowCount } = this.#file.read(ref);
+    const { keys, keyStart } = this.#options;
+    const keyColumns = columns.slice(keyStart, keyStart + keys.length);
+    return { rowCount, columns, keys: keyColumns.map((column) => valuesOf(column)) };
+  }
+
+  #removeFirst(): void {
+    const last = this.#heap.pop();
+    if (last !== undefined && this.#heap.length > 0) this.#heap[0] = last;
+  }
+
+  #sink(from: number): void {
+    const heap = this.#heap;
+    const cursor = heap[from];
+    if (cursor === undefined) return;
+    let at = from;
+    for (;;) {
+      let child = 2 * at + 1;
+      let lower = heap[child];
+      if (lower === undefined) break;
+      const right = heap[child + 1];
+      if (right !== undefined && this.#isBefore(right, lower)) {
+        child += 1;
+        lower = right;
+      }
+      if (this.#isBefore(cursor, lower)) break;
+      heap[at] = lower;
+      at = child;
+    }
+    heap[at] = cursor;
+  }
+
+  #isBefore(left: Cursor, right: Cursor): boolean {
+    const { keys } = this.#options;
+    const leftKeys = left.block.keys;
+    const rightKeys = right.block.keys;
+    for (let i = 0; i < keys.length; i += 1) {
+      const compare = keys[i];
+      if (compare === undefined) break;
+      const order = compare(leftKeys[i]?.[left.row] ?? null, rightKeys[i]?.[right.row] ?? null);
+      if (order !== 0) return order < 0;
+    }
+    return left.runIndex < right.runIndex;
+  }
+}

@@ -1,0 +1,197 @@
+/**
+ * Answers that are written as their rows come (5.3 and 5.4 of the wire contract): the same bytes as a
+ * whole answer, failures after the first bytes, and clients that read slowly or leave.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { type ServerProcess, type SqlBody, startReadyServer } from "../support/server_process.ts";
+
+/** Far more than one turn of the event loop makes. */
+const ROW_COUNT = 200_000;
+const LONG = `SELECT n, 'row ' || n AS name FROM generate_series(1, ${ROW_COUNT}) g(n)`;
+/** Divides by zero after most of the rows. */
+const FAILING = `SELECT n, 10 / (150000 - n) AS q FROM generate_series(1, ${ROW_COUNT}) g(n)`;
+/** More than any buffer between client and server holds. */
+const ENDLESS = "SELECT n, repeat('x', 100) AS t FROM generate_series(1, 100000000) g(n)";
+
+let server: ServerProcess;
+
+beforeAll(async () => {
+  server = await startReadyServer();
+});
+
+afterAll(async () => {
+  await server.stop();
+});
+
+function post(
+  sql: string,
+  init: { accept?: string; signal?: AbortSignal } = {},
+): Promise<Response> {
+  const { accept = "application/json", signal } = init;
+  return fetch(`${server.url}/v1/api/sql`, {
+    method: "POST",
+    headers: {
+      "Content-Type": "application/json",
+      Authorization: `Bearer ${server.token}`,
+      Accept: accept,
+    },
+    body: JSON.stringify({ sql }),
+    ...(signal === undefined ? {} : { signal }),
+  });
+}
+
+/** Ids of the queries that run, but for the one that asks. */
+async function runningQueries(): Promise<readonly unknown[]> {
+  const rows = await server.rows(
+    "SELECT query_id FROM system.queries WHERE sql NOT LIKE '%system.queries%'",
+  );
+  return rows.map(([queryId]) => queryId);
+}
+
+async function untilNoneRuns(): Promise<void> {
+  while ((await runningQueries()).length > 0) await Bun.sleep(10);
+}
+
+describe("a long answer", () => {
+  test("has the shape of a short one", async () => {
+    const { status, body } = await server.sql(LONG);
+    expect(status).toBe(200);
+    expect(Object.keys(body)).toEqual(["results", "status", "took"]);
+    expect(body.status).toBe("success");
+    const [entry] = body.results;
+    expect(Object.keys(entry ?? {})).toEqual(["schema", "rows", "row_count", "as_user"]);
+    expect(entry?.schema).toEqual([
+      { name: "n", data_type: "Int", index: 0 },
+      { name: "name", data_type: "Text", index: 1 },
+    ]);
+    expect(entry?.row_count).toBe(ROW_COUNT);
+    const expected = Array.from({ length: ROW_COUNT }, (_, i) => [i + 1, `row ${i + 1}`]);
+    expect(entry?.rows).toEqual(expected);
+  });
+
+  test("stands between the entries of the other statements", async () => {
+    const { body } = await server.sql(`SELECT 1 AS one; ${LONG}; SELECT 2 AS two; ${LONG}`);
+    expect(body.status).toBe("success");
+    expect(body.results.map(({ row_count }) => row_count)).toEqual([1, ROW_COUNT, 1, ROW_COUNT]);
+    expect(body.results.map(({ rows }) => rows?.length)).toEqual([1, ROW_COUNT, 1, ROW_COUNT]);
+    expect(body.results[2]?.rows).toEqual([[2]]);
+    expect(body.results[3]?.rows?.at(-1)).toEqual([ROW_COUNT, `row ${ROW_COUNT}`]);
+  });
+
+  test("as NDJSON has a line for each row between the first and the last", async () => {
+    const answer = await post(LONG, { accept: "application/x-ndjson" });
+    expect(answer.headers.get("content-type")).toStartWith("application/x-ndjson");
+    const lines = (await answer.text()).split("\n");
+    expect(lines.pop()).toBe("");
+    expect(lines.length).toBe(ROW_COUNT + 2);
+    expect(JSON.parse(lines[0] ?? "")).toMatchObject({ as_user: "ada" });
+    expect(lines[ROW_COUNT]).toBe(`[${ROW_COUNT},"row ${ROW_COUNT}"]`);
+    expect(JSON.parse(lines.at(-1) ?? "")).toEqual({
+      status: "success",
+      row_count: ROW_COUNT,
+      took: expect.any(Number),
+    });
+  });
+
+  test("as CSV has its head and all rows", async () => {
+    const lines = (await (await post(LONG, { accept: "text/csv" })).text()).split("\r\n");
+    expect(lines.length).toBe(ROW_COUNT + 2);
+    expect(lines[0]).toBe("n,name");
+    expect(lines[ROW_COUNT]).toBe(`${ROW_COUNT},row ${ROW_COUNT}`);
+  });
+});
+
+describe("a failure after the first rows", () => {
+  test("ends the JSON with the rows sent and an error", async () => {
+    const { status, body } = await server.sql(`SELECT 1 AS one; ${FAILING}; SELECT 2 AS two`);
+    expect(status).toBe(200);
+    expect(body.status).toBe("error");
+    expect(body.error).toMatchObject({
+      code: "SQL_EXECUTION_ERROR",
+      reason: "division_by_zero",
+      statement: 1,
+    });
+    expect(body.results.length).toBe(2);
+    const entry = body.results[1];
+    expect(entry?.rows?.length).toBe(entry?.row_count ?? -1);
+    expect(entry?.row_count).toBeGreaterThan(0);
+    expect(entry?.row_count).toBeLessThan(150_000);
+  });
+
+  test("is the last line of NDJSON", async () => {
+    const answer = await post(FAILING, { accept: "application/x-ndjson" });
+    const lines = (await answer.text()).trimEnd().split("\n");
+    expect(JSON.parse(lines.at(-1) ?? "")).toMatchObject({
+      status: "error",
+      error: { code: "SQL_EXECUTION_ERROR", reason: "division_by_zero" },
+    });
+  });
+
+  test("breaks CSV", async () => {
+    const answer = await post(FAILING, { accept: "text/csv" });
+    expect(answer.status).toBe(200);
+    const text = answer.text().then(
+      () => "whole",
+      () => "broken",
+    );
+    expect(await text).toBe("broken");
+  });
+
+  test("before the first rows has its own status", async () => {
+    const { status, body } = await server.sql(
+      `SELECT 10 / (150000 - n) FROM generate_series(1, ${ROW_COUNT}) g(n) ORDER BY 1`,
+    );
+    expect(status).toBe(400);
+    expect(body.results).toEqual([]);
+  });
+});
+
+describe("a client", () => {
+  test("that leaves while rows come ends the query", async () => {
+    const controller = new AbortController();
+    const answer = await post(ENDLESS, { signal: controller.signal });
+    const reader = answer.body?.getReader();
+    await reader?.read();
+    expect((await runningQueries()).length).toBe(1);
+    controller.abort();
+    await untilNoneRuns();
+  });
+
+  test("that leaves before the first row ends the query", async () => {
+    const controller = new AbortController();
+    const answer = post(`SELECT count(*) FROM (${ENDLESS}) q WHERE t LIKE '%y'`, {
+      signal: controller.signal,
+    }).catch(() => "left");
+    while ((await runningQueries()).length === 0) await Bun.sleep(10);
+    controller.abort();
+    expect(await answer).toBe("left");
+    await untilNoneRuns();
+  });
+
+  test("that does not read makes the query wait, and it can be killed", async () => {
+    const answer = await post(ENDLESS);
+    const reader = answer.body?.getReader();
+    await reader?.read();
+    const readRows = async (): Promise<unknown> =>
+      (
+        await server.rows(
+          "SELECT memory_bytes FROM system.queries WHERE sql LIKE '%100000000%' AND sql NOT LIKE '%system%'",
+        )
+      )[0]?.[0];
+    expect(Number(await readRows())).toBeLessThan(16 * 1024 * 1024);
+    const [queryId] = await runningQueries();
+    await server.rows(`KILL QUERY '${String(queryId)}'`);
+    await untilNoneRuns();
+    let text = "";
+    const decoder = new TextDecoder();
+    for (;;) {
+      const piece = await reader?.read();
+      if (piece === undefined || piece.done) break;
+      text = (text + decoder.decode(piece.value, { stream: true })).slice(-2000);
+    }
+    const end = text.slice(text.indexOf('],"row_count"') + 2);
+    const body = JSON.parse(`{"results":[{${end}`) as SqlBody;
+    expect(body.status).toBe("error");
+    expect(body.error).toMatchObject({ reason: "cancelled" });
+  });
+});
