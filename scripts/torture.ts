@@ -5,6 +5,7 @@
  *
  *     bun scripts/torture.ts [--kills 100] [--seed <n>] [--plant lost|invented|altered|reused|upload]
  *     bun scripts/torture.ts --points 3      each named point of the disk protocols, three times
+ *     bun scripts/torture.ts --long [--minutes 240]      both by turns; Ctrl-C ends it in order
  *
  * Prints a line a minute and one at the end, and exits with 1 when anything was lost, invented,
  * torn or given a sequence id twice. With `--plant` it damages what it reads back by itself, and
@@ -15,18 +16,33 @@ import { readOptions } from "./support/arguments.ts";
 import { KILL_POINTS } from "./torture/kill_points.ts";
 import { isPlant, PLANTS, type TortureReport, torture } from "./torture/run.ts";
 
-const options = readOptions(["kills", "points", "seed", "plant"], []);
+const options = readOptions(["kills", "points", "seed", "plant", "minutes"], ["long"]);
 const seed = options.count("seed", Date.now() % 1_000_000);
 const rounds = options.count("points", 0);
 const killCount = rounds > 0 ? rounds * KILL_POINTS.length : options.count("kills", 100);
+const minutes = options.has("long") ? options.count("minutes", 240) : undefined;
 const plant = options.text("plant");
 if (plant !== undefined && !isPlant(plant)) {
   throw new Error(`Cannot plant "${plant}": there are ${PLANTS.join(", ")}`);
 }
 
-process.stdout.write(`torture: ${killCount} kills, seed ${seed}\n`);
+const wanted = minutes === undefined ? `${killCount} kills` : `${minutes} minutes`;
+process.stdout.write(`torture: ${wanted}, seed ${seed}\n`);
+let isStopped = false;
+process.once("SIGINT", () => {
+  isStopped = true;
+  process.stdout.write("ends after this kill; once more for at once\n");
+});
 const startMs = Date.now();
-const report = await torture({ killCount, rounds, seed, plant, onMinute: print });
+const report = await torture({
+  killCount,
+  rounds,
+  minutes,
+  seed,
+  plant,
+  onMinute: print,
+  isEnough: () => isStopped,
+});
 print(report);
 for (const finding of report.findings) process.stdout.write(`  ${finding}\n`);
 

@@ -23,6 +23,10 @@ export interface TortureOptions {
   killCount: number;
   /** How often each named point is killed at. */
   rounds: number;
+  /** Instead of a number of kills: random ones and rounds of named points by turns, so long. */
+  minutes?: number | undefined;
+  /** Looked at after each kill: the end was asked for. */
+  isEnough?: () => boolean;
   seed: number;
   plant: Plant | undefined;
   onMinute: (state: TortureReport) => void;
@@ -59,6 +63,9 @@ const LOOKUPS_PER_SCOPE = 10;
 
 const MINUTE_MS = 60_000;
 
+/** In a long run, random kills between two rounds over the named points. */
+const KILLS_BETWEEN_ROUNDS = 100;
+
 /** By then a server under load has come by every named point. */
 const POINT_MS_MAX = 90_000;
 
@@ -77,7 +84,9 @@ export async function torture(options: TortureOptions): Promise<TortureReport> {
   const preload = ["--preload", join(import.meta.dir, "killing_disk.ts")];
   const server = await startServer({
     env,
-    ...(options.rounds > 0 && { command: [process.execPath, ...preload, "src/main.ts"] }),
+    ...((options.rounds > 0 || options.minutes !== undefined) && {
+      command: [process.execPath, ...preload, "src/main.ts"],
+    }),
     config: {
       // Small files, so that the log is recycled and flushed many times in one run.
       storage: { wal_segment_bytes: 1_048_576, wal_max_bytes: 8_388_608 },
@@ -188,13 +197,13 @@ class Run {
   async toTheEnd(): Promise<TortureReport> {
     const { onMinute } = this.#options;
     let minuteEndsMs = Date.now() + MINUTE_MS;
-    const deaths = this.#deaths();
-    for (const [index, point] of deaths.entries()) {
+    for (const point of this.#deaths()) {
       if (point === undefined) await this.#liveAndDie();
       else await this.#dieAt(point);
       await this.#restart();
       await this.#compare();
-      if (Date.now() >= minuteEndsMs && index + 1 < deaths.length) {
+      if (this.#options.isEnough?.() === true) break;
+      if (Date.now() >= minuteEndsMs) {
         minuteEndsMs += MINUTE_MS;
         onMinute(this.#report);
       }
@@ -204,10 +213,21 @@ class Run {
   }
 
   /** Where each server dies; at any moment where it is undefined. */
-  #deaths(): (KillPoint | undefined)[] {
-    const { killCount, rounds } = this.#options;
-    if (rounds === 0) return Array.from({ length: killCount }, () => undefined);
-    return Array.from({ length: rounds }, () => KILL_POINTS).flat();
+  *#deaths(): Generator<KillPoint | undefined> {
+    const { killCount, minutes, rounds } = this.#options;
+    if (minutes !== undefined) {
+      const endMs = Date.now() + minutes * MINUTE_MS;
+      while (Date.now() < endMs) {
+        for (let kill = 0; kill < KILLS_BETWEEN_ROUNDS && Date.now() < endMs; kill += 1) {
+          yield undefined;
+        }
+        for (const point of KILL_POINTS) if (Date.now() < endMs) yield point;
+      }
+    } else if (rounds === 0) {
+      for (let kill = 0; kill < killCount; kill += 1) yield undefined;
+    } else {
+      for (let round = 0; round < rounds; round += 1) yield* KILL_POINTS;
+    }
   }
 
   async #liveAndDie(): Promise<void> {
