@@ -51,6 +51,8 @@ export class Accounts {
   readonly #counters: Counters;
   readonly #clock: Clock;
   readonly #all = new Map<number, AccountRecord>();
+  /** Of those, the dropped ones that own rows still: few, though every CREATE USER asks. */
+  readonly #unerased = new Map<number, AccountRecord>();
   readonly #active = new Map<string, AccountRecord>();
   /** Token version of the newest dropped account of a name. */
   readonly #droppedVersions = new Map<string, number>();
@@ -131,7 +133,7 @@ export class Accounts {
   }
 
   erasures(): readonly Erasure[] {
-    return [...this.#all.values()].flatMap((record) => {
+    return [...this.#unerased.values()].flatMap((record) => {
       const { accountId, eraseAfterMs, retiredOwner: owner, userId } = record;
       if (eraseAfterMs === undefined || owner === undefined) return [];
       return [{ accountId, userId, owner, eraseAfterMs }];
@@ -240,8 +242,14 @@ export class Accounts {
     // Of JSON, in which a field that is undefined is not there.
     const record = { ...before, ...change } as AccountRecord;
     this.#file.transaction(() => this.#put(record));
-    this.#all.set(accountId, record);
+    this.#list(record);
+  }
+
+  #list(record: AccountRecord): void {
+    this.#all.set(record.accountId, record);
     this.#sorted = undefined;
+    if (record.retiredOwner === undefined) this.#unerased.delete(record.accountId);
+    else this.#unerased.set(record.accountId, record);
   }
 
   #put(record: AccountRecord): void {
@@ -256,8 +264,7 @@ export class Accounts {
 
   #remember(record: AccountRecord): void {
     this.#counters.raise("next_account_id", record.accountId + 1);
-    this.#all.set(record.accountId, record);
-    this.#sorted = undefined;
+    this.#list(record);
     if (record.deletedAtMs === undefined) {
       this.#active.set(record.userId, record);
     } else {
