@@ -2,6 +2,7 @@
  * Asks engines the same queries, compares what they answer with the first one's, and prints how long
  * each took: medians in milliseconds. The last engine is ours; its time is set beside the others'.
  */
+import { median } from "../support/statistics.ts";
 import { differenceOf, type Rows } from "./answers.ts";
 import type { Engine } from "./engines.ts";
 
@@ -62,7 +63,7 @@ async function measureAll(
     }
   }
   return results.map((rows, index) => {
-    return rows instanceof Error ? rows : { rows, ms: medianOf(times[index] ?? []) };
+    return rows instanceof Error ? rows : { rows, ms: median(times[index] ?? []) };
   });
 }
 
@@ -75,11 +76,6 @@ function failuresOf(engines: readonly Engine[], measured: readonly (Measured | E
     const difference = differenceOf(expected.rows, one.rows);
     return difference === undefined ? [] : [`${name} is wrong: ${difference}`];
   });
-}
-
-function medianOf(times: readonly number[]): number {
-  const sorted = times.toSorted((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
 }
 
 function printTimes(label: string, times: readonly number[]): void {

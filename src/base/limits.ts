@@ -19,12 +19,12 @@ export const KEY_COLUMNS_MAX = 16;
 /** Nesting of parentheses, subqueries and JSON: keeps recursive descent far from the stack's end. */
 export const NESTING_MAX = 128;
 
-/** How long one turn of a scan may hold the event loop before others get it. */
+/** How long the first turn of a statement may hold the event loop before others get it. */
 export const TURN_MS_MAX = 5;
 
 /**
- * The same for the turns after the first. A request of somebody else waits for about five turns
- * until it is answered: to be read, run, written, synced and sent.
+ * The same for the turns after the first, and for work in the background. A request of somebody
+ * else waits for about five turns until it is answered: to be read, run, written, synced and sent.
  */
 export const FURTHER_TURN_MS_MAX = 2;
 

@@ -1,10 +1,10 @@
 /**
- * How long work in the background holds the event loop: a few milliseconds, then others get a turn.
+ * Turns of work that is written as an async function, in the background or after a commit: it waits
+ * between two steps when its turn is over. Statements that may be ended have turns of their own, in
+ * `sql/execute/operator.ts` and `sql/long_changes.ts`.
  */
 import type { Clock } from "./clock.ts";
-
-/** How long a flush or a merge may hold the event loop, about. */
-const TURN_MS = 2;
+import { FURTHER_TURN_MS_MAX } from "./limits.ts";
 
 /** Steps after which others get a turn in any case. */
 const STEPS_PER_TURN = 8;
@@ -15,7 +15,8 @@ export function pauser(clock: Clock): () => Promise<void> {
   let stepCount = 0;
   return async () => {
     stepCount += 1;
-    if (stepCount % STEPS_PER_TURN !== 0 && clock.monotonicMs() - turnStartMs < TURN_MS) return;
+    const isOver = clock.monotonicMs() - turnStartMs >= FURTHER_TURN_MS_MAX;
+    if (!isOver && stepCount % STEPS_PER_TURN !== 0) return;
     await clock.yield();
     turnStartMs = clock.monotonicMs();
   };

@@ -1,7 +1,7 @@
 /**
- * Goes on with a change, or a COMMIT, that takes more than a turn of the event loop: lets others run every few
- * milliseconds, watches the deadline until the commit, and runs a statement outside a transaction
- * again when others have changed its rows meanwhile.
+ * Goes on with a change, or a COMMIT, that takes more than a turn of the event loop: lets others run
+ * every few milliseconds, watches the deadline until the commit, and runs a statement outside a
+ * transaction again when others have changed its rows meanwhile.
  */
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";

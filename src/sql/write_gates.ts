@@ -2,7 +2,9 @@
  * Gates of tables: while one is closed, statements that write the table wait, and reads go on.
  *
  * A long statement outside a transaction is run again when others have changed its rows meanwhile.
- * The last time it closes the gate first, so that it does not meet them again.
+ * The last time it closes the gate first, so that it meets no new ones. A long statement that began
+ * before that does not look at the gate again, and may still commit first: then the one behind the
+ * gate fails.
  */
 import type { Clock } from "../base/clock.ts";
 import { checkDeadline, type Deadline } from "./execute/operator.ts";

@@ -2,8 +2,9 @@
  * The commit turn: the one place where a row version gets its seq.
  *
  * `apply` runs without an await: keys are checked, seqs are issued, rows go into memtables and into
- * the log's buffer; or nothing of it happens. Later, as the log's groups settle, the visible seq
- * moves, `onVisible` is called, and only then the writers are answered.
+ * the log's buffer; or nothing of it happens. A large commit comes with its rows checked and encoded
+ * (`staged_commit.ts`), and is made in one turn as well. Later, as the log's groups settle, the
+ * visible seq moves, `onVisible` is called, and only then the writers are answered.
  *
  *     applied ──group synced──► visible
  *        ├─────disk full──────► taken back: rows, keys and replacements are as before

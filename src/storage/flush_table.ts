@@ -18,7 +18,7 @@ import { segmentFileName } from "./file_names.ts";
 import type { SegmentEntry } from "./manifest.ts";
 import type { Memtable } from "./memtable.ts";
 import { frozenRowsOf, ReplacementCopy, segmentOrder } from "./memtable_segment.ts";
-import { deletionsUpTo, OpenSegment } from "./open_segment.ts";
+import { OpenSegment } from "./open_segment.ts";
 import type { SegmentSummary } from "./segment/writer.ts";
 import { SegmentDrafts, type SegmentTools } from "./segment_drafts.ts";
 import type { FlushResult } from "./store.ts";
@@ -101,7 +101,7 @@ class TableFlush {
   ): Promise<FlushResult> {
     if (this.#tools.isCancelled()) return NOTHING;
     const { bytes, rowCount } = summary;
-    const replaced = deletionsUpTo(copy.deletions, this.#flushedSeq);
+    const replaced = copy.deletions.upTo(this.#flushedSeq);
     const entry = await this.#drafts.writeEntry(segmentId, { summary, deletions: replaced });
     const changed = await this.#writeChangedDeletions();
     if (this.#tools.isCancelled()) return NOTHING;

@@ -19,7 +19,7 @@ import { DISCARDED } from "./history.ts";
 import { horizonOf } from "./history_size.ts";
 import type { SegmentEntry } from "./manifest.ts";
 import type { MergeJob, MergeOutcome } from "./merge_job.ts";
-import { deletionsUpTo, OpenSegment } from "./open_segment.ts";
+import { OpenSegment } from "./open_segment.ts";
 import { SegmentDrafts, type SegmentTools } from "./segment_drafts.ts";
 import { type StoredTable, tableStateOf } from "./table.ts";
 
@@ -211,7 +211,7 @@ async function publish(
   // With what flushes have noted on disk since: the log does not replay that any more.
   bringOver(segments, newRows, deletions);
   const { flushedSeq } = table.progress;
-  const durable = deletionsUpTo(deletions, flushedSeq);
+  const durable = deletions.upTo(flushedSeq);
   const isEmpty = summary.rowCount === 0;
   const entry = isEmpty
     ? undefined

@@ -199,7 +199,7 @@ export class OpenSegment {
 
   /** The replacements up to a seq, as a deletion vector of their own. */
   deletionsUpTo(upTo: number): DeletionVector {
-    return deletionsUpTo(this.deletions, upTo);
+    return this.deletions.upTo(upTo);
   }
 
   /** Notes replacements from now on, for who copies the segment meanwhile. */
@@ -230,9 +230,4 @@ export class OpenSegment {
     this.close();
     this.#files.remove(this.entry);
   }
-}
-
-/** The replacements of a deletion vector up to a seq, as one of its own. */
-export function deletionsUpTo(all: DeletionVector, upTo: number): DeletionVector {
-  return all.upTo(upTo);
 }

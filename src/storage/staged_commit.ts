@@ -8,7 +8,8 @@
  * - Before `commit` nobody can see anything of it, and nothing of it is in the log: to give it up is
  *   to forget it.
  * - Nothing is locked. What another commit did to a key after it was looked up is met by `settle`,
- *   and so are flushes and merges that moved a version which is to be replaced.
+ *   in memtables or, where a flush came in between, by looking the keys up again; and so are flushes
+ *   and merges that moved a version which is to be replaced.
  *
  * Seqs of its rows are not known while it is prepared: its memtable has their indexes, from 1.
  */
@@ -26,7 +27,7 @@ import {
   requireKeyless,
   requireReplaceable,
 } from "./conflicts.ts";
-import { type Key, keyOfRow } from "./key.ts";
+import { type Key, keyOfRow, keyOfValues } from "./key.ts";
 import type { CommitDraft } from "./local_wal/commit_draft.ts";
 import { type MemPartition, Memtable } from "./memtable.ts";
 import type { OpenSegment } from "./open_segment.ts";
@@ -89,8 +90,11 @@ export class StagedTable {
     if (number === 0) number = this.#places.push(place);
     this.#placeNumbers[row] = number;
     this.#placeRows[row] = placeRow;
-    // What is prepared here need not be done in the turn of the commit.
-    if (this.rows === undefined && !(place instanceof Memtable)) place.deletions.expect(placeRow);
+    if (place instanceof Memtable) return;
+    // Read now: in the turn of the commit, behind the log, nothing may fail.
+    const { deletions } = place;
+    // What is prepared here need not be done in that turn.
+    if (this.rows === undefined) deletions.expect(placeRow);
   }
 
   /** Places that are no longer part of the table, by number. */
@@ -253,6 +257,8 @@ export class LocalStagedCommit implements StagedCommit {
       staged = new StagedTable(this.#ground.table(tableId), this.#startSeq);
       this.#staged.set(tableId, staged);
     }
+    // Rows are looked up by the definition that they were made for.
+    requireUnaltered(staged);
     return staged;
   }
 
@@ -262,23 +268,21 @@ export class LocalStagedCommit implements StagedCommit {
       throw changedMeanwhile("the tables that it reads");
     }
     for (const staged of this.#staged.values()) {
-      const { definition, table } = staged;
-      if (table.definition !== definition || table.isDropped) {
-        throw new DatabaseError(
-          "SERIALIZATION_FAILURE",
-          `Cannot write to ${definition.name}: it was altered or dropped meanwhile`,
-          { hint: "run the statement again" },
-        );
-      }
+      requireUnaltered(staged);
       yield* this.#newerVersions(staged);
       yield* this.#movedVersions(staged);
     }
   }
 
   *#newerVersions(staged: StagedTable): Generator<void, void> {
-    const { keyPositions } = staged.table;
+    const { keyPositions, progress } = staged.table;
     const upTo = this.#ground.appliedSeq;
     if (upTo === staged.checkedSeq) return;
+    if (progress.flushedSeq > staged.checkedSeq && keyPositions.length > 0) {
+      yield* this.#flushedVersions(staged);
+      staged.checkedSeq = upTo;
+      return;
+    }
     let looked = 0;
     for (const memtable of staged.table.memtables()) {
       for (const own of staged.memtable.partitions.values()) {
@@ -297,6 +301,16 @@ export class LocalStagedCommit implements StagedCommit {
     staged.checkedSeq = upTo;
   }
 
+  /** Versions that nobody has looked at are in no memtable any more: every key is looked up again. */
+  *#flushedVersions({ memtable, table }: StagedTable): Generator<void, void> {
+    for (let row = 0; row < memtable.rowCount; row += 1) {
+      if (row > 0 && row % BATCH_ROWS_MAX === 0) yield;
+      const newest = table.findKey(memtable.owners[row] ?? 0, keyValuesAt(table, memtable, row));
+      if (newest === undefined || newest.seq <= (memtable.prevs[row] ?? 0)) continue;
+      if (newest.seq > this.#startSeq) throw changedMeanwhile(table.definition.name);
+    }
+  }
+
   /** A flush or a merge has put versions elsewhere. */
   *#movedVersions(staged: StagedTable): Generator<void, void> {
     for (;;) {
@@ -309,6 +323,16 @@ export class LocalStagedCommit implements StagedCommit {
       staged.dropPlaces(lost);
     }
   }
+}
+
+/** @throws {DatabaseError} SERIALIZATION_FAILURE */
+function requireUnaltered({ definition, table }: StagedTable): void {
+  if (table.definition === definition && !table.isDropped) return;
+  throw new DatabaseError(
+    "SERIALIZATION_FAILURE",
+    `Cannot write to ${definition.name}: it was altered or dropped meanwhile`,
+    { hint: "run the statement again" },
+  );
 }
 
 /** @throws {DatabaseError} DUPLICATE_KEY, SERIALIZATION_FAILURE */
@@ -341,13 +365,14 @@ function requireUntouched(
   partition: MemPartition,
   { memtable, row }: { memtable: Memtable; row: number },
 ): void {
-  const { columns, keyColumnIds } = table.definition;
-  const values: Row = columns.map(({ columnId }) =>
-    keyColumnIds.includes(columnId) ? (memtable.column(columnId)?.valueAt(row) ?? null) : null,
-  );
-  const mine = partition.rowOf(keyOfRow(values, table.keyPositions));
+  const mine = partition.rowOf(keyOfValues(keyValuesAt(table, memtable, row)));
   if (mine === undefined || (own.prevs[mine] ?? 0) >= (memtable.seqs[row] ?? 0)) return;
   throw changedMeanwhile(table.definition.name);
+}
+
+/** The values of the key of a row, in the order of the key. */
+function keyValuesAt({ definition }: StoredTable, memtable: Memtable, row: number): Row {
+  return definition.keyColumnIds.map((columnId) => memtable.column(columnId)?.valueAt(row) ?? null);
 }
 
 function widened(from: Uint32Array, count: number): Uint32Array<ArrayBuffer> {

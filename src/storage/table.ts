@@ -24,8 +24,8 @@ import {
   type StoredColumn,
   type TableDefinition,
 } from "./store.ts";
-import { Turns } from "./turns.ts";
 import { VersionCursor } from "./version_cursor.ts";
+import { WorkLine } from "./work_line.ts";
 
 /** What the manifest knows of a table. */
 export interface TableProgress {
@@ -61,7 +61,7 @@ export class StoredTable {
   /** What was replaced up to here goes before its time, since history takes too much room. */
   sizeHorizonSeq = 0;
   /** A flush and a merge may run at a time, but not the parts in which they change the segments. */
-  readonly publishing: Turns = new Turns();
+  readonly publishing: WorkLine = new WorkLine();
   /** Live rows of all owners at the visible seq; undefined until somebody asked. */
   liveRows: number | undefined;
   #definition: TableDefinition;

@@ -4,13 +4,14 @@
  */
 import { expect, test } from "bun:test";
 import { ROW_GROUP_ROWS_MAX } from "../../src/base/limits.ts";
+import { dataPathsOf } from "../../src/storage/file_names.ts";
 import type { LocalStore, StagedCommit, TableWrite } from "../../src/storage/mod.ts";
 import { INT, type Row, TEXT, vectorFromValues } from "../../src/types/mod.ts";
 import { conditionOf, laterConditionOf } from "../support/conditions.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import { MemoryManifest } from "../support/memory_manifest.ts";
 import { SimulatedDisk } from "../support/simulated_disk.ts";
-import { commit, defineTable, openStore, readRows } from "../support/store_fixture.ts";
+import { commit, DATA_PATH, defineTable, openStore, readRows } from "../support/store_fixture.ts";
 
 const TABLE = defineTable(1, [{ kind: "int" }, { kind: "text" }]);
 const LOG = defineTable(2, [{ kind: "int" }], []);
@@ -88,6 +89,65 @@ test.each([
   await store.close();
 });
 
+test.each([
+  ["update", "update", "stored"],
+  ["update", "delete", "in memory"],
+  ["delete", "update", "in memory"],
+  ["insert", "insert", "stored"],
+] as const)(
+  "an %s of a key is refused after an %s that was flushed meanwhile: %s",
+  async (operation, other, place) => {
+    const store = await openStore({ definitions: [TABLE] });
+    await commit(store, 1, "insert", numbered(3, "old"));
+    if (place === "stored") await store.flush(1);
+    const id = operation === "insert" ? 7 : 1;
+    const staged = store.stage({ snapshotSeq: store.appliedSeq });
+    staged.add(write(operation, [[id, "new"]]));
+    await commit(store, 1, other, [[id, "theirs"]]);
+    await store.flush(1);
+    const before = valuesOf(store);
+    expect(await laterConditionOf(async () => finish(store, staged))).toBe("SERIALIZATION_FAILURE");
+    expect(valuesOf(store)).toEqual(before);
+    await store.close();
+  },
+);
+
+test("flushes of other keys meanwhile refuse nothing", async () => {
+  const store = await openStore({ definitions: [TABLE] });
+  await commit(store, 1, "insert", numbered(3, "old"));
+  const staged = store.stage({ snapshotSeq: store.appliedSeq });
+  staged.add(write("update", numbered(2, "new")));
+  staged.add(write("insert", [[9, "nine"]]));
+  await commit(store, 1, "update", [[2, "theirs"]]);
+  await store.flush(1);
+  await finish(store, staged);
+  expect(valuesOf(store)).toEqual([
+    [2, "theirs"],
+    [0, "new"],
+    [1, "new"],
+    [9, "nine"],
+  ]);
+  await store.close();
+});
+
+test("what is added after the table was altered is refused before it is looked up", async () => {
+  const keyLast = defineTable(1, [{ kind: "int" }, { kind: "int" }], [2]);
+  const store = await openStore({ definitions: [keyLast] });
+  await commit(store, 1, "insert", [
+    [7, 1],
+    [7, 2],
+    [7, 3],
+  ]);
+  await commit(store, 1, "delete", [[7, 2]]);
+  const staged = store.stage({ snapshotSeq: store.appliedSeq });
+  staged.add(write("update", [[8, 1]]));
+  // The key moves to the front, where this row has the number of one that is deleted.
+  store.defineTable({ ...keyLast, columns: keyLast.columns.slice(1) });
+  const add = async (): Promise<void> => staged.add(write("update", [[2, 3]]));
+  expect(await laterConditionOf(add)).toBe("SERIALIZATION_FAILURE");
+  await store.close();
+});
+
 test("what was committed before a key was looked at, and after the snapshot, is met at once", async () => {
   const store = await openStore({ definitions: [TABLE] });
   await commit(store, 1, "insert", numbered(3, "old"));
@@ -97,6 +157,25 @@ test("what was committed before a key was looked at, and after the snapshot, is 
   const add = async (): Promise<void> => staged.add(write("update", [[1, "new"]]));
   expect(await laterConditionOf(add)).toBe("SERIALIZATION_FAILURE");
   await store.close();
+});
+
+test("a damaged deletion vector is met before the commit, of which nothing is left", async () => {
+  const disk = new SimulatedDisk();
+  const manifest = new MemoryManifest();
+  const definitions = [TABLE];
+  const store = await openStore({ disk, manifest, definitions });
+  await commit(store, 1, "insert", numbered(3, "old"));
+  await store.flush(1);
+  await commit(store, 1, "update", [[1, "new"]]);
+  await store.flush(1);
+  await store.close();
+  disk.damage(`${dataPathsOf(DATA_PATH).segments}/1/1.1.dv`, 7);
+  const again = await openStore({ disk, manifest, definitions });
+  const { appliedSeq } = again;
+  const staged = again.stage({ snapshotSeq: appliedSeq });
+  expect(() => staged.add(write("update", [[2, "new"]]))).toThrow(/1\.1\.dv/);
+  expect(again.appliedSeq).toBe(appliedSeq);
+  await again.close();
 });
 
 test("a row that goes twice from a table without a key is refused", async () => {

@@ -85,7 +85,7 @@ export function orderSteps(
 }
 
 /** Writes held rows as a sorted run, of those only the first `rowsMax`, and lets go of them. */
-export function* runSteps(
+export function* writeRunSteps(
   rows: HeldRows,
   runs: SortedRuns,
   { keyStart, keys, rowsMax }: Pick<SortOptions, "keys" | "rowsMax"> & { keyStart: number },
@@ -193,7 +193,7 @@ export class Sort implements Operator {
     const { keys, rowsMax } = this.#options;
     const keyStart = this.#keyStart;
     this.#runs ??= this.#site.sortedRuns(this.#types, comparatorsOf(keys), keyStart);
-    return runSteps(this.#rows, this.#runs, { keys, keyStart, rowsMax });
+    return writeRunSteps(this.#rows, this.#runs, { keys, keyStart, rowsMax });
   }
 
   *#finishRuns(runs: SortedRuns): Generator<undefined, void> {

@@ -30,7 +30,7 @@ import { HeldRows } from "./held_rows.ts";
 import { MergedPartitions } from "./merged_partitions.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
 import type { MemoryBudget } from "./run.ts";
-import { comparatorsOf, compareByKey, orderSteps, runSteps, type SortKey } from "./sort.ts";
+import { comparatorsOf, compareByKey, orderSteps, type SortKey, writeRunSteps } from "./sort.ts";
 import { type SpillOptions, SpillSite } from "./spilling.ts";
 import { FrameAggregate } from "./window_aggregate.ts";
 import { FrameFinder, type FrameShape, type Partition, WindowRows } from "./window_frame.ts";
@@ -198,7 +198,7 @@ export class Window implements Operator {
     const keys = this.#sortKeys;
     this.#runs ??= this.#site.sortedRuns(this.#types, comparatorsOf(keys), keyStart);
     const rowsMax = Number.POSITIVE_INFINITY;
-    yield* runSteps(this.#held, this.#runs, { keys, keyStart, rowsMax });
+    yield* writeRunSteps(this.#held, this.#runs, { keys, keyStart, rowsMax });
     this.#site.close();
   }
 

@@ -1,7 +1,7 @@
 /**
  * Work of which one piece at a time may run, in the order in which it was asked for.
  */
-export class Turns {
+export class WorkLine {
   /** Settles when the last piece in line has ended, and never fails. */
   #line: Promise<unknown> = Promise.resolve();
 
