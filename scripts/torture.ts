@@ -59,9 +59,9 @@ if (plant === undefined) {
 }
 
 function print(state: TortureReport): void {
-  const minutes = ((Date.now() - startMs) / 60_000).toFixed(1);
+  const ageMinutes = ((Date.now() - startMs) / 60_000).toFixed(1);
   process.stdout.write(
-    `${minutes} min: ${state.kills} kills, ${state.acknowledged} commits acknowledged, ` +
+    `${ageMinutes} min: ${state.kills} kills, ${state.acknowledged} commits acknowledged, ` +
       `${state.rowsRead} rows compared; lost ${state.lost}, invented ${state.invented}, ` +
       `torn ${state.torn}, _seq reused ${state.reused}, definitions wrong ${state.defined}, files wrong ${state.files}; ` +
       `refused ${state.refused}; start after a kill: median ${state.startMsMedian} ms, ` +
