@@ -88,6 +88,26 @@ test.each([
   await store.close();
 });
 
+test.each([
+  ["update", "update"],
+  ["update", "delete"],
+  ["delete", "update"],
+  ["insert", "insert"],
+] as const)("an %s of a key is refused after an %s that was flushed meanwhile", async (operation, other) => {
+  const store = await openStore({ definitions: [TABLE] });
+  await commit(store, 1, "insert", numbered(3, "old"));
+  await store.flush(1);
+  const id = operation === "insert" ? 7 : 1;
+  const staged = store.stage({ snapshotSeq: store.appliedSeq });
+  staged.add(write(operation, [[id, "new"]]));
+  await commit(store, 1, other, [[id, "theirs"]]);
+  await store.flush(1);
+  const before = valuesOf(store);
+  expect(await laterConditionOf(async () => finish(store, staged))).toBe("SERIALIZATION_FAILURE");
+  expect(valuesOf(store)).toEqual(before);
+  await store.close();
+});
+
 test("what was committed before a key was looked at, and after the snapshot, is met at once", async () => {
   const store = await openStore({ definitions: [TABLE] });
   await commit(store, 1, "insert", numbered(3, "old"));
