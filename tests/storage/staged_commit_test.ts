@@ -65,7 +65,11 @@ test("one that is given up has left nothing", async () => {
   store.stage({}).add(write("update", numbered(3, "new")));
   expect(store.appliedSeq).toBe(appliedSeq);
   await store.close();
-  const again = await openStore({ disk, manifest: manifest.restart(), definitions: [TABLE] });
+  const again = await openStore({
+    disk,
+    manifest: manifest.restart(),
+    definitions: [TABLE],
+  });
   expect(valuesOf(again)).toEqual(numbered(3, "old") as unknown[][]);
   await again.close();
 });
@@ -93,20 +97,23 @@ test.each([
   ["update", "delete"],
   ["delete", "update"],
   ["insert", "insert"],
-] as const)("an %s of a key is refused after an %s that was flushed meanwhile", async (operation, other) => {
-  const store = await openStore({ definitions: [TABLE] });
-  await commit(store, 1, "insert", numbered(3, "old"));
-  await store.flush(1);
-  const id = operation === "insert" ? 7 : 1;
-  const staged = store.stage({ snapshotSeq: store.appliedSeq });
-  staged.add(write(operation, [[id, "new"]]));
-  await commit(store, 1, other, [[id, "theirs"]]);
-  await store.flush(1);
-  const before = valuesOf(store);
-  expect(await laterConditionOf(async () => finish(store, staged))).toBe("SERIALIZATION_FAILURE");
-  expect(valuesOf(store)).toEqual(before);
-  await store.close();
-});
+] as const)(
+  "an %s is refused after an %s of its key that was flushed",
+  async (operation, other) => {
+    const store = await openStore({ definitions: [TABLE] });
+    await commit(store, 1, "insert", numbered(3, "old"));
+    await store.flush(1);
+    const id = operation === "insert" ? 7 : 1;
+    const staged = store.stage({ snapshotSeq: store.appliedSeq });
+    staged.add(write(operation, [[id, "new"]]));
+    await commit(store, 1, other, [[id, "theirs"]]);
+    await store.flush(1);
+    const before = valuesOf(store);
+    expect(await laterConditionOf(async () => finish(store, staged))).toBe("SERIALIZATION_FAILURE");
+    expect(valuesOf(store)).toEqual(before);
+    await store.close();
+  },
+);
 
 test("what was committed before a key was looked at, and after the snapshot, is met at once", async () => {
   const store = await openStore({ definitions: [TABLE] });
@@ -134,8 +141,14 @@ test("a row that goes twice from a table without a key is refused", async () => 
 
 test("what an owner began before being erased is refused", async () => {
   const store = await openStore({ definitions: [TABLE] });
-  const mine: TableWrite = { ...write("insert", numbered(3, "mine")), owner: 5 };
-  const theirs: TableWrite = { ...write("insert", numbered(2, "theirs")), owner: 6 };
+  const mine: TableWrite = {
+    ...write("insert", numbered(3, "mine")),
+    owner: 5,
+  };
+  const theirs: TableWrite = {
+    ...write("insert", numbered(2, "theirs")),
+    owner: 6,
+  };
   await store.durable(store.apply({ writes: [mine, theirs] }).lastSeq);
   const staged = store.stage({});
   staged.add({ ...mine, rows: numbered(3, "later", 10) });
@@ -161,7 +174,12 @@ test("a large one brings its own memtable; flushes and merges meanwhile are no m
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
   const clock = new ManualClock();
-  const store = await openStore({ disk, manifest, clock, definitions: [TABLE] });
+  const store = await openStore({
+    disk,
+    manifest,
+    clock,
+    definitions: [TABLE],
+  });
   await commit(store, 1, "insert", numbered(MANY, "old"));
   const staged = store.stage({ snapshotSeq: store.appliedSeq });
   for (let from = 0; from < MANY; from += 4096) {
@@ -234,7 +252,13 @@ test("a crash before its last part is durable leaves nothing of it", async () =>
   const clock = new ManualClock();
   const definitions = [TABLE];
   const options = { walSegmentBytes: 1_048_576 };
-  const store = await openStore({ disk, manifest, clock, definitions, options });
+  const store = await openStore({
+    disk,
+    manifest,
+    clock,
+    definitions,
+    options,
+  });
   await commit(store, 1, "insert", numbered(3, "old"));
   const staged = store.stage({});
   for (let from = 10; from < MANY; from += 4096) {
@@ -293,7 +317,12 @@ test("a disk that is full at its third part takes all of it back", async () => {
   expect(valuesOf(store)).toEqual(numbered(3, "old") as unknown[][]);
   await commit(store, 1, "delete", [[2, "old"]]);
   await store.close();
-  const again = await openStore({ disk, manifest: manifest.restart(), definitions, options });
+  const again = await openStore({
+    disk,
+    manifest: manifest.restart(),
+    definitions,
+    options,
+  });
   expect(valuesOf(again)).toEqual(numbered(2, "old") as unknown[][]);
   await again.close();
 });
