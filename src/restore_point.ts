@@ -37,6 +37,7 @@ import {
   type DataPaths,
   findLogPoint,
   LocalStore,
+  type LogPoint,
   rewriteNumberFile,
   shortenLog,
   walFilePath,
@@ -87,6 +88,8 @@ class Advance {
   readonly #pause: () => Promise<void>;
   #incarnation: string | undefined;
   #journalBegin = 0;
+  /** Where the log ended that is in segments by now. */
+  #settled: LogPoint | undefined;
   /** Why there is no more log than what was found. */
   #endReason = "";
 
@@ -271,7 +274,8 @@ class Advance {
    */
   async #settle(journal: readonly JournalEntry[]): Promise<boolean> {
     const { clock, disk, random } = this.#parts;
-    const { damage, endSeq, isWhole } = this.#point(Infinity);
+    const point = this.#point(Infinity);
+    const { damage, endSeq, isWhole } = point;
     if (damage !== undefined) throw damage;
     if (!isWhole) return false;
     const upToHere = journal.filter(({ stamp }) => stamp <= endSeq);
@@ -311,6 +315,7 @@ class Advance {
     } finally {
       catalog.close();
     }
+    this.#settled = point;
     return true;
   }
 
@@ -318,7 +323,8 @@ class Advance {
   #cut(sources: readonly ArchivedSource[]): number {
     const { disk, seq } = this.#parts;
     const point = this.#point(seq);
-    if (sources.length === 0) return Math.max(point.lastSeq, this.#list.seq);
+    const lastSeq = Math.max(point.lastSeq, this.#settled?.lastSeq ?? 0, this.#list.seq);
+    if (sources.length === 0) return lastSeq;
     if (point.damage !== undefined && point.endSeq <= seq) throw point.damage;
     const isOpenEnd = sources.at(-1)?.unit === undefined && this.#parts.tail?.endSeq === undefined;
     if (isOpenEnd && point.endSeq < seq) {
@@ -326,7 +332,7 @@ class Advance {
       throw this.#uncovered(point.endSeq);
     }
     shortenLog(disk, this.#draft, point);
-    return Math.max(point.lastSeq, this.#list.seq);
+    return lastSeq;
   }
 
   #point(seq: number): ReturnType<typeof findLogPoint> {
@@ -337,7 +343,8 @@ class Advance {
     } finally {
       catalog.close();
     }
-    const otherwise = { fileNumber: this.#base.number, offset: this.#base.file.bytes };
+    const begun = { fileNumber: this.#base.number, offset: this.#base.file.bytes };
+    const otherwise = this.#settled ?? begun;
     return findLogPoint(this.#parts.disk, this.#draft, { firstFile, otherwise, seq });
   }
 

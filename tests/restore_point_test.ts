@@ -352,6 +352,36 @@ test("a backup under load is brought to 20 seqs by archive and log, and never di
   expect(fromArchive).toBeGreaterThan(3);
 }, 120_000);
 
+test("a point in a commit of many files, behind log that is in segments already", async () => {
+  const place = freshPlace();
+  const database = await open(place);
+  await rows(database, "CREATE SHARED TABLE t (id INT PRIMARY KEY, v INT, w TEXT)");
+  await rows(
+    database,
+    "INSERT INTO t SELECT g, 0, repeat('w', 50) FROM generate_series(1, 20000) g",
+  );
+  const backup = join(place.root, "base");
+  await backUp(database, backup);
+  for (const _ of [1, 2]) await rows(database, "UPDATE t SET v = v + 1");
+  const before = database.store.visibleSeq;
+  await rows(database, "UPDATE t SET v = v + 1");
+  const inside = database.store.visibleSeq - 1;
+  await archived(database);
+  await database.close();
+  for (const heldBytesMax of [1_100_000, 2_000_000, 4_000_000]) {
+    const target = copyOf(place.data);
+    const args = [backup, target, "--archive", place.archive, "--to-seq", String(inside)];
+    const { code, said } = await restore(args, { heldBytesMax });
+    expect(code, said).toBe(0);
+    const restored = await open(place, { data: target });
+    const found = await rows(restored, "SELECT count(*), min(v), max(v), max(_seq) FROM t");
+    expect(found).toEqual([[20_000, 2, 2, before]]);
+    await restored.close();
+    expect(maintain("verify", [target])).toMatchObject({ code: 0 });
+    rmSync(target, { recursive: true });
+  }
+}, 60_000);
+
 test("RESTORE … TO a seq and a moment of a running server, with nobody at a lost position", async () => {
   const place = freshPlace();
   let database = await open(place);

@@ -105,6 +105,8 @@ export class Committer implements CommitLogEvents {
   #failures: Failure[] = [];
   #fatal: DatabaseError | undefined;
   #takenBackCount = 0;
+  /** Nobody writes for them any more. */
+  readonly #retiredOwners = new Set<number>();
 
   constructor(options: CommitterOptions, events: CommitterEvents) {
     this.#log = options.log;
@@ -128,6 +130,7 @@ export class Committer implements CommitLogEvents {
 
   apply(batch: WriteBatch): Commit {
     if (this.#fatal !== undefined) throw this.#fatal;
+    for (const { owner } of batch.writes) this.#requireOwner(owner);
     this.#space.admit(areDeletes(batch.writes));
     const log = this.#log;
     const touches: Touch[] = [];
@@ -167,6 +170,11 @@ export class Committer implements CommitLogEvents {
   /** Begins a commit that is made by {@linkcode StagedCommit.commit}. */
   stage({ snapshotSeq, wantsSeqs = false }: StageOptions): StagedCommit {
     return new LocalStagedCommit(this.#ground(), { snapshotSeq, wantsSeqs });
+  }
+
+  /** Refuses all commits of an owner from now on, also those that are being prepared. */
+  retireOwner(owner: number): void {
+    this.#retiredOwners.add(owner);
   }
 
   durable(seq: Seq): Promise<void> {
@@ -239,6 +247,15 @@ export class Committer implements CommitLogEvents {
     this.#events.onRolled();
   }
 
+  /** @throws {DatabaseError} PERMISSION_DENIED */
+  #requireOwner(owner: number): void {
+    if (!this.#retiredOwners.has(owner)) return;
+    throw new DatabaseError(
+      "PERMISSION_DENIED",
+      "Cannot write: the user whose rows these are was dropped, and is being erased",
+    );
+  }
+
   #ground(): StagingGround {
     const appliedSeq = (): Seq => this.#appliedSeq;
     const takenBackCount = (): number => this.#takenBackCount;
@@ -265,6 +282,9 @@ export class Committer implements CommitLogEvents {
     wantsSeqs,
   }: LocalStagedCommit): Commit {
     if (this.#fatal !== undefined) throw this.#fatal;
+    for (const { memtable } of tables) {
+      for (const owner of memtable.partitions.keys()) this.#requireOwner(owner);
+    }
     this.#space.admit(onlyDeletes);
     const firstSeq = this.#seqs.block(rowCount);
     const lastSeq = this.#seqs.last;

@@ -330,6 +330,8 @@ export class LocalStore implements Store {
 
   async erase(tableId: number, owner: number, job?: Job): Promise<number> {
     const table = this.#table(tableId);
+    // What was begun before the owner was dropped must not bring rows back.
+    this.#committer.retireOwner(owner);
     while (table.memtables().some(({ partitions }) => partitions.has(owner))) {
       await this.#flusher.flush(table, job);
       if (job?.isCancelled === true || table.isDropped) return 0;

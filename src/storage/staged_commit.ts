@@ -27,13 +27,13 @@ import {
   requireKeyless,
   requireReplaceable,
 } from "./conflicts.ts";
-import { type Key, keyOfRow, keyOfValues } from "./key.ts";
+import { type Key, keyOfRow } from "./key.ts";
 import type { CommitDraft } from "./local_wal/commit_draft.ts";
 import { type MemPartition, Memtable } from "./memtable.ts";
 import type { OpenSegment } from "./open_segment.ts";
 import type { Commit, StagedCommit, TableDefinition, TableWrite } from "./store.ts";
 import type { StoredTable } from "./table.ts";
-import type { VersionCursor } from "./version_cursor.ts";
+import { VersionCursor } from "./version_cursor.ts";
 
 /**
  * Up to so many rows are added to the active memtable in the turn of the commit. More keep the
@@ -274,41 +274,21 @@ export class LocalStagedCommit implements StagedCommit {
     }
   }
 
+  /** Versions may have gone from a memtable to a segment since, so both are looked through. */
   *#newerVersions(staged: StagedTable): Generator<void, void> {
-    const { keyPositions, progress } = staged.table;
+    const { table } = staged;
     const upTo = this.#ground.appliedSeq;
     if (upTo === staged.checkedSeq) return;
-    if (progress.flushedSeq > staged.checkedSeq && keyPositions.length > 0) {
-      yield* this.#flushedVersions(staged);
-      staged.checkedSeq = upTo;
-      return;
-    }
-    let looked = 0;
-    for (const memtable of staged.table.memtables()) {
-      for (const own of staged.memtable.partitions.values()) {
-        const partition = memtable.partitions.get(own.owner);
-        if (partition === undefined || keyPositions.length === 0) continue;
-        let index = memtable.indexAfter(partition, staged.checkedSeq);
-        for (; index < partition.count; index += 1) {
-          const row = partition.rows[index] ?? 0;
-          if ((memtable.seqs[row] ?? 0) > upTo) break;
-          requireUntouched(staged, own, { memtable, row });
-          looked += 1;
-          if (looked % BATCH_ROWS_MAX === 0) yield;
-        }
-      }
+    if (table.keyPositions.length > 0) {
+      // Lists of one turn: no version is between them.
+      const memtables = table.memtables();
+      const segments = table.segments.filter(({ entry }) => entry.maxSeq > staged.checkedSeq);
+      yield* newerInMemtables(staged, memtables, upTo);
+      for (const segment of segments) yield* newerInSegment(staged, segment);
+      // Those that are no longer listed may not have been read to their end.
+      if (segments.some((segment) => !table.segments.includes(segment))) return;
     }
     staged.checkedSeq = upTo;
-  }
-
-  /** Versions that nobody has looked at are in no memtable any more: every key is looked up again. */
-  *#flushedVersions({ memtable, table }: StagedTable): Generator<void, void> {
-    for (let row = 0; row < memtable.rowCount; row += 1) {
-      if (row > 0 && row % BATCH_ROWS_MAX === 0) yield;
-      const newest = table.findKey(memtable.owners[row] ?? 0, keyValuesAt(table, memtable, row));
-      if (newest === undefined || newest.seq <= (memtable.prevs[row] ?? 0)) continue;
-      if (newest.seq > this.#startSeq) throw changedMeanwhile(table.definition.name);
-    }
   }
 
   /** A flush or a merge has put versions elsewhere. */
@@ -359,20 +339,63 @@ function requireOnce(partition: MemPartition, key: Key, check: ConflictCheck, ro
   throw duplicateKey(check.table, row);
 }
 
+function* newerInMemtables(
+  staged: StagedTable,
+  memtables: readonly Memtable[],
+  upTo: number,
+): Generator<void, void> {
+  const cursor = new VersionCursor();
+  let looked = 0;
+  for (const memtable of memtables) {
+    for (const own of staged.memtable.partitions.values()) {
+      const partition = memtable.partitions.get(own.owner);
+      if (partition === undefined) continue;
+      let index = memtable.indexAfter(partition, staged.checkedSeq);
+      for (; index < partition.count; index += 1) {
+        const row = partition.rows[index] ?? 0;
+        if ((memtable.seqs[row] ?? 0) > upTo) break;
+        cursor.standInMemtable(memtable, row);
+        requireUntouched(staged, own, cursor);
+        looked += 1;
+        if (looked % BATCH_ROWS_MAX === 0) yield;
+      }
+    }
+  }
+}
+
+/** Ends early when the segment is no longer part of its table, since its file may be gone then. */
+function* newerInSegment(staged: StagedTable, segment: OpenSegment): Generator<void, void> {
+  const cursor = new VersionCursor();
+  let looked = 0;
+  for (const own of staged.memtable.partitions.values()) {
+    if (!staged.table.segments.includes(segment)) return;
+    const span = segment.reader.ownerRange(own.owner);
+    if (span === undefined) continue;
+    let row = segment.guard(() => segment.reader.firstRowAtOrAbove(span, staged.checkedSeq + 1));
+    for (; row < span.end; row += 1) {
+      cursor.standInSegment(segment, row);
+      requireUntouched(staged, own, cursor);
+      looked += 1;
+      if (looked % BATCH_ROWS_MAX > 0) continue;
+      yield;
+      if (!staged.table.segments.includes(segment)) return;
+    }
+  }
+}
+
 /** A version that somebody committed must be one that was looked at, or of a key not written. */
 function requireUntouched(
   { memtable: own, table }: StagedTable,
   partition: MemPartition,
-  { memtable, row }: { memtable: Memtable; row: number },
+  version: VersionCursor,
 ): void {
-  const mine = partition.rowOf(keyOfValues(keyValuesAt(table, memtable, row)));
-  if (mine === undefined || (own.prevs[mine] ?? 0) >= (memtable.seqs[row] ?? 0)) return;
+  const { columns, keyColumnIds } = table.definition;
+  const values: Row = columns.map(({ columnId }) =>
+    keyColumnIds.includes(columnId) ? table.valueAt(version, columnId) : null,
+  );
+  const mine = partition.rowOf(keyOfRow(values, table.keyPositions));
+  if (mine === undefined || (own.prevs[mine] ?? 0) >= version.seq) return;
   throw changedMeanwhile(table.definition.name);
-}
-
-/** The values of the key of a row, in the order of the key. */
-function keyValuesAt({ definition }: StoredTable, memtable: Memtable, row: number): Row {
-  return definition.keyColumnIds.map((columnId) => memtable.column(columnId)?.valueAt(row) ?? null);
 }
 
 function widened(from: Uint32Array, count: number): Uint32Array<ArrayBuffer> {

@@ -347,8 +347,8 @@ export interface Store {
    */
   compact(tableId: number, job?: Job): Promise<CompactResult>;
   /**
-   * Removes every version of an owner who reads and writes no more. A job likewise; it is not ended
-   * here, since others may belong to it.
+   * Removes every version of an owner who reads no more, and refuses from now on what the owner
+   * still writes. A job likewise; it is not ended here, since others may belong to it.
    *
    * @returns How many row versions are gone, old ones of others included.
    * @throws {DatabaseError} DATA_DAMAGED if a damaged segment may hold rows of the owner.

@@ -5,7 +5,7 @@
  * To repeat a failure: SEED=<n> bun test tests/storage/segment_test.ts
  */
 import { describe, expect, test } from "bun:test";
-import { AssertionError } from "../../src/base/assert.ts";
+import { AssertionError, defined } from "../../src/base/assert.ts";
 import { CorruptionError, DiskError } from "../../src/base/errors.ts";
 import { ROW_GROUP_ROWS_MAX } from "../../src/base/limits.ts";
 import { ENCODING_NAMES } from "../../src/storage/segment/encodings.ts";
@@ -241,6 +241,15 @@ describe("round trip", () => {
         }
       }
     }
+  });
+
+  test("numbers that are further apart than numbers are exact come back", () => {
+    const { MAX_SAFE_INTEGER: most } = Number;
+    const values = Array.from({ length: 2000 }, (_, row) => (row === 700 ? -most : most - 1));
+    const reader = open(encodeSegment(plainInput([{ type: BIGINT, values }])));
+    const column = defined(reader.column(1, 0), "the segment has its column");
+    expect(valuesOf(column)).toEqual(values);
+    reader.close();
   });
 
   test("bounds of whole numbers come back exactly", () => {

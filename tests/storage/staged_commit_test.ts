@@ -340,3 +340,25 @@ test("a disk that is full at its third part takes all of it back", async () => {
   expect(valuesOf(again)).toEqual(numbered(2, "old") as unknown[][]);
   await again.close();
 });
+
+test("what an owner began before being erased is refused", async () => {
+  const store = await openStore({ definitions: [TABLE] });
+  const mine: TableWrite = {
+    ...write("insert", numbered(3, "mine")),
+    owner: 5,
+  };
+  const theirs: TableWrite = {
+    ...write("insert", numbered(2, "theirs")),
+    owner: 6,
+  };
+  await store.durable(store.apply({ writes: [mine, theirs] }).lastSeq);
+  const staged = store.stage({});
+  staged.add({ ...mine, rows: numbered(3, "later", 10) });
+  expect(await store.erase(1, 5)).toBeGreaterThan(0);
+  expect(await laterConditionOf(async () => finish(store, staged))).toBe("PERMISSION_DENIED");
+  const late = { ...mine, rows: numbered(1, "late", 20) };
+  expect(conditionOf(() => store.apply({ writes: [late] }))).toBe("PERMISSION_DENIED");
+  await store.durable(store.apply({ writes: [{ ...theirs, rows: [[7, "more"]] }] }).lastSeq);
+  expect(store.owners(1)).toEqual([6]);
+  await store.close();
+});

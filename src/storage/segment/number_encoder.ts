@@ -28,6 +28,8 @@ interface Bounds {
 
 /** Whole numbers without NULLs as runs; undefined when there would be too many. */
 export function encodeRuns(numbers: Numbers, { min, max }: Bounds): EncodedValues | undefined {
+  // Beyond, a step from one number to another may be rounded.
+  if (max - min > Number.MAX_SAFE_INTEGER) return undefined;
   const count = numbers.length;
   const runCountMax = Math.floor(count / ROWS_PER_RUN_MIN);
   const starts: number[] = [];
