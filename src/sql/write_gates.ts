@@ -32,11 +32,12 @@ export class WriteGates {
    */
   async opened(tableIds: readonly number[], deadline: Deadline): Promise<void> {
     while (this.areClosed(tableIds)) {
-      checkDeadline(deadline, this.#clock);
       const looked = new Promise<void>((resolve) => {
         this.#clock.after(LOOK_MS, resolve);
       });
       await Promise.race([looked, ...tableIds.flatMap((id) => this.#closed.get(id) ?? [])]);
+      // Also when the gate is open by now: who was ended while it waited does not run any more.
+      checkDeadline(deadline, this.#clock);
     }
   }
 
