@@ -185,7 +185,7 @@ export function layoutOf(columns: readonly BoundColumn[]): Layout {
  * Rows of a batch when nobody above wants rows one by one. Its arrays stay in the second-level
  * cache, and what is done with it ends before others have waited for long.
  */
-const BULK_BATCH_ROWS: number = 4 * BATCH_ROWS_MAX;
+const BULK_BATCH_ROWS: number = 2 * BATCH_ROWS_MAX;
 
 function buildScan(node: ScanNode, { isConsumed = false }: Use): OperatorFactory {
   const { isBulk, table, withTombstones } = node;

@@ -50,7 +50,8 @@ export function planSelect(select: BoundSelect): QueryPlan {
     needed: withColumnsOf(conditions, neededAbove),
     neededAbove,
     conditions,
-    isBulk: select.isAggregated || select.orderBy.length + select.windows.length > 0,
+    // To be sorted, or told apart one by one, a row costs a microsecond and more: a batch stays short.
+    isBulk: select.isAggregated && !select.aggregates.some(({ isDistinct }) => isDistinct),
     // What its memberships hold would be read anew each time; as subqueries they are read once.
     isReadAgain: where.some(isMembership) && (readsAround(select) || readsWorking(select.from)),
   };
