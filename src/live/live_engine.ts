@@ -197,7 +197,7 @@ export class LocalLiveEngine implements LiveEngine {
     }
   }
 
-  /** Found through their groups: a set of its own would be 50 bytes for each that is idle. */
+  /** Found through their groups: a set of its own would cost each that is idle one more entry. */
   #all(): Subscription[] {
     const all: Subscription[] = [];
     for (const byOwner of this.#feeds.values()) {
