@@ -15,6 +15,7 @@ import {
   maintain,
   removeDirectories,
 } from "./support/maintenance.ts";
+import { until } from "./support/until.ts";
 
 afterAll(removeDirectories);
 
@@ -64,14 +65,6 @@ function logsIn(path: string): string[] {
     .map((name) => name.slice(name.lastIndexOf("/") + 1))
     .filter((name) => name.endsWith(".wal"))
     .toSorted();
-}
-
-/** Copying goes on in other turns, and on a busy machine for long. */
-async function until(holds: () => boolean): Promise<void> {
-  for (let turn = 0; !holds(); turn += 1) {
-    expect(turn).toBeLessThan(10_000);
-    await Bun.sleep(2);
-  }
 }
 
 test("log files wait for an archive that is full, and go when it has room", async () => {

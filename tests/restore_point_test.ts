@@ -33,6 +33,7 @@ import {
   treeOf,
 } from "./support/maintenance.ts";
 import { SeededRandom } from "./support/seeded_random.ts";
+import { until } from "./support/until.ts";
 
 afterAll(removeDirectories);
 
@@ -106,12 +107,8 @@ async function restore(
   return { code, said: lines.join("\n") };
 }
 
-/** Copying goes on in other turns, and on a busy machine for long. */
 async function archived(database: Database): Promise<void> {
-  for (let turn = 0; database.archiveLag()?.files !== 0; turn += 1) {
-    expect(turn).toBeLessThan(10_000);
-    await Bun.sleep(2);
-  }
+  await until(() => database.archiveLag()?.files === 0);
 }
 
 /** What a commit did: the rows of one table by id, `undefined` for a row that it removed. */
