@@ -1,0 +1,77 @@
+/**
+ * Says how much of a folder the tests around it run: lines and functions, file by file.
+ *
+ *     bun scripts/coverage.ts [--folder src/storage] [--least 95] [--tests tests/storage,tests/x_test.ts]
+ *                             [--missing]
+ *
+ * Only what runs in the process of the tests counts, so a server that a test starts adds nothing.
+ * With `--missing` the lines that no test came to are listed, too. It ends with 1 when fewer than
+ * `--least` of a hundred lines were run, or a test failed.
+ */
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { readOptions } from "./support/arguments.ts";
+import { type Covered, coverageFrom, spansOf, sumOf } from "./support/coverage.ts";
+
+/** The tests of the store, and of what is built on its files, in the process of the tests. */
+const TESTS = "tests/storage,tests/maintenance_test.ts,tests/archive_test.ts,tests/backup_test.ts";
+
+/** Code that is measured is slower. */
+const TEST_MS_MAX = 120_000;
+
+const options = readOptions(["folder", "least", "tests"], ["missing"]);
+const folder = options.text("folder") ?? "src/storage";
+const percentMin = options.count("least", 95);
+const tests = (options.text("tests") ?? `${TESTS},tests/restore_point_test.ts`).split(",");
+
+const directory = mkdtempSync(join(tmpdir(), "tidemark-coverage-"));
+try {
+  const code = await runTests();
+  const files = coverageFrom(readFileSync(join(directory, "lcov.info"), "utf8")).filter(
+    ({ path }) => path.startsWith(`${folder}/`),
+  );
+  const percent = report(files);
+  process.exitCode = code === 0 && percent >= percentMin ? 0 : 1;
+} finally {
+  rmSync(directory, { recursive: true });
+}
+
+async function runTests(): Promise<number> {
+  const reporter = ["--coverage-reporter=lcov", `--coverage-dir=${directory}`];
+  const child = Bun.spawn(
+    [process.execPath, "test", "--timeout", String(TEST_MS_MAX), ...reporter, ...tests],
+    { stdin: "ignore", stdout: "ignore", stderr: "pipe" },
+  );
+  const text = await new Response(child.stderr).text();
+  const code = await child.exited;
+  if (code !== 0) process.stderr.write(text);
+  return code;
+}
+
+/** Prints what was found, the least covered first; returns how many of a hundred lines were run. */
+function report(files: readonly Covered[]): number {
+  if (files.length === 0) throw new Error(`Cannot measure ${folder}: no test came to it`);
+  for (const file of files.toSorted((left, right) => shareOf(left) - shareOf(right))) {
+    say(`${lineOf(file)}  ${file.path.slice(folder.length + 1)}`);
+    if (options.has("missing") && file.missing.length > 0) say(`    ${spansOf(file.missing)}`);
+  }
+  const all = sumOf(files);
+  say(`${lineOf(all)}  ${folder} (at least ${percentMin} %)`);
+  return 100 * shareOf(all);
+}
+
+function shareOf({ lines, linesRun }: Pick<Covered, "lines" | "linesRun">): number {
+  return lines === 0 ? 1 : linesRun / lines;
+}
+
+function lineOf(file: Omit<Covered, "path" | "missing">): string {
+  const { functions, functionsRun, lines, linesRun } = file;
+  const percent = (100 * shareOf(file)).toFixed(1).padStart(5);
+  const counts = `${linesRun}/${lines}`.padStart(11);
+  return `${percent} % of lines ${counts}, functions ${`${functionsRun}/${functions}`.padStart(9)}`;
+}
+
+function say(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
