@@ -31,6 +31,34 @@ import {
 /** After a failure the next attempt waits so long. */
 const RETRY_MS = 5000;
 
+/** Room comes back by itself, so a start does not wait for it. */
+const FULL_CODES: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT"]);
+
+/**
+ * Refuses a start whose log nobody could archive; what is lost later is told and waited for.
+ *
+ * @throws {DatabaseError} STORAGE_UNAVAILABLE
+ */
+export function requireArchive(disk: Disk, archivePath: string): void {
+  const probe = `${archivePath}/writable.new`;
+  try {
+    disk.open(probe, { create: true }).close();
+    disk.remove(probe);
+  } catch (error) {
+    if (!(error instanceof DiskError)) throw error;
+    if (FULL_CODES.has(error.code)) return;
+    const isMissing = error.code === "ENOENT";
+    throw new DatabaseError(
+      "STORAGE_UNAVAILABLE",
+      `Cannot archive the log: storage.archive_path names ${archivePath}, ${isMissing ? "and there is no such directory" : `where no file can be written (${error.code})`}`,
+      {
+        hint: `${isMissing ? "make the directory" : "let the user of the server write there"}, or remove storage.archive_path from the configuration`,
+        cause: error,
+      },
+    );
+  }
+}
+
 export interface ArchiverOptions {
   readonly disk: Disk;
   readonly clock: Clock;

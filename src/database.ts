@@ -4,7 +4,7 @@
  * It knows no protocol. Each layer is handed exactly what it uses; what a lower layer must tell a
  * higher one goes through one callback given here.
  */
-import { type ArchiveLag, Archiver } from "./archive.ts";
+import { type ArchiveLag, Archiver, requireArchive } from "./archive.ts";
 import { INCARNATION } from "./archive_units.ts";
 import { Auth } from "./auth/mod.ts";
 import { BackupJobs, type BackupJobsOptions } from "./backup_jobs.ts";
@@ -93,14 +93,16 @@ const SPACE_LOOK_MS = 10_000;
 /**
  * Opens a data directory and recovers what the last process left.
  *
- * @throws {DatabaseError} STORAGE_UNAVAILABLE if it is in use or of a newer format.
+ * @throws {DatabaseError} STORAGE_UNAVAILABLE if it is in use or of a newer format, or the log cannot
+ * be archived where the configuration says.
  * @throws {CorruptionError} If acknowledged data is damaged.
  * @throws {DiskError}
  */
 export async function openDatabase(config: Config, given: DatabaseParts): Promise<Database> {
   const parts = { ...given, log: new RecentLog(given.log, given.clock) };
   const { clock, disk, log, random } = parts;
-  const dataPath = config.storage.data_path;
+  const { archive_path: archivePath, data_path: dataPath } = config.storage;
+  if (archivePath !== undefined) requireArchive(disk, archivePath);
   // A directory in use, or of a newer format, is refused before a byte of it changes.
   CatalogDatabase.refuseForeign(catalogPath(dataPath));
   const directory = openDataDirectory(disk, dataPath);

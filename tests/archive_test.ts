@@ -3,8 +3,17 @@
  * up to a bound, and whatever is given up is told.
  */
 import { afterAll, expect, test } from "bun:test";
-import { copyFileSync, existsSync, mkdirSync, readdirSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
+import { bunDisk } from "../src/base/bun_disk.ts";
 import type { Disk } from "../src/base/disk.ts";
 import { DiskError } from "../src/base/errors.ts";
 import type { Database } from "../src/database.ts";
@@ -92,16 +101,49 @@ test("log files wait for an archive that is full, and go when it has room", asyn
   expect(maintain("verify", [place.data])).toMatchObject({ code: 0 });
 });
 
-test("a database starts without its archive, and archives what waited when it comes", async () => {
+test("a start without a directory to archive to is refused, and touches no data", async () => {
   const place = freshPlace();
+  const refusal = `storage.archive_path names ${place.archive}, and there is no such directory`;
+  await expect(open(place)).rejects.toMatchObject({
+    condition: "STORAGE_UNAVAILABLE",
+    message: expect.stringContaining(refusal),
+    hint: expect.stringContaining("make the directory, or remove storage.archive_path"),
+  });
+  writeFileSync(place.archive, "");
+  await expect(open(place)).rejects.toThrow("where no file can be written (ENOTDIR)");
+  rmSync(place.archive);
+  mkdirSync(place.archive);
+  const disk: Disk = {
+    ...bunDisk,
+    open(path, options) {
+      if (path.startsWith(place.archive)) throw new DiskError("EACCES", path, "open");
+      return bunDisk.open(path, options);
+    },
+  };
+  await expect(open(place, disk)).rejects.toMatchObject({
+    message: expect.stringContaining("where no file can be written (EACCES)"),
+    hint: expect.stringContaining("let the user of the server write there"),
+  });
+  expect(existsSync(place.data)).toBe(false);
+  await (await open(place)).close();
+  // Nothing of the look is left.
+  expect(readdirSync(place.archive)).toHaveLength(1);
+});
+
+test("what waits for an archive that went away is archived when it is back", async () => {
+  const place = freshPlace();
+  const away = `${place.archive}.away`;
+  mkdirSync(place.archive);
   let database = await open(place);
+  renameSync(place.archive, away);
   await fill(database, 3);
-  expect(database.archiveLag()?.failure).toContain(`there is no directory ${place.archive}`);
+  await until(() => database.archiveLag()?.failure !== undefined);
+  expect(database.archiveLag()?.failure).toContain("ENOENT");
+  expect(logsIn(join(place.data, "wal"))[0]).toBe("0000000001.wal");
+  renameSync(away, place.archive);
   await database.close();
   // A start lets no file go, either.
   database = await open(place);
-  expect(logsIn(join(place.data, "wal"))[0]).toBe("0000000001.wal");
-  mkdirSync(place.archive);
   await fill(database, 1);
   await until(() => database.archiveLag()?.files === 0);
   expect(logsIn(place.archive)[0]).toBe("0000000001.wal");
@@ -116,12 +158,15 @@ test("a database starts without its archive, and archives what waited when it co
 
 test("beyond the bound the oldest log files are given up, and counted", async () => {
   const place = freshPlace();
+  const away = `${place.archive}.away`;
+  mkdirSync(place.archive);
   const database = await open(place);
+  renameSync(place.archive, away);
   await fill(database, 22);
   const lag = database.archiveLag();
   expect(lag?.lostFiles).toBeGreaterThan(0);
   expect(lag?.bytes).toBeLessThanOrEqual(16 << 20);
-  mkdirSync(place.archive);
+  renameSync(away, place.archive);
   await fill(database, 1);
   await until(() => database.archiveLag()?.files === 0);
   expect(logsIn(place.archive)[0]).toBe(
