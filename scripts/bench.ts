@@ -2,7 +2,7 @@
  * Measures Tidemark beside PostgreSQL, SQLite, Redis and DuckDB, which it starts itself, on the same
  * machine in the same run, and prints a table.
  *
- *     bun scripts/bench.ts [--only idle,text,insert,bulk,point,snapshot,live,storage,scan]
+ *     bun scripts/bench.ts [--only idle,text,background,insert,bulk,point,snapshot,live,storage,scan]
  *                          [--quick] [--rounds 3] [--rows 10000000] [--readme]
  *
  * The load comes from a second process. PostgreSQL and SQLite stand behind a thin front that
@@ -13,6 +13,7 @@
 
 import { cpus } from "node:os";
 import { startServer } from "../tests/support/server_process.ts";
+import { backgroundLines } from "./bench/background_work.ts";
 import {
   bulkLines,
   insertLines,
@@ -28,7 +29,21 @@ import { scanLines } from "./bench/scans.ts";
 import { textLine } from "./bench/text.ts";
 import { readOptions } from "./support/arguments.ts";
 
-const JOBS = ["idle", "text", "insert", "bulk", "point", "snapshot", "live", "storage", "scan"];
+const JOBS = [
+  "idle",
+  "text",
+  "background",
+  "insert",
+  "bulk",
+  "point",
+  "snapshot",
+  "live",
+  "storage",
+  "scan",
+];
+
+/** These start what they measure. */
+const ALONE: readonly string[] = ["idle", "text", "background"];
 
 /** A scan takes milliseconds: with few rounds the median is a cold compiler's. */
 const SCAN_ROUNDS = 7;
@@ -50,28 +65,8 @@ const lines: Line[] = [];
 const followed: Line[] = [];
 if (wanted.includes("idle")) lines.push(await idleLine());
 if (wanted.includes("text")) lines.push(await textLine(roundCount));
-await using places = await startPlaces(isLiveWanted ? USER_COUNT : 0);
-const jobOptions: JobOptions = { places, roundCount, seconds: isQuick ? 1 : 3 };
-
-if (wanted.includes("insert")) lines.push(...(await noted("insert", insertLines)));
-// Reads by key and snapshots read what the bulk job leaves behind.
-if (["bulk", "point", "snapshot", "live"].some((job) => wanted.includes(job))) {
-  const bulk = await noted("bulk", bulkLines);
-  if (wanted.includes("bulk")) lines.push(...bulk);
-}
-if (wanted.includes("point")) lines.push(...(await noted("point", pointLines)));
-if (isLiveWanted || wanted.includes("snapshot")) {
-  followed.push(...(await noted("snapshot", snapshotLines)));
-}
-if (isLiveWanted) followed.push(...(await noted("live", liveLines)));
-if (wanted.includes("scan") || wanted.includes("storage")) {
-  const rowCount = options.count("rows", isQuick ? 100_000 : 10_000_000);
-  lines.push(
-    ...(await noted("scan", ({ roundCount: rounds }) =>
-      scanLines({ places, roundCount: rounds * SCAN_ROUNDS, rowCount, wanted }),
-    )),
-  );
-}
+if (wanted.includes("background")) lines.push(...(await backgroundLines(roundCount)));
+if (wanted.some((job) => !ALONE.includes(job))) await measureBesidePeers();
 for (const measured of [lines, followed]) {
   if (measured.length > 0) process.stdout.write(`\n${tableOf(measured)}\n`);
 }
@@ -80,8 +75,37 @@ if (options.has("readme")) {
   if (isLiveWanted) await writeReadme("bench live", tableOf(followed));
 }
 
+async function measureBesidePeers(): Promise<void> {
+  await using places = await startPlaces(isLiveWanted ? USER_COUNT : 0);
+  const jobOptions: JobOptions = { places, roundCount, seconds: isQuick ? 1 : 3 };
+
+  if (wanted.includes("insert")) lines.push(...(await noted("insert", jobOptions, insertLines)));
+  // Reads by key and snapshots read what the bulk job leaves behind.
+  if (["bulk", "point", "snapshot", "live"].some((job) => wanted.includes(job))) {
+    const bulk = await noted("bulk", jobOptions, bulkLines);
+    if (wanted.includes("bulk")) lines.push(...bulk);
+  }
+  if (wanted.includes("point")) lines.push(...(await noted("point", jobOptions, pointLines)));
+  if (isLiveWanted || wanted.includes("snapshot")) {
+    followed.push(...(await noted("snapshot", jobOptions, snapshotLines)));
+  }
+  if (isLiveWanted) followed.push(...(await noted("live", jobOptions, liveLines)));
+  if (wanted.includes("scan") || wanted.includes("storage")) {
+    const rowCount = options.count("rows", isQuick ? 100_000 : 10_000_000);
+    lines.push(
+      ...(await noted("scan", jobOptions, ({ roundCount: rounds }) =>
+        scanLines({ places, roundCount: rounds * SCAN_ROUNDS, rowCount, wanted }),
+      )),
+    );
+  }
+}
+
 /** Says on stderr what is being measured, since a whole run takes minutes. */
-async function noted(name: string, job: (options: JobOptions) => Promise<Line[]>): Promise<Line[]> {
+async function noted(
+  name: string,
+  jobOptions: JobOptions,
+  job: (options: JobOptions) => Promise<Line[]>,
+): Promise<Line[]> {
   const startMs = performance.now();
   const measured = await job(jobOptions);
   const seconds = Math.round((performance.now() - startMs) / 1000);
