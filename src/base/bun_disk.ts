@@ -122,7 +122,11 @@ export const bunDisk: Disk = {
     });
   },
   map: (path) => attempt("map", path, () => mapFile(path)),
-  readFile: (path) => attempt("read", path, () => new Uint8Array(readFileSync(path))),
+  readFile: (path) =>
+    attempt("read", path, () => {
+      const { buffer, byteLength, byteOffset } = readFileSync(path);
+      return new Uint8Array(buffer, byteOffset, byteLength);
+    }),
   exists: (path) => existsSync(path),
   sizeOf: (path) => attempt("stat", path, () => statSync(path, { throwIfNoEntry: false })?.size),
   list: (path) =>

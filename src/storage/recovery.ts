@@ -142,43 +142,41 @@ function requireCatalog({ frames, lastSeq }: LoggedCommit, catalogSeq: Seq): voi
 function replay({ frames, lastSeq }: LoggedCommit, tables: ReadonlyMap<number, StoredTable>): void {
   // A part is worth nothing without the parts before it, so the file of the first one counts.
   const firstLogFile = frames[0]?.fileNumber;
+  // A table that the catalog does not know was dropped.
+  const flushedSeqOf = (tableId: number): number =>
+    tables.get(tableId)?.progress.flushedSeq ?? Infinity;
   for (const frame of frames) {
-    // Of a bulk load the log still has much that is in segments: its rows are not even decoded.
-    const only = tables.get(onlyTableOf(frame) ?? -1);
-    if (only !== undefined && only.progress.flushedSeq >= frame.lastSeq) continue;
-    for (const write of decodeWrites(frame)) {
+    // Of a bulk load the log still has much that is in segments: its rows are not even walked over.
+    const only = onlyTableOf(frame);
+    if (only !== undefined && flushedSeqOf(only) >= frame.lastSeq) continue;
+    for (const write of decodeWrites(frame, flushedSeqOf)) {
       const table = tables.get(write.tableId);
-      // A table that the catalog does not know was dropped.
-      if (table !== undefined) replayWrite(table, write, { firstLogFile, commitSeq: lastSeq });
+      if (table !== undefined && write.rows.length > 0)
+        replayWrite(table, write, { firstLogFile, commitSeq: lastSeq });
     }
   }
 }
 
 function replayWrite(
   table: StoredTable,
-  write: LoggedWrite,
+  { columnIds, forms, operation, owner, prevs, rows, seqs }: LoggedWrite,
   { firstLogFile, commitSeq }: { firstLogFile: number | undefined; commitSeq: number },
 ): void {
-  const { owner, operation, seqs, prevs, rows } = write;
-  const { flushedSeq } = table.progress;
-  // Seqs ascend, so what is flushed comes first.
-  const flushedCount = seqs.findIndex((seq) => seq > flushedSeq);
-  if (flushedCount === -1) return;
   table.active.firstLogFile ??= firstLogFile;
   table.replay({
     owner,
     isDeleted: operation === "delete",
     commitSeq,
-    seqs: seqs.slice(flushedCount),
-    prevs: prevs.slice(flushedCount),
-    rows: rows.slice(flushedCount).map(arrangement(table.definition, write)),
+    seqs,
+    prevs,
+    rows: rows.map(arrangement(table.definition, { columnIds, forms })),
   });
 }
 
 /** Brings logged values into the order, and the form, of the definition's columns. */
 function arrangement(
   { columns }: TableDefinition,
-  { columnIds, forms }: LoggedWrite,
+  { columnIds, forms }: Pick<LoggedWrite, "columnIds" | "forms">,
 ): (values: readonly Value[]) => Row {
   const sources = columns.map(({ columnId, type, missing }) => {
     const index = columnIds.indexOf(columnId);

@@ -115,6 +115,41 @@ test("a commit's frame gives back every kind of value, seq, prev, owner and form
   }
 });
 
+test("rows up to a seq of their table are passed over, and leave the others as they are", () => {
+  const rows = [VALUES, VALUES.map(() => null), VALUES];
+  const write = { tableId: 9, owner: 3, operation: "update", rows } as const;
+  const bytes = encodeCommit([
+    { ...write, seqs: [10, 11, 12], prevs: [0, 4, 0] },
+    { ...write, tableId: 4, seqs: [13, 20, 21], prevs: [0, 0, 7] },
+    { ...write, seqs: [22, 23, 30], prevs: [1, 2, 3] },
+  ]);
+  const frame = firstFrame(bytes);
+  if (frame === undefined) throw new Error("the frame is valid");
+  const left = (skips: Record<number, number>): unknown =>
+    decodeWrites(frame, (tableId) => skips[tableId] ?? 0).map(
+      ({ prevs, rows: found, seqs, tableId }) => [tableId, seqs, prevs, found.length],
+    );
+  const whole = decodeWrites(frame);
+  expect(left({ 9: 9, 4: 9 })).toEqual([
+    [9, [10, 11, 12], [0, 4, 0], 3],
+    [4, [13, 20, 21], [0, 0, 7], 3],
+    [9, [22, 23, 30], [1, 2, 3], 3],
+  ]);
+  expect(left({ 9: 22 })).toEqual([
+    [4, [13, 20, 21], [0, 0, 7], 3],
+    [9, [23, 30], [2, 3], 2],
+  ]);
+  expect(left({ 9: 11, 4: Infinity })).toEqual([
+    [9, [12], [0], 1],
+    [9, [22, 23, 30], [1, 2, 3], 3],
+  ]);
+  expect(left({ 9: 30, 4: 21 })).toEqual([]);
+  const [last] = decodeWrites(frame, (tableId) => (tableId === 9 ? 23 : 21));
+  expect(last?.rows).toEqual([rows[2]?.slice() ?? []]);
+  expect(last?.forms).toEqual(whole[2]?.forms ?? []);
+  expect(last?.columnIds).toEqual(whole[2]?.columnIds ?? []);
+});
+
 test("onlyTableOf names the table of a frame whose rows are all of one write", () => {
   const row = ["a", "b"];
   const write = { tableId: 9, owner: 3, operation: "insert" } as const;

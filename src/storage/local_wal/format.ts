@@ -49,7 +49,7 @@ import { ByteReader, ByteWriter } from "../../base/bytes.ts";
 import { crc32 } from "../../base/checksum.ts";
 import { CorruptionError, DatabaseError } from "../../base/errors.ts";
 import type { Value } from "../../types/mod.ts";
-import { readValue } from "./value_codec.ts";
+import { readValue, skipValue } from "./value_codec.ts";
 
 export const WAL_HEADER_BYTES = 64;
 export const FRAME_HEADER_BYTES = 48;
@@ -239,32 +239,43 @@ export function onlyTableOf({ body, firstSeq, lastSeq, offset, path }: Frame): n
   return from.u32() === lastSeq - firstSeq + 1 ? tableId : undefined;
 }
 
-/** The writes in the body of a commit or of a part of one. @throws {CorruptionError} */
-export function decodeWrites(frame: Frame): LoggedWrite[] {
+/**
+ * The writes in the body of a commit or of a part of one.
+ *
+ * @param skipsUpTo The seq up to which rows of a table are passed over, which is much cheaper than
+ * making them: of a bulk load the log still has what is in segments.
+ * @throws {CorruptionError}
+ */
+export function decodeWrites(
+  frame: Frame,
+  skipsUpTo: (tableId: number) => number = () => 0,
+): LoggedWrite[] {
   const { path, offset, body, firstSeq } = frame;
   const from = new ByteReader(body, { path, fileOffset: offset + FRAME_HEADER_BYTES });
   const writes: LoggedWrite[] = [];
   let seq = firstSeq - 1;
   while (from.remaining > 0) {
-    const write = decodeWrite(from, seq);
-    seq = write.seqs.at(-1) ?? seq;
-    writes.push(write);
+    const { lastSeq, write } = decodeWrite(from, seq, skipsUpTo);
+    seq = lastSeq;
+    if (write !== undefined) writes.push(write);
   }
   return writes;
 }
 
-function decodeWrite(from: ByteReader, seqBefore: number): LoggedWrite {
+/** @returns No write when every row of it was passed over. */
+function decodeWrite(
+  from: ByteReader,
+  seqBefore: number,
+  skipsUpTo: (tableId: number) => number,
+): { lastSeq: number; write: LoggedWrite | undefined } {
   const tableId = from.u32();
   const owner = from.u53();
   const operation = operationFromCode(from.u8()) ?? from.fail("holds an unknown operation");
   const columnCount = from.u16();
-  const columnIds: number[] = [];
-  const forms: number[] = [];
-  for (let index = 0; index < columnCount; index += 1) {
-    columnIds.push(from.u16());
-    forms.push(from.u8());
-  }
+  const columnsAt = from.position;
+  from.skip(columnCount * 3);
   const rowCount = from.u32();
+  const skipsSeq = skipsUpTo(tableId);
   const seqs: number[] = [];
   const prevs: number[] = [];
   const rows: Value[][] = [];
@@ -272,13 +283,31 @@ function decodeWrite(from: ByteReader, seqBefore: number): LoggedWrite {
   for (let index = 0; index < rowCount; index += 1) {
     const flags = from.u8();
     seq = (flags & ROW_HAS_SEQ) === 0 ? seq + 1 : from.u53();
+    const prev = (flags & ROW_HAS_PREV) === 0 ? 0 : from.u53();
+    if (seq <= skipsSeq) {
+      for (let column = 0; column < columnCount; column += 1) skipValue(from);
+      continue;
+    }
     seqs.push(seq);
-    prevs.push((flags & ROW_HAS_PREV) === 0 ? 0 : from.u53());
+    prevs.push(prev);
     const row: Value[] = [];
     for (let column = 0; column < columnCount; column += 1) row.push(readValue(from));
     rows.push(row);
   }
-  return { tableId, owner, operation, columnIds, forms, seqs, prevs, rows };
+  if (rows.length === 0 && rowCount > 0) return { lastSeq: seq, write: undefined };
+  const end = from.position;
+  from.position = columnsAt;
+  const columnIds: number[] = [];
+  const forms: number[] = [];
+  for (let index = 0; index < columnCount; index += 1) {
+    columnIds.push(from.u16());
+    forms.push(from.u8());
+  }
+  from.position = end;
+  return {
+    lastSeq: seq,
+    write: { tableId, owner, operation, columnIds, forms, seqs, prevs, rows },
+  };
 }
 
 function kindFromCode(code: number): FrameKind | undefined {

@@ -105,6 +105,36 @@ export function readValue(from: ByteReader): Value {
   }
 }
 
+/** Passes over a value. @throws {CorruptionError} If there is no value here. */
+export function skipValue(from: ByteReader): void {
+  const tag = from.u8();
+  switch (tag) {
+    case TAG_NULL:
+    case TAG_FALSE:
+    case TAG_TRUE:
+      return;
+    case TAG_SMALL:
+      from.skip(1);
+      return;
+    case TAG_INT:
+      from.skip(4);
+      return;
+    case TAG_NUMBER:
+      from.skip(8);
+      return;
+    case TAG_BIG:
+    case TAG_TEXT:
+    case TAG_BYTES:
+      from.skip(from.varint());
+      return;
+    case TAG_EMBEDDING:
+      from.skip(from.varint() * 4);
+      return;
+    default:
+      from.fail(`holds a value of the unknown kind ${tag}`);
+  }
+}
+
 function writeNumber(into: ByteWriter, value: number): void {
   if (value === (value | 0) && !Object.is(value, -0)) {
     if (value >= 0 && value < 256) {
