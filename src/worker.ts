@@ -9,11 +9,11 @@ import { bunDisk } from "./base/bun_disk.ts";
 import { CorruptionError, DiskError } from "./base/errors.ts";
 import {
   type FlushJob,
+  type FlushOutcome,
   flushSteps,
   type MergeJob,
   type MergeOutcome,
   mergeSteps,
-  type SegmentSummary,
 } from "./storage/mod.ts";
 
 export type Work =
@@ -27,7 +27,7 @@ export interface JobMessage {
 }
 
 export type Answer =
-  | { readonly kind: "flush"; readonly outcome: SegmentSummary | undefined }
+  | { readonly kind: "flush"; readonly outcome: FlushOutcome | undefined }
   | { readonly kind: "merge"; readonly outcome: MergeOutcome | undefined }
   | { readonly kind: "damage"; readonly path: string; readonly offset: number; what: string }
   | { readonly kind: "disk"; readonly code: string; readonly path: string; operation: string }
@@ -37,11 +37,7 @@ declare const self: Worker;
 
 self.addEventListener("message", (event: MessageEvent<JobMessage>) => {
   const answer = answerTo(event.data);
-  const rows = answer.kind === "merge" ? (answer.outcome?.newRows ?? []) : [];
-  self.postMessage(
-    answer,
-    rows.map(({ buffer }) => buffer),
-  );
+  self.postMessage(answer, movedWith(answer));
 });
 
 function answerTo({ work, cancelled }: JobMessage): Answer {
@@ -53,6 +49,18 @@ function answerTo({ work, cancelled }: JobMessage): Answer {
     return { kind: "merge", outcome: finished(mergeSteps(bunDisk, work.job, isCancelled)) };
   } catch (error) {
     return failureFrom(error);
+  }
+}
+
+/** What an answer holds that need not be copied. */
+function movedWith(answer: Answer): ArrayBuffer[] {
+  switch (answer.kind) {
+    case "flush":
+      return answer.outcome === undefined ? [] : [answer.outcome.order.buffer];
+    case "merge":
+      return (answer.outcome?.newRows ?? []).map(({ buffer }) => buffer);
+    default:
+      return [];
   }
 }
 

@@ -9,13 +9,7 @@
  */
 import type { CancelTimer, Clock } from "./base/clock.ts";
 import { CorruptionError, DatabaseError, DiskError } from "./base/errors.ts";
-import type {
-  FlushJob,
-  MergeJob,
-  MergeOutcome,
-  SegmentJobs,
-  SegmentSummary,
-} from "./storage/mod.ts";
+import type { FlushJob, FlushOutcome, MergeJob, MergeOutcome, SegmentJobs } from "./storage/mod.ts";
 import type { Answer, JobMessage, Work } from "./worker.ts";
 
 /** A thread without work is ended after this, since it holds some megabytes. */
@@ -34,7 +28,7 @@ export class WorkerJobs implements SegmentJobs {
     this.#merges = new Line(clock, entry);
   }
 
-  async flush(job: FlushJob, isCancelled: () => boolean): Promise<SegmentSummary | undefined> {
+  async flush(job: FlushJob, isCancelled: () => boolean): Promise<FlushOutcome | undefined> {
     const answer = await this.#flushes.run({ kind: "flush", job }, isCancelled);
     if (answer === undefined) return undefined;
     if (answer.kind === "flush") return answer.outcome;

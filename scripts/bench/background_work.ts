@@ -42,8 +42,8 @@ export async function backgroundLines(roundCount: number): Promise<Line[]> {
   for (let round = 0; round < roundCount; round += 1) {
     const table = `bench.bulk${round}`;
     await server.rows(`CREATE TABLE ${table} (${COLUMNS}, PRIMARY KEY (id))`);
-    await fill(server, table, 0);
     found.quiet.push(await inserts.beside(Bun.sleep(QUIET_MS)));
+    await fill(server, table, 0);
     found.flush.push(await inserts.beside(server.rows(`STORAGE FLUSH TABLE ${table}`)));
     await fill(server, table, SEGMENT_ROWS);
     await server.rows(`STORAGE FLUSH TABLE ${table}`);

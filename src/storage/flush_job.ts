@@ -4,7 +4,7 @@
  * thread can do it while the event loop goes on.
  */
 import type { Disk, DiskFile } from "../base/disk.ts";
-import { type FrozenRows, frozenPieces } from "./memtable_segment.ts";
+import { type FrozenRows, frozenPieces, segmentOrder } from "./memtable_segment.ts";
 import { type SegmentSummary, writeSegment } from "./segment/writer.ts";
 
 export interface FlushJob {
@@ -16,15 +16,23 @@ export interface FlushJob {
   readonly draft: string;
 }
 
+export interface FlushOutcome {
+  readonly summary: SegmentSummary;
+  /** For each row of the segment: which one of the memtable it is. */
+  readonly order: Uint32Array<ArrayBuffer>;
+}
+
 /** Does a job in steps of a few milliseconds, until it is done or cancelled. @throws {DiskError} */
 export function* flushSteps(
   disk: Disk,
   { draft, keyColumnIds, rows, segmentId, tableId }: FlushJob,
   isCancelled: () => boolean,
-): Generator<void, SegmentSummary | undefined> {
+): Generator<void, FlushOutcome | undefined> {
   const { columns } = rows;
-  const pieces = frozenPieces(rows, { segmentId, tableId, keyColumnIds, columns });
-  return yield* draftSteps(disk, { draft, pieces, isCancelled });
+  const order = yield* segmentOrder(rows);
+  const pieces = frozenPieces(rows, order, { segmentId, tableId, keyColumnIds, columns });
+  const summary = yield* draftSteps(disk, { draft, pieces, isCancelled });
+  return summary === undefined ? undefined : { summary, order };
 }
 
 /** Writes the pieces of a segment into a draft. @throws {DiskError} */

@@ -18,26 +18,53 @@ import {
 
 const NO_BYTES: Uint8Array = new Uint8Array(0);
 
-/** Row numbers of a memtable in ascending (owner, seq). */
-export function segmentOrder({ partitions, rowCount }: Memtable): Uint32Array {
-  const owners = Float64Array.from(partitions.keys()).toSorted();
-  const order = new Uint32Array(rowCount);
-  let count = 0;
-  for (const owner of owners) {
-    const partition = partitions.get(owner);
-    if (partition === undefined) continue;
-    order.set(partition.rows.subarray(0, partition.count), count);
-    count += partition.count;
+/** Rows that are handled before other work may run. */
+const STEP_ROWS = 65536;
+
+/** Row numbers of a memtable, whose rows ascend by seq, in ascending (owner, seq); yields often. */
+export function* segmentOrder({
+  owners,
+  rowCount,
+}: Pick<FrozenRows, "owners" | "rowCount">): Generator<void, Uint32Array<ArrayBuffer>> {
+  /** Owners are numbered as they are met; counts and places are by that number. */
+  const numbers = new Map<number, number>();
+  const numberOf = new Uint32Array(rowCount);
+  const counts: number[] = [];
+  for (let row = 0; row < rowCount; row += 1) {
+    const owner = owners[row] as number;
+    let number = numbers.get(owner);
+    if (number === undefined) {
+      number = numbers.size;
+      numbers.set(owner, number);
+      counts.push(0);
+    }
+    numberOf[row] = number;
+    counts[number] = (counts[number] as number) + 1;
+    if (row % STEP_ROWS === STEP_ROWS - 1) yield;
   }
-  assert(count === rowCount, "every row is in one list");
+  const places = new Uint32Array(counts.length);
+  let place = 0;
+  for (const owner of Float64Array.from(numbers.keys()).toSorted()) {
+    const number = numbers.get(owner) as number;
+    places[number] = place;
+    place += counts[number] as number;
+  }
+  yield;
+  assert(place === rowCount, "every row has a place");
+  const order = new Uint32Array(rowCount);
+  for (let row = 0; row < rowCount; row += 1) {
+    const number = numberOf[row] as number;
+    order[places[number] as number] = row;
+    places[number] = (places[number] as number) + 1;
+    if (row % STEP_ROWS === STEP_ROWS - 1) yield;
+  }
   return order;
 }
 
 /** A frozen memtable as plain data: what ALTER TABLE does later changes nothing of it. */
 export interface FrozenRows {
   readonly columns: readonly FrozenColumn[];
-  /** Row numbers in ascending (owner, seq). */
-  readonly order: Uint32Array;
+  readonly rowCount: number;
   readonly owners: Float64Array;
   readonly seqs: Float64Array;
   readonly prevs: Float64Array;
@@ -50,21 +77,26 @@ export interface FrozenColumn extends SegmentColumn {
 }
 
 /** The rows of a memtable that grows no more; aliases it. */
-export function frozenRowsOf(memtable: Memtable, order: Uint32Array): FrozenRows {
-  const { commitSeqs, deleted, owners, prevs, seqs } = memtable;
+export function frozenRowsOf(memtable: Memtable): FrozenRows {
+  const { commitSeqs, deleted, owners, prevs, rowCount, seqs } = memtable;
   const columns = memtable.columns.map((column) => {
     const { columnId, type } = column;
     return { columnId, type, vector: column.vector() };
   });
-  return { columns, order, owners, seqs, prevs, commitSeqs, deleted };
+  return { columns, rowCount, owners, seqs, prevs, commitSeqs, deleted };
 }
 
-/** The bytes of the segment in order; many pieces are empty, to let other work run. */
+/**
+ * The bytes of the segment in order; many pieces are empty, to let other work run.
+ *
+ * @param order What `segmentOrder` says.
+ */
 export function* frozenPieces(
   frozen: FrozenRows,
+  order: Uint32Array,
   outline: SegmentOutline,
 ): Generator<Uint8Array, SegmentSummary> {
-  const { columns, order } = frozen;
+  const { columns } = frozen;
   const writer = new SegmentWriter(outline);
   for (let start = 0; start < order.length; start += ROW_GROUP_ROWS_MAX) {
     const rows = order.subarray(start, start + ROW_GROUP_ROWS_MAX);

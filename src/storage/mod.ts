@@ -33,7 +33,7 @@ export {
   walFilePath,
 } from "./file_names.ts";
 export { flushedText } from "./flush.ts";
-export { type FlushJob, flushSteps } from "./flush_job.ts";
+export { type FlushJob, type FlushOutcome, flushSteps } from "./flush_job.ts";
 export { errorFrom, type Job, type JobEnd, JobList, type NewJob } from "./job_list.ts";
 export { LocalBlobStore } from "./local_blob_store.ts";
 export { LocalStore, type LocalStoreOptions, type LocalStoreParts } from "./local_store.ts";
@@ -51,7 +51,6 @@ export { mergedText } from "./merge.ts";
 export { type MergeJob, type MergeOutcome, mergeSteps } from "./merge_job.ts";
 export { refuseNewerFiles } from "./newer_files.ts";
 export { readSealedText, writeSealedText } from "./sealed_text.ts";
-export type { SegmentSummary } from "./segment/writer.ts";
 export type { SegmentJobs } from "./segment_jobs.ts";
 export { reservationAt } from "./snowflake_ids.ts";
 export {

@@ -4,14 +4,13 @@
 import type { Clock } from "../base/clock.ts";
 import type { Disk } from "../base/disk.ts";
 import { pauser } from "../base/pauser.ts";
-import { type FlushJob, flushSteps } from "./flush_job.ts";
+import { type FlushJob, type FlushOutcome, flushSteps } from "./flush_job.ts";
 import { type MergeJob, type MergeOutcome, mergeSteps } from "./merge_job.ts";
-import type { SegmentSummary } from "./segment/writer.ts";
 
 /** Each job resolves to undefined when it was cancelled. */
 export interface SegmentJobs {
   /** @throws {DiskError} */
-  flush(job: FlushJob, isCancelled: () => boolean): Promise<SegmentSummary | undefined>;
+  flush(job: FlushJob, isCancelled: () => boolean): Promise<FlushOutcome | undefined>;
   /**
    * @throws {CorruptionError} Naming the source that is damaged.
    * @throws {DiskError}
@@ -31,7 +30,7 @@ export class InThreadJobs implements SegmentJobs {
     this.#clock = clock;
   }
 
-  flush(job: FlushJob, isCancelled: () => boolean): Promise<SegmentSummary | undefined> {
+  flush(job: FlushJob, isCancelled: () => boolean): Promise<FlushOutcome | undefined> {
     return this.#run(flushSteps(this.#disk, job, isCancelled));
   }
 
