@@ -2,7 +2,8 @@
  * Measures Tidemark beside PostgreSQL, SQLite, Redis and DuckDB, which it starts itself, on the same
  * machine in the same run, and prints a table.
  *
- *     bun scripts/bench.ts [--only idle,text,background,insert,bulk,point,snapshot,live,storage,scan]
+ *     bun scripts/bench.ts [--only idle,text,background,recovery,insert,bulk,point,snapshot,live,
+ *                          storage,scan]
  *                          [--quick] [--rounds 3] [--rows 10000000] [--readme]
  *
  * The load comes from a second process. PostgreSQL and SQLite stand behind a thin front that
@@ -24,6 +25,7 @@ import {
 } from "./bench/jobs.ts";
 import { liveLines, USER_COUNT } from "./bench/live_jobs.ts";
 import { startPlaces } from "./bench/places.ts";
+import { recoveryLine } from "./bench/recovery.ts";
 import { tableOf } from "./bench/report.ts";
 import { scanLines } from "./bench/scans.ts";
 import { textLine } from "./bench/text.ts";
@@ -33,6 +35,7 @@ const JOBS = [
   "idle",
   "text",
   "background",
+  "recovery",
   "insert",
   "bulk",
   "point",
@@ -43,7 +46,7 @@ const JOBS = [
 ];
 
 /** These start what they measure. */
-const ALONE: readonly string[] = ["idle", "text", "background"];
+const ALONE: readonly string[] = ["idle", "text", "background", "recovery"];
 
 /** A scan takes milliseconds: with few rounds the median is a cold compiler's. */
 const SCAN_ROUNDS = 7;
@@ -66,6 +69,7 @@ const followed: Line[] = [];
 if (wanted.includes("idle")) lines.push(await idleLine());
 if (wanted.includes("text")) lines.push(await textLine(roundCount));
 if (wanted.includes("background")) lines.push(...(await backgroundLines(roundCount)));
+if (wanted.includes("recovery")) lines.push(await recoveryLine(roundCount));
 if (wanted.some((job) => !ALONE.includes(job))) await measureBesidePeers();
 for (const measured of [lines, followed]) {
   if (measured.length > 0) process.stdout.write(`\n${tableOf(measured)}\n`);
