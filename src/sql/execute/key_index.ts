@@ -99,6 +99,10 @@ class ColumnCodes {
       for (let row = 0; row < rowCount; row += 1) {
         codes[row] = nulls?.[row] === 1 ? nullCode : (values[row] ?? 0);
       }
+    } else if (vector.kind === "f64" && vector.nulls === undefined && isDouble(this.#type)) {
+      for (let row = 0; row < rowCount; row += 1) {
+        codes[row] = this.#codeOf(vector.values[row] ?? 0, isAdding);
+      }
     } else if (vector.kind === "dict") {
       this.#addDictionary(vector, codes, isAdding);
     } else if (vector.kind === "const") {
@@ -158,6 +162,10 @@ function codesOfNumbers(numbers: Int32Array): Float64Array {
     codes[row] = number === NO_KEY ? Number.NaN : number;
   }
   return codes;
+}
+
+function isDouble({ kind }: DataType): boolean {
+  return kind === "double" || kind === "float";
 }
 
 /** Whether values of a type are equal as texts are. */
