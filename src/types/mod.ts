@@ -141,6 +141,15 @@ export {
 } from "./json_tree.ts";
 export { valueFromNumberText } from "./number_literal.ts";
 export {
+  areEqualTexts,
+  type ByteRange,
+  compareTextBytes,
+  copyText,
+  hashText,
+  type TextSource,
+  textSourceOf,
+} from "./text_bytes.ts";
+export {
   embeddingFromText,
   outputText,
   textFromValue,

@@ -19,6 +19,7 @@
  */
 import { assert } from "../base/assert.ts";
 import type { DataType } from "./data_type.ts";
+import { copyText, textSourceOf } from "./text_bytes.ts";
 import type { Value } from "./value.ts";
 
 export interface BoolVector {
@@ -155,7 +156,9 @@ function textAt(vector: Utf8Vector, row: number): string {
   const bytes = vector.bytes;
   const start = vector.offsets[row] ?? 0;
   const end = vector.offsets[row + 1] ?? start;
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8", start, end);
+  const buffer =
+    bytes instanceof Buffer ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  return buffer.toString("utf8", start, end);
 }
 
 /**
@@ -237,11 +240,8 @@ export function take(vector: Vector, { rows, count }: Selection): Vector {
       for (let i = 0; i < count; i += 1) values[i] = vector.values[rows[i] ?? 0] ?? null;
       return { kind: "any", length: count, values };
     }
-    case "utf8": {
-      const values: Value[] = Array.from({ length: count });
-      for (let i = 0; i < count; i += 1) values[i] = valueAt(vector, rows[i] ?? 0);
-      return { kind: "any", length: count, values };
-    }
+    case "utf8":
+      return takeTexts(vector, rows, count);
     case "bool": {
       const values = gatherBytes(vector.values, rows, count);
       return { kind: "bool", length: count, values, nulls: takeNulls(vector.nulls, rows, count) };
@@ -278,6 +278,26 @@ function takeCodes(codes: Codes, rows: RowNumbers, count: number): Codes {
   const into = new Uint32Array(count);
   for (let i = 0; i < count; i += 1) into[i] = codes[rows[i] ?? 0] ?? 0;
   return into;
+}
+
+function takeTexts(vector: Utf8Vector, rows: RowNumbers, count: number): Utf8Vector {
+  const from = vector.offsets;
+  const offsets = new Uint32Array(count + 1);
+  let byteCount = 0;
+  for (let i = 0; i < count; i += 1) {
+    const row = rows[i] ?? 0;
+    byteCount += (from[row + 1] ?? 0) - (from[row] ?? 0);
+    offsets[i + 1] = byteCount;
+  }
+  const source = textSourceOf(vector.bytes);
+  const into = textSourceOf(Buffer.allocUnsafeSlow(byteCount));
+  for (let i = 0; i < count; i += 1) {
+    const row = rows[i] ?? 0;
+    const range = { start: from[row] ?? 0, end: from[row + 1] ?? 0 };
+    copyText(source, range, into.view, offsets[i] ?? 0);
+  }
+  const nulls = takeNulls(vector.nulls, rows, count);
+  return { kind: "utf8", length: count, bytes: into.bytes, offsets, nulls };
 }
 
 function takeNulls(

@@ -105,7 +105,7 @@ describe("a long product", () => {
 });
 
 test("what a statement holds is limited where nothing may go to disk", async () => {
-  const text = "repeat('x', 300)";
+  const text = "repeat('x', 700)";
   for (const sql of [
     `SELECT id FROM big ORDER BY ${text} || id`,
     `SELECT count(*) FROM (SELECT DISTINCT ${text} || id FROM big) q`,

@@ -10,7 +10,7 @@
 import type { Role, TableEntry } from "../../catalog/mod.ts";
 import type { DataType, Row, Value } from "../../types/mod.ts";
 import type { AggregateForm } from "../functions/aggregates.ts";
-import type { CallContext } from "../functions/function.ts";
+import type { CallContext, VectorFunction } from "../functions/function.ts";
 import type { WindowName } from "../functions/window_functions.ts";
 
 /** A column of some relation of a query. */
@@ -51,6 +51,8 @@ export type BoundExpression =
       readonly evaluate: RowFunction;
       readonly seesNull: boolean;
       readonly volatility: "immutable" | "stable" | "volatile";
+      /** The loop over a whole column, of those that have one. */
+      readonly evaluateVector?: VectorFunction | undefined;
       /** Of LIKE: whether it is NOT LIKE; its loop over undecoded text is `kernels/like_bytes.ts`. */
       readonly like?: { readonly isNegated: boolean } | undefined;
     }

@@ -89,6 +89,7 @@ export function bindFunction({ name, args, node }: FunctionCall): BoundExpressio
     evaluate: (values, context) => overload.evaluate(values, context, argumentTypes),
     seesNull: overload.seesNull === true,
     volatility: overload.volatility,
+    evaluateVector: overload.evaluateVector,
   };
 }
 

@@ -32,7 +32,7 @@ import { Grouping } from "./grouping.ts";
 import { NO_KEY } from "./key_index.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
 import { bytesOf, type MemoryBudget, type Run } from "./run.ts";
-import type { SortKey } from "./sort.ts";
+import type { SortKey } from "./sort_key.ts";
 import {
   columnReader,
   PartitionWork,
@@ -271,13 +271,7 @@ export class Aggregate implements Operator {
   }
 
   #columnsOf(start: number, end: number): Vector[] {
-    const columns = this.#keyTypes.map((type, position) => {
-      const values: Value[] = [];
-      for (let group = start; group < end; group += 1) {
-        values.push(this.#groups.keyAt(position, group));
-      }
-      return vectorFromValues(type, values);
-    });
+    const columns = this.#keyTypes.map((_, position) => this.#groups.keysOf(position, start, end));
     for (const { column, state } of this.#accumulators) {
       const values: Value[] = [];
       for (let group = start; group < end; group += 1) values.push(state.finish(group));

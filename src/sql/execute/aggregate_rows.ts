@@ -10,7 +10,8 @@ import { type Batch, type DataType, INT, type Vector, valueAt } from "../../type
 import type { BatchGroups } from "../functions/aggregates.ts";
 import { Distinct } from "./distinct.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
-import { Sort, type SortKey } from "./sort.ts";
+import { Sort } from "./sort.ts";
+import type { SortKey } from "./sort_key.ts";
 import { columnReader, type SpillOptions } from "./spilling.ts";
 
 /** Gives an operator what another one is handed. */

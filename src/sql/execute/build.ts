@@ -36,7 +36,8 @@ import { Recursion, SharedRowsReader, WorkingTable } from "./recursion.ts";
 import type { Run } from "./run.ts";
 import { KeyLookup, readRow, TableScan } from "./scan.ts";
 import { Concatenation, SetOperation } from "./set_operation.ts";
-import { LimitWithTies, Sort, type SortKey } from "./sort.ts";
+import { LimitWithTies, Sort } from "./sort.ts";
+import type { SortKey } from "./sort_key.ts";
 import { Window, type WindowCall } from "./window.ts";
 import type { FrameBound } from "./window_frame.ts";
 

@@ -12,8 +12,10 @@ import {
   constVector,
   groupKeyOf,
   isNullAt,
+  physicalKind,
   type Selection,
   take,
+  textsOf,
   type Value,
   type Vector,
   valueAt,
@@ -28,10 +30,19 @@ import {
   combineTruth,
   compareDictionary,
   compareText,
+  type DictionaryMemo,
   negate,
   truthTest,
 } from "./kernels/truth.ts";
-import { allRows, openRows, place, scatter, split } from "./row_choice.ts";
+import {
+  type Answered,
+  allRows,
+  openRows,
+  place,
+  placedConstants,
+  scatter,
+  split,
+} from "./row_choice.ts";
 import type { Run } from "./run.ts";
 
 /** Computes one value for each row of a batch. @throws {DatabaseError} What a row raises. */
@@ -155,9 +166,10 @@ function compileCast(
 }
 
 function compileCall(expression: Of<"call">, layout: Layout): Evaluator {
-  const { evaluate, like, seesNull, type, volatility } = expression;
+  const { evaluate, evaluateVector, like, seesNull, type, volatility } = expression;
   const args = expression.args.map((argument) => compileExpression(argument, layout));
   const values: Value[] = args.map(() => null);
+  const isText = physicalKind(type) === "any";
 
   return (batch, run) => {
     const vectors = args.map((argument) => argument(batch, run));
@@ -170,8 +182,10 @@ function compileCall(expression: Of<"call">, layout: Layout): Evaluator {
     }
     const byValue = callByValue(vectors, run);
     if (byValue !== undefined) return byValue;
+    // Strings that a text is cut from may be kept for long, and would keep all of the batch.
+    const read = isText ? vectors : vectors.map(decoded);
     const results: Value[] = Array.from({ length: batch.rowCount });
-    for (let row = 0; row < batch.rowCount; row += 1) results[row] = callAt(vectors, row, run);
+    for (let row = 0; row < batch.rowCount; row += 1) results[row] = callAt(read, row, run);
     return vectorFromValues(type, results);
   };
 
@@ -186,6 +200,8 @@ function compileCall(expression: Of<"call">, layout: Layout): Evaluator {
       if (other.kind !== "const" || other.value === null) return undefined;
       values[i] = other.value;
     }
+    const all = evaluateVector?.(vector, values, position);
+    if (all !== undefined) return all;
     return mapDistinct(vector, type, (value) => {
       values[position] = value;
       return evaluate(values, run.call);
@@ -202,6 +218,12 @@ function compileCall(expression: Of<"call">, layout: Layout): Evaluator {
   }
 }
 
+/** Text as strings, all at once. */
+function decoded(vector: Vector): Vector {
+  if (vector.kind !== "utf8") return vector;
+  return { kind: "any", length: vector.length, values: textsOf(vector) };
+}
+
 function compileCompare(expression: Of<"compare">, layout: Layout): Evaluator {
   const { operator, evaluate } = expression;
   // Other types are equal by more than their text: JSON by its canonical form, for one.
@@ -209,13 +231,14 @@ function compileCompare(expression: Of<"compare">, layout: Layout): Evaluator {
   const left = compileExpression(expression.left, layout);
   const right = compileExpression(expression.right, layout);
   const values: Value[] = [null, null];
+  const memo: DictionaryMemo = { values: undefined, constant: null, truths: [] };
   return (batch, run) => {
     const l = left(batch, run);
     const r = right(batch, run);
     const { rowCount } = batch;
     const fast = compareNumbers({ operator, left: l, right: r }, rowCount);
     if (fast !== undefined) return fast;
-    const byCode = compareDictionary(l, r, compareValuesOf);
+    const byCode = compareDictionary(l, r, compareValuesOf, memo);
     if (byCode !== undefined) return byCode;
     const byText = isPlainText ? compareText(operator, l, r) : undefined;
     if (byText !== undefined) return byText;
@@ -319,7 +342,7 @@ function compileCase({ branches, otherwise, type }: Of<"case">, layout: Layout):
       ? undefined
       : { value: compileExpression(otherwise, layout), columns: positionsOf(otherwise, layout) };
   return (batch, run) => {
-    const results: Value[] = Array.from({ length: batch.rowCount }, () => null);
+    const answers: Answered[] = [];
     let open = allRows(batch.rowCount);
     for (const branch of compiled) {
       if (open.count === 0) break;
@@ -327,13 +350,20 @@ function compileCase({ branches, otherwise, type }: Of<"case">, layout: Layout):
       const { chosen, rest } = split(open, truth);
       if (chosen.count > 0) {
         const values = branch.value(takeColumns(batch, chosen, branch.valueColumns), run);
-        place(results, values, chosen);
+        answers.push({ rows: chosen, values });
       }
       open = rest;
     }
     if (last !== undefined && open.count > 0) {
-      place(results, last.value(takeColumns(batch, open, last.columns), run), open);
+      const values = last.value(takeColumns(batch, open, last.columns), run);
+      answers.push({ rows: open, values });
     }
+    if (physicalKind(type) === "any") {
+      const few = placedConstants(answers, batch.rowCount);
+      if (few !== undefined) return few;
+    }
+    const results: Value[] = Array.from({ length: batch.rowCount }, () => null);
+    for (const { rows, values } of answers) place(results, values, rows);
     return vectorFromValues(type, results);
   };
 }

@@ -6,7 +6,7 @@
  * new key reaches: a key of one whole number through a table by its value (`direct_numbers.ts`),
  * keys that are few through a table of the batch (`dense_positions.ts`), all others by hashing.
  */
-import { assert } from "../../base/assert.ts";
+import { assert, defined } from "../../base/assert.ts";
 import {
   type DataType,
   type Selection,
@@ -14,6 +14,7 @@ import {
   type Value,
   type Vector,
   valueAt,
+  vectorFromValues,
 } from "../../types/mod.ts";
 import type { BatchGroups } from "../functions/aggregates.ts";
 import {
@@ -24,7 +25,7 @@ import {
   lookUp,
 } from "./dense_positions.ts";
 import { DirectNumbers } from "./direct_numbers.ts";
-import { isWholeType, KeyIndex } from "./key_index.ts";
+import { isTextType, isWholeType, KeyIndex } from "./key_index.ts";
 import { bytesOf, type MemoryBudget } from "./run.ts";
 
 /** What a group costs beside its key values: the entry of the index and the states. */
@@ -37,7 +38,7 @@ const TABLE_ROWS_MIN = 64;
 const COUNTED_GROUPS_SHARE = 0.25;
 
 export interface GroupingOptions {
-  /** Whether `keyAt` will be asked; default true. */
+  /** Whether `keysOf` will be asked; default true. */
   readonly keepsKeys?: boolean;
 }
 
@@ -47,8 +48,10 @@ export class Grouping {
   readonly #areWhole: readonly boolean[];
   /** Of a key of one column of whole numbers. */
   readonly #direct: DirectNumbers | undefined;
-  /** Key values of each group, one array a column. */
-  readonly #keys: Value[][];
+  readonly #types: readonly DataType[];
+  /** Values of key columns of each group, of those whose values the index does not know. */
+  readonly #keys: (Value[] | undefined)[];
+  readonly #keepsKeys: boolean;
   /** Used again by each call. */
   #numbers = new Uint32Array(0);
 
@@ -62,15 +65,21 @@ export class Grouping {
     this.#areWhole = types.map(isWholeType);
     this.#direct =
       types.length === 1 && this.#areWhole[0] === true ? new DirectNumbers() : undefined;
-    this.#keys = keepsKeys ? types.map(() => []) : [];
+    this.#types = types;
+    this.#keys = types.map((type) => (isWholeType(type) || isTextType(type) ? undefined : []));
+    this.#keepsKeys = keepsKeys && this.#keys.some((values) => values !== undefined);
   }
 
   get groupCount(): number {
     return this.#index.count;
   }
 
-  keyAt(position: number, group: number): Value {
-    return this.#keys[position]?.[group] ?? null;
+  /** A column of the keys of groups from `start` (inclusive) to `end` (exclusive). */
+  keysOf(position: number, start: number, end: number): Vector {
+    const values = this.#keys[position];
+    if (values === undefined) return this.#index.vectorOf(position, start, end);
+    const type = defined(this.#types[position], "a key has its columns");
+    return vectorFromValues(type, values.slice(start, end));
   }
 
   /**
@@ -215,12 +224,8 @@ export class Grouping {
     const numbers = this.#index.add(vectors, rowCount);
     const newCount = this.#index.count - known;
     if (newCount > 0) {
-      // Key values that are kept share their text with the index.
-      const bytes =
-        this.#keys.length > 0
-          ? this.#keep(vectors, numbers, known)
-          : this.#index.bytes - bytesBefore;
-      this.#memory.take(newCount * GROUP_BYTES + bytes);
+      const bytes = this.#keepsKeys ? this.#keep(vectors, numbers, known) : 0;
+      this.#memory.take(newCount * GROUP_BYTES + bytes + this.#index.bytes - bytesBefore);
     }
     return new Uint32Array(numbers.buffer, 0, rowCount);
   }
@@ -234,10 +239,12 @@ export class Grouping {
       if (numbers[row] !== known) continue;
       known += 1;
       for (let i = 0; i < this.#keys.length; i += 1) {
+        const kept = this.#keys[i];
+        if (kept === undefined) continue;
         const vector = vectors[i];
         const value = vector === undefined ? null : valueAt(vector, row);
         bytes += bytesOf(value);
-        this.#keys[i]?.push(value);
+        kept.push(value);
       }
     }
     return bytes;

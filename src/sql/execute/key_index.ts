@@ -8,11 +8,25 @@
  * (NULL, bigint) gets a negative half, which no such value is. The doubles of a key go through one
  * table with open addressing:
  *
- *     #slots[hash & mask]  number of a key + 1, or 0      at most half of them are used
+ *     #slots               number of a key by its hash (`hash_slots.ts`)
  *     #columns[i][number]  the double of column i of that key
+ *
+ * A key of one text needs none of that: its number is that of the text (`text_table.ts`).
  */
-import { defined } from "../../base/assert.ts";
-import { type DataType, groupKeyOf, isNullAt, type Vector, valueAt } from "../../types/mod.ts";
+import { assert, defined } from "../../base/assert.ts";
+import {
+  type DataType,
+  groupKeyOf,
+  isNullAt,
+  physicalKind,
+  type Value,
+  type Vector,
+  valueAt,
+  vectorFromValues,
+} from "../../types/mod.ts";
+import { grown } from "../functions/aggregate_state.ts";
+import { HashSlots } from "./hash_slots.ts";
+import { TextTable } from "./text_table.ts";
 
 type Interned = string | number | bigint | boolean | null;
 
@@ -30,16 +44,49 @@ class ColumnCodes {
   readonly #type: DataType;
   readonly #isWhole: boolean;
   readonly #codes = new Map<Interned, number>();
-  /** Bytes of the values that were interned. */
-  bytes = 0;
+  /** The values of the map, by their number. */
+  readonly #interned: Interned[] = [];
+  /** In place of the map. */
+  readonly texts: TextTable | undefined;
+  /** Bytes of the values that are in the map. */
+  #bytes = 0;
 
   constructor(type: DataType) {
     this.#type = type;
     this.#isWhole = isWholeType(type);
+    this.texts = isTextType(type) ? new TextTable() : undefined;
+  }
+
+  get bytes(): number {
+    return this.#bytes + (this.texts?.bytes ?? 0);
+  }
+
+  #valueOf(code: number): Value {
+    return Number.isInteger(code) ? code : (this.#interned[-code - 0.5] ?? null);
+  }
+
+  /** The values of codes; of whole numbers and texts only. */
+  vectorOf(codes: Float64Array): Vector {
+    if (this.texts !== undefined) return this.texts.vectorOf(codes);
+    assert(this.#isWhole, "the codes of the column are its values");
+    const isInt32 = physicalKind(this.#type) === "i32";
+    const { length } = codes;
+    if (this.#interned.length > 0) {
+      return vectorFromValues(
+        this.#type,
+        Array.from(codes, (code) => this.#valueOf(code)),
+      );
+    }
+    if (isInt32) return { kind: "i32", length, values: Int32Array.from(codes), nulls: undefined };
+    return { kind: "f64", length, values: codes, nulls: undefined };
   }
 
   /** @param isAdding Otherwise an unknown value becomes NaN, which no key has. */
   codesOf(vector: Vector, rowCount: number, isAdding: boolean): Float64Array {
+    if (this.texts !== undefined) {
+      const numbers = this.texts.numbersOf(vector, rowCount, isAdding);
+      return codesOfNumbers(numbers);
+    }
     const isPlain = this.#isWhole && (vector.kind === "i32" || vector.kind === "f64");
     if (isPlain && vector.nulls === undefined) {
       // Doubles always: loops that meet another kind of array besides run several times slower.
@@ -51,6 +98,10 @@ class ColumnCodes {
       const nullCode = this.#codeOf(null, isAdding);
       for (let row = 0; row < rowCount; row += 1) {
         codes[row] = nulls?.[row] === 1 ? nullCode : (values[row] ?? 0);
+      }
+    } else if (vector.kind === "f64" && vector.nulls === undefined && isDouble(this.#type)) {
+      for (let row = 0; row < rowCount; row += 1) {
+        codes[row] = this.#codeOf(vector.values[row] ?? 0, isAdding);
       }
     } else if (vector.kind === "dict") {
       this.#addDictionary(vector, codes, isAdding);
@@ -98,9 +149,28 @@ class ColumnCodes {
     const number = this.#codes.size;
     const code = this.#isWhole ? -(number + 0.5) : number;
     this.#codes.set(value, code);
-    this.bytes += CELL_BYTES + (typeof value === "string" ? 2 * value.length : 0);
+    this.#interned.push(value);
+    this.#bytes += CELL_BYTES + (typeof value === "string" ? 2 * value.length : 0);
     return code;
   }
+}
+
+function codesOfNumbers(numbers: Int32Array): Float64Array {
+  const codes = new Float64Array(numbers.length);
+  for (let row = 0; row < codes.length; row += 1) {
+    const number = numbers[row] ?? NO_KEY;
+    codes[row] = number === NO_KEY ? Number.NaN : number;
+  }
+  return codes;
+}
+
+function isDouble({ kind }: DataType): boolean {
+  return kind === "double" || kind === "float";
+}
+
+/** Whether values of a type are equal as texts are. */
+export function isTextType({ kind }: DataType): boolean {
+  return kind === "text" || kind === "uuid";
 }
 
 /** Whether values of a type are whole numbers in memory, and equal as such. */
@@ -122,24 +192,39 @@ export function isWholeType({ kind }: DataType): boolean {
 
 export class KeyIndex {
   readonly #codes: readonly ColumnCodes[];
-  readonly #columns: Float64Array[];
-  #slots = new Int32Array(SLOTS_MIN);
+  readonly #columns: Float64Array<ArrayBuffer>[];
+  readonly #slots = new HashSlots();
+  /** Of a key of one text: its numbers are those of the keys. */
+  readonly #texts: TextTable | undefined;
   /** Used again by each call: batches may be of one row. */
   #hashes = new Int32Array(SLOTS_MIN);
   #count = 0;
 
   constructor(types: readonly DataType[]) {
     this.#codes = types.map((type) => new ColumnCodes(type));
+    this.#texts = types.length === 1 ? this.#codes[0]?.texts : undefined;
     this.#columns = types.map(() => new Float64Array(SLOTS_MIN / 2));
   }
 
   /** How many different keys there are. */
   get count(): number {
-    return this.#count;
+    return this.#texts?.count ?? this.#count;
+  }
+
+  /** The values of a column of keys that follow each other; of whole numbers and texts only. */
+  vectorOf(position: number, start: number, end: number): Vector {
+    if (this.#texts !== undefined) return this.#texts.rangeOf(start, end);
+    const codes = defined(this.#columns[position], "a key has its columns").slice(start, end);
+    return this.#column(position).vectorOf(codes);
+  }
+
+  #column(position: number): ColumnCodes {
+    return defined(this.#codes[position], "a key has its columns");
   }
 
   /** Bytes that the keys take. */
   get bytes(): number {
+    if (this.#texts !== undefined) return this.#texts.bytes;
     let bytes = this.#count * (8 + CELL_BYTES * this.#columns.length);
     for (const codes of this.#codes) bytes += codes.bytes;
     return bytes;
@@ -147,6 +232,10 @@ export class KeyIndex {
 
   /** The numbers of the keys of all rows; new ones are added. NULLs are equal to each other. */
   add(vectors: readonly Vector[], rowCount: number): Int32Array {
+    const [only] = vectors;
+    if (this.#texts !== undefined && only !== undefined) {
+      return this.#texts.numbersOf(only, rowCount, true);
+    }
     const codes = this.#codesOf(vectors, rowCount, true);
     const numbers = new Int32Array(rowCount);
     const hashes = this.#hashesOf(codes, rowCount);
@@ -165,6 +254,10 @@ export class KeyIndex {
 
   /** The numbers of the keys of all rows, or NO_KEY. */
   find(vectors: readonly Vector[], rowCount: number): Int32Array {
+    const [only] = vectors;
+    if (this.#texts !== undefined && only !== undefined) {
+      return this.#texts.numbersOf(only, rowCount, false);
+    }
     const codes = this.#codesOf(vectors, rowCount, false);
     const numbers = new Int32Array(rowCount);
     const hashes = this.#hashesOf(codes, rowCount);
@@ -203,31 +296,35 @@ export class KeyIndex {
 
   #findOne(code: number, hash: number): number {
     const column = defined(this.#columns[0], "a key has a column");
-    const slots = this.#slots;
+    const slots = this.#slots.slotsOf(hash);
     const mask = slots.length - 1;
-    for (let slot = hash & mask; ; slot = (slot + 1) & mask) {
-      const number = (slots[slot] ?? 0) - 1;
-      if (number === NO_KEY || column[number] === code) return number;
+    for (let slot = (hash << 1) & mask; ; slot = (slot + 2) & mask) {
+      const number = (slots[slot + 1] ?? 0) - 1;
+      if (number === NO_KEY) return number;
+      if (slots[slot] === hash && column[number] === code) return number;
     }
   }
 
   #findTwo(one: number, other: number, hash: number): number {
     const ones = defined(this.#columns[0], "a key has a column");
     const others = defined(this.#columns[1], "a key has a second column");
-    const slots = this.#slots;
+    const slots = this.#slots.slotsOf(hash);
     const mask = slots.length - 1;
-    for (let slot = hash & mask; ; slot = (slot + 1) & mask) {
-      const number = (slots[slot] ?? 0) - 1;
-      if (number === NO_KEY || (ones[number] === one && others[number] === other)) return number;
+    for (let slot = (hash << 1) & mask; ; slot = (slot + 2) & mask) {
+      const number = (slots[slot + 1] ?? 0) - 1;
+      if (number === NO_KEY) return number;
+      if (slots[slot] !== hash) continue;
+      if (ones[number] === one && others[number] === other) return number;
     }
   }
 
   #find(codes: readonly Float64Array[], row: number, hash: number): number {
-    const slots = this.#slots;
+    const slots = this.#slots.slotsOf(hash);
     const mask = slots.length - 1;
-    for (let slot = hash & mask; ; slot = (slot + 1) & mask) {
-      const number = (slots[slot] ?? 0) - 1;
-      if (number === NO_KEY || this.#isKey(codes, row, number)) return number;
+    for (let slot = (hash << 1) & mask; ; slot = (slot + 2) & mask) {
+      const number = (slots[slot + 1] ?? 0) - 1;
+      if (number === NO_KEY) return number;
+      if (slots[slot] === hash && this.#isKey(codes, row, number)) return number;
     }
   }
 
@@ -240,38 +337,14 @@ export class KeyIndex {
 
   #insert(codes: readonly Float64Array[], row: number, hash: number): number {
     const number = this.#count;
-    if (2 * (number + 1) > this.#slots.length) this.#grow();
     for (let i = 0; i < codes.length; i += 1) {
-      const column = this.#columns[i];
-      if (column !== undefined) column[number] = codes[i]?.[row] ?? 0;
-    }
-    this.#place(number, hash);
-    this.#count += 1;
-    return number;
-  }
-
-  #place(number: number, hash: number): void {
-    const slots = this.#slots;
-    const mask = slots.length - 1;
-    let slot = hash & mask;
-    while (slots[slot] !== 0) slot = (slot + 1) & mask;
-    slots[slot] = number + 1;
-  }
-
-  #grow(): void {
-    const { length } = this.#slots;
-    for (let i = 0; i < this.#columns.length; i += 1) {
-      const column = new Float64Array(length);
-      column.set(defined(this.#columns[i], "a key has its columns"));
+      const column = grown(defined(this.#columns[i], "a key has its columns"), number);
+      column[number] = codes[i]?.[row] ?? 0;
       this.#columns[i] = column;
     }
-    this.#slots = new Int32Array(2 * length);
-    // The hashes of the batch at hand are still needed.
-    const hashes = new Int32Array(this.#count);
-    fillHashes(this.#columns, hashes, this.#count);
-    for (let number = 0; number < this.#count; number += 1) {
-      this.#place(number, hashes[number] ?? 0);
-    }
+    this.#slots.add(hash, number);
+    this.#count += 1;
+    return number;
   }
 }
 

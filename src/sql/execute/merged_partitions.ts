@@ -7,7 +7,7 @@ import type { Batch, DataType } from "../../types/mod.ts";
 import type { RunMerge } from "../spill/mod.ts";
 import { HeldRows } from "./held_rows.ts";
 import type { MemoryBudget } from "./run.ts";
-import { compareByKey, type SortKey } from "./sort.ts";
+import { compareByKey, type SortKey } from "./sort_key.ts";
 
 export interface MergedPartitionsOptions {
   readonly types: readonly DataType[];

@@ -1,7 +1,10 @@
 /**
  * Which rows of a batch an operand is evaluated on, and where its values go.
  */
-import { type Selection, type Value, type Vector, valueAt } from "../../types/mod.ts";
+import { constVector, type Selection, type Value, type Vector, valueAt } from "../../types/mod.ts";
+
+/** Codes of one byte. */
+const CODES_MAX = 255;
 
 /** Rows whose truth is not settled yet. */
 export function openRows(truth: Vector, settling: boolean, rowCount: number): Selection {
@@ -61,4 +64,41 @@ export function split(rows: Selection, truth: Vector): { chosen: Selection; rest
 /** Puts values into the rows they were computed for. */
 export function place(results: Value[], values: Vector, { rows, count }: Selection): void {
   for (let i = 0; i < count; i += 1) results[rows[i] ?? 0] = valueAt(values, i);
+}
+
+/** Values with the rows they were computed for. */
+export interface Answered {
+  readonly rows: Selection;
+  readonly values: Vector;
+}
+
+/** Answers that are one value each, as a dictionary; other rows are NULL. Undefined for others. */
+export function placedConstants(
+  answers: readonly Answered[],
+  rowCount: number,
+): Vector | undefined {
+  if (answers.length >= CODES_MAX) return undefined;
+  const values: Value[] = [];
+  const codes = new Uint8Array(rowCount).fill(CODES_MAX);
+  let placed = 0;
+  for (const answer of answers) {
+    if (answer.values.kind !== "const") return undefined;
+    const { value } = answer.values;
+    if (value === null) continue;
+    const { rows, count } = answer.rows;
+    const code = values.push(value) - 1;
+    for (let i = 0; i < count; i += 1) codes[rows[i] ?? 0] = code;
+    placed += count;
+  }
+  if (placed === 0) return constVector(null, rowCount);
+  if (placed === rowCount) {
+    return { kind: "dict", length: rowCount, codes, values, nulls: undefined };
+  }
+  const nulls = new Uint8Array(rowCount);
+  for (let row = 0; row < rowCount; row += 1) {
+    if (codes[row] !== CODES_MAX) continue;
+    codes[row] = 0;
+    nulls[row] = 1;
+  }
+  return { kind: "dict", length: rowCount, codes, values, nulls };
 }

@@ -3,8 +3,8 @@
  */
 import {
   type Batch,
-  compareValues,
   type DataType,
+  keepRows,
   slice,
   take,
   type Value,
@@ -12,19 +12,13 @@ import {
   valueAt,
 } from "../../types/mod.ts";
 import type { RunMerge, SortedRuns } from "../spill/mod.ts";
-import type { Evaluator } from "./expression.ts";
 import { HeldRows } from "./held_rows.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
+import { RowBound } from "./row_bound.ts";
 import { batchBytes, type Run } from "./run.ts";
+import { compareByKey, type SortKey } from "./sort_key.ts";
 import { type SpillOptions, SpillSite } from "./spilling.ts";
 import { sortSteps } from "./stepwise_sort.ts";
-
-export interface SortKey {
-  readonly evaluate: Evaluator;
-  readonly type: DataType;
-  readonly isDescending: boolean;
-  readonly nullsFirst: boolean;
-}
 
 export interface SortOptions extends SpillOptions {
   readonly input: Operator;
@@ -36,23 +30,6 @@ export interface SortOptions extends SpillOptions {
 
 /** A top-n keeps up to this many rows beyond n before it cuts back. */
 const SLACK_ROWS = 8192;
-
-/** Orders two values of one sort key. */
-export function compareByKey(
-  { type, isDescending, nullsFirst }: Omit<SortKey, "evaluate">,
-  left: Value,
-  right: Value,
-): number {
-  if (left === null || right === null) {
-    if (left === right) return 0;
-    return (left === null) === nullsFirst ? -1 : 1;
-  }
-  const order =
-    typeof left === "number" && typeof right === "number"
-      ? left - right
-      : compareValues(type, left, right);
-  return isDescending ? -order : order;
-}
 
 /** The order of held rows by keys whose values are held from a column on; equal rows by arrival. */
 function rowOrder(
@@ -130,6 +107,8 @@ export class Sort implements Operator {
   #position = 0;
   #runs: SortedRuns | undefined;
   #merge: RunMerge | undefined;
+  /** Once as many rows are held as are needed. */
+  #bound: RowBound | undefined;
 
   constructor(options: SortOptions) {
     this.#options = options;
@@ -167,7 +146,11 @@ export class Sort implements Operator {
     }
     if (batch.rowCount === 0) return NOTHING_YET;
     const keyVectors = keys.map((key) => key.evaluate(batch, run));
-    this.#rows.append([...batch.columns, ...keyVectors], batch.rowCount);
+    const columns = [...batch.columns, ...keyVectors];
+    const { rowCount } = batch;
+    const needed = this.#bound?.rowsBefore(keyVectors, rowCount);
+    const rows = needed === undefined ? batch : keepRows({ rowCount, columns }, needed);
+    this.#rows.append(needed === undefined ? columns : rows.columns, rows.rowCount);
     if (this.#rows.rowCount > 2 * rowsMax + SLACK_ROWS) this.#steps = this.#cut();
     else if (this.#site.isDue) this.#steps = this.#spill();
     return NOTHING_YET;
@@ -183,6 +166,11 @@ export class Sort implements Operator {
 
   *#cut(): Generator<undefined, void> {
     this.#rows.keep(yield* this.#sort());
+    const { keys } = this.#options;
+    const last = this.#rows.rowCount - 1;
+    if (last < 0) return;
+    const values = keys.map((_, i) => this.#rows.valueAt(this.#keyStart + i, last));
+    this.#bound = new RowBound(keys, values);
   }
 
   *#finish(): Generator<undefined, void> {

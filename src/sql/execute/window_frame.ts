@@ -12,7 +12,7 @@ import type { BoundFrame, BoundFrameBound } from "../bind/bound.ts";
 import type { Evaluator } from "./expression.ts";
 import type { HeldRows } from "./held_rows.ts";
 import type { Run } from "./run.ts";
-import { compareByKey, type SortKey } from "./sort.ts";
+import { compareByKey, type SortKey } from "./sort_key.ts";
 
 /** Rows in the order of a window. */
 export class WindowRows {

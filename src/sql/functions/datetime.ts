@@ -24,7 +24,7 @@ import {
   type Whole,
   wholeFromBigint,
 } from "../../types/mod.ts";
-import { fieldOf, truncateInterval, truncateTimestamp } from "./datetime_fields.ts";
+import { clockFieldsOf, fieldOf, truncateInterval, truncateTimestamp } from "./datetime_fields.ts";
 import { functionsNamed, overload } from "./define.ts";
 import type { CallContext, Overload, ScalarFunction } from "./function.ts";
 import { addToTimestamp, ageBetween } from "./time_math.ts";
@@ -104,8 +104,14 @@ function binning(type: DataType): Overload {
 }
 
 function extracting(type: DataType): Overload {
-  return overload([TEXT, type], DOUBLE, ([field = null, value = null]) =>
-    fieldOf(field as string, value, type),
+  return overload(
+    [TEXT, type],
+    DOUBLE,
+    ([field = null, value = null]) => fieldOf(field as string, value, type),
+    {
+      evaluateVector: (vector, [field = null], position) =>
+        position === 1 ? clockFieldsOf(field as string, vector, type) : undefined,
+    },
   );
 }
 

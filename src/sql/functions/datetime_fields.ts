@@ -14,6 +14,7 @@ import {
   splitTimestamp,
   typeName,
   type Value,
+  type Vector,
   type Whole,
 } from "../../types/mod.ts";
 import { dayOfYear, isoWeek, isoWeekStart } from "./time_math.ts";
@@ -125,6 +126,24 @@ export function fieldOf(name: string, value: Value, type: DataType): number {
   const read = readField(field, value, type);
   if (read === undefined) throw noSuchField(name, type);
   return read + 0;
+}
+
+/** Hours and minutes of moments, a column at once. */
+export function clockFieldsOf(name: string, vector: Vector, type: DataType): Vector | undefined {
+  const isMoment = type.kind === "timestamp" || type.kind === "datetime";
+  if (!isMoment || vector.kind !== "f64") return undefined;
+  const field = fieldName(name);
+  const unit =
+    field === "hour" ? MICROS_PER_HOUR : field === "minute" ? MICROS_PER_MINUTE : undefined;
+  if (unit === undefined) return undefined;
+  const span = field === "hour" ? 24 : 60;
+  const { length, nulls, values: micros } = vector;
+  const values = new Float64Array(length);
+  for (let row = 0; row < length; row += 1) {
+    const units = Math.floor((micros[row] ?? 0) / unit);
+    values[row] = units - span * Math.floor(units / span);
+  }
+  return { kind: "f64", length, values, nulls };
 }
 
 function readField(field: string, value: Value, type: DataType): number | undefined {

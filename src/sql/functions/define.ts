@@ -7,6 +7,7 @@ import type {
   Overload,
   ParameterType,
   ScalarFunction,
+  VectorFunction,
   Volatility,
 } from "./function.ts";
 
@@ -15,6 +16,7 @@ export interface OverloadOptions {
   readonly variadic?: ParameterType;
   readonly volatility?: Volatility;
   readonly seesNull?: boolean;
+  readonly evaluateVector?: VectorFunction;
 }
 
 /** An overload, immutable unless the options say otherwise. */

@@ -4,7 +4,7 @@
  * Functions are looked up by `registry.ts`. A function sees values in the form of
  * `types/value.ts`, already cast to the parameter types of the overload chosen.
  */
-import type { DataType, Value } from "../../types/mod.ts";
+import type { DataType, Value, Vector } from "../../types/mod.ts";
 
 /** What a function may ask of its surroundings. Fixed for the length of a statement. */
 export interface CallContext {
@@ -53,6 +53,19 @@ export interface Signature {
   readonly variadic?: ParameterType;
 }
 
+/**
+ * Computes a call over one argument that is not the same for all rows, a column at once.
+ *
+ * @param values The other arguments, none of them NULL; unspecified at `position`.
+ * @param position Which argument the vector is.
+ * @returns undefined if there is no loop for this; the values are then computed one by one.
+ */
+export type VectorFunction = (
+  vector: Vector,
+  values: readonly Value[],
+  position: number,
+) => Vector | undefined;
+
 export interface Overload extends Signature {
   /** A function of the argument types after casting. */
   readonly result: DataType | ((argumentTypes: readonly DataType[]) => DataType);
@@ -61,6 +74,8 @@ export interface Overload extends Signature {
   readonly seesNull?: boolean;
   /** @throws {DatabaseError} VALUE_OUT_OF_RANGE, INVALID_VALUE, … */
   evaluate(values: readonly Value[], call: CallContext, types: readonly DataType[]): Value;
+  /** The same for a column at once, if there is a loop for its form. */
+  readonly evaluateVector?: VectorFunction;
   /** Names of the parameters, for calls such as `make_interval(days => 3)`; gaps are 0. */
   readonly parameterNames?: readonly string[];
   /**

@@ -14,13 +14,15 @@ import {
   type Value,
 } from "../../types/mod.ts";
 import { functionsNamed, overload } from "./define.ts";
-import type { Overload, ScalarFunction } from "./function.ts";
+import type { Overload, ScalarFunction, VectorFunction } from "./function.ts";
 import { checkMadeLength } from "./made_length.ts";
 import { formatText } from "./text_format.ts";
+import { casesOf } from "./text_loops.ts";
 
 /** A function of one text that gives a text. */
-function onText(compute: (text: string) => string): Overload {
-  return overload([TEXT], TEXT, ([text = null]) => compute(text as string));
+function onText(compute: (text: string) => string, evaluateVector?: VectorFunction): Overload {
+  const options = evaluateVector === undefined ? {} : { evaluateVector };
+  return overload([TEXT], TEXT, ([text = null]) => compute(text as string), options);
 }
 
 /** Maps each character by itself, keeping those whose other case is several characters. */
@@ -187,8 +189,14 @@ function inRadix(value: Value, bits: number): string {
 }
 
 export const TEXT_FUNCTIONS: readonly ScalarFunction[] = [
-  ...functionsNamed(["lower"], onText(lower)),
-  ...functionsNamed(["upper"], onText(upper)),
+  ...functionsNamed(
+    ["lower"],
+    onText(lower, (vector) => casesOf(vector, "lower")),
+  ),
+  ...functionsNamed(
+    ["upper"],
+    onText(upper, (vector) => casesOf(vector, "upper")),
+  ),
   ...functionsNamed(["initcap"], onText(initcap)),
   ...functionsNamed(
     ["concat"],

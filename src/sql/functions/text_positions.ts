@@ -10,12 +10,14 @@ import {
   sliceCodePoints,
   TEXT,
   type Value,
+  type Vector,
 } from "../../types/mod.ts";
 import { functionsNamed, overload } from "./define.ts";
 import type { ScalarFunction } from "./function.ts";
 import { remembering } from "./operator_text.ts";
 import { compileRegex } from "./regex.ts";
 import { quoteIdentifier, quoteLiteral } from "./text_format.ts";
+import { lengthsOf, slicesOf } from "./text_loops.ts";
 
 /** The position of the first occurrence, or 0. */
 function positionOf(needle: string, haystack: string): number {
@@ -38,6 +40,20 @@ function rangeOf(from: number, count: number | undefined): { start: number; end:
 function substring([text = null, from = null, count]: readonly Value[]): string {
   const { start, end } = rangeOf(from as number, count as number | undefined);
   return sliceCodePoints(text as string, start, end);
+}
+
+function substringsOf(
+  vector: Vector,
+  values: readonly Value[],
+  position: number,
+): Vector | undefined {
+  const [, from = null, count] = values;
+  if (position !== 0 || typeof from !== "number") return undefined;
+  if (count === undefined) return slicesOf(vector, rangeOf(from, undefined));
+  // A negative count is the error of a row, if there is any.
+  return typeof count === "number" && count >= 0
+    ? slicesOf(vector, rangeOf(from, count))
+    : undefined;
 }
 
 const patternOf = remembering((pattern) => compileRegex(pattern, ""));
@@ -71,7 +87,9 @@ function byteLength(value: Value): number {
 export const TEXT_POSITION_FUNCTIONS: readonly ScalarFunction[] = [
   ...functionsNamed(
     ["length", "char_length", "character_length"],
-    overload([TEXT], INT, ([text = null]) => codePointLength(text as string)),
+    overload([TEXT], INT, ([text = null]) => codePointLength(text as string), {
+      evaluateVector: lengthsOf,
+    }),
     overload([BYTES], INT, ([bytes = null]) => byteLength(bytes)),
   ),
   ...functionsNamed(
@@ -86,7 +104,10 @@ export const TEXT_POSITION_FUNCTIONS: readonly ScalarFunction[] = [
   ),
   ...functionsNamed(
     ["substring", "substr"],
-    overload([TEXT, INT, INT], TEXT, substring, { optionalCount: 1 }),
+    overload([TEXT, INT, INT], TEXT, substring, {
+      optionalCount: 1,
+      evaluateVector: substringsOf,
+    }),
     overload([TEXT, TEXT], TEXT, substringOfPattern),
     overload(
       [BYTES, INT, INT],

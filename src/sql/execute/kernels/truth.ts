@@ -5,6 +5,7 @@ import {
   BOOLEAN,
   constVector,
   isNullAt,
+  type Utf8Vector,
   type Value,
   type Vector,
   valueAt,
@@ -96,11 +97,19 @@ export function truthTest(
   return { kind: "bool", length, values, nulls: undefined };
 }
 
+/** What one comparison answered for a dictionary: the batches of a row group share theirs. */
+export interface DictionaryMemo {
+  values: readonly Value[] | undefined;
+  constant: Value;
+  truths: readonly Value[];
+}
+
 /** Compares a dictionary with a constant once for each of its values, not for each row. */
 export function compareDictionary(
   left: Vector,
   right: Vector,
   compare: (left: Value, right: Value) => Value,
+  memo: DictionaryMemo,
 ): Vector | undefined {
   const isLeft = left.kind === "dict" && right.kind === "const";
   const isRight = right.kind === "dict" && left.kind === "const";
@@ -109,9 +118,14 @@ export function compareDictionary(
   const constant = isLeft ? right : left;
   if (dictionary.kind !== "dict" || constant.kind !== "const") return undefined;
   const { codes, nulls, length } = dictionary;
-  const truths = dictionary.values.map((value) =>
-    isLeft ? compare(value, constant.value) : compare(constant.value, value),
-  );
+  if (memo.values !== dictionary.values || memo.constant !== constant.value) {
+    memo.values = dictionary.values;
+    memo.constant = constant.value;
+    memo.truths = dictionary.values.map((value) =>
+      isLeft ? compare(value, constant.value) : compare(constant.value, value),
+    );
+  }
+  const { truths } = memo;
   if (truths.includes(null)) {
     const all: Value[] = Array.from({ length });
     for (let row = 0; row < length; row += 1) {
@@ -136,6 +150,7 @@ export function compareText(
   if (left.kind !== "any" && left.kind !== "utf8") return undefined;
   const wanted = right.value;
   const whenEqual = operator === "=" ? 1 : 0;
+  if (left.kind === "utf8") return compareBytes(left, wanted, whenEqual);
   const length = left.length;
   const values = new Uint8Array(length);
   let nulls: Uint8Array | undefined;
@@ -149,4 +164,25 @@ export function compareText(
     }
   }
   return { kind: "bool", length, values, nulls };
+}
+
+function compareBytes(
+  { bytes, length, nulls, offsets }: Utf8Vector,
+  text: string,
+  whenEqual: number,
+): Vector {
+  const wanted = Buffer.from(text, "utf8");
+  const values = new Uint8Array(length);
+  for (let row = 0; row < length; row += 1) {
+    const start = offsets[row] ?? 0;
+    const isEqual =
+      (offsets[row + 1] ?? 0) - start === wanted.length && holdsAt(bytes, start, wanted);
+    values[row] = isEqual ? whenEqual : 1 - whenEqual;
+  }
+  return { kind: "bool", length, values, nulls };
+}
+
+function holdsAt(bytes: Uint8Array, start: number, wanted: Uint8Array): boolean {
+  for (let i = 0; i < wanted.length; i += 1) if (bytes[start + i] !== wanted[i]) return false;
+  return true;
 }

@@ -1,0 +1,97 @@
+/**
+ * Where numbers are found by a hash, in a table that never holds the event loop to grow.
+ *
+ *     #directory[high bits of the hash] ──► block: pairs of (hash, number + 1), probed from the low
+ *                                           bits on; at most half of them are used
+ *
+ * A block that is full doubles while it is small; then it is split by the next high bit, and only
+ * its own numbers move, which are a few thousand. Several entries of the directory may name the same
+ * block. Only a block whose hashes can hardly be told apart grows beyond.
+ */
+import { defined } from "../../base/assert.ts";
+
+export interface SlotBlock {
+  /** Pairs of a hash and a number + 1, which is 0 where the pair is free. */
+  slots: Int32Array;
+  count: number;
+  /** High bits of the hash that all of its numbers share. */
+  depth: number;
+}
+
+const PAIRS_MIN = 64;
+const PAIRS_MAX = 8192;
+
+/** Entries of the directory are at most two to the power of this. */
+const DEPTH_MAX = 16;
+
+export class HashSlots {
+  #directory: SlotBlock[] = [newBlock(PAIRS_MIN, 0)];
+  #depth = 0;
+
+  /** The pairs among which a hash is; who probes them begins at `(hash << 1) & (length - 1)`. */
+  slotsOf(hash: number): Int32Array {
+    return this.#blockOf(hash).slots;
+  }
+
+  add(hash: number, number: number): void {
+    let block = this.#blockOf(hash);
+    while (4 * (block.count + 1) > block.slots.length) {
+      if (block.slots.length < 2 * PAIRS_MAX || block.depth >= DEPTH_MAX) grow(block);
+      else this.#split(block, hash);
+      block = this.#blockOf(hash);
+    }
+    place(block.slots, hash, number + 1);
+    block.count += 1;
+  }
+
+  #blockOf(hash: number): SlotBlock {
+    return defined(this.#directory[(hash >>> 1) >>> (31 - this.#depth)], "a hash has its block");
+  }
+
+  /** @param hash Of any number of the block. */
+  #split(block: SlotBlock, hash: number): void {
+    if (block.depth === this.#depth) {
+      this.#directory = this.#directory.flatMap((each) => [each, each]);
+      this.#depth += 1;
+    }
+    const depth = block.depth + 1;
+    const halves = [newBlock(PAIRS_MAX, depth), newBlock(PAIRS_MAX, depth)];
+    const { slots } = block;
+    for (let slot = 0; slot < slots.length; slot += 2) {
+      const entry = slots[slot + 1] ?? 0;
+      if (entry === 0) continue;
+      const moved = slots[slot] ?? 0;
+      const half = defined(halves[(moved >>> (32 - depth)) & 1], "a bit is 0 or 1");
+      place(half.slots, moved, entry);
+      half.count += 1;
+    }
+    const width = 1 << (this.#depth - block.depth);
+    const at = (hash >>> 1) >>> (31 - this.#depth);
+    const start = at - (at % width);
+    for (let i = 0; i < width; i += 1) {
+      const half = i < width / 2 ? halves[0] : halves[1];
+      this.#directory[start + i] = defined(half, "a block has two halves");
+    }
+  }
+}
+
+function newBlock(pairs: number, depth: number): SlotBlock {
+  return { slots: new Int32Array(2 * pairs), count: 0, depth };
+}
+
+function grow(block: SlotBlock): void {
+  const before = block.slots;
+  block.slots = new Int32Array(2 * before.length);
+  for (let slot = 0; slot < before.length; slot += 2) {
+    const entry = before[slot + 1] ?? 0;
+    if (entry !== 0) place(block.slots, before[slot] ?? 0, entry);
+  }
+}
+
+function place(slots: Int32Array, hash: number, entry: number): void {
+  const mask = slots.length - 1;
+  let slot = (hash << 1) & mask;
+  while (slots[slot + 1] !== 0) slot = (slot + 2) & mask;
+  slots[slot] = hash;
+  slots[slot + 1] = entry;
+}

@@ -1,0 +1,88 @@
+/**
+ * Leaves out rows that cannot be among the first n of a sort: those that do not come before the last
+ * of n rows that are held. Most rows of a long input are left out by their first key, which is
+ * compared as it lies in its vector: nothing is made for them.
+ */
+import {
+  compareTextBytes,
+  type Selection,
+  type Utf8Vector,
+  type Value,
+  type Vector,
+  valueAt,
+} from "../../types/mod.ts";
+import { compareByKey, type SortKey } from "./sort_key.ts";
+
+type Ordering = Omit<SortKey, "evaluate">;
+
+interface KeyBound {
+  readonly key: Ordering;
+  readonly value: Value;
+  /** Of text. */
+  readonly bytes: Buffer | undefined;
+}
+
+export class RowBound {
+  readonly #keys: readonly KeyBound[];
+
+  /** @param values The keys of the last row that is held. */
+  constructor(keys: readonly Ordering[], values: readonly Value[]) {
+    this.#keys = keys.map((key, i) => {
+      const value = values[i] ?? null;
+      const isText = key.type.kind === "text" && typeof value === "string";
+      return { key, value, bytes: isText ? Buffer.from(value, "utf8") : undefined };
+    });
+  }
+
+  /** The rows that come before the bound; one that equals it came later, so it does not. */
+  rowsBefore(vectors: readonly Vector[], rowCount: number): Selection {
+    const rows = new Uint32Array(rowCount);
+    let count = 0;
+    const [first] = this.#keys;
+    const [vector] = vectors;
+    const isNumber =
+      typeof first?.value === "number" && (vector?.kind === "i32" || vector?.kind === "f64");
+    if (!isNumber || vector.nulls !== undefined) {
+      for (let row = 0; row < rowCount; row += 1) {
+        if (!this.#isBefore(vectors, row, 0)) continue;
+        rows[count] = row;
+        count += 1;
+      }
+      return { rows, count };
+    }
+    const { values } = vector;
+    const bound = Number(first.value);
+    const { isDescending } = first.key;
+    for (let row = 0; row < rowCount; row += 1) {
+      const value = values[row] ?? 0;
+      const isBefore = isDescending ? value > bound : value < bound;
+      if (!isBefore && (value !== bound || !this.#isBefore(vectors, row, 1))) continue;
+      rows[count] = row;
+      count += 1;
+    }
+    return { rows, count };
+  }
+
+  #isBefore(vectors: readonly Vector[], row: number, from: number): boolean {
+    for (let i = from; i < this.#keys.length; i += 1) {
+      const bound = this.#keys[i];
+      const vector = vectors[i];
+      if (bound === undefined || vector === undefined) break;
+      const order = orderOf(bound, vector, row);
+      if (order !== 0) return order < 0;
+    }
+    return false;
+  }
+}
+
+function orderOf({ bytes, key, value }: KeyBound, vector: Vector, row: number): number {
+  if (bytes !== undefined && vector.kind === "utf8" && vector.nulls?.[row] !== 1) {
+    const order = compareTextBytes(vector.bytes, rangeOf(vector, row), bytes);
+    return key.isDescending ? -order : order;
+  }
+  return compareByKey(key, valueAt(vector, row), value);
+}
+
+function rangeOf({ offsets }: Utf8Vector, row: number): { start: number; end: number } {
+  return { start: offsets[row] ?? 0, end: offsets[row + 1] ?? 0 };
+}

@@ -1,0 +1,87 @@
+/**
+ * Loops over UTF-8 that was not decoded: text is hashed, compared and copied four bytes at a time.
+ */
+
+/** Bytes in which texts lie, as these loops read them. */
+export interface TextSource {
+  readonly bytes: Buffer;
+  readonly view: DataView;
+}
+
+export interface ByteRange {
+  readonly start: number;
+  readonly end: number;
+}
+
+export function textSourceOf(bytes: Uint8Array): TextSource {
+  const { buffer, byteLength, byteOffset } = bytes;
+  const isBuffer = bytes instanceof Buffer;
+  return {
+    bytes: isBuffer ? bytes : Buffer.from(buffer, byteOffset, byteLength),
+    view: new DataView(buffer, byteOffset, byteLength),
+  };
+}
+
+// The constants are those of MurmurHash3 (Austin Appleby).
+
+const FIRST_MIX = 0x85ebca6b | 0;
+const SECOND_MIX = 0xc2b2ae35 | 0;
+
+export function hashText({ view }: TextSource, start: number, end: number): number {
+  let hash = (end - start) | 0;
+  let at = start;
+  for (; at + 4 <= end; at += 4) {
+    hash = Math.imul(hash ^ view.getInt32(at, true), FIRST_MIX);
+    hash ^= hash >>> 15;
+  }
+  for (; at < end; at += 1) {
+    hash = Math.imul(hash ^ view.getUint8(at), SECOND_MIX);
+    hash ^= hash >>> 15;
+  }
+  hash = Math.imul(hash ^ (hash >>> 13), SECOND_MIX);
+  return hash ^ (hash >>> 16);
+}
+
+export function areEqualTexts(
+  { view }: TextSource,
+  { start, end }: ByteRange,
+  other: DataView,
+  otherStart: number,
+): boolean {
+  let from = start;
+  let at = otherStart;
+  for (; from + 4 <= end; from += 4, at += 4) {
+    if (view.getInt32(from, true) !== other.getInt32(at, true)) return false;
+  }
+  for (; from < end; from += 1, at += 1) {
+    if (view.getUint8(from) !== other.getUint8(at)) return false;
+  }
+  return true;
+}
+
+/** Copies bytes to `at`, where there is room for them. */
+export function copyText(
+  { view }: TextSource,
+  { start, end }: ByteRange,
+  into: DataView,
+  at: number,
+): void {
+  let from = start;
+  let to = at;
+  for (; from + 4 <= end; from += 4, to += 4) into.setInt32(to, view.getInt32(from, true), true);
+  for (; from < end; from += 1, to += 1) into.setUint8(to, view.getUint8(from));
+}
+
+/** Orders as code points do. */
+export function compareTextBytes(
+  bytes: Uint8Array,
+  { start, end }: ByteRange,
+  other: Uint8Array,
+): number {
+  const length = Math.min(end - start, other.length);
+  for (let i = 0; i < length; i += 1) {
+    const difference = (bytes[start + i] ?? 0) - (other[i] ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return end - start - other.length;
+}
