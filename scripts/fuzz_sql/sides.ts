@@ -19,6 +19,8 @@ export type Way = "alone" | "in a text" | "in a transaction";
 export interface Sides extends AsyncDisposable {
   /** How many statements both sides refused, each in its own words. */
   readonly refusedCount: number;
+  /** Whether PostgreSQL refused the last statement as it may, and Tidemark ran it. */
+  readonly wasAllowed: boolean;
   /** How many queries DuckDB had an opinion of. */
   readonly opinionCount: number;
   /** How often DuckDB differed for each reason that is known. */
@@ -63,6 +65,7 @@ export async function openSides(): Promise<Sides> {
   const second = await openSecondOpinion();
   let refusedCount = 0;
   let opinionCount = 0;
+  let wasAllowed = false;
   /** Texts of the views that there are, by name. */
   const views = new Map<string, string>();
   const otherMeanings = new Map<string, number>();
@@ -71,6 +74,9 @@ export async function openSides(): Promise<Sides> {
     tidemark: own.prepare,
     get refusedCount() {
       return refusedCount;
+    },
+    get wasAllowed() {
+      return wasAllowed;
     },
     get opinionCount() {
       return opinionCount;
@@ -102,6 +108,8 @@ export async function openSides(): Promise<Sides> {
       const theirs = await postgresOutcome(client, root, { width, response, isOrdered });
       const ours = tidemarkOutcome(response, { way, isOrdered });
       if (ours.kind === "failure" && theirs.kind === "failure") refusedCount += 1;
+      const isAllowedRefusal = theirs.kind === "failure" && isAllowed(theirs.message);
+      wasAllowed = isAllowedRefusal && ours.kind === "rows";
       const found = compare(ours, theirs);
       if (found !== undefined || ours.kind === "failure" || root.sort !== "query") return found;
       if (stale !== undefined) await second.copy(await copiesOf(client, stale), views);
