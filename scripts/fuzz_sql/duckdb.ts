@@ -24,6 +24,9 @@ export interface SecondOpinion {
 
 type WireType = string | Readonly<Record<string, unknown>>;
 
+/** What takes longer it has no opinion of. */
+const STATEMENT_MS_MAX = 10_000;
+
 const SETTINGS = [
   "SET default_null_order = 'postgres'",
   "SET integer_division = true",
@@ -85,7 +88,9 @@ export async function openSecondOpinion(): Promise<SecondOpinion> {
     },
     async rows(sql, types) {
       if (json.test(sql) || types.includes("Json")) return undefined;
+      const timer = setTimeout(() => connection.interrupt(), STATEMENT_MS_MAX);
       const reader = await connection.runAndReadAll(translated(sql)).catch(ignoreRefusal);
+      clearTimeout(timer);
       return reader
         ?.getRowsJson()
         .map((row) => row.map((cell, i) => cellFromDuckDb(cell, types[i] ?? "Text")).join(" | "));

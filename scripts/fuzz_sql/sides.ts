@@ -13,6 +13,9 @@ import { findNode, type Node, textOf } from "./tree.ts";
 
 const ROWS_SHOWN_MAX = 8;
 
+/** Of PostgreSQL: some statements take it hours. */
+const STATEMENT_MS_MAX = 10_000;
+
 /** How a statement is sent to Tidemark. */
 export type Way = "alone" | "in a text" | "in a transaction";
 
@@ -61,7 +64,9 @@ export async function openSides(): Promise<Sides> {
   const own = await openTidemark();
   const postgres = await startPostgres();
   const client = new Bun.SQL(postgres.url, { max: 1, bigint: true });
-  await client.unsafe("SET timezone = 'UTC'; SET extra_float_digits = 1");
+  await client.unsafe(
+    `SET timezone = 'UTC'; SET extra_float_digits = 1; SET statement_timeout = ${STATEMENT_MS_MAX}`,
+  );
   const second = await openSecondOpinion();
   let refusedCount = 0;
   let opinionCount = 0;
