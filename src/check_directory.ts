@@ -14,7 +14,7 @@ import {
   checkCatalog,
   type FileEntry,
 } from "./catalog/mod.ts";
-import { ANSWERS_TABLE } from "./sql/mod.ts";
+import { ANSWERS_TABLE, AUDIT_TABLE } from "./sql/mod.ts";
 import {
   type CheckListener,
   checkBlobs,
@@ -116,6 +116,7 @@ function checkFiles(
       ({ name, namespace, tableId }) => [tableId, `${namespace}.${name}`] as const,
     ),
     [ANSWERS_TABLE.tableId, ANSWERS_TABLE.name],
+    [AUDIT_TABLE.tableId, AUDIT_TABLE.name],
   ]);
   let damageCount = 0;
   const files: CheckListener = {

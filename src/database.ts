@@ -19,7 +19,9 @@ import { type LiveEngine, LocalLiveEngine } from "./live/mod.ts";
 import { lostSeqsOf, noteLostSeqs } from "./lost_seqs.ts";
 import { finishRestore } from "./restore.ts";
 import {
+  AuditLog,
   answersTable,
+  auditTable,
   beginDueErasures,
   type ConnectionAccess,
   isFileLive,
@@ -90,6 +92,9 @@ const ARCHIVE_WAITS = 4;
 /** How often the free space, and what has expired, is looked at while nobody writes. */
 const SPACE_LOOK_MS = 10_000;
 
+/** How often the catalog is told when users were last seen. */
+const SEEN_MS = 60_000;
+
 /**
  * Opens a data directory and recovers what the last process left.
  *
@@ -116,7 +121,8 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
   const store = await openStore(config, parts, storeParts);
   beginCommits(config, { catalog, store });
   const blobs = new LocalBlobStore({ disk, dataPath, random });
-  const auth = await startAuth(config, parts, { catalog, store, jwtSecret });
+  const audit = new AuditLog({ store, clock, log });
+  const auth = await startAuth(config, parts, { audit, catalog, store, jwtSecret });
   archiver?.start(store);
   const backups = backupJobs(config, parts, { catalog, store, blobs, jobs, directory });
   const environment: SqlEnvironment = {
@@ -125,6 +131,7 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
     blobs,
     jobs,
     auth,
+    audit,
     clock,
     random,
     log,
@@ -143,6 +150,7 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
   const sql = new LocalSqlEngine(environment);
   const live = new LocalLiveEngine({ store, sql, clock, random, log, limits: liveLimits(config) });
   const stopLooking = lookNowAndAgain(clock, store);
+  const stopSeeing = repeatedly(clock, SEEN_MS, () => auth.keepSeen());
   const stopTidying = tidyHourly(environment, store);
   const database: Database = {
     catalog,
@@ -157,11 +165,13 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
     fileIsLive: (entry) => isFileLive(entry, { catalog, store }),
     async close() {
       stopTidying();
+      stopSeeing();
       stopLooking();
       live.shutdown();
       await endJobs(jobs);
       await archiver?.close();
       await store.close();
+      auth.keepSeen();
       catalog.close();
       backups.close();
     },
@@ -301,13 +311,22 @@ async function startAuth(
   config: Config,
   { clock, log, random }: DatabaseParts,
   {
+    audit,
     catalog,
     jwtSecret,
     store,
-  }: { catalog: CatalogDatabase; store: LocalStore; jwtSecret: Uint8Array },
+  }: { audit: AuditLog; catalog: CatalogDatabase; store: LocalStore; jwtSecret: Uint8Array },
 ): Promise<Auth> {
   const settings = authSettingsFrom(config, jwtSecret);
-  const auth = new Auth({ catalog, clock, random, log, settings });
+  const auth = new Auth({
+    catalog,
+    clock,
+    random,
+    log,
+    settings,
+    // What it cannot write it tells the log; anything else it throws is a bug, and stops the process.
+    onAudit: (event) => void audit.note(event),
+  });
   try {
     await auth.start();
     return auth;
@@ -387,6 +406,7 @@ async function openStore(
       definitions: [
         ...catalog.tables().map(definitionOf),
         answersTable(limits.idempotency_ttl_secs * 1000),
+        auditTable(),
       ],
       jobs,
       jobList,

@@ -2,11 +2,11 @@
  * One kind of abuse on one new server: the victim starts, the abuse runs beside it, and what the
  * victim and the server went through is judged.
  */
-import { readFileSync } from "node:fs";
 import { type ServerProcess, startReadyServer } from "../../tests/support/server_process.ts";
 import { chanceFromSeed } from "../support/chance.ts";
 import { ABUSES, type AbuseName } from "./abuses.ts";
-import type { VictimJob, VictimReport } from "./victim.ts";
+import { mebibytes, residentBytes, startVictim } from "./beside.ts";
+import type { VictimReport } from "./victim.ts";
 
 /** What the server may use beside the send queues. */
 const MEMORY_BYTES_MAX = 200 * 2 ** 20;
@@ -50,7 +50,7 @@ export async function runAbuse(options: AbuseOptions): Promise<AbuseReport> {
       },
     },
   });
-  await fill(server);
+  await fillWall(server);
   const users = Math.ceil(socketCount / SOCKETS_PER_USER);
   const tokens = await Promise.all(
     Array.from({ length: users }, (_, index) => server.createUser(`mallory_${index}`)),
@@ -89,7 +89,8 @@ export async function runAbuse(options: AbuseOptions): Promise<AbuseReport> {
   };
 }
 
-async function fill(server: ServerProcess): Promise<void> {
+/** Makes what the victim works on. */
+export async function fillWall(server: ServerProcess): Promise<void> {
   await server.rows(
     "CREATE NAMESPACE app; CREATE TABLE app.wall (id BIGINT PRIMARY KEY, room TEXT, body TEXT) " +
       "WITH (TYPE = 'SHARED', ACCESS_LEVEL = 'PUBLIC'); " +
@@ -102,7 +103,7 @@ async function fill(server: ServerProcess): Promise<void> {
 }
 
 /** What can be seen of the server once the abuse is over: that it lives, and what it called bugs. */
-async function findingsOf(server: ServerProcess): Promise<string[]> {
+export async function findingsOf(server: ServerProcess): Promise<string[]> {
   const found: string[] = [];
   const rows = await server.rows("SELECT COUNT(*) FROM app.wall WHERE id <= $1", {
     params: [ROW_COUNT],
@@ -111,44 +112,4 @@ async function findingsOf(server: ServerProcess): Promise<string[]> {
   const bugs = server.output.split("\n").filter((line) => /\berror\b/i.test(line));
   for (const line of bugs.slice(0, 5)) found.push(`the server printed: ${line}`);
   return found;
-}
-
-interface RunningVictim {
-  /** Resolves once it works. */
-  ready(): Promise<void>;
-  stop(): Promise<VictimReport>;
-}
-
-function startVictim(job: VictimJob): RunningVictim {
-  const script = Bun.fileURLToPath(new URL("./victim.ts", import.meta.url));
-  const child = Bun.spawn([process.execPath, script, JSON.stringify(job)], {
-    stdin: "pipe",
-    stdout: "pipe",
-    stderr: "inherit",
-  });
-  const reader = child.stdout.getReader();
-  return {
-    async ready() {
-      await reader.read();
-    },
-    async stop() {
-      void child.stdin.write("stop\n");
-      void child.stdin.end();
-      const decoder = new TextDecoder();
-      let text = "";
-      for (let part = await reader.read(); !part.done; part = await reader.read()) {
-        text += decoder.decode(part.value, { stream: true });
-      }
-      return JSON.parse(text) as VictimReport;
-    },
-  };
-}
-
-function residentBytes(pid: number): number {
-  const text = readFileSync(`/proc/${pid}/status`, "utf8");
-  return Number(/^VmRSS:\s+(\d+) kB/m.exec(text)?.[1] ?? 0) * 1024;
-}
-
-function mebibytes(bytes: number): number {
-  return Math.round(bytes / 2 ** 20);
 }

@@ -45,6 +45,36 @@ export function cellFromPostgres(text: string | null, type: Word): string {
   }
 }
 
+/** The form of a value as DuckDB gives it for JSON, when Tidemark calls its type so. */
+export function cellFromDuckDb(cell: unknown, type: Word): string {
+  if (cell === null || cell === undefined) return "NULL";
+  const text = typeof cell === "string" ? cell : JSON.stringify(cell);
+  if (typeof type !== "string") return isNumber(type) ? fraction(text, BINARY_DIGITS) : text;
+  if (isNumber(type)) return fraction(text, BINARY_DIGITS);
+  return type === "Bytes" ? hexOfBlob(text) : cellFromPostgres(text, type);
+}
+
+/** A cell of ours as it is compared with DuckDB's, which computes much in DOUBLE. */
+export function roundedCell(text: string, type: Word): string {
+  return text !== "NULL" && isNumber(type) ? fraction(text, BINARY_DIGITS) : text;
+}
+
+function isNumber(type: Word): boolean {
+  if (typeof type !== "string") return "Decimal" in type;
+  return ["SmallInt", "Int", "BigInt", "Float", "Double"].includes(type);
+}
+
+/** `\x41` stands for a byte, anything else for itself. */
+function hexOfBlob(text: string): string {
+  const bytes = text.match(/\\x[0-9A-F]{2}|[^]/g) ?? [];
+  const hex = bytes.map((byte) =>
+    byte.length > 1
+      ? byte.slice(2).toLowerCase()
+      : byte.charCodeAt(0).toString(16).padStart(2, "0"),
+  );
+  return `\\x${hex.join("")}`;
+}
+
 function fraction(text: string, digits: number): string {
   const value = Number(text);
   return Object.is(value, -0) ? "0" : String(Number(value.toPrecision(digits)));

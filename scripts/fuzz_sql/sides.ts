@@ -1,15 +1,20 @@
 /**
- * The two sides of the comparison: Tidemark in this process and PostgreSQL.
+ * The sides of the comparison: Tidemark in this process and PostgreSQL, and about queries DuckDB's
+ * second opinion, which decides what PostgreSQL refuses to judge.
  */
 import type { DatabaseError } from "../../src/base/errors.ts";
 import type { SqlResponse } from "../../src/sql/mod.ts";
 import { startPostgres } from "../../tests/support/postgres.ts";
 import { ALLOWED_REFUSALS, OF_VALUES } from "./allowed.ts";
-import { cellFromPostgres, cellFromWire } from "./cells.ts";
+import { cellFromPostgres, cellFromWire, roundedCell } from "./cells.ts";
+import { type Copy, openSecondOpinion, otherMeaningOf, type SecondOpinion } from "./duckdb.ts";
 import { openTidemark } from "./tidemark.ts";
 import { findNode, type Node, textOf } from "./tree.ts";
 
 const ROWS_SHOWN_MAX = 8;
+
+/** Of PostgreSQL: some statements take it hours. */
+const STATEMENT_MS_MAX = 10_000;
 
 /** How a statement is sent to Tidemark. */
 export type Way = "alone" | "in a text" | "in a transaction";
@@ -17,6 +22,14 @@ export type Way = "alone" | "in a text" | "in a transaction";
 export interface Sides extends AsyncDisposable {
   /** How many statements both sides refused, each in its own words. */
   readonly refusedCount: number;
+  /** Whether PostgreSQL refused the last statement as it may, and Tidemark ran it. */
+  readonly wasAllowed: boolean;
+  /** How many queries DuckDB had an opinion of. */
+  readonly opinionCount: number;
+  /** How often DuckDB differed for each reason that is known. */
+  readonly otherMeanings: ReadonlyMap<string, number>;
+  /** Says which tables DuckDB is to have, and that their rows may have changed. */
+  readonly changed: (tables: readonly CopiedTable[]) => void;
   /** Runs what both sides take as it is. @throws When a side refuses. */
   readonly both: (sql: string) => Promise<void>;
   /** Runs what PostgreSQL may refuse as `allowed.ts` says, on neither side then. */
@@ -30,8 +43,12 @@ export interface Sides extends AsyncDisposable {
   ): Promise<Difference | undefined>;
 }
 
+type CopiedTable = Pick<Copy, "name" | "columns">;
+
 export interface Difference {
   readonly tidemark: string;
+  /** What DuckDB says otherwise, when PostgreSQL agrees or says nothing. */
+  readonly duckdb?: string;
   readonly postgres: string;
   /** Only one side failed, for a value: it may have evaluated what the other did not. */
   readonly isValueError: boolean;
@@ -47,16 +64,36 @@ export async function openSides(): Promise<Sides> {
   const own = await openTidemark();
   const postgres = await startPostgres();
   const client = new Bun.SQL(postgres.url, { max: 1, bigint: true });
-  await client.unsafe("SET timezone = 'UTC'; SET extra_float_digits = 1");
+  await client.unsafe(
+    `SET timezone = 'UTC'; SET extra_float_digits = 1; SET statement_timeout = ${STATEMENT_MS_MAX}`,
+  );
+  const second = await openSecondOpinion();
   let refusedCount = 0;
+  let opinionCount = 0;
+  let wasAllowed = false;
+  /** Texts of the views that there are, by name. */
+  const views = new Map<string, string>();
+  const otherMeanings = new Map<string, number>();
+  let stale: readonly CopiedTable[] | undefined;
   return {
     tidemark: own.prepare,
     get refusedCount() {
       return refusedCount;
     },
+    get wasAllowed() {
+      return wasAllowed;
+    },
+    get opinionCount() {
+      return opinionCount;
+    },
+    otherMeanings,
+    changed(tables) {
+      stale = tables;
+    },
     both: async (sql) => {
       await client.unsafe(sql);
       await own.prepare(sql);
+      views.delete(nameIn(sql));
     },
     async ifBoth(sql) {
       try {
@@ -66,6 +103,7 @@ export async function openSides(): Promise<Sides> {
         return false;
       }
       await own.prepare(sql);
+      views.set(nameIn(sql), sql);
       return true;
     },
     async difference(root, { isOrdered, way }) {
@@ -75,11 +113,30 @@ export async function openSides(): Promise<Sides> {
       const theirs = await postgresOutcome(client, root, { width, response, isOrdered });
       const ours = tidemarkOutcome(response, { way, isOrdered });
       if (ours.kind === "failure" && theirs.kind === "failure") refusedCount += 1;
-      return compare(ours, theirs);
+      const isAllowedRefusal = theirs.kind === "failure" && isAllowed(theirs.message);
+      wasAllowed = isAllowedRefusal && ours.kind === "rows";
+      const found = compare(ours, theirs);
+      if (found !== undefined || ours.kind === "failure" || root.sort !== "query") return found;
+      if (stale !== undefined) await second.copy(await copiesOf(client, stale), views);
+      stale = undefined;
+      const entry = entryOf(response, way);
+      const opinion = await opinionOf(second, textOf(root), { entry, isOrdered });
+      if (opinion !== undefined) opinionCount += 1;
+      if (opinion?.difference === undefined) return undefined;
+      const because = otherMeaningOf([textOf(root), ...views.values()].join(" "));
+      if (because !== undefined) {
+        otherMeanings.set(because, (otherMeanings.get(because) ?? 0) + 1);
+        return undefined;
+      }
+      return {
+        ...opinion.difference,
+        postgres: theirs.kind === "rows" ? "the same" : theirs.message,
+      };
     },
     async [Symbol.asyncDispose]() {
       await client.close();
       await postgres.stop();
+      second.close();
       await own[Symbol.asyncDispose]();
     },
   };
@@ -98,6 +155,41 @@ function sentText(root: Node, way: Way): string {
 
 function entryOf({ results }: SqlResponse, way: Way): SqlResponse["results"][number] | undefined {
   return results[way === "alone" ? 0 : 1];
+}
+
+/** The name of the view or table that a definition is about. */
+function nameIn(sql: string): string {
+  return /^(?:CREATE|DROP) VIEW (\w+)/.exec(sql)?.[1] ?? "";
+}
+
+async function copiesOf(client: Bun.SQL, tables: readonly CopiedTable[]): Promise<Copy[]> {
+  const copies: Copy[] = [];
+  for (const { columns, name } of tables) {
+    const cells = columns.map((column) => `${column.name}::text`).join(", ");
+    const rows: (string | null)[][] = await client.unsafe(`SELECT ${cells} FROM ${name}`).values();
+    copies.push({ name, columns, rows: [...rows] });
+  }
+  return copies;
+}
+
+/** Whether DuckDB agrees; undefined when it has no opinion. */
+async function opinionOf(
+  second: SecondOpinion,
+  sql: string,
+  { entry, isOrdered }: { entry: SqlResponse["results"][number] | undefined; isOrdered: boolean },
+): Promise<{ readonly difference?: Omit<Difference, "postgres"> } | undefined> {
+  const { rows = [], schema = [] } = entry ?? {};
+  const types = schema.map(({ data_type }) => data_type);
+  const said = await second.rows(sql, types);
+  if (said === undefined) return undefined;
+  const own = rows.map((row) =>
+    types.map((type, i) => roundedCell(cellFromWire(row[i], type), type)).join(" | "),
+  );
+  const ours: Outcome = { kind: "rows", rows: isOrdered ? own : own.toSorted() };
+  const theirs: Outcome = { kind: "rows", rows: isOrdered ? said : said.toSorted() };
+  if (ours.rows.join("\n") === theirs.rows.join("\n")) return {};
+  const [tidemark, duckdb] = [shown(ours, theirs), shown(theirs, ours)];
+  return { difference: { tidemark, duckdb, isValueError: false, isUnavailable: false } };
 }
 
 interface OutcomeOptions {

@@ -21,9 +21,10 @@ import {
   type StatusAnswer,
   textField,
 } from "./answers.ts";
+import type { OnAudit } from "./audit.ts";
 import { AuthError, invalidCredentials } from "./auth_error.ts";
 import { Connections, type OnRevoked } from "./connections.ts";
-import { AuthBucket, LoginGuard } from "./login_guard.ts";
+import { AuthBucket, LoginGuard, type LoginTrouble } from "./login_guard.ts";
 import { PasswordHasher, type PasswordPolicy } from "./password.ts";
 import { mayExecuteAs } from "./permissions.ts";
 import type { Principal } from "./principal.ts";
@@ -54,7 +55,12 @@ export interface AuthOptions {
   random: Random;
   log: Log;
   settings: AuthSettings;
+  /** Told of logins, and of what else happens here without a statement. */
+  onAudit: OnAudit;
 }
+
+/** Users of whom the catalog is told in one transaction, which is one turn of the event loop. */
+const SEEN_AT_ONCE_MAX = 1000;
 
 const USER_LENGTH_MAX = 128;
 const PASSWORD_LENGTH_MAX = 4096;
@@ -71,6 +77,7 @@ export class Auth {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #settings: AuthSettings;
+  readonly #onAudit: OnAudit;
   readonly #hasher = new PasswordHasher({ runningMax: HASHES_RUNNING_MAX });
   readonly #connections = new Connections();
   readonly #tokens: Tokens;
@@ -79,14 +86,17 @@ export class Auth {
   readonly #users: UserAdmin;
   readonly #guard: LoginGuard;
   readonly #bucket: AuthBucket;
+  /** When users were seen that the catalog was not told of yet. */
+  readonly #seen = new Map<string, number>();
   /** Principals made from tokens; each is as good as the user entry that it was made from. */
   readonly #principals = new WeakMap<TokenClaims, { user: UserEntry; principal: Principal }>();
 
-  constructor({ catalog, clock, random, log, settings }: AuthOptions) {
+  constructor({ catalog, clock, random, log, onAudit, settings }: AuthOptions) {
     this.#catalog = catalog;
     this.#clock = clock;
     this.#log = log;
     this.#settings = settings;
+    this.#onAudit = onAudit;
     this.#tokens = new Tokens({ secret: settings.jwtSecret, clock });
     this.#sessions = new Sessions({
       catalog,
@@ -95,6 +105,7 @@ export class Auth {
       log,
       tokens: this.#tokens,
       connections: this.#connections,
+      onAudit,
       accessLifetimeSeconds: settings.accessLifetimeSeconds,
       refreshLifetimeSeconds: settings.refreshLifetimeSeconds,
     });
@@ -106,6 +117,7 @@ export class Auth {
       policy,
       isRemoteAllowed: settings.allowRemoteSetup,
       takeAttempt: (caller) => this.#takeAttempt(caller),
+      onAudit,
     });
     this.#users = new UserAdmin({
       catalog,
@@ -162,12 +174,15 @@ export class Auth {
     this.#refuseLocked(name, caller);
     const user = this.#catalog.user(name);
     if (!isRight || user === undefined || user.passwordHash !== hash) {
-      if (this.#guard.failed(name, caller.address)) {
+      const isLocked = this.#guard.failed(name, caller.address);
+      this.#auditLogin(name, caller, { outcome: "failed", isLocked });
+      if (isLocked) {
         this.#log.warn("login locked after repeated failures", { address: caller.address });
       }
       throw new AuthError("unauthorized", "User or password is wrong");
     }
     this.#guard.succeeded(name, caller.address);
+    this.#auditLogin(name, caller, { outcome: "ok", isLocked: false });
     return await this.#sessions.begin(user);
   }
 
@@ -179,8 +194,12 @@ export class Auth {
   }
 
   /** Ends the session of a token, or all sessions of its user. Never fails on a bad token. */
-  logout(token: string | undefined, { all = false }: { all?: boolean } = {}): void {
-    if (token !== undefined) this.#sessions.logout(token, { isAll: all });
+  logout(
+    token: string | undefined,
+    caller: Pick<Caller, "address">,
+    { all = false }: { all?: boolean } = {},
+  ): void {
+    if (token !== undefined) this.#sessions.logout(token, { isAll: all, caller });
   }
 
   /** @throws {AuthError} unauthorized */
@@ -222,11 +241,29 @@ export class Auth {
       const expired = new AuthError("TOKEN_EXPIRED", "The token has expired");
       throw this.#failedToken(expired, caller);
     }
+    this.#seen.set(user.userId, this.#clock.nowMs());
     const known = this.#principals.get(claims);
     if (known !== undefined && known.user === user) return known.principal;
     const principal = this.#principal(user, claims.sessionId);
     this.#principals.set(claims, { user, principal });
     return principal;
+  }
+
+  /** When a token of the user was last used; undefined for never. */
+  lastSeenMs({ deletedAtMs, lastSeenAtMs, userId }: UserEntry): number | undefined {
+    return (deletedAtMs === undefined ? this.#seen.get(userId) : undefined) ?? lastSeenAtMs;
+  }
+
+  /** Gives the catalog the times at which users were seen; to be called now and then. */
+  keepSeen(): void {
+    const times = new Map([...this.#seen].slice(0, SEEN_AT_ONCE_MAX));
+    for (const userId of times.keys()) this.#seen.delete(userId);
+    this.#catalog.noteSeen(times);
+  }
+
+  /** Names whose logins failed, known or not. */
+  loginTroubles(): ReadonlyMap<string, LoginTrouble> {
+    return this.#guard.troubles();
   }
 
   /**
@@ -316,6 +353,15 @@ export class Auth {
 
   #liveUserBehind(claims: TokenClaims): UserEntry | undefined {
     return this.#catalog.isRevoked(claims.tokenId) ? undefined : this.#sessions.userBehind(claims);
+  }
+
+  #auditLogin(
+    name: string,
+    { address }: Caller,
+    { isLocked, outcome }: { outcome: "ok" | "failed"; isLocked: boolean },
+  ): void {
+    const event = { action: "login", actor: name, target: name, subject: name, outcome, address };
+    this.#onAudit(isLocked ? { ...event, details: { locked: true } } : event);
   }
 
   #refuseLocked(name: string, caller: Caller): void {

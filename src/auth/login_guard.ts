@@ -25,6 +25,14 @@ const SLOW_BY_MS = 1000;
 /** Entries of each kind that are remembered: some 20 MB at most. */
 const ENTRIES_MAX = 100_000;
 
+/** How logins of a name fare. */
+export interface LoginTrouble {
+  /** Consecutive ones that failed, from one address. */
+  readonly failures: number;
+  /** 0 while none is locked. */
+  readonly lockedForMs: number;
+}
+
 interface Failures {
   count: number;
   /** 0 while not locked. */
@@ -79,6 +87,22 @@ export class LoginGuard {
     if (isLocked) failures.lockedUntilMs = nowMs + this.#lockMs;
     putNewest(this.#pairs, key, failures);
     return isLocked;
+  }
+
+  /** Names that failed and are not forgiven yet; of several addresses the worst counts. */
+  troubles(): ReadonlyMap<string, LoginTrouble> {
+    const found = new Map<string, LoginTrouble>();
+    const nowMs = this.#clock.monotonicMs();
+    for (const [key, { count, lockedUntilMs }] of this.#pairs) {
+      if (lockedUntilMs !== 0 && lockedUntilMs <= nowMs) continue;
+      const name = key.slice(key.indexOf("\n") + 1);
+      const { failures = 0, lockedForMs = 0 } = found.get(name) ?? {};
+      found.set(name, {
+        failures: Math.max(failures, count),
+        lockedForMs: Math.max(lockedForMs, lockedUntilMs === 0 ? 0 : lockedUntilMs - nowMs),
+      });
+    }
+    return found;
   }
 
   succeeded(name: string, address: string): void {

@@ -9,6 +9,7 @@ export type {
   StatusAnswer,
   UserAnswer,
 } from "./answers.ts";
+export type { AuditEvent, OnAudit } from "./audit.ts";
 export { Auth, type AuthOptions, type AuthSettings } from "./auth.ts";
 export { type AuthCode, AuthError } from "./auth_error.ts";
 export type { OnRevoked, Revocation } from "./connections.ts";

@@ -13,7 +13,8 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Random } from "../base/random.ts";
 import type { Catalog, UserEntry } from "../catalog/mod.ts";
-import { answerFromUser, hasAdminUi, rfc3339, type SessionAnswer } from "./answers.ts";
+import { answerFromUser, type Caller, hasAdminUi, rfc3339, type SessionAnswer } from "./answers.ts";
+import type { OnAudit } from "./audit.ts";
 import { AuthError } from "./auth_error.ts";
 import type { Connections } from "./connections.ts";
 import type { TokenClaims, Tokens, TokenType } from "./token.ts";
@@ -25,6 +26,7 @@ export interface SessionsOptions {
   log: Log;
   tokens: Tokens;
   connections: Connections;
+  onAudit: OnAudit;
   accessLifetimeSeconds: number;
   refreshLifetimeSeconds: number;
 }
@@ -55,7 +57,7 @@ export class Sessions {
    * @throws {AuthError} unauthorized
    */
   async refresh(token: string): Promise<SessionAnswer> {
-    const { catalog, clock, log } = this.#options;
+    const { catalog, clock, log, onAudit } = this.#options;
     const claims = this.#options.tokens.verify(token);
     if (claims === undefined || claims.tokenType !== "refresh") throw unauthorized();
     const user = this.userOf(claims);
@@ -68,6 +70,16 @@ export class Sessions {
         user: claims.userId,
         session: claims.sessionId,
       });
+      const { userId } = claims;
+      const details = { reason: "a retired refresh token was used", session: claims.sessionId };
+      onAudit({
+        action: "revoke session",
+        actor: userId,
+        target: userId,
+        subject: userId,
+        outcome: "ok",
+        details,
+      });
       this.#endSession(claims);
       throw unauthorized();
     }
@@ -78,13 +90,21 @@ export class Sessions {
    * Ends the session of a token, or with `isAll` every session of its user. A token that is not
    * one of ours ends nothing, and says nothing.
    */
-  logout(token: string, { isAll }: { isAll: boolean }): void {
-    const { catalog, connections, tokens } = this.#options;
+  logout(
+    token: string,
+    { caller: { address }, isAll }: { isAll: boolean; caller: Pick<Caller, "address"> },
+  ): void {
+    const { catalog, connections, onAudit, tokens } = this.#options;
     const claims = tokens.verify(token);
     if (claims === undefined) return;
     // Read before the session ends, after which the token names nobody.
     const user = this.userOf(claims);
     this.#endSession(claims);
+    if (user !== undefined) {
+      const { userId } = user;
+      const about = { actor: userId, target: userId, subject: userId, address };
+      onAudit({ ...about, action: "logout", outcome: "ok", details: { all: isAll } });
+    }
     if (!isAll || user === undefined) return;
     catalog.changeUser(user.userId, { tokenVersion: user.tokenVersion + 1 });
     connections.endUser(user.userId);

@@ -17,6 +17,7 @@ import {
   type StatusAnswer,
   textField,
 } from "./answers.ts";
+import type { OnAudit } from "./audit.ts";
 import { AuthError } from "./auth_error.ts";
 import { type PasswordHasher, type PasswordPolicy, passwordFault } from "./password.ts";
 
@@ -28,6 +29,7 @@ export interface SetupOptions {
   isRemoteAllowed: boolean;
   /** Takes one attempt from the caller's bucket. @throws {AuthError} rate_limited */
   takeAttempt: (caller: Caller) => void;
+  onAudit: OnAudit;
 }
 
 interface SetupRequest {
@@ -67,7 +69,7 @@ export class Setup {
     this.#options.takeAttempt(caller);
     this.#refuseRemote(caller);
     const request = this.#read(body);
-    const turn = this.#last.then(() => this.#run(request));
+    const turn = this.#last.then(() => this.#run(request, caller));
     // The next caller waits for this one, however it ends; the failure is this caller's.
     this.#last = turn.catch(() => undefined);
     return await turn;
@@ -79,7 +81,7 @@ export class Setup {
    * @throws {DatabaseError} WEAK_PASSWORD: the server must not start.
    */
   async applyRootPassword(password: string): Promise<void> {
-    const { catalog, hasher, log, policy } = this.#options;
+    const { catalog, hasher, log, onAudit, policy } = this.#options;
     const fault = passwordFault(password, { userId: ROOT_USER_ID, policy });
     if (fault !== undefined) {
       throw new DatabaseError("WEAK_PASSWORD", `Cannot use auth.root_password: ${fault}`);
@@ -89,10 +91,18 @@ export class Setup {
     if (await hasher.matches(password, root.passwordHash)) return;
     catalog.changeUser(ROOT_USER_ID, { passwordHash: await hasher.hash(password) });
     log.info("root has the configured password; its earlier tokens are revoked");
+    onAudit({
+      action: "alter user",
+      actor: ROOT_USER_ID,
+      target: ROOT_USER_ID,
+      subject: ROOT_USER_ID,
+      outcome: "ok",
+      details: { reason: "auth.root_password was changed" },
+    });
   }
 
-  async #run(request: SetupRequest): Promise<SetupAnswer> {
-    const { catalog, hasher, log } = this.#options;
+  async #run(request: SetupRequest, { address }: Caller): Promise<SetupAnswer> {
+    const { catalog, hasher, log, onAudit } = this.#options;
     this.#refuseConfigured();
     const [rootPasswordHash, passwordHash] = await Promise.all([
       hasher.hash(request.rootPassword),
@@ -111,6 +121,8 @@ export class Setup {
       },
     });
     log.info("first-time setup complete", { user: user.userId });
+    const { userId } = user;
+    onAudit({ action: "setup", actor: userId, target: userId, outcome: "ok", address });
     return {
       user: answerFromUser(user),
       message: `Setup complete; log in as ${user.userId}`,

@@ -37,6 +37,12 @@ export const CORRELATED_ROWS_MAX = 16;
 /** Rows of a recursive query: one that does not end by itself ends here. */
 export const RECURSION_ROWS_MAX = 1_000_000;
 
+/**
+ * Entries of WITH and views that are read through each other: each is a query within the one that
+ * reads it, and plans and operators of queries in queries go as deep.
+ */
+export const QUERY_TOWER_MAX = 128;
+
 /** Views in views, and views that one statement expands: nesting doubles what it names twice. */
 export const VIEW_DEPTH_MAX = 32;
 export const VIEWS_MAX = 256;

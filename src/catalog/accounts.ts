@@ -27,8 +27,6 @@ const GRACE_MS: number = 30 * 24 * 3_600_000;
 /** One account as stored: absent fields are left out of the JSON. */
 interface AccountRecord extends UserEntry {
   readonly accountId: number;
-  /** JSON text of the OAuth link. */
-  readonly authData?: string;
   /** Of a dropped account that is not erased yet: the number that owns its rows. */
   readonly retiredOwner?: number;
 }
@@ -98,6 +96,15 @@ export class Accounts {
     const record = this.#changed(userId, change);
     this.#change([record]);
     return record;
+  }
+
+  noteSeen(times: ReadonlyMap<string, number>): void {
+    const records = [...times].flatMap(([userId, lastSeenAtMs]): AccountRecord[] => {
+      const accountId = this.#active.get(userId)?.accountId;
+      const before = accountId === undefined ? undefined : this.#all.get(accountId);
+      return before === undefined ? [] : [{ ...before, lastSeenAtMs }];
+    });
+    if (records.length > 0) this.#change(records);
   }
 
   setUp({ rootPasswordHash, dba }: SetupUsers): UserEntry {

@@ -87,6 +87,8 @@ export interface Catalog {
   createUser(user: NewUser): UserEntry;
   /** @throws {DatabaseError} USER_NOT_FOUND */
   changeUser(userId: string, change: UserChange): UserEntry;
+  /** When users were last seen, in Unix milliseconds; whoever is dropped by now is passed over. */
+  noteSeen(times: ReadonlyMap<string, number>): void;
   /** What it owned is erased after a time, or from now on. @throws {DatabaseError} USER_NOT_FOUND */
   dropUser(userId: string, options?: { erasesNow?: boolean }): void;
   /** Of dropped accounts, oldest first. */

@@ -215,6 +215,10 @@ export class CatalogDatabase implements Catalog {
     return this.#accounts.change(userId, change);
   }
 
+  noteSeen(times: ReadonlyMap<string, number>): void {
+    this.#accounts.noteSeen(times);
+  }
+
   dropUser(userId: string, options?: { erasesNow?: boolean }): void {
     this.#accounts.drop(userId, options);
   }

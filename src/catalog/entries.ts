@@ -115,7 +115,11 @@ export interface UserEntry {
   readonly passwordHash: string | undefined;
   /** Raised by everything that ends all tokens of the user. */
   readonly tokenVersion: number;
+  /** JSON text of the OAuth link. */
+  readonly authData?: string | undefined;
   readonly lastLoginAtMs: number | undefined;
+  /** When a token of the user was last used, a minute or so behind. */
+  readonly lastSeenAtMs?: number;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
   /** Set by DROP USER. */

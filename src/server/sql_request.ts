@@ -9,13 +9,16 @@ import type { ServerConfig } from "./options.ts";
 import { parametersFromJson } from "./parameters.ts";
 import { invalidInput, objectOf, parseJson, textFromUtf8 } from "./request_body.ts";
 
+/** Who sends a request: takes its answer as it comes, and is named in the audit log. */
+type Sender = AnswerReader & NonNullable<SqlRequest["origin"]>;
+
 export type SqlLimits = Pick<ServerConfig, "limits" | "files">;
 
 /** @throws {DatabaseError} INVALID_INPUT, INVALID_PARAMETER, INVALID_SQL */
 export function sqlRequestFromJson(
   body: Uint8Array,
   { limits }: SqlLimits,
-  reader?: AnswerReader,
+  sender?: Sender,
 ): SqlRequest {
   const text = textFromUtf8(body);
   if (text === undefined) throw invalidInput("Cannot read the body: it is not UTF-8");
@@ -34,7 +37,8 @@ export function sqlRequestFromJson(
     namespace: namespaceOf(namespace_id),
     timeoutMs: timeoutOf(timeout_ms, limits.max_timeout_ms),
     check: check === true,
-    reader,
+    reader: sender,
+    origin: sender,
     idempotency: key === undefined ? undefined : { key, digest: digestOf(body) },
   });
 }
@@ -46,6 +50,7 @@ export function sqlRequestFromForm(
   body: Uint8Array,
   contentType: string,
   { limits, files }: SqlLimits,
+  origin?: SqlRequest["origin"],
 ): SqlRequest {
   const form = parseMultipart(body, contentType, files);
   const sql: unknown = form.fields.get("sql");
@@ -63,6 +68,7 @@ export function sqlRequestFromForm(
     timeoutMs: timeoutOf(timeout, limits.max_timeout_ms),
     check: false,
     files: form.files,
+    origin,
     idempotency: key === undefined ? undefined : { key, digest: formDigest(form) },
   });
 }
@@ -85,6 +91,7 @@ interface Fields {
   readonly check: boolean;
   readonly reader?: AnswerReader | undefined;
   readonly files?: ReadonlyMap<string, UploadedFile>;
+  readonly origin: SqlRequest["origin"] | undefined;
   readonly idempotency: SqlRequest["idempotency"] | undefined;
 }
 
@@ -97,6 +104,7 @@ function requestOf({
   check,
   files,
   idempotency,
+  origin,
   reader,
 }: Fields): SqlRequest {
   const request: { -readonly [Key in keyof SqlRequest]: SqlRequest[Key] } = { sql, params };
@@ -106,6 +114,7 @@ function requestOf({
   if (files !== undefined) request.files = files;
   if (idempotency !== undefined) request.idempotency = idempotency;
   if (reader !== undefined) request.reader = reader;
+  if (origin !== undefined) request.origin = origin;
   return request;
 }
 

@@ -215,7 +215,7 @@ export class Administration {
       case "show manifest":
         return rowsResult(SHOW_MANIFEST_COLUMNS, manifestRows(environment, principal), asUser);
       case "show storages":
-        return rowsResult(SHOW_STORAGES_COLUMNS, [storageRow()], asUser);
+        return rowsResult(SHOW_STORAGES_COLUMNS, [storageRow(environment)], asUser);
       case "show all":
       case "show":
         return this.#settings(node, asUser);

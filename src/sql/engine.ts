@@ -31,8 +31,10 @@ export interface SqlRequest {
   readonly idempotency?: { readonly key: string; readonly digest: string };
   /** Whoever takes a long answer as it comes; without one an answer is whole. */
   readonly reader?: AnswerReader;
-  /** Address of the caller, for SUBSCRIBE TO's answer and the audit log. */
+  /** Address of the server as the caller sees it, for SUBSCRIBE TO's answer. */
   readonly baseUrl?: string;
+  /** Where the request came from, for the audit log. */
+  readonly origin?: { readonly address: string; readonly requestId: string };
 }
 
 /** The client of a request, who may leave before its end. */

@@ -9,6 +9,7 @@ import type { LogLine } from "../base/recent_log.ts";
 import type { Catalog, TableEntry } from "../catalog/mod.ts";
 import type { BlobStore, Job, JobList, Store, TableDefinition } from "../storage/mod.ts";
 import type { Activity } from "./activity.ts";
+import type { AuditLog } from "./audit_log.ts";
 import type { LivePlan } from "./engine.ts";
 import type { RestoreStatement } from "./parse/ast.ts";
 import type { SpillSpace } from "./spill/mod.ts";
@@ -137,6 +138,7 @@ export interface SqlEnvironment {
   readonly jobs: JobList;
   readonly backups: BackupAccess;
   readonly auth: Auth;
+  readonly audit: AuditLog;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;

@@ -5,11 +5,12 @@
 import { mayRun, type Principal } from "../auth/mod.ts";
 import type { TableEntry } from "../catalog/mod.ts";
 import type { SegmentInfo } from "../storage/mod.ts";
-import { BIGINT, DATETIME, JSON_TEXT, type Row, TEXT } from "../types/mod.ts";
+import { BIGINT, DATETIME, INT, JSON_TEXT, type Row, TEXT } from "../types/mod.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { ownerOf } from "./execute/scan.ts";
 import type { PlainColumn } from "./result.ts";
 import { visibleTables } from "./show.ts";
+import type { ColumnList } from "./system_view.ts";
 
 export const SHOW_MANIFEST_COLUMNS: readonly PlainColumn[] = [
   { name: "namespace_id", type: TEXT },
@@ -39,7 +40,6 @@ function rowOf(environment: SqlEnvironment, table: TableEntry, principal: Princi
   const { isDamaged, lastFlushedAtMs, maxSeq, minSeq, unflushedVersions, versions } = stats;
   const files = isWhole ? store.segments().filter(({ tableId }) => tableId === table.tableId) : [];
   const hasRows = stats.segments > 0;
-  const settled = unflushedVersions === 0 ? "in_sync" : "pending_write";
   return [
     table.namespace,
     table.name,
@@ -49,10 +49,50 @@ function rowOf(environment: SqlEnvironment, table: TableEntry, principal: Princi
     isWhole ? files.reduce((sum, { bytes }) => sum + bytes, 0) : null,
     hasRows ? minSeq : null,
     hasRows ? maxSeq : null,
-    isDamaged ? "error" : settled,
+    stateOf(isDamaged, unflushedVersions),
     lastFlushedAtMs === undefined || !isWhole ? null : lastFlushedAtMs * 1000,
     JSON.stringify({ unflushed_versions: unflushedVersions, segments: files.map(listed) }),
   ];
+}
+
+/** The columns of `system.manifest`. */
+export const MANIFEST_COLUMNS: ColumnList = [
+  ["namespace_id", TEXT],
+  ["table_name", TEXT],
+  ["user_id", TEXT],
+  ["segments", INT],
+  ["pending_versions", BIGINT],
+  ["flushed_seq", BIGINT],
+  ["sync_state", TEXT],
+  ["updated_at", DATETIME],
+  ["manifest_json", JSON_TEXT],
+];
+
+/** The same of every table, for who administers. */
+export function manifestViewRows({ catalog, store }: SqlEnvironment): Row[] {
+  return catalog.tables().map((table): Row => {
+    const { isDamaged, lastFlushedAtMs, maxSeq, segments, unflushedVersions } = store.flushedStats(
+      table.tableId,
+      undefined,
+    );
+    const files = store.segments().filter(({ tableId }) => tableId === table.tableId);
+    return [
+      table.namespace,
+      table.name,
+      null,
+      segments,
+      unflushedVersions,
+      segments === 0 ? null : maxSeq,
+      stateOf(isDamaged, unflushedVersions),
+      (lastFlushedAtMs ?? table.updatedAtMs) * 1000,
+      JSON.stringify({ unflushed_versions: unflushedVersions, segments: files.map(listed) }),
+    ];
+  });
+}
+
+function stateOf(isDamaged: boolean, unflushedVersions: number): string {
+  if (isDamaged) return "error";
+  return unflushedVersions === 0 ? "in_sync" : "pending_write";
 }
 
 function scopeOf({ kind }: TableEntry, isWhole: boolean, { userId }: Principal): string {

@@ -2,6 +2,7 @@
  * Text → statement → bound → plan → rows.
  */
 export { newActivity } from "./activity.ts";
+export { AUDIT_TABLE, AuditLog, auditTable } from "./audit_log.ts";
 export type {
   AnswerPart,
   AnswerReader,

@@ -19,6 +19,7 @@ import type { RunningRequest } from "./activity.ts";
 import { Administration } from "./administration.ts";
 import type { AnswerChannel } from "./answer_stream.ts";
 import { atStatement } from "./at_statement.ts";
+import { auditEventOf } from "./audited.ts";
 import { StatementBinding } from "./bind/binding.ts";
 import { Definitions } from "./definitions.ts";
 import type { SqlRequest, SqlResponse, StatementResult } from "./engine.ts";
@@ -116,9 +117,10 @@ export class RequestRunner {
 
   async run(): Promise<SqlResponse> {
     let statementIndex = 0;
+    let units: readonly Unit[] = [];
     try {
       const parameters = this.#bindParameters();
-      const units = this.#parse(parameters.length);
+      units = this.#parse(parameters.length);
       for (const unit of units) {
         this.#bind(unit, units, statementIndex);
         statementIndex += 1;
@@ -140,6 +142,7 @@ export class RequestRunner {
         const { node } = unit;
         this.#running.asUser = node.type === "execute as" ? node.user.name : this.#principal.userId;
         const result = await this.#measured(unit, parameters);
+        await this.#audit(node);
         this.#results.push(result);
         if (this.#channel?.isOpen === true) this.#channel.pushEntry(result);
         statementIndex += 1;
@@ -150,8 +153,26 @@ export class RequestRunner {
       return { results: this.#results };
     } catch (error) {
       if (!(error instanceof DatabaseError)) throw error;
+      const failed = units[statementIndex]?.node;
+      if (failed !== undefined) await this.#audit(failed, error);
       return { results: this.#results, error: atStatement(error, statementIndex) };
     }
+  }
+
+  /** Notes what a statement did, or why it did not; of a check nothing. */
+  async #audit(node: Statement, error?: DatabaseError): Promise<void> {
+    const { audit } = this.#environment;
+    if (this.#request.check === true) return;
+    const event = auditEventOf(node, {
+      principal: this.#principal,
+      request: this.#request,
+      namespace: this.#namespace,
+      ...(error === undefined ? {} : { error }),
+    });
+    if (event === undefined) return;
+    const noted = audit.note(event);
+    // Who acts for others does so with each request, and would wait twice as long.
+    if (node.type !== "execute as") await noted;
   }
 
   #bindParameters(): readonly Value[] {

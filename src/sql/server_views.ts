@@ -1,7 +1,8 @@
 /**
- * `system.stats` and `system.logs`: the server as a whole, since it was started.
+ * `system.stats` and `system.logs`: the server as a whole, since it was started; and
+ * `system.audit_log`.
  */
-import { DATETIME, JSON_TEXT, type Row, TEXT } from "../types/mod.ts";
+import { BIGINT, DATETIME, JSON_TEXT, type Row, TEXT } from "../types/mod.ts";
 import type { SystemView } from "./bind/select_context.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { ADMIN_ONLY, view } from "./system_view.ts";
@@ -11,6 +12,7 @@ export function serverViews(environment: SqlEnvironment): [string, SystemView][]
   return [
     ["system.stats", statsView(environment)],
     ["system.logs", logsView(environment)],
+    ["system.audit_log", auditView(environment)],
   ];
 }
 
@@ -67,6 +69,24 @@ function countsOf({ catalog, connections, jobs, live }: SqlEnvironment): Row[] {
 
 function row(name: string, value: number | string, unit?: string, description?: string): Row {
   return [name, String(value), unit ?? null, description ?? null];
+}
+
+function auditView({ audit }: SqlEnvironment): SystemView {
+  return view(
+    [
+      ["audit_id", BIGINT],
+      ["timestamp", DATETIME],
+      ["actor_user_id", TEXT],
+      ["action", TEXT],
+      ["target", TEXT],
+      ["outcome", TEXT],
+      ["details", JSON_TEXT],
+      ["ip_address", TEXT],
+      ["subject_user_id", TEXT],
+    ],
+    () => audit.rows(),
+    ADMIN_ONLY,
+  );
 }
 
 /** The newest lines, those of level debug left out. */

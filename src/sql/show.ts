@@ -2,7 +2,12 @@
  * Rows of SHOW and DESCRIBE: what the caller may see of the catalog, and nothing else.
  */
 import { mayRead, mayRun, ownsNamespace, type Principal } from "../auth/mod.ts";
-import { type ColumnEntry, DEFAULT_NAMESPACE, type TableEntry } from "../catalog/mod.ts";
+import {
+  type ColumnEntry,
+  DEFAULT_NAMESPACE,
+  ROOT_USER_ID,
+  type TableEntry,
+} from "../catalog/mod.ts";
 import {
   BIGINT,
   BOOLEAN,
@@ -242,8 +247,9 @@ export function statsRow(
   ];
 }
 
-/** The one storage there is. */
-export function storageRow(): Row {
+/** The one storage there is; it came with the database, as root did, and is never altered. */
+export function storageRow({ catalog }: SqlEnvironment): Row {
+  const madeAt = (catalog.user(ROOT_USER_ID)?.createdAtMs ?? 0) * 1000;
   return [
     "local",
     "local",
@@ -253,7 +259,7 @@ export function storageRow(): Row {
     null,
     "{namespace}/{tableName}",
     "{namespace}/{tableName}/{userId}",
-    0,
-    0,
+    madeAt,
+    madeAt,
   ];
 }

@@ -14,6 +14,7 @@ import {
 } from "../types/mod.ts";
 import type { SystemView } from "./bind/select_context.ts";
 import type { SqlEnvironment } from "./environment.ts";
+import { MANIFEST_COLUMNS, manifestViewRows } from "./manifest_rows.ts";
 import { SHOW_STORAGES_COLUMNS, storageRow } from "./show.ts";
 import { ADMIN_ONLY, type ColumnList, OPEN, view } from "./system_view.ts";
 
@@ -23,6 +24,7 @@ export function storageViews(environment: SqlEnvironment): [string, SystemView][
   return [
     ["system.schemas", schemasView(environment)],
     ["system.storages", storagesView(environment)],
+    ["system.manifest", manifestView(environment)],
     ["system.files", view(FILE_COLUMNS, () => fileRows(environment, catalog.files()), ADMIN_ONLY)],
     [
       "system.my_files",
@@ -148,12 +150,18 @@ function constraintsOf({ checks, columns, name, primaryKey }: TableEntry): objec
   ];
 }
 
-function storagesView({ settings }: SqlEnvironment): SystemView {
+/** One row for each table: the rows of all users lie in the same segments. */
+function manifestView(environment: SqlEnvironment): SystemView {
+  return view(MANIFEST_COLUMNS, () => manifestViewRows(environment), ADMIN_ONLY);
+}
+
+function storagesView(environment: SqlEnvironment): SystemView {
+  const { settings } = environment;
   return view(
     SHOW_STORAGES_COLUMNS.map(({ name, type }) => [name, type] as const),
     () => {
       const path = settings.find(({ name }) => name === "storage.data_path")?.value ?? null;
-      return [storageRow().map((cell, i) => (i === 4 ? path : cell))];
+      return [storageRow(environment).map((cell, i) => (i === 4 ? path : cell))];
     },
     ADMIN_ONLY,
   );

@@ -104,33 +104,48 @@ function systemViews(environment: SqlEnvironment): [string, SystemView][] {
   ];
 }
 
-function usersView({ catalog }: SqlEnvironment): SystemView {
+function usersView({ auth, catalog, clock }: SqlEnvironment): SystemView {
   return view(
     [
       ["user_id", TEXT],
       ["role", TEXT],
       ["email", TEXT],
       ["auth_type", TEXT],
+      ["auth_data", JSON_TEXT],
+      ["failed_login_attempts", INT],
+      ["locked_until", DATETIME],
       ["last_login_at", DATETIME],
+      ["last_seen", DATETIME],
       ["created_at", DATETIME],
       ["updated_at", DATETIME],
       ["deleted_at", DATETIME],
       ["erase_after", DATETIME],
     ],
-    () =>
-      catalog
-        .users()
-        .map((user) => [
+    () => {
+      const troubles = auth.loginTroubles();
+      const nowMs = clock.nowMs();
+      return catalog.users().map((user) => {
+        // Who has a dropped user's name fails for itself.
+        const isActive = user.deletedAtMs === undefined;
+        const trouble = isActive ? troubles.get(user.userId) : undefined;
+        const { failures = 0, lockedForMs = 0 } = trouble ?? {};
+        return [
           user.userId,
           user.role,
           user.email ?? null,
           user.authType,
+          user.authData ?? null,
+          failures,
+          lockedForMs === 0 ? null : Math.round(nowMs + lockedForMs) * 1000,
           microsOf(user.lastLoginAtMs),
+          microsOf(auth.lastSeenMs(user)),
           user.createdAtMs * 1000,
           user.updatedAtMs * 1000,
           microsOf(user.deletedAtMs),
           microsOf(user.eraseAfterMs),
-        ]),
+        ];
+      });
+    },
     ADMIN_ONLY,
   );
 }

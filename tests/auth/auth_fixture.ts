@@ -1,13 +1,22 @@
 /**
  * An Auth over a real catalog and a clock that tests move.
  */
-import { Auth, AuthError, type AuthSettings, type Caller } from "../../src/auth/mod.ts";
+import {
+  type AuditEvent,
+  Auth,
+  AuthError,
+  type AuthSettings,
+  type Caller,
+} from "../../src/auth/mod.ts";
 import type { DatabaseError } from "../../src/base/errors.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { systemRandom } from "../../src/base/random.ts";
 import type { CatalogDatabase, Role } from "../../src/catalog/mod.ts";
 import { freshPath, openCatalog } from "../catalog/catalog_fixture.ts";
 import { ManualClock } from "../support/manual_clock.ts";
+
+/** What Auth told of, in all tests of a file. */
+export const audited: AuditEvent[] = [];
 
 export const SECRET: Uint8Array = new TextEncoder().encode("k7Qm2vX9pL4sW8zR1tY6uB3nC5dF0gHj");
 export const LOCAL: Caller = { address: "127.0.0.1", isLocal: true };
@@ -62,6 +71,7 @@ export function authOver(
     random: systemRandom,
     log: silentLog,
     settings: settingsOf(change),
+    onAudit: (event) => audited.push(event),
   });
 }
 

@@ -4,9 +4,11 @@
  */
 import { afterAll, expect, test } from "bun:test";
 import type { Principal, Revocation } from "../../src/auth/mod.ts";
+import type { UserEntry } from "../../src/catalog/mod.ts";
 import { openCatalog, removeCatalogs } from "../catalog/catalog_fixture.ts";
 import {
   addUser,
+  audited,
   authOver,
   configuredServer,
   failureOf,
@@ -279,14 +281,14 @@ test("Auth.logout ends one session, with all every session, and is silent about 
   const third = await auth.login(RIGHT, LOCAL);
   const codeOf = (token: string): Promise<string | undefined> =>
     failureOf(() => auth.authenticate(token, LOCAL));
-  auth.logout(undefined);
-  auth.logout("nonsense", { all: true });
-  auth.logout(first.refresh_token);
+  auth.logout(undefined, LOCAL);
+  auth.logout("nonsense", LOCAL, { all: true });
+  auth.logout(first.refresh_token, LOCAL);
 
   expect(await codeOf(first.access_token)).toBe("INVALID_CREDENTIALS");
   expect(await failureOf(() => auth.me(first.access_token))).toBe("unauthorized");
   expect(await codeOf(second.access_token)).toBeUndefined();
-  auth.logout(second.access_token, { all: true });
+  auth.logout(second.access_token, LOCAL, { all: true });
   expect(await codeOf(third.access_token)).toBe("INVALID_CREDENTIALS");
   expect(await failureOf(() => auth.refresh(third.refresh_token, LOCAL))).toBe("unauthorized");
   const fourth = await auth.login(RIGHT, LOCAL);
@@ -309,10 +311,10 @@ test("Auth ends the sockets of a session in the turn that ends it", async () => 
   const [, , closeThird] = await connect("ada", "third");
   await connect("bob", "bob");
 
-  auth.logout(first);
+  auth.logout(first, LOCAL);
   expect(ends).toEqual(["first"]);
   closeThird();
-  auth.logout(second, { all: true });
+  auth.logout(second, LOCAL, { all: true });
   expect(ends).toEqual(["first", "second", "second again"]);
   expect(revoked.map(({ userId, sessionId }) => [userId, sessionId !== undefined])).toEqual([
     ["ada", true],
@@ -332,7 +334,7 @@ test("Auth.onRevoked and trackConnection stop when they are told to", async () =
   untrack();
   untrack();
   stop();
-  auth.logout(access_token, { all: true });
+  auth.logout(access_token, LOCAL, { all: true });
 
   expect(calls).toEqual([]);
 });
@@ -421,4 +423,67 @@ test("Auth.principalFor knows users only", async () => {
 
   expect(auth.principalFor("ada")).toMatchObject({ userId: "ada", role: "dba", sessionId: "" });
   expect(await failureOf(() => auth.principalFor("nobody"))).toBe("USER_NOT_FOUND");
+});
+
+test("Auth tells of logins, of the failure that locks, of logouts and of stolen sessions", async () => {
+  audited.length = 0;
+  const { auth, clock } = configuredServer();
+  for (let tries = 0; tries < 6; tries += 1) {
+    await failureOf(() => auth.login({ user: "ada", password: "wrong" }, REMOTE));
+  }
+  await failureOf(() => auth.login({ user: "nobody", password: "wrong" }, LOCAL));
+  const first = await auth.login(RIGHT, LOCAL);
+  await auth.refresh(first.refresh_token, LOCAL);
+  clock.advance(30_001);
+  await failureOf(() => auth.refresh(first.refresh_token, LOCAL));
+  auth.logout(first.access_token, LOCAL);
+  auth.logout((await auth.login(RIGHT, LOCAL)).access_token, LOCAL, { all: true });
+  const told = audited.map(({ action, actor, address, details, outcome }) =>
+    [action, actor, outcome, address, details?.["locked"] === true].join(" "),
+  );
+  const failed = "login ada failed 203.0.113.7";
+  expect(told).toEqual([
+    ...Array.from({ length: 4 }, () => `${failed} false`),
+    `${failed} true`,
+    "login nobody failed 127.0.0.1 false",
+    "login ada ok 127.0.0.1 false",
+    "revoke session ada ok  false",
+    "login ada ok 127.0.0.1 false",
+    "logout ada ok 127.0.0.1 false",
+  ]);
+  expect(JSON.stringify(audited)).not.toContain("wrong");
+});
+
+test("Auth knows whose logins fail, until they are forgiven", async () => {
+  const { auth, clock } = configuredServer();
+  const fail = (): Promise<unknown> =>
+    failureOf(() => auth.login({ user: "ada", password: "wrong" }, REMOTE));
+  await fail();
+  await fail();
+  expect(auth.loginTroubles().get("ada")).toEqual({ failures: 2, lockedForMs: 0 });
+  for (let tries = 0; tries < 3; tries += 1) await fail();
+  clock.advance(100_000);
+  expect(auth.loginTroubles().get("ada")).toEqual({ failures: 5, lockedForMs: 800_000 });
+  clock.advance(800_000);
+  expect(auth.loginTroubles().size).toBe(0);
+});
+
+test("Auth gives the catalog the times at which tokens were used, and changes no user by it", async () => {
+  const { auth, catalog, clock } = configuredServer({ ada: "dba", bob: "user" });
+  const { access_token: token } = await auth.login(RIGHT, LOCAL);
+  const before = catalog.user("ada");
+  clock.advance(5000);
+  auth.authenticate(token, LOCAL);
+  const seenMs = clock.nowMs();
+  clock.advance(5000);
+  const lastSeen = (): number | undefined =>
+    catalog.users().flatMap((user) => (user.userId === "ada" ? [auth.lastSeenMs(user)] : []))[0];
+  expect(lastSeen()).toBe(seenMs);
+  auth.keepSeen();
+  expect(lastSeen()).toBe(seenMs);
+  expect(catalog.user("ada")).toEqual({ ...before, lastSeenAtMs: seenMs } as UserEntry);
+  expect(catalog.user("bob")?.lastSeenAtMs).toBeUndefined();
+  expect(auth.authenticate(token, LOCAL).userId).toBe("ada");
+  catalog.dropUser("ada");
+  auth.keepSeen();
 });

@@ -137,7 +137,14 @@ export class Identity {
   at(clock: ManualClock): Auth {
     const random = new SeededRandom(1);
     const settings = authSettings();
-    return new Auth({ catalog: this.#catalog, clock, random, log: silentLog, settings });
+    return new Auth({
+      catalog: this.#catalog,
+      clock,
+      random,
+      log: silentLog,
+      settings,
+      onAudit: () => undefined,
+    });
   }
 
   async logIn(): Promise<string> {

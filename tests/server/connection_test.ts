@@ -404,13 +404,13 @@ test("a revoked session ends its connections with TOKEN_REVOKED and 1008", async
   say(subscribe("m1"));
   await settle();
   socket.drain();
-  identity.auth.logout(first);
+  identity.auth.logout(first, { address: "127.0.0.1" });
   expect(socket.messages()).toMatchObject([
     { type: "error", code: "TOKEN_REVOKED", subscription_id: "m1", ended: true },
   ]);
   expect(socket.closed?.code).toBe(1008);
   expect(untouched.socket.closed).toBeUndefined();
-  identity.auth.logout(other);
+  identity.auth.logout(other, { address: "127.0.0.1" });
   expect(untouched.socket.messages().at(-1)).toMatchObject({
     code: "TOKEN_REVOKED",
     subscription_id: "protocol",

@@ -82,6 +82,34 @@ describe("a literal of a megabyte", () => {
   });
 });
 
+describe("queries that are read through each other", () => {
+  const chainOf = (length: number): string => {
+    const entry = (i: number): string => `, w${i + 1} AS (SELECT a + 1 AS a FROM w${i})`;
+    const entries = Array.from({ length: length - 1 }, (_, i) => entry(i + 1));
+    return `WITH w1 AS (SELECT 1 AS a)${entries.join("")} SELECT a FROM w${length}`;
+  };
+
+  test("are read up to 128 deep, and refused beyond", async () => {
+    expect(await engine.rows(chainOf(128))).toEqual([[128]]);
+    for (const length of [129, 10_000]) {
+      expect(await engine.failure(chainOf(length))).toStartWith("LIMIT_EXCEEDED@1");
+    }
+  });
+
+  test("count together with views", async () => {
+    await engine.run(`CREATE VIEW tall AS ${chainOf(120)}`);
+    const above = (length: number): string =>
+      chainOf(length).replace("SELECT 1 AS a", "SELECT a FROM tall");
+    expect(await engine.rows(above(7))).toEqual([[126]]);
+    expect(await engine.failure(above(8))).toStartWith("LIMIT_EXCEEDED@1");
+  });
+
+  test("side by side do not count", async () => {
+    const entries = Array.from({ length: 1000 }, (_, i) => `w${i} AS (SELECT ${i} AS a)`);
+    expect(await engine.rows(`WITH ${entries.join(", ")} SELECT a FROM w999`)).toEqual([[999]]);
+  });
+});
+
 test("more than a statement may hold is refused, or put elsewhere, and never half an answer", async () => {
   const sql =
     "SELECT s || REPEAT('x', 50) FROM generate_series(1, 1000000) AS g(s) ORDER BY 1 DESC";

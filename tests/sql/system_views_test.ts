@@ -27,31 +27,169 @@ async function as<T>(userId: string, work: () => Promise<T>): Promise<T> {
   }
 }
 
-const COLUMNS: Readonly<Record<string, string>> = {
+/**
+ * Every view with its columns in order: t TEXT, i INT, b BIGINT, d DOUBLE, B BOOLEAN, z TIMESTAMPTZ,
+ * j JSON.
+ */
+const LIVE =
+  "live_id, connection_id, subscription_id, namespace_id, table_name, user_id, query, options j, " +
+  "status, changes b, last_seq b, queued i, created_at z, last_update z, node_id i, position b, " +
+  "lag_ms b, changes_per_sec d";
+const CONNECTIONS =
+  "connection_id, user_id, role, transport, client_addr, serialization, compression, " +
+  "subscriptions i, bytes_in b, bytes_out b, queued_bytes b, opened_at z, last_seen_at z";
+const FILES =
+  "file_id, namespace_id, table_name, column_name, user_id, sub, stored_name, name, mime, size b, " +
+  "sha256, created_at z";
+const JOBS =
+  "job_id, job_type, status, namespace_id, table_name, parameters j, message, error, progress d, " +
+  "retry_count i, max_retries i, created_by, created_at z, started_at z, finished_at z, " +
+  "updated_at z, node_id i";
+const CONSTRAINT = "constraint_schema, constraint_name, table_schema, table_name";
+
+const VIEWS: Readonly<Record<string, string>> = {
   "information_schema.schemata": "catalog_name, schema_name, schema_owner",
-  "information_schema.views": "table_catalog, table_schema, table_name, view_definition",
   "information_schema.tables":
     "table_catalog, table_schema, table_name, table_type, is_insertable_into",
+  "information_schema.columns":
+    "table_catalog, table_schema, table_name, column_name, ordinal_position i, column_default, " +
+    "is_nullable, data_type, character_maximum_length i, numeric_precision i, numeric_scale i, " +
+    "datetime_precision i, udt_name, is_identity",
+  "information_schema.views": "table_catalog, table_schema, table_name, view_definition",
+  "information_schema.table_constraints": `${CONSTRAINT}, constraint_type`,
+  "information_schema.key_column_usage": `${CONSTRAINT}, column_name, ordinal_position i`,
+  "information_schema.check_constraints": `${CONSTRAINT}, check_clause`,
+  "system.users":
+    "user_id, role, email, auth_type, auth_data j, failed_login_attempts i, locked_until z, " +
+    "last_login_at z, last_seen z, created_at z, updated_at z, deleted_at z, erase_after z",
+  "system.namespaces": "namespace_id, name, owner, options j, table_count b, created_at z",
+  "system.tables":
+    "table_id, namespace_id, table_name, table_type, storage_id, access_level, schema_version i, " +
+    "options j, table_comment, created_by, created_at z, updated_at z",
+  "system.columns":
+    "namespace_id, table_name, schema_version i, column_id i, column_name, ordinal i, data_type, " +
+    "nullable B, primary_key B, primary_key_pos i, default_value, column_comment",
   "system.schemas":
-    "table_id, table_name, namespace_id, table_type, schema_version, columns, constraints, options, " +
-    "access_level, storage_id, is_latest, table_comment, created_at, updated_at",
+    "table_id, table_name, namespace_id, table_type, schema_version i, columns j, constraints j, " +
+    "options j, access_level, storage_id, is_latest B, table_comment, created_at z, updated_at z",
   "system.storages":
-    "storage_id, storage_name, description, storage_type, base_directory, config, " +
-    "shared_tables_template, user_tables_template, created_at, updated_at",
-  "system.files":
-    "file_id, namespace_id, table_name, column_name, user_id, sub, stored_name, name, mime, size, " +
-    "sha256, created_at",
+    "storage_id, storage_name, description, storage_type, base_directory, config j, " +
+    "shared_tables_template, user_tables_template, created_at z, updated_at z",
+  "system.jobs": JOBS,
+  "system.my_jobs": JOBS,
+  "system.live": LIVE,
+  "system.my_live": LIVE,
+  "system.connections": CONNECTIONS,
+  "system.my_connections": CONNECTIONS,
   "system.queries":
-    "query_id, user_id, as_user, sql, state, started_at, elapsed_ms, rows_read, memory_bytes",
+    "query_id, user_id, as_user, sql, state, started_at z, elapsed_ms d, rows_read b, " +
+    "memory_bytes b",
+  "system.audit_log":
+    "audit_id b, timestamp z, actor_user_id, action, target, outcome, details j, ip_address, " +
+    "subject_user_id",
+  "system.segments":
+    "segment_id, namespace_id, table_name, user_id, storage_id, min_seq b, max_seq b, row_count b, " +
+    "size_bytes b, compression, schema_version i, status, created_at z",
+  "system.manifest":
+    "namespace_id, table_name, user_id, segments i, pending_versions b, flushed_seq b, sync_state, " +
+    "updated_at z, manifest_json j",
   "system.stats": "metric_name, metric_value, unit, description",
-  "system.logs": "timestamp, level, target, message, fields",
+  "system.settings": "name, value, default_value, source, category, description",
+  "system.logs": "timestamp z, level, target, message, fields j",
   "system.query_stats":
-    "fingerprint, sql, calls, errors, rows, total_ms, mean_ms, p50_ms, p95_ms, p99_ms, max_ms, last_seen",
+    "fingerprint, sql, calls b, errors b, rows b, total_ms d, mean_ms d, p50_ms d, p95_ms d, " +
+    "p99_ms d, max_ms d, last_seen z",
+  "system.files": FILES,
+  "system.my_files": FILES,
+  "system.my_account": "user_id, role, email, auth_type, last_login_at z, created_at z",
 };
 
-test.each(Object.entries(COLUMNS))("%s has its columns", async (name, columns) => {
+const TYPE_LETTERS: Readonly<Record<string, string>> = {
+  Text: "",
+  Int: " i",
+  BigInt: " b",
+  Double: " d",
+  Boolean: " B",
+  DateTime: " z",
+  Json: " j",
+};
+
+test.each(Object.entries(VIEWS))("%s has its columns, with their types", async (name, columns) => {
   const [found] = await engine.run(`SELECT * FROM ${name}`);
-  expect(found?.schema?.map((field) => field.name).join(", ")).toBe(columns);
+  const shown = found?.schema?.map(({ data_type: type, name: column }) => {
+    return `${column}${TYPE_LETTERS[String(type)] ?? ` ${String(type)}`}`;
+  });
+  expect(shown?.join(", ")).toBe(columns);
+});
+
+test("these are all of the views", async () => {
+  const rows = await engine.rows(
+    "SELECT table_schema || '.' || table_name FROM information_schema.tables " +
+      "WHERE table_type = 'SYSTEM VIEW'",
+  );
+  expect(rows.flat().toSorted()).toEqual(Object.keys(VIEWS).toSorted());
+});
+
+/** The statements that show something, likewise. */
+const SHOWN: Readonly<Record<string, string>> = {
+  "SHOW NAMESPACES": "namespace_id, name, owner, created_at z, options j, table_count b",
+  "SHOW TABLES":
+    "table_id, table_name, namespace_id, table_type, created_at z, schema_version i, " +
+    "table_comment, updated_at z, options j, access_level, storage_id",
+  "DESCRIBE app.t":
+    "column_name, ordinal_position i, column_id i, data_type, is_nullable B, is_primary_key B, " +
+    "column_default, column_comment, schema_version i",
+  "SHOW STATS FOR TABLE app.t":
+    "table_name, namespace, schema_version i, logical_rows b, unflushed_versions b, " +
+    "flushed_segments b, bytes b, active_subscriptions b, memory_bytes b",
+  "SHOW MANIFEST":
+    "namespace_id, table_name, scope, segments b, rows b, bytes b, min_seq b, max_seq b, " +
+    "sync_state, last_flushed_at z, manifest_json j",
+  "SHOW STORAGES":
+    "storage_id, storage_name, description, storage_type, base_directory, config j, " +
+    "shared_tables_template, user_tables_template, created_at z, updated_at z",
+  "SHOW ALL": "name, value, description, category",
+};
+
+test.each(Object.entries(SHOWN))("%s has its columns, with their types", async (sql, columns) => {
+  const [found] = await engine.run(sql);
+  const shown = found?.schema?.map(({ data_type: type, name: column }) => {
+    return `${column}${TYPE_LETTERS[String(type)] ?? ` ${String(type)}`}`;
+  });
+  expect(shown?.join(", ")).toBe(columns);
+});
+
+test("system.users says how an account proves itself and how its logins fare", async () => {
+  await engine.run(`CREATE USER oda OAUTH '{"subject":"7","provider":"idp"}'`);
+  const caller = { address: "203.0.113.7", isLocal: true };
+  const attempt = { user: "ann", password: "wrong" };
+  const { auth, catalog } = engine.database;
+  catalog.changeUser("root", { passwordHash: catalog.user("ann")?.passwordHash ?? "" });
+  await expect(auth.login(attempt, caller)).rejects.toThrow();
+  const sql =
+    "SELECT auth_type, auth_data, failed_login_attempts, locked_until IS NULL, last_seen IS NULL " +
+    "FROM system.users WHERE user_id IN ('ann', 'oda') ORDER BY user_id";
+  expect(await engine.rows(sql)).toEqual([
+    ["password", null, 1, true, true],
+    ["oauth", '{"provider":"idp","subject":"7"}', 0, true, true],
+  ]);
+  for (let tries = 0; tries < 4; tries += 1) {
+    await expect(auth.login(attempt, caller)).rejects.toThrow();
+  }
+  const locked = "SELECT locked_until - NOW() FROM system.users WHERE user_id = 'ann'";
+  expect(await engine.rows(locked)).toEqual([["00:15:00"]]);
+});
+
+test("system.manifest has what of each table is in segments", async () => {
+  await engine.run("CREATE TABLE app.m (id INT PRIMARY KEY); INSERT INTO app.m VALUES (1), (2)");
+  const sql =
+    "SELECT segments, pending_versions, flushed_seq IS NULL, sync_state, user_id, " +
+    "manifest_json ->> 'unflushed_versions' FROM system.manifest WHERE table_name = 'm'";
+  expect(await engine.rows(sql)).toEqual([[0, 2, true, "pending_write", null, "2"]]);
+  await engine.run("STORAGE FLUSH TABLE app.m");
+  await Promise.all(engine.database.jobs.all().map(({ ended }) => ended));
+  expect(await engine.rows(sql)).toEqual([[1, 0, false, "in_sync", null, "0"]]);
+  await engine.run("DROP TABLE app.m");
 });
 
 test("system.schemas has a row for each version of a table", async () => {

@@ -148,7 +148,14 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const random = systemRandom;
   const log = silentLog;
   const catalog = CatalogDatabase.open({ path: join(directory, "catalog.sqlite"), clock, log });
-  const auth = new Auth({ catalog, clock, random, log, settings: authSettings() });
+  const auth = new Auth({
+    catalog,
+    clock,
+    random,
+    log,
+    settings: authSettings(),
+    onAudit: () => undefined,
+  });
   const store = new ModelStore(clock);
   store.defineTable(messagesTable());
   const sql = new ScriptedSql(options.script ?? nothing);

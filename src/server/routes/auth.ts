@@ -72,7 +72,7 @@ async function logOut(exchange: Exchange, options: AuthRouteOptions): Promise<Re
     bearerOf(request) ??
     cookieOf(request, "tidemark_auth") ??
     cookieOf(request, "tidemark_refresh");
-  options.auth.logout(token, { all: objectOf(body)?.["all"] === true });
+  options.auth.logout(token, exchange, { all: objectOf(body)?.["all"] === true });
   const response = json(exchange, 200, { message: "Logged out" });
   expireSessionCookies(response.headers, { isSecure: isSecure(exchange, options) });
   return response;

@@ -136,7 +136,7 @@ class SqlRoute {
   ): SqlRequest {
     const { config } = this.#options;
     const request = isMultipart(contentType)
-      ? sqlRequestFromForm(body, contentType, config)
+      ? sqlRequestFromForm(body, contentType, config, exchange)
       : sqlRequestFromJson(body, config, exchange);
     // Only SUBSCRIBE TO answers with an address.
     if (!/subscribe/i.test(request.sql)) return request;

@@ -3,6 +3,7 @@
  * where an expression stands.
  */
 import { DatabaseError } from "../../base/errors.ts";
+import { QUERY_TOWER_MAX } from "../../base/limits.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
 import type { DataType } from "../../types/mod.ts";
 import { BIGINT, decimalType, FILE, INT, typeName, UNKNOWN } from "../../types/mod.ts";
@@ -41,6 +42,8 @@ export class StatementBinding {
   readonly files: string[] = [];
   /** Views that were expanded so far. */
   viewCount = 0;
+  /** How many entries of WITH and views are read through each other, in the query at hand. */
+  towerHeight = 0;
   #nextColumnId = 1;
 
   readonly statistics: TableStatistics;
@@ -51,6 +54,33 @@ export class StatementBinding {
   ) {
     this.parameterTypes = parameterTypes;
     this.statistics = statistics;
+  }
+
+  /**
+   * Binds what is read under a name, and returns how high it stands on other such queries.
+   *
+   * @throws {DatabaseError} LIMIT_EXCEEDED
+   */
+  named<Query>(
+    bind: () => Query,
+    { name, position }: { name: string; position: number },
+  ): { readonly query: Query; readonly height: number } {
+    const around = this.towerHeight;
+    this.towerHeight = 0;
+    const query = bind();
+    const height = this.towerHeight + 1;
+    this.towerHeight = around;
+    if (height <= QUERY_TOWER_MAX) return { query, height };
+    throw new DatabaseError(
+      "LIMIT_EXCEEDED",
+      `Cannot read "${name}": it reads entries of WITH and views through each other, ${height} deep, and ${QUERY_TOWER_MAX} are allowed`,
+      { position },
+    );
+  }
+
+  /** Something is read that stands so high. */
+  readTower(height: number): void {
+    this.towerHeight = Math.max(this.towerHeight, height);
   }
 
   newColumn(column: Omit<BoundColumn, "id">): BoundColumn {

@@ -73,6 +73,8 @@ export type CteEntry =
       /** Of its columns. */
       readonly names: readonly string[];
       readonly cte: BoundCte;
+      /** How many entries of WITH and views it is read through, itself among them. */
+      readonly height: number;
       readonly outer: Correlation | undefined;
       /** Binds its query once more, with other ways to what it reads around it. */
       readonly bind: (outer: Correlation | undefined) => BoundSelect;

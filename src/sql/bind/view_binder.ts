@@ -30,14 +30,18 @@ export function bindView(view: ViewRelation, item: FromTable, context: SelectCon
       { position: item._location.start },
     );
   }
-  const query = context.bindQuery(relocated(view.query, item._location), {
-    statement,
-    source: view.source,
-    bindQuery: context.bindQuery,
-    isOutermost: false,
-    keepsUntyped: false,
-    viewDepth,
-  });
+  const bind = (): BoundSelect =>
+    context.bindQuery(relocated(view.query, item._location), {
+      statement,
+      source: view.source,
+      bindQuery: context.bindQuery,
+      isOutermost: false,
+      keepsUntyped: false,
+      viewDepth,
+    });
+  const place = { name: view.name, position: item._location.start };
+  const { height, query } = statement.named(bind, place);
+  statement.readTower(height);
   const columns = query.outputs.map(({ expression, name }, i) =>
     statement.newColumn({ name: view.columnNames[i] ?? name, type: expression.type }),
   );

@@ -48,8 +48,11 @@ function bindEntry(binding: WithBinding, context: SelectContext, isRecursive: bo
     isRecursive
       ? bindRecursive(binding, { ...inner, outer })
       : context.bindQuery(binding.statement, { ...inner, outer });
-  const query = bind(context.outer);
-  const { name } = binding.alias;
+  const { name, _location } = binding.alias;
+  const { height, query } = context.statement.named(() => bind(context.outer), {
+    name,
+    position: _location.start,
+  });
   const names = namesOf(binding, query);
   const cte: BoundCte = {
     name,
@@ -59,7 +62,7 @@ function bindEntry(binding: WithBinding, context: SelectContext, isRecursive: bo
     isFree: !readsAround(query),
     references: { count: 0 },
   };
-  return { kind: "query", name, names, cte, outer: context.outer, bind };
+  return { kind: "query", name, names, cte, height, outer: context.outer, bind };
 }
 
 function namesOf({ alias, columnNames }: WithBinding, { outputs }: BoundSelect): string[] {
@@ -187,7 +190,8 @@ export function relationOfEntry(
     const columns = entry.columns.map((column) => statement.newColumn(column));
     return { kind: "working", recursion: entry.recursion, alias, columns };
   }
-  const { cte, names } = entry;
+  const { cte, height, names } = entry;
+  statement.readTower(height);
   const columns = cte.query.outputs.map(({ expression }, i) =>
     statement.newColumn({ name: names[i] ?? "", type: expression.type }),
   );

@@ -1,0 +1,46 @@
+/**
+ * What runs and looks on beside an attack: the victim's process, and the memory of the server.
+ */
+import { readFileSync } from "node:fs";
+import type { VictimJob, VictimReport } from "./victim.ts";
+
+export interface RunningVictim {
+  /** Resolves once it works. */
+  ready(): Promise<void>;
+  stop(): Promise<VictimReport>;
+}
+
+export function startVictim(job: VictimJob): RunningVictim {
+  const script = Bun.fileURLToPath(new URL("./victim.ts", import.meta.url));
+  const child = Bun.spawn([process.execPath, script, JSON.stringify(job)], {
+    stdin: "pipe",
+    stdout: "pipe",
+    stderr: "inherit",
+  });
+  const reader = child.stdout.getReader();
+  return {
+    async ready() {
+      await reader.read();
+    },
+    async stop() {
+      void child.stdin.write("stop\n");
+      void child.stdin.end();
+      const decoder = new TextDecoder();
+      let text = "";
+      for (let part = await reader.read(); !part.done; part = await reader.read()) {
+        text += decoder.decode(part.value, { stream: true });
+      }
+      return JSON.parse(text) as VictimReport;
+    },
+  };
+}
+
+/** Of a process, now. */
+export function residentBytes(pid: number): number {
+  const text = readFileSync(`/proc/${pid}/status`, "utf8");
+  return Number(/^VmRSS:\s+(\d+) kB/m.exec(text)?.[1] ?? 0) * 1024;
+}
+
+export function mebibytes(bytes: number): number {
+  return Math.round(bytes / 2 ** 20);
+}

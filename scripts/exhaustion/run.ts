@@ -1,0 +1,122 @@
+/**
+ * One kind of attack on one new server: the victim starts, the statements run beside it, and what
+ * they, the victim and the server came to is judged.
+ */
+import { type ServerProcess, startReadyServer } from "../../tests/support/server_process.ts";
+import { mebibytes, residentBytes, startVictim } from "../abuse/beside.ts";
+import { fillWall, findingsOf } from "../abuse/run.ts";
+import type { VictimReport } from "../abuse/victim.ts";
+import { type Attack, type AttackName, attacksOf } from "./attacks.ts";
+
+/** What one statement may hold. */
+const BUDGET_BYTES = 64 * 2 ** 20;
+
+/** What the server may use besides. */
+const MEMORY_BYTES_MAX = 200_000_000;
+
+/** Time of a statement: a product of 10^9 takes longer, and is to be refused for it. */
+const STATEMENT_SECONDS = 30;
+
+const SAMPLE_MS = 20;
+
+/** What the server may answer instead of rows: that it is too much, or no such thing. */
+const REFUSALS: ReadonlySet<number> = new Set([400, 408, 409, 413, 422, 504]);
+
+export interface ExhaustionOptions {
+  readonly name: AttackName;
+  readonly seconds: number;
+  readonly rowCount: number;
+  readonly p99MsMax: number;
+}
+
+interface Outcome {
+  readonly title: string;
+  count: number;
+  /** How it ended the last time: "answered", or the code and reason of the refusal. */
+  ended: string;
+  longestMs: number;
+}
+
+export interface ExhaustionReport {
+  readonly outcomes: readonly Outcome[];
+  readonly victim: VictimReport;
+  readonly memory: { readonly beforeMiB: number; readonly peakMiB: number };
+  /** What is held against the server; empty when it did well. */
+  readonly held: readonly string[];
+}
+
+export async function runAttack(options: ExhaustionOptions): Promise<ExhaustionReport> {
+  const { name, p99MsMax, rowCount, seconds } = options;
+  await using server = await startReadyServer({
+    config: {
+      performance: { query_memory_bytes: BUDGET_BYTES, request_timeout: STATEMENT_SECONDS },
+    },
+  });
+  await fillWall(server);
+  const token = await server.createUser("victim");
+  const victim = startVictim({ url: server.url, token });
+  await victim.ready();
+  // The server has answered by then, and been warmed by the rows of the wall.
+  const before = residentBytes(server.pid);
+  let peak = before;
+  const sampling = setInterval(() => {
+    peak = Math.max(peak, residentBytes(server.pid));
+  }, SAMPLE_MS);
+  const held: string[] = [];
+  const outcomes = await attackFor(server, { attacks: attacksOf(name, rowCount), seconds, held });
+  const report = await victim.stop();
+  clearInterval(sampling);
+
+  held.push(...report.errors.slice(0, 5).map((error) => `the victim saw: ${error}`));
+  for (const [kind, ms] of Object.entries(report.p99Ms)) {
+    if (ms > p99MsMax) held.push(`p99 of the victim's ${kind}: ${ms.toFixed(0)} ms`);
+  }
+  if (report.missed > 0) held.push(`the victim waited in vain for ${report.missed} changes`);
+  const bound = before + BUDGET_BYTES + MEMORY_BYTES_MAX;
+  if (peak > bound) held.push(`memory grew to ${mebibytes(peak)} of ${mebibytes(bound)} MiB`);
+  held.push(...(await findingsOf(server)));
+  const memory = { beforeMiB: mebibytes(before), peakMiB: mebibytes(peak) };
+  return { outcomes, victim: report, memory, held };
+}
+
+async function attackFor(
+  server: ServerProcess,
+  { attacks, held, seconds }: { attacks: readonly Attack[]; seconds: number; held: string[] },
+): Promise<readonly Outcome[]> {
+  const outcomes = attacks.map(({ title }): Outcome => {
+    return { title, count: 0, ended: "", longestMs: 0 };
+  });
+  const start = performance.now();
+  do {
+    for (const [index, attack] of attacks.entries()) {
+      const outcome = outcomes[index];
+      if (outcome === undefined) continue;
+      const startMs = performance.now();
+      const { ended, fault } = await ask(server, attack);
+      outcome.longestMs = Math.max(outcome.longestMs, performance.now() - startMs);
+      outcome.count += 1;
+      outcome.ended = ended;
+      if (fault !== undefined) held.push(`${attack.title}: ${fault}`);
+        console.log(attack.title, ended, mebibytes(residentBytes(server.pid)));
+    }
+  } while (performance.now() - start < seconds * 1000);
+  return outcomes;
+}
+
+async function ask(
+  server: ServerProcess,
+  { answer, sql }: Attack,
+): Promise<{ ended: string; fault?: string }> {
+  const { body, status } = await server.sql(sql);
+  const { error } = body;
+  if (error !== undefined) {
+    const ended = `${error.code}${error.reason === undefined ? "" : ` (${String(error.reason)})`}`;
+    const said = `${status} ${error.code}: ${String(error.message).slice(0, 200)}`;
+    return REFUSALS.has(status) && error.message !== "" ? { ended } : { ended, fault: said };
+  }
+  const cell = body.results.at(-1)?.rows?.[0]?.[0];
+  const isRight = answer === undefined || String(cell) === String(answer);
+  return isRight
+    ? { ended: "answered" }
+    : { ended: "answered wrongly", fault: `${String(cell)} instead of ${String(answer)}` };
+}

@@ -1,0 +1,64 @@
+/**
+ * The second opinion of the fuzzer: what DuckDB is told must be what PostgreSQL was told, or its
+ * differences would be those of the translation.
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import {
+  openSecondOpinion,
+  otherMeaningOf,
+  type SecondOpinion,
+} from "../../scripts/fuzz_sql/duckdb.ts";
+
+let second: SecondOpinion;
+
+beforeAll(async () => {
+  second = await openSecondOpinion();
+  const columns = [
+    { name: "id", type: "INT" },
+    { name: "t", type: "TEXT" },
+    { name: "y", type: "BYTEA" },
+    { name: "jb", type: "JSONB" },
+  ];
+  const rows = [
+    ["1", "it's", "\\x41ff", "[1]"],
+    ["2", "a%", "\\x", null],
+    ["3", null, null, null],
+  ];
+  await second.copy([{ name: "t1", columns, rows }], new Map([["v1", VIEW]]));
+});
+
+afterAll(() => second.close());
+
+const VIEW = "CREATE VIEW v1 (id, b) AS SELECT q.id, q.y FROM t1 AS q";
+
+test("copied cells, NULLs last and a backslash that escapes", async () => {
+  expect(await second.rows("SELECT t, y FROM t1 ORDER BY t", ["Text", "Bytes"])).toEqual([
+    "a% | \\x",
+    "it's | \\x41ff",
+    "NULL | NULL",
+  ]);
+  expect(await second.rows("SELECT id / 2 FROM t1 WHERE t LIKE 'a\\%'", ["Int"])).toEqual(["1"]);
+  expect(await second.rows("SELECT '\\xff01'::bytea", ["Bytes"])).toEqual(["\\xff01"]);
+});
+
+test("views are there, and gone with the next copies", async () => {
+  expect(await second.rows("SELECT b FROM v1 WHERE id = 1", ["Bytes"])).toEqual(["\\x41ff"]);
+  await second.copy([], new Map());
+  expect(await second.rows("SELECT b FROM v1", ["Bytes"])).toBeUndefined();
+  await second.copy(
+    [{ name: "t1", columns: [{ name: "jb", type: "JSONB" }], rows: [] }],
+    new Map(),
+  );
+});
+
+test("no opinion of JSON, nor of what it refuses", async () => {
+  expect(await second.rows("SELECT 1 FROM t1 ORDER BY jb", ["Int"])).toBeUndefined();
+  expect(await second.rows("SELECT initcap('a')", ["Text"])).toBeUndefined();
+});
+
+test("differences are explained by what stands in the statement only", () => {
+  expect(otherMeaningOf("SELECT 1 WHERE ((1, 'a') < (1, NULL::text))")).toContain(
+    "rows are values",
+  );
+  expect(otherMeaningOf("SELECT sum(t1.id) FROM t1 WHERE t1.t LIKE 'a%'")).toBeUndefined();
+});
