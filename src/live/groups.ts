@@ -10,19 +10,24 @@ import type { Seq } from "../base/seq.ts";
 import type { SubscriptionSpec } from "../protocol/mod.ts";
 import type { SharedMessage } from "./live.ts";
 import type { LiveChange, LiveQuery, Sources } from "./live_query.ts";
-import { changeMessage, draftFrom, shared } from "./messages.ts";
+import { type ChangeDraft, changeMessage, draftFrom, shared } from "./messages.ts";
 import type { Equality } from "./predicate_index.ts";
+
+/** What a message of changes moves a follower to. */
+export interface Reach {
+  /** Of its last change. */
+  readonly lastSeq: Seq;
+  /** Everything up to here was sent earlier, or does not match. */
+  readonly before: Seq;
+  /** How many changes it holds. */
+  readonly count: number;
+}
 
 /** What a group knows of a subscription. */
 export interface Follower {
   readonly id: string;
-  /**
-   * Takes a message of changes.
-   *
-   * @param reach `lastSeq` is the seq of its last change; everything up to `before` was sent
-   * earlier, or does not match.
-   */
-  take(message: SharedMessage, reach: { lastSeq: Seq; before: Seq; count: number }): void;
+  /** Takes a message of changes. */
+  take(message: SharedMessage, reach: Reach): void;
   /** Ends it because of what went wrong. */
   fail(error: unknown): void;
 }
@@ -37,8 +42,10 @@ export class Group<Member extends Follower> {
   /** Where the plan's columns are in the batches of the feed; set while there are followers. */
   sources: Sources;
   readonly members: Set<Member> = new Set();
-  /** By id. Most ids have one follower, which needs no set of its own. */
-  readonly #followers = new Map<string, Member | Set<Member>>();
+  /** The follower of a group that has no other, which is most groups of users' own rows. */
+  #only: Member | undefined;
+  /** All of them by id, once there was a second. Most ids have one, which needs no set. */
+  #followers: Map<string, Member | Set<Member>> | undefined;
   #followerCount = 0;
 
   constructor(query: LiveQuery, asked: Asked) {
@@ -58,28 +65,32 @@ export class Group<Member extends Follower> {
   }
 
   follow(member: Member): void {
+    this.#followerCount += 1;
+    if (this.#followers === undefined) {
+      if (this.#only === undefined) {
+        this.#only = member;
+        return;
+      }
+      this.#followers = new Map([[this.#only.id, this.#only]]);
+      this.#only = undefined;
+    }
     const sameId = this.#followers.get(member.id);
     if (sameId === undefined) this.#followers.set(member.id, member);
     else if (sameId instanceof Set) sameId.add(member);
     else this.#followers.set(member.id, new Set([sameId, member]));
-    this.#followerCount += 1;
   }
 
   unfollow(member: Member): void {
-    const sameId = this.#followers.get(member.id);
-    if (sameId instanceof Set) {
-      if (!sameId.delete(member)) return;
-      if (sameId.size === 0) this.#followers.delete(member.id);
-    } else {
-      if (sameId !== member) return;
-      this.#followers.delete(member.id);
-    }
+    if (this.#followers === undefined) {
+      if (this.#only !== member) return;
+      this.#only = undefined;
+    } else if (!removeFrom(this.#followers, member)) return;
     this.#followerCount -= 1;
   }
 
   followers(): Member[] {
-    const all: Member[] = [];
-    for (const sameId of this.#followers.values()) {
+    const all: Member[] = this.#only === undefined ? [] : [this.#only];
+    for (const sameId of this.#followers?.values() ?? []) {
       if (sameId instanceof Set) all.push(...sameId);
       else all.push(sameId);
     }
@@ -97,20 +108,45 @@ export class Group<Member extends Follower> {
     let before = after;
     for (let start = 0; start < changes.length; ) {
       const draft = draftFrom(changes, start, { countMax: changes.length, frameBytesMax });
-      const reach = { lastSeq: draft.lastSeq, before, count: draft.count };
-      for (const [id, sameId] of this.#followers) {
-        const message = shared(changeMessage(draft, id));
-        if (sameId instanceof Set) {
-          sentCount += sameId.size;
-          for (const follower of sameId) follower.take(message, reach);
-        } else {
-          sentCount += 1;
-          sameId.take(message, reach);
-        }
-      }
+      sentCount += this.#send(draft, { lastSeq: draft.lastSeq, before, count: draft.count });
       before = draft.lastSeq;
       start += draft.count;
     }
     return sentCount;
   }
+
+  /** Sends one message to each follower. Returns how many that were. */
+  #send(draft: ChangeDraft, reach: Reach): number {
+    const only = this.#only;
+    if (only !== undefined) {
+      only.take(shared(changeMessage(draft, only.id)), reach);
+      return 1;
+    }
+    let sentCount = 0;
+    for (const [id, sameId] of this.#followers ?? []) {
+      const message = shared(changeMessage(draft, id));
+      if (sameId instanceof Set) {
+        sentCount += sameId.size;
+        for (const follower of sameId) follower.take(message, reach);
+      } else {
+        sentCount += 1;
+        sameId.take(message, reach);
+      }
+    }
+    return sentCount;
+  }
+}
+
+/** Returns whether the member was there. */
+function removeFrom<Member extends Follower>(
+  followers: Map<string, Member | Set<Member>>,
+  member: Member,
+): boolean {
+  const sameId = followers.get(member.id);
+  if (sameId instanceof Set) {
+    if (!sameId.delete(member)) return false;
+    if (sameId.size === 0) followers.delete(member.id);
+    return true;
+  }
+  return sameId === member && followers.delete(member.id);
 }

@@ -5,24 +5,21 @@
  * looks one way. A projection is evaluated on rows that match only: `WHERE b <> 0` protects
  * `10 / b`. Invariant: a filter never sees a row that is not there, so it cannot raise on one.
  */
-import { assert, defined } from "../base/assert.ts";
+import { assert } from "../base/assert.ts";
 import type { Seq } from "../base/seq.ts";
 import type { Cell, CellObject } from "../protocol/mod.ts";
 import type { LivePlan } from "../sql/mod.ts";
 import { type ChangeBatch, DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../storage/mod.ts";
 import {
   type Batch,
-  cellMakerFor,
   constVector,
-  type DataType,
   type Selection,
   slice,
   take,
-  textsOf,
-  type Value,
   type Vector,
   valueAt,
 } from "../types/mod.ts";
+import { type MutableRow, type RowShape, rowShapeOf, setCell } from "./row_shape.ts";
 
 export type ChangeType = "insert" | "update" | "delete";
 
@@ -48,61 +45,19 @@ export type Sources = readonly number[];
 const SEQ_SOURCE = -1;
 const DELETED_SOURCE = -2;
 
-/** Types whose values are cells as they are, but for whole numbers beyond 2^53. */
-const PLAIN_KINDS: ReadonlySet<DataType["kind"]> = new Set([
-  "boolean",
-  "smallint",
-  "int",
-  "bigint",
-  "double",
-  "text",
-  "timestamp",
-  "datetime",
-  "date",
-  "time",
-  "uuid",
-]);
-
-/** Whole numbers stay bigint beyond 2^53: JSON makes text of them, MessagePack an int64. */
-const WHOLE_KINDS: ReadonlySet<DataType["kind"]> = new Set(["bigint", "timestamp", "datetime"]);
-
-function unchanged(value: Value): unknown {
-  return value;
-}
-
-interface FieldWriter {
-  readonly name: string;
-  /** Values of numbers, texts and booleans are their own cells. */
-  readonly isPlain: boolean;
-  readonly toCell: (value: Value) => unknown;
-}
-
-type MutableRow = Record<string, Cell>;
-
 export class LiveQuery {
   readonly plan: LivePlan;
   /** The plan's columns that are stored, each once: what to ask the store for. */
   readonly storedColumnIds: readonly number[];
   /** Sources in a batch that holds exactly `storedColumnIds`. */
   readonly ownSources: Sources;
-  readonly #fields: readonly FieldWriter[];
-  readonly #seqName: string;
+  readonly #shape: RowShape;
 
   constructor(plan: LivePlan) {
-    assert(plan.fields.length === plan.projections.length, "every field has a projection");
     this.plan = plan;
     this.storedColumnIds = [...new Set(plan.columnIds.filter((columnId) => columnId > 0))];
     this.ownSources = this.sourcesIn(this.storedColumnIds);
-    this.#fields = plan.fields.map((field, index) => {
-      const type = defined(plan.fieldTypes[index], "every field has a type");
-      const isWhole = WHOLE_KINDS.has(type.kind);
-      return {
-        name: field.name,
-        isPlain: PLAIN_KINDS.has(type.kind),
-        toCell: isWhole ? unchanged : cellMakerFor(type),
-      };
-    });
-    this.#seqName = defined(this.#fields[plan.seqFieldIndex], "_seq is a field").name;
+    this.#shape = rowShapeOf(plan);
   }
 
   /** Finds the plan's columns in batches that hold `columnIds`. */
@@ -162,18 +117,7 @@ export class LiveQuery {
   project(batch: Batch, chosen: Selection | undefined): MutableRow[] {
     const isWhole = chosen === undefined || chosen.count === batch.rowCount;
     const source = isWhole ? batch : takeBatch(batch, chosen);
-    const rows: MutableRow[] = [];
-    if (source.rowCount === 0) return rows;
-    for (let i = 0; i < source.rowCount; i += 1) rows.push({});
-    const projections = this.plan.projections;
-    for (let index = 0; index < projections.length; index += 1) {
-      const projection = projections[index];
-      const field = this.#fields[index];
-      assert(projection !== undefined, "every field has a projection");
-      assert(field !== undefined, "every projection has a field");
-      fillField(rows, field, projection.evaluate(source));
-    }
-    return rows;
+    return this.#shape.rows(source, this.plan.projections);
   }
 
   /** What a change batch does to the result, in its order; versions that do nothing are left out. */
@@ -209,8 +153,9 @@ export class LiveQuery {
     const isNew = newSide !== undefined && this.#isKept(newSide);
     const isOld = oldSide !== undefined && this.#isKept(oldSide);
     if (!isNew && !isOld) return [];
-    const newRow = isNew ? this.project(newSide, undefined)[0] : undefined;
-    const oldRow = isOld ? this.project(oldSide, undefined)[0] : undefined;
+    const { projections } = this.plan;
+    const newRow = isNew ? this.#shape.row(newSide, projections) : undefined;
+    const oldRow = isOld ? this.#shape.row(oldSide, projections) : undefined;
     return [this.changeAt(batch, 0, { newRow, oldRow })];
   }
 
@@ -232,7 +177,7 @@ export class LiveQuery {
     assert(commitSeq >= seq, "a commit ends at or after its versions");
     if (newRow === undefined) {
       assert(oldRow !== undefined, "a change has a row before or after");
-      oldRow[this.#seqName] = seq;
+      oldRow[this.#shape.seqName] = seq;
       oldRow["_deleted"] = true;
       // Without a key a row is known by the seq of its insert.
       const isKeyless = this.plan.keyFieldIndexes.length === 0;
@@ -250,8 +195,8 @@ export class LiveQuery {
   #changedCells(oldRow: CellObject, newRow: CellObject): CellObject {
     const changed: MutableRow = {};
     const { keyFieldIndexes, seqFieldIndex } = this.plan;
-    for (let index = 0; index < this.#fields.length; index += 1) {
-      const { name } = defined(this.#fields[index], "every index has a field");
+    for (let index = 0; index < this.#shape.fieldCount; index += 1) {
+      const name = this.#shape.nameOf(index);
       const cell = oldRow[name] ?? null;
       const isWanted = index === seqFieldIndex || keyFieldIndexes.includes(index);
       if (isWanted || !isSameCell(cell, newRow[name] ?? null)) setCell(changed, name, cell);
@@ -342,53 +287,6 @@ function markTrue(verdict: Vector, flags: Uint8Array, chosen: Selection | undefi
     for (let i = 0; i < count; i += 1) {
       if (valueAt(verdict, i) === true) flags[chosen === undefined ? i : at(chosen, i)] = 1;
     }
-  }
-}
-
-/** Gives every row its cell of one field. */
-function fillField(rows: MutableRow[], field: FieldWriter, values: Vector): void {
-  assert(values.length === rows.length, "a projection gives one value a row");
-  const { name, isPlain } = field;
-  // The prototype setter would take the value; defining it first makes it a property like others.
-  if (name === "__proto__") for (const row of rows) setCell(row, name, null);
-  if (values.kind === "const") {
-    const cell = cellOf(field, values.value);
-    for (const row of rows) row[name] = cell;
-  } else if (isPlain && (values.kind === "f64" || values.kind === "i32")) {
-    const { values: numbers, nulls } = values;
-    for (let i = 0; i < rows.length; i += 1) {
-      const row = rows[i];
-      const isNull = nulls !== undefined && nulls[i] === 1;
-      if (row !== undefined) row[name] = isNull ? null : (numbers[i] ?? null);
-    }
-  } else if (isPlain && values.kind === "utf8") {
-    fillTexts(rows, name, textsOf(values));
-  } else {
-    for (let i = 0; i < rows.length; i += 1) {
-      const row = rows[i];
-      if (row !== undefined) row[name] = cellOf(field, valueAt(values, i));
-    }
-  }
-}
-
-function fillTexts(rows: MutableRow[], name: string, texts: readonly (string | null)[]): void {
-  for (let i = 0; i < rows.length; i += 1) {
-    const row = rows[i];
-    if (row !== undefined) row[name] = texts[i] ?? null;
-  }
-}
-
-function cellOf({ isPlain, toCell }: FieldWriter, value: Value): Cell {
-  if (value === null) return null;
-  if (isPlain && typeof value !== "object" && typeof value !== "bigint") return value;
-  return toCell(value) as Cell;
-}
-
-function setCell(row: MutableRow, name: string, cell: Cell): void {
-  if (name !== "__proto__") row[name] = cell;
-  else {
-    const attributes = { writable: true, enumerable: true, configurable: true };
-    Object.defineProperty(row, name, { value: cell, ...attributes });
   }
 }
 

@@ -17,7 +17,8 @@ export interface Equality {
 
 export class PredicateIndex<Group extends { readonly equality: Equality | undefined }> {
   readonly #always = new Set<Group>();
-  readonly #byColumn = new Map<number, Map<Value, Set<Group>>>();
+  /** Made when a group has a condition: a user's own rows are mostly followed without one. */
+  #byColumn: Map<number, Map<Value, Set<Group>>> | undefined;
 
   add(group: Group): void {
     const { equality } = group;
@@ -26,6 +27,7 @@ export class PredicateIndex<Group extends { readonly equality: Equality | undefi
       return;
     }
     const { columnId, value } = equality;
+    this.#byColumn ??= new Map();
     let byValue = this.#byColumn.get(columnId);
     if (byValue === undefined) this.#byColumn.set(columnId, (byValue = new Map()));
     const groups = byValue.get(value);
@@ -40,12 +42,15 @@ export class PredicateIndex<Group extends { readonly equality: Equality | undefi
       return;
     }
     const { columnId, value } = equality;
-    const byValue = this.#byColumn.get(columnId);
+    const byColumn = this.#byColumn;
+    const byValue = byColumn?.get(columnId);
     const groups = byValue?.get(value);
-    assert(byValue !== undefined && groups !== undefined, "an indexed group is under its value");
+    assert(byColumn !== undefined && byValue !== undefined, "an indexed group has its column");
+    assert(groups !== undefined, "an indexed group is under its value");
     groups.delete(group);
     if (groups.size === 0) byValue.delete(value);
-    if (byValue.size === 0) this.#byColumn.delete(columnId);
+    if (byValue.size === 0) byColumn.delete(columnId);
+    if (byColumn.size === 0) this.#byColumn = undefined;
   }
 
   /** Groups that every change must be tested against. Aliases the index. */
@@ -55,13 +60,13 @@ export class PredicateIndex<Group extends { readonly equality: Equality | undefi
 
   /** Whether any group is found by a value. */
   get hasConditions(): boolean {
-    return this.#byColumn.size > 0;
+    return this.#byColumn !== undefined;
   }
 
   /** How many groups are under a condition. */
   countOf(equality: Equality | undefined): number {
     if (equality === undefined) return 0;
-    return this.#byColumn.get(equality.columnId)?.get(equality.value)?.size ?? 0;
+    return this.#byColumn?.get(equality.columnId)?.get(equality.value)?.size ?? 0;
   }
 
   /**
@@ -71,7 +76,7 @@ export class PredicateIndex<Group extends { readonly equality: Equality | undefi
    */
   candidates(batch: ChangeBatch, columnIds: readonly number[]): Map<Group, number[]> {
     const found = new Map<Group, number[]>();
-    for (const [columnId, byValue] of this.#byColumn) {
+    for (const [columnId, byValue] of this.#byColumn ?? []) {
       const index = columnIds.indexOf(columnId);
       const newValues = batch.columns[index];
       const oldValues = batch.oldColumns[index];

@@ -26,7 +26,7 @@ import type { Store } from "../storage/mod.ts";
 import type { Budget } from "./budget.ts";
 import type { DeliveryTimes } from "./delivery.ts";
 import type { Feed } from "./feed.ts";
-import type { Follower, Group } from "./groups.ts";
+import type { Follower, Group, Reach } from "./groups.ts";
 import type { LiveSubscription, SharedMessage } from "./live.ts";
 import { ending, endingFor, resumeExpired } from "./live_errors.ts";
 import type { Loader, LoadStep } from "./loader.ts";
@@ -186,7 +186,7 @@ export class Subscription implements LiveSubscription, Follower {
     this.end(message);
   }
 
-  take(message: SharedMessage, reach: { lastSeq: Seq; before: Seq; count: number }): void {
+  take(message: SharedMessage, reach: Reach): void {
     assert(this.#phase === "following", "a follower takes what its feed reads");
     if (this.outlet.isFull) {
       this.#fallBehind(reach.before);

@@ -107,6 +107,8 @@ export interface LiveRequest {
 /** An expression ready to run. The same code serves SELECT, snapshot, replay and live filter. */
 export interface CompiledExpression {
   readonly type: DataType;
+  /** Which column of the batch it is, where it is no more than that. */
+  readonly column?: number;
   /** One value a row of `batch`. @throws {DatabaseError} What the expression raises on a row. */
   evaluate(batch: Batch): Vector;
 }

@@ -81,8 +81,14 @@ export function planLiveQuery(
     atSeq: environment.store.visibleSeq,
   });
   const compiled = (expression: BoundExpression): CompiledExpression => {
+    const { kind, type } = expression;
+    const column = kind === "column" ? layout.get(expression.column.id) : undefined;
     const evaluate = compileExpression(expression, layout);
-    return { type: expression.type, evaluate: (batch: Batch) => evaluate(batch, run) };
+    return {
+      type,
+      ...(column === undefined ? {} : { column }),
+      evaluate: (batch: Batch) => evaluate(batch, run),
+    };
   };
   const fields = fieldsOf(outputs);
   const indexOf = (columnId: number): number =>

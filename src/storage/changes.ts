@@ -44,12 +44,18 @@ export class StoreChangeScan implements ChangeScan {
     this.#pinned = [...table.segments];
     for (const segment of this.#pinned) segment.pin();
     const { after, upTo } = options;
-    this.#sources = [
-      ...this.#pinned
-        .filter(({ entry }) => entry.minSeq <= upTo && entry.maxSeq > after)
-        .map((segment) => new SegmentVersions(table, segment, options)),
-      ...table.memtables().map((memtable) => new MemtableVersions(table, memtable, options)),
-    ];
+    this.#sources = [];
+    for (const segment of this.#pinned) {
+      const { maxSeq, minSeq } = segment.entry;
+      if (minSeq <= upTo && maxSeq > after) {
+        this.#sources.push(new SegmentVersions(table, segment, options));
+      }
+    }
+    for (const memtable of table.memtables()) {
+      const partition = memtable.partitions.get(options.owner);
+      if (partition === undefined) continue;
+      this.#sources.push(new MemtableVersions(table, memtable, { partition, options }));
+    }
   }
 
   next(): ChangeBatch | undefined {
@@ -80,7 +86,8 @@ export class StoreChangeScan implements ChangeScan {
     const { columnIds, owner } = this.#options;
     const hasOld = new Uint8Array(rowCount);
     if (areZero(prevs)) {
-      const oldColumns = columnIds.map(() => constVector(null, rowCount));
+      const nothing = constVector(null, rowCount);
+      const oldColumns = columnIds.map(() => nothing);
       return { ...versions, hasOld, oldColumns };
     }
     const oldValues = columnIds.map((): Value[] => Array.from({ length: rowCount }, () => null));
@@ -116,31 +123,32 @@ function areZero(values: Float64Array): boolean {
 class MemtableVersions implements VersionSource {
   readonly #table: StoredTable;
   readonly #memtable: Memtable;
-  readonly #partition: MemPartition | undefined;
+  readonly #partition: MemPartition;
   readonly #columnIds: readonly number[];
-  #index = 0;
-  #end = 0;
+  #index: number;
+  readonly #end: number;
 
-  constructor(table: StoredTable, memtable: Memtable, options: ChangesOptions) {
+  constructor(
+    table: StoredTable,
+    memtable: Memtable,
+    { options, partition }: { partition: MemPartition; options: ChangesOptions },
+  ) {
     this.#table = table;
     this.#memtable = memtable;
     this.#columnIds = options.columnIds;
-    this.#partition = memtable.partitions.get(options.owner);
-    if (this.#partition !== undefined) {
-      this.#index = memtable.indexAfter(this.#partition, options.after);
-      this.#end = memtable.indexAfter(this.#partition, options.upTo);
-    }
+    this.#partition = partition;
+    this.#index = memtable.indexAfter(partition, options.after);
+    this.#end = memtable.indexAfter(partition, options.upTo);
   }
 
   next(limit: number): Versions | undefined {
-    const memtable = this.#memtable;
-    if (this.#partition === undefined || this.#index >= this.#end) return undefined;
     const start = this.#index;
-    this.#index = Math.min(start + limit, this.#end);
-    const rows = this.#partition.rows.subarray(start, this.#index);
-    const [row] = rows;
-    // Most wakes of the live layer read one version.
-    const isOne = rows.length === 1 && row !== undefined;
+    if (start >= this.#end) return undefined;
+    const end = Math.min(start + limit, this.#end);
+    this.#index = end;
+    if (end === start + 1) return this.#one(this.#partition.rows[start] ?? 0);
+    const memtable = this.#memtable;
+    const rows = this.#partition.rows.subarray(start, end);
     return {
       rowCount: rows.length,
       seqs: gathered(memtable.seqs, new Float64Array(rows.length), rows),
@@ -148,12 +156,37 @@ class MemtableVersions implements VersionSource {
       prevs: gathered(memtable.prevs, new Float64Array(rows.length), rows),
       deleted: gathered(memtable.deleted, new Uint8Array(rows.length), rows),
       columns: this.#columnIds.map((columnId) =>
-        isOne
-          ? memtableCell(this.#table, memtable, { columnId, row })
-          : memtableColumn(this.#table, memtable, { columnId, rows }),
+        memtableColumn(this.#table, memtable, { columnId, rows }),
       ),
     };
   }
+
+  /** Most wakes of the live layer read one version: its values cost less than views of them. */
+  #one(row: number): Versions {
+    const memtable = this.#memtable;
+    return {
+      rowCount: 1,
+      seqs: onlyFloat(memtable.seqs[row] ?? 0),
+      commitSeqs: onlyFloat(memtable.commitSeqs[row] ?? 0),
+      prevs: onlyFloat(memtable.prevs[row] ?? 0),
+      deleted: onlyByte(memtable.deleted[row] ?? 0),
+      columns: this.#columnIds.map((columnId) =>
+        memtableCell(this.#table, memtable, { columnId, row }),
+      ),
+    };
+  }
+}
+
+function onlyFloat(value: number): Float64Array {
+  const values = new Float64Array(1);
+  values[0] = value;
+  return values;
+}
+
+function onlyByte(value: number): Uint8Array {
+  const values = new Uint8Array(1);
+  values[0] = value;
+  return values;
 }
 
 class SegmentVersions implements VersionSource {
