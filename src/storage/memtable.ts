@@ -9,13 +9,14 @@
 import { assert, defined } from "../base/assert.ts";
 import type { Batch, Row, Vector } from "../types/mod.ts";
 import type { Key } from "./key.ts";
+import { KeyRows } from "./key_rows.ts";
 import { grown, MemColumn } from "./mem_column.ts";
 import { sharedBytes, sharedFloats } from "./shared_arrays.ts";
 import type { StoredColumn } from "./store.ts";
 
 const CAPACITY_MIN = 64;
 
-/** What a partition and an entry of a Map cost, about. */
+/** What a partition and a key cost, about. */
 const PARTITION_BYTES = 400;
 const KEY_BYTES = 48;
 
@@ -28,7 +29,7 @@ export class MemPartition {
   /** No key that is a number is above this. */
   highestKey: number = Number.NEGATIVE_INFINITY;
   /** The newest row of each key, tombstones included. */
-  readonly #keys = new Map<Key, number>();
+  readonly #keys = new KeyRows();
   /** Number of the last commit group that changed it. */
   changedInGroup = -1;
 
@@ -48,11 +49,11 @@ export class MemPartition {
 
   /** Every key with its newest row. */
   keys(): Iterable<[Key, number]> {
-    return this.#keys;
+    return this.#keys.entries();
   }
 
   forgetKey(key: Key): void {
-    this.#keys.delete(key);
+    this.#keys.forget(key);
   }
 
   add(row: number): void {
