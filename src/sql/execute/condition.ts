@@ -14,9 +14,9 @@ import {
   type Layout,
   positionsOf,
   selectRows,
-  takeColumns,
 } from "./expression.ts";
 import { selectNumbers } from "./kernels/numeric.ts";
+import { takeColumns } from "./row_choice.ts";
 import type { Run } from "./run.ts";
 
 /** The rows of a batch on which a condition is true. @throws {DatabaseError} What a row raises. */
