@@ -14,8 +14,9 @@ import {
   type Layout,
   positionsOf,
   selectRows,
-  takeColumns,
 } from "./expression.ts";
+import { selectNumbers } from "./kernels/numeric.ts";
+import { takeColumns } from "./row_choice.ts";
 import type { Run } from "./run.ts";
 
 /** The rows of a batch on which a condition is true. @throws {DatabaseError} What a row raises. */
@@ -34,7 +35,8 @@ export function compileCondition(condition: BoundExpression, layout: Layout): Se
   const conjuncts = conjunctsOf(condition);
   if (conjuncts.length < 2 || conjuncts.some(isVolatile)) {
     const evaluate = compileExpression(condition, layout);
-    return (batch, run) => selectRows(evaluate(batch, run), batch.rowCount);
+    const select = compileSelection(condition, layout);
+    return (batch, run) => select?.(batch, run) ?? selectRows(evaluate(batch, run), batch.rowCount);
   }
   const parts = conjuncts
     .toSorted((left, right) => costOf(left) - costOf(right))
@@ -46,6 +48,20 @@ export function compileCondition(condition: BoundExpression, layout: Layout): Se
       }),
     );
   return (batch, run) => choose(parts, batch, run);
+}
+
+/** A number of a column beside a known one: the rows are found without a truth value for each. */
+function compileSelection(
+  condition: BoundExpression,
+  layout: Layout,
+): ((batch: Batch, run: Run) => Selection | undefined) | undefined {
+  if (condition.kind !== "compare" || condition.left.kind !== "column") return undefined;
+  if (condition.right.kind !== "constant" && condition.right.kind !== "slot") return undefined;
+  const left = compileExpression(condition.left, layout);
+  const right = compileExpression(condition.right, layout);
+  const { operator } = condition;
+  return (batch, run) =>
+    selectNumbers({ operator, left: left(batch, run), right: right(batch, run) }, batch.rowCount);
 }
 
 function choose(parts: readonly Part[], batch: Batch, run: Run): Selection {

@@ -10,11 +10,8 @@ import { assert, defined } from "../../base/assert.ts";
 import {
   type Batch,
   constVector,
-  groupKeyOf,
-  isNullAt,
   physicalKind,
   type Selection,
-  take,
   textsOf,
   type Value,
   type Vector,
@@ -34,6 +31,7 @@ import {
   negate,
   truthTest,
 } from "./kernels/truth.ts";
+import { isMember, type Members, membersAt } from "./members.ts";
 import {
   type Answered,
   allRows,
@@ -42,6 +40,7 @@ import {
   placedConstants,
   scatter,
   split,
+  takeColumns,
 } from "./row_choice.ts";
 import type { Run } from "./run.ts";
 
@@ -320,16 +319,6 @@ export function positionsOf(expression: BoundExpression, layout: Layout): Readon
   return positions;
 }
 
-const NO_VALUES: Vector = constVector(null, 0);
-
-/** The chosen rows of the columns that an expression reads; other positions hold nothing. */
-export function takeColumns(batch: Batch, rows: Selection, needed: ReadonlySet<number>): Batch {
-  const columns = batch.columns.map((column, position) =>
-    needed.has(position) ? take(column, rows) : NO_VALUES,
-  );
-  return { rowCount: rows.count, columns };
-}
-
 function compileCase({ branches, otherwise, type }: Of<"case">, layout: Layout): Evaluator {
   const compiled = branches.map(({ when, value }) => ({
     when: compileExpression(when, layout),
@@ -414,60 +403,36 @@ function compileSubquery(expression: Of<"subquery">, layout: Layout): Evaluator 
   };
 }
 
-type MemberKey = string | number | bigint | boolean;
-
-interface Members {
-  readonly keys: ReadonlySet<MemberKey>;
-  readonly hasNull: boolean;
-}
-
 function compileIn(expression: Of<"in">, layout: Layout): Evaluator {
   const operand = compileExpression(expression.operand, layout);
   const items = expression.items.map((item) => compileExpression(item, layout));
   const isConstant = expression.items.every((item) => columnIdsIn(item).size === 0);
   const operandType = expression.operand.type;
-  const { negated } = expression;
   const membersOfRun = new WeakMap<Run, Members>();
 
   return (batch, run) => {
     const vector = operand(batch, run);
     let members = isConstant ? membersOfRun.get(run) : undefined;
     if (isConstant && members === undefined) {
-      members = membersAt(
-        items.map((item) => item(SINGLE_ROW, run)),
-        0,
-      );
+      const vectors = items.map((item) => item(SINGLE_ROW, run));
+      members = membersAt(operandType, vectors, 0);
       membersOfRun.set(run, members);
     }
     const fixed = members;
     if (fixed !== undefined) {
-      const byValue = mapDistinct(vector, expression.type, (value) => isMember(value, fixed));
+      const byValue = mapDistinct(vector, expression.type, (value) =>
+        isMember(value, fixed, expression),
+      );
       if (byValue !== undefined) return byValue;
     }
     const itemVectors = members === undefined ? items.map((item) => item(batch, run)) : [];
     const results: Value[] = Array.from({ length: batch.rowCount });
     for (let row = 0; row < batch.rowCount; row += 1) {
-      const among = members ?? membersAt(itemVectors, row);
-      results[row] = isMember(valueAt(vector, row), among);
+      const among = members ?? membersAt(operandType, itemVectors, row);
+      results[row] = isMember(valueAt(vector, row), among, expression);
     }
     return vectorFromValues(expression.type, results);
   };
-
-  function membersAt(vectors: readonly Vector[], row: number): Members {
-    const keys = new Set<MemberKey>();
-    let hasNull = false;
-    for (const vector of vectors) {
-      if (isNullAt(vector, row)) hasNull = true;
-      else keys.add(groupKeyOf(operandType, valueAt(vector, row)));
-    }
-    return { keys, hasNull };
-  }
-
-  function isMember(value: Value, { keys, hasNull }: Members): Value {
-    if (value === null) return null;
-    if (keys.has(groupKeyOf(operandType, value))) return !negated;
-    return hasNull ? null : negated;
-  }
 }
 
 /** The rows of a batch on which a condition is true. */

@@ -37,6 +37,37 @@ const TABLE_ROWS_MIN = 64;
 /** Counting the rows of each group is worth it up to this share of the rows. */
 const COUNTED_GROUPS_SHARE = 0.25;
 
+/** Groups whose rows are counted once somebody asks. */
+class CountedGroups implements BatchGroups {
+  readonly numbers: Uint32Array;
+  readonly groupCount: number;
+  #rowCounts: Uint32Array | undefined;
+
+  constructor(numbers: Uint32Array, groupCount: number) {
+    this.numbers = numbers;
+    this.groupCount = groupCount;
+  }
+
+  get isCounted(): boolean {
+    return this.#rowCounts !== undefined;
+  }
+
+  get rowCounts(): Uint32Array | undefined {
+    if (this.groupCount > this.numbers.length * COUNTED_GROUPS_SHARE) return undefined;
+    this.#rowCounts ??= countsOf(this.numbers, this.groupCount);
+    return this.#rowCounts;
+  }
+}
+
+function countsOf(numbers: Uint32Array, groupCount: number): Uint32Array {
+  const counts = new Uint32Array(groupCount);
+  for (let row = 0; row < numbers.length; row += 1) {
+    const group = numbers[row] ?? 0;
+    counts[group] = (counts[group] ?? 0) + 1;
+  }
+  return counts;
+}
+
 export interface GroupingOptions {
   /** Whether `keysOf` will be asked; default true. */
   readonly keepsKeys?: boolean;
@@ -146,11 +177,7 @@ export class Grouping {
     if (rows.length > 0 && !this.#isNew(vectors, rows, numbers)) {
       return this.#byValue(vectors, rowCount);
     }
-    return {
-      numbers,
-      groupCount: this.groupCount,
-      rowCounts: this.#countsOf(numbers),
-    };
+    return new CountedGroups(numbers, this.groupCount);
   }
 
   /**
@@ -199,17 +226,7 @@ export class Grouping {
     }
     const numbers = this.#scratch(positions.at.length);
     lookUp(positions, table, numbers);
-    return { numbers, groupCount, rowCounts };
-  }
-
-  #countsOf(numbers: Uint32Array): Uint32Array | undefined {
-    if (this.groupCount > numbers.length * COUNTED_GROUPS_SHARE) return undefined;
-    const counts = new Uint32Array(this.groupCount);
-    for (let row = 0; row < numbers.length; row += 1) {
-      const group = numbers[row] ?? 0;
-      counts[group] = (counts[group] ?? 0) + 1;
-    }
-    return counts;
+    return { numbers, groupCount, rowCounts, isCounted };
   }
 
   #scratch(rowCount: number): Uint32Array {

@@ -75,6 +75,8 @@ export class HashJoin implements Operator {
   #held: HeldColumns;
   #table: JoinTable;
   #isBuilt = false;
+  /** Once the right side has ended, until the table is built. */
+  #finishing: Iterator<undefined, void> | undefined;
   #fault: DatabaseError | undefined;
   /** Of a full join: 1 for each held row that has had a partner. */
   #isPaired = new Uint8Array(0);
@@ -147,10 +149,14 @@ export class HashJoin implements Operator {
   }
 
   #build(): Batch {
+    if (this.#finishing !== undefined) {
+      if (this.#finishing.next().done === true) this.#isBuilt = true;
+      return NOTHING_YET;
+    }
     const { right, rightKeys, run } = this.#options;
     const batch = right.next();
     if (batch === undefined) {
-      this.#finishBuild();
+      this.#finishing = this.#finishBuild();
       return NOTHING_YET;
     }
     const { rowCount } = batch;
@@ -206,10 +212,9 @@ export class HashJoin implements Operator {
     return known.count === 0 ? NOTHING_YET : this.#choose(keepRows(batch, known), knownNumbers);
   }
 
-  #finishBuild(): void {
-    this.#isBuilt = true;
+  *#finishBuild(): Generator<undefined, void> {
     if (this.#others !== undefined) return;
-    this.#table.finish();
+    yield* this.#table.finishSteps();
     if (this.#options.join === "full") this.#isPaired = new Uint8Array(this.#held.rowCount);
   }
 

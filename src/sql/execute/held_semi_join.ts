@@ -42,7 +42,8 @@ export class HeldSemiJoin implements Operator {
   #isKeyMet = new Uint8Array(0);
   /** 1 for a held row that has had a partner; with a residual. */
   #isRowMet = new Uint8Array(0);
-  #phase: "hold" | "mark" | "choose" = "hold";
+  #phase: "hold" | "finish" | "mark" | "choose" = "hold";
+  #finishing: Iterator<undefined, void> | undefined;
   #marking: Marking | undefined;
   #chosen = new Uint32Array(0);
   #chosenCount = 0;
@@ -61,6 +62,9 @@ export class HeldSemiJoin implements Operator {
     switch (this.#phase) {
       case "hold":
         return this.#hold();
+      case "finish":
+        if (this.#finishing?.next().done !== false) this.#beginMarking();
+        return NOTHING_YET;
       case "mark":
         return this.#marking === undefined ? this.#markNext() : this.#markPairs(this.#marking);
       case "choose":
@@ -79,13 +83,8 @@ export class HeldSemiJoin implements Operator {
     const { left, leftKeys, run } = this.#options;
     const batch = left.next();
     if (batch === undefined) {
-      this.#table.finish();
-      this.#isKeyMet = new Uint8Array(Math.max(0, this.#table.starts.length - 1));
-      this.#isRowMet = new Uint8Array(this.#held.rowCount);
-      this.#site.memory.take(this.#isKeyMet.length + this.#isRowMet.length);
-      // Nobody asks whether there is a partner.
-      if (this.#held.rowCount === 0) this.#finishMarking();
-      else this.#phase = "mark";
+      this.#finishing = this.#table.finishSteps();
+      this.#phase = "finish";
     } else if (batch.rowCount > 0) {
       this.#held.append(batch.columns, batch.rowCount);
       this.#table.add(
@@ -95,6 +94,15 @@ export class HeldSemiJoin implements Operator {
       if (this.#site.isDue) this.#divide();
     }
     return NOTHING_YET;
+  }
+
+  #beginMarking(): void {
+    this.#isKeyMet = new Uint8Array(Math.max(0, this.#table.starts.length - 1));
+    this.#isRowMet = new Uint8Array(this.#held.rowCount);
+    this.#site.memory.take(this.#isKeyMet.length + this.#isRowMet.length);
+    // Nobody asks whether there is a partner.
+    if (this.#held.rowCount === 0) this.#finishMarking();
+    else this.#phase = "mark";
   }
 
   /** Goes over to partitions on disk. */

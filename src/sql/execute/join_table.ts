@@ -30,6 +30,10 @@ interface Waiting {
   readonly nulls: Uint8Array | undefined;
 }
 
+/** Batches that are numbered, counted or placed in one step, and numbers that are added up. */
+const STEP_BATCHES = 16;
+const STEP_NUMBERS = 262_144;
+
 export class JoinTable {
   readonly #index: KeyIndex;
   readonly #memory: MemoryBudget;
@@ -86,28 +90,36 @@ export class JoinTable {
     this.#addHashed(keys, rowCount);
   }
 
-  /** Nothing is added from now on. */
-  finish(): void {
+  /** Nothing is added from now on. Each step takes a few milliseconds. */
+  *finishSteps(): Generator<undefined, void> {
     this.#release();
-    if (this.#waiting !== undefined && this.#liesClose()) {
+    const waiting = this.#waiting;
+    this.#waiting = undefined;
+    if (waiting !== undefined && this.#liesClose()) {
       const span = this.#max - this.#min + 1;
       this.#isDense = true;
-      for (const { nulls, values } of this.#waiting) {
-        this.#numbers.push(
+      for (const { nulls, values } of waiting) {
+        const numbers =
           values instanceof Int32Array
             ? distancesOfInt32(values, this.#min)
-            : distancesOfFloat64(values, this.#min),
-        );
-        clearNulls(this.#numbers.at(-1) ?? new Int32Array(0), nulls);
+            : distancesOfFloat64(values, this.#min);
+        clearNulls(numbers, nulls);
+        this.#numbers.push(numbers);
+        if (this.#numbers.length % STEP_BATCHES === 0) yield undefined;
       }
       this.#memory.take(4 * span);
-      this.#sort(span);
+      yield* this.#sortSteps(span);
     } else {
-      this.#stopWaiting();
-      this.#sort(this.#isBare ? 1 : this.#index.count);
+      yield* this.#hashSteps(waiting ?? []);
+      yield* this.#sortSteps(this.#isBare ? 1 : this.#index.count);
     }
-    this.#waiting = undefined;
     this.#numbers = [];
+  }
+
+  /** The same at once. */
+  finish(): void {
+    const steps = this.finishSteps();
+    while (steps.next().done !== true);
   }
 
   /** The number of each row's key, or NO_KEY where no held row can have it. */
@@ -163,17 +175,19 @@ export class JoinTable {
     this.#waiting?.push({ values, nulls });
   }
 
+  /** Goes over to hashing. */
   #stopWaiting(): void {
     this.#release();
     const waiting = this.#waiting ?? [];
     this.#waiting = undefined;
+    for (const { nulls, values } of waiting)
+      this.#addHashed([vectorOf(values, nulls)], values.length);
+  }
+
+  *#hashSteps(waiting: readonly Waiting[]): Generator<undefined, void> {
     for (const { nulls, values } of waiting) {
-      const { length } = values;
-      const vector: Vector =
-        values instanceof Int32Array
-          ? { kind: "i32", length, values, nulls }
-          : { kind: "f64", length, values, nulls };
-      this.#addHashed([vector], length);
+      this.#addHashed([vectorOf(values, nulls)], values.length);
+      yield undefined;
     }
   }
 
@@ -186,36 +200,28 @@ export class JoinTable {
   }
 
   /** Sorts the rows by their numbers, by counting; those of one number keep their order. */
-  #sort(keyCount: number): void {
+  *#sortSteps(keyCount: number): Generator<undefined, void> {
     const starts = new Int32Array(keyCount + 1);
-    let keyedCount = 0;
     let most = 0;
-    for (const numbers of this.#numbers) {
-      for (let i = 0; i < numbers.length; i += 1) {
-        const number = numbers[i] ?? NO_KEY;
-        if (number === NO_KEY) continue;
-        const count = (starts[number + 1] ?? 0) + 1;
-        starts[number + 1] = count;
-        if (count > most) most = count;
-        keyedCount += 1;
-      }
+    for (const [i, numbers] of this.#numbers.entries()) {
+      most = Math.max(most, countNumbers(numbers, starts));
+      if ((i + 1) % STEP_BATCHES === 0) yield undefined;
     }
-    for (let i = 1; i <= keyCount; i += 1) starts[i] = (starts[i] ?? 0) + (starts[i - 1] ?? 0);
-    const next = starts.slice();
-    const rows = new Uint32Array(keyedCount);
+    for (let from = 1; from <= keyCount; from += STEP_NUMBERS) {
+      addUp(starts, from, Math.min(keyCount + 1, from + STEP_NUMBERS));
+      yield undefined;
+    }
+    const rows = new Uint32Array(starts[keyCount] ?? 0);
     let row = 0;
-    for (const numbers of this.#numbers) {
-      for (let i = 0; i < numbers.length; i += 1) {
-        const number = numbers[i] ?? NO_KEY;
-        if (number !== NO_KEY) {
-          const position = next[number] ?? 0;
-          rows[position] = row;
-          next[number] = position + 1;
-        }
-        row += 1;
-      }
+    for (const [i, numbers] of this.#numbers.entries()) {
+      placeRows(numbers, rows, { next: starts, firstRow: row });
+      row += numbers.length;
+      if ((i + 1) % STEP_BATCHES === 0) yield undefined;
     }
     assert(row === this.#rowCount, "every held row was numbered");
+    // Each start has moved to the next one.
+    starts.copyWithin(1, 0, keyCount);
+    starts[0] = 0;
     this.#starts = starts;
     this.#rows = rows;
     this.#isUnique = most <= 1;
@@ -235,6 +241,49 @@ export class JoinTable {
     const numbers = new Int32Array(rowCount);
     for (let row = 0; row < rowCount; row += 1) numbers[row] = placeOf(vector, row, { min, count });
     return numbers;
+  }
+}
+
+function vectorOf(values: Int32Array | Float64Array, nulls: Uint8Array | undefined): Vector {
+  const { length } = values;
+  return values instanceof Int32Array
+    ? { kind: "i32", length, values, nulls }
+    : { kind: "f64", length, values, nulls };
+}
+
+/** Counts the rows of each number one place behind it. Returns the most that one has now. */
+function countNumbers(numbers: Int32Array, counts: Int32Array): number {
+  let most = 0;
+  for (let i = 0; i < numbers.length; i += 1) {
+    const number = numbers[i] ?? NO_KEY;
+    if (number === NO_KEY) continue;
+    const count = (counts[number + 1] ?? 0) + 1;
+    counts[number + 1] = count;
+    if (count > most) most = count;
+  }
+  return most;
+}
+
+function addUp(counts: Int32Array, from: number, to: number): void {
+  let sum = counts[from - 1] ?? 0;
+  for (let i = from; i < to; i += 1) {
+    sum += counts[i] ?? 0;
+    counts[i] = sum;
+  }
+}
+
+/** Puts rows where those of their number go next. */
+function placeRows(
+  numbers: Int32Array,
+  rows: Uint32Array,
+  { next, firstRow }: { next: Int32Array; firstRow: number },
+): void {
+  for (let i = 0; i < numbers.length; i += 1) {
+    const number = numbers[i] ?? NO_KEY;
+    if (number === NO_KEY) continue;
+    const position = next[number] ?? 0;
+    rows[position] = firstRow + i;
+    next[number] = position + 1;
   }
 }
 

@@ -84,22 +84,12 @@ class ColumnCodes {
   /** @param isAdding Otherwise an unknown value becomes NaN, which no key has. */
   codesOf(vector: Vector, rowCount: number, isAdding: boolean): Float64Array {
     if (this.texts !== undefined) {
-      const numbers = this.texts.numbersOf(vector, rowCount, isAdding);
-      return codesOfNumbers(numbers);
+      return codesOfNumbers(this.texts.numbersOf(vector, rowCount, isAdding));
     }
-    const isPlain = this.#isWhole && (vector.kind === "i32" || vector.kind === "f64");
-    if (isPlain && vector.nulls === undefined) {
-      // Doubles always: loops that meet another kind of array besides run several times slower.
-      return vector.kind === "f64" ? vector.values : new Float64Array(vector.values);
-    }
+    const isNumbers = vector.kind === "i32" || vector.kind === "f64";
+    if (this.#isWhole && isNumbers) return this.#codesOfWhole(vector, rowCount, isAdding);
     const codes = new Float64Array(rowCount);
-    if (isPlain) {
-      const { values, nulls } = vector;
-      const nullCode = this.#codeOf(null, isAdding);
-      for (let row = 0; row < rowCount; row += 1) {
-        codes[row] = nulls?.[row] === 1 ? nullCode : (values[row] ?? 0);
-      }
-    } else if (vector.kind === "f64" && vector.nulls === undefined && isDouble(this.#type)) {
+    if (vector.kind === "f64" && vector.nulls === undefined && isDouble(this.#type)) {
       for (let row = 0; row < rowCount; row += 1) {
         codes[row] = this.#codeOf(vector.values[row] ?? 0, isAdding);
       }
@@ -109,6 +99,23 @@ class ColumnCodes {
       codes.fill(rowCount === 0 ? 0 : this.#codeAt(vector, 0, isAdding));
     } else {
       for (let row = 0; row < rowCount; row += 1) codes[row] = this.#codeAt(vector, row, isAdding);
+    }
+    return codes;
+  }
+
+  #codesOfWhole(
+    { kind, nulls, values }: Extract<Vector, { kind: "i32" | "f64" }>,
+    rowCount: number,
+    isAdding: boolean,
+  ): Float64Array {
+    if (nulls === undefined) {
+      // Doubles always: loops that meet another kind of array besides run several times slower.
+      return kind === "f64" ? values : new Float64Array(values);
+    }
+    const codes = new Float64Array(rowCount);
+    const nullCode = this.#codeOf(null, isAdding);
+    for (let row = 0; row < rowCount; row += 1) {
+      codes[row] = nulls[row] === 1 ? nullCode : (values[row] ?? 0);
     }
     return codes;
   }

@@ -51,7 +51,7 @@ export class RowBound {
       return { rows, count };
     }
     const { values } = vector;
-    const bound = Number(first.value);
+    const bound = first.value;
     const { isDescending } = first.key;
     for (let row = 0; row < rowCount; row += 1) {
       const value = values[row] ?? 0;

@@ -1,7 +1,15 @@
 /**
  * Which rows of a batch an operand is evaluated on, and where its values go.
  */
-import { constVector, type Selection, type Value, type Vector, valueAt } from "../../types/mod.ts";
+import {
+  type Batch,
+  constVector,
+  type Selection,
+  take,
+  type Value,
+  type Vector,
+  valueAt,
+} from "../../types/mod.ts";
 
 /** Codes of one byte. */
 const CODES_MAX = 255;
@@ -101,4 +109,14 @@ export function placedConstants(
     nulls[row] = 1;
   }
   return { kind: "dict", length: rowCount, codes, values, nulls };
+}
+
+const NO_VALUES: Vector = constVector(null, 0);
+
+/** The chosen rows of the columns that an expression reads; other positions hold nothing. */
+export function takeColumns(batch: Batch, rows: Selection, needed: ReadonlySet<number>): Batch {
+  const columns = batch.columns.map((column, position) =>
+    needed.has(position) ? take(column, rows) : NO_VALUES,
+  );
+  return { rowCount: rows.count, columns };
 }

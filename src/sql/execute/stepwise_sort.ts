@@ -3,8 +3,11 @@
  * of two neighbours each. One step takes a few milliseconds.
  */
 
-/** Rows that are sorted at once, and rows of a merge between two steps. */
-const STEP_ROWS = 8192;
+/** Rows that are sorted at once. */
+const PIECE_ROWS = 2048;
+
+/** Rows of a merge between two steps. */
+const MERGE_ROWS = 8192;
 
 /**
  * Sorts the numbers below `count`; `compare` says never 0. Each `next` is one step; the last one
@@ -15,8 +18,8 @@ export function* sortSteps(
   compare: (left: number, right: number) => number,
 ): Generator<undefined, number[]> {
   let pieces: number[][] = [];
-  for (let start = 0; start < count; start += STEP_ROWS) {
-    const length = Math.min(STEP_ROWS, count - start);
+  for (let start = 0; start < count; start += PIECE_ROWS) {
+    const length = Math.min(PIECE_ROWS, count - start);
     pieces.push(Array.from({ length }, (_, i) => start + i).toSorted(compare));
     if (start + length < count) yield undefined;
   }
@@ -50,7 +53,7 @@ function* mergeSteps(
       merged.push(r);
       rightAt += 1;
     }
-    if (merged.length % STEP_ROWS === 0) yield undefined;
+    if (merged.length % MERGE_ROWS === 0) yield undefined;
   }
   return merged;
 }

@@ -6,7 +6,7 @@
  * hundred arrays, which a collection of garbage need not walk through, text of a column is found
  * without a string being made, and a page goes up as a vector that aliases it.
  */
-import { defined } from "../../base/assert.ts";
+import { assert, defined } from "../../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
 import {
   areEqualTexts,
@@ -15,6 +15,7 @@ import {
   type TextSource,
   textSourceOf,
   type Utf8Vector,
+  type Value,
   type Vector,
   valueAt,
 } from "../../types/mod.ts";
@@ -156,9 +157,9 @@ export class TextTable {
     }
   }
 
-  #numberOf(value: unknown, isAdding: boolean): number {
-    if (value === null) return this.#numberOfNull(isAdding);
-    const text = String(value);
+  #numberOf(text: Value, isAdding: boolean): number {
+    if (text === null) return this.#numberOfNull(isAdding);
+    assert(typeof text === "string", "a text column holds strings");
     const bytesMax = 3 * text.length;
     if (bytesMax > this.#scratch.bytes.length) {
       this.#scratch = textSourceOf(Buffer.alloc(2 * bytesMax));

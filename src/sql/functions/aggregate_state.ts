@@ -9,8 +9,10 @@ export interface BatchGroups {
   readonly numbers: Uint32Array;
   /** Above every number. */
   readonly groupCount: number;
-  /** How many of the rows each group has, where that was counted. */
+  /** How many of the rows each group has, where that is cheap to know; it may be counted now. */
   readonly rowCounts: Uint32Array | undefined;
+  /** Whether it costs nothing any more. */
+  readonly isCounted?: boolean;
 }
 
 /**

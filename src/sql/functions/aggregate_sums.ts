@@ -30,7 +30,7 @@ import {
   grown,
   presentCount,
 } from "./aggregate_state.ts";
-import { magnitudeOf, sumRows } from "./sum_loops.ts";
+import { magnitudeOf, sumMarked, sumRows } from "./sum_loops.ts";
 
 const SAFE_MAX = Number.MAX_SAFE_INTEGER;
 
@@ -222,6 +222,62 @@ class DoubleState implements AggregateState {
   }
 }
 
+/** The sum alone: of each group it is enough to know whether it has a value. */
+class DoubleSumState implements AggregateState {
+  #sums = new Float64Array(16);
+  /** 1 for a group that has a value. */
+  #isMet = new Uint8Array(16);
+  readonly #finish: (sum: number) => number;
+
+  constructor(finish: (sum: number) => number) {
+    this.#finish = finish;
+  }
+
+  add(group: number, ...values: readonly Value[]): void {
+    const [value = null] = values;
+    if (value === null) return;
+    this.#grow(group);
+    this.#sums[group] = (this.#sums[group] ?? 0) + (value as number);
+    this.#isMet[group] = 1;
+  }
+
+  addVector(groups: BatchGroups | undefined, vector: Vector | undefined, count: number): boolean {
+    if (vector?.kind !== "f64") return false;
+    const { nulls, values } = vector;
+    this.#grow((groups?.groupCount ?? 1) - 1);
+    if (groups !== undefined && nulls === undefined && groups.isCounted !== true) {
+      sumMarked(this.#sums, this.#isMet, { numbers: groups.numbers, values });
+      return true;
+    }
+    if (groups === undefined) {
+      if (presentCount(nulls, count) > 0) this.#isMet[0] = 1;
+    } else if (nulls === undefined && groups.rowCounts !== undefined) {
+      const { rowCounts } = groups;
+      for (let group = 0; group < rowCounts.length; group += 1) {
+        if (rowCounts[group] !== 0) this.#isMet[group] = 1;
+      }
+    } else {
+      for (let row = 0; row < count; row += 1) {
+        if (nulls?.[row] !== 1) this.#isMet[groups.numbers[row] ?? 0] = 1;
+      }
+    }
+    sumRows(this.#sums, { numbers: groups?.numbers, values, nulls, count });
+    return true;
+  }
+
+  finish(group: number): Value {
+    return this.#isMet[group] === 1 ? this.#finish(this.#sums[group] ?? 0) : null;
+  }
+
+  #grow(group: number): void {
+    this.#sums = grown(this.#sums, group);
+    if (this.#sums.length === this.#isMet.length) return;
+    const larger = new Uint8Array(this.#sums.length);
+    larger.set(this.#isMet);
+    this.#isMet = larger;
+  }
+}
+
 class IntervalState implements AggregateState {
   readonly #sums: Interval[] = [];
   readonly #counts: number[] = [];
@@ -250,8 +306,8 @@ class IntervalState implements AggregateState {
 /** The state of sum(x), whose result has the given type. */
 export function sumState(argument: DataType, result: DataType): AggregateState {
   if (argument.kind === "interval") return new IntervalState({ isAverage: false });
-  if (result.kind === "double") return new DoubleState((sum) => finiteDouble(sum));
-  if (result.kind === "float") return new DoubleState((sum) => finiteFloat(sum));
+  if (result.kind === "double") return new DoubleSumState(finiteDouble);
+  if (result.kind === "float") return new DoubleSumState(finiteFloat);
   if (result.kind === "decimal") {
     const { precision, scale } = result;
     return new WholeState((sum) => fitDecimal(sum, precision, scale));

@@ -67,6 +67,19 @@ function groupedFloat64(sums: Float64Array, numbers: Uint32Array, values: Float6
   }
 }
 
+/** The same for doubles, all present, and marks their groups. */
+export function sumMarked(
+  sums: Float64Array,
+  marks: Uint8Array,
+  { numbers, values }: { numbers: Uint32Array; values: Float64Array },
+): void {
+  for (let row = 0; row < numbers.length; row += 1) {
+    const group = numbers[row] ?? 0;
+    marks[group] = 1;
+    sums[group] = (sums[group] ?? 0) + (values[row] ?? 0);
+  }
+}
+
 interface PresentRows {
   readonly numbers: Uint32Array | undefined;
   readonly nulls: Uint8Array;

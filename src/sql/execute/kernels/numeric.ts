@@ -36,6 +36,9 @@ const COMPARISONS: Readonly<Record<ComparisonOperator, string>> = {
   ">=": ">=",
 };
 
+type SelectLoop = (left: Numbers | number, right: Numbers | number, into: Uint32Array) => number;
+
+const selectLoops = new Map<string, SelectLoop>();
 const compareLoops = new Map<string, CompareLoop>();
 const arithmeticLoops = new Map<string, ArithmeticLoop>();
 
@@ -67,6 +70,24 @@ function compareLoop(operator: ComparisonOperator, left: string, right: string):
   // oxlint-disable-next-line typescript/no-implied-eval, no-new-func -- see the file header
   const loop = new Function("a", "b", "into", body) as CompareLoop;
   compareLoops.set(key, loop);
+  return loop;
+}
+
+/** The loop answers how many rows it wrote: branchless, the same speed at every selectivity. */
+function selectLoop(operator: ComparisonOperator, left: string, right: string): SelectLoop {
+  const key = `${operator} ${left} ${right}`;
+  const known = selectLoops.get(key);
+  if (known !== undefined) return known;
+  const body = `
+    let count = 0;
+    for (let i = 0; i < into.length; i += 1) {
+      into[count] = i;
+      count += ${left} ${COMPARISONS[operator]} ${right} ? 1 : 0;
+    }
+    return count;`;
+  // oxlint-disable-next-line typescript/no-implied-eval, no-new-func -- see the file header
+  const loop = new Function("a", "b", "into", body) as SelectLoop;
+  selectLoops.set(key, loop);
   return loop;
 }
 
@@ -122,6 +143,20 @@ export function compareNumbers(
     into,
   );
   return { kind: "bool", length: rowCount, values: into, nulls: mergeNulls(l.nulls, r.nulls) };
+}
+
+/** The rows on which numbers compare so; undefined where one may be NULL or is no number. */
+export function selectNumbers(
+  { operator, left, right }: NumericOperation<ComparisonOperator>,
+  rowCount: number,
+): { rows: Uint32Array; count: number } | undefined {
+  const l = numericOperand(left);
+  const r = numericOperand(right);
+  if (l === undefined || r === undefined) return undefined;
+  if (l.nulls !== undefined || r.nulls !== undefined) return undefined;
+  const rows = new Uint32Array(rowCount);
+  const loop = selectLoop(operator, elementText("a", l.shape), elementText("b", r.shape));
+  return { rows, count: loop(l.values, r.values, rows) };
 }
 
 export interface ArithmeticOperation extends NumericOperation<"+" | "-" | "*"> {

@@ -1,0 +1,127 @@
+/**
+ * Goal: what is computed a column at once is what is computed row by row.
+ * Method: the same questions of a stored table, whose text comes undecoded, and of the same rows
+ * behind a subquery whose text comes as strings; and a top n beside a sort of all rows.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { TestEngine } from "../../support/sql_engine.ts";
+
+let engine: TestEngine;
+
+beforeAll(async () => {
+  engine = await TestEngine.open();
+  await engine.rows("CREATE NAMESPACE n");
+  await engine.rows(
+    "CREATE SHARED TABLE n.t (id BIGINT PRIMARY KEY, s TEXT, at TIMESTAMP, d DOUBLE, k INT)",
+  );
+  await engine.rows(
+    `INSERT INTO n.t SELECT g,
+       CASE WHEN g % 50 = 0 THEN NULL WHEN g % 7 = 0 THEN 'Äpfel 😀 ' || g WHEN g % 11 = 0 THEN ''
+         ELSE 'Row ' || (g * 7919) % 30011 END,
+       TIMESTAMP '1969-12-25 00:00:00' + g * INTERVAL '37 minutes 3 seconds',
+       CASE WHEN g % 13 = 0 THEN NULL ELSE (g * 31) % 1009 / 8.0 END, (g * 17) % 901
+     FROM generate_series(1, 30000) AS s(g)`,
+  );
+  await engine.rows("STORAGE FLUSH TABLE n.t");
+});
+
+afterAll(async () => {
+  await engine[Symbol.asyncDispose]();
+});
+
+/** Text as strings: made by a function that has no loop. */
+const STRINGS = "(SELECT id, reverse(reverse(s)) AS s, at, d, k FROM n.t) t";
+
+describe("a column at once", () => {
+  test.each([
+    "length(s)",
+    "upper(s)",
+    "lower(s)",
+    "substr(s, 2, 3)",
+    "substr(s, -1, 4)",
+    "substr(s, 6)",
+    "substr(s, 3, 0)",
+    "upper(substr(s, 1, 2))",
+    "s = ''",
+    "s <> 'Row 7919'",
+    "s || '!'",
+    "position('o' in s)",
+    "CASE WHEN k < 100 THEN 'few' WHEN k < 500 THEN 'some' END",
+    "CASE WHEN k < 100 THEN 'few' ELSE s END",
+    "CASE WHEN k < 1000 THEN 'all' ELSE 'none' END",
+  ])("%s", async (expression) => {
+    const ask = (from: string): Promise<unknown> =>
+      engine.rows(
+        `SELECT ${expression} AS x, count(*), min(id) FROM ${from} GROUP BY 1 ORDER BY 3`,
+      );
+    const answer = await ask("n.t");
+    expect(answer).toEqual(await ask(STRINGS));
+  });
+
+  test.each(["upper(s)", "lower(s)"])("%s of texts of ASCII", async (expression) => {
+    const ask = (from: string): Promise<unknown> =>
+      engine.rows(`SELECT id, ${expression} FROM ${from} WHERE s LIKE 'Row%' ORDER BY id`);
+    expect(await ask("n.t")).toEqual(await ask(STRINGS));
+  });
+
+  test("a count of characters that is negative is an error of a row", async () => {
+    expect(await engine.failure("SELECT substr(s, 1, -1) FROM n.t")).toBe("VALUE_OUT_OF_RANGE@1");
+    expect(await engine.rows("SELECT substr(s, 1, -1) FROM n.t WHERE s IS NULL LIMIT 1")).toEqual([
+      [null],
+    ]);
+  });
+
+  test("hours and minutes, also before 1970", async () => {
+    const [row] = await engine.rows(
+      `SELECT count(*) FROM n.t WHERE extract(hour FROM at) <> to_char(at, 'HH24')::INT
+         OR extract(minute FROM at) <> to_char(at, 'MI')::INT`,
+    );
+    expect(row).toEqual([0]);
+  });
+
+  test.each(["=", "<>", "<", "<=", ">", ">="])("rows where k %s 450", async (operator) => {
+    const chosen = await engine.rows(`SELECT count(*), sum(id) FROM n.t WHERE k ${operator} 450`);
+    const told = await engine.rows(
+      `SELECT sum(CASE WHEN x THEN 1 ELSE 0 END), sum(CASE WHEN x THEN id ELSE 0 END)
+       FROM (SELECT id, k ${operator} 450 AS x FROM n.t) q`,
+    );
+    expect(chosen.map((row) => row.map(Number))).toEqual(told.map((row) => row.map(Number)));
+  });
+
+  test("a sum of doubles is NULL where no row has a value, and only there", async () => {
+    const rows = await engine.rows(
+      `SELECT k % 3 AS g, sum(d) FILTER (WHERE k % 3 = 1) IS NULL, sum(d) IS NULL,
+         sum(CASE WHEN d IS NULL THEN d END) IS NULL FROM n.t GROUP BY 1 ORDER BY 1`,
+    );
+    expect(rows).toEqual([
+      [0, true, false, true],
+      [1, false, false, true],
+      [2, true, false, true],
+    ]);
+  });
+});
+
+describe("the first rows of a sort", () => {
+  test.each([
+    "k, id",
+    "k DESC, s DESC, id",
+    "s, id",
+    "s DESC NULLS FIRST, id",
+    "s NULLS LAST, d DESC, id",
+    "d DESC NULLS LAST, id DESC",
+    "upper(s), k, id",
+    "at DESC",
+  ])("ORDER BY %s", async (order) => {
+    const all = await engine.rows(`SELECT id, s, k FROM n.t ORDER BY ${order}`);
+    for (const [limit, offset] of [
+      [10, 0],
+      [7, 100],
+      [0, 5],
+    ]) {
+      const some = await engine.rows(
+        `SELECT id, s, k FROM n.t ORDER BY ${order} LIMIT ${limit} OFFSET ${offset}`,
+      );
+      expect(some).toEqual(all.slice(Number(offset), Number(offset) + Number(limit)));
+    }
+  });
+});
