@@ -221,7 +221,7 @@ function sorts(rowCount: number): Attack[] {
   return [
     {
       title: "numbers",
-      sql: `SELECT s FROM ${rows} ORDER BY s * 7919 % ${rowCount} OFFSET ${last}`,
+      sql: `SELECT s FROM ${rows} ORDER BY s::BIGINT * 7919 % ${rowCount} OFFSET ${last}`,
     },
     {
       title: "numbers and texts",
