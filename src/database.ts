@@ -147,8 +147,7 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
   };
   const sql = new LocalSqlEngine(environment);
   const live = new LocalLiveEngine({ store, sql, clock, random, log, limits: liveLimits(config) });
-  const stopLooking = lookNowAndAgain(clock, store);
-  const stopSeeing = repeatedly(clock, SEEN_MS, () => auth.keepSeen());
+  const stopLooking = lookNowAndAgain(clock, { auth, store });
   const stopTidying = tidyHourly(environment, store);
   const database: Database = {
     catalog,
@@ -163,13 +162,11 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
     fileIsLive: (entry) => isFileLive(entry, { catalog, store }),
     async close() {
       stopTidying();
-      stopSeeing();
       stopLooking();
       live.shutdown();
       await endJobs(jobs);
       await archiver?.close();
       await store.close();
-      auth.keepSeen();
       catalog.close();
       backups.close();
     },
@@ -200,14 +197,26 @@ function liveAccess(live: LocalLiveEngine): LiveAccess {
   };
 }
 
-/** Looks at the free space, and lets go of what has expired or is beyond what may be kept. */
-function lookNowAndAgain(clock: Clock, store: LocalStore): CancelTimer {
+/**
+ * Looks at the free space, lets go of what has expired or is beyond what may be kept, and keeps when
+ * users were last seen.
+ */
+function lookNowAndAgain(
+  clock: Clock,
+  { auth, store }: { auth: Auth; store: LocalStore },
+): CancelTimer {
   store.lookAtSpace();
-  return repeatedly(clock, SPACE_LOOK_MS, () => {
+  const stopLooking = repeatedly(clock, SPACE_LOOK_MS, () => {
     store.lookAtSpace();
     store.dropExpired();
     store.boundHistory();
   });
+  const stopSeeing = repeatedly(clock, SEEN_MS, () => auth.keepSeen());
+  return () => {
+    stopLooking();
+    stopSeeing();
+    auth.keepSeen();
+  };
 }
 
 /**

@@ -7,7 +7,7 @@ export interface Attack {
   readonly title: string;
   readonly sql: string;
   /** The only cell of the answer; absent: there is none, or any will do. */
-  readonly answer?: unknown;
+  readonly answer?: number | boolean;
 }
 
 const LISTED = 100_000;

@@ -66,11 +66,12 @@ export const AUDIT_TABLE: { readonly tableId: number; readonly name: string } = 
   name: "system.audit_log",
 };
 
+function text(columnId: number, name: string): TableDefinition["columns"][number] {
+  return { columnId, name, type: TEXT, missing: null };
+}
+
 /** The table of the events, which no catalog knows. */
 export function auditTable(): TableDefinition {
-  const text = (columnId: number, name: string): TableDefinition["columns"][number] => {
-    return { columnId, name, type: TEXT, missing: null };
-  };
   return {
     ...AUDIT_TABLE,
     columns: [
