@@ -13,6 +13,7 @@ import type { Disk } from "./base/disk.ts";
 import type { Log } from "./base/log.ts";
 import type { Random } from "./base/random.ts";
 import { RecentLog } from "./base/recent_log.ts";
+import { repeatedly } from "./base/repeatedly.ts";
 import { type Catalog, CatalogDatabase, type FileEntry, type TableEntry } from "./catalog/mod.ts";
 import { authSettingsFrom, type Config, settingsOf } from "./config.ts";
 import { type LiveEngine, LocalLiveEngine } from "./live/mod.ts";
@@ -270,16 +271,6 @@ async function endJobs(jobs: JobList): Promise<void> {
 
 function catalogPath(dataPath: string): string {
   return `${dataPath}/catalog.sqlite`;
-}
-
-/** Runs a task again and again, so long after the one before. */
-function repeatedly(clock: Clock, pauseMs: number, task: () => void): CancelTimer {
-  let cancel = clock.after(pauseMs, tick);
-  function tick(): void {
-    task();
-    cancel = clock.after(pauseMs, tick);
-  }
-  return () => cancel();
 }
 
 /** A restore that RESTORE DATABASE has prepared. */

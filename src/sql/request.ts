@@ -33,16 +33,11 @@ import { commitSteps, runSteps } from "./long_changes.ts";
 import { findNamespace } from "./names.ts";
 import { changesNames, isBegin, isReadOnlyNode, rowsNode } from "./node_kinds.ts";
 import { requireNoGap, typedParameters } from "./parameters.ts";
-import type {
-  BeginStatement,
-  ExecuteAsStatement,
-  ExplainStatement,
-  Statement,
-} from "./parse/ast.ts";
+import type { BeginStatement, ExplainStatement, Statement } from "./parse/ast.ts";
 import { authorize, type Prepared, prepare } from "./prepared.ts";
 import { textOfStatement } from "./query_text.ts";
 import { dmlContextOf, statisticsOf } from "./relation_source.ts";
-import { statementsOf } from "./request_text.ts";
+import { refuseInside, statementsOf } from "./request_text.ts";
 import { messageResult, rowsResult } from "./result.ts";
 import { StatementRunner } from "./statement_runner.ts";
 
@@ -449,12 +444,4 @@ export class RequestRunner {
       ? result
       : { ...result, schema: prepared.fields, rows: [] };
   }
-}
-
-function refuseInside({ statement }: ExecuteAsStatement): DatabaseError {
-  return new DatabaseError(
-    "PERMISSION_DENIED",
-    `Cannot run ${statement.type.toUpperCase()} inside EXECUTE AS: only SELECT, INSERT, UPDATE and DELETE`,
-    { position: statement._location.start },
-  );
 }
