@@ -13,6 +13,7 @@ import type { Disk } from "./base/disk.ts";
 import type { Log } from "./base/log.ts";
 import type { Random } from "./base/random.ts";
 import { RecentLog } from "./base/recent_log.ts";
+import { repeatedly } from "./base/repeatedly.ts";
 import { type Catalog, CatalogDatabase, type FileEntry, type TableEntry } from "./catalog/mod.ts";
 import { authSettingsFrom, type Config, settingsOf } from "./config.ts";
 import { type LiveEngine, LocalLiveEngine } from "./live/mod.ts";
@@ -149,8 +150,7 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
   };
   const sql = new LocalSqlEngine(environment);
   const live = new LocalLiveEngine({ store, sql, clock, random, log, limits: liveLimits(config) });
-  const stopLooking = lookNowAndAgain(clock, store);
-  const stopSeeing = repeatedly(clock, SEEN_MS, () => auth.keepSeen());
+  const stopLooking = lookNowAndAgain(clock, { auth, store });
   const stopTidying = tidyHourly(environment, store);
   const database: Database = {
     catalog,
@@ -165,13 +165,11 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
     fileIsLive: (entry) => isFileLive(entry, { catalog, store }),
     async close() {
       stopTidying();
-      stopSeeing();
       stopLooking();
       live.shutdown();
       await endJobs(jobs);
       await archiver?.close();
       await store.close();
-      auth.keepSeen();
       catalog.close();
       backups.close();
     },
@@ -202,14 +200,26 @@ function liveAccess(live: LocalLiveEngine): LiveAccess {
   };
 }
 
-/** Looks at the free space, and lets go of what has expired or is beyond what may be kept. */
-function lookNowAndAgain(clock: Clock, store: LocalStore): CancelTimer {
+/**
+ * Looks at the free space, lets go of what has expired or is beyond what may be kept, and keeps when
+ * users were last seen.
+ */
+function lookNowAndAgain(
+  clock: Clock,
+  { auth, store }: { auth: Auth; store: LocalStore },
+): CancelTimer {
   store.lookAtSpace();
-  return repeatedly(clock, SPACE_LOOK_MS, () => {
+  const stopLooking = repeatedly(clock, SPACE_LOOK_MS, () => {
     store.lookAtSpace();
     store.dropExpired();
     store.boundHistory();
   });
+  const stopSeeing = repeatedly(clock, SEEN_MS, () => auth.keepSeen());
+  return () => {
+    stopLooking();
+    stopSeeing();
+    auth.keepSeen();
+  };
 }
 
 /**
@@ -263,16 +273,6 @@ async function endJobs(jobs: JobList): Promise<void> {
 
 function catalogPath(dataPath: string): string {
   return `${dataPath}/catalog.sqlite`;
-}
-
-/** Runs a task again and again, so long after the one before. */
-function repeatedly(clock: Clock, pauseMs: number, task: () => void): CancelTimer {
-  let cancel = clock.after(pauseMs, tick);
-  function tick(): void {
-    task();
-    cancel = clock.after(pauseMs, tick);
-  }
-  return () => cancel();
 }
 
 /** A restore that RESTORE DATABASE has prepared. */

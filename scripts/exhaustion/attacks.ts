@@ -7,7 +7,7 @@ export interface Attack {
   readonly title: string;
   readonly sql: string;
   /** The only cell of the answer; absent: there is none, or any will do. */
-  readonly answer?: unknown;
+  readonly answer?: number | boolean;
 }
 
 const LISTED = 100_000;
@@ -221,7 +221,7 @@ function sorts(rowCount: number): Attack[] {
   return [
     {
       title: "numbers",
-      sql: `SELECT s FROM ${rows} ORDER BY s * 7919 % ${rowCount} OFFSET ${last}`,
+      sql: `SELECT s FROM ${rows} ORDER BY s::BIGINT * 7919 % ${rowCount} OFFSET ${last}`,
     },
     {
       title: "numbers and texts",

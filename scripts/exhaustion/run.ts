@@ -97,7 +97,6 @@ async function attackFor(
       outcome.count += 1;
       outcome.ended = ended;
       if (fault !== undefined) held.push(`${attack.title}: ${fault}`);
-        console.log(attack.title, ended, mebibytes(residentBytes(server.pid)));
     }
   } while (performance.now() - start < seconds * 1000);
   return outcomes;
@@ -110,8 +109,8 @@ async function ask(
   const { body, status } = await server.sql(sql);
   const { error } = body;
   if (error !== undefined) {
-    const ended = `${error.code}${error.reason === undefined ? "" : ` (${String(error.reason)})`}`;
-    const said = `${status} ${error.code}: ${String(error.message).slice(0, 200)}`;
+    const ended = `${error.code}${error.reason === undefined ? "" : ` (${error.reason})`}`;
+    const said = `${status} ${error.code}: ${error.message.slice(0, 200)}`;
     return REFUSALS.has(status) && error.message !== "" ? { ended } : { ended, fault: said };
   }
   const cell = body.results.at(-1)?.rows?.[0]?.[0];

@@ -46,6 +46,7 @@ const DIALECT: readonly (readonly [RegExp, string])[] = [
 /** What DuckDB answers otherwise than PostgreSQL, and Tidemark with it: a pattern, and why. */
 const OTHER_MEANING: readonly (readonly [where: RegExp, because: string])[] = [
   [/array_agg|ARRAY\[/, "lists are written [1, 2] and not {1,2}"],
+  [/::varchar\(2\)/, "a cast to VARCHAR(n) cuts nothing off"],
   [/concat\(/, "a boolean in concat is true and not t"],
   [
     /\), ?\(|\) (?:=|<|>=|<>) \(|\)\) IN|\) NOT IN/,

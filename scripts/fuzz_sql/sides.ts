@@ -67,14 +67,9 @@ export async function openSides(): Promise<Sides> {
   await client.unsafe(
     `SET timezone = 'UTC'; SET extra_float_digits = 1; SET statement_timeout = ${STATEMENT_MS_MAX}`,
   );
-  const second = await openSecondOpinion();
+  const opinions = new Opinions(client, await openSecondOpinion());
   let refusedCount = 0;
-  let opinionCount = 0;
   let wasAllowed = false;
-  /** Texts of the views that there are, by name. */
-  const views = new Map<string, string>();
-  const otherMeanings = new Map<string, number>();
-  let stale: readonly CopiedTable[] | undefined;
   return {
     tidemark: own.prepare,
     get refusedCount() {
@@ -84,16 +79,16 @@ export async function openSides(): Promise<Sides> {
       return wasAllowed;
     },
     get opinionCount() {
-      return opinionCount;
+      return opinions.count;
     },
-    otherMeanings,
+    otherMeanings: opinions.otherMeanings,
     changed(tables) {
-      stale = tables;
+      opinions.changed(tables);
     },
     both: async (sql) => {
       await client.unsafe(sql);
       await own.prepare(sql);
-      views.delete(nameIn(sql));
+      opinions.dropped(sql);
     },
     async ifBoth(sql) {
       try {
@@ -103,7 +98,7 @@ export async function openSides(): Promise<Sides> {
         return false;
       }
       await own.prepare(sql);
-      views.set(nameIn(sql), sql);
+      opinions.made(sql);
       return true;
     },
     async difference(root, { isOrdered, way }) {
@@ -117,26 +112,14 @@ export async function openSides(): Promise<Sides> {
       wasAllowed = isAllowedRefusal && ours.kind === "rows";
       const found = compare(ours, theirs);
       if (found !== undefined || ours.kind === "failure" || root.sort !== "query") return found;
-      if (stale !== undefined) await second.copy(await copiesOf(client, stale), views);
-      stale = undefined;
+      const said = theirs.kind === "rows" ? "the same" : theirs.message;
       const entry = entryOf(response, way);
-      const opinion = await opinionOf(second, textOf(root), { entry, isOrdered });
-      if (opinion !== undefined) opinionCount += 1;
-      if (opinion?.difference === undefined) return undefined;
-      const because = otherMeaningOf([textOf(root), ...views.values()].join(" "));
-      if (because !== undefined) {
-        otherMeanings.set(because, (otherMeanings.get(because) ?? 0) + 1);
-        return undefined;
-      }
-      return {
-        ...opinion.difference,
-        postgres: theirs.kind === "rows" ? "the same" : theirs.message,
-      };
+      return await opinions.difference(textOf(root), { entry, isOrdered, postgres: said });
     },
     async [Symbol.asyncDispose]() {
       await client.close();
       await postgres.stop();
-      second.close();
+      opinions.close();
       await own[Symbol.asyncDispose]();
     },
   };
@@ -160,6 +143,67 @@ function entryOf({ results }: SqlResponse, way: Way): SqlResponse["results"][num
 /** The name of the view or table that a definition is about. */
 function nameIn(sql: string): string {
   return /^(?:CREATE|DROP) VIEW (\w+)/.exec(sql)?.[1] ?? "";
+}
+
+/** What DuckDB is told of tables and views, and what it says of queries. */
+class Opinions {
+  readonly #client: Bun.SQL;
+  readonly #second: SecondOpinion;
+  /** Texts of the views that there are, by name. */
+  readonly #views = new Map<string, string>();
+  /** How often it differed for each reason that is known. */
+  readonly otherMeanings = new Map<string, number>();
+  /** How many queries it had an opinion of. */
+  count = 0;
+  /** What it is to copy before the next query. */
+  #stale: readonly CopiedTable[] | undefined;
+
+  constructor(client: Bun.SQL, second: SecondOpinion) {
+    this.#client = client;
+    this.#second = second;
+  }
+
+  changed(tables: readonly CopiedTable[]): void {
+    this.#stale = tables;
+  }
+
+  /** @param sql CREATE VIEW. */
+  made(sql: string): void {
+    this.#views.set(nameIn(sql), sql);
+  }
+
+  /** @param sql DROP VIEW, or any other definition. */
+  dropped(sql: string): void {
+    this.#views.delete(nameIn(sql));
+  }
+
+  /** How it differs, unless that is known; undefined also when it has no opinion. */
+  async difference(
+    sql: string,
+    { entry, isOrdered, postgres }: Answered & { readonly postgres: string },
+  ): Promise<Difference | undefined> {
+    if (this.#stale !== undefined) {
+      await this.#second.copy(await copiesOf(this.#client, this.#stale), this.#views);
+    }
+    this.#stale = undefined;
+    const opinion = await opinionOf(this.#second, sql, { entry, isOrdered });
+    if (opinion !== undefined) this.count += 1;
+    if (opinion?.difference === undefined) return undefined;
+    const because = otherMeaningOf([sql, ...this.#views.values()].join(" "));
+    if (because === undefined) return { ...opinion.difference, postgres };
+    this.otherMeanings.set(because, (this.otherMeanings.get(because) ?? 0) + 1);
+    return undefined;
+  }
+
+  close(): void {
+    this.#second.close();
+  }
+}
+
+/** What Tidemark answered a query. */
+interface Answered {
+  readonly entry: SqlResponse["results"][number] | undefined;
+  readonly isOrdered: boolean;
 }
 
 async function copiesOf(client: Bun.SQL, tables: readonly CopiedTable[]): Promise<Copy[]> {

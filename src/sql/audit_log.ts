@@ -66,23 +66,24 @@ export const AUDIT_TABLE: { readonly tableId: number; readonly name: string } = 
   name: "system.audit_log",
 };
 
+function textColumn(columnId: number, name: string): TableDefinition["columns"][number] {
+  return { columnId, name, type: TEXT, missing: null };
+}
+
 /** The table of the events, which no catalog knows. */
 export function auditTable(): TableDefinition {
-  const text = (columnId: number, name: string): TableDefinition["columns"][number] => {
-    return { columnId, name, type: TEXT, missing: null };
-  };
   return {
     ...AUDIT_TABLE,
     columns: [
       { columnId: PLACE, name: "place", type: BIGINT, missing: null },
       { columnId: AT_MS, name: "at_ms", type: BIGINT, missing: null },
-      text(ACTOR, "actor"),
-      text(ACTION, "action"),
-      text(TARGET, "target"),
-      text(OUTCOME, "outcome"),
-      text(DETAILS, "details"),
-      text(ADDRESS, "address"),
-      text(SUBJECT, "subject"),
+      textColumn(ACTOR, "actor"),
+      textColumn(ACTION, "action"),
+      textColumn(TARGET, "target"),
+      textColumn(OUTCOME, "outcome"),
+      textColumn(DETAILS, "details"),
+      textColumn(ADDRESS, "address"),
+      textColumn(SUBJECT, "subject"),
     ],
     keyColumnIds: [PLACE],
     flush: { rowsMax: 10_000, ageMsMax: HOUR_MS },

@@ -4,6 +4,7 @@
  */
 import type { AuditEvent, Principal } from "../auth/mod.ts";
 import type { DatabaseError } from "../base/errors.ts";
+import type { AuditLog } from "./audit_log.ts";
 import type { SqlRequest } from "./engine.ts";
 import type { QName, Statement } from "./parse/ast.ts";
 import { strangersText } from "./query_text.ts";
@@ -17,20 +18,31 @@ interface Subject {
 /** Why a statement that failed counts as denied. */
 const DENIALS: ReadonlySet<string> = new Set(["PERMISSION_DENIED", "MANAGED_BY_CONFIG"]);
 
-/** The event of a statement that has ended; undefined for those that leave none. */
-export function auditEventOf(
+export interface EndedStatement {
+  readonly principal: Principal;
+  readonly request: SqlRequest;
+  readonly namespace: string;
+  /** Why it failed; absent: it did not. */
+  readonly error: DatabaseError | undefined;
+}
+
+/** Notes what a statement did, or why it did not; of a check nothing. */
+export async function noteStatement(
+  audit: AuditLog,
   node: Statement,
-  {
-    error,
-    namespace,
-    principal,
-    request,
-  }: {
-    principal: Principal;
-    request: SqlRequest;
-    namespace: string;
-    error?: DatabaseError;
-  },
+  ended: EndedStatement,
+): Promise<void> {
+  const event = ended.request.check === true ? undefined : auditEventOf(node, ended);
+  if (event === undefined) return;
+  const noted = audit.note(event);
+  // Who acts for others does so with each request, and would wait twice as long.
+  if (node.type !== "execute as") await noted;
+}
+
+/** The event of a statement that has ended; undefined for those that leave none. */
+function auditEventOf(
+  node: Statement,
+  { error, namespace, principal, request }: EndedStatement,
 ): AuditEvent | undefined {
   const about = subjectOf(node, { namespace, principal });
   if (about === undefined) return undefined;
@@ -50,11 +62,11 @@ export function auditEventOf(
   };
 }
 
+/** Of statements about users, whom they are about; of others that count, what. */
 function subjectOf(
   node: Statement,
   { namespace, principal }: { namespace: string; principal: Principal },
 ): Subject | undefined {
-  const pathOf = ({ name, schema }: QName): string => `${schema ?? namespace}.${name}`;
   switch (node.type) {
     case "create user":
     case "drop user":
@@ -65,35 +77,37 @@ function subjectOf(
     }
     case "execute as":
       return { target: node.user.name, subject: node.user.name };
+    default: {
+      const target = targetOf(node, namespace);
+      return target === undefined ? undefined : { target };
+    }
+  }
+}
+
+function targetOf(node: Statement, namespace: string): string | undefined {
+  const pathOf = ({ name, schema }: QName): string => `${schema ?? namespace}.${name}`;
+  switch (node.type) {
     case "create namespace":
     case "alter namespace":
     case "drop namespace":
     case "create storage":
     case "alter storage":
     case "drop storage":
-      return { target: node.name.name };
+      return node.name.name;
     case "create table":
     case "create view":
-    case "create topic":
-    case "alter topic":
-    case "drop topic":
-    case "clear topic":
-      return { target: pathOf(node.name) };
-    case "create policy":
-    case "alter policy":
-    case "drop policy":
-      return { target: `${node.name.name} on ${pathOf(node.table)}` };
+      return pathOf(node.name);
     case "alter table":
-      return { target: pathOf(node.table) };
+      return pathOf(node.table);
     case "drop table":
     case "drop view":
-      return { target: node.names.map(pathOf).join(", ") };
+      return node.names.map(pathOf).join(", ");
     case "kill":
-      return { target: `${node.target} ${node.id}` };
+      return `${node.target} ${node.id}`;
     case "backup":
-      return { target: node.target };
+      return node.target;
     case "restore":
-      return { target: node.source };
+      return node.source;
     default:
       return undefined;
   }

@@ -19,3 +19,13 @@ export function rowsNode(node: Statement): QueryStatement | undefined {
 export function isBegin(node: Statement | undefined): boolean {
   return node?.type === "begin" || node?.type === "start transaction";
 }
+
+/** Whether a statement can change what later names mean. */
+export function changesNames({ type }: Statement): boolean {
+  return /^(?:create|alter|drop|use) /.test(type);
+}
+
+/** Whether a statement that is not about rows may stand in a transaction. */
+export function isReadOnlyNode({ type }: Statement): boolean {
+  return type.startsWith("show") || type === "describe" || type.startsWith("explain");
+}

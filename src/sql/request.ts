@@ -19,7 +19,7 @@ import type { RunningRequest } from "./activity.ts";
 import { Administration } from "./administration.ts";
 import type { AnswerChannel } from "./answer_stream.ts";
 import { atStatement } from "./at_statement.ts";
-import { auditEventOf } from "./audited.ts";
+import { noteStatement } from "./audited.ts";
 import { StatementBinding } from "./bind/binding.ts";
 import { Definitions } from "./definitions.ts";
 import type { SqlRequest, SqlResponse, StatementResult } from "./engine.ts";
@@ -31,18 +31,13 @@ import { explained } from "./explain.ts";
 import type { AnswerRecorder } from "./idempotency.ts";
 import { commitSteps, runSteps } from "./long_changes.ts";
 import { findNamespace } from "./names.ts";
-import { isBegin, rowsNode } from "./node_kinds.ts";
+import { changesNames, isBegin, isReadOnlyNode, rowsNode } from "./node_kinds.ts";
 import { requireNoGap, typedParameters } from "./parameters.ts";
-import type {
-  BeginStatement,
-  ExecuteAsStatement,
-  ExplainStatement,
-  Statement,
-} from "./parse/ast.ts";
+import type { BeginStatement, ExplainStatement, Statement } from "./parse/ast.ts";
 import { authorize, type Prepared, prepare } from "./prepared.ts";
 import { textOfStatement } from "./query_text.ts";
 import { dmlContextOf, statisticsOf } from "./relation_source.ts";
-import { statementsOf } from "./request_text.ts";
+import { refuseInside, statementsOf } from "./request_text.ts";
 import { messageResult, rowsResult } from "./result.ts";
 import { StatementRunner } from "./statement_runner.ts";
 
@@ -159,20 +154,9 @@ export class RequestRunner {
     }
   }
 
-  /** Notes what a statement did, or why it did not; of a check nothing. */
-  async #audit(node: Statement, error?: DatabaseError): Promise<void> {
-    const { audit } = this.#environment;
-    if (this.#request.check === true) return;
-    const event = auditEventOf(node, {
-      principal: this.#principal,
-      request: this.#request,
-      namespace: this.#namespace,
-      ...(error === undefined ? {} : { error }),
-    });
-    if (event === undefined) return;
-    const noted = audit.note(event);
-    // Who acts for others does so with each request, and would wait twice as long.
-    if (node.type !== "execute as") await noted;
+  #audit(node: Statement, error?: DatabaseError): Promise<void> {
+    const ended = { principal: this.#principal, request: this.#request, error };
+    return noteStatement(this.#environment.audit, node, { ...ended, namespace: this.#namespace });
   }
 
   #bindParameters(): readonly Value[] {
@@ -460,21 +444,4 @@ export class RequestRunner {
       ? result
       : { ...result, schema: prepared.fields, rows: [] };
   }
-}
-
-/** Whether a statement can change what later names mean. */
-function changesNames({ type }: Statement): boolean {
-  return /^(?:create|alter|drop|use) /.test(type);
-}
-
-function isReadOnlyNode({ type }: Statement): boolean {
-  return type.startsWith("show") || type === "describe" || type.startsWith("explain");
-}
-
-function refuseInside({ statement }: ExecuteAsStatement): DatabaseError {
-  return new DatabaseError(
-    "PERMISSION_DENIED",
-    `Cannot run ${statement.type.toUpperCase()} inside EXECUTE AS: only SELECT, INSERT, UPDATE and DELETE`,
-    { position: statement._location.start },
-  );
 }

@@ -7,7 +7,7 @@ import type { SqlRequest } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { isBegin, rowsNode } from "./node_kinds.ts";
 import { parseLimitsOf } from "./parameters.ts";
-import type { Statement } from "./parse/ast.ts";
+import type { ExecuteAsStatement, Statement } from "./parse/ast.ts";
 import { parseRequest } from "./parse/parser.ts";
 
 export interface TextOptions {
@@ -61,5 +61,14 @@ function requireRepeatable(statements: readonly Statement[], isTransaction: bool
     "INVALID_INPUT",
     `Cannot run ${other.type.toUpperCase()} with an idempotency_key: the request may hold SELECT, INSERT, UPDATE and DELETE, and one BEGIN … COMMIT around them`,
     { position: other._location.start },
+  );
+}
+
+/** Why EXECUTE AS may not hold a statement. */
+export function refuseInside({ statement }: ExecuteAsStatement): DatabaseError {
+  return new DatabaseError(
+    "PERMISSION_DENIED",
+    `Cannot run ${statement.type.toUpperCase()} inside EXECUTE AS: only SELECT, INSERT, UPDATE and DELETE`,
+    { position: statement._location.start },
   );
 }

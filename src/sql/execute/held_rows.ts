@@ -88,12 +88,16 @@ export class HeldRows {
   }
 
   /** Keeps only the rows named by `order`, in that order, and gives back what the others took. */
-  keep(order: readonly number[]): void {
+  keep(order: ArrayLike<number>): void {
     let bytes = 0;
     for (let position = 0; position < this.#columns.length; position += 1) {
       const from = this.#columns[position] ?? [];
-      const kept = order.map((row) => from[row] ?? null);
-      for (const value of kept) bytes += bytesOf(value);
+      const kept: Value[] = [];
+      for (let i = 0; i < order.length; i += 1) {
+        const value = from[order[i] ?? -1] ?? null;
+        bytes += bytesOf(value);
+        kept.push(value);
+      }
       this.#columns[position] = kept;
     }
     this.#rowCount = order.length;

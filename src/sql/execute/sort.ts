@@ -1,6 +1,7 @@
 /**
  * Sorting, and the first n of a sort without holding more than a few times n rows.
  */
+import { collectSoon } from "../../base/garbage.ts";
 import {
   type Batch,
   type DataType,
@@ -57,8 +58,13 @@ export function orderSteps(
   rows: HeldRows,
   keys: readonly Omit<SortKey, "evaluate">[],
   keyStart: number,
-): Generator<undefined, number[]> {
+): Generator<undefined, Uint32Array> {
   return sortSteps(rows.rowCount, rowOrder(rows, keys, keyStart));
+}
+
+/** Of an order the first rows; `rowsMax` may be Infinity. */
+function firstOf(order: Uint32Array, rowsMax: number): Uint32Array {
+  return order.length > rowsMax ? order.subarray(0, rowsMax) : order;
 }
 
 /** Writes held rows as a sorted run, of those only the first `rowsMax`, and lets go of them. */
@@ -67,8 +73,7 @@ export function* writeRunSteps(
   runs: SortedRuns,
   { keyStart, keys, rowsMax }: Pick<SortOptions, "keys" | "rowsMax"> & { keyStart: number },
 ): Generator<undefined, void> {
-  const order = yield* orderSteps(rows, keys, keyStart);
-  if (order.length > rowsMax) order.length = rowsMax;
+  const order = firstOf(yield* orderSteps(rows, keys, keyStart), rowsMax);
   runs.begin();
   for (let start = 0; start < order.length; ) {
     const batch = rows.batchOf(order, start);
@@ -77,6 +82,7 @@ export function* writeRunSteps(
     yield undefined;
   }
   rows.keep([]);
+  collectSoon();
 }
 
 /** How sorted runs order the values of each key. */
@@ -102,7 +108,7 @@ export class Sort implements Operator {
   readonly #keyStart: number;
   /** Work under way, in steps of a few milliseconds. */
   #steps: Iterator<undefined, void> | undefined;
-  #order: readonly number[] | undefined;
+  #order: Uint32Array | undefined;
   /** Rows that went up. */
   #position = 0;
   #runs: SortedRuns | undefined;
@@ -157,11 +163,9 @@ export class Sort implements Operator {
   }
 
   /** The order of the rows that are held, of those that are needed. */
-  *#sort(): Generator<undefined, number[]> {
+  *#sort(): Generator<undefined, Uint32Array> {
     const { keys, rowsMax } = this.#options;
-    const order = yield* orderSteps(this.#rows, keys, this.#keyStart);
-    if (order.length > rowsMax) order.length = rowsMax;
-    return order;
+    return firstOf(yield* orderSteps(this.#rows, keys, this.#keyStart), rowsMax);
   }
 
   *#cut(): Generator<undefined, void> {

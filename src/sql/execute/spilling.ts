@@ -7,6 +7,7 @@
  * batch whether that is crowded, and then goes over to files. It says "nothing yet" while it writes
  * and reads, so that others run and the statement can be killed.
  */
+import { collectSoon } from "../../base/garbage.ts";
 import type { Batch, DataType, Vector } from "../../types/mod.ts";
 import type { PlanNode } from "../plan/plan.ts";
 import {
@@ -120,6 +121,7 @@ export class PartitionWork implements Operator {
     if (batch !== undefined) return batch;
     this.#current.close();
     this.#current = undefined;
+    collectSoon();
     return NOTHING_YET;
   }
 

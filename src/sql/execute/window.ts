@@ -93,7 +93,7 @@ export class Window implements Operator {
   #merge: MergedPartitions | undefined;
   /** What the calls hold over the rows at hand. */
   #callMemory: MemoryBudget;
-  #order: readonly number[] = [];
+  #order: Uint32Array = new Uint32Array();
   #columns: readonly WindowColumn[] = [];
   #partition: Partition = { start: 0, end: 0, groupStarts: [0] };
   /** The partition that follows, while its end is looked for. */
@@ -182,7 +182,7 @@ export class Window implements Operator {
   }
 
   /** Goes over to the rows that are held. */
-  #begin(order: readonly number[]): void {
+  #begin(order: Uint32Array): void {
     const rows = new WindowRows(this.#held, order);
     this.#order = order;
     this.#rows = rows;
@@ -219,7 +219,7 @@ export class Window implements Operator {
   /** Holds the next partitions in place of those that went up. */
   *#loadNext(merge: MergedPartitions): Generator<undefined, void> {
     this.#held = yield* merge.load();
-    this.#begin(Array.from({ length: this.#held.rowCount }, (_, row) => row));
+    this.#begin(Uint32Array.from({ length: this.#held.rowCount }, (_, row) => row));
   }
 
   #columnFor(

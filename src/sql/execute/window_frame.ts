@@ -17,9 +17,9 @@ import { compareByKey, type SortKey } from "./sort_key.ts";
 /** Rows in the order of a window. */
 export class WindowRows {
   readonly #held: HeldRows;
-  readonly #order: readonly number[];
+  readonly #order: Uint32Array;
 
-  constructor(held: HeldRows, order: readonly number[]) {
+  constructor(held: HeldRows, order: Uint32Array) {
     this.#held = held;
     this.#order = order;
   }

@@ -14,11 +14,11 @@ import { generatedStatements, requestsOfCases, statementsOfSlt } from "./corpus.
 import { libraryTreeIfRead, treeForLibrary } from "./library_oracle.ts";
 import { postgresTree, postgresTreeIfRead, printedForPostgres } from "./postgres_oracle.ts";
 
-const GENERATED = 1500;
+const GENERATED = 3000;
 const TIMEOUT_MS = 60_000;
 // The library's time grows much faster than the text.
-const LIBRARY_LENGTH_MAX = 60;
-const LIBRARY_LEAST = 3000;
+const LIBRARY_LENGTH_MAX = 90;
+const LIBRARY_LEAST = 4500;
 
 /** What Tidemark reads and PostgreSQL does not: each by words that only Tidemark has. */
 const OWN: readonly RegExp[] = [
