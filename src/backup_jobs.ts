@@ -89,8 +89,8 @@ export class BackupJobs implements BackupAccess {
         onCopied: (copied, total) =>
           job.advance(total === 0 ? 0 : copied / total, `${copied} of ${total} bytes copied`),
         onStep: (what) => job.advance(0, what),
-        onMissing(paths) {
-          missing = paths;
+        onMissing(files) {
+          missing = files;
         },
       };
       const advance = point === undefined ? {} : this.#advanceTo(point, { source, listener });

@@ -48,7 +48,7 @@ export async function advanceInThread(
   };
   thread.addEventListener("error", ({ message }) => fail(message));
   thread.addEventListener("close", () => fail("it ended"));
-  let stopWatching: CancelTimer = () => {};
+  let stopWatching: CancelTimer | undefined;
   const look = (): void => {
     if (listener.isCancelled()) Atomics.store(cancelled, 0, 1);
     stopWatching = clock.after(CANCEL_CHECK_MS, look);
@@ -60,7 +60,7 @@ export async function advanceInThread(
   try {
     return await ended.promise;
   } finally {
-    stopWatching();
+    stopWatching?.();
     thread.terminate();
   }
 }

@@ -257,3 +257,6 @@ export class Memtable {
     });
   }
 }
+
+/** Makes a column fit a changed definition; may return the column itself. */
+export type ConvertColumn = (column: MemColumn, definition: StoredColumn) => MemColumn;

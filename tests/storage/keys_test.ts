@@ -3,7 +3,6 @@
  * segments and after a restart, and no two keys are taken for one.
  */
 import { expect, test } from "bun:test";
-import type { Seq } from "../../src/base/seq.ts";
 import { keyOfRow, keyOfValues } from "../../src/storage/key.ts";
 import type { DataType, Row, Value } from "../../src/types/mod.ts";
 import { MemoryManifest } from "../support/memory_manifest.ts";
@@ -40,7 +39,7 @@ test.each(
     store.lookup(1, {
       owner: 5,
       key,
-      upTo: store.visibleSeq as Seq,
+      upTo: store.visibleSeq,
       columnIds: [columnIds.length + 1],
     })?.[0];
   const found = (): (Value | undefined)[] => keys.map((key) => valueOf(key));
@@ -62,9 +61,9 @@ test.each(
   await store.flush(1);
   await store.compact(1);
   expect(found()).toEqual(expected);
-  await expect(commit(store, 1, "insert", [[...(keys[0] ?? []), "again"]], 5)).rejects.toThrow(
-    "already",
-  );
+  const rows = [[...(keys[0] ?? []), "again"]];
+  const again = { tableId: 1, owner: 5, operation: "insert", rows } as const;
+  expect(() => store.apply({ writes: [again] })).toThrow("already");
   // Another owner has none of them.
   expect(store.liveRowCount(1, 4)).toBe(0);
   await store.close();
