@@ -46,7 +46,7 @@ const JOBS = [
 ];
 
 /** These start what they measure. */
-const ALONE: readonly string[] = ["idle", "text", "background", "recovery"];
+const ALONE: ReadonlySet<string> = new Set(["idle", "text", "background", "recovery"]);
 
 /** A scan takes milliseconds: with few rounds the median is a cold compiler's. */
 const SCAN_ROUNDS = 7;
@@ -70,7 +70,7 @@ if (wanted.includes("idle")) lines.push(await idleLine());
 if (wanted.includes("text")) lines.push(await textLine(roundCount));
 if (wanted.includes("background")) lines.push(...(await backgroundLines(roundCount)));
 if (wanted.includes("recovery")) lines.push(await recoveryLine(roundCount));
-if (wanted.some((job) => !ALONE.includes(job))) await measureBesidePeers();
+if (wanted.some((job) => !ALONE.has(job))) await measureBesidePeers();
 for (const measured of [lines, followed]) {
   if (measured.length > 0) process.stdout.write(`\n${tableOf(measured)}\n`);
 }

@@ -10,16 +10,34 @@ import { CorruptionError, DatabaseError, DiskError } from "./base/errors.ts";
 import type { Random } from "./base/random.ts";
 import type { Seq } from "./base/seq.ts";
 import { isRestoreStaged, type StageListener, type StageRequest, stageRestore } from "./restore.ts";
-import { advanceTo } from "./restore_point.ts";
-import { type LogTail, type PointText, seqOfPoint } from "./restore_sources.ts";
+import { advanceTo, type PointRequest } from "./restore_point.ts";
+import { type LogTail, missingText, type PointText, seqOfPoint } from "./restore_sources.ts";
 import type { BackupAccess, BegunJob } from "./sql/mod.ts";
-import { errorFrom, type Job, type JobList, type NewJob, walFilePath } from "./storage/mod.ts";
+import {
+  type BackupList,
+  type DataPaths,
+  errorFrom,
+  type Job,
+  type JobList,
+  type NewJob,
+  walFilePath,
+} from "./storage/mod.ts";
+
+/** As `advanceTo`. */
+export type PointAdvancer = (work: {
+  readonly request: PointRequest;
+  readonly draft: DataPaths;
+  readonly list: BackupList;
+  readonly listener: StageListener;
+}) => Promise<BackupList>;
 
 export interface BackupJobsOptions extends Omit<BackupSource, "catalogFile"> {
   readonly jobs: JobList;
   readonly random: Random;
   /** Of the configuration: where full log files are kept. */
   readonly archivePath: string | undefined;
+  /** Who brings a copy of a backup to a point; without it this thread does, in long turns. */
+  readonly advance?: PointAdvancer | undefined;
   /** Absolute paths of directories; what is below them may be named. */
   readonly allowedRoots: readonly string[];
 }
@@ -65,14 +83,20 @@ export class BackupJobs implements BackupAccess {
     }
     const parameters = { path: source, ...(point === undefined ? {} : { seq: point }) };
     return this.#begin({ kind: "restore", createdBy, parameters }, async (job) => {
-      const listener = {
+      let missing: readonly string[] = [];
+      const listener: StageListener = {
         isCancelled: () => job.isCancelled,
-        onCopied: (copied: number, total: number) =>
+        onCopied: (copied, total) =>
           job.advance(total === 0 ? 0 : copied / total, `${copied} of ${total} bytes copied`),
+        onStep: (what) => job.advance(0, what),
+        onMissing(files) {
+          missing = files;
+        },
       };
       const advance = point === undefined ? {} : this.#advanceTo(point, { source, listener });
       const { seq } = await stageRestore({ disk, clock }, { source, paths, listener, ...advance });
-      return `restart the server: it then goes on from the state of _seq ${seq}, and what was written since goes to lost+found`;
+      const next = `restart the server: it then goes on from the state of _seq ${seq}, and what was written since goes to lost+found`;
+      return [next, missingText(missing)].filter((text) => text !== undefined).join("; ");
     });
   }
 
@@ -94,13 +118,14 @@ export class BackupJobs implements BackupAccess {
     seq: Seq,
     { listener, source }: { listener: StageListener; source: string },
   ): Pick<StageRequest, "advance"> {
-    const { archivePath, clock, disk, random } = this.#options;
+    const { advance, archivePath, clock, disk, random } = this.#options;
     return {
       advance: async (draft, list) => {
         const { release, ...tail } = await this.#tail(seq);
-        const parts = { disk, clock, random, source, seq, archivePath, tail, listener };
+        const request = { source, seq, archivePath, tail };
         try {
-          return await advanceTo(parts, draft, list);
+          if (advance !== undefined) return await advance({ request, draft, list, listener });
+          return await advanceTo({ ...request, disk, clock, random, listener }, draft, list);
         } finally {
           release();
         }

@@ -7,7 +7,7 @@
 import { type ArchiveLag, Archiver, requireArchive } from "./archive.ts";
 import { INCARNATION } from "./archive_units.ts";
 import { Auth } from "./auth/mod.ts";
-import { BackupJobs, type BackupJobsOptions } from "./backup_jobs.ts";
+import { BackupJobs, type BackupJobsOptions, type PointAdvancer } from "./backup_jobs.ts";
 import type { CancelTimer, Clock } from "./base/clock.ts";
 import type { Disk } from "./base/disk.ts";
 import type { Log } from "./base/log.ts";
@@ -58,6 +58,8 @@ export interface DatabaseParts {
   readonly version: string;
   /** Who writes segments; without it the store itself does, between other work. */
   readonly jobs?: SegmentJobs | undefined;
+  /** Who brings a backup to a later moment; without it that happens between other work. */
+  readonly advance?: PointAdvancer | undefined;
   /** The log failed: the process must stop and recover by starting again. */
   readonly onFatal: (cause: unknown) => void;
 }
@@ -242,7 +244,7 @@ function tidyHourly(environment: SqlEnvironment, store: LocalStore): CancelTimer
 
 function backupJobs(
   { storage }: Config,
-  { clock, disk, random, version }: DatabaseParts,
+  { advance, clock, disk, random, version }: DatabaseParts,
   {
     directory,
     ...layers
@@ -252,6 +254,7 @@ function backupJobs(
 ): BackupJobs {
   return new BackupJobs({
     ...layers,
+    advance,
     disk,
     clock,
     version,

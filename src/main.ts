@@ -21,6 +21,7 @@ import { type Config, ConfigError, parseConfig } from "./config.ts";
 import { type Database, openDatabase } from "./database.ts";
 import { runMaintenance } from "./maintenance.ts";
 import { runRestore } from "./restore_command.ts";
+import { advanceInThread } from "./restore_thread.ts";
 import { type Readiness, type RunningServer, startServer } from "./server/mod.ts";
 import { loadUi } from "./ui_assets.ts";
 import { BUILD_DATE, VERSION } from "./version.ts";
@@ -92,6 +93,7 @@ async function open(config: Config, log: LogWriter): Promise<Database> {
           : new TextEncoder().encode(given),
       version: VERSION,
       jobs: new WorkerJobs(systemClock),
+      advance: (work) => advanceInThread(systemClock, work),
       onFatal: (cause) => stopAtOnce(log, "the log on disk failed; start again to recover", cause),
     });
   } catch (error) {

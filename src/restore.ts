@@ -54,6 +54,10 @@ export interface RestoreParts {
 /** How far the copying of a backup is. */
 export interface StageListener {
   onCopied(copiedBytes: number, totalBytes: number): void;
+  /** What comes next, of the work that copies nothing. */
+  onStep(what: string): void;
+  /** Uploaded files that rows may name, and that are neither in the backup nor in the directory. */
+  onMissing(paths: readonly string[]): void;
   /** Whether somebody asked to stop. */
   isCancelled(): boolean;
 }

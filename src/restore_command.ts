@@ -14,7 +14,7 @@ import { type CatalogDatabase, checkCatalog } from "./catalog/mod.ts";
 import { megabytes } from "./maintenance.ts";
 import { finishRestore, type RestoreParts, type StageListener, stageRestore } from "./restore.ts";
 import { advanceTo } from "./restore_point.ts";
-import { type PointText, seqOfPoint, tailOf } from "./restore_sources.ts";
+import { missingText, type PointText, seqOfPoint, tailOf } from "./restore_sources.ts";
 import { type DataPaths, openDataDirectory, readBackupList } from "./storage/mod.ts";
 
 export interface RestoreCommandParts extends RestoreParts {
@@ -60,6 +60,7 @@ export async function runRestore(
     return EXIT_MISUSE;
   }
   const { root, source } = request;
+  const listener = new Progress(parts);
   try {
     // First what changes nothing: what is no backup, or no point, makes no directory.
     readBackupList(disk, source);
@@ -67,11 +68,13 @@ export async function runRestore(
     const directory = openDataDirectory(disk, root);
     const { paths } = directory;
     try {
-      const list = await stage(request, { parts, paths, seq });
+      const list = await stage(request, { parts, paths, seq, listener });
       finishRestore(paths, parts);
       const count = list.files.length;
       const files = `${count} file${count === 1 ? "" : "s"}`;
       say(`${root} holds the state of _seq ${list.seq}: ${files} restored`);
+      const lost = missingText(listener.missing);
+      if (lost !== undefined) say(lost);
       if (disk.exists(paths.lostAndFound)) say(`what was there before is in ${paths.lostAndFound}`);
     } finally {
       directory.release();
@@ -144,10 +147,19 @@ function pointFrom(
 
 async function stage(
   { archivePath, source }: Request,
-  { parts, paths, seq }: { parts: RestoreCommandParts; paths: DataPaths; seq: Seq | undefined },
+  {
+    listener,
+    parts,
+    paths,
+    seq,
+  }: {
+    listener: StageListener;
+    parts: RestoreCommandParts;
+    paths: DataPaths;
+    seq: Seq | undefined;
+  },
 ): ReturnType<typeof stageRestore> {
   const { clock, disk, heldBytesMax, random } = parts;
-  const listener = new Progress(parts);
   if (seq === undefined) return await stageRestore(parts, { source, paths, listener });
   return await withCatalog(paths, parts, async (catalog) => {
     const tail = catalog === undefined ? undefined : tailOf(disk, paths, catalog);
@@ -194,6 +206,7 @@ async function withCatalog<T>(
 
 /** Says now and then how far the copying is. */
 class Progress implements StageListener {
+  missing: readonly string[] = [];
   readonly #parts: RestoreCommandParts;
   #toldMs: number;
 
@@ -207,6 +220,14 @@ class Progress implements StageListener {
     if (nowMs - this.#toldMs < PROGRESS_MS) return;
     this.#toldMs = nowMs;
     this.#parts.tell(`copied ${megabytes(copiedBytes)} of ${megabytes(totalBytes)}`);
+  }
+
+  onStep(what: string): void {
+    this.#parts.tell(what);
+  }
+
+  onMissing(paths: readonly string[]): void {
+    this.missing = paths;
   }
 
   isCancelled(): boolean {

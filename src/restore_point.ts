@@ -8,7 +8,8 @@
  *     4 the log is cut behind the last commit at or below the point
  *     5 the catalog takes over what was changed at or below the point; the list is written anew
  *
- * The result is a backup of that moment. What of it cannot be had is an error that names it.
+ * The result is a backup of that moment. What of it cannot be had is an error that names it, but for
+ * uploaded files, which no archive has: those that are nowhere are told.
  */
 import { dirname } from "node:path";
 import {
@@ -49,17 +50,21 @@ interface ArchivedSource extends LogSource {
   readonly unit?: ArchiveUnit;
 }
 
-export interface PointParts {
-  readonly disk: Disk;
-  readonly clock: Clock;
-  readonly random: Random;
+/** What is asked for, and what there is of the log: plain data. */
+export interface PointRequest {
   readonly source: string;
   readonly seq: Seq;
   readonly archivePath: string | undefined;
   readonly tail: LogTail | undefined;
-  readonly listener: StageListener;
   /** So much of the log is held at a time. */
   readonly heldBytesMax?: number;
+}
+
+export interface PointParts extends PointRequest {
+  readonly disk: Disk;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly listener: StageListener;
 }
 
 /** More of the log than this would take much memory when it is read at a start. */
@@ -104,7 +109,7 @@ class Advance {
   }
 
   async run(): Promise<BackupList> {
-    const { disk, seq } = this.#parts;
+    const { disk, listener, seq } = this.#parts;
     const baseSeq = this.#lookAtCatalog();
     if (seq < baseSeq) {
       throw this.#refused(
@@ -121,19 +126,29 @@ class Advance {
     for (const [index, source] of sources.entries()) {
       await this.#copy(source, (count) => {
         copied += count;
-        this.#parts.listener.onCopied(copied, total);
-        if (this.#parts.listener.isCancelled()) throw this.#cancelled();
+        listener.onCopied(copied, total);
+        if (listener.isCancelled()) throw this.#cancelled();
       });
       held += source.bytes;
       const isLast = index === sources.length - 1;
       if (isLast || held <= (this.#parts.heldBytesMax ?? HELD_BYTES_MAX)) continue;
+      this.#step("writing what was copied of the log to segments");
       if (await this.#settle(journal)) held = 0;
     }
+    this.#step("looking for the point in the log");
     const endSeq = this.#cut(sources);
     this.#replayJournal(journal, endSeq);
     rewriteNumberFile(disk, this.#draft.highWater, endSeq);
-    await this.#adoptUploads();
+    const missing = await this.#adoptUploads();
+    if (missing.length > 0) listener.onMissing(missing);
+    this.#step("reading every file for its checksum");
     return this.#relist();
+  }
+
+  #step(what: string): void {
+    const { listener } = this.#parts;
+    if (listener.isCancelled()) throw this.#cancelled();
+    listener.onStep(what);
   }
 
   /** @returns The seq up to which everything is in the backup. */
@@ -358,24 +373,33 @@ class Advance {
     CatalogDatabase.replay(path, entries, { log: silentLog, seq });
   }
 
-  /** Files that were uploaded since the backup, as far as the server still has them. */
-  async #adoptUploads(): Promise<void> {
+  /**
+   * Takes files that were uploaded since the backup from the directory that is replaced.
+   *
+   * @returns Those that are not there, either.
+   */
+  async #adoptUploads(): Promise<string[]> {
     const { disk, tail } = this.#parts;
     const catalog = this.#openCatalog();
     const entries = catalog.files();
     catalog.close();
-    if (tail === undefined) return;
+    const missing: string[] = [];
     for (const { owner, size, storedName, sub, tableId } of entries) {
       const path = `files/${tableId}/${owner}/${sub}/${storedName}`;
-      const from = `${tail.filesRoot}/${path}`;
       const to = `${this.#draft.root}/${path}`;
-      if (disk.exists(to) || disk.sizeOf(from) !== size) continue;
+      if (disk.exists(to)) continue;
+      const from = tail === undefined ? undefined : `${tail.filesRoot}/${path}`;
+      if (from === undefined || disk.sizeOf(from) !== size) {
+        missing.push(path);
+        continue;
+      }
       for (const directory of makeDirectoryOf(disk, this.#draft.root, path).toReversed()) {
         disk.syncDirectory(directory);
       }
       await copyFile(from, to, { disk, pause: this.#pause, onCopied() {} });
       disk.syncDirectory(dirname(to));
     }
+    return missing;
   }
 
   #relist(): BackupList {

@@ -27,6 +27,14 @@ export interface LogTail {
   readonly filesRoot: string;
 }
 
+/** How many uploaded files are gone, for whoever asked for the restore; undefined for none. */
+export function missingText(paths: readonly string[]): string | undefined {
+  const [first] = paths;
+  if (first === undefined) return undefined;
+  const count = paths.length === 1 ? "1 uploaded file is" : `${paths.length} uploaded files are`;
+  return `${count} lost, for instance ${first}: they came after the backup, and the archive of the log has no files`;
+}
+
 export interface LogSource {
   readonly number: number;
   readonly path: string;

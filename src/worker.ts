@@ -6,7 +6,6 @@
  * works.
  */
 import { bunDisk } from "./base/bun_disk.ts";
-import { CorruptionError, DiskError } from "./base/errors.ts";
 import {
   type FlushJob,
   type FlushOutcome,
@@ -15,6 +14,7 @@ import {
   type MergeOutcome,
   mergeSteps,
 } from "./storage/mod.ts";
+import { failureFrom, type ThreadFailure } from "./thread_failure.ts";
 
 export type Work =
   | { readonly kind: "flush"; readonly job: FlushJob }
@@ -29,9 +29,7 @@ export interface JobMessage {
 export type Answer =
   | { readonly kind: "flush"; readonly outcome: FlushOutcome | undefined }
   | { readonly kind: "merge"; readonly outcome: MergeOutcome | undefined }
-  | { readonly kind: "damage"; readonly path: string; readonly offset: number; what: string }
-  | { readonly kind: "disk"; readonly code: string; readonly path: string; operation: string }
-  | { readonly kind: "bug"; readonly text: string };
+  | { readonly kind: "failed"; readonly failure: ThreadFailure };
 
 declare const self: Worker;
 
@@ -48,7 +46,7 @@ function answerTo({ work, cancelled }: JobMessage): Answer {
     }
     return { kind: "merge", outcome: finished(mergeSteps(bunDisk, work.job, isCancelled)) };
   } catch (error) {
-    return failureFrom(error);
+    return { kind: "failed", failure: failureFrom(error) };
   }
 }
 
@@ -69,18 +67,4 @@ function finished<T>(steps: Generator<void, T>): T {
     const step = steps.next();
     if (step.done === true) return step.value;
   }
-}
-
-/** An error as data: the classes of errors do not survive the way to another thread. */
-function failureFrom(error: unknown): Answer {
-  if (error instanceof CorruptionError) {
-    const { path, offset, what } = error;
-    return { kind: "damage", path, offset, what };
-  }
-  if (error instanceof DiskError) {
-    const { code, path, operation } = error;
-    return { kind: "disk", code, path, operation };
-  }
-  const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  return { kind: "bug", text };
 }

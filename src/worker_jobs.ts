@@ -8,8 +8,9 @@
  * fails its job only, and the next job gets a new one.
  */
 import type { CancelTimer, Clock } from "./base/clock.ts";
-import { CorruptionError, DatabaseError, DiskError } from "./base/errors.ts";
+import { DatabaseError } from "./base/errors.ts";
 import type { FlushJob, FlushOutcome, MergeJob, MergeOutcome, SegmentJobs } from "./storage/mod.ts";
+import { errorOf } from "./thread_failure.ts";
 import type { Answer, JobMessage, Work } from "./worker.ts";
 
 /** A thread without work is ended after this, since it holds some megabytes. */
@@ -32,14 +33,14 @@ export class WorkerJobs implements SegmentJobs {
     const answer = await this.#flushes.run({ kind: "flush", job }, isCancelled);
     if (answer === undefined) return undefined;
     if (answer.kind === "flush") return answer.outcome;
-    throw failureFrom(answer);
+    throw errorFrom(answer);
   }
 
   async merge(job: MergeJob, isCancelled: () => boolean): Promise<MergeOutcome | undefined> {
     const answer = await this.#merges.run({ kind: "merge", job }, isCancelled);
     if (answer === undefined) return undefined;
     if (answer.kind === "merge") return answer.outcome;
-    throw failureFrom(answer);
+    throw errorFrom(answer);
   }
 
   close(): void {
@@ -134,15 +135,7 @@ class Line {
 }
 
 /** What the work failed with. */
-function failureFrom(answer: Answer): Error {
-  switch (answer.kind) {
-    case "damage":
-      return new CorruptionError(answer.path, answer.offset, answer.what);
-    case "disk":
-      return new DiskError(answer.code, answer.path, answer.operation);
-    case "bug":
-      return new Error(`A thread that writes segments failed: ${answer.text}`);
-    default:
-      return new Error(`A thread that writes segments answered with a ${answer.kind}`);
-  }
+function errorFrom(answer: Answer): Error {
+  if (answer.kind === "failed") return errorOf(answer.failure);
+  return new Error(`A thread that writes segments answered with a ${answer.kind}`);
 }

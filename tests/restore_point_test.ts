@@ -14,6 +14,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import type { PointAdvancer } from "../src/backup_jobs.ts";
 import { bunDisk } from "../src/base/bun_disk.ts";
 import { systemClock } from "../src/base/clock.ts";
 import { silentLog } from "../src/base/log.ts";
@@ -22,6 +23,7 @@ import { unixMsFromSeq } from "../src/base/seq.ts";
 import type { Database } from "../src/database.ts";
 import { SubscriptionError } from "../src/live/mod.ts";
 import { runRestore } from "../src/restore_command.ts";
+import { advanceInThread } from "../src/restore_thread.ts";
 import type { SqlResponse } from "../src/sql/mod.ts";
 import { openAt } from "./support/database.ts";
 import { RecordingSink } from "./support/live_fixture.ts";
@@ -33,6 +35,7 @@ import {
   treeOf,
 } from "./support/maintenance.ts";
 import { SeededRandom } from "./support/seeded_random.ts";
+import { startReadyServer } from "./support/server_process.ts";
 import { until } from "./support/until.ts";
 
 afterAll(removeDirectories);
@@ -44,6 +47,12 @@ interface Place {
   /** Where backups go. */
   readonly root: string;
   readonly archive: string;
+}
+
+interface OpenOptions {
+  readonly data?: string;
+  readonly archives?: boolean;
+  readonly advance?: PointAdvancer;
 }
 
 function freshPlace(): Place {
@@ -58,8 +67,16 @@ function freshPlace(): Place {
   return place;
 }
 
-function open(place: Place, { data = place.data, archives = true } = {}): Promise<Database> {
+function open(
+  place: Place,
+  {
+    advance = (work) => advanceInThread(systemClock, work),
+    data = place.data,
+    archives = true,
+  }: OpenOptions = {},
+): Promise<Database> {
   return openAt(data, {
+    advance,
     config: [
       "storage.ballast_bytes = 0",
       "storage.wal_segment_bytes = 1048576",
@@ -445,6 +462,78 @@ test("RESTORE … TO a seq and a moment of a running server, with nobody at a lo
   database = await open(place);
   expect(resumeFrom(lost)).toBe("INVALID_RESUME");
   await database.close();
+});
+
+test("a restore to a point that is killed, or whose thread dies, leaves nothing", async () => {
+  const place = freshPlace();
+  let database = await open(place, {
+    // Killed when its own work begins.
+    advance: (work) =>
+      advanceInThread(systemClock, {
+        ...work,
+        listener: { ...work.listener, isCancelled: () => true },
+      }),
+  });
+  await rows(database, "CREATE SHARED TABLE t (id INT PRIMARY KEY, v TEXT)");
+  const base = join(place.root, "base");
+  await backUp(database, base);
+  await rows(database, "INSERT INTO t VALUES (1, 'a')");
+  const text = `RESTORE DATABASE FROM '${base}' TO SEQ ${database.store.visibleSeq}`;
+  await ask(database, text);
+  const ended = "SELECT status, message FROM system.jobs WHERE job_type = 'restore'";
+  expect(await rows(database, ended)).toEqual([
+    ["cancelled", expect.stringContaining("the job was killed")],
+  ]);
+  expect(existsSync(join(place.data, "restore.new"))).toBe(false);
+  await database.close();
+
+  const entry = new URL("./support/dying_worker.ts", import.meta.url);
+  database = await open(place, { advance: (work) => advanceInThread(systemClock, work, entry) });
+  const failed = await ask(database, text);
+  expect(failed.error?.message).toContain("the thread that does it failed");
+  expect(existsSync(join(place.data, "restore.new"))).toBe(false);
+  expect(await rows(database, "SELECT count(*) FROM t")).toEqual([[1]]);
+  await database.close();
+});
+
+test("uploads that no archive has are told as lost, by the statement and by the command", async () => {
+  const place = freshPlace();
+  const config = { storage: { allowed_roots: [place.root], archive_path: place.archive } };
+  await using server = await startReadyServer({ config });
+  await server.rows("CREATE SHARED TABLE t (id INT PRIMARY KEY, f FILE)");
+  const base = join(place.root, "base");
+  await server.rows(`BACKUP DATABASE TO '${base}'`);
+  const seqs: number[] = [];
+  for (const id of [1, 2]) {
+    const form = new FormData();
+    form.set("sql", `INSERT INTO t VALUES (${id}, FILE("doc"))`);
+    form.set("file:doc", new File([`upload ${id}`], `${id}.txt`));
+    const headers = { Authorization: `Bearer ${server.token}` };
+    const answer = await fetch(`${server.url}/v1/api/sql`, { method: "POST", headers, body: form });
+    const { results } = (await answer.json()) as { results: { last_seq: number }[] };
+    seqs.push(results[0]?.last_seq ?? 0);
+  }
+  const files = join(server.dataPath, "files");
+  const [first = "", second = ""] = readdirSync(files, { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".txt"))
+    .toSorted((left, right) => Number(left.endsWith("2.txt")) - Number(right.endsWith("2.txt")));
+  rmSync(join(files, first));
+  const restoreTo = async (seq = 0): Promise<string> => {
+    const [row = []] = await server.rows(`RESTORE DATABASE FROM '${base}' TO SEQ ${seq}`);
+    rmSync(join(server.dataPath, "restore"), { recursive: true });
+    return String(row[5]);
+  };
+  expect(await restoreTo(seqs[1])).toContain(
+    `1 uploaded file is lost, for instance files/${first}: they came after the backup`,
+  );
+  rmSync(join(files, second));
+  expect(await restoreTo(seqs[1])).toContain("2 uploaded files are lost");
+  expect(await restoreTo(seqs[0])).toContain("1 uploaded file is lost");
+  server.kill("SIGTERM");
+  await server.exited();
+  const { code, said } = await restore([base, server.dataPath, "--to-seq", String(seqs[1])]);
+  expect(code, said).toBe(0);
+  expect(said).toContain("2 uploaded files are lost");
 });
 
 test("what does not lead to the point is refused, and changes nothing", async () => {

@@ -95,14 +95,14 @@ class SteadyInserts {
     while (this.#idle.length < CLIENTS) {
       this.#idle.push(await HttpConnection.open(this.#place.url));
     }
-    let isWorking = true;
+    const state = { isWorking: true };
     const ended = work.finally(() => {
-      isWorking = false;
+      state.isWorking = false;
     });
     const latencies: number[] = [];
     const startMs = performance.now();
     const clients = this.#idle.map(async (connection, client) => {
-      for (let turn = client; isWorking; turn += CLIENTS) {
+      for (let turn = client; state.isWorking; turn += CLIENTS) {
         const dueMs = startMs + (turn * 1000) / RATE;
         const waitMs = dueMs - performance.now();
         if (waitMs > 0) await Bun.sleep(waitMs);

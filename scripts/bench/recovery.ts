@@ -33,7 +33,8 @@ export async function recoveryLine(roundCount: number): Promise<Line> {
     await server.start();
     const [[found] = []] = await server.rows("SELECT COUNT(*) FROM bench.items");
     seconds.push((performance.now() - startMs) / 1000);
-    if (found !== rowCount) throw new Error(`Cannot trust the start: ${found} of ${rowCount} rows`);
+    if (found !== rowCount)
+      throw new Error(`Cannot trust the start: ${Number(found)} of ${rowCount} rows`);
   }
   const megabytes = LOG_BYTES / 1024 / 1024;
   return {

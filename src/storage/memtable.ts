@@ -257,28 +257,6 @@ export class Memtable {
       return column;
     });
   }
-
-  /** Checks what holds for all rows; for tests. */
-  checkInvariants(): void {
-    let hiddenCount = 0;
-    for (let row = 0; row < this.rowCount; row += 1) {
-      if (row > 0) assert((this.seqs[row] ?? 0) > (this.seqs[row - 1] ?? 0), "rows ascend by seq");
-      if (this.deleted[row] === 1 || this.replacedBy[row] !== 0) hiddenCount += 1;
-      assert(
-        (this.commitSeqs[row] ?? 0) >= (this.seqs[row] ?? 0),
-        "a commit ends with its last row",
-      );
-    }
-    assert(hiddenCount === this.hiddenCount, "hidden rows are counted");
-    let listed = 0;
-    for (const { owner, rows, count } of this.partitions.values()) {
-      for (const row of rows.subarray(0, count)) {
-        assert(this.owners[row] === owner, "an owner's list has its own rows");
-      }
-      listed += count;
-    }
-    assert(listed === this.rowCount, "every row is in one list");
-  }
 }
 
 /** Makes a column fit a changed definition; may return the column itself. */

@@ -1,6 +1,6 @@
 /**
  * The server compiled to one file does what only files beside it do otherwise: it serves the admin
- * page, and starts the threads that write segments.
+ * page, and starts its threads.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -24,7 +24,7 @@ beforeAll(async () => {
   });
   if (!built.success) throw new Error(`Cannot build: ${built.stderr.toString()}`);
   const name = `tidemark-${process.platform}-${process.arch}`;
-  const config = { server: { ui_enabled: true } };
+  const config = { server: { ui_enabled: true }, storage: { allowed_roots: [directory] } };
   server = await startReadyServer({ command: [join(directory, name)], config });
 }, BUILD_MS_MAX);
 
@@ -55,4 +55,12 @@ test("it flushes and merges in threads of its own", async () => {
     [2, "row 2"],
     [3, "row 3"],
   ]);
+});
+
+test("it brings a restore to a point in a thread of its own", async () => {
+  const base = join(directory, "base");
+  const [job] = await server.rows(`BACKUP DATABASE TO '${base}'`);
+  const seq = /_seq (\d+)$/.exec(String(job?.[5]))?.[1];
+  const [restored] = await server.rows(`RESTORE DATABASE FROM '${base}' TO SEQ ${seq}`);
+  expect(restored?.slice(1, 3)).toEqual(["restore", "completed"]);
 });

@@ -46,7 +46,8 @@ test.each([
     "type",
   ],
 ])("too much of %s", async (_name, sql, reason) => {
-  const { status, body } = await server.sql(sql);
+  // Long enough for a slow machine to come to the limit that is meant.
+  const { status, body } = await server.sql(sql, { fields: { timeout_ms: 20_000 } });
   expect([status, body.error?.code, body.error?.reason]).toEqual([
     400,
     "SQL_EXECUTION_ERROR",

@@ -2,6 +2,7 @@
  * A database opened in this process, on a directory of the caller's: every layer real, under the
  * configuration that the caller adds.
  */
+import type { PointAdvancer } from "../../src/backup_jobs.ts";
 import { bunDisk } from "../../src/base/bun_disk.ts";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
 import type { Disk } from "../../src/base/disk.ts";
@@ -16,12 +17,20 @@ export interface OpenOptions {
   readonly clock?: Clock;
   readonly disk?: Disk;
   readonly random?: Random;
+  /** Who brings a backup to a point: a thread, as in a server. */
+  readonly advance?: PointAdvancer;
 }
 
 /** A failure of the log, after which a server would stop, is thrown. */
 export function openAt(
   dataPath: string,
-  { clock = systemClock, config = "", disk = bunDisk, random = systemRandom }: OpenOptions = {},
+  {
+    advance,
+    clock = systemClock,
+    config = "",
+    disk = bunDisk,
+    random = systemRandom,
+  }: OpenOptions = {},
 ): Promise<Database> {
   const toml = `storage.data_path = ${JSON.stringify(dataPath)}\n${config}`;
   return openDatabase(parseConfig(toml, "test.toml", {}).config, {
@@ -31,6 +40,7 @@ export function openAt(
     log: silentLog,
     jwtSecret: () => new Uint8Array(32).fill(7),
     version: "0.0.0",
+    advance,
     onFatal: (cause) => {
       throw cause;
     },

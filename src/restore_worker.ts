@@ -1,0 +1,53 @@
+/**
+ * The entry of the thread that brings a copy of a backup to a later moment, as `restore_thread.ts`
+ * asks for: one request, what is done on the way, and how it ended.
+ *
+ * Its end is asked for through a flag in shared memory, since most of its steps read no message.
+ */
+import { bunDisk } from "./base/bun_disk.ts";
+import { systemClock } from "./base/clock.ts";
+import { systemRandom } from "./base/random.ts";
+import { advanceTo, type PointRequest } from "./restore_point.ts";
+import type { BackupList, DataPaths } from "./storage/mod.ts";
+import { failureFrom, type ThreadFailure } from "./thread_failure.ts";
+
+export interface AdvanceMessage {
+  readonly request: PointRequest;
+  readonly draft: DataPaths;
+  readonly list: BackupList;
+  /** One number, which is no longer 0 once somebody asked to stop. */
+  readonly cancelled: Int32Array<SharedArrayBuffer>;
+}
+
+export type AdvanceAnswer =
+  | { readonly kind: "copied"; readonly copied: number; readonly total: number }
+  | { readonly kind: "step"; readonly what: string }
+  | { readonly kind: "missing"; readonly paths: readonly string[] }
+  | { readonly kind: "done"; readonly list: BackupList }
+  | { readonly kind: "failed"; readonly failure: ThreadFailure };
+
+declare const self: Worker;
+
+self.addEventListener("message", ({ data }: MessageEvent<AdvanceMessage>) => {
+  void advance(data);
+});
+
+async function advance({ cancelled, draft, list, request }: AdvanceMessage): Promise<void> {
+  const listener = {
+    isCancelled: () => Atomics.load(cancelled, 0) !== 0,
+    onCopied: (copied: number, total: number) => tell({ kind: "copied", copied, total }),
+    onStep: (what: string) => tell({ kind: "step", what }),
+    onMissing: (paths: readonly string[]) => tell({ kind: "missing", paths }),
+  };
+  const parts = { disk: bunDisk, clock: systemClock, random: systemRandom, listener };
+  try {
+    tell({ kind: "done", list: await advanceTo({ ...request, ...parts }, draft, list) });
+  } catch (error) {
+    tell({ kind: "failed", failure: failureFrom(error) });
+  }
+}
+
+function tell(answer: AdvanceAnswer): void {
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread is no window
+  self.postMessage(answer);
+}

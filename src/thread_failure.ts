@@ -1,0 +1,48 @@
+/**
+ * An error on its way from one thread to another, where the classes of errors do not survive: as
+ * plain data, and as an error of its class again.
+ */
+import { type Condition, CorruptionError, DatabaseError, DiskError } from "./base/errors.ts";
+
+export type ThreadFailure =
+  | { readonly kind: "damage"; readonly path: string; readonly offset: number; what: string }
+  | { readonly kind: "disk"; readonly code: string; readonly path: string; operation: string }
+  | {
+      readonly kind: "refusal";
+      readonly condition: Condition;
+      readonly text: string;
+      readonly hint: string | undefined;
+    }
+  | { readonly kind: "bug"; readonly text: string };
+
+export function failureFrom(error: unknown): ThreadFailure {
+  if (error instanceof CorruptionError) {
+    const { path, offset, what } = error;
+    return { kind: "damage", path, offset, what };
+  }
+  if (error instanceof DiskError) {
+    const { code, path, operation } = error;
+    return { kind: "disk", code, path, operation };
+  }
+  if (error instanceof DatabaseError) {
+    const { condition, hint, message } = error;
+    return { kind: "refusal", condition, text: message, hint };
+  }
+  const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return { kind: "bug", text };
+}
+
+export function errorOf(failure: ThreadFailure): Error {
+  switch (failure.kind) {
+    case "damage":
+      return new CorruptionError(failure.path, failure.offset, failure.what);
+    case "disk":
+      return new DiskError(failure.code, failure.path, failure.operation);
+    case "refusal": {
+      const { condition, hint, text } = failure;
+      return new DatabaseError(condition, text, hint === undefined ? {} : { hint });
+    }
+    case "bug":
+      return new Error(`A thread failed: ${failure.text}`);
+  }
+}
