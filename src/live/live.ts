@@ -20,6 +20,8 @@ export interface SharedMessage {
 
 /** Where the messages of one connection go. */
 export interface LiveSink {
+  /** What operators know the connection by. Asked when it is shown, so that none is kept. */
+  readonly connectionId: string;
   /**
    * Takes a message, always. Returns false when the socket's queue is now over its budget: the
    * engine then sends nothing more to this sink until `LiveSubscription.resume`.
@@ -65,7 +67,6 @@ export interface LiveEngine {
     principal: Principal;
     spec: SubscriptionSpec;
     sink: LiveSink;
-    connectionId: string;
   }): LiveSubscription;
   /** What `system.live` shows, one row a subscription. */
   subscriptions(): readonly LiveRow[];

@@ -113,12 +113,11 @@ export class LocalLiveEngine implements LiveEngine {
     principal: Principal;
     spec: SubscriptionSpec;
     sink: LiveSink;
-    connectionId: string;
   }): LiveSubscription {
-    const { principal, spec, sink, connectionId } = options;
+    const { principal, spec, sink } = options;
     if (this.#isShutDown) throw refusal(spec.id, "SHUTTING_DOWN", "The server is shutting down");
     const wanted = wantedFromSpec(spec, this.#limits);
-    const outlet = this.#outlets.get(sink) ?? new Outlet<Subscription>(sink, connectionId);
+    const outlet = this.#outlets.get(sink) ?? new Outlet<Subscription>(sink);
     this.#checkLimits(spec.id, principal.userId, outlet);
     const plan = this.#recentPlan(principal, spec);
     const start = this.#effectiveStart(wanted.start, plan, spec.id);

@@ -76,6 +76,10 @@ export class EventStream implements LiveSink, OpenConnection {
     return this.#options.principal;
   }
 
+  get connectionId(): string {
+    return this.#options.connectionId;
+  }
+
   get queuedBytes(): number {
     return this.#queuedBytes;
   }
@@ -146,9 +150,9 @@ export class EventStream implements LiveSink, OpenConnection {
 
   row(): ConnectionRow | undefined {
     if (this.#isEnding) return undefined;
-    const { address, clock, connectionId, principal } = this.#options;
+    const { address, clock, principal } = this.#options;
     return connectionRow(clock, {
-      connectionId,
+      connectionId: this.connectionId,
       principal,
       transport: "sse",
       clientAddress: address,
