@@ -201,7 +201,7 @@ export class LocalLiveEngine implements LiveEngine {
     const all: Subscription[] = [];
     for (const byOwner of this.#feeds.values()) {
       for (const feed of byOwner.values()) {
-        for (const { members } of feed.groups) for (const member of members) all.push(member);
+        for (const group of feed.groups) for (const member of group.members()) all.push(member);
       }
     }
     return all;

@@ -105,7 +105,7 @@ export class Subscription implements LiveSubscription, Follower {
     this.#host = options.host;
     this.#createdAtMs = options.host.clock.nowMs();
     this.#cursor = options.position;
-    this.group.members.add(this);
+    this.group.join(this);
   }
 
   get liveId(): string {
