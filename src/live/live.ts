@@ -23,6 +23,11 @@ export interface LiveSink {
   /** What operators know the connection by. Asked when it is shown, so that none is kept. */
   readonly connectionId: string;
   /**
+   * The engine's own note of this connection while it has subscriptions. It lies here because a
+   * table of all connections would cost each idle one an entry.
+   */
+  note?: unknown;
+  /**
    * Takes a message, always. Returns false when the socket's queue is now over its budget: the
    * engine then sends nothing more to this sink until `LiveSubscription.resume`.
    */

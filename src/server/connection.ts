@@ -64,6 +64,8 @@ const BUSY_RETRY_MS = 1000;
 type State = "unauthenticated" | "authenticated" | "closing";
 
 export class Connection implements LiveSink, MessageServer, OpenConnection, OutboxOwner {
+  /** The live engine's. */
+  note: unknown;
   readonly #number: number;
   readonly #socket: Socket;
   readonly #outbox: Outbox;

@@ -42,6 +42,8 @@ export interface EventStreamOptions {
 }
 
 export class EventStream implements LiveSink, OpenConnection {
+  /** The live engine's. */
+  note: unknown;
   readonly #options: EventStreamOptions;
   readonly #openedMs: number;
   readonly #encoder = new TextEncoder();
