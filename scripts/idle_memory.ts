@@ -4,10 +4,10 @@
  *     bun scripts/idle_memory.ts [--connections 5000] [--queries 1] [--snapshot] [--objects]
  *
  * Opens connections to the real server, logs them in, and subscribes once on each; after each step
- * the server collects its garbage, and its proportional set size (PSS) is read. The same number of
- * sockets to a server that does nothing says what of it is the runtime's. `--queries` is how many
- * different queries there are, `--snapshot` asks for a snapshot instead of changes alone, and
- * `--objects` shows which kinds of object grew with the subscriptions.
+ * the server collects its garbage, and its proportional set size (PSS) is read, but for files. The
+ * same number of sockets to a server that does nothing says what of it is the runtime's.
+ * `--queries` is how many different queries there are, `--snapshot` asks for a snapshot instead of
+ * changes alone, and `--objects` shows which kinds of object grew with the subscriptions.
  */
 import { type Heap, measureIdle } from "./idle_memory/measure.ts";
 import { readOptions } from "./support/arguments.ts";

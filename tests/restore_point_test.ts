@@ -445,7 +445,6 @@ test("RESTORE … TO a seq and a moment of a running server, with nobody at a lo
         principal: database.auth.principalFor("root"),
         spec: { id: "s", sql: "SELECT * FROM t", options: { from_seq_id: String(position) } },
         sink,
-        connectionId: `c${position}`,
       });
     } catch (error) {
       if (!(error instanceof SubscriptionError)) throw error;

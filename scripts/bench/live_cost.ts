@@ -30,8 +30,7 @@ export async function writerCostLine(): Promise<Line> {
   live.subscribe({
     principal: BENCH_PRINCIPAL,
     spec: { id: "other", sql: "SELECT id FROM default.other" },
-    sink: { send: () => true, end: () => undefined, queuedBytes: 0 },
-    connectionId: "bench",
+    sink: { connectionId: "bench", send: () => true, end: () => undefined, queuedBytes: 0 },
   });
   const told = store.onVisible;
   const ratios: number[] = [];

@@ -1,7 +1,7 @@
 /**
  * Opens connections to the real server, logs them in, and subscribes once on each; after each step
- * the server collects its garbage, and its proportional set size (PSS) is read. The same number of
- * sockets to a server that does nothing says what of it is the runtime's.
+ * the server collects its garbage, and its proportional set size (PSS) is read, but for files. The
+ * same number of sockets to a server that does nothing says what of it is the runtime's.
  */
 import { readFileSync } from "node:fs";
 import { type ServerProcess, startServer } from "../../tests/support/server_process.ts";
@@ -163,9 +163,14 @@ async function settled(
   return { pss: pssOf(server.pid), heap };
 }
 
+/**
+ * Bytes of its proportional set size that lie in no file: pages of the program itself are shared
+ * with whoever else runs it, so that what others start and stop would be counted.
+ */
 function pssOf(pid: number): number {
-  const kilobytes = /^Pss:\s+(\d+) kB/m.exec(
-    readFileSync(`/proc/${pid}/smaps_rollup`, "utf8"),
-  )?.[1];
-  return Number(kilobytes) * 1024;
+  const text = readFileSync(`/proc/${pid}/smaps_rollup`, "utf8");
+  const kilobytes = ["Pss_Anon", "Pss_Shmem"].map((name) =>
+    Number(new RegExp(`^${name}:\\s+(\\d+) kB`, "m").exec(text)?.[1]),
+  );
+  return kilobytes.reduce((sum, part) => sum + part, 0) * 1024;
 }

@@ -15,6 +15,7 @@ export interface Watcher {
 export function watch(world: World, caller: string, sql: string, id: string): Watcher {
   let texts: string[] = [];
   const sink: LiveSink = {
+    connectionId: `isolation-${caller}`,
     queuedBytes: 0,
     send({ message }) {
       texts.push(JSON.stringify(message));
@@ -31,7 +32,6 @@ export function watch(world: World, caller: string, sql: string, id: string): Wa
       principal: auth.principalFor(caller),
       spec: { id, sql },
       sink,
-      connectionId: `isolation-${caller}`,
     });
     while (subscription.state === "loading") {
       const { position } = subscription;

@@ -25,7 +25,7 @@ export function definitionOutcomes(group: Group<Subscription>, planner: Planner)
   const ended: [Subscription, ErrorMessage][] = [];
   const byPrincipal = new Map<string, LivePlan | SubscriptionError>();
   let plan: LivePlan | undefined;
-  for (const subscription of group.members) {
+  for (const subscription of group.members()) {
     const { principal, spec } = subscription;
     // Members of a group ask the same, so the answer depends on who asks only.
     const key = JSON.stringify([principal.userId, principal.role]);

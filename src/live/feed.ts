@@ -112,7 +112,7 @@ export class Feed<Member extends Follower> {
     const unindexed = this.#index.always.size;
     const sameValue = this.#index.countOf(plan.equality);
     return {
-      subscriptions: own?.members.size ?? 0,
+      subscriptions: own?.memberCount ?? 0,
       groups: this.#followedGroups().length + extra,
       unindexedGroups: unindexed + (isAlways ? extra : 0),
       testedGroups: unindexed + sameValue + extra,
@@ -152,8 +152,8 @@ export class Feed<Member extends Follower> {
   /** A subscription is gone, and with the last one its group. */
   leave(group: Group<Member>, member: Member): void {
     this.#ahead?.delete(member);
-    group.members.delete(member);
-    if (group.members.size > 0) return;
+    group.leave(member);
+    if (group.memberCount > 0) return;
     this.#groups.delete(group);
     this.#forgetFingerprint(group);
   }

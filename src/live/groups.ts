@@ -4,8 +4,10 @@
  * choose the same ids.
  *
  * Members are all its subscriptions; followers are those that have everything up to the position
- * of their feed, and so take each change as it comes.
+ * of their feed, and so take each change as it comes. Invariant: a member is among the followers or
+ * among the others, and never in both.
  */
+import { assert } from "../base/assert.ts";
 import type { Seq } from "../base/seq.ts";
 import type { SubscriptionSpec } from "../protocol/mod.ts";
 import type { SharedMessage } from "./live.ts";
@@ -41,7 +43,8 @@ export class Group<Member extends Follower> {
   readonly asked: Asked;
   /** Where the plan's columns are in the batches of the feed; set while there are followers. */
   sources: Sources;
-  readonly members: Set<Member> = new Set();
+  /** Members that do not follow yet, or not now; made when there are any. */
+  #others: Set<Member> | undefined;
   /** The follower of a group that has no other, which is most groups of users' own rows. */
   #only: Member | undefined;
   /** All of them by id, once there was a second. Most ids have one, which needs no set. */
@@ -64,7 +67,32 @@ export class Group<Member extends Follower> {
     return this.#followerCount;
   }
 
+  get memberCount(): number {
+    return this.#followerCount + (this.#others?.size ?? 0);
+  }
+
+  /** All members, as of now. */
+  members(): Member[] {
+    const all = this.followers();
+    for (const member of this.#others ?? []) all.push(member);
+    return all;
+  }
+
+  /** A subscription begins. */
+  join(member: Member): void {
+    this.#others ??= new Set();
+    this.#others.add(member);
+  }
+
+  /** A subscription, which does not follow any more, is over. */
+  leave(member: Member): void {
+    const isThere = this.#others?.delete(member);
+    assert(isThere === true, "who leaves a group is its member and does not follow");
+    if (this.#others?.size === 0) this.#others = undefined;
+  }
+
   follow(member: Member): void {
+    this.leave(member);
     this.#followerCount += 1;
     if (this.#followers === undefined) {
       if (this.#only === undefined) {
@@ -82,16 +110,20 @@ export class Group<Member extends Follower> {
 
   unfollow(member: Member): void {
     if (this.#followers === undefined) {
-      if (this.#only !== member) return;
+      assert(this.#only === member, "who stops following a group follows it");
       this.#only = undefined;
-    } else if (!removeFrom(this.#followers, member)) return;
+    } else {
+      removeFrom(this.#followers, member);
+      if (this.#followers.size === 0) this.#followers = undefined;
+    }
     this.#followerCount -= 1;
+    this.join(member);
   }
 
   followers(): Member[] {
     const all: Member[] = this.#only === undefined ? [] : [this.#only];
     for (const sameId of this.#followers?.values() ?? []) {
-      if (sameId instanceof Set) all.push(...sameId);
+      if (sameId instanceof Set) for (const member of sameId) all.push(member);
       else all.push(sameId);
     }
     return all;
@@ -137,16 +169,17 @@ export class Group<Member extends Follower> {
   }
 }
 
-/** Returns whether the member was there. */
 function removeFrom<Member extends Follower>(
   followers: Map<string, Member | Set<Member>>,
   member: Member,
-): boolean {
+): void {
   const sameId = followers.get(member.id);
   if (sameId instanceof Set) {
-    if (!sameId.delete(member)) return false;
+    const isThere = sameId.delete(member);
+    assert(isThere, "who stops following a group follows it");
     if (sameId.size === 0) followers.delete(member.id);
-    return true;
+  } else {
+    assert(sameId === member, "who stops following a group follows it");
+    followers.delete(member.id);
   }
-  return sameId === member && followers.delete(member.id);
 }

@@ -20,6 +20,13 @@ export interface SharedMessage {
 
 /** Where the messages of one connection go. */
 export interface LiveSink {
+  /** What operators know the connection by. Asked when it is shown, so that none is kept. */
+  readonly connectionId: string;
+  /**
+   * The engine's own note of this connection while it has subscriptions. It lies here because a
+   * table of all connections would cost each idle one an entry.
+   */
+  note?: unknown;
   /**
    * Takes a message, always. Returns false when the socket's queue is now over its budget: the
    * engine then sends nothing more to this sink until `LiveSubscription.resume`.
@@ -65,7 +72,6 @@ export interface LiveEngine {
     principal: Principal;
     spec: SubscriptionSpec;
     sink: LiveSink;
-    connectionId: string;
   }): LiveSubscription;
   /** What `system.live` shows, one row a subscription. */
   subscriptions(): readonly LiveRow[];

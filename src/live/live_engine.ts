@@ -85,7 +85,6 @@ export class LocalLiveEngine implements LiveEngine {
   readonly #times = new DeliveryTimes();
   readonly #recentPlans = new RecentPlans();
   readonly #countByUser = new Map<string, number>();
-  readonly #outlets = new Map<LiveSink, Outlet<Subscription>>();
   #isShutDown = false;
 
   constructor(options: LocalLiveEngineOptions) {
@@ -113,12 +112,11 @@ export class LocalLiveEngine implements LiveEngine {
     principal: Principal;
     spec: SubscriptionSpec;
     sink: LiveSink;
-    connectionId: string;
   }): LiveSubscription {
-    const { principal, spec, sink, connectionId } = options;
+    const { principal, spec, sink } = options;
     if (this.#isShutDown) throw refusal(spec.id, "SHUTTING_DOWN", "The server is shutting down");
     const wanted = wantedFromSpec(spec, this.#limits);
-    const outlet = this.#outlets.get(sink) ?? new Outlet<Subscription>(sink, connectionId);
+    const outlet = sink.note instanceof Outlet ? sink.note : new Outlet<Subscription>(sink);
     this.#checkLimits(spec.id, principal.userId, outlet);
     const plan = this.#recentPlan(principal, spec);
     const start = this.#effectiveStart(wanted.start, plan, spec.id);
@@ -202,7 +200,7 @@ export class LocalLiveEngine implements LiveEngine {
     const all: Subscription[] = [];
     for (const byOwner of this.#feeds.values()) {
       for (const feed of byOwner.values()) {
-        for (const { members } of feed.groups) for (const member of members) all.push(member);
+        for (const group of feed.groups) for (const member of group.members()) all.push(member);
       }
     }
     return all;
@@ -317,7 +315,7 @@ export class LocalLiveEngine implements LiveEngine {
     const { outlet, principal } = subscription;
     this.#countByUser.set(principal.userId, this.countOfUser(principal.userId) + 1);
     outlet.subscriptionCount += 1;
-    this.#outlets.set(outlet.sink, outlet);
+    outlet.sink.note = outlet;
   }
 
   #forget(subscription: Subscription): void {
@@ -327,7 +325,7 @@ export class LocalLiveEngine implements LiveEngine {
     if (count > 0) this.#countByUser.set(principal.userId, count);
     else this.#countByUser.delete(principal.userId);
     outlet.subscriptionCount -= 1;
-    if (outlet.subscriptionCount === 0) this.#outlets.delete(outlet.sink);
+    if (outlet.subscriptionCount === 0) outlet.sink.note = undefined;
     if (!feed.isEmpty) return;
     const byOwner = this.#feeds.get(feed.tableId);
     if (byOwner?.get(feed.owner) === feed) byOwner.delete(feed.owner);

@@ -6,16 +6,14 @@ import type { LiveSink, SharedMessage } from "./live.ts";
 
 export class Outlet<Waiting> {
   readonly sink: LiveSink;
-  readonly connectionId: string;
   /** How many subscriptions it has. */
   subscriptionCount = 0;
   #isFull = false;
   /** Made when someone waits: most connections never fill. */
   #waiting: Set<Waiting> | undefined;
 
-  constructor(sink: LiveSink, connectionId: string) {
+  constructor(sink: LiveSink) {
     this.sink = sink;
-    this.connectionId = connectionId;
   }
 
   /** Nothing more is to be sent until `drained`. */

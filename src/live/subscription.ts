@@ -105,7 +105,7 @@ export class Subscription implements LiveSubscription, Follower {
     this.#host = options.host;
     this.#createdAtMs = options.host.clock.nowMs();
     this.#cursor = options.position;
-    this.group.members.add(this);
+    this.group.join(this);
   }
 
   get liveId(): string {
@@ -242,7 +242,7 @@ export class Subscription implements LiveSubscription, Follower {
       lastSeq: this.#lastSeq,
       createdAtMs: this.#createdAtMs,
       lastUpdateMs: this.#lastUpdateMs,
-      connectionId: this.outlet.connectionId,
+      connectionId: this.outlet.sink.connectionId,
       position: this.position,
       lagMs: this.lagMs,
       queuedBytes: this.outlet.sink.queuedBytes,

@@ -64,7 +64,9 @@ const BUSY_RETRY_MS = 1000;
 type State = "unauthenticated" | "authenticated" | "closing";
 
 export class Connection implements LiveSink, MessageServer, OpenConnection, OutboxOwner {
-  readonly id: string;
+  /** The live engine's. */
+  note: unknown;
+  readonly #number: number;
   readonly #socket: Socket;
   readonly #outbox: Outbox;
   readonly #parts: ConnectionParts;
@@ -86,7 +88,7 @@ export class Connection implements LiveSink, MessageServer, OpenConnection, Outb
   #closeWhenFlushed: { code: number; reason: string } | undefined;
 
   constructor(options: ConnectionOptions) {
-    this.id = options.connectionId;
+    this.#number = options.number;
     const { parts, request, socket } = options;
     this.#parts = parts;
     this.#request = request;
@@ -97,6 +99,10 @@ export class Connection implements LiveSink, MessageServer, OpenConnection, Outb
     this.#openedMs = parts.clock.monotonicMs();
     this.#lastFrameMs = this.#openedMs;
     this.#lastPingMs = this.#openedMs;
+  }
+
+  get connectionId(): string {
+    return `ws-${this.#number}`;
   }
 
   get state(): State {
@@ -210,7 +216,7 @@ export class Connection implements LiveSink, MessageServer, OpenConnection, Outb
     if (principal === undefined || this.#state === "closing") return undefined;
     const { serialization, isGzipOn } = this.#format;
     return connectionRow(this.#parts.clock, {
-      connectionId: this.id,
+      connectionId: this.connectionId,
       principal,
       transport: "websocket",
       clientAddress: this.#address,
@@ -384,7 +390,7 @@ export class Connection implements LiveSink, MessageServer, OpenConnection, Outb
     this.#subscriptions.close(id);
     const { config, live } = this.#parts;
     const spec = readSpec(decoded, id, config.limits);
-    const subscription = live.subscribe({ principal, spec, sink: this, connectionId: this.id });
+    const subscription = live.subscribe({ principal, spec, sink: this });
     // The first batch may have ended the subscription, or the connection.
     if (subscription.state === "ended") return;
     if (this.state === "closing") {
@@ -406,7 +412,7 @@ export class Connection implements LiveSink, MessageServer, OpenConnection, Outb
 
   /** The socket took nothing of a frame. */
   sendFailed(): void {
-    this.#parts.log.warn("websocket dropped a message; closing", { connection: this.id });
+    this.#parts.log.warn("websocket dropped a message; closing", { connection: this.connectionId });
     this.#close(CLOSE_INTERNAL, "send failed");
   }
 

@@ -33,7 +33,8 @@ export interface ConnectionParts {
 }
 
 export interface ConnectionOptions {
-  readonly connectionId: string;
+  /** Of this server's connections; kept as a number, which costs nothing. */
+  readonly number: number;
   readonly socket: Socket;
   readonly request: ConnectionRequest;
   readonly parts: ConnectionParts;

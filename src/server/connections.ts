@@ -3,6 +3,7 @@
  * keep-alive, ended together when a session is revoked or the server stops.
  */
 import type { Revocation } from "../auth/mod.ts";
+import { assert } from "../base/assert.ts";
 import type { CancelTimer, Clock } from "../base/clock.ts";
 import type { ConnectionAccess, ConnectionRow } from "../sql/mod.ts";
 import type { OpenConnection } from "./open_connection.ts";
@@ -18,7 +19,7 @@ const FLUSH_POLL_MS = 20;
 export class Connections implements ConnectionAccess {
   readonly #clock: Clock;
   readonly #open = new Set<OpenConnection>();
-  readonly #countByAddress = new Map<string, number>();
+  readonly #byAddress = new Map<string, { readonly address: string; count: number }>();
   #cancelTick: CancelTimer | undefined;
 
   constructor(clock: Clock) {
@@ -30,20 +31,29 @@ export class Connections implements ConnectionAccess {
   }
 
   countOf(address: string): number {
-    return this.#countByAddress.get(address) ?? 0;
+    return this.#byAddress.get(address)?.count ?? 0;
+  }
+
+  /** The text of an address as others have it already: each request brings a copy of its own. */
+  shared(address: string): string {
+    return this.#byAddress.get(address)?.address ?? address;
   }
 
   add(connection: OpenConnection): void {
     this.#open.add(connection);
-    this.#countByAddress.set(connection.address, this.countOf(connection.address) + 1);
+    const { address } = connection;
+    const known = this.#byAddress.get(address);
+    if (known === undefined) this.#byAddress.set(address, { address, count: 1 });
+    else known.count += 1;
     this.#cancelTick ??= this.#clock.after(TICK_MS, () => this.#tick());
   }
 
   remove(connection: OpenConnection): void {
     if (!this.#open.delete(connection)) return;
-    const count = this.countOf(connection.address) - 1;
-    if (count === 0) this.#countByAddress.delete(connection.address);
-    else this.#countByAddress.set(connection.address, count);
+    const known = this.#byAddress.get(connection.address);
+    assert(known !== undefined && known.count > 0, "an open connection is counted");
+    known.count -= 1;
+    if (known.count === 0) this.#byAddress.delete(connection.address);
   }
 
   rows(): readonly ConnectionRow[] {

@@ -42,6 +42,8 @@ export interface EventStreamOptions {
 }
 
 export class EventStream implements LiveSink, OpenConnection {
+  /** The live engine's. */
+  note: unknown;
   readonly #options: EventStreamOptions;
   readonly #openedMs: number;
   readonly #encoder = new TextEncoder();
@@ -74,6 +76,10 @@ export class EventStream implements LiveSink, OpenConnection {
 
   get principal(): Principal {
     return this.#options.principal;
+  }
+
+  get connectionId(): string {
+    return this.#options.connectionId;
   }
 
   get queuedBytes(): number {
@@ -146,9 +152,9 @@ export class EventStream implements LiveSink, OpenConnection {
 
   row(): ConnectionRow | undefined {
     if (this.#isEnding) return undefined;
-    const { address, clock, connectionId, principal } = this.#options;
+    const { address, clock, principal } = this.#options;
     return connectionRow(clock, {
-      connectionId,
+      connectionId: this.connectionId,
       principal,
       transport: "sse",
       clientAddress: address,

@@ -350,7 +350,7 @@ class HttpServer implements RunningServer {
     const request = socket.data;
     if (request instanceof Connection) return;
     const connection = new Connection({
-      connectionId: this.#nextId("ws"),
+      number: this.#nextNumber(),
       socket,
       request,
       parts: this.#connectionParts,
@@ -363,9 +363,9 @@ class HttpServer implements RunningServer {
     if (this.#isStopping) connection.shutDown();
   }
 
-  #nextId(transport: "ws" | "sse"): string {
+  #nextNumber(): number {
     this.#connectionCount += 1;
-    return `${transport}-${this.#connectionCount}`;
+    return this.#connectionCount;
   }
 
   #closed(socket: ServerSocket): void {
@@ -405,7 +405,7 @@ class HttpServer implements RunningServer {
         config,
         clock,
         connections: this.#connections,
-        nextId: () => this.#nextId("sse"),
+        nextNumber: () => this.#nextNumber(),
       }),
       ...authRoutes({
         auth,

@@ -5,29 +5,29 @@
 import type { LiveSubscription } from "../live/mod.ts";
 import { PROTOCOL_WORD, refusal } from "./client_message.ts";
 
-/** Of connections without subscriptions; never changed. */
-const NONE: LiveSubscription[] = [];
-
 /**
  * A list and no map: most connections have few, which are found sooner by looking, and a map of
  * its own would be a third of what an idle connection costs.
  */
 export class Subscriptions {
-  #open: LiveSubscription[] = NONE;
+  /** The oldest, beside the list: most connections have one, which then needs none. */
+  #first: LiveSubscription | undefined;
+  #others: LiveSubscription[] | undefined;
   /** To be resumed, those that have waited longest first. */
   #paused: Set<LiveSubscription> | undefined;
 
   get count(): number {
-    return this.#open.length;
+    return (this.#first === undefined ? 0 : 1) + (this.#others?.length ?? 0);
   }
 
   ids(): readonly string[] {
-    return this.#open.map(({ id }) => id);
+    return this.#all().map(({ id }) => id);
   }
 
   add(subscription: LiveSubscription): void {
-    if (this.#open === NONE) this.#open = [subscription];
-    else this.#open.push(subscription);
+    if (this.#first === undefined) this.#first = subscription;
+    else if (this.#others === undefined) this.#others = [subscription];
+    else this.#others.push(subscription);
   }
 
   /** Ends one without a message; an unknown id changes nothing. */
@@ -40,23 +40,28 @@ export class Subscriptions {
 
   /** Ends all without a message. */
   closeAll(): void {
-    const subscriptions = this.#open;
-    this.#open = NONE;
+    const subscriptions = this.#all();
+    this.#first = undefined;
+    this.#others = undefined;
     this.#paused = undefined;
     for (const subscription of subscriptions) subscription.close();
   }
 
   /** One has ended by itself. */
   forget(id: string): void {
-    const index = this.#open.findIndex((subscription) => subscription.id === id);
-    const [subscription] = index < 0 ? [] : this.#open.splice(index, 1);
-    if (subscription !== undefined) this.#paused?.delete(subscription);
+    const subscription = this.#find(id);
+    if (subscription === undefined) return;
+    this.#paused?.delete(subscription);
+    const others = this.#others;
+    if (subscription === this.#first) this.#first = others?.shift();
+    else others?.splice(others.indexOf(subscription), 1);
+    if (others?.length === 0) this.#others = undefined;
   }
 
   /** The socket is full: all wait. */
   pause(): void {
     this.#paused ??= new Set();
-    for (const subscription of this.#open) this.#paused.add(subscription);
+    for (const subscription of this.#all()) this.#paused.add(subscription);
   }
 
   /** Lets waiting ones go on, in turn, until `hasRoom` says no; the rest keep their turn. */
@@ -86,7 +91,7 @@ export class Subscriptions {
       if (subscription.state === "loading") subscription.nextBatch();
       return;
     }
-    if (this.#open.length === 0) {
+    if (this.#first === undefined) {
       throw refusal("BATCH_FETCH_FAILED", PROTOCOL_WORD, "There is no subscription");
     }
     this.#onlyLoading()?.nextBatch();
@@ -95,19 +100,24 @@ export class Subscriptions {
   /** Resume points of the ready ones. */
   positions(): Readonly<Record<string, number>> {
     const positions: [string, number][] = [];
-    for (const { id, position, state } of this.#open) {
+    for (const { id, position, state } of this.#all()) {
       if (state === "ready" && position !== undefined) positions.push([id, position]);
     }
     return Object.fromEntries(positions);
   }
 
+  #all(): LiveSubscription[] {
+    return this.#first === undefined ? [] : [this.#first, ...(this.#others ?? [])];
+  }
+
   #find(id: string): LiveSubscription | undefined {
-    return this.#open.find((subscription) => subscription.id === id);
+    if (this.#first?.id === id) return this.#first;
+    return this.#others?.find((subscription) => subscription.id === id);
   }
 
   #onlyLoading(): LiveSubscription | undefined {
     let loading: LiveSubscription | undefined;
-    for (const subscription of this.#open) {
+    for (const subscription of this.#all()) {
       if (subscription.state !== "loading") continue;
       if (loading !== undefined) {
         const message = "Several subscriptions are loading: name one by subscription_id";

@@ -38,7 +38,7 @@ export function connectionRequestFrom(exchange: Exchange, rules: UpgradeRules): 
   const mayGzip = rules.config.websocket.compression && !isGzipForbidden;
   return {
     // The request does not outlive the upgrade, so its caller is looked up now.
-    caller: { address: exchange.address, isLocal: exchange.isLocal },
+    caller: { address: rules.connections.shared(exchange.address), isLocal: exchange.isLocal },
     bearer: request.headers.get("authorization") ?? undefined,
     format: frameFormat(
       query.get("serialization") === "msgpack" ? "msgpack" : "json",

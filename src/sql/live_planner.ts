@@ -80,16 +80,8 @@ export function planLiveQuery(
     slots: values,
     atSeq: environment.store.visibleSeq,
   });
-  const compiled = (expression: BoundExpression): CompiledExpression => {
-    const { kind, type } = expression;
-    const column = kind === "column" ? layout.get(expression.column.id) : undefined;
-    const evaluate = compileExpression(expression, layout);
-    return {
-      type,
-      ...(column === undefined ? {} : { column }),
-      evaluate: (batch: Batch) => evaluate(batch, run),
-    };
-  };
+  const compiled = (expression: BoundExpression): CompiledExpression =>
+    compiledOver(layout, { expression, run });
   const fields = fieldsOf(outputs);
   const indexOf = (columnId: number): number =>
     outputs.findIndex(
@@ -114,6 +106,20 @@ export function planLiveQuery(
     hasStar: (node.columns ?? []).some(({ expr }) => expr.type === "ref" && expr.star === true),
     namedColumnIds: named.filter((columnId) => columnId > 0),
     mayRead: () => mayReadNow(catalog, principal, table.tableId),
+  };
+}
+
+function compiledOver(
+  layout: Layout,
+  { expression, run }: { expression: BoundExpression; run: Run },
+): CompiledExpression {
+  const { kind, type } = expression;
+  const column = kind === "column" ? layout.get(expression.column.id) : undefined;
+  const evaluate = compileExpression(expression, layout);
+  return {
+    type,
+    ...(column === undefined ? {} : { column }),
+    evaluate: (batch: Batch) => evaluate(batch, run),
   };
 }
 

@@ -180,7 +180,7 @@ export class ConnectionFixture {
     const settings = serverConfig(config);
     const budgetBytes = settings.websocket.send_queue_bytes;
     const connection = new Connection({
-      connectionId: "c1",
+      number: 1,
       socket,
       request: {
         caller: LOCAL,

@@ -598,7 +598,6 @@ class World {
         principal: subscriber(`user ${client.owner}`, client.owner),
         spec,
         sink: client.sink,
-        connectionId: "c",
       });
     } catch (error) {
       if (!(error instanceof SubscriptionError)) throw error;

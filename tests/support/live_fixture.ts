@@ -279,6 +279,7 @@ export class RecordingSink implements LiveSink {
   readonly messages: (DataMessage | ErrorMessage)[] = [];
   readonly shared: SharedMessage[] = [];
   readonly queuedBytes = 0;
+  connectionId = "c";
   /** How many more messages fit; the one that fills it is taken too. */
   room: number = Infinity;
   onSend: ((message: SharedMessage) => void) | undefined;
@@ -387,8 +388,8 @@ export function fixtureOver<S extends Store>(
         ...(options === undefined ? {} : { options }),
         ...(params === undefined ? {} : { params }),
       };
-      const connectionId = `c${connectionCount}`;
-      const subscription = engine.subscribe({ principal: as, spec, sink, connectionId });
+      sink.connectionId = `c${connectionCount}`;
+      const subscription = engine.subscribe({ principal: as, spec, sink });
       return { sink, subscription };
     },
   };

@@ -23,7 +23,7 @@ export interface LiveRouteOptions {
   readonly clock: Clock;
   readonly connections: Connections;
   /** A name for the next connection. */
-  readonly nextId: () => string;
+  readonly nextNumber: () => number;
 }
 
 const HEADERS = apiHeaders("text/event-stream");
@@ -61,9 +61,8 @@ function open(exchange: Exchange, options: LiveRouteOptions): Response {
     if (exchange.request.method === "HEAD") {
       return empty(exchange, 200, { "Content-Type": "text/event-stream" });
     }
-    const connectionId = options.nextId();
     const stream = new EventStream({
-      connectionId,
+      connectionId: `sse-${options.nextNumber()}`,
       principal,
       address: exchange.address,
       isNetReplay: spec.options?.replay === "latest",
@@ -72,7 +71,7 @@ function open(exchange: Exchange, options: LiveRouteOptions): Response {
       commentEveryMs: config.websocket.ping_interval_secs * 1000,
       onClosed: () => connections.remove(stream),
     });
-    stream.carry(live.subscribe({ principal, spec, sink: stream, connectionId }));
+    stream.carry(live.subscribe({ principal, spec, sink: stream }));
     connections.add(stream);
     exchange.liftIdleTimeout();
     return openResponse(exchange, stream.body(), HEADERS);
