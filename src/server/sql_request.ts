@@ -11,11 +11,14 @@ import { invalidInput, objectOf, parseJson, textFromUtf8 } from "./request_body.
 
 export type SqlLimits = Pick<ServerConfig, "limits" | "files">;
 
+/** Where a request came from, as far as its statements ask. */
+export type RequestOrigin = Pick<SqlRequest, "reader" | "baseUrl">;
+
 /** @throws {DatabaseError} INVALID_INPUT, INVALID_PARAMETER, INVALID_SQL */
 export function sqlRequestFromJson(
   body: Uint8Array,
   { limits }: SqlLimits,
-  reader?: AnswerReader,
+  { baseUrl, reader }: RequestOrigin = {},
 ): SqlRequest {
   const text = textFromUtf8(body);
   if (text === undefined) throw invalidInput("Cannot read the body: it is not UTF-8");
@@ -35,6 +38,7 @@ export function sqlRequestFromJson(
     timeoutMs: timeoutOf(timeout_ms, limits.max_timeout_ms),
     check: check === true,
     reader,
+    baseUrl,
     idempotency: key === undefined ? undefined : { key, digest: digestOf(body) },
   });
 }
@@ -45,7 +49,7 @@ export function sqlRequestFromJson(
 export function sqlRequestFromForm(
   body: Uint8Array,
   contentType: string,
-  { limits, files }: SqlLimits,
+  { limits, files, baseUrl }: SqlLimits & RequestOrigin,
 ): SqlRequest {
   const form = parseMultipart(body, contentType, files);
   const sql: unknown = form.fields.get("sql");
@@ -62,6 +66,7 @@ export function sqlRequestFromForm(
     namespace: namespaceOf(form.fields.get("namespace_id")),
     timeoutMs: timeoutOf(timeout, limits.max_timeout_ms),
     check: false,
+    baseUrl,
     files: form.files,
     idempotency: key === undefined ? undefined : { key, digest: formDigest(form) },
   });
@@ -84,6 +89,7 @@ interface Fields {
   readonly timeoutMs: number | undefined;
   readonly check: boolean;
   readonly reader?: AnswerReader | undefined;
+  readonly baseUrl: (() => string) | undefined;
   readonly files?: ReadonlyMap<string, UploadedFile>;
   readonly idempotency: SqlRequest["idempotency"] | undefined;
 }
@@ -98,6 +104,7 @@ function requestOf({
   files,
   idempotency,
   reader,
+  baseUrl,
 }: Fields): SqlRequest {
   const request: { -readonly [Key in keyof SqlRequest]: SqlRequest[Key] } = { sql, params };
   if (namespace !== undefined) request.namespace = namespace;
@@ -106,6 +113,7 @@ function requestOf({
   if (files !== undefined) request.files = files;
   if (idempotency !== undefined) request.idempotency = idempotency;
   if (reader !== undefined) request.reader = reader;
+  if (baseUrl !== undefined) request.baseUrl = baseUrl;
   return request;
 }
 

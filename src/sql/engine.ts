@@ -32,7 +32,7 @@ export interface SqlRequest {
   /** Whoever takes a long answer as it comes; without one an answer is whole. */
   readonly reader?: AnswerReader;
   /** Address of the caller, for SUBSCRIBE TO's answer and the audit log. */
-  readonly baseUrl?: string;
+  readonly baseUrl?: () => string;
 }
 
 /** The client of a request, who may leave before its end. */
