@@ -361,8 +361,11 @@ function planLookup(
 
 /** Tombstones are read only where a condition of the same block names `_deleted`. */
 function namesDeletedColumn(condition: BoundExpression, columns: readonly BoundColumn[]): boolean {
+  const isDeletedColumn = ({ origin }: BoundColumn): boolean =>
+    origin?.columnId === DELETED_COLUMN_ID;
+  if (!columns.some(isDeletedColumn)) return false;
   const used = columnIdsIn(condition);
-  return columns.some(({ id, origin }) => origin?.columnId === DELETED_COLUMN_ID && used.has(id));
+  return columns.some((column) => isDeletedColumn(column) && used.has(column.id));
 }
 
 /** Tests conditions; columns that only they read go no further when `state` is given. */
