@@ -359,10 +359,12 @@ function planLookup(
   return filtered(scan, conditions.filter(isOpen), state);
 }
 
+function isDeletedColumn({ origin }: BoundColumn): boolean {
+  return origin?.columnId === DELETED_COLUMN_ID;
+}
+
 /** Tombstones are read only where a condition of the same block names `_deleted`. */
 function namesDeletedColumn(condition: BoundExpression, columns: readonly BoundColumn[]): boolean {
-  const isDeletedColumn = ({ origin }: BoundColumn): boolean =>
-    origin?.columnId === DELETED_COLUMN_ID;
   if (!columns.some(isDeletedColumn)) return false;
   const used = columnIdsIn(condition);
   return columns.some((column) => isDeletedColumn(column) && used.has(column.id));
