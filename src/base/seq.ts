@@ -84,13 +84,19 @@ export class SeqGenerator {
     return this.#last;
   }
 
+  /** The clock's time, for {@linkcode next}. */
+  clockMs(): number {
+    return this.#clock.nowMs();
+  }
+
   /**
    * Issues the next id.
    *
+   * @param nowMs What the clock says, for who takes many ids in one turn and asks it once.
    * @throws {DatabaseError} STORAGE_UNAVAILABLE if ids run over an hour ahead of the clock.
    */
-  next(): Seq {
-    const clockMs = this.#clock.nowMs() - SEQ_EPOCH_MS;
+  next(nowMs: number = this.#clock.nowMs()): Seq {
+    const clockMs = nowMs - SEQ_EPOCH_MS;
     if (clockMs > this.#ms) {
       this.#ms = clockMs;
       this.#counter = 0;

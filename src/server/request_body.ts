@@ -14,8 +14,7 @@ const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
 const JSON_TYPE = /^(?:application\/json|text\/json|[\w.+-]+\/[\w.+-]+\+json)$/;
 
 /** @throws {HttpError} 415 unless the type is missing or a JSON media type. */
-export function requireJsonType(request: Request): void {
-  const header = request.headers.get("content-type");
+export function requireJsonType(header: string | null): void {
   if (header === null || header === "application/json") return;
   if (JSON_TYPE.test(mediaType(header))) return;
   throw new HttpError(
@@ -36,20 +35,31 @@ export function mediaType(header: string): string {
  *
  * @throws {HttpError} 413 BODY_TOO_LARGE; 400 when the client goes away in the middle.
  */
-export async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
+export function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
+  return withBytes(request, maxBytes, (bytes) => bytes);
+}
+
+/** The same, for what is made of the body: a promise less than to wait for {@linkcode readBytes}. */
+export function withBytes<T>(
+  request: Request,
+  maxBytes: number,
+  use: (bytes: Uint8Array) => T | Promise<T>,
+): Promise<T> {
   const declared = request.headers.get("content-length");
-  if (declared !== null) {
-    const sizeBytes = Number(declared);
-    if (sizeBytes > maxBytes) throw tooLarge(maxBytes, sizeBytes);
-  }
-  try {
-    if (declared !== null) return await request.bytes();
-    return request.body === null ? new Uint8Array(0) : await readCounted(request.body, maxBytes);
-  } catch (error) {
-    if (error instanceof HttpError) throw error;
-    // Nothing else fails here but the connection: nobody is left to read the answer.
-    throw new HttpError(400, "invalid_request", "Cannot read the body: it ended early");
-  }
+  if (declared === null) return bytesOf(request, maxBytes).then(use, endedEarly);
+  const sizeBytes = Number(declared);
+  if (sizeBytes > maxBytes) throw tooLarge(maxBytes, sizeBytes);
+  return request.bytes().then(use, endedEarly);
+}
+
+/** Nothing fails in reading but the size or the connection: nobody is left to read the answer. */
+function endedEarly(error: unknown): never {
+  if (error instanceof HttpError) throw error;
+  throw new HttpError(400, "invalid_request", "Cannot read the body: it ended early");
+}
+
+async function bytesOf({ body }: Request, maxBytes: number): Promise<Uint8Array> {
+  return body === null ? new Uint8Array(0) : await readCounted(body, maxBytes);
 }
 
 async function readCounted(

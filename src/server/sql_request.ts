@@ -9,16 +9,16 @@ import type { ServerConfig } from "./options.ts";
 import { parametersFromJson } from "./parameters.ts";
 import { invalidInput, objectOf, parseJson, textFromUtf8 } from "./request_body.ts";
 
-/** Who sends a request: takes its answer as it comes, and is named in the audit log. */
-type Sender = AnswerReader & NonNullable<SqlRequest["origin"]>;
-
 export type SqlLimits = Pick<ServerConfig, "limits" | "files">;
+
+/** Where a request came from, as far as its statements ask. */
+export type RequestOrigin = Pick<SqlRequest, "reader" | "baseUrl" | "origin">;
 
 /** @throws {DatabaseError} INVALID_INPUT, INVALID_PARAMETER, INVALID_SQL */
 export function sqlRequestFromJson(
   body: Uint8Array,
   { limits }: SqlLimits,
-  sender?: Sender,
+  { baseUrl, origin, reader }: RequestOrigin = {},
 ): SqlRequest {
   const text = textFromUtf8(body);
   if (text === undefined) throw invalidInput("Cannot read the body: it is not UTF-8");
@@ -37,8 +37,9 @@ export function sqlRequestFromJson(
     namespace: namespaceOf(namespace_id),
     timeoutMs: timeoutOf(timeout_ms, limits.max_timeout_ms),
     check: check === true,
-    reader: sender,
-    origin: sender,
+    reader,
+    baseUrl,
+    origin,
     idempotency: key === undefined ? undefined : { key, digest: digestOf(body) },
   });
 }
@@ -49,8 +50,7 @@ export function sqlRequestFromJson(
 export function sqlRequestFromForm(
   body: Uint8Array,
   contentType: string,
-  { limits, files }: SqlLimits,
-  origin?: SqlRequest["origin"],
+  { limits, files, baseUrl, origin }: SqlLimits & RequestOrigin,
 ): SqlRequest {
   const form = parseMultipart(body, contentType, files);
   const sql: unknown = form.fields.get("sql");
@@ -67,6 +67,7 @@ export function sqlRequestFromForm(
     namespace: namespaceOf(form.fields.get("namespace_id")),
     timeoutMs: timeoutOf(timeout, limits.max_timeout_ms),
     check: false,
+    baseUrl,
     files: form.files,
     origin,
     idempotency: key === undefined ? undefined : { key, digest: formDigest(form) },
@@ -90,6 +91,7 @@ interface Fields {
   readonly timeoutMs: number | undefined;
   readonly check: boolean;
   readonly reader?: AnswerReader | undefined;
+  readonly baseUrl: (() => string) | undefined;
   readonly files?: ReadonlyMap<string, UploadedFile>;
   readonly origin: SqlRequest["origin"] | undefined;
   readonly idempotency: SqlRequest["idempotency"] | undefined;
@@ -106,6 +108,7 @@ function requestOf({
   idempotency,
   origin,
   reader,
+  baseUrl,
 }: Fields): SqlRequest {
   const request: { -readonly [Key in keyof SqlRequest]: SqlRequest[Key] } = { sql, params };
   if (namespace !== undefined) request.namespace = namespace;
@@ -115,6 +118,7 @@ function requestOf({
   if (idempotency !== undefined) request.idempotency = idempotency;
   if (reader !== undefined) request.reader = reader;
   if (origin !== undefined) request.origin = origin;
+  if (baseUrl !== undefined) request.baseUrl = baseUrl;
   return request;
 }
 

@@ -52,7 +52,7 @@ export interface AdministrationCall {
   readonly principal: Principal;
   readonly namespace: string;
   /** Origin of the server as the caller sees it, for SUBSCRIBE TO. */
-  readonly baseUrl: string | undefined;
+  readonly baseUrl: (() => string) | undefined;
 }
 
 const SETTING_COLUMNS: readonly PlainColumn[] = ["name", "value", "description", "category"].map(

@@ -32,7 +32,7 @@ export interface SqlRequest {
   /** Whoever takes a long answer as it comes; without one an answer is whole. */
   readonly reader?: AnswerReader;
   /** Address of the server as the caller sees it, for SUBSCRIBE TO's answer. */
-  readonly baseUrl?: string;
+  readonly baseUrl?: () => string;
   /** Where the request came from, for the audit log. */
   readonly origin?: { readonly address: string; readonly requestId: string };
 }

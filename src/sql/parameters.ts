@@ -9,10 +9,14 @@ import type { SqlEnvironment, SqlLimits } from "./environment.ts";
 import type { Deadline } from "./execute/operator.ts";
 import type { ParseLimits } from "./parse/parser.ts";
 
-/** When a request must end. */
-export function deadlineOf({ clock, limits }: SqlEnvironment, { timeoutMs }: SqlRequest): Deadline {
-  const limitMs = Math.min(timeoutMs ?? limits.timeoutMs, limits.timeoutMsMax);
-  const atMs = limitMs === 0 ? Number.POSITIVE_INFINITY : clock.monotonicMs() + limitMs;
+/** When a request must end that began at a monotonic time. */
+export function deadlineOf(
+  { timeoutMs }: SqlRequest,
+  { timeoutMs: defaultMs, timeoutMsMax }: SqlLimits,
+  startMs: number,
+): Deadline {
+  const limitMs = Math.min(timeoutMs ?? defaultMs, timeoutMsMax);
+  const atMs = limitMs === 0 ? Number.POSITIVE_INFINITY : startMs + limitMs;
   return { atMs, isCancelled: false, rowsRead: 0, memory: undefined, temporary: undefined };
 }
 

@@ -60,7 +60,7 @@ export class LocalSqlEngine implements SqlEngine {
 
   execute(principal: Principal, request: SqlRequest): SqlResponse | Promise<SqlResponse> {
     const startMs = this.#environment.clock.monotonicMs();
-    const timing = { startMs, deadline: deadlineOf(this.#environment, request) };
+    const timing = { startMs, deadline: deadlineOf(request, this.#environment.limits, startMs) };
     const { idempotency } = request;
     if (request.files === undefined && request.check !== true && idempotency === undefined) {
       try {

@@ -45,7 +45,7 @@ export function subscribe(
     options,
     ...(isQualified(node) ? {} : { namespace_id: namespace }),
   });
-  const wsUrl = `${(baseUrl ?? "").replace(/^http/, "ws")}/v1/ws`;
+  const wsUrl = `${(baseUrl?.() ?? "").replace(/^http/, "ws")}/v1/ws`;
   const message = `Connect to ${wsUrl}, authenticate, and send this subscription`;
   const row = ["active", wsUrl, subscription, message];
   return rowsResult(SUBSCRIBE_COLUMNS, [row], principal.userId);

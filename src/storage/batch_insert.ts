@@ -33,6 +33,7 @@ export function pushBatch(
   const isKeyed = keyPositions.length > 0;
   const expiredSeq = table.expiredSeq(seqs);
   const highestKey = isKeyed ? table.highestKey(partition) : 0;
+  const nowMs = seqs.clockMs();
   for (let row = 0; row < rowCount; row += 1) {
     const key = isKeyed ? keyOfColumns(columns, row, keyPositions) : "";
     // Rows of this very batch raise the bound of the partition.
@@ -50,7 +51,7 @@ export function pushBatch(
       requireInsertable(conflict, found, rowOfColumns(columns, row));
       prev = found.seq;
     }
-    const seq = seqs.next();
+    const seq = seqs.next(nowMs);
     if (prev !== 0) found?.replace(seq);
     const at = memtable.push(partition, { seq, prev, isDeleted: false });
     if (isKeyed) partition.setRow(key, at);

@@ -1,5 +1,5 @@
 /**
- * Primary keys as Map keys: two keys are equal exactly when these are `===`.
+ * Primary keys as numbers and strings: two keys are equal exactly when these are `===`.
  *
  * A single number stays a number and a single string stays itself, which is what nearly every key
  * is. The types of the key columns are fixed, so the forms of different types never meet in one

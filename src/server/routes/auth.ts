@@ -80,7 +80,7 @@ async function logOut(exchange: Exchange, options: AuthRouteOptions): Promise<Re
 
 /** The JSON value of a body; undefined when it is empty or malformed. */
 async function bodyOf(exchange: Exchange, { bodyBytesMax }: AuthRouteOptions): Promise<unknown> {
-  requireJsonType(exchange.request);
+  requireJsonType(exchange.request.headers.get("content-type"));
   const text = textFromUtf8(await readBytes(exchange.request, bodyBytesMax));
   return text === undefined || text === "" ? undefined : parseJson(text).value;
 }

@@ -18,7 +18,7 @@ import { errorBodyOf, errorBodyOfFailure, HttpError } from "../http_error.ts";
 import { isMultipart } from "../multipart.ts";
 import type { ServerConfig } from "../options.ts";
 import { RateLimiter } from "../rate_limit.ts";
-import { readBytes, requireJsonType } from "../request_body.ts";
+import { requireJsonType, withBytes } from "../request_body.ts";
 import { apiHeaders, streamResponse, textResponse } from "../responses.ts";
 import {
   csvPieces,
@@ -96,22 +96,34 @@ class SqlRoute {
     this.#defaultTimeoutMs = timeoutMs === 0 ? Infinity : timeoutMs;
   }
 
-  async handle(exchange: Exchange): Promise<Response> {
-    const { auth, sql } = this.#options;
-    const headers = exchange.request.headers;
-    const principal = auth.authenticateHeader(headers.get("authorization"), exchange);
+  handle(exchange: Exchange): Promise<Response> {
+    const { headers } = exchange.request;
+    const principal = this.#options.auth.authenticateHeader(headers.get("authorization"), exchange);
     this.#takeFromRate(principal);
     const contentType = headers.get("content-type");
-    const body = await readBytes(exchange.request, this.#bytesMax(exchange, contentType));
+    return withBytes(exchange.request, this.#bytesMax(contentType), (body) =>
+      this.#answer(exchange, { body, contentType, principal }),
+    );
+  }
+
+  #answer(
+    exchange: Exchange,
+    {
+      body,
+      contentType,
+      principal,
+    }: { body: Uint8Array; contentType: string | null; principal: Principal },
+  ): Response | Promise<Response> {
     const request = this.#requestFrom(body, { contentType, exchange });
     if ((request.timeoutMs ?? this.#defaultTimeoutMs) > this.#silentMsMax) {
       exchange.liftIdleTimeout();
     }
-    const format = formatFromAccept(headers.get("accept"));
-    if (format !== "json") return await this.#executeAs(format, exchange, { principal, request });
-    const answer = sql.execute(principal, request);
-    const response = answer instanceof Promise ? await answer : answer;
-    return this.#jsonResponse(exchange, response, principal);
+    const format = formatFromAccept(exchange.request.headers.get("accept"));
+    if (format !== "json") return this.#executeAs(format, exchange, { principal, request });
+    const answer = this.#options.sql.execute(principal, request);
+    return answer instanceof Promise
+      ? answer.then((response) => this.#jsonResponse(exchange, response, principal))
+      : this.#jsonResponse(exchange, answer, principal);
   }
 
   #takeFromRate(principal: Principal): void {
@@ -123,10 +135,10 @@ class SqlRoute {
   }
 
   /** How many bytes a body of this type may have. @throws {HttpError} 415 */
-  #bytesMax({ request }: Exchange, contentType: string | null): number {
+  #bytesMax(contentType: string | null): number {
     const { files, limits } = this.#options.config;
     if (isMultipart(contentType)) return files.max_request_bytes;
-    requireJsonType(request);
+    requireJsonType(contentType);
     return limits.max_body_bytes;
   }
 
@@ -134,13 +146,11 @@ class SqlRoute {
     body: Uint8Array,
     { contentType, exchange }: { contentType: string | null; exchange: Exchange },
   ): SqlRequest {
-    const { config } = this.#options;
-    const request = isMultipart(contentType)
-      ? sqlRequestFromForm(body, contentType, config, exchange)
-      : sqlRequestFromJson(body, config, exchange);
-    // Only SUBSCRIBE TO answers with an address.
-    if (!/subscribe/i.test(request.sql)) return request;
-    return { ...request, baseUrl: this.#options.baseUrl(exchange) };
+    const { baseUrl: urlOf, config } = this.#options;
+    const origin = { baseUrl: () => urlOf(exchange), origin: exchange };
+    if (isMultipart(contentType))
+      return sqlRequestFromForm(body, contentType, { ...config, ...origin });
+    return sqlRequestFromJson(body, config, { reader: exchange, ...origin });
   }
 
   #jsonResponse(

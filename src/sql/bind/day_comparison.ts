@@ -9,7 +9,7 @@
  */
 import { DATE, splitTimestamp, type Value, type Whole } from "../../types/mod.ts";
 import type { BoundExpression, ComparisonOperator } from "./bound.ts";
-import { columnIdsIn } from "./walk.ts";
+import { readsColumn } from "./walk.ts";
 
 type Comparison = Extract<BoundExpression, { kind: "compare" }>;
 
@@ -41,11 +41,11 @@ export function comparedByDay(comparison: Comparison, mirrored: ComparisonOperat
 function dateUnder(expression: BoundExpression): BoundExpression | undefined {
   if (expression.kind !== "cast" || !isMomentType(expression)) return undefined;
   const { operand } = expression;
-  return operand.type.kind === "date" && columnIdsIn(operand).size > 0 ? operand : undefined;
+  return operand.type.kind === "date" && readsColumn(operand) ? operand : undefined;
 }
 
 function isMoment(expression: BoundExpression): boolean {
-  return isMomentType(expression) && columnIdsIn(expression).size === 0;
+  return isMomentType(expression) && !readsColumn(expression);
 }
 
 function isMomentType({ type }: BoundExpression): boolean {

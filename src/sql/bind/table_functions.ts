@@ -17,7 +17,7 @@ import type { BoundExpression, BoundFrom, BoundTableFunction } from "./bound.ts"
 import { castTo } from "./casts.ts";
 import { Captures } from "./correlation.ts";
 import { resolveType } from "./types.ts";
-import { columnIdsIn, isVolatile } from "./walk.ts";
+import { isVolatile, readsColumn } from "./walk.ts";
 
 /** An item of FROM that is a call, before its columns are renamed. */
 export interface BoundCallItem {
@@ -99,7 +99,7 @@ export function expandedFrom(
 ): BoundFrom {
   const captures = new Captures(place);
   const ofRow = (arg: BoundExpression): BoundExpression => {
-    const isFree = columnIdsIn(arg).size === 0 && !isVolatile(arg);
+    const isFree = !readsColumn(arg) && !isVolatile(arg);
     return isFree ? arg : captures.capture(arg);
   };
   const right: BoundFrom = {

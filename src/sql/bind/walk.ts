@@ -4,6 +4,8 @@
 import { sameType, textFromValue } from "../../types/mod.ts";
 import type { BoundExpression, BoundSort } from "./bound.ts";
 
+const NO_CHILDREN: readonly BoundExpression[] = [];
+
 /** The direct operands of an expression, in order of evaluation. */
 export function childrenOf(expression: BoundExpression): readonly BoundExpression[] {
   switch (expression.kind) {
@@ -11,7 +13,7 @@ export function childrenOf(expression: BoundExpression): readonly BoundExpressio
     case "slot":
     case "column":
     case "outer":
-      return [];
+      return NO_CHILDREN;
     case "subquery":
       return [...expression.operands, ...expression.captures];
     case "cast":
@@ -94,6 +96,11 @@ export function columnIdsIn(
   return into;
 }
 
+/** Whether an expression reads any column. */
+export function readsColumn(expression: BoundExpression): boolean {
+  return expression.kind === "column" || childrenOf(expression).some(readsColumn);
+}
+
 /** Whether evaluating an expression on some row can raise an error. */
 export function mayFail(expression: BoundExpression): boolean {
   return failsHere(expression) || childrenOf(expression).some(mayFail);
@@ -105,7 +112,7 @@ export function mayFail(expression: BoundExpression): boolean {
  */
 export function mayFailOnRow(expression: BoundExpression): boolean {
   if (!mayFail(expression)) return false;
-  return hasSubquery(expression) || isVolatile(expression) || columnIdsIn(expression).size > 0
+  return hasSubquery(expression) || isVolatile(expression) || readsColumn(expression)
     ? failsHere(expression) || childrenOf(expression).some(mayFailOnRow)
     : false;
 }

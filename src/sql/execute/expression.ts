@@ -19,7 +19,7 @@ import {
   vectorFromValues,
 } from "../../types/mod.ts";
 import type { BoundExpression } from "../bind/bound.ts";
-import { columnIdsIn, mayFail } from "../bind/walk.ts";
+import { columnIdsIn, mayFail, readsColumn } from "../bind/walk.ts";
 import { mapDistinct, mayHoldNull } from "./distinct_values.ts";
 import { testLike } from "./kernels/like_bytes.ts";
 import { compareNumbers, computeNumbers, rowsWhereTrue, scaleNumbers } from "./kernels/numeric.ts";
@@ -406,7 +406,7 @@ function compileSubquery(expression: Of<"subquery">, layout: Layout): Evaluator 
 function compileIn(expression: Of<"in">, layout: Layout): Evaluator {
   const operand = compileExpression(expression.operand, layout);
   const items = expression.items.map((item) => compileExpression(item, layout));
-  const isConstant = expression.items.every((item) => columnIdsIn(item).size === 0);
+  const isConstant = !expression.items.some(readsColumn);
   const operandType = expression.operand.type;
   const membersOfRun = new WeakMap<Run, Members>();
 

@@ -27,6 +27,9 @@ export interface ScannedList {
 const NONE = -1;
 const CELLS_MIN = 128;
 
+/** A list that is longer than the shortest room mostly is much longer, up to this many cells. */
+const CELLS_MANY = 8192;
+
 const NEWLINE = 10;
 const SPACE = 32;
 const QUOTE = 39;
@@ -271,7 +274,8 @@ class Scanner {
   }
 
   #grow(): void {
-    const capacity = this.#kinds.length * 2;
+    const { length } = this.#kinds;
+    const capacity = length * (length < CELLS_MANY ? 8 : 2);
     const kinds = new Uint8Array(capacity);
     const starts = new Int32Array(capacity);
     const ends = new Int32Array(capacity);

@@ -5,7 +5,7 @@ import type { TableEntry } from "../../catalog/mod.ts";
 import { isInteger } from "../../types/mod.ts";
 import { MIRRORED } from "../bind/binary_forms.ts";
 import type { BoundExpression, ComparisonOperator } from "../bind/bound.ts";
-import { columnIdsIn, isVolatile } from "../bind/walk.ts";
+import { isVolatile, readsColumn } from "../bind/walk.ts";
 import type { PlannedRange } from "./plan.ts";
 
 export interface Access {
@@ -89,7 +89,7 @@ function storedColumnId(expression: BoundExpression): number | undefined {
 }
 
 function isFixed(expression: BoundExpression): boolean {
-  return columnIdsIn(expression).size === 0 && !isVolatile(expression);
+  return !readsColumn(expression) && !isVolatile(expression);
 }
 
 /** Types whose values are numbers in memory, in their order. */

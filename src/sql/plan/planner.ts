@@ -359,10 +359,15 @@ function planLookup(
   return filtered(scan, conditions.filter(isOpen), state);
 }
 
+function isDeletedColumn({ origin }: BoundColumn): boolean {
+  return origin?.columnId === DELETED_COLUMN_ID;
+}
+
 /** Tombstones are read only where a condition of the same block names `_deleted`. */
 function namesDeletedColumn(condition: BoundExpression, columns: readonly BoundColumn[]): boolean {
+  if (!columns.some(isDeletedColumn)) return false;
   const used = columnIdsIn(condition);
-  return columns.some(({ id, origin }) => origin?.columnId === DELETED_COLUMN_ID && used.has(id));
+  return columns.some((column) => isDeletedColumn(column) && used.has(column.id));
 }
 
 /** Tests conditions; columns that only they read go no further when `state` is given. */

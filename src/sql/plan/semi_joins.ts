@@ -12,13 +12,13 @@ import { defined } from "../../base/assert.ts";
 import type { BoundColumn, BoundExpression, BoundSelect } from "../bind/bound.ts";
 import { isVolatileQuery, readsAround, readsOuter } from "../bind/query_walk.ts";
 import {
-  columnIdsIn,
   conjunctionOf,
   conjunctsOf,
   hasSubquery,
   isVolatile,
   mapChildren,
   mayFail,
+  readsColumn,
 } from "../bind/walk.ts";
 import { keysOf } from "./join_keys.ts";
 import type { JoinNode, PlanNode } from "./plan.ts";
@@ -133,7 +133,7 @@ function innerColumns(conditions: readonly BoundExpression[]): readonly BoundCol
     if (expression.kind === "column") found.set(expression.column.id, expression.column);
     return mapChildren(expression, visit);
   };
-  for (const condition of conditions) if (columnIdsIn(condition).size > 0) visit(condition);
+  for (const condition of conditions) if (readsColumn(condition)) visit(condition);
   return [...found.values()];
 }
 
