@@ -8,12 +8,11 @@ import { type ArchiveLag, Archiver, requireArchive } from "./archive.ts";
 import { INCARNATION } from "./archive_units.ts";
 import { Auth } from "./auth/mod.ts";
 import { BackupJobs, type BackupJobsOptions, type PointAdvancer } from "./backup_jobs.ts";
-import type { CancelTimer, Clock } from "./base/clock.ts";
+import type { Clock } from "./base/clock.ts";
 import type { Disk } from "./base/disk.ts";
 import type { Log } from "./base/log.ts";
 import type { Random } from "./base/random.ts";
 import { RecentLog } from "./base/recent_log.ts";
-import { repeatedly } from "./base/repeatedly.ts";
 import { type Catalog, CatalogDatabase, type FileEntry, type TableEntry } from "./catalog/mod.ts";
 import { authSettingsFrom, type Config, settingsOf } from "./config.ts";
 import { type LiveEngine, LocalLiveEngine } from "./live/mod.ts";
@@ -23,7 +22,6 @@ import {
   AuditLog,
   answersTable,
   auditTable,
-  beginDueErasures,
   type ConnectionAccess,
   isFileLive,
   type LiveAccess,
@@ -32,7 +30,6 @@ import {
   SpillSpace,
   type SqlEngine,
   type SqlEnvironment,
-  sweepFiles,
   WriteGates,
 } from "./sql/mod.ts";
 import {
@@ -47,6 +44,7 @@ import {
   type TableDefinition,
 } from "./storage/mod.ts";
 import { tableDefinition } from "./table_definition.ts";
+import { startUpkeep } from "./upkeep.ts";
 
 export interface DatabaseParts {
   readonly disk: Disk;
@@ -81,8 +79,6 @@ export interface Database {
   close(): Promise<void>;
 }
 
-const HOUR_MS = 3_600_000;
-
 /** Enough that no two lives of a database are ever taken for one. */
 const INCARNATION_BYTES = 16;
 
@@ -91,12 +87,6 @@ const DURABILITY = "durability";
 
 /** So many times the usual length of the log waits for an archive that cannot be reached. */
 const ARCHIVE_WAITS = 4;
-
-/** How often the free space, and what has expired, is looked at while nobody writes. */
-const SPACE_LOOK_MS = 10_000;
-
-/** How often the catalog is told when users were last seen. */
-const SEEN_MS = 60_000;
 
 /**
  * Opens a data directory and recovers what the last process left.
@@ -152,8 +142,7 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
   };
   const sql = new LocalSqlEngine(environment);
   const live = new LocalLiveEngine({ store, sql, clock, random, log, limits: liveLimits(config) });
-  const stopLooking = lookNowAndAgain(clock, { auth, store });
-  const stopTidying = tidyHourly(environment, store);
+  const stopUpkeep = startUpkeep(environment, { auth, store });
   const database: Database = {
     catalog,
     store,
@@ -166,8 +155,7 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
     connections: { rows: () => [], kill: () => false },
     fileIsLive: (entry) => isFileLive(entry, { catalog, store }),
     async close() {
-      stopTidying();
-      stopLooking();
+      stopUpkeep();
       live.shutdown();
       await endJobs(jobs);
       await archiver?.close();
@@ -200,46 +188,6 @@ function liveAccess(live: LocalLiveEngine): LiveAccess {
     kill: (liveId) => live.kill(liveId),
     tableChanged: (tableId) => live.tableChanged(tableId),
   };
-}
-
-/**
- * Looks at the free space, lets go of what has expired or is beyond what may be kept, and keeps when
- * users were last seen.
- */
-function lookNowAndAgain(
-  clock: Clock,
-  { auth, store }: { auth: Auth; store: LocalStore },
-): CancelTimer {
-  store.lookAtSpace();
-  const stopLooking = repeatedly(clock, SPACE_LOOK_MS, () => {
-    store.lookAtSpace();
-    store.dropExpired();
-    store.boundHistory();
-  });
-  const stopSeeing = repeatedly(clock, SEEN_MS, () => auth.keepSeen());
-  return () => {
-    stopLooking();
-    stopSeeing();
-    auth.keepSeen();
-  };
-}
-
-/**
- * Removes files that nobody can name any more, and begins to discard history that is old enough and
- * to erase accounts that are due; what a stop cut short of that, at once.
- */
-function tidyHourly(environment: SqlEnvironment, store: LocalStore): CancelTimer {
-  const { clock, definitionOf, log } = environment;
-  beginDueErasures(environment);
-  return repeatedly(clock, HOUR_MS, () => {
-    const count = sweepFiles(environment, {
-      historyMsOf: (table) => definitionOf(table).historyMs,
-      nowMs: clock.nowMs(),
-    });
-    if (count > 0) log.info("removed files that no row names", { count });
-    store.discardHistory();
-    beginDueErasures(environment);
-  });
 }
 
 function backupJobs(

@@ -1,0 +1,53 @@
+/**
+ * What an open database does by itself now and then: looks at the space that is left, lets go of
+ * what has expired or nobody can name any more, erases what is due, and keeps when users were seen.
+ * Nothing here waits, and nobody waits for it.
+ */
+import type { Auth } from "./auth/mod.ts";
+import type { CancelTimer } from "./base/clock.ts";
+import { repeatedly } from "./base/repeatedly.ts";
+import { beginDueErasures, type SqlEnvironment, sweepFiles } from "./sql/mod.ts";
+import type { LocalStore } from "./storage/mod.ts";
+
+const HOUR_MS = 3_600_000;
+
+/** How often the free space, and what has expired, is looked at while nobody writes. */
+const SPACE_LOOK_MS = 10_000;
+
+/** How often the catalog is told when users were last seen. */
+const SEEN_MS = 60_000;
+
+/** Begins at once with what a stop cut short. Returns what ends it. */
+export function startUpkeep(
+  environment: SqlEnvironment,
+  { auth, store }: { auth: Auth; store: LocalStore },
+): CancelTimer {
+  const { clock } = environment;
+  store.lookAtSpace();
+  beginDueErasures(environment);
+  const stops = [
+    repeatedly(clock, SPACE_LOOK_MS, () => {
+      store.lookAtSpace();
+      store.dropExpired();
+      store.boundHistory();
+    }),
+    repeatedly(clock, SEEN_MS, () => auth.keepSeen()),
+    repeatedly(clock, HOUR_MS, () => tidy(environment, store)),
+  ];
+  return () => {
+    for (const stop of stops) stop();
+    auth.keepSeen();
+  };
+}
+
+/** Removes files that no row names, discards history that is old enough, erases dropped accounts. */
+function tidy(environment: SqlEnvironment, store: LocalStore): void {
+  const { clock, definitionOf, log } = environment;
+  const count = sweepFiles(environment, {
+    historyMsOf: (table) => definitionOf(table).historyMs,
+    nowMs: clock.nowMs(),
+  });
+  if (count > 0) log.info("removed files that no row names", { count });
+  store.discardHistory();
+  beginDueErasures(environment);
+}
