@@ -14,7 +14,7 @@ import {
   checkCatalog,
   type FileEntry,
 } from "./catalog/mod.ts";
-import { ANSWERS_TABLE, AUDIT_TABLE } from "./sql/mod.ts";
+import { OWN_TABLES } from "./sql/mod.ts";
 import {
   type CheckListener,
   checkBlobs,
@@ -115,8 +115,7 @@ function checkFiles(
     ...(catalog?.tables() ?? []).map(
       ({ name, namespace, tableId }) => [tableId, `${namespace}.${name}`] as const,
     ),
-    [ANSWERS_TABLE.tableId, ANSWERS_TABLE.name],
-    [AUDIT_TABLE.tableId, AUDIT_TABLE.name],
+    ...OWN_TABLES.map(({ name, tableId }) => [tableId, name] as const),
   ]);
   let damageCount = 0;
   const files: CheckListener = {

@@ -20,13 +20,12 @@ import { lostSeqsOf, noteLostSeqs } from "./lost_seqs.ts";
 import { finishRestore } from "./restore.ts";
 import {
   AuditLog,
-  answersTable,
-  auditTable,
   type ConnectionAccess,
   isFileLive,
   type LiveAccess,
   LocalSqlEngine,
   newActivity,
+  ownTables,
   SpillSpace,
   type SqlEngine,
   type SqlEnvironment,
@@ -356,8 +355,7 @@ async function openStore(
       manifest: catalog.manifest,
       definitions: [
         ...catalog.tables().map(definitionOf),
-        answersTable(limits.idempotency_ttl_secs * 1000),
-        auditTable(),
+        ...ownTables({ answersTtlMs: limits.idempotency_ttl_secs * 1000 }),
       ],
       jobs,
       jobList,

@@ -31,7 +31,7 @@ import { type Seq, unixMsFromSeq } from "./base/seq.ts";
 import { CatalogDatabase, type JournalEntry } from "./catalog/mod.ts";
 import type { StageListener } from "./restore.ts";
 import type { LogSource, LogTail } from "./restore_sources.ts";
-import { answersTable, auditTable } from "./sql/mod.ts";
+import { ownTables } from "./sql/mod.ts";
 import {
   type BackupFile,
   type BackupList,
@@ -299,7 +299,7 @@ class Advance {
     try {
       const defaults = { flush_rows: 999_999, flush_interval_secs: 86_399, history_hours: 8760 };
       const tables = catalog.tables().map((table) => tableDefinition(table, defaults));
-      const definitions = [...tables, answersTable(3_600_000), auditTable()];
+      const definitions = [...tables, ...ownTables({ answersTtlMs: 3_600_000 })];
       const store = await LocalStore.open({
         disk,
         dataPath: this.#draft.root,

@@ -17,7 +17,7 @@ import { dirname, join } from "node:path";
 import { bunDisk } from "../src/base/bun_disk.ts";
 import { silentLog } from "../src/base/log.ts";
 import { CatalogDatabase } from "../src/catalog/mod.ts";
-import { ANSWERS_TABLE, AUDIT_TABLE } from "../src/sql/mod.ts";
+import { OWN_TABLES } from "../src/sql/mod.ts";
 import {
   copyOf,
   diskThatFails,
@@ -484,7 +484,7 @@ describe("repair of a damaged log", () => {
     expect(maintain("repair", [path, "--accept-loss"]).code).toBe(0);
     const { tables } = manifestOf(path);
     const highWater = readFileSync(`${path}/wal/HWM`);
-    const own = [ANSWERS_TABLE.tableId, AUDIT_TABLE.tableId];
+    const own = OWN_TABLES.map(({ tableId }) => tableId);
     expect(new Set(tables.map(({ tableId }) => tableId))).toEqual(new Set([1, 2, 3, 4, ...own]));
     for (const { lowWaterSeq } of tables) {
       expect(Number(lowWaterSeq)).toBe(u53At(highWater, 0));

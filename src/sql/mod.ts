@@ -2,7 +2,7 @@
  * Text → statement → bound → plan → rows.
  */
 export { newActivity } from "./activity.ts";
-export { AUDIT_TABLE, AuditLog, auditTable } from "./audit_log.ts";
+export { AuditLog } from "./audit_log.ts";
 export type {
   AnswerPart,
   AnswerReader,
@@ -31,7 +31,7 @@ export type {
 } from "./environment.ts";
 export { beginDueErasures } from "./erasure.ts";
 export { isFileLive, sweepFiles } from "./files.ts";
-export { ANSWERS_TABLE, answersTable } from "./idempotency.ts";
+export { OWN_TABLES, ownTables } from "./own_tables.ts";
 export { LocalSqlEngine } from "./session.ts";
 export { SpillSpace } from "./spill/mod.ts";
 export { WriteGates } from "./write_gates.ts";
