@@ -10,12 +10,11 @@ import { CorruptionError, DatabaseError, DiskError } from "./base/errors.ts";
 import type { Random } from "./base/random.ts";
 import type { Seq } from "./base/seq.ts";
 import { isRestoreStaged, type StageListener, type StageRequest, stageRestore } from "./restore.ts";
-import { advanceTo, type PointRequest } from "./restore_point.ts";
+import { advanceTo, type PointWork } from "./restore_point.ts";
 import { type LogTail, missingText, type PointText, seqOfPoint } from "./restore_sources.ts";
 import type { BackupAccess, BegunJob } from "./sql/mod.ts";
 import {
   type BackupList,
-  type DataPaths,
   errorFrom,
   type Job,
   type JobList,
@@ -23,13 +22,8 @@ import {
   walFilePath,
 } from "./storage/mod.ts";
 
-/** As `advanceTo`. */
-export type PointAdvancer = (work: {
-  readonly request: PointRequest;
-  readonly draft: DataPaths;
-  readonly list: BackupList;
-  readonly listener: StageListener;
-}) => Promise<BackupList>;
+/** As `advanceTo`, and somewhere else. @returns The list of what is in the copy then. */
+export type PointAdvancer = (work: PointWork) => Promise<BackupList>;
 
 export interface BackupJobsOptions extends Omit<BackupSource, "catalogFile"> {
   readonly jobs: JobList;

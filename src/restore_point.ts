@@ -67,6 +67,14 @@ export interface PointParts extends PointRequest {
   readonly listener: StageListener;
 }
 
+/** A request with the copy of the backup that is brought there: what `advanceTo` does in a thread. */
+export interface PointWork {
+  readonly request: PointRequest;
+  readonly draft: DataPaths;
+  readonly list: BackupList;
+  readonly listener: StageListener;
+}
+
 /** More of the log than this would take much memory when it is read at a start. */
 const HELD_BYTES_MAX: number = 256 * 1024 * 1024;
 

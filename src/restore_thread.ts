@@ -2,15 +2,13 @@
  * Brings a copy of a backup to a later moment in a thread of its own, so that a server goes on
  * answering: the log is read, replayed and cut there, and every file is read for its checksum.
  */
-import type { CancelTimer, Clock } from "./base/clock.ts";
-import type { StageListener } from "./restore.ts";
-import type { PointRequest } from "./restore_point.ts";
+import type { Clock } from "./base/clock.ts";
+import { DatabaseError } from "./base/errors.ts";
+import type { PointWork } from "./restore_point.ts";
 import type { AdvanceAnswer, AdvanceMessage } from "./restore_worker.ts";
-import type { BackupList, DataPaths } from "./storage/mod.ts";
-import { errorOf } from "./thread_failure.ts";
-
-/** How often it is asked whether the work should go on. */
-const CANCEL_CHECK_MS = 50;
+import type { BackupList } from "./storage/mod.ts";
+import { watchedFlag } from "./thread_cancel.ts";
+import { errorFromFailure } from "./thread_failure.ts";
 
 /**
  * @throws What the work in the thread threw.
@@ -18,11 +16,9 @@ const CANCEL_CHECK_MS = 50;
  */
 export async function advanceInThread(
   clock: Clock,
-  work: { request: PointRequest; draft: DataPaths; list: BackupList; listener: StageListener },
+  { listener, ...work }: PointWork,
   entry: URL = new URL("./restore_worker.ts", import.meta.url),
 ): Promise<BackupList> {
-  const { listener, ...rest } = work;
-  const cancelled = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
   const ended = Promise.withResolvers<BackupList>();
   const thread = new Worker(entry.href);
   thread.addEventListener("message", ({ data }: MessageEvent<AdvanceAnswer>) => {
@@ -40,35 +36,30 @@ export async function advanceInThread(
         ended.resolve(data.list);
         break;
       case "failed":
-        ended.reject(errorOf(data.failure));
+        ended.reject(errorFromFailure(data.failure));
     }
   });
   const fail = (reason: string): void => {
-    ended.reject(errorOf({ kind: "refusal", ...refusal(work.request, reason) }));
+    ended.reject(
+      new DatabaseError(
+        "STORAGE_UNAVAILABLE",
+        `Cannot restore from ${work.request.source}: the thread that does it failed: ${reason}`,
+        {
+          hint: "try again, or use `tidemark restore` on the directory of a server that is stopped",
+        },
+      ),
+    );
   };
   thread.addEventListener("error", ({ message }) => fail(message));
   thread.addEventListener("close", () => fail("it ended"));
-  let stopWatching: CancelTimer | undefined;
-  const look = (): void => {
-    if (listener.isCancelled()) Atomics.store(cancelled, 0, 1);
-    stopWatching = clock.after(CANCEL_CHECK_MS, look);
-  };
-  look();
-  const message: AdvanceMessage = { ...rest, cancelled };
+  const cancel = watchedFlag(clock, () => listener.isCancelled());
+  const message: AdvanceMessage = { ...work, cancelled: cancel.flag };
   // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread is no window
   thread.postMessage(message);
   try {
     return await ended.promise;
   } finally {
-    stopWatching?.();
+    cancel.stop();
     thread.terminate();
   }
-}
-
-function refusal(
-  { source }: PointRequest,
-  reason: string,
-): { condition: "STORAGE_UNAVAILABLE"; text: string; hint: undefined } {
-  const text = `Cannot restore from ${source}: the thread that does it failed: ${reason}`;
-  return { condition: "STORAGE_UNAVAILABLE", text, hint: undefined };
 }

@@ -1,22 +1,20 @@
 /**
  * The entry of the thread that brings a copy of a backup to a later moment, as `restore_thread.ts`
  * asks for: one request, what is done on the way, and how it ended.
- *
- * Its end is asked for through a flag in shared memory, since most of its steps read no message.
  */
 import { bunDisk } from "./base/bun_disk.ts";
 import { systemClock } from "./base/clock.ts";
 import { systemRandom } from "./base/random.ts";
 import { advanceTo, type PointRequest } from "./restore_point.ts";
 import type { BackupList, DataPaths } from "./storage/mod.ts";
+import { type CancelFlag, isRaised } from "./thread_cancel.ts";
 import { failureFrom, type ThreadFailure } from "./thread_failure.ts";
 
 export interface AdvanceMessage {
   readonly request: PointRequest;
   readonly draft: DataPaths;
   readonly list: BackupList;
-  /** One number, which is no longer 0 once somebody asked to stop. */
-  readonly cancelled: Int32Array<SharedArrayBuffer>;
+  readonly cancelled: CancelFlag;
 }
 
 export type AdvanceAnswer =
@@ -34,7 +32,7 @@ self.addEventListener("message", ({ data }: MessageEvent<AdvanceMessage>) => {
 
 async function advance({ cancelled, draft, list, request }: AdvanceMessage): Promise<void> {
   const listener = {
-    isCancelled: () => Atomics.load(cancelled, 0) !== 0,
+    isCancelled: () => isRaised(cancelled),
     onCopied: (copied: number, total: number) => tell({ kind: "copied", copied, total }),
     onStep: (what: string) => tell({ kind: "step", what }),
     onMissing: (paths: readonly string[]) => tell({ kind: "missing", paths }),

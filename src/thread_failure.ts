@@ -32,7 +32,7 @@ export function failureFrom(error: unknown): ThreadFailure {
   return { kind: "bug", text };
 }
 
-export function errorOf(failure: ThreadFailure): Error {
+export function errorFromFailure(failure: ThreadFailure): Error {
   switch (failure.kind) {
     case "damage":
       return new CorruptionError(failure.path, failure.offset, failure.what);

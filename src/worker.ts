@@ -14,6 +14,7 @@ import {
   type MergeOutcome,
   mergeSteps,
 } from "./storage/mod.ts";
+import { type CancelFlag, isRaised } from "./thread_cancel.ts";
 import { failureFrom, type ThreadFailure } from "./thread_failure.ts";
 
 export type Work =
@@ -22,8 +23,7 @@ export type Work =
 
 export interface JobMessage {
   readonly work: Work;
-  /** One number, which is no longer 0 once the job is cancelled. */
-  readonly cancelled: Int32Array<SharedArrayBuffer>;
+  readonly cancelled: CancelFlag;
 }
 
 export type Answer =
@@ -39,7 +39,7 @@ self.addEventListener("message", (event: MessageEvent<JobMessage>) => {
 });
 
 function answerTo({ work, cancelled }: JobMessage): Answer {
-  const isCancelled = (): boolean => Atomics.load(cancelled, 0) !== 0;
+  const isCancelled = (): boolean => isRaised(cancelled);
   try {
     if (work.kind === "flush") {
       return { kind: "flush", outcome: finished(flushSteps(bunDisk, work.job, isCancelled)) };

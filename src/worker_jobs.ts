@@ -10,14 +10,12 @@
 import type { CancelTimer, Clock } from "./base/clock.ts";
 import { DatabaseError } from "./base/errors.ts";
 import type { FlushJob, FlushOutcome, MergeJob, MergeOutcome, SegmentJobs } from "./storage/mod.ts";
-import { errorOf } from "./thread_failure.ts";
+import { watchedFlag } from "./thread_cancel.ts";
+import { errorFromFailure } from "./thread_failure.ts";
 import type { Answer, JobMessage, Work } from "./worker.ts";
 
 /** A thread without work is ended after this, since it holds some megabytes. */
 const IDLE_MS = 30_000;
-
-/** How often a job under way is asked whether it should go on. */
-const CANCEL_CHECK_MS = 50;
 
 export class WorkerJobs implements SegmentJobs {
   readonly #flushes: Line;
@@ -33,14 +31,14 @@ export class WorkerJobs implements SegmentJobs {
     const answer = await this.#flushes.run({ kind: "flush", job }, isCancelled);
     if (answer === undefined) return undefined;
     if (answer.kind === "flush") return answer.outcome;
-    throw errorFrom(answer);
+    throw errorOf(answer);
   }
 
   async merge(job: MergeJob, isCancelled: () => boolean): Promise<MergeOutcome | undefined> {
     const answer = await this.#merges.run({ kind: "merge", job }, isCancelled);
     if (answer === undefined) return undefined;
     if (answer.kind === "merge") return answer.outcome;
-    throw errorFrom(answer);
+    throw errorOf(answer);
   }
 
   close(): void {
@@ -83,12 +81,11 @@ class Line {
   async #run(work: Work, isCancelled: () => boolean): Promise<Answer | undefined> {
     if (isCancelled()) return undefined;
     this.#cancelIdle?.();
-    const cancelled = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
-    const stopWatching = this.#watch(isCancelled, () => void Atomics.store(cancelled, 0, 1));
+    const cancel = watchedFlag(this.#clock, isCancelled);
     try {
-      return await this.#ask({ work, cancelled });
+      return await this.#ask({ work, cancelled: cancel.flag });
     } finally {
-      stopWatching();
+      cancel.stop();
       this.#cancelIdle = this.#clock.after(IDLE_MS, () => this.close());
     }
   }
@@ -112,6 +109,9 @@ class Line {
         new DatabaseError(
           "STORAGE_UNAVAILABLE",
           `Cannot write a segment: the thread that does it failed: ${reason}`,
+          {
+            hint: "it is tried again by itself; if it goes on, see the log of the server",
+          },
         ),
       );
     };
@@ -122,20 +122,10 @@ class Line {
     thread.addEventListener("close", () => fail("it ended"));
     return thread;
   }
-
-  #watch(isCancelled: () => boolean, cancel: () => void): CancelTimer {
-    let stop: CancelTimer | undefined;
-    const look = (): void => {
-      if (isCancelled()) cancel();
-      else stop = this.#clock.after(CANCEL_CHECK_MS, look);
-    };
-    look();
-    return () => stop?.();
-  }
 }
 
 /** What the work failed with. */
-function errorFrom(answer: Answer): Error {
-  if (answer.kind === "failed") return errorOf(answer.failure);
+function errorOf(answer: Answer): Error {
+  if (answer.kind === "failed") return errorFromFailure(answer.failure);
   return new Error(`A thread that writes segments answered with a ${answer.kind}`);
 }
