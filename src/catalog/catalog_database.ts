@@ -21,7 +21,7 @@ import type {
   ViewEntry,
 } from "./entries.ts";
 import { CatalogJournal, type JournalEntry, replayJournal } from "./journal.ts";
-import { ManifestDatabase } from "./manifest.ts";
+import { ManifestDatabase } from "./manifest_database.ts";
 import { DEFAULT_NAMESPACE } from "./names.ts";
 import { allSealed, oneSealed, putSealed, removeSealed } from "./records.ts";
 import { Revocations } from "./revocations.ts";

@@ -31,7 +31,7 @@ export {
   type ManifestSegment,
   type ManifestTable,
   type ManifestUpdate,
-} from "./manifest.ts";
+} from "./manifest_database.ts";
 export {
   checkColumnName,
   checkObjectName,

@@ -18,7 +18,7 @@ import type {
   TableAlterationModifyColumn,
 } from "./parse/ast.ts";
 import { parseExpression } from "./parse/parser.ts";
-import { columnsNamedIn, type RowDemand } from "./row_audit.ts";
+import { columnsNamedIn, type RowDemand } from "./row_inspection.ts";
 import { checkDefault, newCheck } from "./table_elements.ts";
 
 /** @param demands Takes what the change demands of the rows that are there. */

@@ -36,7 +36,7 @@ import type {
   TableAlterationRenameColumn,
 } from "./parse/ast.ts";
 import { parseExpression } from "./parse/parser.ts";
-import { columnsNamedIn, holdsRows, type RowDemand } from "./row_audit.ts";
+import { columnsNamedIn, holdsRows, type RowDemand } from "./row_inspection.ts";
 import {
   checksOf,
   hasColumn,

@@ -36,7 +36,7 @@ import type {
   Statement,
 } from "./parse/ast.ts";
 import { messageResult } from "./result.ts";
-import { RowAudit } from "./row_audit.ts";
+import { RowInspection } from "./row_inspection.ts";
 import { newTable, optionSettings } from "./table_elements.ts";
 import { authorizeView, createView, dropViews } from "./view_definitions.ts";
 import { dependentsOf, refuseDependents } from "./views.ts";
@@ -236,7 +236,7 @@ export class Definitions {
     namespace: string,
   ): Promise<string> {
     const { catalog, clock, store } = this.#environment;
-    let audited: { readonly table: TableEntry; readonly upTo: Seq } | undefined;
+    let inspected: { readonly table: TableEntry; readonly upTo: Seq } | undefined;
     for (;;) {
       const table = findTable(catalog, node.table, { namespace, node: node.table, principal });
       requireAlter(principal, table, { namespace: catalog.namespace(table.namespace) });
@@ -248,19 +248,19 @@ export class Definitions {
       }
       const views = this.#viewsWithout(table, next, node);
       const run = definitionRun(this.#environment);
-      const audit = new RowAudit({ table, next, demands, run });
+      const inspection = new RowInspection({ table, next, demands, run });
       const upTo = store.appliedSeq;
-      if (audit.isEmpty) return this.#redefine(next, views);
-      if (audited?.table === table) {
+      if (inspection.isEmpty) return this.#redefine(next, views);
+      if (inspected?.table === table) {
         // What was written while the others were read, in the turn of the change.
-        audit.runNow({ after: audited.upTo, upTo });
+        inspection.runNow({ after: inspected.upTo, upTo });
         return this.#redefine(next, views);
       }
-      const steps = audit.steps({ after: SEQ_ZERO, upTo });
+      const steps = inspection.steps({ after: SEQ_ZERO, upTo });
       const further = stepTurns(steps, { clock, deadline: this.#deadline });
       if (further === undefined) return this.#redefine(next, views);
       await further;
-      audited = { table, upTo };
+      inspected = { table, upTo };
     }
   }
 

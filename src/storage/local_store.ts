@@ -14,7 +14,7 @@ import type { Random } from "../base/random.ts";
 import { SEQ_ZERO, type Seq, SeqGenerator } from "../base/seq.ts";
 import type { Row } from "../types/mod.ts";
 import { Ballast } from "./ballast.ts";
-import { StoreChangeScan } from "./changes.ts";
+import { StoreChangeScan } from "./change_scan.ts";
 import { Committer, type CommitterEvents } from "./commit.ts";
 import type { CommitLog, LogFileInfo } from "./commit_log.ts";
 import { type DataDirectory, openDataDirectory } from "./data_directory.ts";

@@ -24,7 +24,7 @@ import {
   seqsOf,
   stageChanges,
   writesOf,
-} from "./changes.ts";
+} from "./row_changes.ts";
 import { type Returning, returnRows } from "./returning.ts";
 import type { Run } from "./run.ts";
 import { ownerOf } from "./scan.ts";

@@ -17,7 +17,7 @@ import {
   insertRows,
   type RowChange,
   storedRowWithSeq,
-} from "./changes.ts";
+} from "./row_changes.ts";
 import { compileExpression, compileScalar, selectRows } from "./expression.ts";
 import { columnsFromRows, rowsFromBatch } from "./filter.ts";
 import { literalColumns } from "./literal_rows.ts";

@@ -5,7 +5,7 @@ import { type Batch, type DataType, type Row, type Value } from "../../types/mod
 import type { BoundReturning } from "../bind/dml_binder.ts";
 import { columnIdsIn } from "../bind/walk.ts";
 import { layoutOf } from "./build.ts";
-import type { RowChange } from "./changes.ts";
+import type { RowChange } from "./row_changes.ts";
 import { compileExpression, type Evaluator } from "./expression.ts";
 import { columnsFromRows } from "./filter.ts";
 import type { Run } from "./run.ts";

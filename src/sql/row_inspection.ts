@@ -4,7 +4,7 @@
  *
  * Rows of every owner are read as the table is now and judged as its next definition has them. The
  * reading is cut into steps, so that others run meanwhile; rows that they write lie above the bound
- * and are audited in the turn in which the definition changes.
+ * and are inspected in the turn in which the definition changes.
  */
 import { type Condition, DatabaseError } from "../base/errors.ts";
 import type { Seq } from "../base/seq.ts";
@@ -35,7 +35,7 @@ export type RowDemand =
   | { readonly kind: "form"; readonly columnId: number; readonly position: number }
   | { readonly kind: "check"; readonly name: string; readonly position: number };
 
-export interface AuditOptions {
+export interface InspectionOptions {
   /** The definition under which the rows are stored. */
   readonly table: TableEntry;
   /** The definition that they shall have. */
@@ -59,15 +59,15 @@ const QUOTING: ReadonlySet<Condition> = new Set([
 /** Refuses a batch of rows. @throws {DatabaseError} */
 type Judge = (batch: Batch) => void;
 
-export class RowAudit {
-  readonly #options: AuditOptions;
+export class RowInspection {
+  readonly #options: InspectionOptions;
   /** Columns of the next definition that the demands read. */
   readonly #columns: readonly ColumnEntry[];
   /** The same columns as they are stored; undefined for one that no row has. */
   readonly #stored: readonly (ColumnEntry | undefined)[];
   readonly #judges: readonly Judge[];
 
-  constructor(options: AuditOptions) {
+  constructor(options: InspectionOptions) {
     this.#options = options;
     const { demands, next, table } = options;
     const needed = new Set(demands.flatMap((demand) => columnsOf(demand, next)));
