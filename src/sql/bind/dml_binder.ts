@@ -37,7 +37,8 @@ import {
   type Target,
 } from "./dml_target.ts";
 import { bindCondition } from "./expression_binder.ts";
-import { bindFrom, type FromResult, product } from "./from_binder.ts";
+import { bindFrom } from "./from_binder.ts";
+import { type FromResult, product } from "./join_binder.ts";
 import { selectFromQuery } from "./query_walk.ts";
 import { Scope } from "./scope.ts";
 import { bindQuery, bindSelectedColumns } from "./select_binder.ts";

@@ -9,7 +9,8 @@ import type { Place } from "./binding.ts";
 import type { BoundColumn, BoundExpression } from "./bound.ts";
 import { castTo } from "./casts.ts";
 import { bindExpression } from "./expression_binder.ts";
-import { type FromResult, tableResult } from "./from_binder.ts";
+import { tableResult } from "./from_binder.ts";
+import type { FromResult } from "./join_binder.ts";
 import { queriesAround, type SelectContext } from "./select_context.ts";
 import { bindRowQuery } from "./subquery_binder.ts";
 

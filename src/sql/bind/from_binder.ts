@@ -1,5 +1,5 @@
 /**
- * FROM: tables, system views, derived tables, literal rows, and their joins.
+ * FROM: tables, system views, derived tables and literal rows; how two are joined: `join_binder.ts`.
  *
  * A table enters a query here and nowhere else: its right to be read is asked for here.
  */
@@ -10,21 +10,19 @@ import { BIGINT, BOOLEAN, type DataType } from "../../types/mod.ts";
 import type {
   AstNode,
   Expr,
-  ExprRef,
   From,
   FromCall,
   FromStatement,
   FromTable,
-  JoinClause,
   Name,
   ValuesStatement,
 } from "../parse/ast.ts";
-import { binaryOf } from "./binary_forms.ts";
 import { notAvailable, type Place, type StatementBinding } from "./binding.ts";
-import type { BoundColumn, BoundExpression, BoundFrom, BoundRelation } from "./bound.ts";
+import type { BoundColumn, BoundExpression, BoundRelation } from "./bound.ts";
 import { castAlike } from "./casts.ts";
 import { Captures } from "./correlation.ts";
-import { bindCondition, bindExpression } from "./expression_binder.ts";
+import { bindExpression } from "./expression_binder.ts";
+import { type FromResult, joined, product } from "./join_binder.ts";
 import { Scope, type ScopeRelation } from "./scope.ts";
 import {
   type CteEntry,
@@ -35,11 +33,6 @@ import {
 import { bindCallItem } from "./table_functions.ts";
 import { bindView } from "./view_binder.ts";
 import { findEntry, relationOfEntry } from "./with_binder.ts";
-
-export interface FromResult {
-  readonly from: BoundFrom;
-  readonly scope: Scope;
-}
 
 /** Binds a flat list of FROM items: an item with `join` joins everything of its comma item so far. */
 export function bindFrom(items: readonly From[], context: SelectContext): FromResult {
@@ -80,7 +73,7 @@ function joinedItem(
   const { join: clause } = item;
   if (clause === undefined) throw notAvailable(item, "a join without its kind");
   if (!isLateral(item)) {
-    return join(left, bindItem(item, context), clause, context);
+    return joined(left, bindItem(item, context), { clause, context });
   }
   const captures = capturesOf(left.scope, withOuter(context, around));
   const right = bindItem(item, withOuter(context, captures));
@@ -92,7 +85,7 @@ function joinedItem(
       { position: item._location.start, hint: "write LEFT JOIN LATERAL or CROSS JOIN LATERAL" },
     );
   }
-  return withCaptures(join(left, right, clause, context), captures);
+  return withCaptures(joined(left, right, { clause, context }), captures);
 }
 
 /** A function may read the items before it without LATERAL. */
@@ -329,120 +322,4 @@ function bindRows(
     for (const [i, expression] of expressions.entries()) rows[i]?.push(expression);
   }
   return { rows, types };
-}
-
-/** Each row of one beside each of the other; neither reads of the other. */
-export function product(left: FromResult, right: FromResult): FromResult {
-  checkAliases(left.scope, right.scope);
-  return {
-    from: { kind: "join", join: "cross", left: left.from, right: right.from, condition: undefined },
-    scope: new Scope(
-      [...left.scope.relations, ...right.scope.relations],
-      [...left.scope.visible, ...right.scope.visible],
-    ),
-  };
-}
-
-function join(
-  left: FromResult,
-  right: FromResult,
-  clause: JoinClause,
-  context: SelectContext,
-): FromResult {
-  const both = product(left, right);
-  const kind = JOIN_KINDS[clause.type] ?? (clause.on === undefined ? "cross" : "inner");
-  const names = clause.natural === true ? commonNames(left.scope, right.scope) : clause.using;
-  let condition: BoundExpression | undefined;
-  let scope = both.scope;
-  let merged: readonly MergedColumn[] | undefined;
-  if (names !== undefined) {
-    const pairs = mergedPairs(names, left.scope, right.scope);
-    merged = kind === "full" ? pairs.map((pair) => mergedColumn(pair, context)) : undefined;
-    const columns =
-      merged?.map(({ column }) => column) ??
-      pairs.map((pair) => (kind === "right" ? pair.right : pair.left));
-    const mergedNames = new Set(names.map(({ name }) => name));
-    const rest = both.scope.visible.filter(({ name }) => !mergedNames.has(name));
-    scope = new Scope(both.scope.relations, [...columns, ...rest]);
-    condition =
-      pairs.length === 0
-        ? undefined
-        : { kind: "and", type: BOOLEAN, operands: pairs.map((pair) => pair.condition) };
-  } else if (clause.on !== undefined) {
-    condition = bindCondition(clause.on, {
-      statement: context.statement,
-      scope,
-      clause: "ON",
-      sink: undefined,
-      ...queriesAround(context),
-    });
-  }
-  // Names lead to columns wherever these lie, so a right join is a left one of exchanged sides.
-  const sides =
-    kind === "right"
-      ? { left: right.from, right: left.from }
-      : { left: left.from, right: right.from };
-  const isFiltered = kind === "cross" && condition !== undefined;
-  const form = kind === "right" ? "left" : isFiltered ? "inner" : kind;
-  return { from: { kind: "join", join: form, ...sides, condition, merged }, scope };
-}
-
-const JOIN_KINDS: Readonly<Partial<Record<JoinClause["type"], "left" | "right" | "full">>> = {
-  "LEFT JOIN": "left",
-  "RIGHT JOIN": "right",
-  "FULL JOIN": "full",
-};
-
-function commonNames(left: Scope, right: Scope): Name[] {
-  const rightNames = new Set(right.visible.map(({ name }) => name));
-  return left.visible
-    .filter(({ name }) => rightNames.has(name))
-    .map(({ name }) => ({ name, _location: { start: 0, end: 0 } }));
-}
-
-/** Columns of both sides that USING or NATURAL makes one. */
-interface MergedPair {
-  readonly left: BoundColumn;
-  readonly right: BoundColumn;
-  readonly condition: BoundExpression;
-  readonly node: ExprRef;
-}
-
-function mergedPairs(names: readonly Name[], left: Scope, right: Scope): MergedPair[] {
-  return names.map(({ name, _location }) => {
-    const node = { type: "ref", name, _location } as const;
-    const l = left.resolve(node);
-    const r = right.resolve(node);
-    const operands = { op: "=", left: columnValue(l), right: columnValue(r) };
-    return { left: l, right: r, condition: binaryOf(operands, node), node };
-  });
-}
-
-interface MergedColumn {
-  readonly column: BoundColumn;
-  readonly expression: BoundExpression;
-}
-
-/** Either side of a full join may have no row: the column is of the one that has. */
-function mergedColumn(
-  { left, node, right }: MergedPair,
-  { statement }: SelectContext,
-): MergedColumn {
-  const sides = [columnValue(left), columnValue(right)];
-  const { expressions, type } = castAlike(sides, [node, node], "USING");
-  const column = statement.newColumn({ name: left.name, type });
-  return { column, expression: { kind: "coalesce", type, operands: expressions } };
-}
-
-function columnValue(column: BoundColumn): BoundExpression {
-  return { kind: "column", type: column.type, column };
-}
-
-function checkAliases(left: Scope, right: Scope): void {
-  for (const { alias } of right.relations) {
-    if (alias === "" || !left.relations.some((relation) => relation.alias === alias)) continue;
-    throw new DatabaseError("INVALID_QUERY", `Cannot use "${alias}" twice in FROM`, {
-      hint: "give one of them an alias",
-    });
-  }
 }

@@ -17,6 +17,7 @@ import { assert } from "../../base/assert.ts";
 import { BATCH_ROWS_MAX, TURN_MS_MAX } from "../../base/limits.ts";
 import type { Commit, StagedCommit } from "../../storage/mod.ts";
 import type { Batch, Row, Value } from "../../types/mod.ts";
+import { type Returning, returnRows } from "./returning.ts";
 import {
   type Applied,
   applyChanges,
@@ -25,7 +26,6 @@ import {
   stageChanges,
   writesOf,
 } from "./row_changes.ts";
-import { type Returning, returnRows } from "./returning.ts";
 import type { Run } from "./run.ts";
 import { ownerOf } from "./scan.ts";
 import type { TableRuntime } from "./table_runtime.ts";

@@ -11,6 +11,11 @@ import type { DeletePlan, InsertPlan, UpdatePlan } from "../plan/dml_plan.ts";
 import type { QueryPlan } from "../plan/outputs.ts";
 import { buildPlan, layoutOf } from "./build.ts";
 import { ChangeWriter, type DmlProgram, type Feed, written } from "./change_writer.ts";
+import { compileExpression, compileScalar, selectRows } from "./expression.ts";
+import { columnsFromRows, rowsFromBatch } from "./filter.ts";
+import { literalColumns } from "./literal_rows.ts";
+import type { Operator } from "./operator.ts";
+import { compileReturning } from "./returning.ts";
 import {
   duplicateKey,
   insertColumns,
@@ -18,11 +23,6 @@ import {
   type RowChange,
   storedRowWithSeq,
 } from "./row_changes.ts";
-import { compileExpression, compileScalar, selectRows } from "./expression.ts";
-import { columnsFromRows, rowsFromBatch } from "./filter.ts";
-import { literalColumns } from "./literal_rows.ts";
-import type { Operator } from "./operator.ts";
-import { compileReturning } from "./returning.ts";
 import type { Run } from "./run.ts";
 import { runtimeOf, type TableRuntime } from "./table_runtime.ts";
 import { keyTextOf } from "./transaction.ts";

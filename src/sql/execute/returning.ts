@@ -5,9 +5,9 @@ import { type Batch, type DataType, type Row, type Value } from "../../types/mod
 import type { BoundReturning } from "../bind/dml_binder.ts";
 import { columnIdsIn } from "../bind/walk.ts";
 import { layoutOf } from "./build.ts";
-import type { RowChange } from "./row_changes.ts";
 import { compileExpression, type Evaluator } from "./expression.ts";
 import { columnsFromRows } from "./filter.ts";
+import type { RowChange } from "./row_changes.ts";
 import type { Run } from "./run.ts";
 import type { TableRuntime } from "./table_runtime.ts";
 
