@@ -4,6 +4,7 @@
  * An IPv4-mapped IPv6 address (`::ffff:a.b.c.d`) is the IPv4 address, so that a rule about one
  * cannot be passed by writing it as the other.
  */
+import { DatabaseError } from "../base/errors.ts";
 
 /** 4 or 16 bytes. */
 export type IpBytes = readonly number[];
@@ -41,6 +42,18 @@ export function rangeFromText(text: string): IpRange | undefined {
   const prefixBits = Number(bitsText) - (isMapped ? 96 : 0);
   if (prefixBits < 0 || prefixBits > bytes.length * 8) return undefined;
   return { bytes, prefixBits };
+}
+
+/** The ranges of a list in the configuration. @throws {DatabaseError} INVALID_OPTION, naming the key. */
+export function rangesFrom(key: string, texts: readonly string[]): readonly IpRange[] {
+  return texts.map((text) => {
+    const range = rangeFromText(text);
+    if (range !== undefined) return range;
+    throw new DatabaseError(
+      "INVALID_OPTION",
+      `Cannot read ${key}: "${text}" should be an address or a range like 10.0.0.0/8`,
+    );
+  });
 }
 
 export function isInRange(address: IpBytes, range: IpRange): boolean {

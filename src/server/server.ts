@@ -8,37 +8,29 @@
  * the caller gets 500, and the error goes up by `onBug`.
  */
 import type { ServerWebSocket } from "bun";
-import { DatabaseError } from "../base/errors.ts";
 import type { ConnectionAccess } from "../sql/mod.ts";
 import { Connection } from "./connection.ts";
 import type { ConnectionParts, ConnectionRequest } from "./connection_options.ts";
 import { Connections } from "./connections.ts";
 import { Cors } from "./cors.ts";
+import { prefixesOf, routesOf } from "./endpoints.ts";
 import { Exchange, type NetworkRules, type Peers, RequestIds } from "./exchange.ts";
 import { Flusher } from "./flusher.ts";
 import { HttpError, responseFromError } from "./http_error.ts";
-import { type IpRange, rangeFromText } from "./ip_address.ts";
+import { rangesFrom } from "./ip_address.ts";
 import { MessageTurns } from "./message_turns.ts";
 import { Metrics } from "./metrics.ts";
 import type { Readiness, ServerOptions } from "./options.ts";
 import { RateLimiter } from "./rate_limit.ts";
 import { empty, json } from "./responses.ts";
-import type { Route } from "./route.ts";
 import {
   allowedMethods,
   type Found,
   isAllowed,
   methodNotAllowed,
   notFound,
-  type PrefixRoute,
   Router,
 } from "./router.ts";
-import { authRoutes } from "./routes/auth.ts";
-import { FileRoute } from "./routes/files.ts";
-import { healthRoutes } from "./routes/health.ts";
-import { liveRoute } from "./routes/live.ts";
-import { sqlRoute } from "./routes/sql.ts";
-import { handleUi } from "./routes/ui.ts";
 import { connectionRequestFrom } from "./upgrade.ts";
 
 export interface RunningServer {
@@ -130,7 +122,17 @@ class HttpServer implements RunningServer {
         archive: () => options.archiveLag?.(),
       },
     });
-    this.#router = new Router(this.#routes(), this.#prefixes());
+    this.#router = new Router(
+      routesOf(options, {
+        connections: this.#connections,
+        metrics: this.#metrics,
+        readiness: () => this.#readiness(),
+        beginStream: () => this.#beginStream(),
+        nextNumber: () => this.#nextNumber(),
+        url: () => this.url,
+      }),
+      prefixesOf(options),
+    );
     this.#stopListening = options.auth.onRevoked((it) => this.#connections.revoke(it));
     this.#bun = this.#listen();
   }
@@ -384,70 +386,6 @@ class HttpServer implements RunningServer {
       socket.close(1011, "internal failure");
     }
   }
-
-  #routes(): readonly Route[] {
-    const { config, auth, live, sql, clock, version, buildDate, onBug } = this.#options;
-    const baseUrl = (exchange: Exchange): string =>
-      config.server.public_origin ?? exchange.baseUrl ?? this.url;
-    return [
-      sqlRoute({
-        auth,
-        sql,
-        config,
-        clock,
-        baseUrl,
-        onBug,
-        beginStream: () => this.#beginStream(),
-      }),
-      liveRoute({
-        auth,
-        live,
-        config,
-        clock,
-        connections: this.#connections,
-        nextNumber: () => this.#nextNumber(),
-      }),
-      ...authRoutes({
-        auth,
-        bodyBytesMax: config.limits.max_body_bytes,
-        areCookiesSecure: config.auth.cookie_secure,
-      }),
-      ...healthRoutes({
-        auth,
-        metrics: this.#metrics,
-        metricsAllow: rangesFrom("security.metrics_allow", config.security.metrics_allow),
-        version,
-        buildDate,
-        readiness: () => this.#readiness(),
-        apiAddress: () => this.url,
-        uptimeSeconds: () => this.#metrics.uptimeSeconds,
-      }),
-      { path: "/", method: "GET", shape: "A", handle: (it) => empty(it, 302, { Location: "/ui" }) },
-    ];
-  }
-
-  #prefixes(): readonly PrefixRoute[] {
-    const { config, uiAssets: assets, random } = this.#options;
-    const files = new FileRoute(this.#options);
-    const handleFile: PrefixRoute["handle"] = (exchange, rest) => files.handle(exchange, rest);
-    const prefixes: PrefixRoute[] = [
-      { prefix: "/v1/files/", method: "GET", shape: "B", handle: handleFile },
-      { prefix: "/api/v1/files/", method: "GET", shape: "B", handle: handleFile },
-    ];
-    if (config.server.ui_enabled) {
-      const mayCompress = config.performance.http_compression;
-      prefixes.push({
-        prefix: "/ui",
-        method: "GET",
-        shape: "A",
-        handle(exchange, rest) {
-          if (rest !== "" && !rest.startsWith("/")) throw notFound(exchange.path);
-          return handleUi(exchange, rest, { assets, random, mayCompress });
-        },
-      });
-    }
-    return prefixes;
-  }
 }
 
 function connectionOf({ data }: ServerSocket): Connection | undefined {
@@ -457,15 +395,4 @@ function connectionOf({ data }: ServerSocket): Connection | undefined {
 /** HEAD of the WebSocket endpoint: what is no upgrade. */
 function refusePlain(): Response {
   throw new HttpError(426, "upgrade_required", "This endpoint speaks WebSocket only");
-}
-
-function rangesFrom(key: string, texts: readonly string[]): readonly IpRange[] {
-  return texts.map((text) => {
-    const range = rangeFromText(text);
-    if (range !== undefined) return range;
-    throw new DatabaseError(
-      "INVALID_OPTION",
-      `Cannot read ${key}: "${text}" should be an address or a range like 10.0.0.0/8`,
-    );
-  });
 }

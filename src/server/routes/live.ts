@@ -22,7 +22,7 @@ export interface LiveRouteOptions {
   readonly config: ServerConfig;
   readonly clock: Clock;
   readonly connections: Connections;
-  /** A name for the next connection. */
+  /** The number of the next connection. */
   readonly nextNumber: () => number;
 }
 
