@@ -34,8 +34,7 @@ import {
   PREV_COLUMN_ID,
   readChunkEntry,
 } from "./format.ts";
-import { hashOfKey } from "./key_hash.ts";
-import { filterHas, filterOffset, findHash } from "./key_index.ts";
+import { KeySearch } from "./key_search.ts";
 import { SegmentFile } from "./segment_file.ts";
 
 /** Rows start (inclusive) to end (exclusive). */
@@ -58,14 +57,6 @@ export function boundSharedCache(bytesMax: number): void {
   sharedCache.bound(bytesMax);
 }
 
-/** Smallest and largest value of a key of one numeric column. */
-interface KeyBounds {
-  readonly min: number;
-  readonly max: number;
-}
-
-const ANY_KEY: KeyBounds = { min: Number.NEGATIVE_INFINITY, max: Number.POSITIVE_INFINITY };
-
 export class SegmentReader {
   readonly path: string;
   readonly segmentId: number;
@@ -75,7 +66,7 @@ export class SegmentReader {
   readonly minSeq: number;
   readonly maxSeq: number;
   readonly #file: SegmentFile;
-  #keyBounds: KeyBounds | undefined;
+  readonly #keys: KeySearch;
   readonly #directory: Directory;
   readonly #cache: ChunkCache;
   readonly #cacheKey: number;
@@ -94,6 +85,7 @@ export class SegmentReader {
     this.maxSeq = directory.maxSeq;
     this.#file = file;
     this.#directory = directory;
+    this.#keys = new KeySearch(directory, this);
     this.#cache = cache;
     this.#cacheKey = cache.addReader();
     const chunkCount = directory.groupCount * directory.columnIds.length;
@@ -279,59 +271,12 @@ export class SegmentReader {
    * @param key Values in the order of the key columns.
    */
   findKey(owner: number, key: Row): number {
-    const { keyCount, sections, keyHashes, keyRows, keyFilter, keyColumnIds } = this.#directory;
-    if (keyCount === 0) return -1;
-    assert(key.length === keyColumnIds.length, "a key has a value for each key column");
-    if (this.#isOutsideKeyBounds(key)) return -1;
-    const hash = hashOfKey(owner, key);
-    sections.keyFilter.touch(filterOffset(hash, keyFilter.byteLength));
-    if (!filterHas(keyFilter, hash)) return -1;
-    const first = findHash(keyHashes, hash, sections.keyHashes);
-    if (first === -1) return -1;
-    const range = this.ownerRange(owner);
-    if (range === undefined) return -1;
-    for (let index = first; index < keyCount; index += 1) {
-      sections.keyHashes.touch(index * 4);
-      if (keyHashes[index] !== hash) break;
-      sections.keyRows.touch(index * 4);
-      const row = keyRows[index] as number;
-      if (row >= range.start && row < range.end && this.#hasKey(row, key)) return row;
-    }
-    return -1;
+    return this.#keys.find(owner, key);
   }
 
   /** No key here that is a single number is above this; Infinity when that is not known. */
   get highestKey(): number {
-    const { keyColumnIds, keyCount } = this.#directory;
-    if (keyCount === 0) return Number.NEGATIVE_INFINITY;
-    return keyColumnIds.length === 1 ? this.#boundsOfKeys().max : Number.POSITIVE_INFINITY;
-  }
-
-  /** A key that ascends with time, as most do, is above all that was written before it. */
-  #isOutsideKeyBounds(key: Row): boolean {
-    const [value] = key;
-    if (key.length !== 1 || typeof value !== "number") return false;
-    const { max, min } = this.#boundsOfKeys();
-    return value < min || value > max;
-  }
-
-  #boundsOfKeys(): KeyBounds {
-    this.#keyBounds ??= this.#findKeyBounds();
-    return this.#keyBounds;
-  }
-
-  #findKeyBounds(): KeyBounds {
-    const [columnId] = this.#directory.keyColumnIds;
-    let min = Number.POSITIVE_INFINITY;
-    let max = Number.NEGATIVE_INFINITY;
-    for (let group = 0; group < this.groupCount; group += 1) {
-      const zone = columnId === undefined ? undefined : this.zone(columnId, group);
-      // A group without a zone map may hold any key.
-      if (zone === undefined) return ANY_KEY;
-      min = Math.min(min, zone.min);
-      max = Math.max(max, zone.max);
-    }
-    return { min, max };
+    return this.#keys.highest;
   }
 
   /** Row of a version, -1 when it is not here. */
@@ -483,22 +428,9 @@ export class SegmentReader {
     const chunk = this.#chunk(this.#systemChunkIndex(columnId, groupIndex));
     return decodeNumber(chunk, row - this.groupStart(groupIndex));
   }
-
-  #hasKey(row: number, key: Row): boolean {
-    return this.#directory.keyColumnIds.every((columnId, index) =>
-      isSame(this.valueAt(columnId, row), key[index]),
-    );
-  }
 }
 
 function numbersOf(vector: Vector): Float64Array {
   assert(vector.kind === "f64", "system columns are numbers");
   return vector.values;
-}
-
-function isSame(left: Value | undefined, right: Value | undefined): boolean {
-  if (left instanceof Uint8Array && right instanceof Uint8Array) {
-    return left.length === right.length && Buffer.compare(left, right) === 0;
-  }
-  return left === right;
 }

@@ -1,0 +1,107 @@
+/**
+ * Finds the row of a key in a segment: the bounds of its keys say "no" to most that are new, then
+ * the filter, then the index of hashes (`key_index.ts`) names rows, whose values decide.
+ */
+import { assert } from "../../base/assert.ts";
+import type { Row, Value } from "../../types/mod.ts";
+import type { Directory } from "./directory.ts";
+import { hashOfKey } from "./key_hash.ts";
+import { filterHas, filterOffset, findHash } from "./key_index.ts";
+
+/** Smallest and largest value of a key of one numeric column. */
+interface KeyBounds {
+  readonly min: number;
+  readonly max: number;
+}
+
+/** The rows that are searched, as their reader has them. */
+export interface KeyedRows {
+  readonly groupCount: number;
+  ownerRange(owner: number): { readonly start: number; readonly end: number } | undefined;
+  valueAt(columnId: number, row: number): Value | undefined;
+  zone(columnId: number, groupIndex: number): KeyBounds | undefined;
+}
+
+const ANY_KEY: KeyBounds = { min: Number.NEGATIVE_INFINITY, max: Number.POSITIVE_INFINITY };
+
+export class KeySearch {
+  readonly #directory: Directory;
+  readonly #rows: KeyedRows;
+  /** Looked for once they are needed. */
+  #bounds: KeyBounds | undefined;
+
+  constructor(directory: Directory, rows: KeyedRows) {
+    this.#directory = directory;
+    this.#rows = rows;
+  }
+
+  /** As `SegmentReader.findKey`. */
+  find(owner: number, key: Row): number {
+    const { keyCount, sections, keyHashes, keyRows, keyFilter, keyColumnIds } = this.#directory;
+    if (keyCount === 0) return -1;
+    assert(key.length === keyColumnIds.length, "a key has a value for each key column");
+    if (this.#isOutsideBounds(key)) return -1;
+    const hash = hashOfKey(owner, key);
+    sections.keyFilter.touch(filterOffset(hash, keyFilter.byteLength));
+    if (!filterHas(keyFilter, hash)) return -1;
+    const first = findHash(keyHashes, hash, sections.keyHashes);
+    if (first === -1) return -1;
+    const range = this.#rows.ownerRange(owner);
+    if (range === undefined) return -1;
+    for (let index = first; index < keyCount; index += 1) {
+      sections.keyHashes.touch(index * 4);
+      if (keyHashes[index] !== hash) break;
+      sections.keyRows.touch(index * 4);
+      const row = keyRows[index] as number;
+      if (row >= range.start && row < range.end && this.#hasKey(row, key)) return row;
+    }
+    return -1;
+  }
+
+  /** As `SegmentReader.highestKey`. */
+  get highest(): number {
+    const { keyColumnIds, keyCount } = this.#directory;
+    if (keyCount === 0) return Number.NEGATIVE_INFINITY;
+    return keyColumnIds.length === 1 ? this.#boundsOfAll().max : Number.POSITIVE_INFINITY;
+  }
+
+  /** A key that ascends with time, as most do, is above all that was written before it. */
+  #isOutsideBounds(key: Row): boolean {
+    const [value] = key;
+    if (key.length !== 1 || typeof value !== "number") return false;
+    const { max, min } = this.#boundsOfAll();
+    return value < min || value > max;
+  }
+
+  #boundsOfAll(): KeyBounds {
+    this.#bounds ??= this.#findBounds();
+    return this.#bounds;
+  }
+
+  #findBounds(): KeyBounds {
+    const [columnId] = this.#directory.keyColumnIds;
+    let min = Number.POSITIVE_INFINITY;
+    let max = Number.NEGATIVE_INFINITY;
+    for (let group = 0; group < this.#rows.groupCount; group += 1) {
+      const zone = columnId === undefined ? undefined : this.#rows.zone(columnId, group);
+      // A group without a zone map may hold any key.
+      if (zone === undefined) return ANY_KEY;
+      min = Math.min(min, zone.min);
+      max = Math.max(max, zone.max);
+    }
+    return { min, max };
+  }
+
+  #hasKey(row: number, key: Row): boolean {
+    return this.#directory.keyColumnIds.every((columnId, index) =>
+      isSame(this.#rows.valueAt(columnId, row), key[index]),
+    );
+  }
+}
+
+function isSame(left: Value | undefined, right: Value | undefined): boolean {
+  if (left instanceof Uint8Array && right instanceof Uint8Array) {
+    return left.length === right.length && Buffer.compare(left, right) === 0;
+  }
+  return left === right;
+}
