@@ -28,17 +28,23 @@ export const SHOW_MANIFEST_COLUMNS: readonly PlainColumn[] = [
 
 /** One row for each visible table, by namespace and name. */
 export function manifestRows(environment: SqlEnvironment, principal: Principal): Row[] {
-  return visibleTables(environment, principal).map((table) => rowOf(environment, table, principal));
+  const filesOf = segmentsByTable(environment);
+  return visibleTables(environment, principal).map((table) =>
+    rowOf(environment, table, { principal, files: filesOf.get(table.tableId) ?? [] }),
+  );
 }
 
 /** `rows` are row versions. Of what users share, as a segment's bytes, none sees the others' part. */
-function rowOf(environment: SqlEnvironment, table: TableEntry, principal: Principal): Row {
-  const { store } = environment;
+function rowOf(
+  { store }: SqlEnvironment,
+  table: TableEntry,
+  { files: all, principal }: { files: readonly SegmentInfo[]; principal: Principal },
+): Row {
   const isWhole = table.kind === "shared" || mayRun(principal, "inspect");
   const owner = isWhole ? undefined : ownerOf(principal, table);
   const stats = store.flushedStats(table.tableId, owner);
   const { isDamaged, lastFlushedAtMs, maxSeq, minSeq, unflushedVersions, versions } = stats;
-  const files = isWhole ? store.segments().filter(({ tableId }) => tableId === table.tableId) : [];
+  const files = isWhole ? all : [];
   const hasRows = stats.segments > 0;
   return [
     table.namespace,
@@ -69,13 +75,15 @@ export const MANIFEST_COLUMNS: ColumnList = [
 ];
 
 /** The same of every table, for who administers. */
-export function manifestViewRows({ catalog, store }: SqlEnvironment): Row[] {
+export function manifestViewRows(environment: SqlEnvironment): Row[] {
+  const { catalog, store } = environment;
+  const filesOf = segmentsByTable(environment);
   return catalog.tables().map((table): Row => {
     const { isDamaged, lastFlushedAtMs, maxSeq, segments, unflushedVersions } = store.flushedStats(
       table.tableId,
       undefined,
     );
-    const files = store.segments().filter(({ tableId }) => tableId === table.tableId);
+    const files = filesOf.get(table.tableId) ?? [];
     return [
       table.namespace,
       table.name,
@@ -88,6 +96,10 @@ export function manifestViewRows({ catalog, store }: SqlEnvironment): Row[] {
       JSON.stringify({ unflushed_versions: unflushedVersions, segments: files.map(listed) }),
     ];
   });
+}
+
+function segmentsByTable({ store }: SqlEnvironment): ReadonlyMap<number, SegmentInfo[]> {
+  return Map.groupBy(store.segments(), ({ tableId }) => tableId);
 }
 
 function stateOf(isDamaged: boolean, unflushedVersions: number): string {

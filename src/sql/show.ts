@@ -247,15 +247,19 @@ export function statsRow(
   ];
 }
 
-/** The one storage there is; it came with the database, as root did, and is never altered. */
-export function storageRow({ catalog }: SqlEnvironment): Row {
+/**
+ * The one storage there is; it came with the database, as root did, and is never altered.
+ *
+ * @param path Where it lies, for those who may know.
+ */
+export function storageRow({ catalog }: SqlEnvironment, path: string | null = null): Row {
   const madeAt = (catalog.user(ROOT_USER_ID)?.createdAtMs ?? 0) * 1000;
   return [
     "local",
     "local",
     "The data directory of this server",
     "filesystem",
-    null,
+    path,
     null,
     "{namespace}/{tableName}",
     "{namespace}/{tableName}/{userId}",

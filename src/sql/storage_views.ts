@@ -161,7 +161,7 @@ function storagesView(environment: SqlEnvironment): SystemView {
     SHOW_STORAGES_COLUMNS.map(({ name, type }) => [name, type] as const),
     () => {
       const path = settings.find(({ name }) => name === "storage.data_path")?.value ?? null;
-      return [storageRow(environment).map((cell, i) => (i === 4 ? path : cell))];
+      return [storageRow(environment, path)];
     },
     ADMIN_ONLY,
   );
