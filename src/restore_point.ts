@@ -12,14 +12,7 @@
  * uploaded files, which no archive has: those that are nowhere are told.
  */
 import { dirname } from "node:path";
-import {
-  type ArchiveUnit,
-  archivedFiles,
-  INCARNATION,
-  readUnit,
-  unitListPath,
-  unitLogPath,
-} from "./archive_units.ts";
+import { INCARNATION } from "./archive_units.ts";
 import type { Clock } from "./base/clock.ts";
 import { checksumOfFile, copyFile, makeDirectoryOf } from "./base/copy_file.ts";
 import type { Disk } from "./base/disk.ts";
@@ -27,10 +20,18 @@ import { CorruptionError, DatabaseError } from "./base/errors.ts";
 import { silentLog } from "./base/log.ts";
 import { pauser } from "./base/pauser.ts";
 import type { Random } from "./base/random.ts";
-import { type Seq, unixMsFromSeq } from "./base/seq.ts";
 import { CatalogDatabase, type JournalEntry } from "./catalog/mod.ts";
 import type { StageListener } from "./restore.ts";
-import type { LogSource, LogTail } from "./restore_sources.ts";
+import {
+  type ArchivedSource,
+  journalOf,
+  type PointBegin,
+  type PointRequest,
+  pointRefused,
+  pointUncovered,
+  sourcesOf,
+  textOfSeq,
+} from "./restore_sources.ts";
 import { ownTables } from "./sql/mod.ts";
 import {
   type BackupFile,
@@ -45,20 +46,6 @@ import {
   writeBackupList,
 } from "./storage/mod.ts";
 import { tableDefinition } from "./table_definition.ts";
-
-interface ArchivedSource extends LogSource {
-  readonly unit?: ArchiveUnit;
-}
-
-/** What is asked for, and what there is of the log: plain data. */
-export interface PointRequest {
-  readonly source: string;
-  readonly seq: Seq;
-  readonly archivePath: string | undefined;
-  readonly tail: LogTail | undefined;
-  /** So much of the log is held at a time. */
-  readonly heldBytesMax?: number;
-}
 
 export interface PointParts extends PointRequest {
   readonly disk: Disk;
@@ -99,12 +86,8 @@ class Advance {
   /** The last log file of the backup. */
   readonly #base: { readonly number: number; readonly file: BackupFile };
   readonly #pause: () => Promise<void>;
-  #incarnation: string | undefined;
-  #journalBegin = 0;
   /** Where the log ended that is in segments by now. */
   #settled: LogPoint | undefined;
-  /** Why there is no more log than what was found. */
-  #endReason = "";
 
   constructor(parts: PointParts, draft: DataPaths, list: BackupList) {
     this.#parts = parts;
@@ -112,25 +95,23 @@ class Advance {
     this.#list = list;
     this.#pause = pauser(parts.clock);
     const file = list.files.findLast(({ path }) => /^wal\/\d{10}\.wal$/.test(path));
-    if (file === undefined) throw this.#refused("the backup has no log");
+    if (file === undefined) throw pointRefused(parts, "the backup has no log");
     this.#base = { number: Number(file.path.slice(4, 14)), file };
   }
 
   async run(): Promise<BackupList> {
     const { disk, listener, seq } = this.#parts;
-    const baseSeq = this.#lookAtCatalog();
+    const { baseSeq, begin } = this.#lookAtCatalog();
     if (seq < baseSeq) {
-      throw this.#refused(
-        `the backup is of seq ${baseSeq} (${textOf(baseSeq)}), which is later`,
-        "name an older backup",
-      );
+      const what = `the backup is of seq ${baseSeq} (${textOfSeq(baseSeq)}), which is later`;
+      throw pointRefused(this.#parts, what, "name an older backup");
     }
-    const sources = this.#sources();
+    const sources = sourcesOf(disk, this.#parts, begin);
     this.#requireRoom(sources);
     let copied = 0;
     let held = 0;
     const total = sources.reduce((sum, { bytes }) => sum + bytes, 0);
-    const journal = this.#journal(sources);
+    const journal = journalOf(sources, this.#parts, begin);
     for (const [index, source] of sources.entries()) {
       await this.#copy(source, (count) => {
         copied += count;
@@ -159,71 +140,27 @@ class Advance {
     listener.onStep(what);
   }
 
-  /** @returns The seq up to which everything is in the backup. */
-  #lookAtCatalog(): number {
+  /** Where the backup ends, and the seq up to which it has everything. */
+  #lookAtCatalog(): { readonly begin: PointBegin; readonly baseSeq: number } {
+    const { seq } = this.#list;
     const catalog = this.#openCatalog();
     try {
       const incarnation = catalog.setting(INCARNATION) ?? "";
-      this.#incarnation = incarnation === "" ? undefined : incarnation;
-      this.#journalBegin = catalog.journal.end;
+      const { end, stamp } = catalog.journal;
+      const begin = {
+        incarnation: incarnation === "" ? undefined : incarnation,
+        fileNumber: this.#base.number,
+        seq,
+        journalEnd: end,
+      };
       // A definition may be newer than the last commit of rows.
-      return Math.max(this.#list.seq, catalog.manifest.highestSeq(), catalog.journal.stamp);
+      return { begin, baseSeq: Math.max(seq, catalog.manifest.highestSeq(), stamp) };
     } finally {
       catalog.close();
     }
   }
 
-  /** The log files that lead to the point, from the last one of the backup on. */
-  #sources(): ArchivedSource[] {
-    const { disk, archivePath, seq, tail } = this.#parts;
-    const root = `${archivePath ?? ""}/${this.#incarnation ?? ""}`;
-    const hasArchive = archivePath !== undefined && this.#incarnation !== undefined;
-    const archived = new Set(hasArchive ? archivedFiles(disk, root) : []);
-    const isOwnTail = tail !== undefined && tail.incarnation === this.#incarnation;
-    const tailFiles = new Map(
-      (isOwnTail ? tail.files : []).map((file) => [file.number, file] as const),
-    );
-    const sources: ArchivedSource[] = [];
-    let reached: number = this.#list.seq;
-    for (let number = this.#base.number; reached < seq; number += 1) {
-      if (archived.has(number)) {
-        const unit = readUnit(disk, root, number);
-        sources.push({ number, path: unitLogPath(root, number), bytes: unit.bytes, unit });
-        reached = Math.max(reached, unit.lastSeq);
-        continue;
-      }
-      const file = tailFiles.get(number);
-      if (file === undefined) {
-        this.#endReason = this.#whyNoFile(number, [...archived, ...tailFiles.keys()], root);
-        break;
-      }
-      sources.push(file);
-      if (number === tail?.files.at(-1)?.number) {
-        reached = Math.max(reached, tail.endSeq ?? seq);
-        this.#endReason = "nothing was committed above it yet";
-        break;
-      }
-    }
-    // Of the files of a server that is stopped, only what is in them tells how far they go.
-    if (reached < seq) throw this.#uncovered(reached);
-    return sources;
-  }
-
-  #whyNoFile(number: number, known: readonly number[], root: string): string {
-    const { archivePath, tail } = this.#parts;
-    if (known.some((other) => other > number)) {
-      return `log file ${number} is missing in the archive, and later ones are there: ${unitListPath(root, number)}`;
-    }
-    if (this.#incarnation === undefined) return "the backup is older than any archive";
-    if (archivePath === undefined && tail === undefined) return "no archive of the log was named";
-    const foreign =
-      tail?.incarnation !== undefined && tail.incarnation !== this.#incarnation
-        ? "; the database here is another one, or was restored since the backup"
-        : "";
-    return `there is no log file ${number} in ${archivePath === undefined ? "the log" : `the archive ${root}`}${foreign}`;
-  }
-
-  #requireRoom(sources: readonly LogSource[]): void {
+  #requireRoom(sources: readonly ArchivedSource[]): void {
     const { disk } = this.#parts;
     const bytes = sources.reduce((sum, source) => sum + source.bytes, 0);
     const free = disk.freeBytes(dirname(this.#draft.root));
@@ -260,34 +197,6 @@ class Advance {
       0,
       `it does not begin with what the backup has of log file ${number}: it is the log of another database, or damaged`,
     );
-  }
-
-  /** What the catalog came to on the way, as far as the point. */
-  #journal(sources: readonly ArchivedSource[]): readonly JournalEntry[] {
-    if (sources.length === 0) return [];
-    const { seq, tail } = this.#parts;
-    const entries = new Map<number, JournalEntry>();
-    let end = this.#journalBegin;
-    const units = sources.map(({ unit }) => unit).filter((unit) => unit !== undefined);
-    const usesTail = units.length < sources.length && tail !== undefined;
-    const lists = [...units, ...(usesTail ? [tail] : [])];
-    for (const { journal, journalEnd } of lists) {
-      end = Math.max(end, journalEnd);
-      for (const entry of journal) entries.set(entry.id, entry);
-    }
-    const wanted: JournalEntry[] = [];
-    for (let id = this.#journalBegin + 1; id <= end; id += 1) {
-      const entry = entries.get(id);
-      if (entry === undefined) {
-        throw this.#refused(
-          `what changed in the catalog since the backup was not kept: change ${id} of ${end} is missing, for instance because storage.archive_path was not set`,
-          "restore the backup as it is, or name a later one",
-        );
-      }
-      if (entry.stamp > seq) break;
-      wanted.push(entry);
-    }
-    return wanted;
   }
 
   /**
@@ -351,8 +260,7 @@ class Advance {
     if (point.damage !== undefined && point.endSeq <= seq) throw point.damage;
     const isOpenEnd = sources.at(-1)?.unit === undefined && this.#parts.tail?.endSeq === undefined;
     if (isOpenEnd && point.endSeq < seq) {
-      this.#endReason = "nothing was committed above it";
-      throw this.#uncovered(point.endSeq);
+      throw pointUncovered(this.#parts, point.endSeq, "nothing was committed above it");
     }
     shortenLog(disk, this.#draft, point);
     return lastSeq;
@@ -436,28 +344,10 @@ class Advance {
     return CatalogDatabase.open({ path, clock: this.#parts.clock, log: silentLog });
   }
 
-  #uncovered(reached: number): DatabaseError {
-    const what = `the log that can be had reaches up to seq ${reached} (${textOf(reached)})`;
-    return this.#refused(`${what}: ${this.#endReason}`, "name an earlier point");
-  }
-
-  #refused(what: string, hint?: string): DatabaseError {
-    const { seq, source } = this.#parts;
-    return new DatabaseError(
-      "INVALID_OPTION",
-      `Cannot restore from ${source} to seq ${seq} (${textOf(seq)}): ${what}`,
-      hint === undefined ? {} : { hint },
-    );
-  }
-
   #cancelled(): DatabaseError {
     const { source } = this.#parts;
     return new DatabaseError("CANCELLED", `Cannot restore from ${source}: the job was killed`);
   }
-}
-
-function textOf(seq: number): string {
-  return new Date(unixMsFromSeq(seq)).toISOString();
 }
 
 /** Paths of the files below a directory of a root, relative to the root. */

@@ -5,7 +5,8 @@
 import { bunDisk } from "./base/bun_disk.ts";
 import { systemClock } from "./base/clock.ts";
 import { systemRandom } from "./base/random.ts";
-import { advanceTo, type PointRequest } from "./restore_point.ts";
+import { advanceTo } from "./restore_point.ts";
+import type { PointRequest } from "./restore_sources.ts";
 import type { BackupList, DataPaths } from "./storage/mod.ts";
 import { type CancelFlag, isRaised } from "./thread_cancel.ts";
 import { failureFrom, type ThreadFailure } from "./thread_failure.ts";
