@@ -13,15 +13,7 @@
  *
  * Ends with 1 when an answer is not DuckDB's or a query is refused.
  */
-import { runContest } from "./peers/contest.ts";
-import {
-  type Engine,
-  openDuckDb,
-  openPostgres,
-  openSqlite,
-  openTidemark,
-  writeFiles,
-} from "./peers/engines.ts";
+import { chosenQueries, runPeers } from "./peers/run.ts";
 import { readOptions } from "./support/arguments.ts";
 import { viewsOf } from "./web_analytics/data.ts";
 import { QUERIES } from "./web_analytics/queries.ts";
@@ -31,41 +23,11 @@ const options = readOptions(
   ["rows", "seed", "only", "runs"],
   ["without-postgres", "without-sqlite", "keep"],
 );
-const startedMs = Date.now();
-const engines: Engine[] = [];
-try {
-  process.exitCode = (await runAll()) ? 0 : 1;
-} finally {
-  for (const engine of engines) await engine.stop();
-}
-process.exit();
-
-function progress(text: string): void {
-  process.stderr.write(`${((Date.now() - startedMs) / 1000).toFixed(1).padStart(6)} s  ${text}\n`);
-}
-
-/** Returns whether every answer was right. */
-async function runAll(): Promise<boolean> {
-  const only = options.text("only")?.split(",");
-  const chosen = QUERIES.filter(({ label }) => only?.includes(label) ?? true);
-  if (only !== undefined && chosen.length < only.length) {
-    process.stderr.write(`Cannot read --only "${only.join(",")}": queries are numbered 1 to 43\n`);
-    return false;
-  }
-  const rows = viewsOf(options.count("rows", 1_000_000), options.count("seed", 1));
-  const files = await writeFiles([VIEWS], rows);
-  progress(`made ${files.rowCount} rows`);
-  engines.push(await openDuckDb(files));
-  progress("DuckDB is loaded");
-  if (!options.has("without-sqlite")) {
-    engines.push(await openSqlite(files));
-    progress("SQLite is loaded");
-  }
-  if (!options.has("without-postgres")) {
-    engines.push(await openPostgres(files));
-    progress("PostgreSQL is loaded");
-  }
-  engines.push(await openTidemark(files, { isKept: options.has("keep"), onProgress: progress }));
-  files.remove();
-  return runContest(engines, chosen, Math.max(1, options.count("runs", 3)));
-}
+await runPeers({
+  tables: [VIEWS],
+  rows: viewsOf(options.count("rows", 1_000_000), options.count("seed", 1)),
+  queries: chosenQueries(QUERIES, options.text("only")),
+  runs: Math.max(1, options.count("runs", 3)),
+  isLeftOut: (option) => options.has(option),
+  isKept: options.has("keep"),
+});
