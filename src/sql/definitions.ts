@@ -24,7 +24,8 @@ import { alteredTable, definitionRun } from "./alter_table.ts";
 import { nameOf } from "./bind/dml_target.ts";
 import type { StatementResult } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
-import { type Deadline, stepTurns } from "./execute/operator.ts";
+import type { Deadline } from "./execute/operator.ts";
+import { stepTurns } from "./execute/step_turns.ts";
 import { findNamespace, findTable } from "./names.ts";
 import type {
   AlterTableStatement,

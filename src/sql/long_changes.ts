@@ -1,16 +1,15 @@
 /**
- * Goes on with a change, or a COMMIT, that takes more than a turn of the event loop: lets others run
- * every few milliseconds, watches the deadline until the commit, and runs a statement outside a
- * transaction again when others have changed its rows meanwhile.
+ * Goes on with a change, or a COMMIT, that takes more than a turn of the event loop, and runs a
+ * statement outside a transaction again when others have changed its rows meanwhile.
  */
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
-import { FURTHER_TURN_MS_MAX } from "../base/limits.ts";
 import type { Seq } from "../base/seq.ts";
 import type { Catalog } from "../catalog/mod.ts";
 import type { Store, TableWrite } from "../storage/mod.ts";
 import type { DmlOutcome, DmlSteps } from "./execute/change_writer.ts";
-import { checkDeadline, type Deadline } from "./execute/operator.ts";
+import type { Deadline } from "./execute/operator.ts";
+import { runSteps, type Steps } from "./execute/step_turns.ts";
 import type { Transaction } from "./execute/transaction.ts";
 import type { WriteGates } from "./write_gates.ts";
 
@@ -67,7 +66,7 @@ export function* commitSteps(
     store: Store;
     record: (changesRows: boolean) => readonly TableWrite[];
   },
-): Generator<boolean, Seq | null, void> {
+): Steps<Seq | null> {
   const staged = store.stage({ snapshotSeq: transaction.snapshotSeq });
   for (const write of transaction.writes()) {
     staged.add(write);
@@ -85,28 +84,4 @@ export function* commitSteps(
 /** Whether a statement needs more than the turn in which it began. */
 export function isSteps(result: DmlOutcome | DmlSteps): result is DmlSteps {
   return "next" in result;
-}
-
-/** Runs steps to their end; between turns others run. */
-export async function runSteps<T>(
-  steps: Generator<boolean, T, void>,
-  { clock, deadline }: Pick<LongChange, "clock" | "deadline">,
-): Promise<T> {
-  let mayEnd = true;
-  try {
-    for (;;) {
-      await clock.yield();
-      if (mayEnd) checkDeadline(deadline, clock);
-      const endMs = clock.monotonicMs() + FURTHER_TURN_MS_MAX;
-      do {
-        const { done, value } = steps.next();
-        if (done === true) return value;
-        mayEnd = value;
-      } while (clock.monotonicMs() < endMs);
-    }
-  } catch (error) {
-    // Closes what it reads.
-    steps.return(undefined as never);
-    throw error;
-  }
 }

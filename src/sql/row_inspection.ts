@@ -26,6 +26,7 @@ import { bindCondition } from "./bind/expression_binder.ts";
 import { columnIdsIn } from "./bind/walk.ts";
 import { compileExpression } from "./execute/expression.ts";
 import type { Run } from "./execute/run.ts";
+import type { Steps } from "./execute/step_turns.ts";
 import { checkScope } from "./execute/table_runtime.ts";
 import { parseExpression } from "./parse/parser.ts";
 
@@ -93,7 +94,7 @@ export class RowInspection {
    *
    * @throws {DatabaseError} NOT_NULL_VIOLATION, CHECK_VIOLATION, what a cast raises
    */
-  *steps({ after, upTo }: { after: Seq; upTo: Seq }): Generator<void, void> {
+  *steps({ after, upTo }: { after: Seq; upTo: Seq }): Steps<void> {
     const { run, table } = this.#options;
     const { store } = run;
     const columnIds = this.#stored.flatMap((column) => column?.columnId ?? []);
@@ -105,14 +106,14 @@ export class RowInspection {
           if (batch === undefined) break;
           const rows = this.#unquoted(this.#position, () => this.#asNext(batch));
           for (const judge of this.#judges) judge(rows);
-          yield;
+          yield true;
           // Rows that all read the same need no further one to be judged.
           if (columnIds.length === 0) return;
         }
       } finally {
         scan.close();
       }
-      yield;
+      yield true;
     }
   }
 

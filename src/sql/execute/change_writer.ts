@@ -28,6 +28,7 @@ import {
 } from "./row_changes.ts";
 import type { Run } from "./run.ts";
 import { ownerOf } from "./scan.ts";
+import type { Steps } from "./step_turns.ts";
 import type { TableRuntime } from "./table_runtime.ts";
 
 /** Changes that are evaluated or staged in a transaction at a step. */
@@ -43,8 +44,8 @@ export interface DmlOutcome {
   readonly returned: readonly Batch[] | undefined;
 }
 
-/** The rest of a statement, in bounded steps; yields whether it may be ended after the step. */
-export type DmlSteps = Generator<boolean, DmlOutcome, void>;
+/** The rest of a statement. */
+export type DmlSteps = Steps<DmlOutcome>;
 
 /** Runs a statement, or the first turn of it. */
 export type DmlProgram = (run: Run) => DmlOutcome | DmlSteps;
@@ -196,7 +197,7 @@ export class ChangeWriter {
     return { rowCount: changes.length, applied, returned: this.#answer() };
   }
 
-  *#evaluateAgain(seqs: readonly Value[]): Generator<boolean, void, void> {
+  *#evaluateAgain(seqs: readonly Value[]): Steps<void> {
     this.#returned.length = 0;
     for (let from = 0; from < this.#changes.length; from += ROWS_PER_STEP) {
       const to = from + ROWS_PER_STEP;

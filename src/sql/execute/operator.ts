@@ -101,22 +101,5 @@ function drainTurn(
   }
 }
 
-/**
- * Runs work that comes in small steps, letting others run every few milliseconds. Returns undefined
- * when one turn was enough.
- */
-export function stepTurns(
-  steps: Generator<void, void>,
-  options: Pick<DrainOptions, "clock" | "deadline">,
-): Promise<void> | undefined {
-  return drain(
-    {
-      next: () => (steps.next().done === true ? undefined : NOTHING_YET),
-      close: () => void steps.return(),
-    },
-    { ...options, onBatch: () => undefined },
-  );
-}
-
 /** Says "nothing yet": work was done, ask again. */
 export const NOTHING_YET: Batch = { rowCount: 0, columns: [] };

@@ -1,0 +1,47 @@
+/**
+ * Work in small steps that takes more than a turn of the event loop: others run every few
+ * milliseconds, and it ends when its deadline says so. Queries are drained by `operator.ts`.
+ *
+ * A step yields whether the work may still be ended: what is committed is finished.
+ */
+import type { Clock } from "../../base/clock.ts";
+import { FURTHER_TURN_MS_MAX, TURN_MS_MAX } from "../../base/limits.ts";
+import { checkDeadline, type Deadline } from "./operator.ts";
+
+export type Steps<T> = Generator<boolean, T, void>;
+
+export interface TurnOptions {
+  readonly clock: Clock;
+  readonly deadline: Deadline;
+}
+
+/** Runs steps from this turn on. Returns undefined when one turn was enough. */
+export function stepTurns(steps: Steps<void>, options: TurnOptions): Promise<void> | undefined {
+  const { clock } = options;
+  const endMs = clock.monotonicMs() + TURN_MS_MAX;
+  do {
+    if (steps.next().done === true) return undefined;
+  } while (clock.monotonicMs() < endMs);
+  return runSteps(steps, options);
+}
+
+/** Runs steps from the next turn on, to their end; between turns others run. */
+export async function runSteps<T>(steps: Steps<T>, { clock, deadline }: TurnOptions): Promise<T> {
+  let mayEnd = true;
+  try {
+    for (;;) {
+      await clock.yield();
+      if (mayEnd) checkDeadline(deadline, clock);
+      const endMs = clock.monotonicMs() + FURTHER_TURN_MS_MAX;
+      do {
+        const { done, value } = steps.next();
+        if (done === true) return value;
+        mayEnd = value;
+      } while (clock.monotonicMs() < endMs);
+    }
+  } catch (error) {
+    // Closes what it reads.
+    steps.return(undefined as never);
+    throw error;
+  }
+}
