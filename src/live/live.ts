@@ -3,7 +3,7 @@
  *
  * A subscription is a cursor over `_seq`: there is no buffer of changes, so a slow client costs a
  * position, not a queue. The engine calls the sink in the turn in which a message is ready; a sink
- * that is over its budget says so, and the engine waits for `resume` before it reads on.
+ * that is over its budget says so, and the engine waits for `drained` before it reads on.
  */
 import type { Principal } from "../auth/mod.ts";
 import type { Seq } from "../base/seq.ts";
@@ -29,7 +29,7 @@ export interface LiveSink {
   note?: unknown;
   /**
    * Takes a message, always. Returns false when the socket's queue is now over its budget: the
-   * engine then sends nothing more to this sink until `LiveSubscription.resume`.
+   * engine then sends nothing more to this sink until `LiveSubscription.drained`.
    */
   send(message: SharedMessage): boolean;
   /** Bytes that wait for the network. */
@@ -45,8 +45,8 @@ export interface LiveSubscription {
   readonly position: Seq | undefined;
   /** Asks for one more batch; counted while loading, ignored after. */
   nextBatch(): void;
-  /** The socket has room again. */
-  resume(): void;
+  /** The sink has room again: all of its subscriptions that wait go on. */
+  drained(): void;
   /** Ends it without a message. */
   close(): void;
 }

@@ -155,7 +155,7 @@ export class Subscription implements LiveSubscription, Follower {
     this.#host.run(this);
   }
 
-  resume(): void {
+  drained(): void {
     for (const subscription of this.outlet.drained()) this.#host.enqueue(subscription);
   }
 

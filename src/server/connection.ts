@@ -179,7 +179,7 @@ export class Connection implements LiveSink, MessageServer, OpenConnection, Outb
       return;
     }
     if (this.#canServeWaiting) this.#parts.turns.enqueue(this);
-    this.#subscriptions.resume(() => this.#state !== "closing" && !this.#outbox.isOverBudget);
+    if (this.#state !== "closing" && !this.#outbox.isOverBudget) this.#subscriptions.drained();
   }
 
   /** Called about once a second: keep-alive and idle timeout. */
@@ -256,9 +256,7 @@ export class Connection implements LiveSink, MessageServer, OpenConnection, Outb
 
   send(message: SharedMessage): boolean {
     if (this.#state === "closing") return true;
-    const hasRoom = this.#outbox.hold(frameOf(message, this.#format));
-    if (!hasRoom) this.#subscriptions.pause();
-    return hasRoom;
+    return this.#outbox.hold(frameOf(message, this.#format));
   }
 
   end(message: ErrorMessage): void {
@@ -398,7 +396,6 @@ export class Connection implements LiveSink, MessageServer, OpenConnection, Outb
       return;
     }
     this.#subscriptions.add(subscription);
-    if (this.#outbox.isOverBudget) this.#subscriptions.pause();
   }
 
   #pong(id: string | undefined): void {

@@ -193,7 +193,7 @@ export class EventStream implements LiveSink, OpenConnection {
   #drained(): void {
     if (this.#isPaused) {
       this.#isPaused = false;
-      this.#subscription?.resume();
+      this.#subscription?.drained();
     }
     this.#askForBatch();
   }

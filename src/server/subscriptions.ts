@@ -1,6 +1,6 @@
 /**
- * The subscriptions of one connection, by the id that the client chose, and which of them wait for
- * the socket to have room.
+ * The subscriptions of one connection, by the id that the client chose. Which of them wait for the
+ * socket to have room the live engine knows.
  */
 import type { LiveSubscription } from "../live/mod.ts";
 import { PROTOCOL_WORD, refusal } from "./client_message.ts";
@@ -13,8 +13,6 @@ export class Subscriptions {
   /** The oldest, beside the list: most connections have one, which then needs none. */
   #first: LiveSubscription | undefined;
   #others: LiveSubscription[] | undefined;
-  /** To be resumed, those that have waited longest first. */
-  #paused: Set<LiveSubscription> | undefined;
 
   get count(): number {
     return (this.#first === undefined ? 0 : 1) + (this.#others?.length ?? 0);
@@ -43,7 +41,6 @@ export class Subscriptions {
     const subscriptions = this.#all();
     this.#first = undefined;
     this.#others = undefined;
-    this.#paused = undefined;
     for (const subscription of subscriptions) subscription.close();
   }
 
@@ -51,29 +48,15 @@ export class Subscriptions {
   forget(id: string): void {
     const subscription = this.#find(id);
     if (subscription === undefined) return;
-    this.#paused?.delete(subscription);
     const others = this.#others;
     if (subscription === this.#first) this.#first = others?.shift();
     else others?.splice(others.indexOf(subscription), 1);
     if (others?.length === 0) this.#others = undefined;
   }
 
-  /** The socket is full: all wait. */
-  pause(): void {
-    this.#paused ??= new Set();
-    for (const subscription of this.#all()) this.#paused.add(subscription);
-  }
-
-  /** Lets waiting ones go on, in turn, until `hasRoom` says no; the rest keep their turn. */
-  resume(hasRoom: () => boolean): void {
-    const paused = this.#paused;
-    if (paused === undefined) return;
-    for (const subscription of paused) {
-      if (!hasRoom()) return;
-      paused.delete(subscription);
-      subscription.resume();
-    }
-    if (paused.size === 0 && this.#paused === paused) this.#paused = undefined;
+  /** The socket has room again; said of one it is said of all. */
+  drained(): void {
+    this.#first?.drained();
   }
 
   /**

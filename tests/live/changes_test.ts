@@ -330,11 +330,11 @@ test("a full outlet stops all its subscriptions at their positions, and resume g
       .toSorted(),
   ).toEqual(["behind", "behind", "ready"]);
   sink.room = 4;
-  one.subscription.resume();
+  one.subscription.drained();
   await settle();
   expect(sink.changes()).toHaveLength(5);
   sink.room = Infinity;
-  two.subscription.resume();
+  two.subscription.drained();
   await settle();
   for (const id of ["one", "two"]) {
     const seen = sink.changes().filter((change) => change.subscription_id === id);
@@ -357,7 +357,7 @@ test("a subscription that is behind when its history goes ends with RESUME_EXPIR
   await settle();
   fixture.store.discard(MESSAGES, 1, fixture.store.visibleSeq);
   sink.room = Infinity;
-  subscription.resume();
+  subscription.drained();
   await settle();
   expect(sink.errors()).toMatchObject([
     { code: "RESUME_EXPIRED", ended: true, earliest_seq: fixture.store.visibleSeq },

@@ -277,7 +277,7 @@ test("a socket that fills in the middle of a replay loses and repeats nothing", 
   for (let round = 0; round < 12; round += 1) {
     await settle();
     sink.room = 1;
-    subscription.resume();
+    subscription.drained();
   }
   expect(shape(sink)).toEqual([
     `ack ${position}`,

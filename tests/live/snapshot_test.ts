@@ -162,7 +162,7 @@ test("requests are counted, at most 16 stay open", async () => {
   for (let request = 0; request < 30; request += 1) blocked.subscription.nextBatch();
   const before = blocked.sink.batches().length;
   blocked.sink.room = Infinity;
-  blocked.subscription.resume();
+  blocked.subscription.drained();
   await settle();
   expect(blocked.sink.batches().length - before).toBe(16);
 });

@@ -332,6 +332,31 @@ test("a full socket pauses subscriptions and client messages, and nothing is los
   expect(socket.messages().some(({ type }) => type === "pong")).toBe(true);
 });
 
+test("every subscription of a full socket goes on once it has drained", async () => {
+  const { connection, socket, say } = fixture.openAuthenticated({
+    config: { websocket: { send_queue_bytes: 65536 } },
+  });
+  const names = ["m1", "m2", "m3"];
+  for (const name of names) say(subscribe(name));
+  await settle();
+  socket.drain();
+  socket.capacity = 0;
+  await fixture.insert(1, 50, "x".repeat(10_000));
+  for (let turn = 0; turn < 300 && socket.getBufferedAmount() > 0; turn += 1) {
+    socket.take();
+    connection.drained();
+    await settle();
+  }
+  for (const name of names) {
+    const ids = socket
+      .messages()
+      .flatMap((it) =>
+        it.type === "change" && it.subscription_id === name ? it.rows.map(({ id }) => id) : [],
+      );
+    expect(ids).toEqual(Array.from({ length: 50 }, (_, index) => index + 1));
+  }
+});
+
 test("what one turn sends goes out in one write, in order", async () => {
   const { connection, socket, say } = fixture.openAuthenticated();
   say(subscribe("m1"));

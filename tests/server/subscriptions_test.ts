@@ -21,8 +21,8 @@ class Recorded implements LiveSubscription {
     this.calls.push(`next ${this.id}`);
   }
 
-  resume(): void {
-    this.calls.push(`resume ${this.id}`);
+  drained(): void {
+    this.calls.push(`drained ${this.id}`);
   }
 
   close(): void {
@@ -51,20 +51,20 @@ test("the next in line takes the place of the first, and the order stays", () =>
   expect(open.ids()).toEqual(["f"]);
 });
 
-test("all wait, and those that were forgotten meanwhile are not resumed", () => {
+test("that the socket has room is said once, of one that is open", () => {
   const calls: string[] = [];
   const open = new Subscriptions();
+  open.drained();
   for (const id of ["a", "b", "c"]) open.add(new Recorded(id, calls));
-  open.pause();
-  open.forget("b");
-  let left = 1;
-  open.resume(() => left-- > 0);
-  expect(calls).toEqual(["resume a"]);
-  open.resume(() => true);
-  expect(calls).toEqual(["resume a", "resume c"]);
+  open.drained();
+  open.forget("a");
+  open.drained();
+  expect(calls).toEqual(["drained a", "drained b"]);
   open.closeAll();
-  expect(calls.slice(2)).toEqual(["close a", "close c"]);
+  expect(calls.slice(2)).toEqual(["close b", "close c"]);
   expect(open.count).toBe(0);
+  open.drained();
+  expect(calls.length).toBe(4);
 });
 
 test("a batch is asked of the only one that loads, whatever its place", () => {

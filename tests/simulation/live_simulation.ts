@@ -487,7 +487,7 @@ class World {
       for (const client of this.#clients) {
         if (client.subscription === undefined) this.#resume(client);
         client.sink.room = Infinity;
-        client.subscription?.resume();
+        client.subscription?.drained();
         client.subscription?.nextBatch();
       }
       await nextTurn();
@@ -644,7 +644,7 @@ class World {
     const client = this.#pick();
     if (client === undefined) return;
     client.sink.room = this.#random.pick([1, 2, 1000]);
-    client.subscription?.resume();
+    client.subscription?.drained();
   }
 
   async #discard(): Promise<void> {
