@@ -74,7 +74,10 @@ export class StatementBinding {
     throw new DatabaseError(
       "LIMIT_EXCEEDED",
       `Cannot read "${name}": it reads entries of WITH and views through each other, ${height} deep, and ${QUERY_TOWER_MAX} are allowed`,
-      { position },
+      {
+        position,
+        hint: "read fewer of them through each other, or put what one reads into a table",
+      },
     );
   }
 

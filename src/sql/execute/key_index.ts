@@ -33,7 +33,9 @@ type Interned = string | number | bigint | boolean | null;
 /** Stands for no key: of rows whose key is not known, or has a NULL that equals nothing. */
 export const NO_KEY = -1;
 
-const SLOTS_MIN = 64;
+/** Hashes of a batch, and keys, that there is room for at first. */
+const HASHES_MIN = 64;
+const KEYS_MIN = 32;
 const UINT32_SPAN = 4_294_967_296;
 
 /** What one key column costs a row, beside its text. */
@@ -204,13 +206,13 @@ export class KeyIndex {
   /** Of a key of one text: its numbers are those of the keys. */
   readonly #texts: TextTable | undefined;
   /** Used again by each call: batches may be of one row. */
-  #hashes = new Int32Array(SLOTS_MIN);
+  #hashes = new Int32Array(HASHES_MIN);
   #count = 0;
 
   constructor(types: readonly DataType[]) {
     this.#codes = types.map((type) => new ColumnCodes(type));
     this.#texts = types.length === 1 ? this.#codes[0]?.texts : undefined;
-    this.#columns = types.map(() => new Float64Array(SLOTS_MIN / 2));
+    this.#columns = types.map(() => new Float64Array(KEYS_MIN));
   }
 
   /** How many different keys there are. */
