@@ -19,7 +19,7 @@ import {
   SECTION_SYNONYMS,
   SECTIONS,
 } from "./config_keys.ts";
-import { nearestName } from "./config_names.ts";
+import { nearestKey } from "./config_names.ts";
 import { keyPositions, type Position, pathOf } from "./config_positions.ts";
 import type { Config } from "./config_shape.ts";
 import { checkedFromToml } from "./config_values.ts";
@@ -309,7 +309,7 @@ function passwordPolicyFrom(auth: Config["auth"]): PasswordPolicy {
 }
 
 function unknownSection(name: string): string {
-  const nearest = nearestName(name, [...SECTIONS, ...SECTION_SYNONYMS.keys()]);
+  const nearest = nearestKey(name, [...SECTIONS, ...SECTION_SYNONYMS.keys()]);
   return `unknown section [${name}]${nearest === undefined ? "" : `; did you mean [${nearest}]?`}`;
 }
 
@@ -323,7 +323,7 @@ function unknownKey(path: string): string {
   const section = path.slice(0, path.lastIndexOf("."));
   const name = path.slice(section.length + 1);
   const keys = [...KEYS.values()];
-  const nearest = nearestName(
+  const nearest = nearestKey(
     name,
     keys.filter((key) => key.section === section).map((key) => key.name),
   );

@@ -12,7 +12,7 @@ import {
   KEYS_WITHOUT_EFFECT,
   SECTION_SYNONYMS,
 } from "./config_keys.ts";
-import { nearestName } from "./config_names.ts";
+import { nearestKey } from "./config_names.ts";
 import { checkedFromText } from "./config_values.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -106,7 +106,7 @@ function unknownVariable(variable: string): { isFault: boolean; message: string 
   if (isToCome(path)) {
     return { isFault: true, message: `environment: ${variable} is not available yet` };
   }
-  const nearest = nearestName(variable, VARIABLES.keys());
+  const nearest = nearestKey(variable, VARIABLES.keys());
   const hint = nearest === undefined ? "" : `; did you mean ${nearest}?`;
   return { isFault: false, message: `environment: unknown variable ${variable}${hint}` };
 }

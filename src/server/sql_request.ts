@@ -9,7 +9,7 @@ import type { ServerConfig } from "./options.ts";
 import { parametersFromJson } from "./parameters.ts";
 import { invalidInput, objectOf, parseJson, textFromUtf8 } from "./request_body.ts";
 
-export type SqlLimits = Pick<ServerConfig, "limits" | "files">;
+export type RequestLimits = Pick<ServerConfig, "limits" | "files">;
 
 /** Where a request came from, as far as its statements ask. */
 export type RequestOrigin = Pick<SqlRequest, "reader" | "baseUrl" | "origin">;
@@ -17,7 +17,7 @@ export type RequestOrigin = Pick<SqlRequest, "reader" | "baseUrl" | "origin">;
 /** @throws {DatabaseError} INVALID_INPUT, INVALID_PARAMETER, INVALID_SQL */
 export function sqlRequestFromJson(
   body: Uint8Array,
-  { limits }: SqlLimits,
+  { limits }: RequestLimits,
   { baseUrl, origin, reader }: RequestOrigin = {},
 ): SqlRequest {
   const text = textFromUtf8(body);
@@ -50,7 +50,7 @@ export function sqlRequestFromJson(
 export function sqlRequestFromForm(
   body: Uint8Array,
   contentType: string,
-  { limits, files, baseUrl, origin }: SqlLimits & RequestOrigin,
+  { limits, files, baseUrl, origin }: RequestLimits & RequestOrigin,
 ): SqlRequest {
   const form = parseMultipart(body, contentType, files);
   const sql: unknown = form.fields.get("sql");
@@ -76,7 +76,7 @@ export function sqlRequestFromForm(
 
 function formParameters(
   text: string | undefined,
-  limits: SqlLimits["limits"],
+  limits: RequestLimits["limits"],
 ): readonly Parameter[] {
   if (text === undefined || text === "") return [];
   const { value } = parseJson(text);

@@ -6,6 +6,7 @@
  * longer asked for, a renamed one keeps its id, and older values are read as a wider type has them.
  */
 import { DatabaseError } from "../base/errors.ts";
+import { nearestName } from "../base/nearest_name.ts";
 import {
   type ColumnEntry,
   changedTableOptions,
@@ -22,7 +23,6 @@ import { isVolatile } from "./bind/walk.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import type { Run } from "./execute/run.ts";
 import { compileDefaultSql } from "./execute/table_runtime.ts";
-import { nearestName } from "./nearest_name.ts";
 import { NO_PRINCIPAL, newRun } from "./new_run.ts";
 import type {
   AlterTableStatement,

@@ -3,8 +3,8 @@
  */
 import { mayRead, type Principal } from "../auth/mod.ts";
 import { DatabaseError } from "../base/errors.ts";
+import { nearestName } from "../base/nearest_name.ts";
 import type { Catalog, NamespaceEntry, TableEntry } from "../catalog/mod.ts";
-import { nearestName } from "./nearest_name.ts";
 import type { AstNode } from "./parse/ast.ts";
 
 export interface TableName {

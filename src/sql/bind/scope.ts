@@ -2,7 +2,7 @@
  * Names in scope: which column a reference means.
  */
 import { DatabaseError } from "../../base/errors.ts";
-import { nearestName } from "../nearest_name.ts";
+import { nearestName } from "../../base/nearest_name.ts";
 import type { ExprRef } from "../parse/ast.ts";
 import type { BoundColumn } from "./bound.ts";
 

@@ -2,13 +2,21 @@
  * "Did you mean …": the known name that is closest to one that is not known.
  */
 
-/** At most this many edits apart, and fewer than half of the letters. */
+/** At most this many edits apart, and half of the letters. */
 const EDITS_MAX = 2;
 
-/** The nearest of `names`, or undefined when none is near. Case does not count. */
-export function nearestName(name: string, names: Iterable<string>): string | undefined {
+/**
+ * The nearest of `names`, the first of several; undefined when none is near. Case does not count.
+ *
+ * @param editsMax How far apart they may be, inclusive.
+ */
+export function nearestName(
+  name: string,
+  names: Iterable<string>,
+  editsMax: number = Math.min(EDITS_MAX, Math.floor(name.length / 2)),
+): string | undefined {
   let best: string | undefined;
-  let bestEdits = Math.min(EDITS_MAX, Math.floor(name.length / 2)) + 1;
+  let bestEdits = editsMax + 1;
   for (const candidate of names) {
     if (Math.abs(candidate.length - name.length) >= bestEdits) continue;
     const edits = editsBetween(name.toLowerCase(), candidate.toLowerCase());

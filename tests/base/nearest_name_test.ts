@@ -1,0 +1,31 @@
+/**
+ * "Did you mean": which of the known names a mistyped one is taken for.
+ */
+import { expect, test } from "bun:test";
+import { nearestName } from "../../src/base/nearest_name.ts";
+
+const NAMES = ["orders", "customers", "id", "created_at"];
+
+test.each([
+  ["order", "orders"],
+  ["ODRERS", "orders"],
+  ["costomer", "customers"],
+  ["craeted_at", "created_at"],
+  ["costomerz", "customers"],
+  ["kostomerz", undefined],
+  ["x", undefined],
+  ["di", "id"],
+  ["", undefined],
+])("nearestName(%p) is %p", (given, expected) => {
+  expect(nearestName(given, NAMES)).toBe(expected);
+});
+
+test("nearestName takes names as far apart as it is told: at the bound, and not above", () => {
+  expect(nearestName("kostomerz", NAMES, 3)).toBe("customers");
+  expect(nearestName("kostomerz", NAMES, 2)).toBeUndefined();
+  expect(nearestName("orders", NAMES, 0)).toBe("orders");
+});
+
+test("nearestName is the first of several that are as near", () => {
+  expect(nearestName("cat", ["bat", "hat"])).toBe("bat");
+});
