@@ -90,7 +90,7 @@ export interface LocalStoreParts {
   readonly random: Random;
   readonly log: Log;
   readonly manifest: Manifest;
-  /** Every table that the catalog knows. Data of other tables is removed. */
+  /** Every table there is, also those that no catalog knows. Data of others is removed. */
   readonly definitions: readonly TableDefinition[];
   readonly options: LocalStoreOptions;
   /** Who writes segments; without it the store does, between other work of this thread. */

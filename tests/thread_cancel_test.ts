@@ -1,0 +1,41 @@
+/**
+ * The flag by which work in another thread is told to stop.
+ */
+import { expect, test } from "bun:test";
+import { isRaised, watchedFlag } from "../src/thread_cancel.ts";
+import { ManualClock } from "./support/manual_clock.ts";
+
+test("watchedFlag is raised soon after the work was cancelled, and stays so", () => {
+  const clock = new ManualClock();
+  let isCancelled = false;
+  const { flag, stop } = watchedFlag(clock, () => isCancelled);
+  clock.advance(1000);
+  expect(isRaised(flag)).toBe(false);
+  isCancelled = true;
+  expect(isRaised(flag)).toBe(false);
+  clock.advance(50);
+  expect(isRaised(flag)).toBe(true);
+  isCancelled = false;
+  clock.advance(1000);
+  expect(isRaised(flag)).toBe(true);
+  stop();
+});
+
+test("watchedFlag of work that was cancelled before is raised at once", () => {
+  expect(isRaised(watchedFlag(new ManualClock(), () => true).flag)).toBe(true);
+});
+
+test("watchedFlag asks no more once it was stopped", () => {
+  const clock = new ManualClock();
+  let askedCount = 0;
+  const { flag, stop } = watchedFlag(clock, () => {
+    askedCount += 1;
+    return askedCount > 3;
+  });
+  clock.advance(50);
+  expect(askedCount).toBe(2);
+  stop();
+  clock.advance(1000);
+  expect(askedCount).toBe(2);
+  expect(isRaised(flag)).toBe(false);
+});
