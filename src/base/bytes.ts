@@ -369,3 +369,8 @@ export function numberInMagic(bytes: Uint8Array, name: string): number | undefin
   const digits = magic.slice(name.length);
   return magic.startsWith(name) && /^\d+$/.test(digits) ? Number(digits) : undefined;
 }
+
+/** The bytes of a typed array, aliased. */
+export function bytesOf({ buffer, byteLength, byteOffset }: ArrayBufferView): Uint8Array {
+  return new Uint8Array(buffer, byteOffset, byteLength);
+}

@@ -13,6 +13,7 @@ import { buildPlan, layoutOf } from "./build.ts";
 import { ChangeWriter, type DmlProgram, type Feed, written } from "./change_writer.ts";
 import { compileExpression, compileScalar, selectRows } from "./expression.ts";
 import { columnsFromRows, rowsFromBatch } from "./filter.ts";
+import { keyTextOf } from "./key_text.ts";
 import { literalColumns } from "./literal_rows.ts";
 import type { Operator } from "./operator.ts";
 import { compileReturning } from "./returning.ts";
@@ -25,7 +26,6 @@ import {
 } from "./row_changes.ts";
 import type { Run } from "./run.ts";
 import { runtimeOf, type TableRuntime } from "./table_runtime.ts";
-import { keyTextOf } from "./transaction.ts";
 
 /** Rows that are written at a step: with a look at each key, a millisecond or two. */
 const ROWS_PER_STEP = 512;

@@ -10,10 +10,11 @@ import { DatabaseError } from "../../base/errors.ts";
 import { type Commit, SEQ_COLUMN_ID, type TableWrite } from "../../storage/mod.ts";
 import { type Batch, type Row, textFromValue, type Value } from "../../types/mod.ts";
 import { nameOf } from "../bind/dml_target.ts";
+import { keyTextOf } from "./key_text.ts";
 import type { Run } from "./run.ts";
 import { ownerOf, readRow } from "./scan.ts";
 import type { TableRuntime } from "./table_runtime.ts";
-import { keyTextOf, sameRow } from "./transaction.ts";
+import { sameRow } from "./transaction.ts";
 
 export interface RowChange {
   readonly operation: "insert" | "update" | "delete";

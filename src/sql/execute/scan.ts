@@ -27,9 +27,9 @@ import {
   valueAt,
   vectorFromValues,
 } from "../../types/mod.ts";
+import { keyTextOf } from "./key_text.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
 import type { Run } from "./run.ts";
-import { keyTextOf } from "./transaction.ts";
 
 /** An owner that has no rows: a user who has never written. */
 const NOBODY = -1;

@@ -14,19 +14,13 @@
 import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { SUBQUERY_ANSWERS_MAX } from "../../base/limits.ts";
-import {
-  type Batch,
-  type DataType,
-  type Row,
-  type Value,
-  type Vector,
-  valueAt,
-} from "../../types/mod.ts";
+import { type Batch, type Row, type Value, type Vector, valueAt } from "../../types/mod.ts";
 import type { BoundCte, BoundSubquery } from "../bind/bound.ts";
 import type { OperatorFactory } from "./build.ts";
 import { CteRows } from "./cte_rows.ts";
 import { InnerRun } from "./inner_run.ts";
 import { KeyIndex, NO_KEY, nullKeysOf } from "./key_index.ts";
+import { keyTextOf } from "./key_text.ts";
 import type { Operator } from "./operator.ts";
 import { PAUSE, Pauses } from "./pausing.ts";
 import type {
@@ -37,7 +31,7 @@ import type {
   SharedRows,
   SubqueryAnswers,
 } from "./run.ts";
-import { Answer, keyTextOf } from "./subquery_answer.ts";
+import { Answer } from "./subquery_answer.ts";
 import { type KeyedProgram, type Program, programOf } from "./subquery_program.ts";
 
 /** The answers of one run; runs of inner queries share it. */
@@ -153,7 +147,7 @@ class SubqueryState {
     this.#finishReading();
     if (this.#fault !== undefined) throw this.#fault;
     const { captureTypes, isVolatile } = this.#subquery;
-    const text = captured.length === 0 ? "" : textOf(captured, captureTypes);
+    const text = captured.length === 0 ? "" : keyTextOf(captureTypes, captured);
     const known = isVolatile ? undefined : this.#answers.get(text);
     if (known !== undefined) return known;
     const { build, columnCount } = this.#program;
@@ -309,17 +303,6 @@ function finish(reading: Reading, run: Run): void {
   } finally {
     reading.close();
   }
-}
-
-/** A text for each set of captures, NULLs included. */
-function textOf(captured: readonly Value[], types: readonly DataType[]): string {
-  return captured
-    .map((value, i) => {
-      if (value === null) return "n";
-      const part = keyTextOf([value], types.slice(i, i + 1)) ?? "";
-      return `${part.length}:${part}`;
-    })
-    .join("");
 }
 
 /** The answers of a keyed query, by the number of the key. */

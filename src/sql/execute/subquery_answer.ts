@@ -5,6 +5,7 @@ import { DatabaseError } from "../../base/errors.ts";
 import { type DataType, groupKeyOf, type Row, type Value } from "../../types/mod.ts";
 import type { BoundSubquery, SubqueryForm } from "../bind/bound.ts";
 import type { CallContext } from "../functions/function.ts";
+import { keyTextOf } from "./key_text.ts";
 import { bytesOf, type MemoryBudget } from "./run.ts";
 
 type Quantified = Extract<SubqueryForm, { kind: "any" | "all" }>;
@@ -153,6 +154,7 @@ function membersOf(rows: readonly Row[], types: readonly DataType[]): Members {
   return { keys, withNull };
 }
 
+/** Of values without a NULL. */
 function keyOf(
   values: readonly Value[],
   types: readonly DataType[],
@@ -160,22 +162,7 @@ function keyOf(
   const [first = null] = values;
   const [type] = types;
   if (types.length === 1 && type !== undefined && first !== null) return groupKeyOf(type, first);
-  return keyTextOf(values, types) ?? "";
-}
-
-/** A text that is the same for equal values and for no others; undefined if one of them is NULL. */
-export function keyTextOf(
-  values: readonly Value[],
-  types: readonly DataType[],
-): string | undefined {
-  let text = "";
-  for (const [i, type] of types.entries()) {
-    const value = values[i] ?? null;
-    if (value === null) return undefined;
-    const part = String(groupKeyOf(type, value));
-    text += types.length === 1 ? part : `${part.length}:${part}`;
-  }
-  return text;
+  return keyTextOf(types, values);
 }
 
 function mayEqual(row: Row, operands: readonly Value[], types: readonly DataType[]): boolean {

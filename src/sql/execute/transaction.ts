@@ -5,12 +5,11 @@
  * - A key has one staged row, the latest; what the snapshot held of it is kept beside it.
  * - INSERT then DELETE, and a net effect equal to the stored row, write nothing.
  */
-import { assert } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { Seq } from "../../base/seq.ts";
 import type { Catalog, TableEntry } from "../../catalog/mod.ts";
 import type { TableWrite } from "../../storage/mod.ts";
-import { type DataType, groupKeyOf, type Row, type Value } from "../../types/mod.ts";
+import type { Row, Value } from "../../types/mod.ts";
 import { bytesOf } from "./run.ts";
 
 /** Rows that are written alike, in one piece of work. */
@@ -22,23 +21,6 @@ export interface StagedRow {
   readonly isDeleted: boolean;
   /** What the snapshot holds under the key; undefined for nothing. */
   readonly stored: Row | undefined;
-}
-
-/** A text that is equal for equal values only; NULL equals NULL. */
-export function keyTextOf(types: readonly DataType[], key: readonly Value[]): string {
-  let text = "";
-  for (let i = 0; i < key.length; i += 1) {
-    const type = types[i];
-    assert(type !== undefined, "a key column has a type");
-    const value = key[i] ?? null;
-    if (value === null) {
-      text += "n";
-      continue;
-    }
-    const part = String(groupKeyOf(type, value));
-    text += `${part.length}:${part}`;
-  }
-  return text;
 }
 
 export interface TransactionOptions {

@@ -3,6 +3,7 @@
  * a scan reads at full speed (see `encodings.ts`).
  */
 import { assert } from "../../base/assert.ts";
+import { bytesOf } from "../../base/bytes.ts";
 import { type DataType, type Value, type Vector, valueAt } from "../../types/mod.ts";
 import {
   BITS,
@@ -266,8 +267,4 @@ function bigintOf(value: Value): bigint {
   if (typeof value === "bigint") return value;
   assert(typeof value === "number", "a numeric column holds numbers");
   return BigInt(value);
-}
-
-function bytesOf(array: Exclude<NodeJS.TypedArray, BigInt64Array | BigUint64Array>): Uint8Array {
-  return new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
 }

@@ -7,6 +7,7 @@
  * Compression", 2023) with division in place of multiplication: a correctly rounded quotient of two
  * exact numbers is the nearest double, so each value comes back exactly.
  */
+import { bytesOf } from "../../base/bytes.ts";
 import type { EncodedValues } from "./chunk_encoder.ts";
 import { RUNS, SCALED_8, SCALED_16, SCALED_32 } from "./encodings.ts";
 
@@ -108,8 +109,4 @@ function fillOffsets(
     if (into !== undefined) into[row] = whole - low;
   }
   return true;
-}
-
-function bytesOf(array: Uint8Array | Uint16Array | Uint32Array | Float64Array): Uint8Array {
-  return new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
 }

@@ -2,7 +2,7 @@
  * Encodes text as a dictionary or plainly, and byte values as blocks (see `encodings.ts`).
  */
 import { assert } from "../../base/assert.ts";
-import { ByteWriter } from "../../base/bytes.ts";
+import { ByteWriter, bytesOf } from "../../base/bytes.ts";
 import { type Utf8Vector, type Value, type Vector, valueAt, valuesOf } from "../../types/mod.ts";
 import type { EncodedValues } from "./chunk_encoder.ts";
 import { BLOCKS, codeBytes, DICTIONARY, DICTIONARY_VALUES_MAX, TEXT } from "./encodings.ts";
@@ -92,14 +92,10 @@ export function encodeBlocks(vector: Vector): EncodedValues {
     if (value !== null) {
       const isBytes = value instanceof Uint8Array || value instanceof Float32Array;
       assert(isBytes, "a column of bytes holds byte arrays");
-      writer.raw(new Uint8Array(value.buffer, value.byteOffset, value.byteLength));
+      writer.raw(bytesOf(value));
     }
     offsets[row + 1] = writer.length;
   }
   assert(writer.length < 2 ** 32, "the bytes of a chunk are shorter than 4 GiB");
   return { encoding: BLOCKS, parts: [bytesOf(offsets), writer.view()] };
-}
-
-function bytesOf(array: Uint16Array | Uint32Array): Uint8Array {
-  return new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
 }

@@ -6,7 +6,7 @@
  * key, for each owner its first row, for each chunk its entry.
  */
 import { assert, defined } from "../../base/assert.ts";
-import { ByteWriter } from "../../base/bytes.ts";
+import { ByteWriter, bytesOf } from "../../base/bytes.ts";
 import type { DiskFile } from "../../base/disk.ts";
 import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import { type DataType, slice, type Vector } from "../../types/mod.ts";
@@ -375,10 +375,6 @@ function commitGaps({ seqs, commitSeqs }: SegmentRows): Float64Array {
     assert((gaps[row] as number) >= 0, "a commit ends at or after each of its rows");
   }
   return gaps;
-}
-
-function bytesOf(array: Uint32Array): Uint8Array {
-  return new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
 }
 
 // The system chunks are written in the order of their ids.
