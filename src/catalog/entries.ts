@@ -118,7 +118,7 @@ export interface UserEntry {
   /** JSON text of the OAuth link. */
   readonly authData?: string | undefined;
   readonly lastLoginAtMs: number | undefined;
-  /** When a token of the user was last used, a minute or so behind. */
+  /** When a token of the user was last used: a minute behind, and more if very many are about. */
   readonly lastSeenAtMs?: number;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
