@@ -102,7 +102,9 @@ export class Accounts {
     const records = [...times].flatMap(([userId, lastSeenAtMs]): AccountRecord[] => {
       const accountId = this.#active.get(userId)?.accountId;
       const before = accountId === undefined ? undefined : this.#all.get(accountId);
-      return before === undefined ? [] : [{ ...before, lastSeenAtMs }];
+      // Whoever was seen before the account was created had another one of that name.
+      if (before === undefined || lastSeenAtMs < before.createdAtMs) return [];
+      return [{ ...before, lastSeenAtMs }];
     });
     if (records.length > 0) this.#change(records);
   }
