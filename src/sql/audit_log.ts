@@ -4,7 +4,8 @@
  *     event ──► its ring's next place ──apply──► replaces the oldest event of that ring
  *
  * - It is bounded: there are two rings of places, and a full one forgets its oldest. What anybody
- *   can cause by trying, such as logins, has a ring of its own, so that it crowds out no change.
+ *   can cause by trying, such as logins and statements that are refused, has a ring of its own, so
+ *   that it crowds out no change.
  * - Whoever makes a change waits until its event is durable. Logins and statements in another's
  *   name do not wait, so that a crash may lose those of its last milliseconds.
  * - An event that cannot be written goes to the log of the server, and what it is about goes on: a
@@ -57,7 +58,7 @@ export const AUDIT_RING_EVENTS = 20_000;
 /** Longer names are cut: some are whatever a stranger wrote. */
 const NAME_LENGTH_MAX = 300;
 
-/** What happens often, or to whoever tries; all other actions change something. */
+/** What happens often; all other actions change something, unless they fail. */
 const ACCESS: ReadonlySet<string> = new Set(["login", "logout", "execute as"]);
 
 /** The table of the events as a check of its files needs it. */
@@ -146,7 +147,8 @@ export class AuditLog {
   }
 
   #write({ action, actor, address, details, outcome, subject, target }: AuditEvent): TableWrite {
-    const place = this.#takePlace(ACCESS.has(action) ? 1 : 0);
+    const isChange = outcome === "ok" && !ACCESS.has(action);
+    const place = this.#takePlace(isChange ? 0 : 1);
     const row: Row = [
       place,
       this.#clock.nowMs(),

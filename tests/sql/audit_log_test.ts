@@ -106,6 +106,20 @@ test("a full ring forgets its oldest, and logins crowd out no change", async () 
   expect(next.rows()[1]?.[2]).toBe("x4");
 });
 
+test("what is refused crowds out no change", async () => {
+  await using engine = await TestEngine.open();
+  await engine.run("CREATE NAMESPACE app");
+  const { audit } = auditOf(engine);
+  const refused = { action: "drop table", actor: "ann", target: "app.t" };
+  const outcomes = ["denied", "failed"] as const;
+  await Promise.all(
+    Array.from({ length: AUDIT_RING_EVENTS + 1 }, (_, i) =>
+      audit.note({ ...refused, outcome: outcomes[i % 2] ?? "denied" }),
+    ),
+  );
+  expect(audit.rows()[0]?.[3]).toBe("create namespace");
+});
+
 function auditOf({ database }: TestEngine): ConstructorParameters<typeof AuditLog>[0] & {
   audit: AuditLog;
 } {
