@@ -516,3 +516,17 @@ test("Auth has not seen a new user when an earlier one of that name was seen", a
   auth.keepSeen();
   expect(catalog.user("ada")?.lastSeenAtMs).toBeUndefined();
 });
+
+test("Auth.login works on a full disk, which keeps the time of it from being noted", async () => {
+  const { auth, catalog } = configuredServer();
+  const before = catalog.user("ada");
+  let condition: "DISK_FULL" | "STORAGE_UNAVAILABLE" = "DISK_FULL";
+  catalog.changeUser = () => {
+    throw new DatabaseError(condition, "Cannot change the catalog");
+  };
+  const { access_token: token } = await auth.login(RIGHT, LOCAL);
+  expect(auth.authenticate(token, LOCAL).userId).toBe("ada");
+  expect(catalog.user("ada")).toEqual(before as UserEntry);
+  condition = "STORAGE_UNAVAILABLE";
+  expect(await failureOf(() => auth.login(RIGHT, LOCAL))).toBe(condition);
+});
