@@ -77,6 +77,21 @@ test("an event says from where, when and what, without literals", async () => {
   expect(String(row[4])).not.toMatch(/Secret|example/);
 });
 
+test("an event says from where though its client has left before the end", async () => {
+  await using engine = await TestEngine.open();
+  let hasLeft = false;
+  const origin = {
+    get address() {
+      return hasLeft ? "unknown" : ORIGIN.address;
+    },
+    requestId: "r-2",
+  };
+  const created = engine.run("CREATE USER eve WITH PASSWORD 'Secret-horse-9'", { origin });
+  hasLeft = true;
+  await created;
+  expect(await engine.rows("SELECT ip_address FROM system.audit_log")).toEqual([[ORIGIN.address]]);
+});
+
 test("only who administers reads it, and nobody writes it", async () => {
   await using engine = await TestEngine.open();
   await engine.run("CREATE USER ann WITH PASSWORD 'Correct-horse-9' ROLE service");
