@@ -15,7 +15,7 @@ import { DatabaseError } from "../base/errors.ts";
 import type { NewUser, SetupUsers, UserChange } from "./catalog.ts";
 import type { Counters } from "./counters.ts";
 import type { Erasure, UserEntry } from "./entries.ts";
-import { allSealed, putSealed } from "./records.ts";
+import { allSealed, putSealed, putUnnoted } from "./records.ts";
 import type { SqliteFile } from "./sqlite_file.ts";
 
 /** The local superuser. */
@@ -106,7 +106,14 @@ export class Accounts {
       if (before === undefined || lastSeenAtMs < before.createdAtMs) return [];
       return [{ ...before, lastSeenAtMs }];
     });
-    if (records.length > 0) this.#change(records);
+    if (records.length === 0) return;
+    // The journal of a server with many users would grow by all of them every minute.
+    this.#file.transaction(() => {
+      for (const record of records) {
+        putUnnoted(this.#file, "accounts", { key: record.accountId, value: record });
+      }
+    });
+    for (const record of records) this.#remember(record);
   }
 
   setUp({ rootPasswordHash, dba }: SetupUsers): UserEntry {
