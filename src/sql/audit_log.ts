@@ -58,6 +58,9 @@ export const AUDIT_RING_EVENTS = 20_000;
 /** Longer names are cut: some are whatever a stranger wrote. */
 const NAME_LENGTH_MAX = 300;
 
+/** The same where rows are so short: three names in any script fit the lowest limit there may be. */
+const BRIEF_NAME_LENGTH_MAX = 60;
+
 /** What happens often; all other actions change something, unless they fail. */
 const ACCESS: ReadonlySet<string> = new Set(["login", "logout", "execute as"]);
 
@@ -109,8 +112,7 @@ export class AuditLog {
   /** Notes an event; resolves when it is durable, or was given to the server's log instead. */
   async note(event: AuditEvent): Promise<void> {
     try {
-      const { lastSeq } = this.#store.apply({ writes: [this.#write(event)] });
-      await this.#store.durable(lastSeq);
+      await this.#store.durable(this.#apply(event));
     } catch (error) {
       if (!(error instanceof DatabaseError)) throw error;
       const { action, actor, outcome, target } = event;
@@ -131,6 +133,16 @@ export class AuditLog {
       found.push([seq ?? null, Number(at) * 1000, ...texts.map((text) => text ?? null)]);
     }
     return found;
+  }
+
+  #apply(event: AuditEvent): Seq {
+    try {
+      return this.#store.apply({ writes: [this.#write(event)] }).lastSeq;
+    } catch (error) {
+      // Where rows are to be short, a long statement must not go unseen.
+      if (!(error instanceof DatabaseError && error.condition === "ROW_TOO_LARGE")) throw error;
+      return this.#store.apply({ writes: [this.#write(briefly(event))] }).lastSeq;
+    }
   }
 
   *#read(upTo: Seq, columnIds: readonly number[]): Generator<Row> {
@@ -183,4 +195,16 @@ export class AuditLog {
     }
     return next;
   }
+}
+
+/** Without what it says beside the names, and with those cut short. */
+function briefly({ details: _, ...event }: AuditEvent): AuditEvent {
+  const short = (name: string): string => name.slice(0, BRIEF_NAME_LENGTH_MAX);
+  const { actor, subject, target } = event;
+  return {
+    ...event,
+    actor: short(actor),
+    target: short(target),
+    ...(subject === undefined ? {} : { subject: short(subject) }),
+  };
 }

@@ -121,6 +121,23 @@ test("a full ring forgets its oldest, and logins crowd out no change", async () 
   expect(next.rows()[1]?.[2]).toBe("x4");
 });
 
+test("a statement is not too long to be noted where rows are short", async () => {
+  await using engine = await TestEngine.open({ config: "limits.max_row_bytes = 1024" });
+  const columns = Array.from({ length: 100 }, (_, i) => `a_column_with_a_long_name_${i} TEXT`);
+  const name = "t".repeat(63);
+  await engine.run(
+    `CREATE NAMESPACE app; CREATE TABLE app.${name} (id INT PRIMARY KEY, ${columns.join(", ")})`,
+  );
+  const wide = "漢".repeat(300);
+  const login = { action: "login", actor: wide, target: wide, subject: wide } as const;
+  await auditOf(engine).audit.note({ ...login, outcome: "failed", address: ORIGIN.address });
+  const short = "漢".repeat(60);
+  expect((await engine.rows(EVENTS)).slice(1)).toEqual([
+    ["root", "create table", `app.${name}`.slice(0, 60), "ok", null],
+    [short, "login", short, "failed", short],
+  ]);
+});
+
 test("what is refused crowds out no change", async () => {
   await using engine = await TestEngine.open();
   await engine.run("CREATE NAMESPACE app");
