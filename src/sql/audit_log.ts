@@ -9,12 +9,12 @@
  * - Whoever makes a change waits until its event is durable. Logins and statements in another's
  *   name do not wait, so that a crash may lose those of its last milliseconds.
  * - An event that cannot be written goes to the log of the server, and what it is about goes on: a
- *   full disk must not keep anybody from dropping a table.
+ *   full disk must not keep anybody from dropping a table, nor a damaged one anybody from logging in.
  * - An event's id is its `_seq`.
  */
 import type { AuditEvent } from "../auth/mod.ts";
 import type { Clock } from "../base/clock.ts";
-import { DatabaseError } from "../base/errors.ts";
+import { CorruptionError, DatabaseError, DiskError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Seq } from "../base/seq.ts";
 import {
@@ -114,7 +114,7 @@ export class AuditLog {
     try {
       await this.#store.durable(this.#apply(event));
     } catch (error) {
-      if (!(error instanceof DatabaseError)) throw error;
+      if (!isStorageTrouble(error)) throw error;
       const { action, actor, outcome, target } = event;
       const told = { actor, action, target, outcome, error: error.message };
       this.#log.error("an event is missing in system.audit_log", told);
@@ -195,6 +195,12 @@ export class AuditLog {
     }
     return next;
   }
+}
+
+function isStorageTrouble(error: unknown): error is Error {
+  return (
+    error instanceof DatabaseError || error instanceof CorruptionError || error instanceof DiskError
+  );
 }
 
 /** Without what it says beside the names, and with those cut short. */

@@ -4,7 +4,8 @@
  */
 import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
-import { silentLog } from "../../src/base/log.ts";
+import { CorruptionError, DiskError } from "../../src/base/errors.ts";
+import { type Log, silentLog } from "../../src/base/log.ts";
 import { AUDIT_RING_EVENTS, AuditLog } from "../../src/sql/audit_log.ts";
 import { TestEngine } from "../support/sql_engine.ts";
 
@@ -13,6 +14,8 @@ const EVENTS =
   "ORDER BY audit_id";
 
 const ORIGIN = { address: "203.0.113.7", requestId: "r-1" };
+
+const LOGIN = { action: "login", actor: "ann", target: "ann", outcome: "ok" } as const;
 
 async function as<T>(engine: TestEngine, userId: string, work: () => Promise<T>): Promise<T> {
   engine.userId = userId;
@@ -136,6 +139,21 @@ test("a statement is not too long to be noted where rows are short", async () =>
     ["root", "create table", `app.${name}`.slice(0, 60), "ok", null],
     [short, "login", short, "failed", short],
   ]);
+});
+
+test("an event that damage keeps out of the table goes to the log of the server", async () => {
+  const damage = new CorruptionError("/data/1.seg", 0, "its checksum does not match");
+  for (const trouble of [damage, new DiskError("EIO", "/data/1.seg", "read")]) {
+    await using engine = await TestEngine.open();
+    const { clock, store } = auditOf(engine);
+    store.scan = () => {
+      throw trouble;
+    };
+    const told: string[] = [];
+    const log: Log = { ...silentLog, error: (message) => told.push(message) };
+    await new AuditLog({ store, clock, log }).note(LOGIN);
+    expect(told).toEqual(["an event is missing in system.audit_log"]);
+  }
 });
 
 test("what is refused crowds out no change", async () => {
