@@ -16,6 +16,7 @@ export function cellFromWire(cell: unknown, type: Word): string {
     case "Boolean":
       return cell === true ? "true" : "false";
     case "Float":
+      return singleFraction(text);
     case "Double":
       return fraction(text, BINARY_DIGITS);
     case "Bytes":
@@ -31,6 +32,7 @@ export function cellFromPostgres(text: string | null, type: Word): string {
   if (typeof type !== "string") return "Decimal" in type ? fraction(text, DECIMAL_DIGITS) : text;
   switch (type) {
     case "Float":
+      return singleFraction(text);
     case "Double":
       return fraction(text, BINARY_DIGITS);
     case "Date":
@@ -50,6 +52,7 @@ export function cellFromDuckDb(cell: unknown, type: Word): string {
   if (cell === null || cell === undefined) return "NULL";
   const text = typeof cell === "string" ? cell : JSON.stringify(cell);
   if (typeof type !== "string") return isNumber(type) ? fraction(text, BINARY_DIGITS) : text;
+  if (type === "Float") return singleFraction(text);
   if (isNumber(type)) return fraction(text, BINARY_DIGITS);
   return type === "Bytes" ? hexOfBlob(text) : cellFromPostgres(text, type);
 }
@@ -78,6 +81,11 @@ function hexOfBlob(text: string): string {
 function fraction(text: string, digits: number): string {
   const value = Number(text);
   return Object.is(value, -0) ? "0" : String(Number(value.toPrecision(digits)));
+}
+
+/** One side writes the shortest digits of 32 bits, the other all of theirs: they round apart. */
+function singleFraction(text: string): string {
+  return fraction(String(Math.fround(Number(text))), BINARY_DIGITS);
 }
 
 function micros(text: string): string {

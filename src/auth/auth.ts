@@ -250,15 +250,26 @@ export class Auth {
   }
 
   /** When a token of the user was last used; undefined for never. */
-  lastSeenMs({ deletedAtMs, lastSeenAtMs, userId }: UserEntry): number | undefined {
-    return (deletedAtMs === undefined ? this.#seen.get(userId) : undefined) ?? lastSeenAtMs;
+  lastSeenMs({ createdAtMs, deletedAtMs, lastSeenAtMs, userId }: UserEntry): number | undefined {
+    const seenMs = deletedAtMs === undefined ? this.#seen.get(userId) : undefined;
+    // Before it was created another account had its name.
+    return seenMs === undefined || seenMs < createdAtMs ? lastSeenAtMs : seenMs;
   }
 
-  /** Gives the catalog the times at which users were seen; to be called now and then. */
+  /**
+   * Gives the catalog the times at which users were seen; to be called now and then. What it cannot
+   * write, on a full disk for one, is tried again the next time: nobody asked for it.
+   */
   keepSeen(): void {
     const times = new Map(this.#seen.entries().take(SEEN_AT_ONCE_MAX));
+    try {
+      this.#catalog.noteSeen(times);
+    } catch (error) {
+      if (!(error instanceof DatabaseError)) throw error;
+      this.#log.warn("cannot keep when users were last seen", { error: error.message });
+      return;
+    }
     for (const userId of times.keys()) this.#seen.delete(userId);
-    this.#catalog.noteSeen(times);
   }
 
   /** Names whose logins failed, known or not. */

@@ -10,6 +10,7 @@
  * revocation in the catalog, so it stays ended after a restart.
  */
 import type { Clock } from "../base/clock.ts";
+import { DatabaseError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Random } from "../base/random.ts";
 import type { Catalog, UserEntry } from "../catalog/mod.ts";
@@ -46,9 +47,19 @@ export class Sessions {
 
   /** Begins a session for a user who has shown a password. */
   async begin(user: UserEntry): Promise<SessionAnswer> {
-    const { catalog, clock } = this.#options;
-    const changed = catalog.changeUser(user.userId, { lastLoginAtMs: clock.nowMs() });
-    return await this.#answer(changed, this.#newId());
+    return await this.#answer(this.#withLoginNoted(user), this.#newId());
+  }
+
+  /** Whoever makes room on a full disk has to log in first, so the time of it may be missing. */
+  #withLoginNoted(user: UserEntry): UserEntry {
+    const { catalog, clock, log } = this.#options;
+    try {
+      return catalog.changeUser(user.userId, { lastLoginAtMs: clock.nowMs() });
+    } catch (error) {
+      if (!(error instanceof DatabaseError && error.condition === "DISK_FULL")) throw error;
+      log.warn("cannot keep when a user logged in", { user: user.userId, error: error.message });
+      return user;
+    }
   }
 
   /**

@@ -15,7 +15,7 @@ import { DatabaseError } from "../base/errors.ts";
 import type { NewUser, SetupUsers, UserChange } from "./catalog.ts";
 import type { Counters } from "./counters.ts";
 import type { Erasure, UserEntry } from "./entries.ts";
-import { allSealed, putSealed } from "./records.ts";
+import { allSealed, putSealed, putUnnoted } from "./records.ts";
 import type { SqliteFile } from "./sqlite_file.ts";
 
 /** The local superuser. */
@@ -102,9 +102,18 @@ export class Accounts {
     const records = [...times].flatMap(([userId, lastSeenAtMs]): AccountRecord[] => {
       const accountId = this.#active.get(userId)?.accountId;
       const before = accountId === undefined ? undefined : this.#all.get(accountId);
-      return before === undefined ? [] : [{ ...before, lastSeenAtMs }];
+      // Whoever was seen before the account was created had another one of that name.
+      if (before === undefined || lastSeenAtMs < before.createdAtMs) return [];
+      return [{ ...before, lastSeenAtMs }];
     });
-    if (records.length > 0) this.#change(records);
+    if (records.length === 0) return;
+    // The journal of a server with many users would grow by all of them every minute.
+    this.#file.transaction(() => {
+      for (const record of records) {
+        putUnnoted(this.#file, "accounts", { key: record.accountId, value: record });
+      }
+    });
+    for (const record of records) this.#remember(record);
   }
 
   setUp({ rootPasswordHash, dba }: SetupUsers): UserEntry {

@@ -4,7 +4,7 @@
  * taken away when an archive has it.
  *
  * - Every transaction that changes what is not the store's own counts, also while none is kept, so a
- *   journal with a hole shows it.
+ *   journal with a hole shows it. When users were last seen is not in it: that is no change of theirs.
  * - An entry has a stamp, a seq of its own: commits below it were made before the transaction, and
  *   commits above it after it. Stamps ascend.
  */

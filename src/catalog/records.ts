@@ -28,12 +28,20 @@ const KEY_COLUMNS = {
 
 export type SealedTable = keyof typeof KEY_COLUMNS;
 
-/** Inserts or replaces one row by its key. `value` must survive JSON. */
-export function putSealed(
-  file: SqliteFile,
-  table: SealedTable,
-  entry: { key: string | number; value: unknown },
-): void {
+interface SealedEntry {
+  readonly key: string | number;
+  /** Must survive JSON. */
+  readonly value: unknown;
+}
+
+/** Inserts or replaces one row by its key. */
+export function putSealed(file: SqliteFile, table: SealedTable, entry: SealedEntry): void {
+  putUnnoted(file, table, entry);
+  file.noteChange([table, entry.key, entry.value]);
+}
+
+/** The same for a change that is worth nothing after a restore: no journal has it. */
+export function putUnnoted(file: SqliteFile, table: SealedTable, entry: SealedEntry): void {
   const body = JSON.stringify(entry.value);
   file.run(
     `INSERT OR REPLACE INTO ${table} (${KEY_COLUMNS[table]}, body, checksum) VALUES (?1, ?2, ?3)`,
@@ -41,7 +49,6 @@ export function putSealed(
     body,
     checksumOf(table, entry.key, body),
   );
-  file.noteChange([table, entry.key, entry.value]);
 }
 
 /** Removes one row by its key. */

@@ -4,16 +4,17 @@
  *     event ──► its ring's next place ──apply──► replaces the oldest event of that ring
  *
  * - It is bounded: there are two rings of places, and a full one forgets its oldest. What anybody
- *   can cause by trying, such as logins, has a ring of its own, so that it crowds out no change.
+ *   can cause by trying, such as logins and statements that are refused, has a ring of its own, so
+ *   that it crowds out no change.
  * - Whoever makes a change waits until its event is durable. Logins and statements in another's
  *   name do not wait, so that a crash may lose those of its last milliseconds.
  * - An event that cannot be written goes to the log of the server, and what it is about goes on: a
- *   full disk must not keep anybody from dropping a table.
+ *   full disk must not keep anybody from dropping a table, nor a damaged one anybody from logging in.
  * - An event's id is its `_seq`.
  */
 import type { AuditEvent } from "../auth/mod.ts";
 import type { Clock } from "../base/clock.ts";
-import { DatabaseError } from "../base/errors.ts";
+import { CorruptionError, DatabaseError, DiskError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Seq } from "../base/seq.ts";
 import {
@@ -57,7 +58,10 @@ export const AUDIT_RING_EVENTS = 20_000;
 /** Longer names are cut: some are whatever a stranger wrote. */
 const NAME_LENGTH_MAX = 300;
 
-/** What happens often, or to whoever tries; all other actions change something. */
+/** The same where rows are so short: three names in any script fit the lowest limit there may be. */
+const BRIEF_NAME_LENGTH_MAX = 60;
+
+/** What happens often; all other actions change something, unless they fail. */
 const ACCESS: ReadonlySet<string> = new Set(["login", "logout", "execute as"]);
 
 /** The table of the events as a check of its files needs it. */
@@ -108,10 +112,9 @@ export class AuditLog {
   /** Notes an event; resolves when it is durable, or was given to the server's log instead. */
   async note(event: AuditEvent): Promise<void> {
     try {
-      const { lastSeq } = this.#store.apply({ writes: [this.#write(event)] });
-      await this.#store.durable(lastSeq);
+      await this.#store.durable(this.#apply(event));
     } catch (error) {
-      if (!(error instanceof DatabaseError)) throw error;
+      if (!isStorageTrouble(error)) throw error;
       const { action, actor, outcome, target } = event;
       const told = { actor, action, target, outcome, error: error.message };
       this.#log.error("an event is missing in system.audit_log", told);
@@ -132,6 +135,16 @@ export class AuditLog {
     return found;
   }
 
+  #apply(event: AuditEvent): Seq {
+    try {
+      return this.#store.apply({ writes: [this.#write(event)] }).lastSeq;
+    } catch (error) {
+      // Where rows are to be short, a long statement must not go unseen.
+      if (!(error instanceof DatabaseError && error.condition === "ROW_TOO_LARGE")) throw error;
+      return this.#store.apply({ writes: [this.#write(briefly(event))] }).lastSeq;
+    }
+  }
+
   *#read(upTo: Seq, columnIds: readonly number[]): Generator<Row> {
     const scan = this.#store.scan(TABLE_ID, { owner: SHARED_OWNER, upTo, columnIds });
     try {
@@ -146,7 +159,8 @@ export class AuditLog {
   }
 
   #write({ action, actor, address, details, outcome, subject, target }: AuditEvent): TableWrite {
-    const place = this.#takePlace(ACCESS.has(action) ? 1 : 0);
+    const isChange = outcome === "ok" && !ACCESS.has(action);
+    const place = this.#takePlace(isChange ? 0 : 1);
     const row: Row = [
       place,
       this.#clock.nowMs(),
@@ -181,4 +195,22 @@ export class AuditLog {
     }
     return next;
   }
+}
+
+function isStorageTrouble(error: unknown): error is Error {
+  return (
+    error instanceof DatabaseError || error instanceof CorruptionError || error instanceof DiskError
+  );
+}
+
+/** Without what it says beside the names, and with those cut short. */
+function briefly({ details: _, ...event }: AuditEvent): AuditEvent {
+  const short = (name: string): string => name.slice(0, BRIEF_NAME_LENGTH_MAX);
+  const { actor, subject, target } = event;
+  return {
+    ...event,
+    actor: short(actor),
+    target: short(target),
+    ...(subject === undefined ? {} : { subject: short(subject) }),
+  };
 }

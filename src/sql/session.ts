@@ -89,9 +89,10 @@ export class LocalSqlEngine implements SqlEngine {
 
   async #long(
     principal: Principal,
-    request: SqlRequest,
+    given: SqlRequest,
     { channel, onRunner, timing }: LongWay,
   ): Promise<SqlResponse> {
+    const request = withOrigin(given);
     const { idempotency } = request;
     const running = this.#begin(principal, request, timing);
     const environment = this.#environment;
@@ -255,4 +256,11 @@ const RIGHTS_LOST: ReadonlySet<Condition> = new Set(["PERMISSION_DENIED", "SHARE
 function failedResponse(error: unknown): SqlResponse {
   if (!(error instanceof DatabaseError)) throw error;
   return { results: [], error: atStatement(error, 0) };
+}
+
+/** With the address as it is now: a client that leaves before the end has none any more then. */
+function withOrigin(request: SqlRequest): SqlRequest {
+  if (request.origin === undefined) return request;
+  const { address, requestId } = request.origin;
+  return { ...request, origin: { address, requestId } };
 }

@@ -4,6 +4,7 @@
  */
 import { afterAll, expect, test } from "bun:test";
 import type { Principal, Revocation } from "../../src/auth/mod.ts";
+import { DatabaseError } from "../../src/base/errors.ts";
 import type { UserEntry } from "../../src/catalog/mod.ts";
 import { openCatalog, removeCatalogs } from "../catalog/catalog_fixture.ts";
 import {
@@ -486,4 +487,46 @@ test("Auth gives the catalog the times at which tokens were used, and changes no
   expect(auth.authenticate(token, LOCAL).userId).toBe("ada");
   catalog.dropUser("ada");
   auth.keepSeen();
+});
+
+test("Auth tries again what a full disk kept the catalog from noting of who was seen", async () => {
+  const { auth, catalog, clock } = configuredServer();
+  const { access_token: token } = await auth.login(RIGHT, LOCAL);
+  auth.authenticate(token, LOCAL);
+  const noteSeen = catalog.noteSeen.bind(catalog);
+  catalog.noteSeen = () => {
+    throw new DatabaseError("DISK_FULL", "Cannot change the catalog: the disk is full");
+  };
+  const seenMs = clock.nowMs();
+  auth.keepSeen();
+  expect(catalog.user("ada")?.lastSeenAtMs).toBeUndefined();
+  catalog.noteSeen = noteSeen;
+  auth.keepSeen();
+  expect(catalog.user("ada")?.lastSeenAtMs).toBe(seenMs);
+});
+
+test("Auth has not seen a new user when an earlier one of that name was seen", async () => {
+  const { auth, catalog, clock } = configuredServer();
+  const { access_token: token } = await auth.login(RIGHT, LOCAL);
+  auth.authenticate(token, LOCAL);
+  catalog.dropUser("ada");
+  clock.advance(1000);
+  const user = catalog.createUser({ userId: "ada", role: "user", authType: "password" });
+  expect(auth.lastSeenMs(user)).toBeUndefined();
+  auth.keepSeen();
+  expect(catalog.user("ada")?.lastSeenAtMs).toBeUndefined();
+});
+
+test("Auth.login works on a full disk, which keeps the time of it from being noted", async () => {
+  const { auth, catalog } = configuredServer();
+  const before = catalog.user("ada");
+  let condition: "DISK_FULL" | "STORAGE_UNAVAILABLE" = "DISK_FULL";
+  catalog.changeUser = () => {
+    throw new DatabaseError(condition, "Cannot change the catalog");
+  };
+  const { access_token: token } = await auth.login(RIGHT, LOCAL);
+  expect(auth.authenticate(token, LOCAL).userId).toBe("ada");
+  expect(catalog.user("ada")).toEqual(before as UserEntry);
+  condition = "STORAGE_UNAVAILABLE";
+  expect(await failureOf(() => auth.login(RIGHT, LOCAL))).toBe(condition);
 });

@@ -363,3 +363,19 @@ test("tables and views share names and ids, and views go with what they need in 
   expect(again.views()).toEqual([]);
   again.close();
 });
+
+test("no journal has when users were last seen, and it outlives a restart", () => {
+  const path = freshPath();
+  const catalog = openCatalog(path);
+  const user = catalog.createUser({ userId: "ada", role: "user", authType: "password" });
+  const { end } = catalog.journal;
+  expect(end).toBeGreaterThan(0);
+  const seenMs = user.createdAtMs + 1000;
+  catalog.noteSeen(new Map([["ada", seenMs]]));
+  expect(catalog.journal.end).toBe(end);
+  const again = openCatalog(killedCopy(path));
+  expect(again.user("ada")).toEqual({ ...user, lastSeenAtMs: seenMs });
+  expect(again.journal.end).toBe(end);
+  again.close();
+  catalog.close();
+});

@@ -3,6 +3,7 @@
  * differences would be those of the translation.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { cellFromDuckDb, cellFromPostgres, cellFromWire } from "../../scripts/fuzz_sql/cells.ts";
 import {
   openSecondOpinion,
   otherMeaningOf,
@@ -61,4 +62,10 @@ test("differences are explained by what stands in the statement only", () => {
     "rows are values",
   );
   expect(otherMeaningOf("SELECT sum(t1.id) FROM t1 WHERE t1.t LIKE 'a%'")).toBeUndefined();
+});
+
+test("a FLOAT is one, however many digits a side writes of it", () => {
+  const cell = cellFromDuckDb(Math.fround(3.7416575), "Float");
+  expect(cellFromWire(3.7416575, "Float")).toBe(cell);
+  expect(cellFromPostgres("3.7416575", "Float")).toBe(cell);
 });

@@ -4,7 +4,8 @@
  */
 import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
-import { silentLog } from "../../src/base/log.ts";
+import { CorruptionError, DiskError } from "../../src/base/errors.ts";
+import { type Log, silentLog } from "../../src/base/log.ts";
 import { AUDIT_RING_EVENTS, AuditLog } from "../../src/sql/audit_log.ts";
 import { TestEngine } from "../support/sql_engine.ts";
 
@@ -13,6 +14,8 @@ const EVENTS =
   "ORDER BY audit_id";
 
 const ORIGIN = { address: "203.0.113.7", requestId: "r-1" };
+
+const LOGIN = { action: "login", actor: "ann", target: "ann", outcome: "ok" } as const;
 
 async function as<T>(engine: TestEngine, userId: string, work: () => Promise<T>): Promise<T> {
   engine.userId = userId;
@@ -77,6 +80,21 @@ test("an event says from where, when and what, without literals", async () => {
   expect(String(row[4])).not.toMatch(/Secret|example/);
 });
 
+test("an event says from where though its client has left before the end", async () => {
+  await using engine = await TestEngine.open();
+  let hasLeft = false;
+  const origin = {
+    get address() {
+      return hasLeft ? "unknown" : ORIGIN.address;
+    },
+    requestId: "r-2",
+  };
+  const created = engine.run("CREATE USER eve WITH PASSWORD 'Secret-horse-9'", { origin });
+  hasLeft = true;
+  await created;
+  expect(await engine.rows("SELECT ip_address FROM system.audit_log")).toEqual([[ORIGIN.address]]);
+});
+
 test("only who administers reads it, and nobody writes it", async () => {
   await using engine = await TestEngine.open();
   await engine.run("CREATE USER ann WITH PASSWORD 'Correct-horse-9' ROLE service");
@@ -104,6 +122,52 @@ test("a full ring forgets its oldest, and logins crowd out no change", async () 
   await next.note({ action: "login", actor: "new", target: "new", outcome: "ok" });
   expect(next.rows()).toHaveLength(AUDIT_RING_EVENTS + 1);
   expect(next.rows()[1]?.[2]).toBe("x4");
+});
+
+test("a statement is not too long to be noted where rows are short", async () => {
+  await using engine = await TestEngine.open({ config: "limits.max_row_bytes = 1024" });
+  const columns = Array.from({ length: 100 }, (_, i) => `a_column_with_a_long_name_${i} TEXT`);
+  const name = "t".repeat(63);
+  await engine.run(
+    `CREATE NAMESPACE app; CREATE TABLE app.${name} (id INT PRIMARY KEY, ${columns.join(", ")})`,
+  );
+  const wide = "漢".repeat(300);
+  const login = { action: "login", actor: wide, target: wide, subject: wide } as const;
+  await auditOf(engine).audit.note({ ...login, outcome: "failed", address: ORIGIN.address });
+  const short = "漢".repeat(60);
+  expect((await engine.rows(EVENTS)).slice(1)).toEqual([
+    ["root", "create table", `app.${name}`.slice(0, 60), "ok", null],
+    [short, "login", short, "failed", short],
+  ]);
+});
+
+test("an event that damage keeps out of the table goes to the log of the server", async () => {
+  const damage = new CorruptionError("/data/1.seg", 0, "its checksum does not match");
+  for (const trouble of [damage, new DiskError("EIO", "/data/1.seg", "read")]) {
+    await using engine = await TestEngine.open();
+    const { clock, store } = auditOf(engine);
+    store.scan = () => {
+      throw trouble;
+    };
+    const told: string[] = [];
+    const log: Log = { ...silentLog, error: (message) => told.push(message) };
+    await new AuditLog({ store, clock, log }).note(LOGIN);
+    expect(told).toEqual(["an event is missing in system.audit_log"]);
+  }
+});
+
+test("what is refused crowds out no change", async () => {
+  await using engine = await TestEngine.open();
+  await engine.run("CREATE NAMESPACE app");
+  const { audit } = auditOf(engine);
+  const refused = { action: "drop table", actor: "ann", target: "app.t" };
+  const outcomes = ["denied", "failed"] as const;
+  await Promise.all(
+    Array.from({ length: AUDIT_RING_EVENTS + 1 }, (_, i) =>
+      audit.note({ ...refused, outcome: outcomes[i % 2] ?? "denied" }),
+    ),
+  );
+  expect(audit.rows()[0]?.[3]).toBe("create namespace");
 });
 
 function auditOf({ database }: TestEngine): ConstructorParameters<typeof AuditLog>[0] & {

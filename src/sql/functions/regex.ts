@@ -113,10 +113,12 @@ class Machine {
         code = text.codePointAt(at) ?? code;
         if (code > 0xffff) at += 1;
       }
+      // The first character beyond ASCII has the number of the slot that stands for the end.
+      const isKept = code < ASCII_COUNT;
       const slot = code === END_OF_TEXT ? ASCII_COUNT : code;
-      const known = slot <= ASCII_COUNT ? state.next[slot] : undefined;
+      const known = isKept ? state.next[slot] : undefined;
       const next = known ?? this.#advance(state, code);
-      if (known === undefined && slot <= ASCII_COUNT && code < ASCII_COUNT) state.next[slot] = next;
+      if (isKept && known === undefined) state.next[slot] = next;
       if (next === "match") return true;
       state = next;
     }

@@ -161,3 +161,12 @@ test("a pattern with many states forgets them instead of keeping them all", () =
   expect(regex.test(text)).toBe(false);
   expect(regex.test(`${text}c`)).toBe(text.at(-15) === "a");
 });
+
+test("no character of a text is taken for its end", () => {
+  const regex = compileRegex("^[a-z]*$", "");
+  expect(regex.test("a")).toBe(true);
+  for (const character of ["\u007f", "\u0080", "\u0081", "\uffff", "😀"]) {
+    expect(regex.test(`a${character}`)).toBe(false);
+    expect(regex.test(`a${character}b`)).toBe(false);
+  }
+});
