@@ -9,7 +9,6 @@ import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../../storage/mod.ts";
 import { BIGINT, BOOLEAN, type DataType } from "../../types/mod.ts";
 import type {
   AstNode,
-  Expr,
   ExprRef,
   From,
   FromCall,
@@ -17,7 +16,6 @@ import type {
   FromTable,
   JoinClause,
   Name,
-  ValuesStatement,
 } from "../parse/ast.ts";
 import { binaryOf } from "./binary_forms.ts";
 import { notAvailable, type Place, type StatementBinding } from "./binding.ts";
@@ -33,6 +31,7 @@ import {
   type ViewRelation,
 } from "./select_context.ts";
 import { bindCallItem } from "./table_functions.ts";
+import { bindValues } from "./values_binder.ts";
 import { bindView } from "./view_binder.ts";
 import { findEntry, relationOfEntry } from "./with_binder.ts";
 
@@ -292,10 +291,10 @@ function bindDerived(item: FromStatement, context: SelectContext): FromResult {
   });
   const inner = item.statement;
   if (inner.type === "values" && inner.orderBy === undefined && inner.limit === undefined) {
-    const { rows, types } = bindRows(inner, context);
+    const { constants, rows, types } = bindValues(inner, context);
     const unnamed = types.map((type, i) => ({ name: `column${i + 1}`, type }));
     const columns = renamed(unnamed, item.columnNames, item).map((c) => statement.newColumn(c));
-    return relationResult({ kind: "values", rows, alias, columns }, inScope(columns));
+    return relationResult({ kind: "values", rows, constants, alias, columns }, inScope(columns));
   }
   const query = context.bindQuery(inner, {
     ...context,
@@ -305,30 +304,6 @@ function bindDerived(item: FromStatement, context: SelectContext): FromResult {
   const unnamed = query.outputs.map(({ name, expression }) => ({ name, type: expression.type }));
   const columns = renamed(unnamed, item.columnNames, item).map((c) => statement.newColumn(c));
   return relationResult({ kind: "query", query, alias, columns }, inScope(columns));
-}
-
-/** VALUES: each column has the common type of its cells. */
-function bindRows(
-  { values, _location }: ValuesStatement,
-  context: SelectContext,
-): { rows: BoundExpression[][]; types: DataType[] } {
-  const place = barePlace(context, "VALUES");
-  const width = values[0]?.length ?? 0;
-  if (values.some((row) => row.length !== width)) {
-    throw new DatabaseError("INVALID_QUERY", "Cannot read VALUES: its rows differ in length", {
-      position: _location.start,
-    });
-  }
-  const rows: BoundExpression[][] = values.map(() => []);
-  const types: DataType[] = [];
-  for (let column = 0; column < width; column += 1) {
-    const nodes = values.flatMap((row): Expr[] => row.slice(column, column + 1));
-    const cells = nodes.map((node) => bindExpression(node, place));
-    const { expressions, type } = castAlike(cells, nodes, "VALUES");
-    types.push(type);
-    for (const [i, expression] of expressions.entries()) rows[i]?.push(expression);
-  }
-  return { rows, types };
 }
 
 /** Each row of one beside each of the other; neither reads of the other. */
