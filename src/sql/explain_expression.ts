@@ -46,8 +46,12 @@ function textOf(expression: BoundExpression, slots: Slots): string {
     case "subquery":
       return subqueryText(expression, slots);
     case "in": {
-      const items = expression.items.map((each) => textOf(each, slots)).join(", ");
-      return `${inner(expression.operand)} ${not(expression)}IN (${items})`;
+      const { type } = expression.operand;
+      const items = [
+        ...expression.items.map((each) => textOf(each, slots)),
+        ...expression.constants.map((value) => literal(value, type)),
+      ];
+      return `${inner(expression.operand)} ${not(expression)}IN (${items.join(", ")})`;
     }
   }
 }

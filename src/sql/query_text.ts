@@ -6,12 +6,26 @@
  * numbers as well; short of that, `SELECT 1` and `SELECT 2` are two statements.
  */
 import { DatabaseError } from "../base/errors.ts";
-import { LiteralCell, type Statement } from "./parse/ast.ts";
+import {
+  type ExprList,
+  LiteralCell,
+  type LiteralList,
+  type LiteralValuesStatement,
+  type Statement,
+  type ValuesStatement,
+} from "./parse/ast.ts";
 import { Token, tokenize } from "./parse/lexer.ts";
-import { LITERAL_MARKS, normalizeStatement } from "./parse/normalize.ts";
+import { listOfLiterals, valuesOfLiterals } from "./parse/literal_nodes.ts";
+import { LIFTED_LITERALS_MAX, LITERAL_MARKS, normalizeStatement } from "./parse/normalize.ts";
 import { statementToSql } from "./parse/print.ts";
 
 const LENGTH_MAX = 2000;
+
+/** No list that is read without a tree is shorter. */
+const LONG_CHARS = 2 * LIFTED_LITERALS_MAX;
+
+/** Of a list of anything: more than the text that is shown has room for. */
+const ITEMS_SHOWN_MAX = LENGTH_MAX / 2;
 
 const STRINGS: ReadonlySet<number> = new Set([Token.string, Token.encodedString, Token.bytes]);
 const LITERALS: ReadonlySet<number> = new Set([...STRINGS, Token.integer, Token.numeric]);
@@ -44,17 +58,51 @@ function withoutLiterals(sql: string): string {
  * writing out a bulk load to forget its values would cost a quarter of the load.
  */
 function withOneRow(node: Statement): Statement {
-  if (node.type === "execute as") return { ...node, statement: withOneRow(node.statement) };
-  if (node.type !== "insert" || node.insert.type !== "literal values") return node;
-  const { columnCount } = node.insert;
-  const one = {
+  const { end, start } = node._location;
+  return end - start < LONG_CHARS ? node : (abridged(node) as Statement);
+}
+
+/** A part of a tree whose lists are no longer than what is shown of them. */
+function abridged(part: unknown): unknown {
+  if (Array.isArray(part)) return part.slice(0, ITEMS_SHOWN_MAX).map(abridged);
+  if (typeof part !== "object" || part === null || ArrayBuffer.isView(part)) return part;
+  if (isLiteralNode(part)) return withOneOf(part);
+  return Object.fromEntries(Object.entries(part).map(([name, value]) => [name, abridged(value)]));
+}
+
+type LiteralNode =
+  | LiteralValuesStatement
+  | ((ExprList | ValuesStatement) & { readonly literals: LiteralList });
+
+function isLiteralNode(part: object): part is LiteralNode {
+  if ("literals" in part && part.literals !== undefined) return true;
+  return "type" in part && part.type === "literal values";
+}
+
+function withOneOf(node: LiteralNode): LiteralValuesStatement | ExprList | ValuesStatement {
+  if (node.type === "literal values") return { ...node, ...oneRow(node.columnCount) };
+  const { _location, literals } = node;
+  const one = oneRow(literals.columnCount);
+  if (node.type !== "values") return listOfLiterals(one, _location);
+  const { limit, orderBy } = node;
+  return {
+    type: "values",
+    values: valuesOfLiterals(one, _location).values,
+    limit,
+    orderBy,
+    _location,
+  };
+}
+
+function oneRow(columnCount: number): LiteralList {
+  return {
     rowCount: 1,
+    columnCount,
     kinds: new Uint8Array(columnCount).fill(LiteralCell.integer),
     bytes: Buffer.from("0"),
     starts: new Int32Array(columnCount),
     ends: new Int32Array(columnCount).fill(1),
   };
-  return { ...node, insert: { ...node.insert, ...one } };
 }
 
 /** A text with `?` for each token of some kinds. */

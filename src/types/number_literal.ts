@@ -8,6 +8,9 @@ import { fitsInteger } from "./integer.ts";
 import type { TypedValue } from "./json_cell.ts";
 import { wholeFromBigint } from "./value.ts";
 
+/** Digits that a number holds exactly: most literals are such. */
+const SHORT_DIGITS = /^\d{1,15}$/;
+
 /**
  * Reads a literal: INT if it fits, else BIGINT, else DECIMAL with the scale written; DOUBLE
  * outside 38 digits. Also `0xff`, `0o7`, `0b1` and underscores.
@@ -16,6 +19,10 @@ import { wholeFromBigint } from "./value.ts";
  * @throws {DatabaseError} VALUE_OUT_OF_RANGE if it is beyond DOUBLE.
  */
 export function valueFromNumberText(text: string): TypedValue | undefined {
+  if (SHORT_DIGITS.test(text)) {
+    const value = Number(text);
+    return { type: fitsInteger("int", value) ? INT : BIGINT, value };
+  }
   const plain = text.replaceAll("_", "");
   if (/^0(?:x[0-9a-f]+|o[0-7]+|b[01]+)$/i.test(plain)) return wholeLiteral(BigInt(plain));
   if (plain.length > DECIMAL_PRECISION_MAX * 4 || /e[+-]?\d{3,}$/i.test(plain)) {

@@ -122,8 +122,17 @@ export type BoundExpression =
       readonly type: DataType;
       readonly operand: BoundExpression;
       readonly items: readonly BoundExpression[];
+      /** Further items, of the operand's type: none of many is an expression. */
+      readonly constants: readonly Value[];
       readonly negated: boolean;
     };
+
+/** Rows that are known before the statement runs, column by column. */
+export interface ConstantRows {
+  readonly rowCount: number;
+  /** Of the types of the columns. */
+  readonly columns: readonly (readonly Value[])[];
+}
 
 /** A value that an inner query reads of the expression around it. */
 export interface BoundCapture {
@@ -286,6 +295,8 @@ export type BoundRelation =
   | {
       readonly kind: "values";
       readonly rows: readonly (readonly BoundExpression[])[];
+      /** In place of the rows. */
+      readonly constants?: ConstantRows | undefined;
       readonly alias: string;
       readonly columns: readonly BoundColumn[];
     }

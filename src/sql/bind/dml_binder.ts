@@ -18,7 +18,7 @@ import type {
 } from "../parse/ast.ts";
 import { LiteralCell } from "../parse/ast.ts";
 import { literalPosition } from "../parse/literal_list.ts";
-import { literalValuesToRows } from "../parse/parser.ts";
+import { literalValuesToRows } from "../parse/literal_nodes.ts";
 import type { Place, StatementBinding } from "./binding.ts";
 import type { BoundColumn, BoundExpression, BoundOutput, BoundSelect } from "./bound.ts";
 import { castTo } from "./casts.ts";

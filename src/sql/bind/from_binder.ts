@@ -7,19 +7,9 @@ import { DatabaseError } from "../../base/errors.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
 import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../../storage/mod.ts";
 import { BIGINT, BOOLEAN, type DataType } from "../../types/mod.ts";
-import type {
-  AstNode,
-  Expr,
-  From,
-  FromCall,
-  FromStatement,
-  FromTable,
-  Name,
-  ValuesStatement,
-} from "../parse/ast.ts";
+import type { AstNode, From, FromCall, FromStatement, FromTable, Name } from "../parse/ast.ts";
 import { notAvailable, type Place, type StatementBinding } from "./binding.ts";
-import type { BoundColumn, BoundExpression, BoundRelation } from "./bound.ts";
-import { castAlike } from "./casts.ts";
+import type { BoundColumn, BoundRelation } from "./bound.ts";
 import { Captures } from "./correlation.ts";
 import { bindExpression } from "./expression_binder.ts";
 import { type FromResult, joined, product } from "./join_binder.ts";
@@ -31,6 +21,7 @@ import {
   type ViewRelation,
 } from "./select_context.ts";
 import { bindCallItem } from "./table_functions.ts";
+import { bindValues } from "./values_binder.ts";
 import { bindView } from "./view_binder.ts";
 import { findEntry, relationOfEntry } from "./with_binder.ts";
 
@@ -285,10 +276,10 @@ function bindDerived(item: FromStatement, context: SelectContext): FromResult {
   });
   const inner = item.statement;
   if (inner.type === "values" && inner.orderBy === undefined && inner.limit === undefined) {
-    const { rows, types } = bindRows(inner, context);
+    const { constants, rows, types } = bindValues(inner, context);
     const unnamed = types.map((type, i) => ({ name: `column${i + 1}`, type }));
     const columns = renamed(unnamed, item.columnNames, item).map((c) => statement.newColumn(c));
-    return relationResult({ kind: "values", rows, alias, columns }, inScope(columns));
+    return relationResult({ kind: "values", rows, constants, alias, columns }, inScope(columns));
   }
   const query = context.bindQuery(inner, {
     ...context,
@@ -298,28 +289,4 @@ function bindDerived(item: FromStatement, context: SelectContext): FromResult {
   const unnamed = query.outputs.map(({ name, expression }) => ({ name, type: expression.type }));
   const columns = renamed(unnamed, item.columnNames, item).map((c) => statement.newColumn(c));
   return relationResult({ kind: "query", query, alias, columns }, inScope(columns));
-}
-
-/** VALUES: each column has the common type of its cells. */
-function bindRows(
-  { values, _location }: ValuesStatement,
-  context: SelectContext,
-): { rows: BoundExpression[][]; types: DataType[] } {
-  const place = barePlace(context, "VALUES");
-  const width = values[0]?.length ?? 0;
-  if (values.some((row) => row.length !== width)) {
-    throw new DatabaseError("INVALID_QUERY", "Cannot read VALUES: its rows differ in length", {
-      position: _location.start,
-    });
-  }
-  const rows: BoundExpression[][] = values.map(() => []);
-  const types: DataType[] = [];
-  for (let column = 0; column < width; column += 1) {
-    const nodes = values.flatMap((row): Expr[] => row.slice(column, column + 1));
-    const cells = nodes.map((node) => bindExpression(node, place));
-    const { expressions, type } = castAlike(cells, nodes, "VALUES");
-    types.push(type);
-    for (const [i, expression] of expressions.entries()) rows[i]?.push(expression);
-  }
-  return { rows, types };
 }

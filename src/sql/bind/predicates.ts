@@ -3,7 +3,7 @@
  */
 import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
-import { BOOLEAN, commonType, typeName, type Value } from "../../types/mod.ts";
+import { BOOLEAN, commonType, type DataType, typeName, type Value } from "../../types/mod.ts";
 import { resolveBinary, resolveLike } from "../functions/operators.ts";
 import type {
   Expr,
@@ -11,6 +11,7 @@ import type {
   ExprCall,
   ExprList,
   ExprTernary,
+  LiteralList,
   SelectStatement,
 } from "../parse/ast.ts";
 import { isSelectNode } from "../parse/query_nodes.ts";
@@ -19,6 +20,7 @@ import type { Bind, Place } from "./binding.ts";
 import type { BoundExpression } from "./bound.ts";
 import { castAlike, castTo } from "./casts.ts";
 import { type DecimalDataType, decimalLiteral } from "./decimal_literal.ts";
+import { constantsOf, literalColumnOf } from "./literal_columns.ts";
 import { bindQuantifiedQuery, bindRowQuery, type Quantified } from "./subquery_binder.ts";
 
 export function bindIn(expression: ExprBinary, place: Place, bind: Bind): BoundExpression {
@@ -36,6 +38,8 @@ export function bindIn(expression: ExprBinary, place: Place, bind: Bind): BoundE
   }
   if (left.type === "list") return bindRowIn(left, right, { negated, place, bind });
   const operand = bind(left, place);
+  const listed = right.literals && inLiterals(operand, right.literals, { expression, negated });
+  if (listed !== undefined) return listed;
   const items = right.expressions.map((item) => bind(item, place));
   const decimal = decimalOfList([operand, ...items]);
   if (decimal !== undefined) {
@@ -45,12 +49,40 @@ export function bindIn(expression: ExprBinary, place: Place, bind: Bind): BoundE
         : castTo(item, { to: decimal, mode: "implicit", node: right.expressions[i] }),
     );
     const tested = castTo(operand, { to: decimal, mode: "implicit", node: left });
-    return { kind: "in", type: BOOLEAN, operand: tested, items: list, negated };
+    return { kind: "in", type: BOOLEAN, operand: tested, items: list, constants: [], negated };
   }
   const { expressions } = castAlike([operand, ...items], [left, ...right.expressions], "IN");
   const [tested, ...castItems] = expressions;
   const castOperand = defined(tested, "IN has an operand");
-  return { kind: "in", type: BOOLEAN, operand: castOperand, items: castItems, negated };
+  return {
+    kind: "in",
+    type: BOOLEAN,
+    operand: castOperand,
+    items: castItems,
+    constants: [],
+    negated,
+  };
+}
+
+/** IN with many literals of one form; undefined where they have to be bound one by one. */
+function inLiterals(
+  operand: BoundExpression,
+  literals: LiteralList,
+  { expression, negated }: { expression: ExprBinary; negated: boolean },
+): BoundExpression | undefined {
+  const column = literalColumnOf(literals, 0);
+  if (column === undefined) return undefined;
+  const type = commonType([operand.type, column.type]);
+  if (type === undefined || !isListable(type)) return undefined;
+  const constants = constantsOf(column, type);
+  if (constants === undefined) return undefined;
+  const tested = castTo(operand, { to: type, mode: "implicit", node: expression.left });
+  return { kind: "in", type: BOOLEAN, operand: tested, items: [], constants, negated };
+}
+
+/** Types to which every literal of a list is cast alike, whatever the others are. */
+function isListable({ kind }: DataType): boolean {
+  return kind === "smallint" || kind === "int" || kind === "bigint" || kind === "text";
 }
 
 /** One value, or those of a row. */

@@ -10,8 +10,10 @@ import type {
   SelectedColumn,
   SelectFromStatement,
   SelectStatement,
+  ValuesStatement,
   WithStatement,
 } from "../parse/ast.ts";
+import { valuesOfLiterals } from "../parse/literal_nodes.ts";
 import { isChangeNode, isSelectNode } from "../parse/query_nodes.ts";
 import {
   type AggregateSink,
@@ -56,6 +58,12 @@ function bindWith(query: WithStatement, context: SelectContext): BoundSelect {
   return bindQuery(query.in, inner);
 }
 
+function withoutTail(query: ValuesStatement): ValuesStatement {
+  const { _location, literals } = query;
+  if (literals !== undefined) return valuesOfLiterals(literals, _location);
+  return { type: "values", values: query.values, _location };
+}
+
 /** `VALUES …` is `SELECT * FROM (VALUES …)`. */
 function selectFromValues(
   query: Extract<SelectStatement, { type: "values" }>,
@@ -68,7 +76,7 @@ function selectFromValues(
     from: [
       {
         type: "statement",
-        statement: { type: "values", values: query.values, _location },
+        statement: withoutTail(query),
         _location,
       },
     ],

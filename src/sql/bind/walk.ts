@@ -213,10 +213,20 @@ function formOf(expression: BoundExpression): unknown {
     case "is":
       return `${expression.test} ${expression.negated}`;
     case "in":
-      return expression.negated;
+      return `${expression.negated} ${constantsText(expression)}`;
     default:
       return undefined;
   }
+}
+
+/** The same for the same constants. */
+function constantsText({
+  constants,
+  operand: { type },
+}: Extract<BoundExpression, { kind: "in" }>): string {
+  return JSON.stringify(
+    constants.map((value) => (value === null ? null : textFromValue(type, value))),
+  );
 }
 
 /** Whether rows have the same order by both. */

@@ -38,6 +38,7 @@ import { KeyLookup, readRow, TableScan } from "./scan.ts";
 import { Concatenation, SetOperation } from "./set_operation.ts";
 import { LimitWithTies, Sort } from "./sort.ts";
 import type { SortKey } from "./sort_key.ts";
+import { buildValues } from "./values.ts";
 import { Window, type WindowCall } from "./window.ts";
 import type { FrameBound } from "./window_frame.ts";
 
@@ -152,16 +153,6 @@ function buildSystemView(node: Extract<PlanNode, { kind: "system" }>): OperatorF
     const picked = rows.map((row) => positions.map((position) => row[position] ?? null));
     return new RowSource(picked, types);
   };
-}
-
-function buildValues(node: Extract<PlanNode, { kind: "values" }>): OperatorFactory {
-  const types = node.columns.map(({ type }) => type);
-  const rows = node.rows.map((row) => row.map((cell) => compileScalar(cell)));
-  return (run) =>
-    new RowSource(
-      rows.map((row) => row.map((cell) => cell(run))),
-      types,
-    );
 }
 
 /** Over small batches, and with pauses, where a row may cost a reading of another query. */

@@ -31,7 +31,7 @@ import {
   negate,
   truthTest,
 } from "./kernels/truth.ts";
-import { isMember, type Members, membersAt } from "./members.ts";
+import { isMember, type Members, membersAt, membersOf } from "./members.ts";
 import {
   type Answered,
   allRows,
@@ -408,6 +408,7 @@ function compileIn(expression: Of<"in">, layout: Layout): Evaluator {
   const items = expression.items.map((item) => compileExpression(item, layout));
   const isConstant = !expression.items.some(readsColumn);
   const operandType = expression.operand.type;
+  const constants = membersOf(operandType, expression.constants);
   const membersOfRun = new WeakMap<Run, Members>();
 
   return (batch, run) => {
@@ -415,7 +416,7 @@ function compileIn(expression: Of<"in">, layout: Layout): Evaluator {
     let members = isConstant ? membersOfRun.get(run) : undefined;
     if (isConstant && members === undefined) {
       const vectors = items.map((item) => item(SINGLE_ROW, run));
-      members = membersAt(operandType, vectors, 0);
+      members = membersAt(operandType, vectors, { row: 0, constants });
       membersOfRun.set(run, members);
     }
     const fixed = members;
@@ -428,7 +429,7 @@ function compileIn(expression: Of<"in">, layout: Layout): Evaluator {
     const itemVectors = members === undefined ? items.map((item) => item(batch, run)) : [];
     const results: Value[] = Array.from({ length: batch.rowCount });
     for (let row = 0; row < batch.rowCount; row += 1) {
-      const among = members ?? membersAt(operandType, itemVectors, row);
+      const among = members ?? membersAt(operandType, itemVectors, { row, constants });
       results[row] = isMember(valueAt(vector, row), among, expression);
     }
     return vectorFromValues(expression.type, results);

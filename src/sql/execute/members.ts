@@ -3,6 +3,7 @@
  */
 import {
   type DataType,
+  groupKeyMakerFor,
   groupKeyOf,
   isNullAt,
   type Value,
@@ -17,10 +18,27 @@ export interface Members {
   readonly hasNull: boolean;
 }
 
-/** The items of a row. */
-export function membersAt(type: DataType, vectors: readonly Vector[], row: number): Members {
+/** The items that are the same in every run. */
+export function membersOf(type: DataType, constants: readonly Value[]): Members {
+  const keyOf = groupKeyMakerFor(type);
   const keys = new Set<MemberKey>();
   let hasNull = false;
+  for (const value of constants) {
+    if (value === null) hasNull = true;
+    else keys.add(keyOf === undefined ? (value as MemberKey) : keyOf(value));
+  }
+  return { keys, hasNull };
+}
+
+/** The items of a row beside those that are always there. */
+export function membersAt(
+  type: DataType,
+  vectors: readonly Vector[],
+  { constants, row }: { row: number; constants: Members },
+): Members {
+  if (vectors.length === 0) return constants;
+  const keys = new Set<MemberKey>(constants.keys);
+  let { hasNull } = constants;
   for (const vector of vectors) {
     if (isNullAt(vector, row)) hasNull = true;
     else keys.add(groupKeyOf(type, valueAt(vector, row)));

@@ -18,6 +18,7 @@ import { NOTHING_YET, type Operator } from "./operator.ts";
 import { RowBound } from "./row_bound.ts";
 import { batchBytes, type Run } from "./run.ts";
 import { compareByKey, type SortKey } from "./sort_key.ts";
+import { prefixSteps, type SortPrefix } from "./sort_prefix.ts";
 import { type SpillOptions, SpillSite } from "./spilling.ts";
 import { sortSteps } from "./stepwise_sort.ts";
 
@@ -31,6 +32,9 @@ export interface SortOptions extends SpillOptions {
 
 /** A top-n keeps up to this many rows beyond n before it cuts back. */
 const SLACK_ROWS = 8192;
+
+/** Fewer rows are sorted before their prefixes are made. */
+const PREFIXED_ROWS_MIN = 256;
 
 /** The order of held rows by keys whose values are held from a column on; equal rows by arrival. */
 function rowOrder(
@@ -54,12 +58,32 @@ function rowOrder(
  * Numbers of held rows in the order of keys whose values are held from a column on; a step is a few
  * milliseconds.
  */
-export function orderSteps(
+export function* orderSteps(
   rows: HeldRows,
   keys: readonly Omit<SortKey, "evaluate">[],
   keyStart: number,
 ): Generator<undefined, Uint32Array> {
-  return sortSteps(rows.rowCount, rowOrder(rows, keys, keyStart));
+  const order = rowOrder(rows, keys, keyStart);
+  const [key] = keys;
+  const isLong = rows.rowCount >= PREFIXED_ROWS_MIN;
+  const prefix = isLong && key !== undefined ? yield* prefixSteps(rows, key, keyStart) : undefined;
+  return yield* sortSteps(rows.rowCount, prefix === undefined ? order : prefixed(prefix, order));
+}
+
+/** Compares by numbers first. */
+function prefixed(
+  { first, second }: SortPrefix,
+  order: (left: number, right: number) => number,
+): (left: number, right: number) => number {
+  return (left, right) => {
+    const by = (first[left] ?? 0) - (first[right] ?? 0);
+    if (by < 0 || by > 0) return by;
+    if (second !== undefined) {
+      const then = (second[left] ?? 0) - (second[right] ?? 0);
+      if (then !== 0) return then;
+    }
+    return order(left, right);
+  };
 }
 
 /** Of an order the first rows; `rowsMax` may be Infinity. */

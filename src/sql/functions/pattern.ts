@@ -7,7 +7,9 @@ import { functionsNamed, overload } from "./define.ts";
 import type { ScalarFunction } from "./function.ts";
 import { checkMadeLength } from "./made_length.ts";
 import { remembering } from "./operator_text.ts";
-import { compileRegex, type Regex, type RegexMatch } from "./regex.ts";
+import { compileRegex, type Regex } from "./regex.ts";
+import { Effort } from "./regex_effort.ts";
+import type { RegexMatch } from "./regex_search.ts";
 
 const TEXT_ARRAY: DataType = { kind: "array", element: TEXT };
 
@@ -21,11 +23,16 @@ export function regexOf(pattern: Value, flags: Value | undefined): Regex {
   return regexByKey(`${(flags ?? "") as string}\u0000${pattern as string}`);
 }
 
-/** Matches that begin at or after `from`, from left to right, not overlapping. */
+/**
+ * Matches that begin at or after `from`, from left to right, not overlapping.
+ *
+ * @throws {DatabaseError} LIMIT_EXCEEDED
+ */
 export function* matchesOf(regex: Regex, text: string, from: number): Generator<RegexMatch> {
+  const effort = new Effort();
   let at = from;
   while (at <= text.length) {
-    const match = regex.exec(text, at);
+    const match = regex.exec(text, at, effort);
     if (match === undefined) return;
     yield match;
     const [start = 0, end = 0] = match;
@@ -64,7 +71,9 @@ function offsetOf(text: string, position: number): number {
 function countMatches([text = null, pattern = null, start = 1, flags]: readonly Value[]): Value {
   const source = text as string;
   const matches = matchesOf(regexOf(pattern, flags), source, offsetOf(source, start as number));
-  return [...matches].length;
+  let count = 0;
+  for (const _ of matches) count += 1;
+  return count;
 }
 
 interface Wanted {

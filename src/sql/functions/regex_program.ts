@@ -105,6 +105,15 @@ class Emitter {
   }
 
   #choice(items: readonly RegexNode[]): void {
+    // Between single characters there is nothing to prefer: each leads to the same place.
+    const sets = items.flatMap((item) => {
+      const [only] = item.kind === "sequence" && item.items.length === 1 ? item.items : [item];
+      return only?.kind === "set" ? [only.set] : [];
+    });
+    if (sets.length > 0 && sets.length === items.length) {
+      this.emit({ op: "set", set: unionOfSets(sets) });
+      return;
+    }
     const jumps: number[] = [];
     for (const [index, item] of items.entries()) {
       if (index === items.length - 1) {

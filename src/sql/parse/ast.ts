@@ -137,6 +137,8 @@ export interface SelectFromUnion extends AstNode {
 export interface ValuesStatement extends AstNode {
   readonly type: "values";
   readonly values: readonly (readonly Expr[])[];
+  /** What the values are, when they are many and plain literals. */
+  readonly literals?: LiteralList | undefined;
   readonly orderBy?: readonly OrderByStatement[] | undefined;
   readonly limit?: LimitStatement | undefined;
 }
@@ -244,8 +246,12 @@ export interface DefaultValuesStatement extends AstNode {
  * Own: a long VALUES list of plain literals as the source of INSERT, cell by cell in row order:
  * cell = row × columnCount + column. `literalValuesToRows` gives the ordinary form.
  */
-export interface LiteralValuesStatement extends AstNode {
+export interface LiteralValuesStatement extends AstNode, LiteralList {
   readonly type: "literal values";
+}
+
+/** Plain literals where they stand in a text, row by row. */
+export interface LiteralList {
   readonly rowCount: number;
   readonly columnCount: number;
   /** {@linkcode LiteralCell} of each cell. */
@@ -258,7 +264,7 @@ export interface LiteralValuesStatement extends AstNode {
   readonly ends: Int32Array;
 }
 
-/** Kinds of a cell of {@linkcode LiteralValuesStatement}. */
+/** Kinds of a cell of a {@linkcode LiteralList}. */
 export const LiteralCell = {
   null: 0,
   default: 1,

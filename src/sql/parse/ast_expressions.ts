@@ -4,6 +4,7 @@
 import type {
   AstNode,
   DataTypeDef,
+  LiteralList,
   Name,
   OrderByStatement,
   QName,
@@ -141,6 +142,8 @@ export type ValueKeyword =
 export interface ExprList extends AstNode {
   readonly type: "list" | "array";
   readonly expressions: readonly Expr[];
+  /** What the expressions are, when they are many and plain literals: to the right of IN only. */
+  readonly literals?: LiteralList | undefined;
 }
 
 /** `ARRAY(SELECT …)`. */

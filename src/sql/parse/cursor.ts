@@ -11,6 +11,7 @@ import {
   type DataTypeDef,
   EXPRESSION_DEPTH_MAX,
   type Expr,
+  type LiteralList,
   type Location,
   type Name,
   type QName,
@@ -26,7 +27,6 @@ import {
 } from "./errors.ts";
 import { isFunctionWord, isNameWord, type Keyword } from "./keywords.ts";
 import { Token, type Tokens } from "./lexer.ts";
-import type { LiteralList } from "./literal_list.ts";
 import { decodeString, integerText } from "./literals.ts";
 import type { SlotLiteral } from "./normalize.ts";
 
@@ -295,9 +295,9 @@ export class Cursor {
     return decodeString({ text: this.text, start, end }, (what, at) => this.fail(what, at));
   }
 
-  /** VALUES and the list behind it, when the lexer has read it as one token. */
-  takeLiteralList(): LiteralList | undefined {
-    if (!this.is("values") || this.kindAhead(1) !== Token.literalList) return undefined;
+  /** VALUES or IN and the list behind it, when the lexer has read it as one token. */
+  takeLiteralList(word: "values" | "in"): LiteralList | undefined {
+    if (!this.is(word) || this.kindAhead(1) !== Token.literalList) return undefined;
     const list = this.tokens.literalLists[this.literalListCount];
     this.token += 2;
     this.literalListCount += 1;

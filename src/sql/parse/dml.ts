@@ -44,7 +44,7 @@ function parseSourceOfInsert(cursor: Cursor): InsertStatement["insert"] {
   if (cursor.acceptAll("default", "values")) {
     return { type: "default values", _location: cursor.since(start) };
   }
-  const list = cursor.takeLiteralList();
+  const list = cursor.takeLiteralList("values");
   if (list !== undefined) {
     return { type: "literal values", ...list, _location: cursor.since(start) };
   }

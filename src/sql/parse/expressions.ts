@@ -8,6 +8,7 @@
 import type { BinaryOperator, Expr, UnaryOperator } from "./ast.ts";
 import type { Cursor } from "./cursor.ts";
 import { Token } from "./lexer.ts";
+import { listOfLiterals } from "./literal_nodes.ts";
 import { parseParenthesised, parsePrimary } from "./primary.ts";
 
 const Power = {
@@ -231,6 +232,14 @@ function parsePredicateBody(cursor: Cursor, { start, left, isNot }: PredicateHea
     cursor.depth = Math.max(depth, cursor.depth);
     const op = isNot ? "NOT BETWEEN" : "BETWEEN";
     return { type: "ternary", op, value: left, lo, hi, symmetric, _location: cursor.since(start) };
+  }
+  const items = cursor.takeLiteralList("in");
+  if (items !== undefined) {
+    // As a list of expressions: they are one deep, and it is one deeper.
+    cursor.setDepth(2);
+    const right = listOfLiterals(items, cursor.since(cursor.token - 1));
+    const op = isNot ? "NOT IN" : "IN";
+    return { type: "binary", op, left, right, _location: cursor.since(start) };
   }
   if (cursor.accept("in")) {
     const token = cursor.token;

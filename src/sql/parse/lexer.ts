@@ -7,6 +7,7 @@
  */
 import { assert } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
+import type { LiteralList } from "./ast.ts";
 import {
   closingQuote,
   isDigit,
@@ -16,7 +17,7 @@ import {
   stringContinuation,
 } from "./characters.ts";
 import { foldIntoHash, keywordAt } from "./keywords.ts";
-import { type LiteralList, scanLiteralList, Utf8Text } from "./literal_list.ts";
+import { scanLiteralItems, scanLiteralList, Utf8Text } from "./literal_list.ts";
 import { LIFTED_LITERALS_MAX } from "./normalize.ts";
 
 /** Kinds of tokens. */
@@ -39,7 +40,7 @@ export const Token = {
   /** `$1`. */
   parameter: 8,
   symbol: 9,
-  /** All rows behind the VALUES of an INSERT, when they were asked for and are plain literals. */
+  /** All rows behind VALUES or IN, when they were asked for, are many, and plain literals. */
   literalList: 10,
 } as const;
 
@@ -115,8 +116,8 @@ const STAR = 42;
 const QUOTE = 39;
 
 /**
- * Reads a text with its long lists of plain literals as one token each. What begins like an INSERT
- * may be none, so a parse that does not take all lists is to be done again without them.
+ * Reads a text with its long lists of plain literals as one token each. What looks like such a list
+ * may be none, so a parse that does not take all of them is to be done again without them.
  *
  * @throws {DatabaseError} BATCH_PARSE_ERROR, INVALID_SQL.
  */
@@ -144,7 +145,6 @@ class Lexer implements Tokens {
   readonly literalLists: LiteralList[] = [];
   /** Set when lists are to be read as one token. */
   utf8: Utf8Text | undefined;
-  private insertCount = 0;
   private position: number;
   private readonly limit: number;
 
@@ -219,15 +219,14 @@ class Lexer implements Tokens {
     const keyword = keywordAt(text, this.position, at, hash);
     this.push(Token.word, keyword, at);
     if (this.utf8 === undefined) return;
-    if (keyword === "insert") this.insertCount += 1;
-    else if (keyword === "values") this.literalList(this.utf8);
+    if (keyword === "values") this.takeList(this.utf8, scanLiteralList);
+    else if (keyword === "in") this.takeList(this.utf8, scanLiteralItems);
   }
 
-  // The list behind VALUES as one token, if it is long and plain: one list for each INSERT.
-  private literalList(utf8: Utf8Text): void {
-    const isFirst = this.literalLists.length < this.insertCount;
-    if (!isFirst || this.limit - this.position < LITERAL_LIST_CHARS_MIN) return;
-    const scanned = scanLiteralList(utf8, this.position);
+  // The list behind VALUES or IN as one token, if it is long and plain.
+  private takeList(utf8: Utf8Text, scan: typeof scanLiteralList): void {
+    if (this.limit - this.position < LITERAL_LIST_CHARS_MIN) return;
+    const scanned = scan(utf8, this.position);
     if (scanned === undefined || scanned.list.kinds.length <= LIFTED_LITERALS_MAX) return;
     this.literalLists.push(scanned.list);
     this.push(Token.literalList, "", scanned.end);

@@ -8,14 +8,8 @@
  * must mean the same to both.
  */
 import { assert } from "../../base/assert.ts";
-import { LiteralCell, type LiteralValuesStatement } from "./ast.ts";
+import { LiteralCell, type LiteralList } from "./ast.ts";
 import { decodeString } from "./literals.ts";
-
-/** What the scanner finds; all offsets are bytes of UTF-8. */
-export type LiteralList = Pick<
-  LiteralValuesStatement,
-  "rowCount" | "columnCount" | "kinds" | "bytes" | "starts" | "ends"
->;
 
 /** A list and where it ends. */
 export interface ScannedList {
@@ -114,6 +108,18 @@ export function scanLiteralList(source: Utf8Text, from: number): ScannedList | u
   return end === NONE ? undefined : { list: scanner.list(), end: source.unitAt(end) };
 }
 
+/** Reads `( literal, … )` behind offset `from` as a column; undefined for what it does not know. */
+export function scanLiteralItems(source: Utf8Text, from: number): ScannedList | undefined {
+  const { bytes } = source;
+  if (bytes === undefined) return undefined;
+  const open = skipSpace(bytes, source.byteAt(from));
+  if (bytes[open] !== OPEN) return undefined;
+  const scanner = new Scanner(bytes);
+  const end = scanner.row(open);
+  const list = end === NONE ? undefined : scanner.column();
+  return list === undefined ? undefined : { list, end: source.unitAt(end) };
+}
+
 /** Digits of a number with its sign, the value of a string; "" for a cell of neither. */
 export function literalText({ bytes, ends, kinds, starts }: LiteralList, cell: number): string {
   const start = starts[cell] ?? 0;
@@ -166,6 +172,16 @@ class Scanner {
     };
   }
 
+  /** What was taken as one column; undefined if DEFAULT is among it, which is no expression. */
+  column(): LiteralList | undefined {
+    const rowCount = this.#count;
+    const kinds = this.#kinds.subarray(0, rowCount);
+    if (kinds.includes(LiteralCell.default)) return undefined;
+    const starts = this.#starts.subarray(0, rowCount);
+    const ends = this.#ends.subarray(0, rowCount);
+    return { rowCount, columnCount: 1, kinds, bytes: this.#bytes, starts, ends };
+  }
+
   /** Takes all rows; returns the offset behind the last one. */
   rows(from: number): number {
     const bytes = this.#bytes;
@@ -175,7 +191,7 @@ class Scanner {
     do {
       at = skipSpace(bytes, at + 1);
       if (bytes[at] !== OPEN) return NONE;
-      at = this.#row(at);
+      at = this.row(at);
       if (at === NONE) return NONE;
       this.#rowCount += 1;
       if (this.#rowCount === 1) columnCount = this.#count;
@@ -186,7 +202,8 @@ class Scanner {
     return end;
   }
 
-  #row(open: number): number {
+  /** Takes the row that begins here; returns the offset behind it. */
+  row(open: number): number {
     const bytes = this.#bytes;
     let at = open;
     do {

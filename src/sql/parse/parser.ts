@@ -6,14 +6,12 @@
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { NESTING_MAX } from "../../base/limits.ts";
-import type { Expr, LiteralValuesStatement, Statement, ValuesStatement } from "./ast.ts";
-import { LiteralCell } from "./ast.ts";
+import type { Expr, Statement } from "./ast.ts";
 import { Cursor, type Grammar, type ParseLimits } from "./cursor.ts";
 import { parseDataType } from "./data_types.ts";
 import { Expectations } from "./errors.ts";
 import { parseExpression as parseAnyExpression, parseOperand } from "./expressions.ts";
 import { Token, type Tokens, tokenize, tokenizeWithLists } from "./lexer.ts";
-import { literalPosition, literalText } from "./literal_list.ts";
 import type { NormalizedStatement, SlotLiteral } from "./normalize.ts";
 import { parseQuery, parseQueryRest } from "./select.ts";
 import { parseStatement } from "./statements.ts";
@@ -116,42 +114,6 @@ export function parseExpression(text: string, limits: ParseLimits = PARSE_LIMITS
     if (cursor.kind !== Token.end) cursor.unexpectedEnd("expression");
     return expression;
   });
-}
-
-/** The compact VALUES list of an INSERT as ordinary rows. */
-export function literalValuesToRows(node: LiteralValuesStatement): ValuesStatement {
-  const values: Expr[][] = [];
-  for (let row = 0; row < node.rowCount; row++) {
-    const cells: Expr[] = [];
-    for (let column = 0; column < node.columnCount; column++) {
-      cells.push(cellExpression(node, row * node.columnCount + column));
-    }
-    values.push(cells);
-  }
-  return { type: "values", values, _location: node._location };
-}
-
-function cellExpression(node: LiteralValuesStatement, cell: number): Expr {
-  const text = literalText(node, cell);
-  const start = literalPosition(node, cell);
-  const _location = { start, end: start };
-  switch (node.kinds[cell]) {
-    case LiteralCell.default:
-      return { type: "default", _location };
-    case LiteralCell.false:
-      return { type: "boolean", value: false, _location };
-    case LiteralCell.true:
-      return { type: "boolean", value: true, _location };
-    case LiteralCell.integer:
-      return { type: "integer", value: Number(text), text, _location };
-    case LiteralCell.numeric:
-      return { type: "numeric", value: Number(text), text, _location };
-    case LiteralCell.string:
-    case LiteralCell.encodedString:
-      return { type: "string", value: text, _location };
-    default:
-      return { type: "null", _location };
-  }
 }
 
 function checkSize(text: string, limits: ParseLimits): void {

@@ -263,7 +263,7 @@ export function startsQuery(cursor: Cursor): boolean {
     case "table":
       return true;
     case "values":
-      return cursor.isAhead(1, "(");
+      return cursor.isAhead(1, "(") || cursor.kindAhead(1) === Token.literalList;
     default:
       return false;
   }

@@ -1,22 +1,25 @@
 /**
  * Queries: WITH, SELECT blocks, VALUES, TABLE, set operations, ORDER BY and LIMIT.
  */
-import type {
-  Expr,
-  GroupItem,
-  GroupingSets,
-  LimitStatement,
-  NamedWindow,
-  SelectedColumn,
-  SelectFromStatement,
-  SelectFromUnion,
-  SelectStatement,
-  ValuesStatement,
-  WithBinding,
+import {
+  type Expr,
+  type GroupItem,
+  type GroupingSets,
+  type LimitStatement,
+  LiteralCell,
+  type NamedWindow,
+  type SelectedColumn,
+  type SelectFromStatement,
+  type SelectFromUnion,
+  type SelectStatement,
+  type ValuesStatement,
+  type WithBinding,
 } from "./ast.ts";
 import { parseOrderBy, parseWindow } from "./calls.ts";
 import type { Cursor, Mutable } from "./cursor.ts";
 import { parseFromList } from "./from.ts";
+import { Token } from "./lexer.ts";
+import { valuesOfLiterals } from "./literal_nodes.ts";
 import { startsQuery } from "./primary.ts";
 
 /** `[WITH …] body [ORDER BY …] [LIMIT …]`. */
@@ -218,6 +221,12 @@ function parseBlock(cursor: Cursor): SelectStatement {
 // `VALUES (…), …`.
 function parseValues(cursor: Cursor): ValuesStatement {
   const start = cursor.token;
+  const literals = cursor.takeLiteralList("values");
+  if (literals !== undefined) {
+    if (literals.kinds.includes(LiteralCell.default)) cursor.unexpected("an expression");
+    cursor.setDepth(1);
+    return valuesOfLiterals(literals, cursor.since(start));
+  }
   cursor.expect("values");
   const values: Expr[][] = [];
   do {
@@ -384,6 +393,8 @@ export function beginsQuery(cursor: Cursor): boolean {
   while (cursor.isAhead(count, "(")) count += 1;
   if (count === 0) return startsQuery(cursor);
   const word = cursor.wordAhead(count);
-  if (word === "values") return cursor.isAhead(count + 1, "(");
+  if (word === "values") {
+    return cursor.isAhead(count + 1, "(") || cursor.kindAhead(count + 1) === Token.literalList;
+  }
   return word === "select" || word === "with" || word === "table";
 }

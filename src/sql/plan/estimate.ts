@@ -33,7 +33,7 @@ function estimate(node: PlanNode, known: Known): number {
     case "scan":
       return scanRows(node, known);
     case "values":
-      return node.rows.length;
+      return node.constants?.rowCount ?? node.rows.length;
     case "system":
     case "function":
     case "cte":

@@ -16,6 +16,7 @@ import type {
   BoundSort,
   BoundTableFunction,
   BoundWindowCall,
+  ConstantRows,
   GroupingSets,
   SetOperator,
   SystemRows,
@@ -112,6 +113,8 @@ export type PlanNode =
   | {
       readonly kind: "values";
       readonly rows: readonly (readonly BoundExpression[])[];
+      /** In place of the rows. */
+      readonly constants?: ConstantRows | undefined;
       readonly columns: readonly BoundColumn[];
     }
   | {

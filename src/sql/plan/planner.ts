@@ -222,11 +222,10 @@ function planRelation(
       return planTable(relation, conditions, state);
     case "system":
       return planSystem(relation, conditions, state);
-    case "values":
-      return filtered(
-        { kind: "values", rows: relation.rows, columns: relation.columns },
-        conditions,
-      );
+    case "values": {
+      const { columns, constants, rows } = relation;
+      return filtered({ kind: "values", rows, constants, columns }, conditions);
+    }
     case "function": {
       const { columns, functions, hasOrdinality } = relation;
       return filtered({ kind: "function", functions, hasOrdinality, columns }, conditions);

@@ -22,7 +22,10 @@ export function shareOf(condition: BoundExpression, rowCount: number): number {
     case "not":
       return Math.max(0, 1 - shareOf(condition.operand, rowCount));
     case "in": {
-      const share = Math.min(0.5, condition.items.length * EQUAL_SHARE);
+      const share = Math.min(
+        0.5,
+        (condition.items.length + condition.constants.length) * EQUAL_SHARE,
+      );
       return condition.negated ? 1 - share : share;
     }
     case "compare":

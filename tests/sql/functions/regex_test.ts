@@ -170,3 +170,37 @@ test("no character of a text is taken for its end", () => {
     expect(regex.test(`a${character}b`)).toBe(false);
   }
 });
+
+test("a search that would take for ever is refused, whatever it searches for", () => {
+  const text = "a".repeat(1_000_000);
+  const all = compileRegex("a.*z|a", "");
+  // Each match is one character, and each asks the whole rest of the text for a z.
+  expect(conditionOf(() => [...matchesOf(all, text, 0)])).toBe("LIMIT_EXCEEDED");
+  const long = compileRegex("(?:a?){200}z", "");
+  expect(conditionOf(() => long.exec(text, 0))).toBe("LIMIT_EXCEEDED");
+  // The pattern is as good as before.
+  expect(all.exec("ba", 0)).toEqual([1, 2]);
+  expect(long.exec("aaz", 0)).toEqual([0, 3]);
+});
+
+test("a pattern of very many groups finds them all, more than once", () => {
+  const groupCount = 400;
+  const regex = compileRegex(`(?:${"(a?)".repeat(groupCount)}x)+`, "");
+  const expected = [0, 5, ...[0, 1].flatMap((at) => [at, at + 1])];
+  for (let round = 0; round < 2; round += 1) {
+    const match = regex.exec("aaaax", 0) ?? [];
+    expect(match.length).toBe(2 * (groupCount + 1));
+    expect(match.slice(0, 6)).toEqual(expected);
+    expect(match.slice(-2)).toEqual([4, 4]);
+  }
+});
+
+test("every match of half a million is found in a moment", () => {
+  const text = "ab".repeat(500_000);
+  let count = 0;
+  for (const [start, end] of matchesOf(compileRegex("(a|b)*?b", ""), text, 0)) {
+    if (start !== 2 * count || end !== start + 2) break;
+    count += 1;
+  }
+  expect(count).toBe(500_000);
+});

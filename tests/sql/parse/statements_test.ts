@@ -3,7 +3,8 @@
  */
 import { expect, test } from "bun:test";
 import { literalPosition, literalText } from "../../../src/sql/parse/literal_list.ts";
-import { literalValuesToRows, parseStatements } from "../../../src/sql/parse/parser.ts";
+import { literalValuesToRows } from "../../../src/sql/parse/literal_nodes.ts";
+import { parseStatements } from "../../../src/sql/parse/parser.ts";
 import { bare, type Json } from "./bare.ts";
 
 type Tree = { readonly [key: string]: Json };
