@@ -1,3 +1,7 @@
+/**
+ * What a start puts back into memtables from the log: the values, keys and replacements that were
+ * there when the last process was cut off.
+ */
 import { expect, test } from "bun:test";
 import type { LocalStore, TableDefinition } from "../../src/storage/mod.ts";
 import {
@@ -44,7 +48,7 @@ test("a replayed row has the values that were committed, of every form", async (
   await commit(store, 1, "insert", rows.slice(0, 2));
   await commit(store, 1, "insert", rows.slice(2));
   const before = readRows(store, table);
-  expect(before.map(([, ...row]) => row)).toEqual(rows.map((row) => [...row]));
+  expect(before.map(([, ...row]) => row)).toEqual(rows.map((row) => row.slice()));
 
   const again = await afterCrash({ disk, manifest }, [table]);
   expect(readRows(again, table)).toEqual(before);
