@@ -8,10 +8,10 @@ import { unixMsFromSeq } from "../src/base/seq.ts";
 import {
   decodeFrame,
   decodeWalHeader,
-  decodeWrites,
   type Frame,
   WAL_HEADER_BYTES,
 } from "../src/storage/local_wal/format.ts";
+import { decodeWrites } from "../src/storage/local_wal/logged_writes.ts";
 
 /** The lines that describe one log file. @throws {CorruptionError} If its header is damaged. */
 export function describeWal(bytes: Uint8Array, path: string): string[] {

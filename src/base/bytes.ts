@@ -139,8 +139,13 @@ export class ByteWriter {
 
   /** A block that is a range of other bytes. */
   blockOf(bytes: Uint8Array, start: number, end: number): void {
+    this.varint(end - start);
+    this.rangeOf(bytes, start, end);
+  }
+
+  /** A range of other bytes, without a length. */
+  rangeOf(bytes: Uint8Array, start: number, end: number): void {
     const count = end - start;
-    this.varint(count);
     const at = this.#room(count);
     if (count > SHORT_RANGE_BYTES_MAX) {
       asBuffer(bytes).copy(this.#buffer, at, start, end);
@@ -323,6 +328,13 @@ export class ByteReader {
   /** A block, aliasing the source. */
   block(): Uint8Array {
     return this.raw(this.varint());
+  }
+
+  /** Appends the bytes of a block, without their count, to what another writes. */
+  blockInto(into: ByteWriter): void {
+    const count = this.varint();
+    const at = this.#take(count);
+    into.rangeOf(this.#bytes, at, at + count);
   }
 
   text(): string {

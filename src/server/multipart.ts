@@ -38,7 +38,8 @@ export interface MultipartForm {
 
 /** Whether a Content-Type announces a form. */
 export function isMultipart(contentType: string | null): contentType is string {
-  return contentType !== null && mediaType(contentType) === "multipart/form-data";
+  if (contentType === null || contentType === "application/json") return false;
+  return mediaType(contentType) === "multipart/form-data";
 }
 
 /**

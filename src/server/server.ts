@@ -247,7 +247,8 @@ class HttpServer implements RunningServer {
   #finished(exchange: Exchange, response: Response): Response {
     this.#runningCount -= 1;
     if (this.#cors.isOn) this.#cors.decorate(exchange.request, response.headers);
-    this.#metrics.request(response.status, this.#options.clock.monotonicMs() - exchange.startedMs);
+    const endMs = exchange.answeredMs ?? this.#options.clock.monotonicMs();
+    this.#metrics.request(response.status, endMs - exchange.startedMs);
     return response;
   }
 

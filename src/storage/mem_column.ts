@@ -6,7 +6,7 @@
  * a whole number column that has met a value beyond 2^53, are in a plain array.
  */
 import { assert } from "../base/assert.ts";
-import { ByteWriter } from "../base/bytes.ts";
+import { type ByteReader, ByteWriter } from "../base/bytes.ts";
 import {
   type DataType,
   physicalKind,
@@ -72,6 +72,27 @@ export class MemColumn {
       this.#put(this.#length + index, rows[index]?.[position] ?? null);
     }
     this.#length += count;
+  }
+
+  /** Whether it holds text, as UTF-8. */
+  get isText(): boolean {
+    return this.#kind === "text";
+  }
+
+  append(value: Value): void {
+    this.#reserve(this.#length + 1);
+    this.#put(this.#length, value);
+    this.#length += 1;
+  }
+
+  /** Appends the UTF-8 of a block to a column of text. */
+  appendTextOf(from: ByteReader): void {
+    assert(this.#kind === "text", "a text column holds text");
+    this.#reserve(this.#length + 1);
+    from.blockInto(this.#text);
+    assert(this.#text.length <= TEXT_BYTES_MAX, "an offset into text has 32 bits");
+    this.#length += 1;
+    this.#offsets[this.#length] = this.#text.length;
   }
 
   /** Appends the first `count` values of a vector. */

@@ -196,7 +196,10 @@ export class Memtable {
   }
 
   setCommitSeq(fromRow: number, commitSeq: number): void {
-    this.commitSeqs.fill(commitSeq, fromRow, this.rowCount);
+    const { commitSeqs, rowCount } = this;
+    // Of one row, as most are: the runtime's own fill costs more than the commit's seq.
+    if (rowCount - fromRow === 1) commitSeqs[fromRow] = commitSeq;
+    else commitSeqs.fill(commitSeq, fromRow, rowCount);
   }
 
   replace(row: number, seq: number): void {

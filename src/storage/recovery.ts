@@ -13,18 +13,18 @@ import type { Disk } from "../base/disk.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { SEQ_ZERO, type Seq } from "../base/seq.ts";
-import type { Row, Value } from "../types/mod.ts";
-import { converted } from "./convert.ts";
 import { sweepSegments } from "./data_directory.ts";
 import type { DataPaths } from "./file_names.ts";
 import { LowWater } from "./history.ts";
-import { decodeWrites, type LoggedWrite, onlyTableOf } from "./local_wal/format.ts";
+import { onlyTableOf } from "./local_wal/format.ts";
 import { type HighWaterFile, openHighWater } from "./local_wal/high_water.ts";
+import { WriteReader } from "./local_wal/logged_writes.ts";
 import { type LoggedCommit, missingBeginning, readWal, type WalEnd } from "./local_wal/reader.ts";
 import type { Manifest, ManifestState, SegmentEntry } from "./manifest.ts";
 import { OpenSegment, type SegmentFiles } from "./open_segment.ts";
 import type { TableDefinition } from "./store.ts";
 import { StoredTable } from "./table.ts";
+import { TableReplay } from "./table_replay.ts";
 
 export interface RecoveryOptions {
   readonly disk: Disk;
@@ -54,12 +54,13 @@ export function recover(options: RecoveryOptions): Recovered {
   const catalogSeq = manifest.highestSeq();
   let commitCount = 0;
   let replayedSeq = 0;
+  const replay = new Replay(tables);
   const firstFile = state.firstLogFile ?? 0;
   const end = readWal({ disk, paths, log, highWaterSeq, firstFile }, (commit) => {
     commitCount += 1;
     replayedSeq = commit.lastSeq;
     requireCatalog(commit, catalogSeq);
-    replay(commit, tables);
+    replay.add(commit);
   });
   const missing = missingBeginning(paths, end, state.firstLogFile);
   if (missing !== undefined) throw missing;
@@ -139,51 +140,32 @@ function requireCatalog({ frames, lastSeq }: LoggedCommit, catalogSeq: Seq): voi
   }
 }
 
-function replay({ frames, lastSeq }: LoggedCommit, tables: ReadonlyMap<number, StoredTable>): void {
-  // A part is worth nothing without the parts before it, so the file of the first one counts.
-  const firstLogFile = frames[0]?.fileNumber;
-  // A table that the catalog does not know was dropped.
-  const flushedSeqOf = (tableId: number): number =>
-    tables.get(tableId)?.progress.flushedSeq ?? Infinity;
-  for (const frame of frames) {
-    // Of a bulk load the log still has much that is in segments: its rows are not even walked over.
-    const only = onlyTableOf(frame);
-    if (only !== undefined && flushedSeqOf(only) >= frame.lastSeq) continue;
-    for (const write of decodeWrites(frame, flushedSeqOf)) {
-      const table = tables.get(write.tableId);
-      if (table !== undefined && write.rows.length > 0)
-        replayWrite(table, write, { firstLogFile, commitSeq: lastSeq });
+/** Puts the commits of the log back into the tables that need them. */
+class Replay {
+  readonly #writes = new WriteReader();
+  readonly #tables = new Map<number, TableReplay>();
+
+  constructor(tables: ReadonlyMap<number, StoredTable>) {
+    for (const [tableId, table] of tables) this.#tables.set(tableId, new TableReplay(table));
+  }
+
+  add({ frames, lastSeq }: LoggedCommit): void {
+    // A part is worth nothing without the parts before it, so the file of the first one counts.
+    const commit = { commitSeq: lastSeq, firstLogFile: frames[0]?.fileNumber };
+    for (const frame of frames) {
+      // Of a bulk load the log still has much that is in segments: its rows are not even walked over.
+      const only = onlyTableOf(frame);
+      if (only !== undefined && this.#flushedSeqOf(only) >= frame.lastSeq) continue;
+      this.#writes.read(frame, (head) => {
+        const table = this.#tables.get(head.tableId);
+        table?.begin(head, commit);
+        return table;
+      });
     }
   }
-}
 
-function replayWrite(
-  table: StoredTable,
-  { columnIds, forms, operation, owner, prevs, rows, seqs }: LoggedWrite,
-  { firstLogFile, commitSeq }: { firstLogFile: number | undefined; commitSeq: number },
-): void {
-  table.active.firstLogFile ??= firstLogFile;
-  table.replay({
-    owner,
-    isDeleted: operation === "delete",
-    commitSeq,
-    seqs,
-    prevs,
-    rows: rows.map(arrangement(table.definition, { columnIds, forms })),
-  });
-}
-
-/** Brings logged values into the order, and the form, of the definition's columns. */
-function arrangement(
-  { columns }: TableDefinition,
-  { columnIds, forms }: Pick<LoggedWrite, "columnIds" | "forms">,
-): (values: readonly Value[]) => Row {
-  const sources = columns.map(({ columnId, type, missing }) => {
-    const index = columnIds.indexOf(columnId);
-    return { index, formThen: forms[index] ?? 0, type, missing };
-  });
-  return (values) =>
-    sources.map(({ index, formThen, type, missing }) =>
-      index === -1 ? missing : converted(values[index] ?? null, formThen, type),
-    );
+  /** A table that the catalog does not know was dropped. */
+  #flushedSeqOf(tableId: number): number {
+    return this.#tables.get(tableId)?.skipsUpTo ?? Infinity;
+  }
 }

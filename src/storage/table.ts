@@ -309,25 +309,6 @@ export class StoredTable {
     }
   }
 
-  /** Appends versions that recovery has read; they come in ascending seq. */
-  replay({ owner, isDeleted, commitSeq, seqs, prevs, rows }: ReplayedWrite): void {
-    const memtable = this.active;
-    const isKeyed = this.#keyPositions.length > 0;
-    const before = memtable.rowCount;
-    memtable.reserve(rows.length);
-    const partition = memtable.partition(owner);
-    for (const [index, row] of rows.entries()) {
-      const seq = seqs[index] ?? 0;
-      const prev = prevs[index] ?? 0;
-      // A replaced version may be gone: compaction drops what nobody can read any more.
-      if (prev !== 0) unlessDamaged(() => this.findSeq(owner, prev)?.replace(seq));
-      const at = memtable.push(partition, { seq, prev, isDeleted });
-      if (isKeyed) partition.setRow(keyOfRow(row, this.#keyPositions), at);
-    }
-    memtable.appendValues(rows, rows.length);
-    memtable.setCommitSeq(before, commitSeq);
-  }
-
   #restoreKey(memtable: Memtable, partition: MemPartition, row: number): void {
     const values = memtable.columns.map((column) => column.valueAt(row));
     const key = keyOfRow(values, this.#keyPositions);
@@ -351,18 +332,8 @@ export class StoredTable {
   }
 }
 
-/** Versions of one owner as the log has them; rows are in the order of the definition's columns. */
-export interface ReplayedWrite {
-  readonly owner: number;
-  readonly isDeleted: boolean;
-  readonly commitSeq: number;
-  readonly seqs: readonly number[];
-  readonly prevs: readonly number[];
-  readonly rows: readonly Row[];
-}
-
 /** Notes something at a version that was replaced, if the segment that holds it can be read. */
-function unlessDamaged(note: () => void): void {
+export function unlessDamaged(note: () => void): void {
   try {
     note();
   } catch (error) {

@@ -11,7 +11,6 @@ import {
   beginFrame,
   decodeFrame,
   decodeWalHeader,
-  decodeWrites,
   encodeWalHeader,
   type Frame,
   onlyTableOf,
@@ -20,6 +19,7 @@ import {
 } from "../../src/storage/local_wal/format.ts";
 import { FrameEncoder } from "../../src/storage/local_wal/frame_encoder.ts";
 import { openHighWater } from "../../src/storage/local_wal/high_water.ts";
+import { decodeWrites } from "../../src/storage/local_wal/logged_writes.ts";
 import type { LocalStore, TableWrite } from "../../src/storage/mod.ts";
 import type { Row } from "../../src/types/mod.ts";
 import { MemoryManifest } from "../support/memory_manifest.ts";

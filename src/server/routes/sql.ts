@@ -147,10 +147,11 @@ class SqlRoute {
     { contentType, exchange }: { contentType: string | null; exchange: Exchange },
   ): SqlRequest {
     const { baseUrl: urlOf, config } = this.#options;
-    const origin = { baseUrl: () => urlOf(exchange), origin: exchange };
-    if (isMultipart(contentType))
-      return sqlRequestFromForm(body, contentType, { ...config, ...origin });
-    return sqlRequestFromJson(body, config, { reader: exchange, ...origin });
+    const baseUrl = (): string => urlOf(exchange);
+    if (isMultipart(contentType)) {
+      return sqlRequestFromForm(body, contentType, { ...config, baseUrl, origin: exchange });
+    }
+    return sqlRequestFromJson(body, config, { reader: exchange, baseUrl, origin: exchange });
   }
 
   #jsonResponse(

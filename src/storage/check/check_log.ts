@@ -7,8 +7,9 @@ import { assert } from "../../base/assert.ts";
 import type { Disk } from "../../base/disk.ts";
 import { CorruptionError } from "../../base/errors.ts";
 import { type DataPaths, walFilePath } from "../file_names.ts";
-import { decodeFrame, decodeWrites, type Frame, WAL_HEADER_BYTES } from "../local_wal/format.ts";
+import { decodeFrame, type Frame, WAL_HEADER_BYTES } from "../local_wal/format.ts";
 import { checkNumberFile } from "../local_wal/high_water.ts";
+import { decodeWrites } from "../local_wal/logged_writes.ts";
 import {
   type LoggedCommit,
   type LogReading,

@@ -7,7 +7,7 @@ import type { Disk } from "../../base/disk.ts";
 import { isDamage } from "../../base/errors.ts";
 import { type Value, valuesOf } from "../../types/mod.ts";
 import { type DataPaths, segmentPath } from "../file_names.ts";
-import { decodeWrites } from "../local_wal/format.ts";
+import { decodeWrites } from "../local_wal/logged_writes.ts";
 import { readLog } from "../local_wal/reader.ts";
 import type { SegmentEntry } from "../manifest.ts";
 import { readable } from "../readable.ts";

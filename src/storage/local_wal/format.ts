@@ -1,5 +1,5 @@
 /**
- * The bytes of a log file, shared by `writer.ts`, `reader.ts` and `scripts/dump_wal.ts`.
+ * The bytes of a log file, shared by `writer.ts`, `reader.ts`, `logged_writes.ts` and `scripts/dump_wal.ts`.
  *
  *     ┌──────────┬─────────┬─────────┬─────┬───────────────────────────────┐
  *     │ header   │ frame 0 │ frame 1 │ ... │ zeros, or an older file's     │
@@ -48,8 +48,6 @@ import { assert } from "../../base/assert.ts";
 import { ByteReader, ByteWriter } from "../../base/bytes.ts";
 import { crc32 } from "../../base/checksum.ts";
 import { CorruptionError, DatabaseError } from "../../base/errors.ts";
-import type { Value } from "../../types/mod.ts";
-import { readValue, skipValue } from "./value_codec.ts";
 
 export const WAL_HEADER_BYTES = 64;
 export const FRAME_HEADER_BYTES = 48;
@@ -97,18 +95,6 @@ export interface Frame extends FrameHead {
   readonly length: number;
   /** Aliases the file's bytes. */
   readonly body: Uint8Array;
-}
-
-export interface LoggedWrite {
-  readonly tableId: number;
-  readonly owner: number;
-  readonly operation: keyof typeof OPERATION_CODES;
-  readonly columnIds: readonly number[];
-  /** What `formOf` says of each column. */
-  readonly forms: readonly number[];
-  readonly seqs: readonly number[];
-  readonly prevs: readonly number[];
-  readonly rows: readonly Value[][];
 }
 
 export function encodeWalHeader({ fileNumber, baseSeq }: WalHeader): Uint8Array {
@@ -239,77 +225,6 @@ export function onlyTableOf({ body, firstSeq, lastSeq, offset, path }: Frame): n
   return from.u32() === lastSeq - firstSeq + 1 ? tableId : undefined;
 }
 
-/**
- * The writes in the body of a commit or of a part of one.
- *
- * @param skipsUpTo The seq up to which rows of a table are passed over, which is much cheaper than
- * making them: of a bulk load the log still has what is in segments.
- * @throws {CorruptionError}
- */
-export function decodeWrites(
-  frame: Frame,
-  skipsUpTo: (tableId: number) => number = () => 0,
-): LoggedWrite[] {
-  const { path, offset, body, firstSeq } = frame;
-  const from = new ByteReader(body, { path, fileOffset: offset + FRAME_HEADER_BYTES });
-  const writes: LoggedWrite[] = [];
-  let seq = firstSeq - 1;
-  while (from.remaining > 0) {
-    const { lastSeq, write } = decodeWrite(from, seq, skipsUpTo);
-    seq = lastSeq;
-    if (write !== undefined) writes.push(write);
-  }
-  return writes;
-}
-
-/** @returns No write when every row of it was passed over. */
-function decodeWrite(
-  from: ByteReader,
-  seqBefore: number,
-  skipsUpTo: (tableId: number) => number,
-): { lastSeq: number; write: LoggedWrite | undefined } {
-  const tableId = from.u32();
-  const owner = from.u53();
-  const operation = operationFromCode(from.u8()) ?? from.fail("holds an unknown operation");
-  const columnCount = from.u16();
-  const columnsAt = from.position;
-  from.skip(columnCount * 3);
-  const rowCount = from.u32();
-  const skipsSeq = skipsUpTo(tableId);
-  const seqs: number[] = [];
-  const prevs: number[] = [];
-  const rows: Value[][] = [];
-  let seq = seqBefore;
-  for (let index = 0; index < rowCount; index += 1) {
-    const flags = from.u8();
-    seq = (flags & ROW_HAS_SEQ) === 0 ? seq + 1 : from.u53();
-    const prev = (flags & ROW_HAS_PREV) === 0 ? 0 : from.u53();
-    if (seq <= skipsSeq) {
-      for (let column = 0; column < columnCount; column += 1) skipValue(from);
-      continue;
-    }
-    seqs.push(seq);
-    prevs.push(prev);
-    const row: Value[] = [];
-    for (let column = 0; column < columnCount; column += 1) row.push(readValue(from));
-    rows.push(row);
-  }
-  if (rows.length === 0 && rowCount > 0) return { lastSeq: seq, write: undefined };
-  const end = from.position;
-  from.position = columnsAt;
-  const columnIds: number[] = [];
-  const forms: number[] = [];
-  for (let index = 0; index < columnCount; index += 1) {
-    columnIds.push(from.u16());
-    forms.push(from.u8());
-  }
-  from.position = end;
-  return {
-    lastSeq: seq,
-    write: { tableId, owner, operation, columnIds, forms, seqs, prevs, rows },
-  };
-}
-
 function kindFromCode(code: number): FrameKind | undefined {
   switch (code) {
     case FRAME_KINDS.commit:
@@ -320,19 +235,6 @@ function kindFromCode(code: number): FrameKind | undefined {
       return "part";
     case FRAME_KINDS.partEnd:
       return "partEnd";
-    default:
-      return undefined;
-  }
-}
-
-function operationFromCode(code: number): LoggedWrite["operation"] | undefined {
-  switch (code) {
-    case OPERATION_CODES.insert:
-      return "insert";
-    case OPERATION_CODES.update:
-      return "update";
-    case OPERATION_CODES.delete:
-      return "delete";
     default:
       return undefined;
   }

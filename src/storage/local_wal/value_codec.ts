@@ -18,6 +18,7 @@ import { unreachable } from "../../base/assert.ts";
 import type { ByteReader, ByteWriter } from "../../base/bytes.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { isNullAt, type Value, type Vector, valueAt } from "../../types/mod.ts";
+import type { MemColumn } from "../mem_column.ts";
 
 const TAG_NULL = 0;
 const TAG_FALSE = 1;
@@ -76,7 +77,17 @@ export function writeValueAt(into: ByteWriter, column: Vector, row: number): voi
 
 /** @throws {CorruptionError} If there is no value here. */
 export function readValue(from: ByteReader): Value {
+  return readTagged(from, from.u8());
+}
+
+/** Appends the value that is next to a column of its form. @throws {CorruptionError} As above. */
+export function readValueInto(from: ByteReader, column: MemColumn): void {
   const tag = from.u8();
+  if (tag === TAG_TEXT && column.isText) column.appendTextOf(from);
+  else column.append(readTagged(from, tag));
+}
+
+function readTagged(from: ByteReader, tag: number): Value {
   switch (tag) {
     case TAG_NULL:
       return null;

@@ -1,0 +1,163 @@
+/**
+ * The writes in the body of a frame, read row by row: into lists for who looks at a log, or to where
+ * the rows belong. See `format.ts` for how they look.
+ */
+import { ByteReader } from "../../base/bytes.ts";
+import type { Value } from "../../types/mod.ts";
+import {
+  FRAME_HEADER_BYTES,
+  type Frame,
+  OPERATION_CODES,
+  ROW_HAS_PREV,
+  ROW_HAS_SEQ,
+} from "./format.ts";
+import { readValue, skipValue } from "./value_codec.ts";
+
+/** The columns that the rows of a write have values for, in order. */
+export interface LoggedColumns {
+  readonly columnIds: readonly number[];
+  /** What `formOf` says of each. */
+  readonly forms: readonly number[];
+}
+
+export interface LoggedHead {
+  readonly tableId: number;
+  readonly owner: number;
+  readonly operation: keyof typeof OPERATION_CODES;
+  /** The same object as that of the write before, if they are the same columns. */
+  readonly columns: LoggedColumns;
+  readonly rowCount: number;
+}
+
+export interface LoggedWrite extends LoggedColumns {
+  readonly tableId: number;
+  readonly owner: number;
+  readonly operation: LoggedHead["operation"];
+  readonly seqs: readonly number[];
+  readonly prevs: readonly number[];
+  readonly rows: readonly (readonly Value[])[];
+}
+
+/** Takes the rows of one write. */
+export interface RowTaker {
+  /** Rows up to this seq are passed over, which is much cheaper than making them. */
+  readonly skipsUpTo: number;
+  /** Reads a value for each column, which are next in `from`. */
+  takeRow(from: ByteReader, seq: number, prev: number): void;
+}
+
+/** Reads frames that follow each other. */
+export class WriteReader {
+  #columns: LoggedColumns = { columnIds: [], forms: [] };
+
+  /**
+   * Reads all writes of a frame.
+   *
+   * @param takerOf Who takes the rows of a write; undefined to pass over all of them.
+   * @throws {CorruptionError}
+   */
+  read(frame: Frame, takerOf: (head: LoggedHead) => RowTaker | undefined): void {
+    const { body, firstSeq, offset, path } = frame;
+    const from = new ByteReader(body, { path, fileOffset: offset + FRAME_HEADER_BYTES });
+    let lastSeq = firstSeq - 1;
+    while (from.remaining > 0) {
+      const head = this.#head(from);
+      lastSeq = readRows(from, { head, taker: takerOf(head), lastSeq });
+    }
+  }
+
+  #head(from: ByteReader): LoggedHead {
+    const tableId = from.u32();
+    const owner = from.u53();
+    const operation = operationFromCode(from.u8()) ?? from.fail("holds an unknown operation");
+    this.#readColumns(from);
+    return { tableId, owner, operation, columns: this.#columns, rowCount: from.u32() };
+  }
+
+  #readColumns(from: ByteReader): void {
+    const { columnIds, forms } = this.#columns;
+    const count = from.u16();
+    const start = from.position;
+    let isSame = count === columnIds.length;
+    for (let index = 0; isSame && index < count; index += 1) {
+      isSame = from.u16() === columnIds[index] && from.u8() === forms[index];
+    }
+    if (isSame) return;
+    from.position = start;
+    const others: { columnIds: number[]; forms: number[] } = { columnIds: [], forms: [] };
+    for (let index = 0; index < count; index += 1) {
+      others.columnIds.push(from.u16());
+      others.forms.push(from.u8());
+    }
+    this.#columns = others;
+  }
+}
+
+/** Returns the seq of the last row. */
+function readRows(
+  from: ByteReader,
+  {
+    head: { columns, rowCount },
+    lastSeq,
+    taker,
+  }: { head: LoggedHead; taker: RowTaker | undefined; lastSeq: number },
+): number {
+  const columnCount = columns.columnIds.length;
+  const skipsUpTo = taker?.skipsUpTo ?? Infinity;
+  let seq = lastSeq;
+  for (let index = 0; index < rowCount; index += 1) {
+    const flags = from.u8();
+    seq = (flags & ROW_HAS_SEQ) === 0 ? seq + 1 : from.u53();
+    const prev = (flags & ROW_HAS_PREV) === 0 ? 0 : from.u53();
+    if (taker !== undefined && seq > skipsUpTo) {
+      taker.takeRow(from, seq, prev);
+      continue;
+    }
+    for (let column = 0; column < columnCount; column += 1) skipValue(from);
+  }
+  return seq;
+}
+
+/**
+ * The writes in the body of a commit or of a part of one; none of which every row is passed over.
+ *
+ * @param skipsUpTo The seq up to which rows of a table are passed over.
+ * @throws {CorruptionError}
+ */
+export function decodeWrites(
+  frame: Frame,
+  skipsUpTo: (tableId: number) => number = () => 0,
+): LoggedWrite[] {
+  const writes: LoggedWrite[] = [];
+  new WriteReader().read(frame, ({ columns, operation, owner, rowCount, tableId }) => {
+    const { columnIds, forms } = columns;
+    const seqs: number[] = [];
+    const prevs: number[] = [];
+    const rows: Value[][] = [];
+    const write = { tableId, owner, operation, columnIds, forms, seqs, prevs, rows };
+    if (rowCount === 0) writes.push(write);
+    return {
+      skipsUpTo: skipsUpTo(tableId),
+      takeRow(from, seq, prev) {
+        if (rows.length === 0) writes.push(write);
+        seqs.push(seq);
+        prevs.push(prev);
+        rows.push(columnIds.map(() => readValue(from)));
+      },
+    };
+  });
+  return writes;
+}
+
+function operationFromCode(code: number): LoggedHead["operation"] | undefined {
+  switch (code) {
+    case OPERATION_CODES.insert:
+      return "insert";
+    case OPERATION_CODES.update:
+      return "update";
+    case OPERATION_CODES.delete:
+      return "delete";
+    default:
+      return undefined;
+  }
+}
