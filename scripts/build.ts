@@ -47,7 +47,7 @@ function buildUi(): void {
 function compile(target: string): string {
   const path = join(out, `tidemark-${target}${target.startsWith("windows") ? ".exe" : ""}`);
   // What is no module but named as an entry is embedded as it is.
-  const entries = ["src/main.ts", "src/worker.ts", "src/restore_worker.ts", UI_PACK_PATH];
+  const entries = ["src/main.ts", "src/segment_worker.ts", "src/restore_worker.ts", UI_PACK_PATH];
   const built = Bun.spawnSync(
     [
       process.execPath,

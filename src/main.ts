@@ -22,10 +22,10 @@ import { type Database, openDatabase } from "./database.ts";
 import { runMaintenance } from "./maintenance.ts";
 import { runRestore } from "./restore_command.ts";
 import { advanceInThread } from "./restore_thread.ts";
+import { SegmentThreads } from "./segment_threads.ts";
 import { type Readiness, type RunningServer, startServer } from "./server/mod.ts";
 import { loadUi } from "./ui_assets.ts";
 import { BUILD_DATE, VERSION } from "./version.ts";
-import { WorkerJobs } from "./worker_jobs.ts";
 
 const HELP = `Tidemark ${VERSION}: a SQL database server you can subscribe to.
 
@@ -92,7 +92,7 @@ async function open(config: Config, log: LogWriter): Promise<Database> {
           ? keptSecret({ disk: bunDisk, dataPath, random: systemRandom })
           : new TextEncoder().encode(given),
       version: VERSION,
-      jobs: new WorkerJobs(systemClock),
+      jobs: new SegmentThreads(systemClock),
       advance: (work) => advanceInThread(systemClock, work),
       onFatal: (cause) => stopAtOnce(log, "the log on disk failed; start again to recover", cause),
     });

@@ -31,12 +31,15 @@ export function startUpkeep(
       store.dropExpired();
       store.boundHistory();
     }),
-    repeatedly(clock, SEEN_MS, () => auth.keepSeen()),
+    repeatedly(clock, SEEN_MS, () => {
+      auth.keepSeen();
+    }),
     repeatedly(clock, HOUR_MS, () => tidy(environment, store)),
   ];
   return () => {
     for (const stop of stops) stop();
-    auth.keepSeen();
+    let hasMore = true;
+    while (hasMore) hasMore = auth.keepSeen();
   };
 }
 

@@ -8,9 +8,9 @@ import { silentLog } from "../../src/base/log.ts";
 import { systemRandom } from "../../src/base/random.ts";
 import { parseConfig } from "../../src/config.ts";
 import { type Database, openDatabase } from "../../src/database.ts";
+import { SegmentThreads } from "../../src/segment_threads.ts";
 import { SHARED_OWNER } from "../../src/storage/mod.ts";
 import type { Row } from "../../src/types/mod.ts";
-import { WorkerJobs } from "../../src/worker_jobs.ts";
 
 /** Rows of one commit. */
 const COMMIT_ROWS = 100_000;
@@ -56,7 +56,7 @@ export async function openStopped(dataPath: string): Promise<Database> {
     log: silentLog,
     jwtSecret: () => new Uint8Array(32).fill(7),
     version: "0.0.0",
-    jobs: new WorkerJobs(systemClock),
+    jobs: new SegmentThreads(systemClock),
     onFatal: (cause) => {
       throw cause;
     },

@@ -4,7 +4,6 @@
  * Credentials come in, a {@linkcode Principal} goes out; rights are `permissions.ts`. Sessions end
  * the moment the catalog says so: nothing about a user is remembered between two uses of a token.
  */
-import { assert } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
@@ -23,11 +22,11 @@ import {
 } from "./answers.ts";
 import type { OnAudit } from "./audit.ts";
 import { AuthError, invalidCredentials } from "./auth_error.ts";
-import { Connections, type OnRevoked } from "./connections.ts";
 import { AuthBucket, LoginGuard, type LoginTrouble } from "./login_guard.ts";
 import { PasswordHasher, type PasswordPolicy } from "./password.ts";
 import { mayExecuteAs } from "./permissions.ts";
 import type { Principal } from "./principal.ts";
+import { type OnRevoked, SessionEnds } from "./session_ends.ts";
 import { Sessions, unauthorized } from "./sessions.ts";
 import { Setup } from "./setup.ts";
 import { type TokenClaims, Tokens } from "./token.ts";
@@ -79,7 +78,7 @@ export class Auth {
   readonly #settings: AuthSettings;
   readonly #onAudit: OnAudit;
   readonly #hasher = new PasswordHasher({ runningMax: HASHES_RUNNING_MAX });
-  readonly #connections = new Connections();
+  readonly #sessionEnds = new SessionEnds();
   readonly #tokens: Tokens;
   readonly #sessions: Sessions;
   readonly #setup: Setup;
@@ -104,7 +103,7 @@ export class Auth {
       random,
       log,
       tokens: this.#tokens,
-      connections: this.#connections,
+      sessionEnds: this.#sessionEnds,
       onAudit,
       accessLifetimeSeconds: settings.accessLifetimeSeconds,
       refreshLifetimeSeconds: settings.refreshLifetimeSeconds,
@@ -124,7 +123,7 @@ export class Auth {
       log,
       hasher: this.#hasher,
       policy,
-      connections: this.#connections,
+      sessionEnds: this.#sessionEnds,
       isRootManaged: settings.rootPassword !== undefined,
     });
     this.#guard = new LoginGuard({
@@ -259,17 +258,20 @@ export class Auth {
   /**
    * Gives the catalog the times at which users were seen; to be called now and then. What it cannot
    * write, on a full disk for one, is tried again the next time: nobody asked for it.
+   *
+   * @returns Whether there are more that it can be given at once.
    */
-  keepSeen(): void {
+  keepSeen(): boolean {
     const times = new Map(this.#seen.entries().take(SEEN_AT_ONCE_MAX));
     try {
       this.#catalog.noteSeen(times);
     } catch (error) {
       if (!(error instanceof DatabaseError)) throw error;
       this.#log.warn("cannot keep when users were last seen", { error: error.message });
-      return;
+      return false;
     }
     for (const userId of times.keys()) this.#seen.delete(userId);
+    return this.#seen.size > 0;
   }
 
   /** Names whose logins failed, known or not. */
@@ -335,15 +337,9 @@ export class Auth {
     this.#users.drop(principal, userId, options);
   }
 
-  /** Calls `end` when the session of an open connection is revoked. Returns how to stop that. */
-  trackConnection(principal: Principal, end: () => void): () => void {
-    assert(!principal.isImpersonated, "a connection belongs to who logged in");
-    return this.#connections.track(principal, end);
-  }
-
   /** Tells of every revoked session, in the turn in which it is. Returns how to stop that. */
   onRevoked(listener: OnRevoked): () => void {
-    return this.#connections.onRevoked(listener);
+    return this.#sessionEnds.onRevoked(listener);
   }
 
   #principal(user: UserEntry, sessionId: string): Principal {

@@ -12,7 +12,6 @@ export type {
 export type { AuditEvent, OnAudit } from "./audit.ts";
 export { Auth, type AuthOptions, type AuthSettings } from "./auth.ts";
 export { type AuthCode, AuthError } from "./auth_error.ts";
-export type { OnRevoked, Revocation } from "./connections.ts";
 export { type PasswordPolicy, passwordFault } from "./password.ts";
 export {
   mayRead,
@@ -36,6 +35,7 @@ export {
   type SecretFault,
   secretFault,
 } from "./secret.ts";
+export type { OnRevoked, Revocation } from "./session_ends.ts";
 export {
   type AlterUserRequest,
   type CreateUserRequest,

@@ -17,7 +17,7 @@ import type { Catalog, UserEntry } from "../catalog/mod.ts";
 import { answerFromUser, type Caller, hasAdminUi, rfc3339, type SessionAnswer } from "./answers.ts";
 import type { OnAudit } from "./audit.ts";
 import { AuthError } from "./auth_error.ts";
-import type { Connections } from "./connections.ts";
+import type { SessionEnds } from "./session_ends.ts";
 import type { TokenClaims, Tokens, TokenType } from "./token.ts";
 
 export interface SessionsOptions {
@@ -26,7 +26,7 @@ export interface SessionsOptions {
   random: Random;
   log: Log;
   tokens: Tokens;
-  connections: Connections;
+  sessionEnds: SessionEnds;
   onAudit: OnAudit;
   accessLifetimeSeconds: number;
   refreshLifetimeSeconds: number;
@@ -105,7 +105,7 @@ export class Sessions {
     token: string,
     { caller: { address }, isAll }: { isAll: boolean; caller: Pick<Caller, "address"> },
   ): void {
-    const { catalog, connections, onAudit, tokens } = this.#options;
+    const { catalog, onAudit, sessionEnds, tokens } = this.#options;
     const claims = tokens.verify(token);
     if (claims === undefined) return;
     // Read before the session ends, after which the token names nobody.
@@ -118,7 +118,7 @@ export class Sessions {
     }
     if (!isAll || user === undefined) return;
     catalog.changeUser(user.userId, { tokenVersion: user.tokenVersion + 1 });
-    connections.endUser(user.userId);
+    sessionEnds.endUser(user.userId);
   }
 
   /**
@@ -139,11 +139,11 @@ export class Sessions {
   }
 
   #endSession(claims: TokenClaims): void {
-    const { catalog, clock, connections, refreshLifetimeSeconds } = this.#options;
+    const { catalog, clock, refreshLifetimeSeconds, sessionEnds } = this.#options;
     const newestEndMs = clock.nowMs() + refreshLifetimeSeconds * 1000;
     const endMs = Math.max(newestEndMs, claims.expiresAt * 1000);
     catalog.revoke(claims.sessionId, endMs + REVOCATION_MARGIN_MS);
-    connections.endSession(claims.userId, claims.sessionId);
+    sessionEnds.endSession(claims.userId, claims.sessionId);
   }
 
   async #answer(user: UserEntry, sessionId: string): Promise<SessionAnswer> {

@@ -15,10 +15,10 @@ import {
   type UserEntry,
 } from "../catalog/mod.ts";
 import { AuthError } from "./auth_error.ts";
-import type { Connections } from "./connections.ts";
 import { type PasswordHasher, type PasswordPolicy, passwordFault } from "./password.ts";
 import { isAtLeast, mayManageUser, maySetPassword } from "./permissions.ts";
 import type { Principal } from "./principal.ts";
+import type { SessionEnds } from "./session_ends.ts";
 import { EMAIL_LENGTH_MAX } from "./setup.ts";
 
 /** How a new user proves who it is. */
@@ -50,7 +50,7 @@ export interface UserAdminOptions {
   log: Log;
   hasher: PasswordHasher;
   policy: PasswordPolicy;
-  connections: Connections;
+  sessionEnds: SessionEnds;
   /** auth.root_password is set, so ALTER USER may not change it. */
   isRootManaged: boolean;
 }
@@ -98,7 +98,7 @@ export class UserAdmin {
 
   /** @throws {DatabaseError} PERMISSION_DENIED, USER_NOT_FOUND, WEAK_PASSWORD, INVALID_VALUE, INVALID_OPERATION, MANAGED_BY_CONFIG */
   async alter(principal: Principal, request: AlterUserRequest): Promise<UserEntry> {
-    const { catalog, connections, log } = this.#options;
+    const { catalog, log, sessionEnds } = this.#options;
     const { userId, password, role, email } = request;
     const before = this.#authoriseAlter(principal, request);
     if (role !== undefined && role !== before.role && userId === ROOT_USER_ID) {
@@ -115,14 +115,14 @@ export class UserAdmin {
       ...(role === undefined ? {} : { role }),
       ...(email === undefined ? {} : { email }),
     });
-    if (after.tokenVersion !== before.tokenVersion) connections.endUser(userId);
+    if (after.tokenVersion !== before.tokenVersion) sessionEnds.endUser(userId);
     log.info("user changed", { user: userId, by: principal.actorId });
     return after;
   }
 
   /** @throws {DatabaseError} PERMISSION_DENIED, USER_NOT_FOUND, INVALID_OPERATION */
   drop(principal: Principal, userId: string, options?: { erasesNow?: boolean }): void {
-    const { catalog, connections, log } = this.#options;
+    const { catalog, log, sessionEnds } = this.#options;
     const user = catalog.user(userId);
     if (!isAtLeast(principal.role, "dba")) throw denied(`drop user ${userId}`);
     if (user === undefined) throw notFound("drop", userId);
@@ -140,7 +140,7 @@ export class UserAdmin {
       );
     }
     catalog.dropUser(userId, options);
-    connections.endUser(userId);
+    sessionEnds.endUser(userId);
     log.info("user dropped", { user: userId, by: principal.actorId });
   }
 

@@ -3,7 +3,7 @@
  * once, everywhere, and after a restart too.
  */
 import { afterAll, expect, test } from "bun:test";
-import type { Principal, Revocation } from "../../src/auth/mod.ts";
+import type { Revocation } from "../../src/auth/mod.ts";
 import { DatabaseError } from "../../src/base/errors.ts";
 import type { UserEntry } from "../../src/catalog/mod.ts";
 import { openCatalog, removeCatalogs } from "../catalog/catalog_fixture.ts";
@@ -228,14 +228,13 @@ test("Auth.refresh with a retired token revokes the whole session as stolen", as
   const first = await auth.login(RIGHT, LOCAL);
   const other = await auth.login(RIGHT, LOCAL);
   const second = await auth.refresh(first.refresh_token, LOCAL);
-  let ended = 0;
-  auth.trackConnection(auth.authenticate(second.access_token, LOCAL), () => {
-    ended += 1;
-  });
+  const { sessionId } = auth.authenticate(second.access_token, LOCAL);
+  const revoked: Revocation[] = [];
+  auth.onRevoked((revocation) => revoked.push(revocation));
   clock.advance(30_001);
 
   expect(await failureOf(() => auth.refresh(first.refresh_token, LOCAL))).toBe("unauthorized");
-  expect(ended).toBe(1);
+  expect(revoked).toEqual([{ userId: "ada", sessionId }]);
   for (const by of [auth, authOver({ catalog, clock })]) {
     expect(await failureOf(() => by.authenticate(second.access_token, LOCAL))).toBe(
       "INVALID_CREDENTIALS",
@@ -296,44 +295,34 @@ test("Auth.logout ends one session, with all every session, and is silent about 
   expect(await codeOf(fourth.access_token)).toBeUndefined();
 });
 
-test("Auth ends the sockets of a session in the turn that ends it", async () => {
+test("Auth.onRevoked is told of a session, or of all of a user, in the turn that ends it", async () => {
   const { auth } = configuredServer({ ada: "dba", bob: "user" });
   const revoked: Revocation[] = [];
   auth.onRevoked((revocation) => revoked.push(revocation));
-  const ends: string[] = [];
-  const connect = async (user: string, name: string): Promise<[string, Principal, () => void]> => {
+  const sessionOf = async (user: string): Promise<[string, string | undefined]> => {
     const { access_token } = await auth.login({ user, password: PASSWORD }, LOCAL);
-    const principal = auth.authenticate(access_token, LOCAL);
-    return [access_token, principal, auth.trackConnection(principal, () => ends.push(name))];
+    return [access_token, auth.authenticate(access_token, LOCAL).sessionId];
   };
-  const [first] = await connect("ada", "first");
-  const [second, principal] = await connect("ada", "second");
-  auth.trackConnection(principal, () => ends.push("second again"));
-  const [, , closeThird] = await connect("ada", "third");
-  await connect("bob", "bob");
+  const [first, firstId] = await sessionOf("ada");
+  const [second, secondId] = await sessionOf("ada");
+  await sessionOf("bob");
+  expect(revoked).toEqual([]);
 
   auth.logout(first, LOCAL);
-  expect(ends).toEqual(["first"]);
-  closeThird();
+  expect(revoked).toEqual([{ userId: "ada", sessionId: firstId }]);
   auth.logout(second, LOCAL, { all: true });
-  expect(ends).toEqual(["first", "second", "second again"]);
-  expect(revoked.map(({ userId, sessionId }) => [userId, sessionId !== undefined])).toEqual([
-    ["ada", true],
-    ["ada", true],
-    ["ada", false],
+  expect(revoked.slice(1)).toEqual([
+    { userId: "ada", sessionId: secondId },
+    { userId: "ada", sessionId: undefined },
   ]);
 });
 
-test("Auth.onRevoked and trackConnection stop when they are told to", async () => {
+test("Auth.onRevoked stops when it is told to", async () => {
   const { auth } = configuredServer();
-  const calls: string[] = [];
-  const stop = auth.onRevoked(() => calls.push("listener"));
+  const calls: Revocation[] = [];
+  const stop = auth.onRevoked((revocation) => calls.push(revocation));
   const { access_token } = await auth.login(RIGHT, LOCAL);
-  const untrack = auth.trackConnection(auth.authenticate(access_token, LOCAL), () =>
-    calls.push("connection"),
-  );
-  untrack();
-  untrack();
+  stop();
   stop();
   auth.logout(access_token, LOCAL, { all: true });
 
@@ -345,16 +334,14 @@ test("Auth ends tokens and sockets on a new password, a new role and DROP USER",
     const { auth } = configuredServer({ ada: "dba", bob: "user" });
     const bob = { user: "bob", password: PASSWORD };
     const { access_token, refresh_token } = await auth.login(bob, LOCAL);
-    let isOpen = true;
-    auth.trackConnection(auth.authenticate(access_token, LOCAL), () => {
-      isOpen = false;
-    });
+    const revoked: Revocation[] = [];
+    auth.onRevoked((revocation) => revoked.push(revocation));
     const ada = auth.principalFor("ada");
     if (change === "drop") auth.dropUser(ada, "bob");
     else if (change === "role") await auth.alterUser(ada, { userId: "bob", role: "service" });
     else await auth.alterUser(ada, { userId: "bob", password: "another horse 8" });
 
-    expect(isOpen, change).toBeFalse();
+    expect(revoked, change).toEqual([{ userId: "bob", sessionId: undefined }]);
     expect(await failureOf(() => auth.authenticate(access_token, LOCAL)), change).toBe(
       "INVALID_CREDENTIALS",
     );

@@ -9,20 +9,20 @@
  */
 import type { CancelTimer, Clock } from "./base/clock.ts";
 import { DatabaseError } from "./base/errors.ts";
+import type { Answer, JobMessage, Work } from "./segment_worker.ts";
 import type { FlushJob, FlushOutcome, MergeJob, MergeOutcome, SegmentJobs } from "./storage/mod.ts";
 import { watchedFlag } from "./thread_cancel.ts";
 import { errorFromFailure } from "./thread_failure.ts";
-import type { Answer, JobMessage, Work } from "./worker.ts";
 
 /** A thread without work is ended after this, since it holds some megabytes. */
 const IDLE_MS = 30_000;
 
-export class WorkerJobs implements SegmentJobs {
+export class SegmentThreads implements SegmentJobs {
   readonly #flushes: Line;
   readonly #merges: Line;
 
-  /** @param entry What the threads run: `worker.ts`, or a stand-in. */
-  constructor(clock: Clock, entry: URL = new URL("./worker.ts", import.meta.url)) {
+  /** @param entry What the threads run: `segment_worker.ts`, or a stand-in. */
+  constructor(clock: Clock, entry: URL = new URL("./segment_worker.ts", import.meta.url)) {
     this.#flushes = new Line(clock, entry);
     this.#merges = new Line(clock, entry);
   }

@@ -1,5 +1,5 @@
 /**
- * The entry of the threads that write segments: one job at a time, as `worker_jobs.ts` hands them
+ * The entry of the threads that write segments: one job at a time, as `segment_threads.ts` hands them
  * over, told what became of each.
  *
  * A job is cancelled through a flag in shared memory, since this thread reads no message while it

@@ -10,8 +10,8 @@ import { bunDisk } from "../src/base/bun_disk.ts";
 import { systemClock } from "../src/base/clock.ts";
 import { CorruptionError, DatabaseError, DiskError } from "../src/base/errors.ts";
 import type { Log } from "../src/base/log.ts";
+import { SegmentThreads } from "../src/segment_threads.ts";
 import type { LocalStore, MergeJob } from "../src/storage/mod.ts";
-import { WorkerJobs } from "../src/worker_jobs.ts";
 import { MemoryManifest } from "./support/memory_manifest.ts";
 import { commit, defineTable, openStore, readRows } from "./support/store_fixture.ts";
 
@@ -30,7 +30,7 @@ function newDirectory(): string {
 }
 
 async function open(dataPath: string, manifest: MemoryManifest): Promise<LocalStore> {
-  const jobs = new WorkerJobs(systemClock);
+  const jobs = new SegmentThreads(systemClock);
   return openStore({ disk: bunDisk, dataPath, manifest, definitions: [TABLE], jobs });
 }
 
@@ -104,7 +104,7 @@ test("jobs stand in line, and a runner that was closed begins anew", async () =>
   const store = await open(directory, manifest);
   await fill(store, 3);
   const job = jobFor(directory, manifest);
-  const jobs = new WorkerJobs(systemClock);
+  const jobs = new SegmentThreads(systemClock);
   const outcomes = await Promise.all([
     jobs.merge(job, () => false),
     jobs.merge({ ...job, draft: `${directory}/tmp/100.seg` }, () => false),
@@ -128,7 +128,7 @@ test("damage and disk errors of the other thread are errors here, and it goes on
   const job = jobFor(directory, manifest);
   const [first, second] = job.sources;
   if (first === undefined || second === undefined) throw new Error("There should be two segments");
-  const jobs = new WorkerJobs(systemClock);
+  const jobs = new SegmentThreads(systemClock);
   const failure = (changed: Partial<MergeJob>): Promise<unknown> =>
     jobs.merge({ ...job, ...changed }, () => false).catch((error: unknown) => error);
 
@@ -157,7 +157,7 @@ test("a thread that dies in the middle of a job fails that job, and the next one
   const manifest = new MemoryManifest();
   const log = new RecordingLog();
   const entry = new URL("./support/dying_worker.ts", import.meta.url);
-  const jobs = new WorkerJobs(systemClock, entry);
+  const jobs = new SegmentThreads(systemClock, entry);
   const parts = { disk: bunDisk, manifest, log, definitions: [TABLE], jobs };
   const store = await openStore({ ...parts, dataPath: directory });
   await fill(store, 8);
@@ -188,7 +188,7 @@ test("a thread that cannot start fails its job", async () => {
   await fill(store, 2);
   await store.close();
   const entry = new URL("./support/no_such_worker.ts", import.meta.url);
-  const jobs = new WorkerJobs(systemClock, entry);
+  const jobs = new SegmentThreads(systemClock, entry);
   const failure = jobs.merge(jobFor(directory, manifest), () => false);
   expect(await failure.catch((error: unknown) => error)).toBeInstanceOf(DatabaseError);
   jobs.close();
