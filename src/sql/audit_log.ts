@@ -204,13 +204,11 @@ function isStorageTrouble(error: unknown): error is Error {
 }
 
 /** Without what it says beside the names, and with those cut short. */
-function briefly({ details: _, ...event }: AuditEvent): AuditEvent {
-  const short = (name: string): string => name.slice(0, BRIEF_NAME_LENGTH_MAX);
-  const { actor, subject, target } = event;
-  return {
-    ...event,
-    actor: short(actor),
-    target: short(target),
-    ...(subject === undefined ? {} : { subject: short(subject) }),
-  };
+function briefly({ action, actor, address, outcome, subject, target }: AuditEvent): AuditEvent {
+  const event = { action, actor: shortened(actor), target: shortened(target), outcome, address };
+  return subject === undefined ? event : { ...event, subject: shortened(subject) };
+}
+
+function shortened(name: string): string {
+  return name.slice(0, BRIEF_NAME_LENGTH_MAX);
 }

@@ -10,6 +10,7 @@
  * - What was forgotten keeps its place without a row: in the table until that grows.
  * - A slot of the table is always free, so that a search ends.
  */
+import { HASH_FACTOR, HASH_SEED } from "../base/hash_salt.ts";
 import type { Key } from "./key.ts";
 import { grown } from "./mem_column.ts";
 
@@ -175,7 +176,8 @@ function isNumber(key: Key): key is number {
 function hashOf(key: number): number {
   // 0 and -0 are the same key.
   double[0] = key + 0;
-  let hash = Math.imul((halves[0] ?? 0) ^ Math.imul(halves[1] ?? 0, 0x85ebca6b), 0x9e3779b1);
+  const high = Math.imul((halves[1] ?? 0) ^ HASH_SEED, HASH_FACTOR);
+  let hash = Math.imul((halves[0] ?? 0) ^ high, 0x9e3779b1);
   hash ^= hash >>> 15;
   return Math.imul(hash, 0xc2b2ae35);
 }

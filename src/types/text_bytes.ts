@@ -1,6 +1,7 @@
 /**
  * Loops over UTF-8 that was not decoded: text is hashed, compared and copied four bytes at a time.
  */
+import { HASH_FACTOR, HASH_SEED } from "../base/hash_salt.ts";
 
 /** Bytes in which texts lie, as these loops read them. */
 export interface TextSource {
@@ -22,23 +23,22 @@ export function textSourceOf(bytes: Uint8Array): TextSource {
   };
 }
 
-// The constants are those of MurmurHash3 (Austin Appleby).
+/** Of MurmurHash3 (Austin Appleby). */
+const LAST_MIX = 0xc2b2ae35 | 0;
 
-const FIRST_MIX = 0x85ebca6b | 0;
-const SECOND_MIX = 0xc2b2ae35 | 0;
-
+/** Another one in each process. */
 export function hashText({ view }: TextSource, start: number, end: number): number {
-  let hash = (end - start) | 0;
+  let hash = HASH_SEED ^ (end - start);
   let at = start;
   for (; at + 4 <= end; at += 4) {
-    hash = Math.imul(hash ^ view.getInt32(at, true), FIRST_MIX);
+    hash = Math.imul(hash ^ view.getInt32(at, true), HASH_FACTOR);
     hash ^= hash >>> 15;
   }
   for (; at < end; at += 1) {
-    hash = Math.imul(hash ^ view.getUint8(at), SECOND_MIX);
+    hash = Math.imul(hash ^ view.getUint8(at), HASH_FACTOR);
     hash ^= hash >>> 15;
   }
-  hash = Math.imul(hash ^ (hash >>> 13), SECOND_MIX);
+  hash = Math.imul(hash ^ (hash >>> 13), LAST_MIX);
   return hash ^ (hash >>> 16);
 }
 

@@ -14,6 +14,7 @@
  * A key of one text needs none of that: its number is that of the text (`text_table.ts`).
  */
 import { assert, defined } from "../../base/assert.ts";
+import { HASH_FACTOR, HASH_SEED } from "../../base/hash_salt.ts";
 import {
   type DataType,
   groupKeyOf,
@@ -373,7 +374,7 @@ export function nullKeysOf(vectors: readonly Vector[], rowCount: number): Uint8A
 }
 
 function fillHashes(codes: readonly Float64Array[], hashes: Int32Array, rowCount: number): void {
-  hashes.fill(0, 0, rowCount);
+  hashes.fill(HASH_SEED, 0, rowCount);
   for (const column of codes) mix(column, hashes, rowCount);
 }
 
@@ -387,7 +388,7 @@ function mix(values: Float64Array, hashes: Int32Array, rowCount: number): void {
   for (let row = 0; row < rowCount; row += 1) {
     const value = values[row] ?? 0;
     const low = value | 0;
-    const high = low === value ? 0 : Math.imul((value / UINT32_SPAN) | 0, 0x9e3779b1);
+    const high = low === value ? 0 : Math.imul((value / UINT32_SPAN) | 0, HASH_FACTOR);
     let hash = Math.imul(((hashes[row] ?? 0) + (low ^ high)) | 0, FIRST_MIX);
     hash = Math.imul(hash ^ (hash >>> 13), SECOND_MIX);
     hashes[row] = hash ^ (hash >>> 16);
