@@ -38,8 +38,7 @@ export interface MultipartForm {
 
 /** Whether a Content-Type announces a form. */
 export function isMultipart(contentType: string | null): contentType is string {
-  if (contentType === null || contentType === "application/json") return false;
-  return mediaType(contentType) === "multipart/form-data";
+  return contentType !== null && mediaType(contentType) === "multipart/form-data";
 }
 
 /**

@@ -247,8 +247,7 @@ class HttpServer implements RunningServer {
   #finished(exchange: Exchange, response: Response): Response {
     this.#runningCount -= 1;
     if (this.#cors.isOn) this.#cors.decorate(exchange.request, response.headers);
-    const endMs = exchange.answeredMs ?? this.#options.clock.monotonicMs();
-    this.#metrics.request(response.status, endMs - exchange.startedMs);
+    this.#metrics.request(response.status, this.#options.clock.monotonicMs() - exchange.startedMs);
     return response;
   }
 

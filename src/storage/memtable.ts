@@ -197,7 +197,7 @@ export class Memtable {
 
   setCommitSeq(fromRow: number, commitSeq: number): void {
     const { commitSeqs, rowCount } = this;
-    // Of one row, as most are: the runtime's own fill costs more than the commit's seq.
+    // Of one row, as most are: a call of the runtime costs more than the write.
     if (rowCount - fromRow === 1) commitSeqs[fromRow] = commitSeq;
     else commitSeqs.fill(commitSeq, fromRow, rowCount);
   }
