@@ -241,8 +241,10 @@ export class MemColumn {
   }
 
   #reserve(length: number): void {
-    if (this.#kind === "any" || length <= this.#capacity()) return;
-    const capacity = Math.max(CAPACITY_MIN, length, this.#capacity() * 2);
+    if (this.#kind === "any") return;
+    const room = roomFor(length, this.#capacity(), this.columnId);
+    if (room === undefined) return;
+    const capacity = Math.max(CAPACITY_MIN, room);
     if (this.#kind === "bool") this.#bools = grown(this.#bools, sharedBytes(capacity));
     else if (this.#kind === "i32") this.#ints = grown(this.#ints, sharedInts(capacity));
     else if (this.#kind === "text") {
@@ -255,6 +257,19 @@ export class MemColumn {
 /** Types whose values are strings. */
 function isText({ kind }: DataType): boolean {
   return kind === "text" || kind === "json" || kind === "uuid" || kind === "file";
+}
+
+/** From this room on copying what is there takes milliseconds. */
+const STAGGERED_ROOM_MIN = 65_536;
+
+/**
+ * The room that an array should get, or undefined while it has enough. Arrays of one table grow
+ * together, and copying all of them at once would hold up everybody: so each of the large ones grows
+ * a little before it must, at another share of its room than its neighbours.
+ */
+export function roomFor(needed: number, room: number, index: number): number | undefined {
+  const isDue = room >= STAGGERED_ROOM_MIN && needed > room * (0.75 + (index % 8) / 32);
+  return needed > room || isDue ? Math.max(needed, 2 * room) : undefined;
 }
 
 /** Copies an array to the beginning of a larger one. */

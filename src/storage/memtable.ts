@@ -10,7 +10,7 @@ import { assert, defined } from "../base/assert.ts";
 import type { Batch, Row, Vector } from "../types/mod.ts";
 import type { Key } from "./key.ts";
 import { KeyRows } from "./key_rows.ts";
-import { grown, MemColumn } from "./mem_column.ts";
+import { grown, MemColumn, roomFor } from "./mem_column.ts";
 import { sharedBytes, sharedFloats } from "./shared_arrays.ts";
 import type { StoredColumn } from "./store.ts";
 
@@ -132,14 +132,15 @@ export class Memtable {
   /** Makes room for more rows. */
   reserve(count: number): void {
     const needed = this.rowCount + count;
-    if (needed <= this.seqs.length) return;
-    const capacity = Math.max(needed, this.seqs.length * 2);
-    this.owners = grown(this.owners, sharedFloats(capacity));
-    this.seqs = grown(this.seqs, sharedFloats(capacity));
-    this.prevs = grown(this.prevs, sharedFloats(capacity));
-    this.commitSeqs = grown(this.commitSeqs, sharedFloats(capacity));
-    this.replacedBy = grown(this.replacedBy, sharedFloats(capacity));
-    this.deleted = grown(this.deleted, sharedBytes(capacity));
+    const room = (length: number, index: number): number | undefined =>
+      roomFor(needed, length, index);
+    this.owners = withRoom(this.owners, room(this.owners.length, 0));
+    this.seqs = withRoom(this.seqs, room(this.seqs.length, 1));
+    this.prevs = withRoom(this.prevs, room(this.prevs.length, 2));
+    this.commitSeqs = withRoom(this.commitSeqs, room(this.commitSeqs.length, 3));
+    this.replacedBy = withRoom(this.replacedBy, room(this.replacedBy.length, 4));
+    const flags = room(this.deleted.length, 5);
+    if (flags !== undefined) this.deleted = grown(this.deleted, sharedBytes(flags));
   }
 
   /** Appends a row for which there is room; returns its number. */
@@ -264,3 +265,7 @@ export class Memtable {
 
 /** Makes a column fit a changed definition; may return the column itself. */
 export type ConvertColumn = (column: MemColumn, definition: StoredColumn) => MemColumn;
+
+function withRoom(from: Float64Array, room: number | undefined): Float64Array {
+  return room === undefined ? from : grown(from, sharedFloats(room));
+}

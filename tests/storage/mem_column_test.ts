@@ -2,7 +2,7 @@
  * A column of a memtable gives back what it was given, also after rows were taken back.
  */
 import { expect, test } from "bun:test";
-import { MemColumn } from "../../src/storage/mem_column.ts";
+import { MemColumn, roomFor } from "../../src/storage/mem_column.ts";
 import { type DataType, type Value, valuesOf } from "../../src/types/mod.ts";
 
 const LONG = "ab".repeat(5000);
@@ -43,4 +43,22 @@ test("a vector of text keeps its rows while the column grows", () => {
   const before = column.vector();
   for (let row = 0; row < 1000; row += 1) column.appendRepeated(`row ${row} ${LONG}`, 1);
   expect(valuesOf(before)).toEqual(["first", "first"]);
+});
+
+test("roomFor, large arrays of one table grow at different rows, and each before it must", () => {
+  expect(roomFor(1024, 1024, 0)).toBeUndefined();
+  expect(roomFor(1025, 1024, 0)).toBe(2048);
+  expect(roomFor(9000, 1024, 0)).toBe(9000);
+  const room = 131_072;
+  const growAt = Array.from({ length: 8 }, (_, index) => {
+    for (let needed = 0; needed <= room; needed += 1024) {
+      const larger = roomFor(needed, room, index);
+      if (larger === undefined) continue;
+      expect(larger).toBe(2 * room);
+      return needed;
+    }
+    return room;
+  });
+  expect(new Set(growAt).size).toBe(8);
+  expect(Math.max(...growAt)).toBeLessThan(room);
 });

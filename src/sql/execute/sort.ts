@@ -76,8 +76,11 @@ function prefixed(
   order: (left: number, right: number) => number,
 ): (left: number, right: number) => number {
   return (left, right) => {
-    const by = (first[left] ?? 0) - (first[right] ?? 0);
-    if (by < 0 || by > 0) return by;
+    const one = first[left] ?? 0;
+    const other = first[right] ?? 0;
+    // Two NULLs are infinities, whose difference is none.
+    if (one < other) return -1;
+    if (one > other) return 1;
     if (second !== undefined) {
       const then = (second[left] ?? 0) - (second[right] ?? 0);
       if (then !== 0) return then;

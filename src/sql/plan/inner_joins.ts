@@ -58,10 +58,20 @@ export function planInnerJoins(
   const between = all.filter((condition) => !leaves.some(({ ids }) => isOver(condition, ids)));
   const tree = bestTree(graphOf(leaves, between)) ?? asWritten(leaves.length);
 
+  const idsByTree = new Map<JoinTree, ReadonlySet<number>>();
+  function idsOf(at: JoinTree): ReadonlySet<number> {
+    if (at.kind === "leaf") return leafAt(leaves, at.index).ids;
+    const known = idsByTree.get(at);
+    if (known !== undefined) return known;
+    const ids = new Set([...idsOf(at.left), ...idsOf(at.right)]);
+    idsByTree.set(at, ids);
+    return ids;
+  }
+
   function planTree(at: JoinTree, tested: readonly BoundExpression[]): Joined {
-    if (at.kind === "leaf") return defined(leaves[at.index], "a tree is over its leaves");
-    const below = idsIn(at.left, leaves);
-    const beside = idsIn(at.right, leaves);
+    if (at.kind === "leaf") return leafAt(leaves, at.index);
+    const below = idsOf(at.left);
+    const beside = idsOf(at.right);
     const toLeft = tested.filter((condition) => isOver(condition, below));
     const toRight = tested.filter((condition) => isOver(condition, beside));
     const here = tested.filter((each) => !toLeft.includes(each) && !toRight.includes(each));
@@ -104,11 +114,6 @@ function asWritten(count: number): JoinTree {
   return tree;
 }
 
-function idsIn(tree: JoinTree, leaves: readonly Leaf[]): ReadonlySet<number> {
-  if (tree.kind === "leaf") return defined(leaves[tree.index], "a tree is over its leaves").ids;
-  return new Set([...idsIn(tree.left, leaves), ...idsIn(tree.right, leaves)]);
-}
-
 function leafOf(
   node: PlanNode,
   ids: ReadonlySet<number>,
@@ -126,24 +131,31 @@ function leafOf(
 }
 
 function graphOf(leaves: readonly Leaf[], conditions: readonly BoundExpression[]): JoinGraph {
-  const edges: { left: number; right: number; share: number }[] = [];
-  for (const [right, rightLeaf] of leaves.entries()) {
-    for (const [left, leftLeaf] of leaves.slice(0, right).entries()) {
-      const shared = conditions.filter((condition) => isBetween(condition, leftLeaf, rightLeaf));
-      if (shared.length === 0) continue;
-      edges.push({ left, right, share: shareOfPair(shared, leftLeaf, rightLeaf) });
-    }
+  const leafById = new Map(
+    leaves.flatMap(({ ids }, index) => [...ids].map((id) => [id, index] as const)),
+  );
+  const sharedByPair = new Map<number, BoundExpression[]>();
+  for (const condition of conditions) {
+    const touched = new Set([...columnIdsIn(condition)].map((id) => leafById.get(id)));
+    const [one, other] = touched;
+    if (touched.size !== 2 || one === undefined || other === undefined) continue;
+    const pair = Math.max(one, other) * leaves.length + Math.min(one, other);
+    const shared = sharedByPair.get(pair);
+    if (shared === undefined) sharedByPair.set(pair, [condition]);
+    else shared.push(condition);
   }
+  const pairs = [...sharedByPair].toSorted(([left], [right]) => left - right);
+  const edges = pairs.map(([pair, shared]) => {
+    const left = pair % leaves.length;
+    const right = Math.floor(pair / leaves.length);
+    const share = shareOfPair(shared, leafAt(leaves, left), leafAt(leaves, right));
+    return { left, right, share };
+  });
   return { rows: leaves.map(({ rowCount }) => rowCount), edges };
 }
 
-function isBetween(condition: BoundExpression, left: Leaf, right: Leaf): boolean {
-  const used = [...columnIdsIn(condition)];
-  return (
-    used.some((id) => left.ids.has(id)) &&
-    used.some((id) => right.ids.has(id)) &&
-    used.every((id) => left.ids.has(id) || right.ids.has(id))
-  );
+function leafAt(leaves: readonly Leaf[], index: number): Leaf {
+  return defined(leaves[index], "a tree is over its leaves");
 }
 
 function shareOfPair(conditions: readonly BoundExpression[], left: Leaf, right: Leaf): number {

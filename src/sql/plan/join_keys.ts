@@ -26,10 +26,19 @@ export function keysOf(
   return { leftKeys, rightKeys, residual: conjunctionOf(residual) };
 }
 
+const NO_IDS: ReadonlySet<number> = new Set();
+
+/** Columns of conditions that are asked about for each of many joins; none of volatile ones. */
+const fixedIds = new WeakMap<BoundExpression, ReadonlySet<number>>();
+
 /** Whether all columns of a condition are among these; one without columns or volatile is not. */
 export function isOver(condition: BoundExpression, ids: ReadonlySet<number>): boolean {
-  const used = columnIdsIn(condition);
-  if (used.size === 0 || isVolatile(condition)) return false;
+  let used = fixedIds.get(condition);
+  if (used === undefined) {
+    used = isVolatile(condition) ? NO_IDS : columnIdsIn(condition);
+    fixedIds.set(condition, used);
+  }
+  if (used.size === 0) return false;
   for (const id of used) if (!ids.has(id)) return false;
   return true;
 }
