@@ -13,7 +13,12 @@ import {
   type DirectoryCheck,
   type DirectoryListener,
 } from "./check_directory.ts";
-import { planRepair, type RepairPlan, repairDirectory } from "./repair_directory.ts";
+import {
+  lostAuditSegments,
+  planRepair,
+  type RepairPlan,
+  repairDirectory,
+} from "./repair_directory.ts";
 import {
   backupListPath,
   checkBackup,
@@ -118,7 +123,7 @@ function repair({ acceptsLoss, root }: Request, parts: MaintenanceParts): number
   try {
     const report = new Report(parts);
     const check = checkDirectory(paths, parts, report);
-    if (check.damageCount === 0) {
+    if (check.damageCount === 0 && lostAuditSegments(check).length === 0) {
       say(`${root} is sound, and nothing was changed: ${report.summary}`);
       return EXIT_SOUND;
     }

@@ -2,7 +2,8 @@
  * Makes a damaged data directory one that a server starts on, and names every loss.
  *
  * - What is taken out of use is moved or copied to lost+found/ and never removed.
- * - Damaged segments are quarantined: their tables refuse what would need the lost rows.
+ * - Damaged segments are quarantined: their tables refuse what would need the lost rows. Those of
+ *   the audit log are dropped, or it would take no event any more, and nobody can drop the table.
  * - Commits are lost only when the caller accepts it, and then all from one seq on, so that what
  *   remains is a state that there was. Subscribers from before are told to begin anew.
  * - No seq is handed out again.
@@ -12,15 +13,18 @@ import { silentLog } from "./base/log.ts";
 import { SEQ_ZERO, type Seq, seqFromNumber, seqFromUnixMs } from "./base/seq.ts";
 import { CatalogDatabase } from "./catalog/mod.ts";
 import type { CheckParts, DirectoryCheck } from "./check_directory.ts";
+import { AUDIT_TABLE } from "./sql/mod.ts";
 import {
   cutLog,
   type DataPaths,
+  dropSegments,
   type LogCut,
   moveToLostAndFound,
   plannedCut,
   quarantineSegments,
   reservationAt,
   rewriteNumberFile,
+  type SegmentEntry,
 } from "./storage/mod.ts";
 
 /** What a repair will do, before it does anything. */
@@ -32,6 +36,21 @@ export interface RepairPlan {
   /** What is given up so that a server starts, and needs to be agreed to. */
   readonly sacrifices: readonly string[];
   readonly cut: LogCut | undefined;
+}
+
+/**
+ * Segments of the audit log that cannot be read: those with damage, and those that a server
+ * quarantined when it met damage, which a check takes for nothing new.
+ */
+export function lostAuditSegments({
+  damagedSegments,
+  manifest,
+}: Pick<DirectoryCheck, "damagedSegments" | "manifest">): SegmentEntry[] {
+  const damagedIds = new Set(damagedSegments.map(({ segmentId }) => segmentId));
+  const segments = manifest?.segments.filter(({ tableId }) => tableId === AUDIT_TABLE.tableId);
+  return (segments ?? []).filter(
+    ({ quarantined, segmentId }) => quarantined || damagedIds.has(segmentId),
+  );
 }
 
 export function planRepair(
@@ -85,9 +104,10 @@ export function repairDirectory(
   try {
     const { manifest } = catalog;
     const nowMs = clock.nowMs();
-    if (check.damagedSegments.length > 0) {
-      kept.push(...quarantineSegments(disk, paths, { entries: check.damagedSegments, manifest }));
-    }
+    const audit = lostAuditSegments(check);
+    if (audit.length > 0) kept.push(...dropSegments(disk, paths, { entries: audit, manifest }));
+    const entries = check.damagedSegments.filter(({ tableId }) => tableId !== AUDIT_TABLE.tableId);
+    if (entries.length > 0) kept.push(...quarantineSegments(disk, paths, { entries, manifest }));
     if (check.log.isReservationDamaged) {
       const reserved = Math.max(check.log.reservedIds, check.highestFileId, reservationAt(nowMs));
       rewriteNumberFile(disk, paths.ids, reserved);
@@ -128,13 +148,20 @@ function obstaclesOf(paths: DataPaths, check: DirectoryCheck): string[] {
   return obstacles;
 }
 
-function lossesOf({ damagedFiles, damagedSegments, tableNames }: DirectoryCheck): string[] {
+function lossesOf(check: DirectoryCheck): string[] {
+  const { damagedFiles, damagedSegments, tableNames } = check;
   const nameOf = (tableId: number): string => tableNames.get(tableId) ?? String(tableId);
   return [
-    ...damagedSegments.map(
-      ({ maxSeq, minSeq, rowCount, segmentId, tableId }) =>
-        `table ${nameOf(tableId)}: segment ${segmentId}, ${rowCount} row versions from seq ${minSeq} to ${maxSeq}; statements that need them answer DATA_DAMAGED`,
+    ...lostAuditSegments(check).map(
+      ({ rowCount, segmentId }) =>
+        `${AUDIT_TABLE.name}: segment ${segmentId}, ${rowCount} versions of events; it goes on without them`,
     ),
+    ...damagedSegments
+      .filter(({ tableId }) => tableId !== AUDIT_TABLE.tableId)
+      .map(
+        ({ maxSeq, minSeq, rowCount, segmentId, tableId }) =>
+          `table ${nameOf(tableId)}: segment ${segmentId}, ${rowCount} row versions from seq ${minSeq} to ${maxSeq}; statements that need them answer DATA_DAMAGED`,
+      ),
     ...damagedFiles.map(
       ({ fileId, name, tableId }) =>
         `table ${nameOf(tableId)}: uploaded file ${fileId} ("${name}"), left where it is; downloads answer DATA_DAMAGED until its row names another`,

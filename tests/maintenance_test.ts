@@ -15,9 +15,10 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { bunDisk } from "../src/base/bun_disk.ts";
+import { CorruptionError } from "../src/base/errors.ts";
 import { silentLog } from "../src/base/log.ts";
 import { CatalogDatabase } from "../src/catalog/mod.ts";
-import { OWN_TABLES } from "../src/sql/mod.ts";
+import { AUDIT_TABLE, OWN_TABLES } from "../src/sql/mod.ts";
 import {
   copyOf,
   diskThatFails,
@@ -381,6 +382,38 @@ describe("repair", () => {
     );
     await expectFirstDamagedOnly(path);
   });
+
+  // Nobody can drop its table, so without a repair it would never take an event again.
+  test.each(["that nobody has met", "that a server has quarantined"])(
+    "lets the audit log go on without what is damaged, %s",
+    async (how) => {
+      await using engine = await TestEngine.open();
+      await engine.run("CREATE NAMESPACE lost; CREATE USER ann WITH PASSWORD 'Correct-horse-9'");
+      await engine.database.store.flush(AUDIT_TABLE.tableId);
+      await engine.database.close();
+      const segments = `${engine.dataPath}/segments/${AUDIT_TABLE.tableId}`;
+      damage(fileIn(segments, ".seg"), 300);
+      const events = "SELECT action, target FROM system.audit_log ORDER BY audit_id";
+      if (how.includes("server")) {
+        await engine.reopen();
+        const met: unknown = await engine.failure(events).catch((error: unknown) => error);
+        expect(met).toBeInstanceOf(CorruptionError);
+        expect(await engine.failure(events)).toContain("DATA_DAMAGED");
+        await engine.database.close();
+      }
+      const { code, text } = maintain("repair", [engine.dataPath]);
+      expect(text).toMatch(
+        /^lost {4}system\.audit_log: segment 1, \d+ versions of events; it goes on/m,
+      );
+      expect(code).toBe(0);
+      expect(readdirSync(segments)).toEqual([]);
+      expect(readdirSync(`${engine.dataPath}/lost+found`)).toHaveLength(1);
+      expect(maintain("verify", [engine.dataPath]).text).toMatch(/0 damaged places, 0 notes$/);
+      await engine.reopen();
+      await engine.run("CREATE NAMESPACE kept");
+      expect(await engine.rows(events)).toEqual([["create namespace", "kept"]]);
+    },
+  );
 
   test("mends the number files, and ids go on above those that were handed out", () => {
     const path = copyOf(killed);

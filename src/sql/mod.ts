@@ -2,7 +2,7 @@
  * Text → statement → bound → plan → rows.
  */
 export { newActivity } from "./activity.ts";
-export { AuditLog } from "./audit_log.ts";
+export { AUDIT_TABLE, AuditLog } from "./audit_log.ts";
 export type {
   AnswerPart,
   AnswerReader,

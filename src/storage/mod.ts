@@ -15,7 +15,7 @@ export { checkLog, type LogCheck } from "./check/check_log.ts";
 export { checkSegments } from "./check/check_segments.ts";
 export { type CheckListener, damageFinding, type Finding, noteFinding } from "./check/findings.ts";
 export { cutLog, endLog, type LogCut, plannedCut } from "./check/repair_log.ts";
-export { quarantineSegments } from "./check/repair_segments.ts";
+export { dropSegments, quarantineSegments } from "./check/repair_segments.ts";
 export type { LogFileInfo } from "./commit_log.ts";
 export {
   type DataDirectory,

@@ -5,20 +5,41 @@
  *
  * A segment whose deletion vector alone is damaged goes the same way: without it, rows that were
  * replaced or deleted would come back.
+ *
+ * Where rows may be missing, as in a log of events, an entry is taken out of the manifest instead.
  */
 import type { Disk } from "../../base/disk.ts";
 import { moveToLostAndFound } from "../data_directory.ts";
 import { type DataPaths, deletionVectorPath, segmentPath } from "../file_names.ts";
 import type { Manifest, SegmentEntry } from "../manifest.ts";
 
+interface Damaged {
+  readonly entries: readonly SegmentEntry[];
+  readonly manifest: Manifest;
+}
+
 /** Returns paths in lost+found/ of what was moved. @throws {DiskError} @throws {DatabaseError} */
 export function quarantineSegments(
   disk: Disk,
   paths: DataPaths,
-  { entries, manifest }: { entries: readonly SegmentEntry[]; manifest: Manifest },
+  { entries, manifest }: Damaged,
 ): string[] {
   // First, so that no crash leaves an entry whose file is gone and that is not marked.
   manifest.publish({ changeSegments: entries.map((entry) => ({ ...entry, quarantined: true })) });
+  return putAside(disk, paths, entries);
+}
+
+/** Like {@linkcode quarantineSegments}, but what is left is read as if they had never been. */
+export function dropSegments(
+  disk: Disk,
+  paths: DataPaths,
+  { entries, manifest }: Damaged,
+): string[] {
+  manifest.publish({ removeSegmentIds: entries.map(({ segmentId }) => segmentId) });
+  return putAside(disk, paths, entries);
+}
+
+function putAside(disk: Disk, paths: DataPaths, entries: readonly SegmentEntry[]): string[] {
   const moved: string[] = [];
   for (const entry of entries) {
     const files = [segmentPath(paths, entry)];
