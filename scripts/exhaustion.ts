@@ -3,11 +3,13 @@
  * working.
  *
  *     bun scripts/exhaustion.ts [--only lists,nesting,literals,patterns,products,sorts]
- *                               [--seconds 5] [--rows 10000000] [--p99 250]
+ *                               [--seconds 5] [--statement-seconds 30] [--rows 10000000]
+ *                               [--p99 250]
  *
  * For each kind a new server is started whose statements may hold 64 MiB, and a victim in a process
  * of its own inserts, reads by key and follows its own rows a hundred times a second. The statements
- * of the kind are sent one after the other for --seconds, each at least once. Held against the
+ * of the kind are sent one after the other for --seconds, each at least once, and each may take
+ * --statement-seconds. Held against the
  * server: an answer that is wrong, a failure that is not a clear refusal, that it ends, that the
  * victim is refused or not answered, that the 99th of a hundred answers takes longer than --p99 ms,
  * and memory beyond what was there before plus the budget plus 200 MB. Exits with 1 when anything is
@@ -17,8 +19,9 @@ import { ATTACK_NAMES, isAttack } from "./exhaustion/attacks.ts";
 import { type ExhaustionReport, runAttack } from "./exhaustion/run.ts";
 import { readOptions } from "./support/arguments.ts";
 
-const options = readOptions(["only", "seconds", "rows", "p99"], []);
+const options = readOptions(["only", "seconds", "statement-seconds", "rows", "p99"], []);
 const seconds = options.count("seconds", 5);
+const statementSeconds = options.count("statement-seconds", 30);
 const rowCount = options.count("rows", 10_000_000);
 const p99MsMax = options.count("p99", 250);
 const names = (options.text("only") ?? ATTACK_NAMES.join(",")).split(",");
@@ -30,7 +33,7 @@ for (const name of names) {
     process.stderr.write(`Cannot run "${name}": there are ${ATTACK_NAMES.join(", ")}\n`);
     process.exit(2);
   }
-  const report = await runAttack({ name, seconds, rowCount, p99MsMax });
+  const report = await runAttack({ name, seconds, statementSeconds, rowCount, p99MsMax });
   print(name, report);
   heldCount += report.held.length;
 }

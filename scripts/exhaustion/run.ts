@@ -14,8 +14,8 @@ const BUDGET_BYTES = 64 * 2 ** 20;
 /** What the server may use besides. */
 const MEMORY_BYTES_MAX = 200_000_000;
 
-/** Time of a statement: a product of 10^9 takes longer, and is to be refused for it. */
-const STATEMENT_SECONDS = 30;
+/** So much is read of an answer that has no end in sight. */
+const READ_BYTES_MAX = 256 * 2 ** 20;
 
 const SAMPLE_MS = 20;
 
@@ -25,6 +25,8 @@ const REFUSALS: ReadonlySet<number> = new Set([400, 408, 409, 413, 422, 504]);
 export interface ExhaustionOptions {
   readonly name: AttackName;
   readonly seconds: number;
+  /** Time of a statement: a product of 10^9 takes longer, and is to be refused for it. */
+  readonly statementSeconds: number;
   readonly rowCount: number;
   readonly p99MsMax: number;
 }
@@ -46,10 +48,10 @@ export interface ExhaustionReport {
 }
 
 export async function runAttack(options: ExhaustionOptions): Promise<ExhaustionReport> {
-  const { name, p99MsMax, rowCount, seconds } = options;
+  const { name, p99MsMax, rowCount, seconds, statementSeconds } = options;
   await using server = await startReadyServer({
     config: {
-      performance: { query_memory_bytes: BUDGET_BYTES, request_timeout: STATEMENT_SECONDS },
+      performance: { query_memory_bytes: BUDGET_BYTES, request_timeout: statementSeconds },
     },
   });
   await fillWall(server);
@@ -92,7 +94,8 @@ async function attackFor(
       const outcome = outcomes[index];
       if (outcome === undefined) continue;
       const startMs = performance.now();
-      const { ended, fault } = await ask(server, attack);
+      const { ended, fault } =
+        attack.isEndless === true ? await readSome(server, attack) : await ask(server, attack);
       outcome.longestMs = Math.max(outcome.longestMs, performance.now() - startMs);
       outcome.count += 1;
       outcome.ended = ended;
@@ -118,4 +121,23 @@ async function ask(
   return isRight
     ? { ended: "answered" }
     : { ended: "answered wrongly", fault: `${String(cell)} instead of ${String(answer)}` };
+}
+
+/** Reads of an answer that is written while its query runs, and leaves. */
+async function readSome(
+  server: ServerProcess,
+  { sql }: Attack,
+): Promise<{ ended: string; fault?: string }> {
+  const response = await fetch(`${server.url}/v1/api/sql`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${server.token}`, "content-type": "application/json" },
+    body: JSON.stringify({ sql }),
+  });
+  if (!response.ok) return { ended: "", fault: `${response.status} ${await response.text()}` };
+  let byteCount = 0;
+  for await (const chunk of response.body ?? []) {
+    byteCount += chunk.length;
+    if (byteCount >= READ_BYTES_MAX) return { ended: "streamed until its reader left" };
+  }
+  return { ended: `streamed ${mebibytes(byteCount)} MiB in its time` };
 }
