@@ -31,6 +31,7 @@ import { tableOf } from "./bench/report.ts";
 import { scanLines } from "./bench/scans.ts";
 import { textLine } from "./bench/text.ts";
 import { readOptions } from "./support/arguments.ts";
+import { residentBytes } from "./support/memory.ts";
 
 const JOBS = [
   "idle",
@@ -122,9 +123,7 @@ async function noted(
 async function idleLine(): Promise<Line> {
   await using server = await startServer();
   await Bun.sleep(1000);
-  const status = await Bun.file(`/proc/${server.pid}/status`).text();
-  const kilobytes = Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]);
-  const values = { Tidemark: kilobytes / 1024 };
+  const values = { Tidemark: residentBytes(server.pid) / 2 ** 20 };
   return {
     job: "memory of an idle server",
     unit: "MiB",

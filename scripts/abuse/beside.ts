@@ -1,7 +1,6 @@
 /**
- * What runs and looks on beside an attack: the victim's process, and the memory of the server.
+ * What runs and looks on beside an attack: the process of the victim.
  */
-import { readFileSync } from "node:fs";
 import type { VictimJob, VictimReport } from "./victim.ts";
 
 export interface RunningVictim {
@@ -33,14 +32,4 @@ export function startVictim(job: VictimJob): RunningVictim {
       return JSON.parse(text) as VictimReport;
     },
   };
-}
-
-/** Of a process, now. */
-export function residentBytes(pid: number): number {
-  const text = readFileSync(`/proc/${pid}/status`, "utf8");
-  return Number(/^VmRSS:\s+(\d+) kB/m.exec(text)?.[1] ?? 0) * 1024;
-}
-
-export function mebibytes(bytes: number): number {
-  return Math.round(bytes / 2 ** 20);
 }

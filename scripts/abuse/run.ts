@@ -4,8 +4,9 @@
  */
 import { type ServerProcess, startReadyServer } from "../../tests/support/server_process.ts";
 import { chanceFromSeed } from "../support/chance.ts";
+import { mebibytes, residentBytes } from "../support/memory.ts";
 import { ABUSES, type AbuseName } from "./abuses.ts";
-import { mebibytes, residentBytes, startVictim } from "./beside.ts";
+import { startVictim } from "./beside.ts";
 import type { VictimReport } from "./victim.ts";
 
 /** What the server may use beside the send queues. */

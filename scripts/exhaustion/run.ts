@@ -2,10 +2,16 @@
  * One kind of attack on one new server: the victim starts, the statements run beside it, and what
  * they, the victim and the server came to is judged.
  */
-import { type ServerProcess, startReadyServer } from "../../tests/support/server_process.ts";
-import { mebibytes, residentBytes, startVictim } from "../abuse/beside.ts";
+import {
+  type ServerProcess,
+  type SqlBody,
+  type SqlError,
+  startReadyServer,
+} from "../../tests/support/server_process.ts";
+import { startVictim } from "../abuse/beside.ts";
 import { fillWall, findingsOf } from "../abuse/run.ts";
 import type { VictimReport } from "../abuse/victim.ts";
+import { mebibytes, residentBytes } from "../support/memory.ts";
 import { type Attack, type AttackName, attacksOf } from "./attacks.ts";
 
 /** What one statement may hold. */
@@ -105,17 +111,15 @@ async function attackFor(
   return outcomes;
 }
 
-async function ask(
-  server: ServerProcess,
-  { answer, sql }: Attack,
-): Promise<{ ended: string; fault?: string }> {
+interface Ending {
+  readonly ended: string;
+  readonly fault?: string;
+}
+
+async function ask(server: ServerProcess, { answer, sql }: Attack): Promise<Ending> {
   const { body, status } = await server.sql(sql);
   const { error } = body;
-  if (error !== undefined) {
-    const ended = `${error.code}${error.reason === undefined ? "" : ` (${error.reason})`}`;
-    const said = `${status} ${error.code}: ${error.message.slice(0, 200)}`;
-    return REFUSALS.has(status) && error.message !== "" ? { ended } : { ended, fault: said };
-  }
+  if (error !== undefined) return refused(status, error);
   const cell = body.results.at(-1)?.rows?.[0]?.[0];
   const isRight = answer === undefined || String(cell) === String(answer);
   return isRight
@@ -123,17 +127,25 @@ async function ask(
     : { ended: "answered wrongly", fault: `${String(cell)} instead of ${String(answer)}` };
 }
 
+/** A refusal is as good as an answer, if it says why. */
+function refused(status: number, { code, message, reason }: SqlError): Ending {
+  const ended = `${code}${reason === undefined ? "" : ` (${reason})`}`;
+  const said = `${status} ${code}: ${message.slice(0, 200)}`;
+  return REFUSALS.has(status) && message !== "" ? { ended } : { ended, fault: said };
+}
+
 /** Reads of an answer that is written while its query runs, and leaves. */
-async function readSome(
-  server: ServerProcess,
-  { sql }: Attack,
-): Promise<{ ended: string; fault?: string }> {
+async function readSome(server: ServerProcess, { sql }: Attack): Promise<Ending> {
   const response = await fetch(`${server.url}/v1/api/sql`, {
     method: "POST",
     headers: { authorization: `Bearer ${server.token}`, "content-type": "application/json" },
     body: JSON.stringify({ sql }),
   });
-  if (!response.ok) return { ended: "", fault: `${response.status} ${await response.text()}` };
+  if (!response.ok) {
+    const { error } = (await response.json()) as SqlBody;
+    if (error !== undefined) return refused(response.status, error);
+    return { ended: "failed", fault: `${response.status} without an error` };
+  }
   let byteCount = 0;
   for await (const chunk of response.body ?? []) {
     byteCount += chunk.length;
