@@ -15,6 +15,7 @@ import type { Random } from "./base/random.ts";
 import { RecentLog } from "./base/recent_log.ts";
 import { type Catalog, CatalogDatabase, type FileEntry, type TableEntry } from "./catalog/mod.ts";
 import { authSettingsFrom, type Config, settingsOf } from "./config.ts";
+import { liveLimits, sqlLimits, storeOptions } from "./layer_limits.ts";
 import { type LiveEngine, LocalLiveEngine } from "./live/mod.ts";
 import { lostSeqsOf, noteLostSeqs } from "./lost_seqs.ts";
 import { finishRestore } from "./restore.ts";
@@ -328,7 +329,7 @@ function archiverOf(
 }
 
 async function openStore(
-  { cluster, limits, storage }: Config,
+  config: Config,
   { clock, disk, jobs, log, onFatal, random }: DatabaseParts,
   {
     catalog,
@@ -344,6 +345,7 @@ async function openStore(
     jobs: JobList;
   },
 ): Promise<LocalStore> {
+  const { limits, storage } = config;
   try {
     const store = await LocalStore.open({
       disk,
@@ -360,18 +362,7 @@ async function openStore(
       jobs,
       jobList,
       keepsLogFrom: archiver === undefined ? undefined : () => archiver.neededFrom,
-      options: {
-        nodeId: cluster.node_id,
-        nodeBits: cluster.node_bits,
-        durability: storage.durability,
-        walSegmentBytes: storage.wal_segment_bytes,
-        walMaxBytes: storage.wal_max_bytes,
-        rowBytesMax: limits.max_row_bytes,
-        minFreeBytes: storage.min_free_bytes,
-        ballastBytes: storage.ballast_bytes,
-        historyBytesMax: storage.history_max_bytes,
-        cacheBytes: storage.cache_bytes,
-      },
+      options: storeOptions(config),
     });
     store.onFatal = onFatal;
     return store;
@@ -379,37 +370,4 @@ async function openStore(
     catalog.close();
     throw error;
   }
-}
-
-function sqlLimits({ files, limits, logging, performance }: Config): SqlEnvironment["limits"] {
-  return {
-    sqlBytesMax: limits.max_sql_bytes,
-    parametersMax: limits.max_parameters,
-    parameterBytesMax: limits.max_parameter_bytes,
-    resultRowsMax: limits.max_result_rows,
-    timeoutMs: performance.request_timeout * 1000,
-    timeoutMsMax: limits.max_timeout_ms,
-    requiresWhere: limits.require_where,
-    transactionTimeoutMs: limits.transaction_timeout_secs * 1000,
-    transactionBytesMax: limits.transaction_max_bytes,
-    idempotencyTtlMs: limits.idempotency_ttl_secs * 1000,
-    queryMemoryBytes: performance.query_memory_bytes,
-    slowQueryMs: logging.slow_query_threshold_ms,
-    filesPerFolderMax: files.max_files_per_folder,
-  };
-}
-
-function liveLimits({
-  limits,
-  websocket,
-}: Config): ConstructorParameters<typeof LocalLiveEngine>[0]["limits"] {
-  return {
-    subscriptionsPerUser: limits.subscriptions_per_user,
-    subscriptionsPerConnection: limits.subscriptions_per_connection,
-    batchSizeDefault: websocket.default_batch_size,
-    batchSizeMax: websocket.max_batch_size,
-    frameBytesMax: websocket.max_frame_bytes,
-    loadingTimeoutMs: websocket.loading_timeout_secs * 1000,
-    replayChangesMax: websocket.replay_changes,
-  };
 }

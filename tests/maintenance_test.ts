@@ -25,6 +25,7 @@ import {
   freshDirectory,
   killedDirectory,
   maintain,
+  OpenDirectory,
   removeDirectories,
   serverOn,
   treeOf,
@@ -495,19 +496,19 @@ describe("repair of a damaged log", () => {
       }
     }
 
-    await using server = await serverOn(path);
+    await using database = await OpenDirectory.open(path);
     for (const table of ["default.first", "default.second"]) {
       // In segments, so it is there whatever became of the log.
-      expect(await server.rows(`SELECT count(*) FROM ${table}`)).toEqual([[300]]);
+      expect(await database.rows(`SELECT count(*) FROM ${table}`)).toEqual([[300]]);
     }
-    const [[count] = []] = await server.rows("SELECT count(*) FROM default.logged");
+    const [[count] = []] = await database.rows("SELECT count(*) FROM default.logged");
     expect(Number(count)).toBeGreaterThanOrEqual(atLeast);
     expect(Number(count)).toBeLessThanOrEqual(atMost);
-    const { body } = await server.sql("INSERT INTO default.logged VALUES (9999, 'new')");
-    expect(Number(body.results[0]?.last_seq)).toBeGreaterThan(acknowledged);
-    await server.restart("SIGKILL");
-    expect(await server.rows("SELECT v FROM default.logged WHERE id = 9999")).toEqual([["new"]]);
-    const after = await server.rows("SELECT count(*) FROM default.logged");
+    const { results } = await database.ask("INSERT INTO default.logged VALUES (9999, 'new')");
+    expect(Number(results[0]?.lastSeq)).toBeGreaterThan(acknowledged);
+    await using later = await database.killed();
+    expect(await later.rows("SELECT v FROM default.logged WHERE id = 9999")).toEqual([["new"]]);
+    const after = await later.rows("SELECT count(*) FROM default.logged");
     expect(after).toEqual([[Number(count) + 1]]);
   });
 
@@ -571,23 +572,23 @@ describe("repair of a damaged log", () => {
   });
 });
 
-/** A server on the directory answers for every table but default.first, which names its damage. */
+/** A database on the directory answers for every table but default.first, which names its damage. */
 async function expectFirstDamagedOnly(path: string): Promise<void> {
-  await using server = await serverOn(path);
-  const { body } = await server.sql("SELECT count(*) FROM default.first");
-  expect(body.error).toMatchObject({ code: "DATA_DAMAGED" });
-  expect(body.error?.message).toContain("segments/1/1.seg");
+  await using database = await OpenDirectory.open(path);
+  const read = await database.ask("SELECT count(*) FROM default.first");
+  expect(read.error).toMatchObject({ condition: "DATA_DAMAGED" });
+  expect(read.error?.message).toContain("segments/1/1.seg");
   // Whether there is a row with this key, only the lost segment could tell.
-  const { body: written } = await server.sql("INSERT INTO default.first VALUES (50, 'again')");
-  expect(written.error).toMatchObject({ code: "DATA_DAMAGED" });
-  expect(await server.rows("SELECT count(*) FROM default.second")).toEqual([[300]]);
-  expect(await server.rows("SELECT v FROM default.second WHERE id = 20")).toEqual([["replaced"]]);
-  expect(await server.rows("SELECT count(*) FROM default.logged")).toEqual([[400]]);
-  await server.rows("INSERT INTO default.second VALUES (1000, 'new')");
-  await server.rows("STORAGE FLUSH TABLE default.first");
-  await server.rows("DROP TABLE default.first");
-  await server.restart();
-  expect(await server.rows("SELECT v FROM default.second WHERE id = 1000")).toEqual([["new"]]);
+  const written = await database.ask("INSERT INTO default.first VALUES (50, 'again')");
+  expect(written.error).toMatchObject({ condition: "DATA_DAMAGED" });
+  expect(await database.rows("SELECT count(*) FROM default.second")).toEqual([[300]]);
+  expect(await database.rows("SELECT v FROM default.second WHERE id = 20")).toEqual([["replaced"]]);
+  expect(await database.rows("SELECT count(*) FROM default.logged")).toEqual([[400]]);
+  await database.rows("INSERT INTO default.second VALUES (1000, 'new')");
+  await database.rows("STORAGE FLUSH TABLE default.first");
+  await database.rows("DROP TABLE default.first");
+  await database.restart();
+  expect(await database.rows("SELECT v FROM default.second WHERE id = 1000")).toEqual([["new"]]);
 }
 
 function contentOf(path: string): string {

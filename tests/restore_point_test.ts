@@ -234,8 +234,8 @@ async function busyWorld(): Promise<World> {
   );
   const backup = join(place.root, "base");
   const first = [
-    write(database, { as: "root", count: 1500, random, table: "shared" }),
-    write(database, { as: "root", count: 1500, random, table: "mine" }),
+    write(database, { as: "root", count: 800, random, table: "shared" }),
+    write(database, { as: "root", count: 800, random, table: "mine" }),
   ];
   while (
     Number(((await rows(database, "SELECT count(*) FROM shared")) as number[][])[0]?.[0]) < 300

@@ -11,18 +11,18 @@ import type { Random } from "../base/random.ts";
 import { type Catalog, checkUserId, type UserEntry } from "../catalog/mod.ts";
 import {
   answerFromUser,
-  bodyFields,
   type Caller,
   hasAdminUi,
   type MeAnswer,
   type SessionAnswer,
   type SetupAnswer,
   type StatusAnswer,
-  textField,
 } from "./answers.ts";
 import type { OnAudit } from "./audit.ts";
 import { AuthError, invalidCredentials } from "./auth_error.ts";
+import { LastSeen } from "./last_seen.ts";
 import { AuthBucket, LoginGuard, type LoginTrouble } from "./login_guard.ts";
+import { Logins } from "./logins.ts";
 import { PasswordHasher, type PasswordPolicy } from "./password.ts";
 import { mayExecuteAs } from "./permissions.ts";
 import type { Principal } from "./principal.ts";
@@ -58,12 +58,6 @@ export interface AuthOptions {
   onAudit: OnAudit;
 }
 
-/** Users of whom the catalog is told in one transaction, which is one turn of the event loop. */
-const SEEN_AT_ONCE_MAX = 1000;
-
-const USER_LENGTH_MAX = 128;
-const PASSWORD_LENGTH_MAX = 4096;
-
 /**
  * Hashes share the runtime's thread pool, which has a thread for each core, with the syncs of the
  * log. One thread stays free of hashes, or a login would hold up every commit: with two hashes at
@@ -73,29 +67,26 @@ const HASHES_RUNNING_MAX = Math.min(4, Math.max(1, navigator.hardwareConcurrency
 
 export class Auth {
   readonly #catalog: Catalog;
-  readonly #clock: Clock;
   readonly #log: Log;
   readonly #settings: AuthSettings;
-  readonly #onAudit: OnAudit;
   readonly #hasher = new PasswordHasher({ runningMax: HASHES_RUNNING_MAX });
   readonly #sessionEnds = new SessionEnds();
   readonly #tokens: Tokens;
   readonly #sessions: Sessions;
   readonly #setup: Setup;
   readonly #users: UserAdmin;
-  readonly #guard: LoginGuard;
+  readonly #logins: Logins;
   readonly #bucket: AuthBucket;
-  /** When users were seen that the catalog was not told of yet. */
-  readonly #seen = new Map<string, number>();
+  readonly #lastSeen: LastSeen;
   /** Principals made from tokens; each is as good as the user entry that it was made from. */
   readonly #principals = new WeakMap<TokenClaims, { user: UserEntry; principal: Principal }>();
 
   constructor({ catalog, clock, random, log, onAudit, settings }: AuthOptions) {
     this.#catalog = catalog;
-    this.#clock = clock;
     this.#log = log;
     this.#settings = settings;
-    this.#onAudit = onAudit;
+    this.#lastSeen = new LastSeen({ catalog, clock, log });
+    this.#bucket = new AuthBucket({ clock, perSecond: settings.attemptsPerSecond });
     this.#tokens = new Tokens({ secret: settings.jwtSecret, clock });
     this.#sessions = new Sessions({
       catalog,
@@ -115,7 +106,7 @@ export class Auth {
       hasher: this.#hasher,
       policy,
       isRemoteAllowed: settings.allowRemoteSetup,
-      takeAttempt: (caller) => this.#takeAttempt(caller),
+      takeAttempt: (caller) => this.#bucket.takeAttempt(caller),
       onAudit,
     });
     this.#users = new UserAdmin({
@@ -126,12 +117,21 @@ export class Auth {
       sessionEnds: this.#sessionEnds,
       isRootManaged: settings.rootPassword !== undefined,
     });
-    this.#guard = new LoginGuard({
+    this.#logins = new Logins({
+      catalog,
       clock,
-      failuresMax: settings.loginFailuresMax,
-      lockMs: settings.lockoutSeconds * 1000,
+      log,
+      hasher: this.#hasher,
+      sessions: this.#sessions,
+      bucket: this.#bucket,
+      guard: new LoginGuard({
+        clock,
+        failuresMax: settings.loginFailuresMax,
+        lockMs: settings.lockoutSeconds * 1000,
+      }),
+      isSetupNeeded: () => this.#setup.isNeeded(),
+      onAudit,
     });
-    this.#bucket = new AuthBucket({ clock, perSecond: settings.attemptsPerSecond });
   }
 
   /**
@@ -154,40 +154,13 @@ export class Auth {
   }
 
   /** @param body The JSON value of the body, undefined when it was not JSON. @throws {AuthError} */
-  async login(body: unknown, caller: Caller): Promise<SessionAnswer> {
-    this.#takeAttempt(caller);
-    const fields = bodyFields(body);
-    const name = textField(fields, ["user", "username"], USER_LENGTH_MAX);
-    const password = textField(fields, ["password"], PASSWORD_LENGTH_MAX);
-    if (this.#setup.isNeeded()) {
-      throw new AuthError("setup_required", "The server needs first-time setup before a login");
-    }
-    this.#refuseLocked(name, caller);
-    const delayMs = this.#guard.delayMs(name);
-    if (delayMs > 0) {
-      await new Promise<void>((resolve) => this.#clock.after(delayMs, resolve));
-    }
-    const hash = this.#catalog.user(name)?.passwordHash;
-    const isRight = await this.#hasher.matches(password, hash);
-    // Guesses that ran beside the one that locked the name learn nothing, right or wrong.
-    this.#refuseLocked(name, caller);
-    const user = this.#catalog.user(name);
-    if (!isRight || user === undefined || user.passwordHash !== hash) {
-      const isLocked = this.#guard.failed(name, caller.address);
-      this.#auditLogin(name, caller, { outcome: "failed", isLocked });
-      if (isLocked) {
-        this.#log.warn("login locked after repeated failures", { address: caller.address });
-      }
-      throw new AuthError("unauthorized", "User or password is wrong");
-    }
-    this.#guard.succeeded(name, caller.address);
-    this.#auditLogin(name, caller, { outcome: "ok", isLocked: false });
-    return await this.#sessions.begin(user);
+  login(body: unknown, caller: Caller): Promise<SessionAnswer> {
+    return this.#logins.login(body, caller);
   }
 
   /** @throws {AuthError} unauthorized, rate_limited */
   async refresh(token: string | undefined, caller: Caller): Promise<SessionAnswer> {
-    this.#takeAttempt(caller);
+    this.#bucket.takeAttempt(caller);
     if (token === undefined) throw unauthorized();
     return await this.#sessions.refresh(token);
   }
@@ -219,7 +192,7 @@ export class Auth {
       throw new AuthError("MISSING_AUTHORIZATION", "The request should carry a bearer token");
     }
     const token = bearerTokenIn(header);
-    if (token === undefined) throw this.#failedToken(invalidCredentials(), caller);
+    if (token === undefined) throw this.#bucket.failedToken(invalidCredentials(), caller);
     return this.authenticate(token, caller);
   }
 
@@ -231,16 +204,16 @@ export class Auth {
   authenticate(bearerToken: string, caller: Caller): Principal {
     const claims = this.#tokens.verify(bearerToken);
     if (claims === undefined || claims.tokenType !== "access") {
-      throw this.#failedToken(invalidCredentials(), caller);
+      throw this.#bucket.failedToken(invalidCredentials(), caller);
     }
     const age = this.#tokens.age(claims);
     const user = age === "early" ? undefined : this.#liveUserBehind(claims);
-    if (user === undefined) throw this.#failedToken(invalidCredentials(), caller);
+    if (user === undefined) throw this.#bucket.failedToken(invalidCredentials(), caller);
     if (age === "expired") {
       const expired = new AuthError("TOKEN_EXPIRED", "The token has expired");
-      throw this.#failedToken(expired, caller);
+      throw this.#bucket.failedToken(expired, caller);
     }
-    this.#seen.set(user.userId, this.#clock.nowMs());
+    this.#lastSeen.note(user.userId);
     const known = this.#principals.get(claims);
     if (known !== undefined && known.user === user) return known.principal;
     const principal = this.#principal(user, claims.sessionId);
@@ -249,34 +222,18 @@ export class Auth {
   }
 
   /** When a token of the user was last used; undefined for never. */
-  lastSeenMs({ createdAtMs, deletedAtMs, lastSeenAtMs, userId }: UserEntry): number | undefined {
-    const seenMs = deletedAtMs === undefined ? this.#seen.get(userId) : undefined;
-    // Before it was created another account had its name.
-    return seenMs === undefined || seenMs < createdAtMs ? lastSeenAtMs : seenMs;
+  lastSeenMs(user: UserEntry): number | undefined {
+    return this.#lastSeen.timeMsOf(user);
   }
 
-  /**
-   * Gives the catalog the times at which users were seen; to be called now and then. What it cannot
-   * write, on a full disk for one, is tried again the next time: nobody asked for it.
-   *
-   * @returns Whether there are more that it can be given at once.
-   */
+  /** Gives the catalog the times at which users were seen. Returns whether there are more. */
   keepSeen(): boolean {
-    const times = new Map(this.#seen.entries().take(SEEN_AT_ONCE_MAX));
-    try {
-      this.#catalog.noteSeen(times);
-    } catch (error) {
-      if (!(error instanceof DatabaseError)) throw error;
-      this.#log.warn("cannot keep when users were last seen", { error: error.message });
-      return false;
-    }
-    for (const userId of times.keys()) this.#seen.delete(userId);
-    return this.#seen.size > 0;
+    return this.#lastSeen.keep();
   }
 
   /** Names whose logins failed, known or not. */
   loginTroubles(): ReadonlyMap<string, LoginTrouble> {
-    return this.#guard.troubles();
+    return this.#logins.troubles();
   }
 
   /**
@@ -360,41 +317,6 @@ export class Auth {
 
   #liveUserBehind(claims: TokenClaims): UserEntry | undefined {
     return this.#catalog.isRevoked(claims.tokenId) ? undefined : this.#sessions.userBehind(claims);
-  }
-
-  #auditLogin(
-    name: string,
-    { address }: Caller,
-    { isLocked, outcome }: { outcome: "ok" | "failed"; isLocked: boolean },
-  ): void {
-    const event = { action: "login", actor: name, target: name, subject: name, outcome, address };
-    this.#onAudit(isLocked ? { ...event, details: { locked: true } } : event);
-  }
-
-  #refuseLocked(name: string, caller: Caller): void {
-    const retryAfterSeconds = this.#guard.lockedForSeconds(name, caller.address);
-    if (retryAfterSeconds === undefined) return;
-    throw new AuthError("account_locked", "Too many failed logins; try again later", {
-      retryAfterSeconds,
-    });
-  }
-
-  #takeAttempt(caller: Caller): void {
-    if (caller.isLocal) return;
-    const retryAfterSeconds = this.#bucket.take(caller.address);
-    if (retryAfterSeconds === undefined) return;
-    throw new AuthError("rate_limited", "Too many attempts from this address", {
-      retryAfterSeconds,
-    });
-  }
-
-  /** What a bad token is answered with: itself, until its sender has sent too many. */
-  #failedToken(error: AuthError, caller: Caller): AuthError {
-    const retryAfterSeconds = caller.isLocal ? undefined : this.#bucket.take(caller.address);
-    if (retryAfterSeconds === undefined) return error;
-    return new AuthError("RATE_LIMIT_EXCEEDED", "Too many failed tokens from this address", {
-      retryAfterSeconds,
-    });
   }
 }
 

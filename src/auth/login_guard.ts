@@ -9,6 +9,8 @@
  * Nothing here outlives the process. Memory is bounded: above the bound the oldest entry goes.
  */
 import type { Clock } from "../base/clock.ts";
+import type { Caller } from "./answers.ts";
+import { AuthError } from "./auth_error.ts";
 
 export interface LoginGuardOptions {
   clock: Clock;
@@ -135,6 +137,24 @@ export class AuthBucket {
     if (bucket.tokens < 1) return Math.ceil((1 - bucket.tokens) / this.#perSecond);
     bucket.tokens -= 1;
     return undefined;
+  }
+
+  /** Of a caller on this machine none is counted. @throws {AuthError} rate_limited */
+  takeAttempt(caller: Caller): void {
+    const retryAfterSeconds = caller.isLocal ? undefined : this.take(caller.address);
+    if (retryAfterSeconds === undefined) return;
+    throw new AuthError("rate_limited", "Too many attempts from this address", {
+      retryAfterSeconds,
+    });
+  }
+
+  /** What a bad token is answered with: itself, until its sender has sent too many. */
+  failedToken(error: AuthError, caller: Caller): AuthError {
+    const retryAfterSeconds = caller.isLocal ? undefined : this.take(caller.address);
+    if (retryAfterSeconds === undefined) return error;
+    return new AuthError("RATE_LIMIT_EXCEEDED", "Too many failed tokens from this address", {
+      retryAfterSeconds,
+    });
   }
 }
 

@@ -10,16 +10,15 @@ import type { SchemaField } from "../protocol/mod.ts";
 import type { DataType } from "../types/mod.ts";
 import { type StatementBinding } from "./bind/binding.ts";
 import type { BoundOutput, Requirement } from "./bind/bound.ts";
+import type { DmlContext } from "./bind/dml_target.ts";
+import { type BoundInsert, bindInsert } from "./bind/insert_binder.ts";
+import { bindQuery } from "./bind/select_binder.ts";
 import {
   type BoundDelete,
-  type BoundInsert,
   type BoundUpdate,
   bindDelete,
-  bindInsert,
   bindUpdate,
-} from "./bind/dml_binder.ts";
-import type { DmlContext } from "./bind/dml_target.ts";
-import { bindQuery } from "./bind/select_binder.ts";
+} from "./bind/update_binder.ts";
 import { contextWith } from "./bind/with_binder.ts";
 import { buildRowRead, type OperatorFactory, type RowRead } from "./execute/build.ts";
 import type { DmlProgram } from "./execute/change_writer.ts";

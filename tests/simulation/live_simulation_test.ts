@@ -16,7 +16,7 @@ import { nextTurn } from "./live_simulation.ts";
 import { LocalWorld, simulateOverLocalStore, simulateOverModel } from "./live_worlds.ts";
 
 const SEED_FIRST = seedOf(1);
-const SEED_COUNT = process.env["SEED"] === undefined ? 60 : 1;
+const SEED_COUNT = process.env["SEED"] === undefined ? 30 : 1;
 const STEPS = 400;
 
 test("subscribers see every change once, in order, and hold the result", async () => {
@@ -43,7 +43,7 @@ test("subscribers see every change once, in order, and hold the result", async (
 test("over the real store, with flushes, they do as well", async () => {
   let changes = 0;
   let expired = 0;
-  const seedCount = Math.min(SEED_COUNT, 20);
+  const seedCount = Math.min(SEED_COUNT, 12);
   for (let seed = SEED_FIRST; seed < SEED_FIRST + seedCount; seed += 1) {
     try {
       const report = await simulateOverLocalStore(seed, { steps: STEPS });

@@ -33,7 +33,7 @@ async function as<T>(user: string, work: () => Promise<T>): Promise<T> {
 
 /** Rows in segments, replaced ones among them, and rows in memory, of every table. */
 async function fill(user: string): Promise<void> {
-  await engine.run(`CREATE USER ${user} WITH PASSWORD 'Correct-horse-9' EMAIL '${user}@x.org'`);
+  await engine.run(`CREATE USER ${user} WITH INTERNAL EMAIL '${user}@x.org'`);
   await as(user, () =>
     engine.run(
       "INSERT INTO a VALUES (1, 'x', NULL), (2, 'y', NULL); INSERT INTO b SELECT i, 'v' || i FROM generate_series(1, 50) g(i); INSERT INTO s VALUES (1), (2)",
@@ -161,7 +161,7 @@ describe("DROP USER", () => {
   test("is completed by a new account of the name, which starts empty", async () => {
     const ada = ownerOf("ada");
     await engine.run("DROP USER ada");
-    await engine.run("CREATE USER ada WITH PASSWORD 'Correct-horse-9'");
+    await engine.run("CREATE USER ada WITH INTERNAL");
     expect(tablesOf(ada)).toEqual([]);
     expect(engine.database.catalog.erasures()).toEqual([]);
     expect(await contentsOf("ada")).toEqual({ a: [], b: [], s: [] });

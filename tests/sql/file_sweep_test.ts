@@ -6,7 +6,7 @@ import { mkdtempSync, readdirSync, rmSync, truncateSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Database } from "../../src/database.ts";
-import { openAt } from "../support/database.ts";
+import { openAt, SMALL_FILES } from "../support/database.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 
 const HOUR_MS = 3_600_000;
@@ -26,7 +26,10 @@ async function open(
   clock: ManualClock,
   directory: string = freshDirectory(),
 ): Promise<{ database: Database; directory: string }> {
-  const database = await openAt(directory, { clock, config: "storage.history_hours = 2" });
+  const database = await openAt(directory, {
+    clock,
+    config: `${SMALL_FILES}\nstorage.history_hours = 2`,
+  });
   return { database, directory };
 }
 

@@ -6,14 +6,14 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Database } from "../../src/database.ts";
-import { openAt } from "../support/database.ts";
+import { openAt, SMALL_FILES } from "../support/database.ts";
 import { subscriber } from "../support/live_fixture.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "tidemark-live-"));
 let database: Database;
 
 beforeAll(async () => {
-  database = await openAt(directory);
+  database = await openAt(directory, { config: SMALL_FILES });
   const root = { ...subscriber("root", 1), role: "system" } as const;
   const made = await database.sql.execute(root, {
     sql: "CREATE SHARED TABLE news (id INT PRIMARY KEY, who TEXT) WITH (ACCESS_LEVEL = 'PUBLIC')",

@@ -9,7 +9,7 @@ import { TestEngine } from "../support/sql_engine.ts";
 let engine: TestEngine;
 
 beforeAll(async () => {
-  const config = "performance.query_memory_bytes = 8388608\nlimits.max_timeout_ms = 5000";
+  const config = "performance.query_memory_bytes = 8388608\nlimits.max_timeout_ms = 30000";
   engine = await TestEngine.open({ clock: systemClock, config });
   await engine.run(
     "CREATE TABLE t (id INT PRIMARY KEY, x INT, y TEXT); CREATE TABLE s (id INT PRIMARY KEY, x INT, y TEXT);" +

@@ -14,8 +14,8 @@ beforeEach(async () => {
       "CREATE TABLE u (id INT PRIMARY KEY, b TEXT, c INT) WITH (TYPE='USER');" +
       "CREATE TABLE s (id INT PRIMARY KEY, x INT); INSERT INTO s VALUES (1, 10), (2, 20);" +
       "INSERT INTO u VALUES (1, 'root one', 1), (2, 'root two', 2);" +
-      "CREATE USER alice WITH PASSWORD 'Correct-horse-9';" +
-      "CREATE USER sam WITH PASSWORD 'Correct-horse-9' ROLE service;" +
+      "CREATE USER alice WITH INTERNAL;" +
+      "CREATE USER sam WITH INTERNAL ROLE service;" +
       "CREATE VIEW v AS SELECT * FROM u",
   );
 });

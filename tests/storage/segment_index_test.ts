@@ -9,7 +9,12 @@ import { ChunkCache } from "../../src/storage/segment/chunk_cache.ts";
 import { packBits, unpackBits } from "../../src/storage/segment/encodings.ts";
 import { groupEnd } from "../../src/storage/segment/group_size.ts";
 import { hashKeys, hashOfKey } from "../../src/storage/segment/key_hash.ts";
-import { buildFilter, filterHas, findHash, sortKeys } from "../../src/storage/segment/key_index.ts";
+import {
+  buildFilter,
+  filterHas,
+  findHash,
+  sortKeys,
+} from "../../src/storage/segment/key_places.ts";
 import { type Row, type Value, type Vector, vectorFromValues } from "../../src/types/mod.ts";
 import { COLUMN_TYPES, randomValues, randomVector } from "../support/random_segment.ts";
 import { SeededRandom } from "../support/seeded_random.ts";

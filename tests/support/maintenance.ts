@@ -11,7 +11,10 @@ import { type Clock, systemClock } from "../../src/base/clock.ts";
 import type { Disk } from "../../src/base/disk.ts";
 import { DiskError } from "../../src/base/errors.ts";
 import { systemRandom } from "../../src/base/random.ts";
+import type { Database } from "../../src/database.ts";
 import { runMaintenance } from "../../src/maintenance.ts";
+import type { SqlResponse } from "../../src/sql/mod.ts";
+import { openAt } from "./database.ts";
 import { ServerProcess, startReadyServer } from "./server_process.ts";
 
 /** The smallest log files, so that there are several. */
@@ -19,6 +22,14 @@ const CONFIG = {
   storage: { wal_segment_bytes: 1 << 20, flush_rows: 900_000 },
   limits: { max_row_bytes: 65536 },
 };
+
+/** The same for a database of this process. */
+const DIRECTORY_CONFIG: string = [
+  "storage.ballast_bytes = 0",
+  `storage.wal_segment_bytes = ${CONFIG.storage.wal_segment_bytes}`,
+  `storage.flush_rows = ${CONFIG.storage.flush_rows}`,
+  `limits.max_row_bytes = ${CONFIG.limits.max_row_bytes}`,
+].join("\n");
 
 const directories: string[] = [];
 
@@ -91,6 +102,47 @@ export async function serverOn(dataPath: string): Promise<ServerProcess> {
   await server.start();
   server.token = (await server.login("ada")).access_token;
   return server;
+}
+
+/** A data directory opened in this process, by the configuration of its server. */
+export class OpenDirectory {
+  readonly #path: string;
+  #database: Database;
+
+  private constructor(path: string, database: Database) {
+    this.#path = path;
+    this.#database = database;
+  }
+
+  static async open(path: string): Promise<OpenDirectory> {
+    return new OpenDirectory(path, await openAt(path, { config: DIRECTORY_CONFIG }));
+  }
+
+  async ask(sql: string): Promise<SqlResponse> {
+    const { auth, sql: engine } = this.#database;
+    return await engine.execute(auth.principalFor("root"), { sql, params: [] });
+  }
+
+  /** The rows of the last statement of a text that must succeed. */
+  async rows(sql: string): Promise<readonly (readonly unknown[])[]> {
+    const { error, results } = await this.ask(sql);
+    if (error !== undefined) throw error;
+    return results.at(-1)?.rows ?? [];
+  }
+
+  async restart(): Promise<void> {
+    await this.#database.close();
+    this.#database = await openAt(this.#path, { config: DIRECTORY_CONFIG });
+  }
+
+  /** What would be there if the process were killed now. */
+  async killed(): Promise<OpenDirectory> {
+    return await OpenDirectory.open(copyOf(this.#path));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#database.close();
+  }
 }
 
 export interface MaintenanceRun {

@@ -17,7 +17,7 @@ const ROOT: string = join(import.meta.dir, "../..");
 const isTest: boolean = process.env["NODE_ENV"] === "test";
 
 /** Every file of the log is written full of zeros, which took half of the time of a start. */
-const SMALL_LOG = { wal_segment_bytes: 8 * 1024 * 1024 };
+const SMALL_LOG = { wal_segment_bytes: 4 * 1024 * 1024 };
 
 /** A server that has printed no address by then has failed, whatever it does later. */
 const START_MS_MAX = 20_000;

@@ -9,7 +9,7 @@ import type { Principal } from "../../src/auth/mod.ts";
 import type { Clock } from "../../src/base/clock.ts";
 import type { Database } from "../../src/database.ts";
 import type { Parameter, SqlRequest, SqlResponse, StatementResult } from "../../src/sql/mod.ts";
-import { openAt } from "./database.ts";
+import { openAt, SMALL_FILES } from "./database.ts";
 import { ManualClock } from "./manual_clock.ts";
 
 export interface EngineOptions {
@@ -123,7 +123,5 @@ async function openIn(
   directory: string,
   { clock, config }: Required<EngineOptions>,
 ): Promise<Database> {
-  // Every file of the log is written full of zeros: with its usual size that is most of the time.
-  const small = "storage.ballast_bytes = 0\nstorage.wal_segment_bytes = 8388608";
-  return await openAt(directory, { clock, config: `${small}\n${config}` });
+  return await openAt(directory, { clock, config: `${SMALL_FILES}\n${config}` });
 }

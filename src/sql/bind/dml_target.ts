@@ -183,3 +183,15 @@ export function checkTwice(names: readonly Name[]): void {
 export function nameOf(table: TableEntry): string {
   return `${table.namespace}.${table.name}`;
 }
+
+export function notUpdatable(
+  table: TableEntry,
+  what: string,
+  node: { readonly _location: { readonly start: number } },
+): DatabaseError {
+  return new DatabaseError(
+    "INVALID_OPERATION",
+    `Cannot run ${what} on ${nameOf(table)}: rows of a STREAM table are inserted and deleted only`,
+    { position: node._location.start },
+  );
+}

@@ -8,14 +8,9 @@
 import { type Batch, type Selection, type Vector, valueAt } from "../../types/mod.ts";
 import type { BoundExpression } from "../bind/bound.ts";
 import { childrenOf, conjunctsOf, hasSubquery, isVolatile, mayFailOnRow } from "../bind/walk.ts";
-import {
-  compileExpression,
-  type Evaluator,
-  type Layout,
-  positionsOf,
-  selectRows,
-} from "./expression.ts";
+import { compileExpression, type Evaluator, selectRows } from "./expression.ts";
 import { selectNumbers } from "./kernels/numeric.ts";
+import { type Layout, positionsOf } from "./layout.ts";
 import { takeColumns } from "./row_choice.ts";
 import type { Run } from "./run.ts";
 

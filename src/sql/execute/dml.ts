@@ -5,13 +5,13 @@ import { DatabaseError } from "../../base/errors.ts";
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
 import { type Batch, type Row, type Value, valueAt } from "../../types/mod.ts";
 import type { BoundConflict } from "../bind/conflict_binder.ts";
-import type { BoundReturning } from "../bind/dml_binder.ts";
 import type { BoundCell } from "../bind/dml_target.ts";
+import type { BoundReturning } from "../bind/returning_binder.ts";
 import type { DeletePlan, InsertPlan, UpdatePlan } from "../plan/dml_plan.ts";
 import type { QueryPlan } from "../plan/outputs.ts";
 import { buildPlan, layoutOf } from "./build.ts";
 import { ChangeWriter, type DmlProgram, type Feed, written } from "./change_writer.ts";
-import { compileExpression, compileScalar, selectRows } from "./expression.ts";
+import { compileExpression, selectRows } from "./expression.ts";
 import { columnsFromRows, rowsFromBatch } from "./filter.ts";
 import { keyTextOf } from "./key_text.ts";
 import { literalColumns } from "./literal_rows.ts";
@@ -25,6 +25,7 @@ import {
   storedRowWithSeq,
 } from "./row_changes.ts";
 import type { Run } from "./run.ts";
+import { compileScalar } from "./scalar.ts";
 import { runtimeOf, type TableRuntime } from "./table_runtime.ts";
 
 /** Rows that are written at a step: with a look at each key, a millisecond or two. */

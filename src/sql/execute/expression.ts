@@ -19,7 +19,7 @@ import {
   vectorFromValues,
 } from "../../types/mod.ts";
 import type { BoundExpression } from "../bind/bound.ts";
-import { columnIdsIn, mayFail, readsColumn } from "../bind/walk.ts";
+import { mayFail, readsColumn } from "../bind/walk.ts";
 import { mapDistinct, mayHoldNull } from "./distinct_values.ts";
 import { testLike } from "./kernels/like_bytes.ts";
 import { compareNumbers, computeNumbers, rowsWhereTrue, scaleNumbers } from "./kernels/numeric.ts";
@@ -31,6 +31,7 @@ import {
   negate,
   truthTest,
 } from "./kernels/truth.ts";
+import { type Layout, positionsOf, SINGLE_ROW } from "./layout.ts";
 import { isMember, type Members, membersAt, membersOf } from "./members.ts";
 import {
   type Answered,
@@ -46,9 +47,6 @@ import type { Run } from "./run.ts";
 
 /** Computes one value for each row of a batch. @throws {DatabaseError} What a row raises. */
 export type Evaluator = (batch: Batch, run: Run) => Vector;
-
-/** Where the values of each column id lie in a batch. */
-export type Layout = ReadonlyMap<number, number>;
 
 /** Compiles an expression for batches of one layout. */
 export function compileExpression(expression: BoundExpression, layout: Layout): Evaluator {
@@ -101,37 +99,6 @@ export function compileExpression(expression: BoundExpression, layout: Layout): 
 }
 
 type Of<Kind extends BoundExpression["kind"]> = Extract<BoundExpression, { kind: Kind }>;
-
-/** One row and no column: what an expression without columns is evaluated over. */
-const SINGLE_ROW: Batch = { rowCount: 1, columns: [] };
-
-const EMPTY_LAYOUT: Layout = new Map();
-
-/** Compiles an expression that names no column to a function of the execution alone. */
-export function compileScalar(expression: BoundExpression): (run: Run) => Value {
-  switch (expression.kind) {
-    case "constant": {
-      const value = expression.value;
-      return () => value;
-    }
-    case "slot": {
-      const slot = expression.slot;
-      return (run) => run.slots[slot] ?? null;
-    }
-    case "cast": {
-      const operand = compileScalar(expression.operand);
-      const convert = expression.convert;
-      return (run) => {
-        const value = operand(run);
-        return value === null ? null : convert(value);
-      };
-    }
-    default: {
-      const evaluate = compileExpression(expression, EMPTY_LAYOUT);
-      return (run) => valueAt(evaluate(SINGLE_ROW, run), 0);
-    }
-  }
-}
 
 function compileCast(
   { operand, convert, factor, isNumericIdentity, isSameText = false, type }: Of<"cast">,
@@ -308,15 +275,6 @@ function compileLogic({ kind, operands }: Of<"and" | "or">, layout: Layout): Eva
     }
     return defined(result, "a conjunction has an operand");
   };
-}
-
-/** Where the columns lie that an expression reads. */
-export function positionsOf(expression: BoundExpression, layout: Layout): ReadonlySet<number> {
-  const positions = new Set<number>();
-  for (const id of columnIdsIn(expression)) {
-    positions.add(defined(layout.get(id), "a column is in its layout"));
-  }
-  return positions;
 }
 
 function compileCase({ branches, otherwise, type }: Of<"case">, layout: Layout): Evaluator {

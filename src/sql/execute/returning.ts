@@ -2,7 +2,7 @@
  * RETURNING: what a change answers with, computed over the rows that it wrote.
  */
 import { type Batch, type DataType, type Row, type Value } from "../../types/mod.ts";
-import type { BoundReturning } from "../bind/dml_binder.ts";
+import type { BoundReturning } from "../bind/returning_binder.ts";
 import { columnIdsIn } from "../bind/walk.ts";
 import { layoutOf } from "./build.ts";
 import { compileExpression, type Evaluator } from "./expression.ts";

@@ -11,16 +11,16 @@
  *                                     keyed: read for each set of captures instead, since rows that
  *                                     no outer row asks for must not fail the statement
  */
-import { defined } from "../../base/assert.ts";
-import { DatabaseError } from "../../base/errors.ts";
+import type { DatabaseError } from "../../base/errors.ts";
 import { SUBQUERY_ANSWERS_MAX } from "../../base/limits.ts";
-import { type Batch, type Row, type Value, type Vector, valueAt } from "../../types/mod.ts";
+import { type Value, type Vector, valueAt } from "../../types/mod.ts";
 import type { BoundCte, BoundSubquery } from "../bind/bound.ts";
 import type { OperatorFactory } from "./build.ts";
 import { CteRows } from "./cte_rows.ts";
+import { GuardedReading, NO_CAPTURES } from "./guarded_reading.ts";
 import { InnerRun } from "./inner_run.ts";
-import { KeyIndex, NO_KEY, nullKeysOf } from "./key_index.ts";
 import { keyTextOf } from "./key_text.ts";
+import { KeyedAnswers } from "./keyed_answers.ts";
 import type { Operator } from "./operator.ts";
 import { PAUSE, Pauses } from "./pausing.ts";
 import type {
@@ -31,7 +31,7 @@ import type {
   SharedRows,
   SubqueryAnswers,
 } from "./run.ts";
-import { Answer } from "./subquery_answer.ts";
+import { Answer, rowOf } from "./subquery_answer.ts";
 import { type KeyedProgram, type Program, programOf } from "./subquery_program.ts";
 
 /** The answers of one run; runs of inner queries share it. */
@@ -93,8 +93,6 @@ export class Subqueries implements SubqueryAnswers {
     return state;
   }
 }
-
-const NO_VALUES: ReadonlyMap<number, Value> = new Map();
 
 /** A reading for one set of captures that was left in the middle. */
 interface PausedReading {
@@ -262,7 +260,7 @@ class SubqueryState {
       step: (operator) => answers.addBatch(operator),
       onEnd: () => {
         const { buildWithoutRows: build, columnCount } = keyed;
-        const run = new InnerRun(this.#run, { outer: NO_VALUES, memory: held });
+        const run = new InnerRun(this.#run, { outer: NO_CAPTURES, memory: held });
         if (build !== undefined) answers.withoutRows = this.#readNow(run, { build, columnCount });
         this.#keyed = answers;
       },
@@ -288,132 +286,11 @@ function addRows(
   return answer.isDecided;
 }
 
-function rowOf({ columns }: Batch, row: number, columnCount: number): Row {
-  const values: Value[] = [];
-  for (let i = 0; i < columnCount; i += 1) {
-    values.push(valueAt(defined(columns[i], "a query yields its columns"), row));
-  }
-  return values;
-}
-
 function finish(reading: Reading, run: Run): void {
   try {
     const step = (): boolean => reading.step();
     while (!run.subqueries.pauses.never(step)) run.checkTime();
   } finally {
     reading.close();
-  }
-}
-
-/** The answers of a keyed query, by the number of the key. */
-class KeyedAnswers {
-  /** For a key that no row has. */
-  withoutRows: Answer;
-  readonly #subquery: BoundSubquery;
-  readonly #program: KeyedProgram;
-  readonly #held: MemoryBudget;
-  readonly #bounds: { readonly limit: number; readonly offset: number };
-  readonly #index: KeyIndex;
-  readonly #answers: ({ readonly answer: Answer; seenCount: number } | undefined)[] = [];
-
-  constructor(
-    subquery: BoundSubquery,
-    program: KeyedProgram,
-    options: { held: MemoryBudget; bounds: { limit: number; offset: number } },
-  ) {
-    this.#subquery = subquery;
-    this.#program = program;
-    this.#index = new KeyIndex(program.keyTypes);
-    this.#held = options.held;
-    this.#bounds = options.bounds;
-    this.withoutRows = new Answer(subquery.form, options.held);
-  }
-
-  /** Adds the rows of the next batch. Returns whether there is none. */
-  addBatch(operator: Operator): boolean {
-    const batch = operator.next();
-    if (batch === undefined) return true;
-    const { columnCount, keyTypes } = this.#program;
-    // Behind the keys may be columns that only the order of the query reads.
-    const keys = batch.columns.slice(columnCount, columnCount + keyTypes.length);
-    const bytesBefore = this.#index.bytes;
-    const numbers = this.#index.add(keys, batch.rowCount);
-    this.#held.take(this.#index.bytes - bytesBefore);
-    // NULL equals nothing: a row with one answers for no key.
-    const nulls = nullKeysOf(keys, batch.rowCount);
-    for (let row = 0; row < batch.rowCount; row += 1) {
-      if (nulls?.[row] === 1) continue;
-      this.#add(numbers[row] ?? 0, rowOf(batch, row, columnCount));
-    }
-    return false;
-  }
-
-  #add(number: number, row: Row): void {
-    let entry = this.#answers[number];
-    if (entry === undefined) {
-      entry = { answer: new Answer(this.#subquery.form, this.#held), seenCount: 0 };
-      this.#answers[number] = entry;
-    }
-    const { limit, offset } = this.#bounds;
-    entry.seenCount += 1;
-    if (entry.seenCount <= offset || entry.seenCount > offset + limit) return;
-    if (!entry.answer.isDecided) entry.answer.add(row, this.#held);
-  }
-
-  /** @param captures The captures of each row. */
-  answersFor(captures: Batch, run: Run): Answer[] {
-    const { rowCount } = captures;
-    const keys = this.#program.keys.map((key) => key(captures, run));
-    const numbers = this.#index.find(keys, rowCount);
-    const nulls = nullKeysOf(keys, rowCount);
-    return Array.from(numbers, (number, row) => {
-      if (number === NO_KEY || nulls?.[row] === 1) return this.withoutRows;
-      return this.#answers[number]?.answer ?? this.withoutRows;
-    });
-  }
-}
-
-interface ReadingSteps {
-  readonly step: (operator: Operator) => boolean;
-  readonly onEnd: () => void;
-  readonly onFault: (fault: DatabaseError) => void;
-}
-
-/** A reading whose faults are kept for later, but for those that end the statement. */
-class GuardedReading implements Reading {
-  readonly #run: Run;
-  readonly #build: OperatorFactory;
-  readonly #steps: ReadingSteps;
-  readonly #working: MemoryBudget;
-  #operator: Operator | undefined;
-
-  constructor(run: Run, build: OperatorFactory, steps: ReadingSteps) {
-    this.#run = run;
-    this.#build = build;
-    this.#steps = steps;
-    this.#working = run.memory.nested();
-  }
-
-  step(): boolean {
-    try {
-      this.#operator ??= this.#build(
-        new InnerRun(this.#run, { outer: NO_VALUES, memory: this.#working }),
-      );
-      if (!this.#steps.step(this.#operator)) return false;
-      this.#steps.onEnd();
-    } catch (error) {
-      if (!(error instanceof DatabaseError)) throw error;
-      const { condition } = error;
-      if (condition === "STATEMENT_TIMEOUT" || condition === "CANCELLED") throw error;
-      this.#steps.onFault(error);
-    }
-    this.close();
-    return true;
-  }
-
-  close(): void {
-    this.#operator?.close();
-    this.#operator = undefined;
-    this.#working.close();
   }
 }

@@ -1,8 +1,16 @@
 /**
  * The rows of a subquery for one set of captures, and what its expression makes of them.
  */
+import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
-import { type DataType, groupKeyOf, type Row, type Value } from "../../types/mod.ts";
+import {
+  type Batch,
+  type DataType,
+  groupKeyOf,
+  type Row,
+  type Value,
+  valueAt,
+} from "../../types/mod.ts";
 import type { BoundSubquery, SubqueryForm } from "../bind/bound.ts";
 import type { CallContext } from "../functions/function.ts";
 import { keyTextOf } from "./key_text.ts";
@@ -172,4 +180,13 @@ function mayEqual(row: Row, operands: readonly Value[], types: readonly DataType
     if (left === null || right === null) return true;
     return groupKeyOf(type, left) === groupKeyOf(type, right);
   });
+}
+
+/** The first columns of a row of a batch: those that the query yields. */
+export function rowOf({ columns }: Batch, row: number, columnCount: number): Row {
+  const values: Value[] = [];
+  for (let i = 0; i < columnCount; i += 1) {
+    values.push(valueAt(defined(columns[i], "a query yields its columns"), row));
+  }
+  return values;
 }

@@ -9,10 +9,11 @@ import type { PlanNode } from "../plan/plan.ts";
 import { isLookup, subqueriesIn } from "../plan/plan_walk.ts";
 import { planSelect } from "../plan/planner.ts";
 import { buildPlan, type OperatorFactory } from "./build.ts";
-import { compileExpression, compileScalar, type Evaluator } from "./expression.ts";
+import { compileExpression, type Evaluator } from "./expression.ts";
 import { rowCountFrom } from "./filter.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
 import type { Reading, Run } from "./run.ts";
+import { compileScalar } from "./scalar.ts";
 
 /** Compiles a plan whose subqueries are read before it, so that others run between their batches. */
 export function buildQuery(root: PlanNode): OperatorFactory {

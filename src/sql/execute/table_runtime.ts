@@ -22,9 +22,10 @@ import { bindCondition, bindExpression } from "../bind/expression_binder.ts";
 import { Scope } from "../bind/scope.ts";
 import type { Expr } from "../parse/ast.ts";
 import { parseExpression } from "../parse/parser.ts";
-import { compileExpression, compileScalar, type Evaluator } from "./expression.ts";
+import { compileExpression, type Evaluator } from "./expression.ts";
 import { columnsFromRows, rowsFromBatch } from "./filter.ts";
 import type { Run } from "./run.ts";
+import { compileScalar } from "./scalar.ts";
 
 type DefaultValue = (run: Run) => Value;
 

@@ -3,13 +3,9 @@
  */
 import type { TableEntry } from "../../catalog/mod.ts";
 import type { BoundConflict } from "../bind/conflict_binder.ts";
-import type {
-  BoundDelete,
-  BoundInsert,
-  BoundReturning,
-  BoundUpdate,
-  InsertSource,
-} from "../bind/dml_binder.ts";
+import type { BoundInsert, InsertSource } from "../bind/insert_binder.ts";
+import type { BoundReturning } from "../bind/returning_binder.ts";
+import type { BoundDelete, BoundUpdate } from "../bind/update_binder.ts";
 import type { QueryPlan } from "./outputs.ts";
 import { planSelect } from "./planner.ts";
 

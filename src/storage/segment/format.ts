@@ -114,7 +114,7 @@ export const SECTION_NAMES = [
   "keyHashes",
   /** u32 an entry: the row of each hash; equal hashes by descending row. */
   "keyRows",
-  /** 64 bytes a block, see `key_index.ts`. */
+  /** 64 bytes a block, see `key_places.ts`. */
   "keyFilter",
 ] as const;
 

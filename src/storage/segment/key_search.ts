@@ -1,12 +1,12 @@
 /**
  * Finds the row of a key in a segment: the bounds of its keys say "no" to most that are new, then
- * the filter, then the index of hashes (`key_index.ts`) names rows, whose values decide.
+ * the filter, then the index of hashes (`key_places.ts`) names rows, whose values decide.
  */
 import { assert } from "../../base/assert.ts";
 import type { Row, Value } from "../../types/mod.ts";
 import type { Directory } from "./directory.ts";
 import { hashOfKey } from "./key_hash.ts";
-import { filterHas, filterOffset, findHash } from "./key_index.ts";
+import { filterHas, filterOffset, findHash } from "./key_places.ts";
 
 /** Smallest and largest value of a key of one numeric column. */
 interface KeyBounds {

@@ -33,7 +33,7 @@ import {
 } from "./format.ts";
 import { groupEnd } from "./group_size.ts";
 import { hashKeys } from "./key_hash.ts";
-import { buildFilter, sortKeys } from "./key_index.ts";
+import { buildFilter, sortKeys } from "./key_places.ts";
 
 /** Bytes that are gathered before they are written. */
 const WRITE_BYTES: number = 1 << 20;

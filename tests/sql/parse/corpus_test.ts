@@ -14,7 +14,7 @@ import { generatedStatements, requestsOfCases, statementsOfSlt } from "./corpus.
 import { libraryTreeIfRead, treeForLibrary } from "./library_oracle.ts";
 import { postgresTree, postgresTreeIfRead, printedForPostgres } from "./postgres_oracle.ts";
 
-const GENERATED = 3000;
+const GENERATED = 1000;
 const TIMEOUT_MS = 60_000;
 // The library's time grows much faster than the text.
 const LIBRARY_LENGTH_MAX = 90;

@@ -1,0 +1,55 @@
+/**
+ * What each layer may take, in its own words and units, from the configuration.
+ *
+ * A layer knows no key of the file: what it is handed here is all that it is told. Of `auth`, which
+ * has a secret besides, it is in `config.ts`.
+ */
+import type { Config } from "./config.ts";
+import type { LiveLimits } from "./live/mod.ts";
+import type { SqlLimits } from "./sql/mod.ts";
+import type { LocalStoreOptions } from "./storage/mod.ts";
+
+export function storeOptions({ cluster, limits, storage }: Config): LocalStoreOptions {
+  return {
+    nodeId: cluster.node_id,
+    nodeBits: cluster.node_bits,
+    durability: storage.durability,
+    walSegmentBytes: storage.wal_segment_bytes,
+    walMaxBytes: storage.wal_max_bytes,
+    rowBytesMax: limits.max_row_bytes,
+    minFreeBytes: storage.min_free_bytes,
+    ballastBytes: storage.ballast_bytes,
+    historyBytesMax: storage.history_max_bytes,
+    cacheBytes: storage.cache_bytes,
+  };
+}
+
+export function sqlLimits({ files, limits, logging, performance }: Config): SqlLimits {
+  return {
+    sqlBytesMax: limits.max_sql_bytes,
+    parametersMax: limits.max_parameters,
+    parameterBytesMax: limits.max_parameter_bytes,
+    resultRowsMax: limits.max_result_rows,
+    timeoutMs: performance.request_timeout * 1000,
+    timeoutMsMax: limits.max_timeout_ms,
+    requiresWhere: limits.require_where,
+    transactionTimeoutMs: limits.transaction_timeout_secs * 1000,
+    transactionBytesMax: limits.transaction_max_bytes,
+    idempotencyTtlMs: limits.idempotency_ttl_secs * 1000,
+    queryMemoryBytes: performance.query_memory_bytes,
+    slowQueryMs: logging.slow_query_threshold_ms,
+    filesPerFolderMax: files.max_files_per_folder,
+  };
+}
+
+export function liveLimits({ limits, websocket }: Config): LiveLimits {
+  return {
+    subscriptionsPerUser: limits.subscriptions_per_user,
+    subscriptionsPerConnection: limits.subscriptions_per_connection,
+    batchSizeDefault: websocket.default_batch_size,
+    batchSizeMax: websocket.max_batch_size,
+    frameBytesMax: websocket.max_frame_bytes,
+    loadingTimeoutMs: websocket.loading_timeout_secs * 1000,
+    replayChangesMax: websocket.replay_changes,
+  };
+}

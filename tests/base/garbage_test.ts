@@ -1,0 +1,38 @@
+/**
+ * Goal: memory that was let go is collected when it is much, and small pieces cost no collection
+ * each. What the runtime is asked is written down instead of done.
+ */
+import { expect, spyOn, test } from "bun:test";
+import { collectSoon } from "../../src/base/garbage.ts";
+
+const MIB = 2 ** 20;
+
+function heapOf(bytes: number): NodeJS.MemoryUsageFn {
+  const usage = { rss: 0, heapTotal: 0, heapUsed: bytes, external: 0, arrayBuffers: 0 };
+  return Object.assign(() => usage, { rss: () => 0 });
+}
+
+test("collectSoon waits until the heap has grown, and again after the collector had its own turn", () => {
+  using usage = spyOn(process, "memoryUsage");
+  using collect = spyOn(Bun, "gc").mockImplementation(() => undefined);
+  const asked = (bytes: number): number => {
+    usage.mockImplementation(heapOf(bytes));
+    const before = collect.mock.calls.length;
+    collectSoon();
+    return collect.mock.calls.length - before;
+  };
+  // Where earlier tests of the process left it.
+  asked(10 * MIB);
+  expect([17, 18, 20, 25, 26].map((mib) => asked(mib * MIB))).toEqual([0, 1, 0, 0, 1]);
+  expect([12, 19, 20].map((mib) => asked(mib * MIB))).toEqual([0, 0, 1]);
+});
+
+test("collectSoon holds nobody up for a large heap: the collector begins beside the work", () => {
+  using usage = spyOn(process, "memoryUsage");
+  using collect = spyOn(Bun, "gc").mockImplementation(() => undefined);
+  for (const mib of [0, 90, 200]) {
+    usage.mockImplementation(heapOf(mib * MIB));
+    collectSoon();
+  }
+  expect(collect.mock.calls.slice(-2)).toEqual([[true], [false]]);
+});
