@@ -56,6 +56,8 @@ export class Tokens {
   readonly #clock: Clock;
   #recent = new Map<string, TokenClaims>();
   #older = new Map<string, TokenClaims>();
+  /** By `Authorization` header: clients send the same one, so nothing is cut out of it again. */
+  readonly #byHeader = new Map<string, TokenClaims>();
 
   constructor({ secret, clock }: { secret: Uint8Array; clock: Clock }) {
     this.#secret = secret;
@@ -96,6 +98,18 @@ export class Tokens {
     return claims;
   }
 
+  /** The same for the token of an `Authorization` header; undefined, too, when there is none in it. */
+  verifyHeader(header: string): TokenClaims | undefined {
+    const known = this.#byHeader.get(header);
+    if (known !== undefined) return known;
+    const token = bearerTokenIn(header);
+    const claims = token === undefined ? undefined : this.verify(token);
+    if (claims === undefined) return undefined;
+    if (this.#byHeader.size >= CACHE_TOKENS_MAX) this.#byHeader.clear();
+    this.#byHeader.set(header, claims);
+    return claims;
+  }
+
   age(claims: TokenClaims): TokenAge {
     const now = this.#clock.nowMs() / 1000;
     if (claims.issuedAt > now + LEEWAY_SECONDS) return "early";
@@ -116,6 +130,12 @@ export class Tokens {
     if (given.length !== made.length || !timingSafeEqual(given, made)) return undefined;
     return claimsFrom(payload);
   }
+}
+
+/** The token of an `Authorization` header; the form that nearly all clients send is read first. */
+function bearerTokenIn(header: string): string | undefined {
+  if (header.startsWith("Bearer ") && header.lastIndexOf(" ") === 6) return header.slice(7);
+  return /^bearer +(\S+)$/i.exec(header)?.[1];
 }
 
 function isOurHeader(segment: string): boolean {
