@@ -191,9 +191,7 @@ export class Auth {
     if (header === null || header === undefined || header === "") {
       throw new AuthError("MISSING_AUTHORIZATION", "The request should carry a bearer token");
     }
-    const token = bearerTokenIn(header);
-    if (token === undefined) throw this.#bucket.failedToken(invalidCredentials(), caller);
-    return this.authenticate(token, caller);
+    return this.#authenticated(this.#tokens.verifyHeader(header), caller);
   }
 
   /**
@@ -202,23 +200,7 @@ export class Auth {
    * @throws {AuthError} TOKEN_EXPIRED, INVALID_CREDENTIALS, RATE_LIMIT_EXCEEDED
    */
   authenticate(bearerToken: string, caller: Caller): Principal {
-    const claims = this.#tokens.verify(bearerToken);
-    if (claims === undefined || claims.tokenType !== "access") {
-      throw this.#bucket.failedToken(invalidCredentials(), caller);
-    }
-    const age = this.#tokens.age(claims);
-    const user = age === "early" ? undefined : this.#liveUserBehind(claims);
-    if (user === undefined) throw this.#bucket.failedToken(invalidCredentials(), caller);
-    if (age === "expired") {
-      const expired = new AuthError("TOKEN_EXPIRED", "The token has expired");
-      throw this.#bucket.failedToken(expired, caller);
-    }
-    this.#lastSeen.note(user.userId);
-    const known = this.#principals.get(claims);
-    if (known !== undefined && known.user === user) return known.principal;
-    const principal = this.#principal(user, claims.sessionId);
-    this.#principals.set(claims, { user, principal });
-    return principal;
+    return this.#authenticated(this.#tokens.verify(bearerToken), caller);
   }
 
   /** When a token of the user was last used; undefined for never. */
@@ -299,6 +281,26 @@ export class Auth {
     return this.#sessionEnds.onRevoked(listener);
   }
 
+  /** Who may act by the claims of a token now. @throws {AuthError} */
+  #authenticated(claims: TokenClaims | undefined, caller: Caller): Principal {
+    if (claims === undefined || claims.tokenType !== "access") {
+      throw this.#bucket.failedToken(invalidCredentials(), caller);
+    }
+    const age = this.#tokens.age(claims);
+    const user = age === "early" ? undefined : this.#liveUserBehind(claims);
+    if (user === undefined) throw this.#bucket.failedToken(invalidCredentials(), caller);
+    if (age === "expired") {
+      const expired = new AuthError("TOKEN_EXPIRED", "The token has expired");
+      throw this.#bucket.failedToken(expired, caller);
+    }
+    this.#lastSeen.note(user.userId);
+    const known = this.#principals.get(claims);
+    if (known !== undefined && known.user === user) return known.principal;
+    const principal = this.#principal(user, claims.sessionId);
+    this.#principals.set(claims, { user, principal });
+    return principal;
+  }
+
   #principal(user: UserEntry, sessionId: string): Principal {
     return {
       userId: user.userId,
@@ -322,10 +324,4 @@ export class Auth {
 
 function userNotFound(userId: string): DatabaseError {
   return new DatabaseError("USER_NOT_FOUND", `Cannot act as user ${userId}: it does not exist`);
-}
-
-/** The token of an `Authorization` header; the form that nearly all clients send is read first. */
-function bearerTokenIn(header: string): string | undefined {
-  if (header.startsWith("Bearer ") && header.lastIndexOf(" ") === 6) return header.slice(7);
-  return /^bearer +(\S+)$/i.exec(header)?.[1];
 }

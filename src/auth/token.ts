@@ -49,6 +49,9 @@ const TOKEN_LENGTH_MAX = 4096;
 /** Tokens remembered in each of two generations; a full one replaces the other. */
 const CACHE_TOKENS_MAX = 8192;
 
+/** How an `Authorization` header begins as nearly all clients write it. */
+const USUAL_SCHEME = "Bearer ";
+
 const ISSUER = "tidemark";
 
 export class Tokens {
@@ -56,6 +59,8 @@ export class Tokens {
   readonly #clock: Clock;
   #recent = new Map<string, TokenClaims>();
   #older = new Map<string, TokenClaims>();
+  /** By `Authorization` header: clients send the same one, so nothing is cut out of it again. */
+  readonly #byHeader = new Map<string, TokenClaims>();
 
   constructor({ secret, clock }: { secret: Uint8Array; clock: Clock }) {
     this.#secret = secret;
@@ -96,6 +101,21 @@ export class Tokens {
     return claims;
   }
 
+  /** The same for the token of an `Authorization` header; undefined, too, when there is none in it. */
+  verifyHeader(header: string): TokenClaims | undefined {
+    const known = this.#byHeader.get(header);
+    if (known !== undefined) return known;
+    const token = bearerTokenIn(header);
+    const claims = token === undefined ? undefined : this.verify(token);
+    if (claims === undefined) return undefined;
+    // Only the usual form: any number of spaces would make as many headers of one token.
+    if (header.length === USUAL_SCHEME.length + (token?.length ?? 0)) {
+      if (this.#byHeader.size >= CACHE_TOKENS_MAX) this.#byHeader.clear();
+      this.#byHeader.set(header, claims);
+    }
+    return claims;
+  }
+
   age(claims: TokenClaims): TokenAge {
     const now = this.#clock.nowMs() / 1000;
     if (claims.issuedAt > now + LEEWAY_SECONDS) return "early";
@@ -116,6 +136,14 @@ export class Tokens {
     if (given.length !== made.length || !timingSafeEqual(given, made)) return undefined;
     return claimsFrom(payload);
   }
+}
+
+/** The token of an `Authorization` header; the form that nearly all clients send is read first. */
+function bearerTokenIn(header: string): string | undefined {
+  if (header.startsWith(USUAL_SCHEME) && header.lastIndexOf(" ") === USUAL_SCHEME.length - 1) {
+    return header.slice(USUAL_SCHEME.length);
+  }
+  return /^bearer +(\S+)$/i.exec(header)?.[1];
 }
 
 function isOurHeader(segment: string): boolean {

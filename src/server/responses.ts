@@ -167,14 +167,15 @@ function compressed(
   body: string,
   options: { status: number; headers: Headers },
 ): Response | Promise<Response> {
-  const isLongEnough =
-    body.length >= COMPRESS_BYTES_MIN || Buffer.byteLength(body) >= COMPRESS_BYTES_MIN;
-  if (!isLongEnough || !acceptsGzip(exchange.request)) {
+  // Asked first: to count the bytes of a text costs more, and what is that short is never cached.
+  if (!acceptsGzip(exchange.request)) {
     const response = respond(exchange, body, options);
-    if (isLongEnough) markCompression(response.headers, false);
+    if (body.length >= COMPRESS_BYTES_MIN) markCompression(response.headers, false);
     return response;
   }
-  return compressedBytes(exchange, encoder.encode(body), options);
+  const bytes = encoder.encode(body);
+  if (bytes.length < COMPRESS_BYTES_MIN) return respond(exchange, body, options);
+  return compressedBytes(exchange, bytes, options);
 }
 
 function compressedBytes(

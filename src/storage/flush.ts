@@ -27,9 +27,18 @@ const RETRY_MS = 5000;
 
 /**
  * A table that is written fast is flushed by its count of rows no more often than this, so that its
- * segments grow with its speed instead of their number.
+ * segments grow with its speed instead of their number. With 64 clients that insert row by row,
+ * four seconds instead of one took 15 % of the processor time of all threads away: most of it was
+ * the merging of small segments.
  */
-const PACE_MS = 1000;
+const PACE_MS = 4000;
+
+/**
+ * Rows that wait for their turn hold at most about so much memory, and about so much of what the log
+ * may have: with more, a flush does not wait.
+ */
+const PACED_BYTES_MAX: number = 64 * 1024 * 1024;
+const PACED_LOG_SHARE = 0.25;
 
 /** A timer cannot be set further ahead; a policy that waits longer has no age. */
 const TIMER_MS_MAX: number = 2 ** 31 - 1;
@@ -170,7 +179,12 @@ export class Flusher {
   }
 
   #requestPaced(table: StoredTable): void {
-    if (this.#flushing.has(table) || this.#failed.has(table) || this.#paced.has(table)) return;
+    if (this.#flushing.has(table) || this.#failed.has(table)) return;
+    if (this.#isLarge(table)) {
+      this.#request(table);
+      return;
+    }
+    if (this.#paced.has(table)) return;
     const nowMs = this.#options.clock.monotonicMs();
     const startedMs = this.#startedMs.get(table) ?? -Infinity;
     const waitMs = startedMs + PACE_MS - nowMs;
@@ -181,6 +195,15 @@ export class Flusher {
     this.#paced.add(table);
     this.#cancelTimer(table);
     this.#requestAfter(table, Math.min(waitMs, table.definition.flush.ageMsMax));
+  }
+
+  /** Whether what a table holds in memory is too much to wait for its turn. */
+  #isLarge(table: StoredTable): boolean {
+    // A flush that somebody stopped is not begun again at once.
+    if (table.frozen !== undefined) return false;
+    let { bytes } = table.active;
+    if (table.isWaiting) bytes = table.memtables().reduce((total, own) => total + own.bytes, 0);
+    return bytes >= Math.min(PACED_BYTES_MAX, this.#options.walMaxBytes * PACED_LOG_SHARE);
   }
 
   #requestAfter(table: StoredTable, delayMs: number): void {

@@ -190,6 +190,10 @@ test("Auth.authenticateHeader wants the scheme Bearer, in any case", async () =>
 
   for (const scheme of ["Bearer", "bearer", "BEARER"]) {
     expect(await codeOf(`${scheme} ${access_token}`), scheme).toBeUndefined();
+    // Known by now.
+    expect(await codeOf(`${scheme} ${access_token}`), scheme).toBeUndefined();
+    const whole = failureOf(() => auth.authenticate(`${scheme} ${access_token}`, LOCAL));
+    expect(await whole, scheme).toBe("INVALID_CREDENTIALS");
   }
   for (const header of [null, undefined, ""]) {
     expect(await codeOf(header)).toBe("MISSING_AUTHORIZATION");

@@ -245,6 +245,23 @@ test("Auth.authenticate looks at the time of a token at each use, cached or not"
   expect(await codeOf(access_token, server.auth)).toBe("TOKEN_EXPIRED");
 });
 
+test("Auth.authenticateHeader looks at time and session at each use, known or not", async () => {
+  const { auth: own, clock: time } = configuredServer();
+  const logIn = async (): Promise<string> => {
+    const { access_token } = await own.login({ user: "ada", password: PASSWORD }, LOCAL);
+    return `Bearer ${access_token}`;
+  };
+  const code = (header: string): Promise<string | undefined> =>
+    failureOf(() => own.authenticateHeader(header, LOCAL));
+  const [first, second] = [await logIn(), await logIn()];
+  for (const header of [first, first, second, second]) expect(await code(header)).toBeUndefined();
+
+  own.logout(first.slice("Bearer ".length), LOCAL);
+  expect([await code(first), await code(second)]).toEqual(["INVALID_CREDENTIALS", undefined]);
+  time.advance(3_660_000);
+  expect(await code(second)).toBe("TOKEN_EXPIRED");
+});
+
 test("Auth.authenticate refuses tokens of another secret", async () => {
   const other = configuredServer({ ada: "dba" }, { jwtSecret: new Uint8Array(32).fill(7) });
 
@@ -286,6 +303,21 @@ test("Tokens.verify gives the same claims from its cache, of which the oldest go
     tokens.verify(withClaims({ jti: `t${index}` }));
   }
   const again = tokens.verify(session.access_token);
+  expect(again).toEqual(first);
+  expect(again).not.toBe(first);
+});
+
+test("Tokens.verifyHeader gives the same claims for the same header, and forgets when it has many", () => {
+  const tokens = new Tokens({ secret: SECRET, clock });
+  const header = `Bearer ${session.access_token}`;
+  const first = tokens.verifyHeader(header);
+  expect(first).toEqual(tokens.verify(session.access_token));
+
+  expect(tokens.verifyHeader(header)).toBe(first);
+  for (let index = 0; index < 17_000; index += 1) {
+    tokens.verifyHeader(`Bearer ${withClaims({ jti: `t${index}` })}`);
+  }
+  const again = tokens.verifyHeader(header);
   expect(again).toEqual(first);
   expect(again).not.toBe(first);
 });

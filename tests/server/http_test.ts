@@ -17,8 +17,10 @@ describe("a server with defaults", () => {
           const rows = Array.from({ length: 9000 }, (_, id) => [id, "some text"]);
           return { results: [{ schema: [ID_FIELD], rows, rowCount: 9000, asUser: "ada" }] };
         }
-        if (sql === "wide") {
-          const rows = [["x".repeat(2000)]];
+        if (sql === "wide" || sql === "euros" || sql === "letters") {
+          const rows = [
+            [{ wide: "x".repeat(2000), euros: "€".repeat(400), letters: "x".repeat(400) }[sql]],
+          ];
           return { results: [{ schema: [ID_FIELD], rows, rowCount: 1, asUser: "ada" }] };
         }
         if (sql === "fail") {
@@ -289,6 +291,15 @@ describe("a server with defaults", () => {
     expect(refused.headers.get("content-encoding")).toBeNull();
     const small = await server.sql({ sql: "SELECT 7" }, { "Accept-Encoding": "gzip" });
     expect(small.headers.get("content-encoding")).toBeNull();
+  });
+
+  test("what counts for gzip are the bytes of an answer, not its characters", async () => {
+    const euros = await server.sql({ sql: "euros" }, { "Accept-Encoding": "gzip" });
+    expect(euros.headers.get("content-encoding")).toBe("gzip");
+    expect(await euros.text()).toContain("€".repeat(400));
+    const letters = await server.sql({ sql: "letters" }, { "Accept-Encoding": "gzip" });
+    expect(letters.headers.get("content-encoding")).toBeNull();
+    expect(await letters.text()).toContain("x".repeat(400));
   });
 
   test("a large result is streamed, whole, compressed or not, in each format", async () => {

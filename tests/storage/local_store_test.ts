@@ -311,6 +311,38 @@ test("a table is flushed when it has many rows, or old ones", async () => {
   await store.close();
 });
 
+test("a table that is written fast is flushed every four seconds, or when it holds much", async () => {
+  const clock = new ManualClock();
+  const byRows = { ...TABLE, flush: { rowsMax: 2, ageMsMax: 1e12 } };
+  const options = { walMaxBytes: 256 * 1024 };
+  const store = await openStore({ clock, definitions: [byRows], options });
+  let id = 0;
+  const add = (body: string): Promise<unknown> => {
+    id += 2;
+    return commit(store, 1, "insert", [
+      [id, body],
+      [id + 1, body],
+    ]);
+  };
+  const flushes = async (): Promise<number> => {
+    for (let turn = 0; turn < 100; turn += 1) await clock.yield();
+    return store.segments().length;
+  };
+  await add("a");
+  expect(await flushes()).toBe(1);
+  await add("b");
+  await add("c");
+  clock.advance(3999);
+  expect(await flushes()).toBe(1);
+  clock.advance(1);
+  expect(await flushes()).toBe(2);
+  while (store.stats(1).unflushedVersions < 8) await add("d".repeat(4000));
+  expect(await flushes()).toBe(2);
+  while (store.stats(1).unflushedVersions < 16) await add("e".repeat(4000));
+  expect(await flushes()).toBe(3);
+  await store.close();
+});
+
 test("flush of an empty table writes nothing; flush twice at once writes each row once", async () => {
   const store = await openStore({ definitions: [TABLE] });
   expect(await store.flush(1)).toEqual({ versions: 0, bytes: 0 });
