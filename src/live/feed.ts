@@ -13,7 +13,7 @@ import type { Seq } from "../base/seq.ts";
 import type { LiveMatch, LivePlan } from "../sql/mod.ts";
 import type { ChangeBatch, Store } from "../storage/mod.ts";
 import type { Budget } from "./budget.ts";
-import { type Asked, type Follower, Group } from "./groups.ts";
+import { type Asked, type Follower, Group, type GroupFeed } from "./groups.ts";
 import { resumeExpired } from "./live_errors.ts";
 import { LiveQuery, takeChanges } from "./live_query.ts";
 import { PredicateIndex } from "./predicate_index.ts";
@@ -32,7 +32,7 @@ export interface FeedOptions {
   readonly frameBytesMax: number;
 }
 
-export class Feed<Member extends Follower> {
+export class Feed<Member extends Follower> implements GroupFeed<Member> {
   readonly tableId: number;
   readonly owner: number;
   readonly #store: Store;
@@ -88,7 +88,7 @@ export class Feed<Member extends Follower> {
     let group = this.#byFingerprint.get(plan.fingerprint);
     if (group === undefined) {
       const namespace = namespace_id === undefined ? {} : { namespace_id };
-      group = new Group(new LiveQuery(plan), {
+      group = new Group(this, new LiveQuery(plan), {
         sql,
         ...(params === undefined ? {} : { params }),
         ...namespace,

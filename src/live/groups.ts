@@ -34,10 +34,24 @@ export interface Follower {
   fail(error: unknown): void;
 }
 
+/** What the feed of a group is to its members. */
+export interface GroupFeed<Member extends Follower> {
+  readonly tableId: number;
+  readonly owner: number;
+  /** Every follower has been sent everything up to here. */
+  readonly position: Seq;
+  readonly isEmpty: boolean;
+  follow(group: Group<Member>, member: Member): void;
+  unfollow(group: Group<Member>, member: Member): void;
+  leave(group: Group<Member>, member: Member): void;
+  waitFor(member: Member): void;
+}
+
 /** The part of a specification that makes the group. */
 export type Asked = Omit<SubscriptionSpec, "id" | "options">;
 
 export class Group<Member extends Follower> {
+  readonly feed: GroupFeed<Member>;
   query: LiveQuery;
   /** What all members ask, each under its own id and with its own options. */
   readonly asked: Asked;
@@ -51,7 +65,8 @@ export class Group<Member extends Follower> {
   #followers: Map<string, Member | Set<Member>> | undefined;
   #followerCount = 0;
 
-  constructor(query: LiveQuery, asked: Asked) {
+  constructor(feed: GroupFeed<Member>, query: LiveQuery, asked: Asked) {
+    this.feed = feed;
     this.query = query;
     this.asked = asked;
     this.sources = query.ownSources;

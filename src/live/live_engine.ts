@@ -121,15 +121,13 @@ export class LocalLiveEngine implements LiveEngine {
     const plan = this.#recentPlan(principal, spec);
     const start = this.#effectiveStart(wanted.start, plan, spec.id);
     const boundary = this.#store.visibleSeq;
-    const feed = this.#feedFor(plan);
     const subscription = new Subscription({
       host: this.#host,
       number: this.#newNumber(),
       spec,
       principal,
       outlet,
-      feed,
-      group: feed.groupFor(plan, spec),
+      group: this.#feedFor(plan).groupFor(plan, spec),
       position: firstPosition(start, boundary),
     });
     this.#remember(subscription);

@@ -24,9 +24,9 @@ import type { BatchControl, ErrorMessage, SubscriptionSpec } from "../protocol/m
 import type { LiveRow } from "../sql/mod.ts";
 import type { Store } from "../storage/mod.ts";
 import type { Budget } from "./budget.ts";
+import { ChangeTally } from "./change_tally.ts";
 import type { DeliveryTimes } from "./delivery.ts";
-import type { Feed } from "./feed.ts";
-import type { Follower, Group, Reach } from "./groups.ts";
+import type { Follower, Group, GroupFeed, Reach } from "./groups.ts";
 import type { LiveSubscription, SharedMessage } from "./live.ts";
 import { ending, endingFor, resumeExpired } from "./live_errors.ts";
 import type { Loader, LoadStep } from "./loader.ts";
@@ -35,9 +35,6 @@ import type { Outlet } from "./outlet.ts";
 
 /** Requests for batches that stay open; more are not counted. */
 const REQUESTS_MAX = 16;
-
-/** How far back the rate of changes looks, about. */
-const RATE_WINDOW_MS = 60_000;
 
 /** Versions read at once while behind. */
 const READ_ROWS_MAX = 256;
@@ -65,34 +62,35 @@ export interface SubscriptionOptions {
   readonly spec: SubscriptionSpec;
   readonly principal: Principal;
   readonly outlet: Outlet<Subscription>;
-  readonly feed: Feed<Subscription>;
   readonly group: Group<Subscription>;
   /** What it may be told at once: the resume position, or the boundary when live only. */
   readonly position: Seq | undefined;
 }
 
+/** What serving a snapshot or a replay needs to know, and nothing after it. */
+interface Loading {
+  readonly loader: Loader;
+  batchCount: number;
+  requestCount: number;
+  cancelTimeout: CancelTimer | undefined;
+}
+
+/** Fields cost every idle subscription memory: what only some need lies in objects of their own. */
 export class Subscription implements LiveSubscription, Follower {
   readonly id: string;
   readonly principal: Principal;
   readonly outlet: Outlet<Subscription>;
-  readonly feed: Feed<Subscription>;
   readonly group: Group<Subscription>;
   readonly #host: SubscriptionHost;
   readonly #number: number;
   readonly #options: SubscriptionSpec["options"];
   readonly #createdAtMs: number;
   #phase: "loading" | "behind" | "following" | "ended" = "loading";
-  #loader: Loader | undefined;
-  #batchCount = 0;
-  #requestCount = 0;
-  #cancelTimeout: CancelTimer | undefined;
+  #loading: Loading | undefined;
   /** Everything up to here has been sent; while following, the feed's position says it. */
   #cursor: Seq | undefined;
-  #changeCount = 0;
-  #lastSeq: Seq | undefined;
-  #lastUpdateMs: number | undefined;
-  /** Changes of the window before the last one, older ones counting less and less. */
-  #recentCount = 0;
+  /** Made with the first change: most that are open at a time are idle. */
+  #tally: ChangeTally | undefined;
 
   constructor(options: SubscriptionOptions) {
     this.#number = options.number;
@@ -100,7 +98,6 @@ export class Subscription implements LiveSubscription, Follower {
     this.#options = options.spec.options;
     this.principal = options.principal;
     this.outlet = options.outlet;
-    this.feed = options.feed;
     this.group = options.group;
     this.#host = options.host;
     this.#createdAtMs = options.host.clock.nowMs();
@@ -118,6 +115,10 @@ export class Subscription implements LiveSubscription, Follower {
     return { ...this.group.asked, id: this.id, ...(options === undefined ? {} : { options }) };
   }
 
+  get feed(): GroupFeed<Subscription> {
+    return this.group.feed;
+  }
+
   get state(): "loading" | "ready" | "ended" {
     return this.#phase === "behind" || this.#phase === "following" ? "ready" : this.#phase;
   }
@@ -129,7 +130,6 @@ export class Subscription implements LiveSubscription, Follower {
   /** Sends the ack, and the first batch unless it is live only. */
   start(loader: Loader | undefined): void {
     assert(this.#phase === "loading", "a subscription starts once");
-    this.#loader = loader;
     const control: BatchControl = {
       batch_num: 0,
       has_more: loader !== undefined,
@@ -142,16 +142,18 @@ export class Subscription implements LiveSubscription, Follower {
       assert(this.#cursor !== undefined, "a live only subscription begins at the boundary");
       this.#phase = "behind";
     } else {
-      this.#requestCount = 1;
-      this.#armTimeout();
+      const loading = { loader, batchCount: 0, requestCount: 1, cancelTimeout: undefined };
+      this.#loading = loading;
+      this.#armTimeout(loading);
     }
     this.#host.run(this);
   }
 
   nextBatch(): void {
-    if (this.#phase !== "loading") return;
-    this.#requestCount = Math.min(REQUESTS_MAX, this.#requestCount + 1);
-    this.#armTimeout();
+    const loading = this.#loading;
+    if (loading === undefined) return;
+    loading.requestCount = Math.min(REQUESTS_MAX, loading.requestCount + 1);
+    this.#armTimeout(loading);
     this.#host.run(this);
   }
 
@@ -163,8 +165,7 @@ export class Subscription implements LiveSubscription, Follower {
     if (this.#phase === "ended") return;
     if (this.#phase === "following") this.feed.unfollow(this.group, this);
     this.#phase = "ended";
-    this.#loader = undefined;
-    this.#cancelTimeout?.();
+    this.#stopLoading();
     this.outlet.forget(this);
     this.feed.leave(this.group, this);
     this.#host.forget(this);
@@ -238,62 +239,57 @@ export class Subscription implements LiveSubscription, Follower {
       query: this.group.asked.sql,
       options: this.#options,
       status: this.#phase === "following" ? "ready" : this.#phase,
-      changes: this.#changeCount,
-      lastSeq: this.#lastSeq,
+      changes: this.#tally?.count ?? 0,
+      lastSeq: this.#tally?.lastSeq,
       createdAtMs: this.#createdAtMs,
-      lastUpdateMs: this.#lastUpdateMs,
+      lastUpdateMs: this.#tally?.lastMs,
       connectionId: this.outlet.sink.connectionId,
       position: this.position,
       lagMs: this.lagMs,
       queuedBytes: this.outlet.sink.queuedBytes,
-      changesPerSecond: (this.#recentAt(clock.nowMs()) * 1000) / RATE_WINDOW_MS,
+      changesPerSecond: this.#tally?.perSecond(clock.nowMs()) ?? 0,
     };
-  }
-
-  #recentAt(nowMs: number): number {
-    const ageMs = Math.max(0, nowMs - (this.#lastUpdateMs ?? nowMs));
-    return this.#recentCount * Math.exp(-ageMs / RATE_WINDOW_MS);
   }
 
   /** Serves the open requests. Returns whether the budget stopped it. */
   #load(budget: Budget): boolean {
-    while (this.#phase === "loading" && this.#requestCount > 0) {
-      assert(this.#loader !== undefined, "a loading subscription has a loader");
+    const loading = this.#loading;
+    assert(loading !== undefined, "a loading subscription has a loader");
+    while (this.#phase === "loading" && loading.requestCount > 0) {
       if (this.outlet.isFull) {
-        this.#loader.release();
+        loading.loader.release();
         this.outlet.waitFor(this);
         return false;
       }
-      const step = this.#loader.next(budget);
+      const step = loading.loader.next(budget);
       if (step === undefined) return true;
-      if (step.kind === "batch") this.#sendBatch(step);
+      if (step.kind === "batch") this.#sendBatch(loading, step);
       else {
         const { draft } = step;
         this.#sendChanges(shared(changeMessage(draft, this.id)), draft.lastSeq, draft.count);
       }
     }
-    if (this.#phase === "loading") this.#loader?.release();
+    if (this.#phase === "loading") loading.loader.release();
     return false;
   }
 
-  #sendBatch({ rows, lastSeq, isLast, endsRequest }: LoadStep & { kind: "batch" }): void {
+  #sendBatch(loading: Loading, step: LoadStep & { kind: "batch" }): void {
+    const { rows, lastSeq, isLast, endsRequest } = step;
     const control: BatchControl = {
-      batch_num: this.#batchCount,
+      batch_num: loading.batchCount,
       has_more: !isLast,
       status: isLast ? "ready" : "loading",
       last_seq_id: lastSeq,
     };
-    this.#batchCount += 1;
+    loading.batchCount += 1;
     this.#cursor = lastSeq;
     if (endsRequest) {
-      this.#requestCount -= 1;
-      this.#armTimeout();
+      loading.requestCount -= 1;
+      this.#armTimeout(loading);
     }
     if (isLast) {
       this.#phase = "behind";
-      this.#loader = undefined;
-      this.#cancelTimeout?.();
-      this.#cancelTimeout = undefined;
+      this.#stopLoading();
     }
     this.outlet.send(shared(batchMessage({ subscriptionId: this.id, rows, control })));
   }
@@ -361,12 +357,9 @@ export class Subscription implements LiveSubscription, Follower {
   }
 
   #sendChanges(message: SharedMessage, lastSeq: Seq, count: number): void {
-    if (this.#lastSeq !== undefined) assert(lastSeq > this.#lastSeq, "changes ascend by seq");
-    this.#lastSeq = lastSeq;
-    this.#changeCount += count;
     const nowMs = this.#host.clock.nowMs();
-    this.#recentCount = this.#recentAt(nowMs) + count;
-    this.#lastUpdateMs = nowMs;
+    this.#tally ??= new ChangeTally();
+    this.#tally.add(lastSeq, count, nowMs);
     const commitMs = unixMsFromSeq(lastSeq);
     if (commitMs < this.#createdAtMs) this.#host.times.replayed(count);
     else this.#host.times.delivered(count, nowMs - commitMs);
@@ -380,11 +373,16 @@ export class Subscription implements LiveSubscription, Follower {
     this.outlet.waitFor(this);
   }
 
-  #armTimeout(): void {
-    this.#cancelTimeout?.();
-    this.#cancelTimeout = this.#host.clock.after(this.#host.loadingTimeoutMs, () => {
+  #armTimeout(loading: Loading): void {
+    loading.cancelTimeout?.();
+    loading.cancelTimeout = this.#host.clock.after(this.#host.loadingTimeoutMs, () => {
       const what = "the client asked for no batch in time";
       this.end(ending(this.id, "SUBSCRIPTION_FAILED", `The subscription ended: ${what}`));
     });
+  }
+
+  #stopLoading(): void {
+    this.#loading?.cancelTimeout?.();
+    this.#loading = undefined;
   }
 }

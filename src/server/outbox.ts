@@ -24,6 +24,8 @@ export interface Socket {
 /** Held bytes above which they go out at once, so that the socket's own count is near the truth. */
 const HELD_BYTES_MAX = 65536;
 
+type Frame = string | Uint8Array;
+
 /** What all outboxes of a server share. */
 export interface OutboxParts {
   /** `websocket.send_queue_bytes`. */
@@ -47,11 +49,17 @@ export class Outbox {
   readonly #socket: Socket;
   readonly #parts: OutboxParts;
   readonly #owner: OutboxOwner;
-  #held: (string | Uint8Array)[] | undefined;
+  /** Most often one frame, which then needs no list. */
+  #held: Frame | Frame[] | undefined;
   /** Text counts its characters: an estimate until the socket has it. */
   #heldBytes = 0;
   /** The flusher has it in its queue. */
   #isDue = false;
+  /**
+   * Asking the socket costs a tenth of a delivery, so only those are asked whose last write was not
+   * taken whole, or was corked and may have left something behind.
+   */
+  #mayHaveBacklog = false;
   #bytesOut = 0;
 
   constructor({ socket, parts, owner }: OutboxOptions) {
@@ -81,12 +89,10 @@ export class Outbox {
   }
 
   /** Sends a frame soon, behind those held. Returns whether there is room for more. */
-  hold(frame: string | Uint8Array): boolean {
-    this.#held ??= [];
-    this.#held.push(frame);
-    this.#heldBytes += frame.length;
+  hold(frame: Frame): boolean {
+    this.#keep(frame);
     // A socket that takes all of it tells of no drain, so only its own count may say "full".
-    if (this.#heldBytes >= HELD_BYTES_MAX || this.isOverBudget) {
+    if (this.#heldBytes >= HELD_BYTES_MAX || this.#isFilling) {
       this.flush();
       return !this.isOverBudget;
     }
@@ -100,28 +106,34 @@ export class Outbox {
   /** The turn that the flusher was asked for. */
   flushDue(): void {
     this.#isDue = false;
-    this.flush();
+    this.#writeHeld();
   }
 
   /** Sends a frame now, behind those held. */
-  send(frame: string | Uint8Array): void {
+  send(frame: Frame): void {
     this.flush();
     this.#write(frame);
   }
 
   /** Hands all held frames to the socket. */
   flush(): void {
-    const frames = this.#held;
-    if (frames === undefined) return;
+    // In the turn of a client's message the runtime corks, too.
+    this.#mayHaveBacklog = true;
+    this.#writeHeld();
+  }
+
+  #writeHeld(): void {
+    const held = this.#held;
+    if (held === undefined) return;
     this.#held = undefined;
     this.#heldBytes = 0;
-    const [first] = frames;
-    if (frames.length === 1 && first !== undefined) {
-      this.#write(first);
+    if (!Array.isArray(held)) {
+      this.#write(held);
       return;
     }
+    this.#mayHaveBacklog = true;
     this.#socket.cork(() => {
-      for (const frame of frames) {
+      for (const frame of held) {
         if (!this.#write(frame)) return;
       }
     });
@@ -133,9 +145,25 @@ export class Outbox {
     this.#heldBytes = 0;
   }
 
+  /** Whether what is held fills the budget, on top of what the network has not taken yet. */
+  get #isFilling(): boolean {
+    if (!this.#mayHaveBacklog) return this.#heldBytes > this.#parts.budgetBytes;
+    const backlog = this.#socket.getBufferedAmount();
+    this.#mayHaveBacklog = backlog > 0;
+    return backlog + this.#heldBytes > this.#parts.budgetBytes;
+  }
+
+  #keep(frame: Frame): void {
+    if (this.#held === undefined) this.#held = frame;
+    else if (Array.isArray(this.#held)) this.#held.push(frame);
+    else this.#held = [this.#held, frame];
+    this.#heldBytes += frame.length;
+  }
+
   /** Returns false when the frame was dropped. */
-  #write(frame: string | Uint8Array): boolean {
+  #write(frame: Frame): boolean {
     const sent = this.#socket.send(frame);
+    if (sent === -1) this.#mayHaveBacklog = true;
     this.#bytesOut += sent === -1 ? frame.length : sent;
     if (sent !== 0) return true;
     this.#owner.sendFailed();

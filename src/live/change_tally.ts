@@ -1,0 +1,35 @@
+/**
+ * What changes one subscription was sent, for operators.
+ *
+ * Invariant: the seq of the last change only rises.
+ */
+import { assert } from "../base/assert.ts";
+import { SEQ_ZERO, type Seq } from "../base/seq.ts";
+
+/** How far back the rate of changes looks, about. */
+const RATE_WINDOW_MS = 60_000;
+
+export class ChangeTally {
+  count = 0;
+  lastSeq: Seq = SEQ_ZERO;
+  lastMs = 0;
+  /** Changes of the window before the last one, older ones counting less and less. */
+  #recentCount = 0;
+
+  add(lastSeq: Seq, count: number, nowMs: number): void {
+    assert(lastSeq > this.lastSeq, "changes ascend by seq");
+    this.#recentCount = this.#recentAt(nowMs) + count;
+    this.lastSeq = lastSeq;
+    this.count += count;
+    this.lastMs = nowMs;
+  }
+
+  perSecond(nowMs: number): number {
+    return (this.#recentAt(nowMs) * 1000) / RATE_WINDOW_MS;
+  }
+
+  #recentAt(nowMs: number): number {
+    const ageMs = Math.max(0, nowMs - this.lastMs);
+    return this.#recentCount * Math.exp(-ageMs / RATE_WINDOW_MS);
+  }
+}
