@@ -123,54 +123,90 @@ const TOKEN =
   /\s*(?:([+-]?)(\d+):(\d{1,2})(?::(\d{1,2})(\.\d*)?)?|([+-]?)(\d+)-(\d{1,2})(?=$|\s)|([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*([a-z]*)|(ago)|@)(?=$|[\s+-]|\d)\s*/iy;
 
 function readVerbose(text: string, fields: readonly IntervalField[]): Interval | undefined {
-  const sum = new Sum();
-  const bareField = fields.at(-1) ?? "second";
-  const seen = new Set<string>();
-  // Each field is given once: '1 day 1 day' is no interval.
-  const isNew = (...words: readonly string[]): boolean => {
-    const before = seen.size;
-    for (const word of words) seen.add(word);
-    return seen.size === before + words.length;
-  };
+  const parts = new Parts(fields);
   if (text === "") return undefined;
   let at = 0;
-  let bare: number | undefined;
   while (at < text.length) {
     TOKEN.lastIndex = at;
     const match = TOKEN.exec(text);
     if (match === null || match[0] === "") return undefined;
     at = TOKEN.lastIndex;
-    if (match[2] !== undefined) {
-      // A bare number before a clock time counts days: '1 02:03'.
-      sum.add({ part: "days", count: 1 }, bare ?? 0);
-      bare = undefined;
-      if (!isNew("hour", "minute", "second") || !addClock(sum, match, fields)) return undefined;
-    } else if (match[7] !== undefined) {
-      if (!isNew("year", "month")) return undefined;
-      addYears(sum, match);
-    } else if (match[9] !== undefined) {
-      const isSpaced = at === text.length || /\s/.test(text[at - 1] ?? "");
-      const unit = unitOf(match[10] ?? "", isSpaced);
-      // And before a bare number of hours: '1 5' DAY TO HOUR.
-      if (bare !== undefined && (unit !== "bare" || bareField !== "hour")) return undefined;
-      sum.add({ part: "days", count: 1 }, bare ?? 0);
-      bare = unit === "bare" ? Number(match[9]) : undefined;
-      if (unit === undefined) return undefined;
-      if (unit !== "bare") {
-        if (!isNew(wordOf(unit))) return undefined;
-        sum.add(unit, Number(match[9]));
-      }
-    } else if (match[11] !== undefined) {
-      if (at < text.length) return undefined;
-      sum.negate();
+    const isLast = at === text.length;
+    const isSpaced = isLast || /\s/.test(text[at - 1] ?? "");
+    if (!parts.add(match, { isLast, isSpaced })) return undefined;
+  }
+  return parts.end();
+}
+
+/** The parts of the verbose form, each of which counts a field that none before it did. */
+class Parts {
+  readonly #fields: readonly IntervalField[];
+  readonly #bareField: IntervalField;
+  readonly #sum = new Sum();
+  readonly #seen = new Set<string>();
+  /** A number whose unit is not known yet. */
+  #bare: number | undefined;
+
+  constructor(fields: readonly IntervalField[]) {
+    this.#fields = fields;
+    this.#bareField = fields.at(-1) ?? "second";
+  }
+
+  /** Whether the part of a match may stand here. */
+  add(
+    match: RegExpExecArray,
+    { isLast, isSpaced }: { isLast: boolean; isSpaced: boolean },
+  ): boolean {
+    if (match[2] !== undefined) return this.#addClock(match);
+    if (match[7] !== undefined) {
+      addYears(this.#sum, match);
+      return this.#isNew("year", "month");
     }
+    if (match[9] !== undefined) return this.#addAmount(match, isSpaced);
+    if (match[11] !== undefined) this.#sum.negate();
+    return match[11] === undefined || isLast;
   }
-  if (bare !== undefined) {
-    const unit = UNIT_BY_WORD.get(bareField);
-    if (unit === undefined || !isNew(wordOf(unit))) return undefined;
-    sum.add(unit, bare);
+
+  end(): Interval | undefined {
+    if (this.#bare !== undefined) {
+      const unit = UNIT_BY_WORD.get(this.#bareField);
+      if (unit === undefined || !this.#isNew(wordOf(unit))) return undefined;
+      this.#sum.add(unit, this.#bare);
+    }
+    return this.#sum.interval();
   }
-  return sum.interval();
+
+  #addClock(match: RegExpExecArray): boolean {
+    this.#addBareDays();
+    return this.#isNew("hour", "minute", "second") && addClock(this.#sum, match, this.#fields);
+  }
+
+  #addAmount(match: RegExpExecArray, isSpaced: boolean): boolean {
+    const unit = unitOf(match[10] ?? "", isSpaced);
+    const amount = Number(match[9]);
+    if (unit === undefined) return false;
+    if (unit === "bare") {
+      // Before a bare number of hours a bare one counts days: '1 5' DAY TO HOUR.
+      if (this.#bare !== undefined && this.#bareField !== "hour") return false;
+      this.#addBareDays();
+      this.#bare = amount;
+      return true;
+    }
+    this.#sum.add(unit, amount);
+    return this.#bare === undefined && this.#isNew(wordOf(unit));
+  }
+
+  /** A bare number before a clock time counts days: '1 02:03'. */
+  #addBareDays(): void {
+    this.#sum.add({ part: "days", count: 1 }, this.#bare ?? 0);
+    this.#bare = undefined;
+  }
+
+  #isNew(...words: readonly string[]): boolean {
+    const before = this.#seen.size;
+    for (const word of words) this.#seen.add(word);
+    return this.#seen.size === before + words.length;
+  }
 }
 
 /** One word for all names of a unit. */
@@ -216,17 +252,21 @@ const ISO_PART = /([+-]?(?:\d+\.?\d*|\.\d+))([A-Z])/y;
 // `P0001-02-03T04:05:06`, either part alone as well.
 const ISO_DATE = /^P(?:(\d+)-(\d+)-(\d+))?(?:T(\d+):(\d+):(\d+(?:\.\d+)?))?$/i;
 
+function readDated(text: string): Interval | undefined {
+  const match = ISO_DATE.exec(text);
+  if (match === null || text.length === 1) return undefined;
+  const [years = 0, months = 0, days = 0, hours = 0, minutes = 0, seconds = 0] = match
+    .slice(1)
+    .map((part: string | undefined) => Number(part ?? 0));
+  const micros = hours * MICROS_PER_HOUR + minutes * MICROS_PER_MINUTE;
+  const rest = Math.round(seconds * MICROS_PER_SECOND);
+  return makeInterval(years * 12 + months, days, micros + rest);
+}
+
 function readIso(text: string): Interval | undefined {
   const upper = text.toUpperCase();
-  const dated = ISO_DATE.exec(upper);
-  if (dated !== null && upper.length > 1) {
-    const [years = 0, months = 0, days = 0, hours = 0, minutes = 0, seconds = 0] = dated
-      .slice(1)
-      .map((part: string | undefined) => Number(part ?? 0));
-    const micros = hours * MICROS_PER_HOUR + minutes * MICROS_PER_MINUTE;
-    const rest = Math.round(seconds * MICROS_PER_SECOND);
-    return makeInterval(years * 12 + months, days, micros + rest);
-  }
+  const dated = readDated(upper);
+  if (dated !== undefined) return dated;
   const negative = upper.startsWith("-");
   const sum = new Sum();
   let at = negative ? 2 : 1;

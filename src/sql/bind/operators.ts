@@ -3,7 +3,7 @@
  * own in the evaluator.
  */
 import { DatabaseError } from "../../base/errors.ts";
-import { BOOLEAN, DATETIME, type DataType, TEXT, typeName } from "../../types/mod.ts";
+import { BOOLEAN, DATETIME, TEXT, typeName } from "../../types/mod.ts";
 import { resolvePrefix } from "../functions/operators.ts";
 import type { Expr, ExprBinary, ExprUnary } from "../parse/ast.ts";
 import { binaryOf, comparisonOf } from "./binary_forms.ts";
@@ -51,13 +51,16 @@ export function bindBinary(expression: ExprBinary, place: Place, bind: Bind): Bo
 }
 
 function bindTimeZone(expression: ExprBinary, place: Place, bind: Bind): BoundExpression {
-  const zone = bind(expression.right, place);
-  const moment = bind(expression.left, place);
-  const settled = (bound: BoundExpression, to: DataType, node: Expr): BoundExpression =>
-    castTo(bound, { to, mode: "implicit", node });
+  const { left, right } = expression;
+  const zone = bind(right, place);
+  const moment = bind(left, place);
   const args = [
-    zone.type.kind === "interval" ? zone : settled(zone, TEXT, expression.right),
-    moment.type.kind === "unknown" ? settled(moment, DATETIME, expression.left) : moment,
+    zone.type.kind === "interval"
+      ? zone
+      : castTo(zone, { to: TEXT, mode: "implicit", node: right }),
+    moment.type.kind === "unknown"
+      ? castTo(moment, { to: DATETIME, mode: "implicit", node: left })
+      : moment,
   ];
   return bindFunction({ name: "timezone", args, node: expression });
 }

@@ -78,6 +78,10 @@ const LIBRARY_FAULTS: readonly { readonly of: RegExp; readonly because: string }
   { of: /^SHOW\b/, because: "any word is the name of a variable" },
   { of: /\bFETCH FIRST ROW\b/, because: "FIRST is the name of a column" },
   { of: /\bnormalize\(.*, NF/, because: "the form is the name of a column" },
+  {
+    of: /\binterval(?: '[^']*')? (?:YEAR|MONTH|DAY|HOUR|MINUTE|SECOND)\b/i,
+    because: "the fields of an interval are an alias",
+  },
   { of: /-[\d.]+::\w+::/, because: "the number that it negates is below one cast only" },
 ];
 
