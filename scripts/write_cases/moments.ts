@@ -229,6 +229,7 @@ const FORMATS: CaseFile = {
   name: "formats",
   about: "to_char and to_number of numbers",
   statements: [
+    "SELECT to_date('17th May 2024', 'DDth Mon YYYY'), to_date('1ST 02 2024', 'DDTH MM YYYY'), to_timestamp('2024 3rd', 'YYYY DDth')",
     ...[
       "999",
       "9999.99",

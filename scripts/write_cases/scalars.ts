@@ -51,6 +51,8 @@ const MATH: CaseFile = {
   name: "math",
   about: "mathematical functions",
   statements: [
+    "SELECT exp(-700::float8) > 0",
+    "SELECT exp(-1000::float8)",
     ...selects(
       [
         "abs(#)",
