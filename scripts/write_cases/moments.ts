@@ -135,6 +135,23 @@ const DATES: CaseFile = {
       ["0", "23", "24", "-1"],
     ),
     "SELECT make_interval(years => 1, months => 2, weeks => 1, days => 3, hours => 4, mins => 5, secs => 6.5)",
+    "SELECT INTERVAL '1' DAY, INTERVAL '1.5' HOUR, INTERVAL '90' MINUTE, INTERVAL '3' MONTH, INTERVAL '5' YEAR",
+    "SELECT INTERVAL '1-2' YEAR TO MONTH, INTERVAL '1 2:03' DAY TO MINUTE, INTERVAL '1 5' DAY TO HOUR, INTERVAL '1:30' HOUR TO MINUTE, INTERVAL '1:30' MINUTE TO SECOND, INTERVAL '10:20:30' HOUR TO MINUTE",
+    "SELECT INTERVAL '1.6789' SECOND(2), INTERVAL(0) '1.6 seconds', CAST('2 3:04:05.678' AS INTERVAL DAY TO SECOND(1)), '36:00'::interval DAY",
+    ...selects(
+      ["INTERVAL '1 year 14 months 3 days 04:05:06.789' #", "'-26:03:04.5'::text::interval #"],
+      ["YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND", "DAY TO HOUR", "SECOND(1)"],
+    ),
+    "SELECT x::interval DAY TO HOUR FROM (VALUES ('1 day 02:03'), (NULL), ('5')) v(x)",
+    "SELECT INTERVAL 'x' DAY",
+    "SELECT INTERVAL '1 5' DAY",
+    "SELECT INTERVAL '1' YEAR TO DAY",
+    "SELECT INTERVAL '1 day 1 day'",
+    "SELECT INTERVAL '1 hour 02:00'",
+    "SELECT INTERVAL 'P0001-02-03T04:05:06', INTERVAL 'P1-2-3', INTERVAL 'PT10:11:12.5'",
+    "SELECT TIMESTAMP '2024-01-01 12:00' AT TIME ZONE INTERVAL '2 hours', TIMESTAMPTZ '2024-01-01 12:00+00' AT TIME ZONE INTERVAL '-02:30'",
+    "SELECT TIMESTAMP '2024-01-01 12:00' AT TIME ZONE INTERVAL '1 month'",
+    "SELECT '2024-01-01 00:00' AT TIME ZONE 'Europe/Paris'",
     "SELECT make_interval()",
     "SELECT make_interval(days => -1)",
     ...selects(
@@ -212,6 +229,7 @@ const FORMATS: CaseFile = {
   name: "formats",
   about: "to_char and to_number of numbers",
   statements: [
+    "SELECT to_date('17th May 2024', 'DDth Mon YYYY'), to_date('1ST 02 2024', 'DDTH MM YYYY'), to_timestamp('2024 3rd', 'YYYY DDth')",
     ...[
       "999",
       "9999.99",

@@ -51,6 +51,8 @@ const MATH: CaseFile = {
   name: "math",
   about: "mathematical functions",
   statements: [
+    "SELECT exp(-700::float8) > 0",
+    "SELECT exp(-1000::float8)",
     ...selects(
       [
         "abs(#)",
@@ -357,6 +359,16 @@ const PATTERNS: CaseFile = {
       ["'a!%c'", "'a!!!%c'", "'%!!%'", "'a!'"],
     ),
     "SELECT 'a' LIKE 'a\\'",
+    ...selects(
+      ["# # ANY (ARRAY['a%', NULL, 'b'])", "# # ALL ('{A%,b}')", "# # SOME (SELECT 'a%')"],
+      ["'abc'", "'xyz'", "NULL"],
+      ["LIKE", "NOT LIKE", "ILIKE", "NOT ILIKE", "~", "!~*"],
+    ),
+    "SELECT 'abc' LIKE ALL (VALUES ('a%'), ('%c')), 'abc' !~ ALL (SELECT 'z'), 'abc' LIKE ANY (ARRAY[]::text[])",
+    "SELECT 1 = ANY('{1,2}'), 'b' = ANY('{a,b}'), 5 > ALL('{1,2}'), DATE '2024-01-01' = ANY('{2024-01-01}')",
+    "SELECT 1 = ANY('{x}')",
+    "SELECT 1 + ANY(ARRAY[1])",
+    "SELECT 1 LIKE ANY(ARRAY[1])",
     "SELECT 'a\\' LIKE 'a\\' ESCAPE ''",
     "SELECT 'abc' LIKE 'a%' ESCAPE 'xx'",
     ...selects(

@@ -91,14 +91,27 @@ export function makeInterval(months: number, days: number, micros: number): Inte
   );
 }
 
+export type IntervalField = "year" | "month" | "day" | "hour" | "minute" | "second";
+
+/** What `INTERVAL '…' DAY TO HOUR` or `INTERVAL(3)` leaves of a value. */
+export interface IntervalLimit {
+  /** The fields as written, one or two; undefined: all. */
+  readonly fields: readonly IntervalField[] | undefined;
+  /** Digits of a second. */
+  readonly digits: number | undefined;
+}
+
 /**
- * Reads PostgreSQL's verbose form, `hh:mm[:ss]`, `y-m` and ISO 8601 durations.
+ * Reads PostgreSQL's verbose form, `hh:mm[:ss]`, `y-m` and ISO 8601 durations. A number without a
+ * unit counts the last field of the limit, or seconds; what is below that field is cut off.
  *
  * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE
  */
-export function intervalFromText(text: string): Interval {
+export function intervalFromText(text: string, limit?: IntervalLimit): Interval {
   const trimmed = text.trim();
-  const read = /^-?P/i.test(trimmed) ? readIso(trimmed) : readVerbose(trimmed);
+  const isIso = /^-?P/i.test(trimmed);
+  const read = isIso ? readIso(trimmed) : readVerbose(trimmed, limit?.fields ?? []);
+  if (read !== undefined && limit !== undefined) return limitedInterval(read, limit);
   if (read !== undefined) return read;
   throw new DatabaseError(
     "INVALID_VALUE",
@@ -109,35 +122,96 @@ export function intervalFromText(text: string): Interval {
 const TOKEN =
   /\s*(?:([+-]?)(\d+):(\d{1,2})(?::(\d{1,2})(\.\d*)?)?|([+-]?)(\d+)-(\d{1,2})(?=$|\s)|([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*([a-z]*)|(ago)|@)(?=$|[\s+-]|\d)\s*/iy;
 
-function readVerbose(text: string): Interval | undefined {
-  const sum = new Sum();
+function readVerbose(text: string, fields: readonly IntervalField[]): Interval | undefined {
+  const parts = new Parts(fields);
   if (text === "") return undefined;
   let at = 0;
-  let bare: number | undefined;
   while (at < text.length) {
     TOKEN.lastIndex = at;
     const match = TOKEN.exec(text);
     if (match === null || match[0] === "") return undefined;
     at = TOKEN.lastIndex;
-    if (match[2] !== undefined) {
-      // A bare number before a clock time counts days: '1 02:03'.
-      sum.add({ part: "days", count: 1 }, bare ?? 0);
-      bare = undefined;
-      if (!addClock(sum, match)) return undefined;
-    } else if (match[7] !== undefined) {
-      addYears(sum, match);
-    } else if (match[9] !== undefined) {
-      const isSpaced = at === text.length || /\s/.test(text[at - 1] ?? "");
-      const added = bare === undefined && addAmount(sum, match, isSpaced);
-      if (added === false) return undefined;
-      bare = added === "bare" ? Number(match[9]) : undefined;
-    } else if (match[11] !== undefined) {
-      if (at < text.length) return undefined;
-      sum.negate();
-    }
+    const isLast = at === text.length;
+    const isSpaced = isLast || /\s/.test(text[at - 1] ?? "");
+    if (!parts.add(match, { isLast, isSpaced })) return undefined;
   }
-  sum.add({ part: "micros", count: MICROS_PER_SECOND }, bare ?? 0);
-  return sum.interval();
+  return parts.end();
+}
+
+/** The parts of the verbose form, each of which counts a field that none before it did. */
+class Parts {
+  readonly #fields: readonly IntervalField[];
+  readonly #bareField: IntervalField;
+  readonly #sum = new Sum();
+  readonly #seen = new Set<string>();
+  /** A number whose unit is not known yet. */
+  #bare: number | undefined;
+
+  constructor(fields: readonly IntervalField[]) {
+    this.#fields = fields;
+    this.#bareField = fields.at(-1) ?? "second";
+  }
+
+  /** Whether the part of a match may stand here. */
+  add(
+    match: RegExpExecArray,
+    { isLast, isSpaced }: { isLast: boolean; isSpaced: boolean },
+  ): boolean {
+    if (match[2] !== undefined) return this.#addClock(match);
+    if (match[7] !== undefined) {
+      addYears(this.#sum, match);
+      return this.#isNew("year", "month");
+    }
+    if (match[9] !== undefined) return this.#addAmount(match, isSpaced);
+    if (match[11] !== undefined) this.#sum.negate();
+    return match[11] === undefined || isLast;
+  }
+
+  end(): Interval | undefined {
+    if (this.#bare !== undefined) {
+      const unit = UNIT_BY_WORD.get(this.#bareField);
+      if (unit === undefined || !this.#isNew(wordOf(unit))) return undefined;
+      this.#sum.add(unit, this.#bare);
+    }
+    return this.#sum.interval();
+  }
+
+  #addClock(match: RegExpExecArray): boolean {
+    this.#addBareDays();
+    return this.#isNew("hour", "minute", "second") && addClock(this.#sum, match, this.#fields);
+  }
+
+  #addAmount(match: RegExpExecArray, isSpaced: boolean): boolean {
+    const unit = unitOf(match[10] ?? "", isSpaced);
+    const amount = Number(match[9]);
+    if (unit === undefined) return false;
+    if (unit === "bare") {
+      // Before a bare number of hours a bare one counts days: '1 5' DAY TO HOUR.
+      if (this.#bare !== undefined && this.#bareField !== "hour") return false;
+      this.#addBareDays();
+      this.#bare = amount;
+      return true;
+    }
+    this.#sum.add(unit, amount);
+    return this.#bare === undefined && this.#isNew(wordOf(unit));
+  }
+
+  /** A bare number before a clock time counts days: '1 02:03'. */
+  #addBareDays(): void {
+    this.#sum.add({ part: "days", count: 1 }, this.#bare ?? 0);
+    this.#bare = undefined;
+  }
+
+  #isNew(...words: readonly string[]): boolean {
+    const before = this.#seen.size;
+    for (const word of words) this.#seen.add(word);
+    return this.#seen.size === before + words.length;
+  }
+}
+
+/** One word for all names of a unit. */
+function wordOf(unit: Unit): string {
+  return UNITS.find(([, one]) => one === unit)?.[0][0] ?? "";
 }
 
 /** `y-m`. */
@@ -147,31 +221,52 @@ function addYears(sum: Sum, match: RegExpExecArray): void {
 }
 
 /**
- * Adds a number with its unit, or says that it has none. Without a unit a number ends at a space,
- * so that a date is not read as numbers.
+ * The unit behind a number. Without one a number ends at a space, so that a date is not read as
+ * numbers.
  */
-function addAmount(sum: Sum, match: RegExpExecArray, isSpaced: boolean): boolean | "bare" {
-  const word = (match[10] ?? "").toLowerCase();
-  if (word === "") return isSpaced ? "bare" : false;
-  const unit = UNIT_BY_WORD.get(word);
-  if (unit !== undefined) sum.add(unit, Number(match[9]));
-  return unit !== undefined;
+function unitOf(word: string, isSpaced: boolean): Unit | "bare" | undefined {
+  if (word === "") return isSpaced ? "bare" : undefined;
+  return UNIT_BY_WORD.get(word.toLowerCase());
 }
 
-function addClock(sum: Sum, match: RegExpExecArray): boolean {
-  const minutes = Number(match[3]);
-  const seconds = Number((match[4] ?? "0") + (match[5] ?? ""));
-  if (minutes > 59 || seconds >= 60) return false;
+/** `hh:mm[:ss]`; of two numbers `mm:ss` if the fields are MINUTE TO SECOND. */
+function addClock(
+  sum: Sum,
+  match: RegExpExecArray,
+  [first, last]: readonly IntervalField[],
+): boolean {
+  const isShort = match[4] === undefined && first === "minute" && last === "second";
+  const [hours, minutes, rest] = isShort
+    ? [0, Number(match[2]), match[3] ?? "0"]
+    : [Number(match[2]), Number(match[3]), match[4] ?? "0"];
+  const seconds = Number(rest + (match[5] ?? ""));
+  if ((minutes > 59 && !isShort) || seconds >= 60) return false;
   const sign = match[1] === "-" ? -1 : 1;
-  const whole = Number(match[2]) * MICROS_PER_HOUR + minutes * MICROS_PER_MINUTE;
+  const whole = hours * MICROS_PER_HOUR + minutes * MICROS_PER_MINUTE;
   sum.add({ part: "micros", count: 1 }, sign * (whole + seconds * MICROS_PER_SECOND));
   return true;
 }
 
 const ISO_PART = /([+-]?(?:\d+\.?\d*|\.\d+))([A-Z])/y;
 
+// `P0001-02-03T04:05:06`, either part alone as well.
+const ISO_DATE = /^P(?:(\d+)-(\d+)-(\d+))?(?:T(\d+):(\d+):(\d+(?:\.\d+)?))?$/i;
+
+function readDated(text: string): Interval | undefined {
+  const match = ISO_DATE.exec(text);
+  if (match === null || text.length === 1) return undefined;
+  const [years = 0, months = 0, days = 0, hours = 0, minutes = 0, seconds = 0] = match
+    .slice(1)
+    .map((part: string | undefined) => Number(part ?? 0));
+  const micros = hours * MICROS_PER_HOUR + minutes * MICROS_PER_MINUTE;
+  const rest = Math.round(seconds * MICROS_PER_SECOND);
+  return makeInterval(years * 12 + months, days, micros + rest);
+}
+
 function readIso(text: string): Interval | undefined {
   const upper = text.toUpperCase();
+  const dated = readDated(upper);
+  if (dated !== undefined) return dated;
   const negative = upper.startsWith("-");
   const sum = new Sum();
   let at = negative ? 2 : 1;
@@ -198,6 +293,34 @@ function readIso(text: string): Interval | undefined {
   if (count === 0) return undefined;
   if (negative) sum.negate();
   return sum.interval();
+}
+
+const MICROS_OF_FIELD: Readonly<Record<"hour" | "minute" | "second", number>> = {
+  hour: MICROS_PER_HOUR,
+  minute: MICROS_PER_MINUTE,
+  second: 1,
+};
+
+/** An interval without what is below the last field of a limit; what is above the first stays. */
+export function limitedInterval(interval: Interval, { digits, fields }: IntervalLimit): Interval {
+  const { days, micros, months } = interval;
+  const last = fields?.at(-1) ?? "second";
+  switch (last) {
+    case "year":
+      return makeInterval(Math.trunc(months / 12) * 12, 0, 0);
+    case "month":
+      return makeInterval(months, 0, 0);
+    case "day":
+      return makeInterval(months, days, 0);
+    case "hour":
+    case "minute":
+    case "second": {
+      const unit = digits === undefined ? 1 : 10 ** (6 - digits);
+      const rounded = Math.sign(micros) * Math.round(Math.abs(micros) / unit) * unit;
+      const cut = rounded - (rounded % MICROS_OF_FIELD[last]);
+      return makeInterval(months, days, cut);
+    }
+  }
 }
 
 /** PostgreSQL's form: `1 year 2 mons -3 days +04:05:06.5`. */

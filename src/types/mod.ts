@@ -97,6 +97,10 @@ export {
 export {
   addIntervals,
   divideInterval,
+  type IntervalField,
+  type IntervalLimit,
+  intervalFromText,
+  limitedInterval,
   MICROS_PER_DAY,
   MICROS_PER_SECOND,
   makeInterval,

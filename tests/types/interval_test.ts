@@ -45,6 +45,35 @@ test.each(["", "x", "1 parsec", "P", "PT", "1:60", "2025-01-01", "1 day ago 2", 
   },
 );
 
+test.each(["1 day 1 day", "1 hour 02:00", "1-2 3 months", "1 5"])(
+  "%p gives a field twice, and is no interval",
+  (text) => {
+    expect(() => intervalFromText(text)).toThrow("as an interval");
+  },
+);
+
+test.each([
+  ["P0001-02-03T04:05:06.5", "1 year 2 mons 3 days 04:05:06.5"],
+  ["P0001-02-03", "1 year 2 mons 3 days"],
+  ["PT10:11:12", "10:11:12"],
+])("%p is %p", (text, written) => {
+  expect(textFromInterval(intervalFromText(text))).toBe(written);
+});
+
+test.each([
+  ["1", ["year"], undefined, "1 year"],
+  ["90", ["minute"], undefined, "01:30:00"],
+  ["1 5", ["day", "hour"], undefined, "1 day 05:00:00"],
+  ["1:30", ["minute", "second"], undefined, "00:01:30"],
+  ["1:30", ["hour", "minute"], undefined, "01:30:00"],
+  ["1 day 02:03:04", ["hour"], undefined, "1 day 02:00:00"],
+  ["-26:03:04.56", ["minute"], undefined, "-26:03:00"],
+  ["-1.26", ["second"], 1, "-00:00:01.3"],
+  ["1.6 seconds", undefined, 0, "00:00:02"],
+] as const)("%p within %p and %p digits is %p", (text, fields, digits, written) => {
+  expect(textFromInterval(intervalFromText(text, { fields, digits }))).toBe(written);
+});
+
 test("scaleInterval and divideInterval spill months into days and days into time", () => {
   const month = intervalFromText("1 month");
   expect(textFromInterval(scaleInterval(month, 1.5))).toBe("1 mon 15 days");

@@ -10,7 +10,12 @@ import {
   commonType,
   type DataType,
   decimalOf,
+  INTERVAL,
+  type Interval,
+  type IntervalLimit,
+  intervalFromText,
   isInteger,
+  limitedInterval,
   sameType,
   typeName,
   type Value,
@@ -57,6 +62,35 @@ export function castTo(
     isNumericIdentity: convert === undefined || isNumericIdentity(from, to),
     factor: factorOf(from, to),
     isSameText: convert === undefined && from.kind === "text" && to.kind === "text",
+  };
+}
+
+/** An explicit cast to some fields of an interval. @throws {DatabaseError} TYPE_MISMATCH */
+export function castToInterval(
+  expression: BoundExpression,
+  { limit, node }: { limit: IntervalLimit; node: AstNode },
+): BoundExpression {
+  // Only a literal counts its number in the fields: a text is an interval first.
+  const isLiteral = expression.type.kind === "unknown";
+  const operand = isLiteral
+    ? expression
+    : castTo(expression, { to: INTERVAL, mode: "explicit", node });
+  const convert = (value: Value): Value =>
+    isLiteral
+      ? intervalFromText(value as string, limit)
+      : limitedInterval(value as Interval, limit);
+  if (operand.kind === "constant") {
+    const folded = operand.value === null ? null : tryConvert(operand.value, convert);
+    if (folded !== undefined) return { kind: "constant", type: INTERVAL, value: folded };
+  }
+  return {
+    kind: "cast",
+    type: INTERVAL,
+    operand,
+    convert,
+    isNumericIdentity: false,
+    factor: undefined,
+    isSameText: false,
   };
 }
 

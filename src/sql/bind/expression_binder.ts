@@ -19,12 +19,12 @@ import { bindElement, bindSlice } from "./array_binder.ts";
 import type { Bind, Place } from "./binding.ts";
 import type { BoundColumn, BoundExpression } from "./bound.ts";
 import { bindCall, bindFunction } from "./calls.ts";
-import { castAlike, castTo } from "./casts.ts";
+import { castAlike, castTo, castToInterval } from "./casts.ts";
 import { resolveOuter } from "./correlation.ts";
 import { bindBinary, bindUnary } from "./operators.ts";
 import { bindBetween } from "./predicates.ts";
 import { bindArrayQuery, bindScalar } from "./subquery_binder.ts";
-import { resolveType } from "./types.ts";
+import { intervalLimitOf, resolveType } from "./types.ts";
 
 /** Binds one expression where it stands. @throws {DatabaseError} */
 export const bindExpression: Bind = (expression, place) => {
@@ -55,6 +55,8 @@ export const bindExpression: Bind = (expression, place) => {
     case "cast": {
       const to = resolveType(expression.to);
       const operand = bindExpression(expression.operand, place);
+      const limit = intervalLimitOf(expression.to);
+      if (limit !== undefined) return castToInterval(operand, { limit, node: expression });
       return castTo(operand, { to, mode: "explicit", node: expression });
     }
     case "case":

@@ -3,7 +3,7 @@
  * own in the evaluator.
  */
 import { DatabaseError } from "../../base/errors.ts";
-import { BOOLEAN, TEXT, typeName } from "../../types/mod.ts";
+import { BOOLEAN, DATETIME, TEXT, typeName } from "../../types/mod.ts";
 import { resolvePrefix } from "../functions/operators.ts";
 import type { Expr, ExprBinary, ExprUnary } from "../parse/ast.ts";
 import { binaryOf, comparisonOf } from "./binary_forms.ts";
@@ -20,6 +20,8 @@ function comparesRows({ left, op, right }: ExprBinary): boolean {
 
 export function bindBinary(expression: ExprBinary, place: Place, bind: Bind): BoundExpression {
   const { left, op, right } = expression;
+  const comparison = comparisonOf(op);
+  if (isQuantifier(right)) return bindQuantified(expression, place, bind);
   switch (op) {
     case "AND":
     case "OR":
@@ -34,24 +36,33 @@ export function bindBinary(expression: ExprBinary, place: Place, bind: Bind): Bo
     case "SIMILAR TO":
     case "NOT SIMILAR TO":
       return bindLike(expression, place, bind);
-    case "AT TIME ZONE": {
-      const zone = castTo(bind(right, place), { to: TEXT, mode: "implicit", node: right });
-      return bindFunction({ name: "timezone", args: [zone, bind(left, place)], node: expression });
-    }
+    case "AT TIME ZONE":
+      return bindTimeZone(expression, place, bind);
     case "OVERLAPS":
       return bindOverlaps(expression, place, bind);
     default:
       break;
-  }
-  const comparison = comparisonOf(op);
-  if (comparison !== undefined && isQuantifier(right)) {
-    return bindQuantified(expression, place, bind);
   }
   if (comparesRows(expression)) return bindRowComparison(expression, place, bind);
   return binaryOf(
     { op: comparison ?? op, left: bind(left, place), right: bind(right, place) },
     expression,
   );
+}
+
+function bindTimeZone(expression: ExprBinary, place: Place, bind: Bind): BoundExpression {
+  const { left, right } = expression;
+  const zone = bind(right, place);
+  const moment = bind(left, place);
+  const args = [
+    zone.type.kind === "interval"
+      ? zone
+      : castTo(zone, { to: TEXT, mode: "implicit", node: right }),
+    moment.type.kind === "unknown"
+      ? castTo(moment, { to: DATETIME, mode: "implicit", node: left })
+      : moment,
+  ];
+  return bindFunction({ name: "timezone", args, node: expression });
 }
 
 /** `(start, end) OVERLAPS (start, length)`. */

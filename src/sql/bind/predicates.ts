@@ -3,7 +3,7 @@
  */
 import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
-import { BOOLEAN, commonType, type DataType, typeName, type Value } from "../../types/mod.ts";
+import { BOOLEAN, commonType, type DataType, TEXT, typeName, type Value } from "../../types/mod.ts";
 import { resolveBinary, resolveLike } from "../functions/operators.ts";
 import type {
   Expr,
@@ -21,7 +21,7 @@ import type { BoundExpression } from "./bound.ts";
 import { castAlike, castTo } from "./casts.ts";
 import { type DecimalDataType, decimalLiteral } from "./decimal_literal.ts";
 import { constantsOf, literalColumnOf } from "./literal_columns.ts";
-import { bindQuantifiedQuery, bindRowQuery, type Quantified } from "./subquery_binder.ts";
+import { bindQuantifiedQuery, bindRowQuery, noTruth, type Quantified } from "./subquery_binder.ts";
 
 export function bindIn(expression: ExprBinary, place: Place, bind: Bind): BoundExpression {
   const { left, op, right } = expression;
@@ -310,7 +310,8 @@ export function bindQuantified(expression: ExprBinary, place: Place, bind: Bind)
   }
   const left = bind(expression.left, place);
   const array = bind(argument, place);
-  const element = elementOf(array.type);
+  // An array without a type has elements of the other side's.
+  const element = array.type.kind === "unknown" ? settled(left.type) : elementOf(array.type);
   const form = element === undefined ? undefined : resolveBinary(op, left.type, element);
   if (element === undefined || form === undefined) {
     throw new DatabaseError(
@@ -319,6 +320,7 @@ export function bindQuantified(expression: ExprBinary, place: Place, bind: Bind)
       { position: call._location.start, hint: "an array is needed" },
     );
   }
+  if (form.result.kind !== "boolean") throw noTruth(op, call);
   const [leftType = left.type, itemType = element] = form.operands;
   const settles = call.function.name !== "all";
   return {
@@ -338,6 +340,10 @@ export function bindQuantified(expression: ExprBinary, place: Place, bind: Bind)
     seesNull: true,
     volatility: "immutable",
   };
+}
+
+function settled(type: DataType): DataType {
+  return type.kind === "unknown" ? TEXT : type;
 }
 
 /** Three-valued: the first settling answer decides; without one, unknown if any test was. */

@@ -110,6 +110,13 @@ function withOutputs(
 function target(node: Expr, outputs: readonly BoundOutput[]): BoundExpression {
   const output = orderedOutput(node, outputs);
   if (output !== undefined) return output;
+  if (node.type === "ref" && node.table === undefined && node.star !== true) {
+    throw new DatabaseError(
+      "COLUMN_NOT_FOUND",
+      `Cannot find column "${node.name}": the set operation has no column of this name`,
+      { position: node._location.start, hint: "its columns have the names of the first query's" },
+    );
+  }
   throw new DatabaseError(
     "INVALID_QUERY",
     "Cannot order a set operation by an expression: name or count one of its columns",

@@ -113,7 +113,9 @@ export function bindQuantifiedQuery(
     const { expression } = defined(inner.query.outputs[i], "a query has its columns");
     const column = place.statement.newColumn({ name: "", type: expression.type });
     const right: BoundExpression = { kind: "column", type: column.type, column };
-    return { column, ...sidesOf(binaryOf({ op: operator, left, right }, node)) };
+    const test = binaryOf({ op: operator, left, right }, node);
+    if (test.type.kind !== "boolean") throw noTruth(operator, node);
+    return { column, ...sidesOf(test) };
   });
   const evaluates = tests.map(({ evaluate }) => evaluate);
   const types = tests.map(({ left }) => left.type);
@@ -124,6 +126,15 @@ export function bindQuantifiedQuery(
       form: { kind: quantifier, operator, evaluates, types },
       operands: tests.map(({ left }) => left),
     },
+  );
+}
+
+/** ANY and ALL ask whether an operator is true. */
+export function noTruth(operator: string, node: Expr): DatabaseError {
+  return new DatabaseError(
+    "INVALID_QUERY",
+    `Cannot ask ANY or ALL by ${operator}: an operator that is true or false is needed`,
+    { position: node._location.start },
   );
 }
 

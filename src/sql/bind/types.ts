@@ -16,6 +16,7 @@ import {
   FLOAT,
   INT,
   INTERVAL,
+  type IntervalLimit,
   JSON_TEXT,
   JSONB,
   SMALLINT,
@@ -127,6 +128,9 @@ export function resolveType(definition: DataTypeDef): DataType {
   if (time !== undefined) return timeType(definition, time);
   if (TEXTS.has(name)) return textType(definition);
   switch (name) {
+    case "interval":
+      inRange(definition, first ?? 0, { min: 0, max: 6 });
+      return INTERVAL;
     case "float":
       return first === undefined || inRange(definition, first, { min: 1, max: 53 }) <= 24
         ? FLOAT
@@ -145,6 +149,14 @@ export function resolveType(definition: DataTypeDef): DataType {
     default:
       throw unsupported(definition);
   }
+}
+
+/** What a type as written leaves of an interval; undefined where all of it. */
+export function intervalLimitOf(definition: DataTypeDef): IntervalLimit | undefined {
+  if (definition.kind === "array" || definition.name !== "interval") return undefined;
+  const { config, intervalFields } = definition;
+  if (config === undefined && intervalFields === undefined) return undefined;
+  return { fields: intervalFields, digits: config?.[0] };
 }
 
 /** CHAR is CHAR(1); VARCHAR without a length is TEXT. */

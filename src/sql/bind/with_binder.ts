@@ -20,6 +20,7 @@ import { castTo } from "./casts.ts";
 import { PassedOn } from "./correlation.ts";
 import { settled } from "./expression_binder.ts";
 import { isVolatileQuery, readsAround, selectFrom, selectFromQuery } from "./query_walk.ts";
+import { refusedPlaceOf } from "./recursive_form.ts";
 import type { CteEntry, SelectContext } from "./select_context.ts";
 import { setOperationOf } from "./set_binder.ts";
 
@@ -126,6 +127,8 @@ function bindUnion(
   }
   if (working.references.count > 1)
     throw recursiveForm(`"${name}" is read more than once`, query.right);
+  const place = refusedPlaceOf(next, recursion);
+  if (place !== undefined) throw recursiveForm(`"${name}" is read in ${place}`, query.right);
   if (next.isAggregated) throw recursiveForm("an aggregate is over it", query.right);
   if (next.outputs.length !== first.outputs.length) {
     throw recursiveForm(

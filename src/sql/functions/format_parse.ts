@@ -67,8 +67,13 @@ class Reader {
   read(): ParsedMoment {
     const pieces = piecesOf(this.#pattern);
     for (const [index, piece] of pieces.entries()) {
-      if (piece.kind === "text") this.#skip(piece.text);
-      else this.#field(piece, pieces[index + 1]?.kind === "field");
+      if (piece.kind === "text") {
+        this.#skip(piece.text);
+      } else {
+        this.#field(piece, pieces[index + 1]?.kind === "field");
+        // The two letters of TH are passed over, whatever they are.
+        if (piece.ordinal !== undefined) this.#at += 2;
+      }
     }
     return { days: this.#days(), micros: this.#micros() - this.#offsetMinutes * 60_000_000 };
   }

@@ -56,12 +56,22 @@ function logarithm(base: number, value: number): number {
   return base === 2 ? Math.log2(value) : Math.log(value) / divisor;
 }
 
+/** A result too small to be told from 0 is refused, as are those of `*`, `/` and `^`. */
+function exponential(value: number): number {
+  const result = Math.exp(value);
+  if (result !== 0) return result;
+  throw new DatabaseError(
+    "VALUE_OUT_OF_RANGE",
+    `Cannot hold exp(${value}) as double precision: it is too close to 0`,
+  );
+}
+
 const COMMON_LOGARITHM = within("log", isPositive, Math.log10);
 
 export const MATH_DOUBLE_FUNCTIONS: readonly ScalarFunction[] = [
   ...functionsNamed(["sqrt"], ofOne(squareRoot)),
   ...functionsNamed(["cbrt"], ofOne(Math.cbrt)),
-  ...functionsNamed(["exp"], ofOne(Math.exp)),
+  ...functionsNamed(["exp"], ofOne(exponential)),
   ...functionsNamed(["ln"], within("ln", isPositive, Math.log)),
   ...functionsNamed(["log"], COMMON_LOGARITHM, ofTwo(logarithm)),
   ...functionsNamed(["log10"], COMMON_LOGARITHM),

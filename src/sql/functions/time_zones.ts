@@ -59,7 +59,12 @@ function localFromInstant(zone: Value, instant: Value): Value {
 /** @throws {DatabaseError} INVALID_VALUE */
 function zoneOf(value: Value): Zone {
   if (typeof value === "string") return zoneOfText(value);
-  return { kind: "fixed", offsetSeconds: (value as Interval).micros / 1_000_000 };
+  const { days, micros, months } = value as Interval;
+  if (months === 0 && days === 0) return { kind: "fixed", offsetSeconds: micros / 1_000_000 };
+  throw new DatabaseError(
+    "INVALID_VALUE",
+    "Cannot use an interval of months or days as a time zone: expected hours and minutes",
+  );
 }
 
 /**

@@ -76,8 +76,10 @@ export interface BasicDataTypeDef extends QName {
   readonly doubleQuoted?: true | undefined;
   readonly config?: readonly number[] | undefined;
   /** Own: `INTERVAL '1' DAY TO HOUR` has ["day", "hour"]; `INTERVAL '1' DAY` has ["day"]. */
-  readonly intervalFields?: readonly string[] | undefined;
+  readonly intervalFields?: readonly IntervalField[] | undefined;
 }
+
+export type IntervalField = "year" | "month" | "day" | "hour" | "minute" | "second";
 
 /** A query. `TABLE t` is the node of `SELECT * FROM t`. */
 export type SelectStatement =

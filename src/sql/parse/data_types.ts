@@ -2,7 +2,7 @@
  * Type names as written. Which of them exist is the binder's business; what belongs to the name,
  * as in `TIMESTAMP(3) WITH TIME ZONE`, is grammar.
  */
-import type { BasicDataTypeDef, DataTypeDef } from "./ast.ts";
+import type { BasicDataTypeDef, DataTypeDef, IntervalField } from "./ast.ts";
 import type { Cursor, Mutable } from "./cursor.ts";
 import { Token } from "./lexer.ts";
 
@@ -37,6 +37,7 @@ export function parseBasicType(cursor: Cursor): BasicDataTypeDef {
   }
   if (cursor.is("(")) type.config = parseConfig(cursor);
   if (first === "timestamp" || first === "time") type.name += zoneWords(cursor);
+  if (first === "interval" && !isQualified && !isQuoted) parseIntervalFields(cursor, type);
   type._location = cursor.since(start);
   return type;
 }
@@ -57,6 +58,29 @@ function secondWord(cursor: Cursor, first: string): string {
     default:
       return "";
   }
+}
+
+// What may stand behind TO, by the field before it.
+const INTERVAL_ENDS: Readonly<Record<IntervalField, readonly IntervalField[]>> = {
+  year: ["month"],
+  month: [],
+  day: ["hour", "minute", "second"],
+  hour: ["minute", "second"],
+  minute: ["second"],
+  second: [],
+};
+const INTERVAL_FIELDS = ["year", "month", "day", "hour", "minute", "second"] as const;
+
+/** `DAY [TO SECOND [(3)]]`, behind INTERVAL or its string, unless there was a precision. */
+export function parseIntervalFields(cursor: Cursor, type: Mutable<BasicDataTypeDef>): void {
+  if (type.config !== undefined) return;
+  const first = cursor.acceptOneOf(...INTERVAL_FIELDS);
+  if (first === undefined) return;
+  const ends = INTERVAL_ENDS[first];
+  const isRange = ends.length > 0 && cursor.accept("to");
+  const last = isRange ? cursor.expectOneOf(...ends) : first;
+  type.intervalFields = isRange ? [first, last] : [first];
+  if (last === "second" && cursor.is("(")) type.config = parseConfig(cursor);
 }
 
 function zoneWords(cursor: Cursor): string {

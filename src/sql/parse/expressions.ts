@@ -103,11 +103,15 @@ function parseInfix(cursor: Cursor, start: number, left: Expr, power: number): E
       const op = cursor.word as BinaryOperator;
       const depth = cursor.depth;
       cursor.token += 1;
-      const right = parseAt(cursor, power);
+      const right = isQuantifier(cursor) ? parseQuantified(cursor) : parseAt(cursor, power);
       cursor.setDepth(Math.max(depth, cursor.depth) + 1);
       return { type: "binary", op, left, right, _location: cursor.since(start) };
     }
   }
+}
+
+function isQuantifier(cursor: Cursor): boolean {
+  return cursor.is("any") || cursor.is("some") || cursor.is("all");
 }
 
 // All of `a AND b AND c` at once.
@@ -175,7 +179,7 @@ function parseComparison(cursor: Cursor, start: number, left: Expr): Expr {
   const op = cursor.word === "overlaps" ? "OVERLAPS" : (cursor.word as BinaryOperator);
   const depth = cursor.depth;
   cursor.token += 1;
-  const isQuantified = cursor.is("any") || cursor.is("some") || cursor.is("all");
+  const isQuantified = isQuantifier(cursor);
   const right = isQuantified ? parseQuantified(cursor) : parseAt(cursor, Power.comparison);
   cursor.setDepth(Math.max(depth, cursor.depth) + 1);
   if (powerHere(cursor) === Power.comparison) {
@@ -254,16 +258,14 @@ function parsePredicateBody(cursor: Cursor, { start, left, isNot }: PredicateHea
   }
   const word = cursor.expectOneOf("like", "ilike", "similar");
   if (word === "similar") cursor.expect("to");
-  if (cursor.is("any") || cursor.is("all") || cursor.is("some")) {
-    cursor.refuse(
-      `${word.toUpperCase()} with ANY, SOME or ALL`,
-      "join the patterns with OR or AND",
-    );
+  const isQuantified = isQuantifier(cursor);
+  if (isQuantified && word === "similar") {
+    cursor.refuse("SIMILAR TO with ANY, SOME or ALL", "join the patterns with OR or AND");
   }
   const name = word === "similar" ? "SIMILAR TO" : word === "like" ? "LIKE" : "ILIKE";
-  const right = parseOperand(cursor);
+  const right = isQuantified ? parseQuantified(cursor) : parseOperand(cursor);
   const depth = cursor.depth;
-  const escape = cursor.accept("escape") ? parseOperand(cursor) : undefined;
+  const escape = !isQuantified && cursor.accept("escape") ? parseOperand(cursor) : undefined;
   cursor.depth = Math.max(depth, cursor.depth);
   const op = isNot ? (`NOT ${name}` as const) : name;
   return { type: "binary", op, left, right, escape, _location: cursor.since(start) };

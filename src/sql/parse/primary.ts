@@ -2,10 +2,10 @@
  * The operands of expressions: literals, names, parentheses, and the forms that begin with a word
  * of their own; with `::` and `[ ]` behind them. Calls are in `calls.ts`.
  */
-import type { Expr, ExprCase, ExprRef, ExprWhen, QName } from "./ast.ts";
+import type { BasicDataTypeDef, Expr, ExprCase, ExprRef, ExprWhen, QName } from "./ast.ts";
 import { parseCall, parseKeywordForm } from "./calls.ts";
-import type { Cursor } from "./cursor.ts";
-import { isTypedLiteral, parseBasicType } from "./data_types.ts";
+import type { Cursor, Mutable } from "./cursor.ts";
+import { isTypedLiteral, parseBasicType, parseIntervalFields } from "./data_types.ts";
 import { Token } from "./lexer.ts";
 import { bytesHex, integerText, numericText } from "./literals.ts";
 import { isSelectNode } from "./query_nodes.ts";
@@ -166,8 +166,8 @@ function parseForm(cursor: Cursor): Expr | undefined {
     case "all":
       if (!cursor.isAhead(1, "(")) return undefined;
       return cursor.refuse(
-        `${cursor.word.toUpperCase()} behind anything but a comparison`,
-        "write it to the right of = != < <= > or >=",
+        `${cursor.word.toUpperCase()} behind anything but an operator`,
+        "write it to the right of an operator, as in a = ANY (…)",
       );
     default:
       return undefined;
@@ -211,22 +211,13 @@ function parseStar(cursor: Cursor, start: number, table: QName): ExprRef {
 function parseTypedLiteral(cursor: Cursor): Expr {
   const start = cursor.token;
   const isInterval = cursor.word === "interval";
-  const type = parseBasicType(cursor);
+  const to: Mutable<BasicDataTypeDef> = { ...parseBasicType(cursor) };
   const token = cursor.token;
   const value = cursor.takeString();
   const operand: Expr = { type: "string", value, _location: cursor.since(token) };
-  const intervalFields = isInterval ? parseIntervalFields(cursor) : undefined;
-  const to = intervalFields === undefined ? type : { ...type, intervalFields };
+  if (isInterval) parseIntervalFields(cursor, to);
   cursor.setDepth(2);
   return { type: "cast", operand, to, _location: cursor.since(start) };
-}
-
-const INTERVAL_FIELDS = ["year", "month", "day", "hour", "minute", "second"] as const;
-
-function parseIntervalFields(cursor: Cursor): readonly string[] | undefined {
-  const first = cursor.acceptOneOf(...INTERVAL_FIELDS);
-  if (first === undefined) return undefined;
-  return cursor.accept("to") ? [first, cursor.expectOneOf(...INTERVAL_FIELDS)] : [first];
 }
 
 /** What stands in parentheses: expressions, or one query. */

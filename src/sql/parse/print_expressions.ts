@@ -6,6 +6,7 @@
  */
 import { unreachable } from "../../base/assert.ts";
 import type {
+  BasicDataTypeDef,
   BinaryOperator,
   CallOver,
   DataTypeDef,
@@ -56,7 +57,13 @@ export function dataTypeText(type: DataTypeDef): string {
   if (type.doubleQuoted === true) return `"${type.name.replaceAll('"', '""')}"${config}`;
   const zone = / with(?:out)? time zone$/.exec(type.name)?.[0] ?? "";
   const base = type.name.slice(0, type.name.length - zone.length);
+  if (type.intervalFields !== undefined) return `INTERVAL${intervalFieldsText(type)}`;
   return `${base.toUpperCase()}${config}${zone.toUpperCase()}`;
+}
+
+function intervalFieldsText({ config, intervalFields = [] }: BasicDataTypeDef): string {
+  const digits = config === undefined ? "" : `(${config.join(", ")})`;
+  return ` ${intervalFields.join(" to ").toUpperCase()}${digits}`;
 }
 
 /** Any expression. */
@@ -187,8 +194,7 @@ function castText(
   query: QueryPrinter,
 ): string {
   if (to.kind !== "array" && to.intervalFields !== undefined && inner.type === "string") {
-    const fields = to.intervalFields.join(" to ").toUpperCase();
-    return `${dataTypeText(to)} ${stringText(inner.value)} ${fields}`;
+    return `INTERVAL ${stringText(inner.value)}${intervalFieldsText(to)}`;
   }
   return `CAST(${expressionText(inner, query)} AS ${dataTypeText(to)})`;
 }

@@ -24,10 +24,19 @@ export async function requestsOfCases(): Promise<string[]> {
 }
 
 /** The statements of the corpus in `slt/`. */
-export async function statementsOfSlt(): Promise<string[]> {
+export function statementsOfSlt(): Promise<string[]> {
+  return statementsIn("slt", ".test");
+}
+
+/** The statements of the cases that `scripts/write_cases.ts` writes. */
+export function statementsOfWrittenCases(): Promise<string[]> {
+  return statementsIn("cases", ".slt");
+}
+
+async function statementsIn(directory: string, ending: string): Promise<string[]> {
   const texts: string[] = [];
-  for (const file of readdirSync(join(SQL, "slt")).filter((name) => name.endsWith(".test"))) {
-    const text = await Bun.file(join(SQL, "slt", file)).text();
+  for (const file of readdirSync(join(SQL, directory)).filter((name) => name.endsWith(ending))) {
+    const text = await Bun.file(join(SQL, directory, file)).text();
     texts.push(...parseSlt(text, "postgresql").map(({ sql }) => sql));
   }
   return texts;

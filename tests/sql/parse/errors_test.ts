@@ -154,7 +154,7 @@ test.each([
   ["ALTER TABLE t RENAME TO u", "RENAME TO", ""],
   ["ALTER TABLE t SET SCHEMA n", "SET SCHEMA", ""],
   ["VACUUM", "VACUUM", "STORAGE COMPACT"],
-  ["SELECT a LIKE ANY (ARRAY['x'])", "LIKE with ANY", ""],
+  ["SELECT a SIMILAR TO ANY (ARRAY['x'])", "SIMILAR TO with ANY", ""],
   ["SELECT f(VARIADIC a)", "VARIADIC", ""],
   ['CREATE TABLE t (a TEXT COLLATE "C")', "COLLATE", ""],
 ])("parseStatements, %s is not available", (text, construct, hint) => {

@@ -1,0 +1,43 @@
+/**
+ * Where a recursive query may not read itself: as the side of an outer join that may have no row, and
+ * behind EXCEPT. More rows of a step would take rows of the next one back there, and a step without
+ * rows would still have rows behind it, for ever.
+ */
+import type { BoundFrom, BoundRecursion, BoundSelect } from "./bound.ts";
+
+/** The first such place of a query, in words; undefined if there is none. */
+export function refusedPlaceOf(query: BoundSelect, recursion: BoundRecursion): string | undefined {
+  return placeIn(query.from, recursion, undefined);
+}
+
+function placeIn(
+  from: BoundFrom | undefined,
+  recursion: BoundRecursion,
+  around: string | undefined,
+): string | undefined {
+  if (from === undefined) return undefined;
+  if (from.kind === "join") {
+    const open = around ?? "an outer join that may have no row of it";
+    const left = placeIn(from.left, recursion, from.join === "full" ? open : around);
+    const isOpen = from.join === "left" || from.join === "full";
+    return left ?? placeIn(from.right, recursion, isOpen ? open : around);
+  }
+  const { relation } = from;
+  switch (relation.kind) {
+    case "working":
+      return relation.recursion === recursion ? around : undefined;
+    case "query":
+      return placeIn(relation.query.from, recursion, around);
+    case "cte":
+      return placeIn(relation.cte.query.from, recursion, around);
+    case "set": {
+      const behind = relation.operator === "except" ? (around ?? "EXCEPT") : around;
+      return (
+        placeIn(relation.left.from, recursion, around) ??
+        placeIn(relation.right.from, recursion, behind)
+      );
+    }
+    default:
+      return undefined;
+  }
+}
