@@ -100,10 +100,9 @@ describe("HashSlots", () => {
     for (let i = 0; i < count; i += 97) expect(found(i)).toBe(true);
     expect(found(count)).toBe(false);
     const numbers = new Int32Array(count);
-    slots.guess(
-      Int32Array.from({ length: count }, (_, i) => hashOf(i)),
-      numbers,
-    );
+    const hashes = new Int32Array(count);
+    for (let i = 0; i < count; i += 1) hashes[i] = hashOf(i);
+    slots.guess(hashes, numbers);
     for (let i = 0; i < count; i += 97) {
       const number = numbers[i] ?? -1;
       if (number !== -1) expect(hashOf(number)).toBe(hashOf(i));
