@@ -33,9 +33,13 @@ const LITERALS: ReadonlySet<number> = new Set([...STRINGS, Token.integer, Token.
 /** Statements whose numbers are what somebody wrote, and no sizes of types. */
 const WITH_ROWS = /^(?:select|with|values|insert|update|delete|execute)\b/i;
 
+/** What every string begins with; a digit behind the dollar makes it a parameter. */
+const STRING_SIGN = /'|\$(?!\d)/;
+
 /** The key of the plan cache with `?` for each literal that was lifted out. */
 export function textOfKey(key: string): string {
-  return cleared(key.replaceAll(LITERAL_MARKS, "?"), STRINGS);
+  const text = key.replaceAll(LITERAL_MARKS, "?");
+  return STRING_SIGN.test(text) ? cleared(text, STRINGS) : text.slice(0, LENGTH_MAX);
 }
 
 export function textOfStatement(node: Statement): string {

@@ -150,6 +150,7 @@ export {
   compareTextBytes,
   copyText,
   hashText,
+  hashTexts,
   type TextSource,
   textSourceOf,
 } from "./text_bytes.ts";

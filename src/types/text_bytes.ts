@@ -42,6 +42,14 @@ export function hashText({ view }: TextSource, start: number, end: number): numb
   return hash ^ (hash >>> 16);
 }
 
+/** The hashes of texts that follow each other; of each row there are offsets. */
+export function hashTexts(source: TextSource, offsets: Uint32Array, into: Int32Array): void {
+  for (let row = 0; row < into.length; row += 1) {
+    const start = offsets[row] ?? 0;
+    into[row] = hashText(source, start, offsets[row + 1] ?? start);
+  }
+}
+
 export function areEqualTexts(
   { view }: TextSource,
   { start, end }: ByteRange,

@@ -273,6 +273,11 @@ export class Aggregate implements Operator {
   #columnsOf(start: number, end: number): Vector[] {
     const columns = this.#keyTypes.map((_, position) => this.#groups.keysOf(position, start, end));
     for (const { column, state } of this.#accumulators) {
+      const finished = state.finishRange?.(start, end);
+      if (finished !== undefined) {
+        columns.push(finished);
+        continue;
+      }
       const values: Value[] = [];
       for (let group = start; group < end; group += 1) values.push(state.finish(group));
       columns.push(vectorFromValues(column.form.result, values));

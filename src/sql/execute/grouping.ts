@@ -17,6 +17,7 @@ import {
   vectorFromValues,
 } from "../../types/mod.ts";
 import type { BatchGroups } from "../functions/aggregates.ts";
+import { isTextType, isWholeType } from "./column_codes.ts";
 import {
   countPositions,
   type DensePositions,
@@ -25,7 +26,7 @@ import {
   lookUp,
 } from "./dense_positions.ts";
 import { DirectNumbers } from "./direct_numbers.ts";
-import { isTextType, isWholeType, KeyIndex } from "./key_index.ts";
+import { KeyIndex } from "./key_index.ts";
 import { bytesOf, type MemoryBudget } from "./run.ts";
 
 /** What a group costs beside its key values: the entry of the index and the states. */

@@ -18,6 +18,13 @@ export interface SlotBlock {
   depth: number;
 }
 
+/** Where a pair is. */
+interface SlotPlace {
+  readonly block: SlotBlock;
+  /** Of its hash; its number is behind it. */
+  readonly slot: number;
+}
+
 const PAIRS_MIN = 64;
 const PAIRS_MAX = 8192;
 
@@ -28,24 +35,49 @@ export class HashSlots {
   #directory: SlotBlock[] = [newBlock(PAIRS_MIN, 0)];
   #depth = 0;
 
-  /** The pairs among which a hash is; who probes them begins at `(hash << 1) & (length - 1)`. */
-  slotsOf(hash: number): Int32Array {
-    return this.#blockOf(hash).slots;
+  /** Whose pairs a hash is among; who probes them begins at `(hash << 1) & (length - 1)`. */
+  blockOf(hash: number): SlotBlock {
+    return defined(this.#directory[(hash >>> 1) >>> (31 - this.#depth)], "a hash has its block");
+  }
+
+  /**
+   * Writes the number at the first pair of each hash, or -1 where that pair is another hash's.
+   *
+   * Who probes a large table row by row waits for memory at each. This loop is short enough that the
+   * processor waits for many rows at once, and it leaves the pairs in the cache.
+   */
+  guess(hashes: Int32Array, into: Int32Array): void {
+    const directory = this.#directory;
+    const shift = 31 - this.#depth;
+    for (let row = 0; row < into.length; row += 1) {
+      const hash = hashes[row] ?? 0;
+      const { slots } = defined(directory[(hash >>> 1) >>> shift], "a hash has its block");
+      const slot = (hash << 1) & (slots.length - 1);
+      into[row] = slots[slot] === hash ? (slots[slot + 1] ?? 0) - 1 : -1;
+    }
+  }
+
+  /** Adds a hash where its probing ended: at the first free pair. */
+  addAt({ block, slot }: SlotPlace, hash: number, number: number): void {
+    const { slots } = block;
+    if (4 * (block.count + 1) > slots.length) {
+      this.add(hash, number);
+    } else {
+      slots[slot] = hash;
+      slots[slot + 1] = number + 1;
+      block.count += 1;
+    }
   }
 
   add(hash: number, number: number): void {
-    let block = this.#blockOf(hash);
+    let block = this.blockOf(hash);
     while (4 * (block.count + 1) > block.slots.length) {
       if (block.slots.length < 2 * PAIRS_MAX || block.depth >= DEPTH_MAX) grow(block);
       else this.#split(block, hash);
-      block = this.#blockOf(hash);
+      block = this.blockOf(hash);
     }
     place(block.slots, hash, number + 1);
     block.count += 1;
-  }
-
-  #blockOf(hash: number): SlotBlock {
-    return defined(this.#directory[(hash >>> 1) >>> (31 - this.#depth)], "a hash has its block");
   }
 
   /** @param hash Of any number of the block. */
@@ -55,28 +87,37 @@ export class HashSlots {
       this.#depth += 1;
     }
     const depth = block.depth + 1;
-    const halves = [newBlock(PAIRS_MAX, depth), newBlock(PAIRS_MAX, depth)];
-    const { slots } = block;
-    for (let slot = 0; slot < slots.length; slot += 2) {
-      const entry = slots[slot + 1] ?? 0;
-      if (entry === 0) continue;
-      const moved = slots[slot] ?? 0;
-      const half = defined(halves[(moved >>> (32 - depth)) & 1], "a bit is 0 or 1");
-      place(half.slots, moved, entry);
-      half.count += 1;
-    }
     const width = 1 << (this.#depth - block.depth);
+    const upper = newBlock(PAIRS_MAX, depth);
+    moveHalf(block, upper);
     const at = (hash >>> 1) >>> (31 - this.#depth);
     const start = at - (at % width);
-    for (let i = 0; i < width; i += 1) {
-      const half = i < width / 2 ? halves[0] : halves[1];
-      this.#directory[start + i] = defined(half, "a block has two halves");
-    }
+    this.#directory.fill(upper, start + width / 2, start + width);
   }
 }
 
 function newBlock(pairs: number, depth: number): SlotBlock {
   return { slots: new Int32Array(2 * pairs), count: 0, depth };
+}
+
+/** What is being moved, which is never more than one block. */
+const moving = new Int32Array(2 * PAIRS_MAX);
+
+/** Leaves the lower half of the hashes in the block, which keeps its memory. */
+function moveHalf(lower: SlotBlock, upper: SlotBlock): void {
+  moving.set(lower.slots);
+  lower.slots.fill(0);
+  lower.count = 0;
+  lower.depth = upper.depth;
+  const shift = 32 - upper.depth;
+  for (let slot = 0; slot < moving.length; slot += 2) {
+    const entry = moving[slot + 1] ?? 0;
+    if (entry === 0) continue;
+    const hash = moving[slot] ?? 0;
+    const half = ((hash >>> shift) & 1) === 0 ? lower : upper;
+    place(half.slots, hash, entry);
+    half.count += 1;
+  }
 }
 
 function grow(block: SlotBlock): void {

@@ -17,7 +17,8 @@ import {
 } from "../../types/mod.ts";
 import { bytesOf, type MemoryBudget } from "./run.ts";
 
-const ROWS_MIN = 1024;
+/** Room that the first rows make: a join of few rows should touch little memory. */
+const ROWS_MIN = 64;
 
 type Numbers = Uint8Array | Int32Array | Float64Array;
 
@@ -30,7 +31,7 @@ class HeldColumn {
 
   constructor(type: DataType) {
     this.#kind = physicalKind(type);
-    this.#numbers = numbersOf(this.#kind, ROWS_MIN);
+    this.#numbers = numbersOf(this.#kind, 0);
     this.#values = this.#kind === "any" ? [] : undefined;
   }
 
@@ -94,7 +95,7 @@ class HeldColumn {
   #reserve(rowCount: number): void {
     const { length } = this.#numbers;
     if (rowCount <= length) return;
-    const grown = numbersOf(this.#kind, Math.max(rowCount, 2 * length));
+    const grown = numbersOf(this.#kind, Math.max(ROWS_MIN, rowCount, 2 * length));
     grown.set(this.#numbers);
     this.#numbers = grown;
     if (this.#nulls === undefined) return;

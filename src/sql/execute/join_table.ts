@@ -10,7 +10,8 @@
  */
 import { assert } from "../../base/assert.ts";
 import { type DataType, type Vector, valueAt } from "../../types/mod.ts";
-import { isWholeType, KeyIndex, NO_KEY, nullKeysOf } from "./key_index.ts";
+import { isWholeType } from "./column_codes.ts";
+import { KeyIndex, NO_KEY, nullKeysOf } from "./key_index.ts";
 import type { MemoryBudget } from "./run.ts";
 
 /** Numbers may lie this far apart in any case, … */

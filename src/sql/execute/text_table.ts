@@ -12,6 +12,7 @@ import {
   areEqualTexts,
   copyText,
   hashText,
+  hashTexts,
   type TextSource,
   textSourceOf,
   type Utf8Vector,
@@ -31,6 +32,12 @@ const PAGE_BYTES_MIN = 4096;
 /** What a text costs beside its bytes: its place, and two slots. */
 const ENTRY_BYTES = 24;
 
+interface PlacedText {
+  readonly source: TextSource;
+  readonly start: number;
+  readonly end: number;
+}
+
 interface Page {
   readonly offsets: Uint32Array;
   source: TextSource;
@@ -42,6 +49,8 @@ export class TextTable {
   #count = 0;
   #nullNumber = NONE;
   #byteCount = 0;
+  /** Used again by each call. */
+  #hashes = new Int32Array(0);
   /** Where strings are written to be hashed. */
   #scratch = textSourceOf(Buffer.alloc(1024));
   /** Of the dictionary that was met last, by its position: number + 1, or 0. */
@@ -121,13 +130,40 @@ export class TextTable {
   #numberUtf8(vector: Utf8Vector, numbers: Int32Array, isAdding: boolean): void {
     const { nulls, offsets } = vector;
     const source = textSourceOf(vector.bytes);
+    if (this.#hashes.length < numbers.length) this.#hashes = new Int32Array(numbers.length);
+    const hashes = this.#hashes;
+    hashTexts(source, offsets, hashes.subarray(0, numbers.length));
+    this.#slots.guess(hashes, numbers);
+    this.#confirm(source, offsets, numbers);
     for (let row = 0; row < numbers.length; row += 1) {
       if (nulls !== undefined && nulls[row] === 1) {
         numbers[row] = this.#numberOfNull(isAdding);
-      } else {
-        const start = offsets[row] ?? 0;
-        numbers[row] = this.#numberAt(source, start, offsets[row + 1] ?? start, isAdding);
+        continue;
       }
+      if (numbers[row] !== NONE) continue;
+      const start = offsets[row] ?? 0;
+      const text = { source, start, end: offsets[row + 1] ?? start };
+      numbers[row] = this.#numberAt(text, hashes[row] ?? 0, isAdding);
+    }
+  }
+
+  /** Leaves only numbers whose texts are those of their rows. */
+  #confirm(source: TextSource, offsets: Uint32Array, numbers: Int32Array): void {
+    // By themselves, so that the misses of the cache overlap.
+    for (let row = 0; row < numbers.length; row += 1) {
+      const number = numbers[row] ?? NONE;
+      if (number === NONE) continue;
+      const held = this.#pageOf(number).offsets;
+      const at = number % PAGE_TEXTS;
+      const length = (held[at + 1] ?? 0) - (held[at] ?? 0);
+      if (length !== (offsets[row + 1] ?? 0) - (offsets[row] ?? 0)) numbers[row] = NONE;
+    }
+    for (let row = 0; row < numbers.length; row += 1) {
+      const number = numbers[row] ?? NONE;
+      if (number === NONE) continue;
+      const start = offsets[row] ?? 0;
+      const end = offsets[row + 1] ?? start;
+      if (!this.#isText(number, source, start, end)) numbers[row] = NONE;
     }
   }
 
@@ -165,7 +201,8 @@ export class TextTable {
       this.#scratch = textSourceOf(Buffer.alloc(2 * bytesMax));
     }
     const end = this.#scratch.bytes.write(text, 0, "utf8");
-    return this.#numberAt(this.#scratch, 0, end, isAdding);
+    const source = this.#scratch;
+    return this.#numberAt({ source, start: 0, end }, hashText(source, 0, end), isAdding);
   }
 
   #numberOfNull(isAdding: boolean): number {
@@ -175,18 +212,19 @@ export class TextTable {
     return this.#nullNumber;
   }
 
-  #numberAt(source: TextSource, start: number, end: number, isAdding: boolean): number {
-    const hash = hashText(source, start, end);
-    const slots = this.#slots.slotsOf(hash);
+  #numberAt({ end, source, start }: PlacedText, hash: number, isAdding: boolean): number {
+    const block = this.#slots.blockOf(hash);
+    const { slots } = block;
     const mask = slots.length - 1;
-    for (let slot = (hash << 1) & mask; ; slot = (slot + 2) & mask) {
+    let slot = (hash << 1) & mask;
+    for (; ; slot = (slot + 2) & mask) {
       const number = (slots[slot + 1] ?? 0) - 1;
       if (number === NONE) break;
       if (slots[slot] === hash && this.#isText(number, source, start, end)) return number;
     }
     if (!isAdding) return NONE;
     const number = this.#append(source, start, end);
-    this.#slots.add(hash, number);
+    this.#slots.addAt({ block, slot }, hash, number);
     return number;
   }
 
@@ -203,7 +241,9 @@ export class TextTable {
     const at = number % PAGE_TEXTS;
     if (at === 0) {
       const offsets = new Uint32Array(PAGE_TEXTS + 1);
-      this.#pages.push({ offsets, source: textSourceOf(Buffer.alloc(PAGE_BYTES_MIN)) });
+      // Texts of a column are mostly of one length, so that a page grows once, not from the least.
+      const room = this.#pages.at(-1)?.source.bytes.length ?? PAGE_BYTES_MIN;
+      this.#pages.push({ offsets, source: textSourceOf(Buffer.alloc(room)) });
     }
     const page = this.#pageOf(number);
     const held = page.offsets[at] ?? 0;

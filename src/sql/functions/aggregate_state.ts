@@ -43,6 +43,11 @@ export interface AggregateState {
    * @throws {DatabaseError} VALUE_OUT_OF_RANGE if the result does not fit its type.
    */
   finish(group: number): Value;
+  /**
+   * The results of groups from `start` (inclusive) to `end` (exclusive), where no value has to be
+   * made for each; undefined when they must be asked for one by one.
+   */
+  finishRange?(start: number, end: number): Vector | undefined;
 }
 
 /** An aggregate for certain argument types. */

@@ -61,6 +61,13 @@ export class CountState implements AggregateState {
   finish(group: number): Value {
     return this.#counts[group] ?? 0;
   }
+
+  finishRange(start: number, end: number): Vector {
+    const length = end - start;
+    const values = new Float64Array(length);
+    values.set(this.#counts.subarray(start, end));
+    return { kind: "f64", length, values, nulls: undefined };
+  }
 }
 
 function nullsOf(vector: Vector | undefined): Uint8Array | undefined | "all" | "unknown" {
@@ -126,6 +133,24 @@ class WholeSums {
     return carried === undefined ? sum + 0 : wholeFromBigint(carried + BigInt(sum));
   }
 
+  /** Of groups that follow each other; undefined once a sum is none that a double holds. */
+  range(start: number, end: number, resultOf: NumberFinish): Vector | undefined {
+    if (this.#carried.size > 0) return undefined;
+    const length = end - start;
+    const values = new Float64Array(length);
+    let nulls: Uint8Array | undefined;
+    for (let i = 0; i < length; i += 1) {
+      const count = this.#counts[start + i] ?? 0;
+      if (count === 0) {
+        nulls ??= new Uint8Array(length);
+        nulls[i] = 1;
+      } else {
+        values[i] = resultOf((this.#sums[start + i] ?? 0) + 0, count);
+      }
+    }
+    return { kind: "f64", length, values, nulls };
+  }
+
   #addNumber(group: number, value: number): void {
     const sum = this.#sums[group] ?? 0;
     const next = sum + value;
@@ -151,12 +176,17 @@ class WholeSums {
 /** Turns a group's sum and count, at least 1, into the result. */
 type WholeFinish = (sum: Whole, count: number) => Value;
 
+/** The same for a sum of at most ±(2^53−1), where it cannot fail and is held as a double. */
+type NumberFinish = (sum: number, count: number) => number;
+
 class WholeState implements AggregateState {
   readonly #sums = new WholeSums();
   readonly #finish: WholeFinish;
+  readonly #finishNumber: NumberFinish | undefined;
 
-  constructor(finish: WholeFinish) {
+  constructor(finish: WholeFinish, finishNumber?: NumberFinish) {
     this.#finish = finish;
+    this.#finishNumber = finishNumber;
   }
 
   add(group: number, ...values: readonly Value[]): void {
@@ -181,6 +211,11 @@ class WholeState implements AggregateState {
   finish(group: number): Value {
     const count = this.#sums.count(group);
     return count === 0 ? null : this.#finish(this.#sums.sum(group), count);
+  }
+
+  finishRange(start: number, end: number): Vector | undefined {
+    if (this.#finishNumber === undefined) return undefined;
+    return this.#sums.range(start, end, this.#finishNumber);
   }
 }
 
@@ -312,7 +347,10 @@ export function sumState(argument: DataType, result: DataType): AggregateState {
     const { precision, scale } = result;
     return new WholeState((sum) => fitDecimal(sum, precision, scale));
   }
-  return new WholeState((sum) => fitInteger("bigint", sum));
+  return new WholeState(
+    (sum) => fitInteger("bigint", sum),
+    (sum) => sum,
+  );
 }
 
 /** The state of avg(x), whose result has the given type. */
@@ -328,5 +366,8 @@ export function averageState(argument: DataType, result: DataType): AggregateSta
       fitDecimal(roundedQuotient(rescale(sum, from, scale), count), precision, scale),
     );
   }
-  return new WholeState((sum, count) => doubleFromDecimal(sum, 0) / count);
+  return new WholeState(
+    (sum, count) => doubleFromDecimal(sum, 0) / count,
+    (sum, count) => sum / count,
+  );
 }

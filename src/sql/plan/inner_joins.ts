@@ -50,9 +50,11 @@ export function planInnerJoins(
   const all = [...pool, ...conditions];
   const leaves = parts.map((part): Leaf => {
     const ids = columnIdsOf(part);
-    const own = all.flatMap((condition) => {
-      return isOver(condition, ids) ? condition : (impliedOver(condition, ids) ?? []);
-    });
+    const own: BoundExpression[] = [];
+    for (const condition of all) {
+      const tested = isOver(condition, ids) ? condition : impliedOver(condition, ids);
+      if (tested !== undefined) own.push(tested);
+    }
     return leafOf(planLeaf(part, own), ids, { part, own });
   });
   const between = all.filter((condition) => !leaves.some(({ ids }) => isOver(condition, ids)));
@@ -131,12 +133,12 @@ function leafOf(
 }
 
 function graphOf(leaves: readonly Leaf[], conditions: readonly BoundExpression[]): JoinGraph {
-  const leafById = new Map(
-    leaves.flatMap(({ ids }, index) => [...ids].map((id) => [id, index] as const)),
-  );
+  const leafById = new Map<number, number>();
+  for (const [index, { ids }] of leaves.entries()) for (const id of ids) leafById.set(id, index);
   const sharedByPair = new Map<number, BoundExpression[]>();
   for (const condition of conditions) {
-    const touched = new Set([...columnIdsIn(condition)].map((id) => leafById.get(id)));
+    const touched = new Set<number | undefined>();
+    for (const id of columnIdsIn(condition)) touched.add(leafById.get(id));
     const [one, other] = touched;
     if (touched.size !== 2 || one === undefined || other === undefined) continue;
     const pair = Math.max(one, other) * leaves.length + Math.min(one, other);
@@ -159,10 +161,13 @@ function leafAt(leaves: readonly Leaf[], index: number): Leaf {
 }
 
 function shareOfPair(conditions: readonly BoundExpression[], left: Leaf, right: Leaf): number {
-  const pairs = conditions.flatMap((condition) => equalSides(condition, left.ids, right.ids) ?? []);
-  const others = conditions
-    .filter((condition) => equalSides(condition, left.ids, right.ids) === undefined)
-    .reduce((share, condition) => share * shareOf(condition, 0), 1);
+  const pairs: NonNullable<ReturnType<typeof equalSides>>[] = [];
+  let others = 1;
+  for (const condition of conditions) {
+    const sides = equalSides(condition, left.ids, right.ids);
+    if (sides === undefined) others *= shareOf(condition, 0);
+    else pairs.push(sides);
+  }
   const leftIds = pairs.map((pair) => columnIdOf(pair.left));
   const rightIds = pairs.map((pair) => columnIdOf(pair.right));
   for (const [leaf, ids] of [

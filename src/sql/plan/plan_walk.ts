@@ -8,18 +8,29 @@ import type { PlanNode, ScanNode } from "./plan.ts";
 
 /** The subqueries in the expressions of a plan; those inside of subqueries belong to these. */
 export function subqueriesIn(root: PlanNode): BoundSubquery[] {
-  return [...new Set(nodesOf(root).flatMap(ownSubqueries))];
+  const found: BoundSubquery[] = [];
+  for (const node of nodesOf(root)) addSubqueries(node, found);
+  return found;
 }
 
 /** The subqueries in the expressions of one node. */
 export function ownSubqueries(node: PlanNode): BoundSubquery[] {
-  const found = new Set<BoundSubquery>();
-  const visit = (expression: BoundExpression): void => {
-    if (expression.kind === "subquery") found.add(expression.subquery);
-    for (const child of childrenOf(expression)) visit(child);
-  };
-  for (const expression of expressionsOf(node)) visit(expression);
-  return [...found];
+  const found: BoundSubquery[] = [];
+  addSubqueries(node, found);
+  return found;
+}
+
+// Every statement that is planned passes here: lists are filled, and not made of lists.
+
+function addSubqueries(node: PlanNode, found: BoundSubquery[]): void {
+  for (const expression of expressionsOf(node)) addSubqueriesOf(expression, found);
+}
+
+function addSubqueriesOf(expression: BoundExpression, found: BoundSubquery[]): void {
+  if (expression.kind === "subquery" && !found.includes(expression.subquery)) {
+    found.push(expression.subquery);
+  }
+  for (const child of childrenOf(expression)) addSubqueriesOf(child, found);
 }
 
 /** Whether a plan reads tables by their keys only, and at least one. */
@@ -30,7 +41,14 @@ export function isLookup(root: PlanNode): boolean {
 
 /** A plan and all that it reads. */
 export function nodesOf(root: PlanNode): PlanNode[] {
-  return [root, ...inputsOf(root).flatMap(nodesOf)];
+  const nodes: PlanNode[] = [];
+  addNodes(root, nodes);
+  return nodes;
+}
+
+function addNodes(node: PlanNode, into: PlanNode[]): void {
+  into.push(node);
+  for (const input of inputsOf(node)) addNodes(input, into);
 }
 
 /** The nodes that a node reads. */
@@ -55,7 +73,7 @@ export function inputsOf(node: PlanNode): readonly PlanNode[] {
   }
 }
 
-function expressionsOf(node: PlanNode): BoundExpression[] {
+function expressionsOf(node: PlanNode): readonly BoundExpression[] {
   switch (node.kind) {
     case "single":
     case "system":
@@ -73,7 +91,7 @@ function expressionsOf(node: PlanNode): BoundExpression[] {
     case "filter":
       return [node.condition];
     case "project":
-      return [...node.expressions];
+      return node.expressions;
     case "join":
       return [...node.leftKeys, ...node.rightKeys, ...present([node.residual])];
     case "lateral":
@@ -98,12 +116,15 @@ function expressionsOf(node: PlanNode): BoundExpression[] {
   }
 }
 
-function expressionsOfScan({ key = [], ranges }: ScanNode): BoundExpression[] {
-  return [...key, ...present(ranges.flatMap(({ min, max }) => [min, max]))];
+function expressionsOfScan({ key = [], ranges }: ScanNode): readonly BoundExpression[] {
+  if (ranges.length === 0) return key;
+  const found = [...key];
+  for (const { max, min } of ranges) found.push(...present([min, max]));
+  return found;
 }
 
 function present(expressions: readonly (BoundExpression | undefined)[]): BoundExpression[] {
-  return expressions.flatMap((expression) => expression ?? []);
+  return expressions.filter((expression) => expression !== undefined);
 }
 
 function sorted(sorts: readonly BoundSort[]): BoundExpression[] {

@@ -64,6 +64,34 @@ describe("a column at once", () => {
     expect(await ask("n.t")).toEqual(await ask(STRINGS));
   });
 
+  // k is 0 to 884: 2147482763 is the largest number that can be added to all.
+  test.each([
+    ["k + 2147482763", [2147482763, 2147483647]],
+    ["2147482763 + k", [2147482763, 2147483647]],
+    ["k - 2147483647", [-2147483647, -2147482763]],
+    ["-2147483647 - 1 + k", [-2147483648, -2147482764]],
+    ["k * -2429280", [-2147483520, 0]],
+    ["k * k", [0, 781456]],
+    ["CAST(k AS SMALLINT) + CAST(31883 AS SMALLINT)", [31883, 32767]],
+  ])("%s is exact to the bounds of its type", async (expression, bounds) => {
+    const [row] = await engine.rows(`SELECT min(${expression}), max(${expression}) FROM n.t`);
+    expect(row).toEqual(bounds);
+  });
+
+  test.each([
+    "k + 2147482764",
+    "2147482764 + k",
+    "-2147482765 - k",
+    "k * 2429281",
+    "CAST(k AS SMALLINT) + CAST(31884 AS SMALLINT)",
+  ])("%s leaves the range of its type", async (expression) => {
+    expect(await engine.failure(`SELECT sum(${expression}) FROM n.t`)).toContain(
+      "VALUE_OUT_OF_RANGE",
+    );
+    const [row] = await engine.rows(`SELECT sum(${expression}) FROM n.t WHERE k < 884`);
+    expect(row).toHaveLength(1);
+  });
+
   test("a count of characters that is negative is an error of a row", async () => {
     expect(await engine.failure("SELECT substr(s, 1, -1) FROM n.t")).toBe("VALUE_OUT_OF_RANGE@1");
     expect(await engine.rows("SELECT substr(s, 1, -1) FROM n.t WHERE s IS NULL LIMIT 1")).toEqual([

@@ -12,6 +12,7 @@ import {
   TEXT,
   type Value,
   type Vector,
+  valueAt,
   vectorFromValues,
 } from "../../../src/types/mod.ts";
 
@@ -64,6 +65,43 @@ describe("KeyIndex", () => {
     expect([...index.find(pair, 5000)]).toEqual(values);
     expect(index.count).toBe(5000);
     expect(index.bytes).toBeGreaterThan(5000 * 16);
+  });
+
+  // Goal: known keys, new ones and such that share a first pair have the numbers of a plain map,
+  // for every width, in batches of any size.
+  test.each([1, 2, 3, 4])("numbers keys of %d columns as a map does", (width) => {
+    const types = [BIGINT, INT, TEXT, INT].slice(0, width);
+    const index = new KeyIndex(types);
+    const known = new Map<string, number>();
+    let state = 7 + width;
+    const below = (bound: number): number => {
+      state = (Math.imul(state, 1_103_515_245) + 12_345) | 0;
+      return (state >>> 8) % bound;
+    };
+    for (let batch = 0; batch < 60; batch += 1) {
+      const rowCount = 1 + below(3000);
+      const rows = Array.from({ length: rowCount }, () => {
+        return [below(30_000) * 2 ** 25, below(5), `text ${below(40)}`, below(3)].slice(0, width);
+      });
+      const vectors = types.map((type, i) =>
+        vectorFromValues(
+          type,
+          rows.map((row) => row[i] ?? null),
+        ),
+      );
+      const before = rows.map((row) => known.get(row.join()) ?? NO_KEY);
+      expect([...index.find(vectors, rowCount)]).toEqual(before);
+      const numbers = rows.map((row) => {
+        const key = row.join();
+        const number = known.get(key) ?? known.size;
+        known.set(key, number);
+        return number;
+      });
+      expect([...index.add(vectors, rowCount)]).toEqual(numbers);
+    }
+    expect(index.count).toBe(known.size);
+    const [first = ""] = known.keys();
+    expect(valueAt(index.vectorOf(0, 0, 1), 0)).toBe(Number(first.split(",")[0]));
   });
 
   test("nullKeysOf: rows with a NULL in any part", () => {

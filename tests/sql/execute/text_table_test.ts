@@ -90,7 +90,7 @@ describe("HashSlots", () => {
     const count = hashOf(9) === 2 ? 9000 : 60_000;
     for (let i = 0; i < count; i += 1) slots.add(hashOf(i), i);
     const found = (i: number): boolean => {
-      const pairs = slots.slotsOf(hashOf(i));
+      const { slots: pairs } = slots.blockOf(hashOf(i));
       const mask = pairs.length - 1;
       for (let slot = (hashOf(i) << 1) & mask; pairs[slot + 1] !== 0; slot = (slot + 2) & mask) {
         if (pairs[slot] === hashOf(i) && pairs[slot + 1] === i + 1) return true;
@@ -99,5 +99,14 @@ describe("HashSlots", () => {
     };
     for (let i = 0; i < count; i += 97) expect(found(i)).toBe(true);
     expect(found(count)).toBe(false);
+    const numbers = new Int32Array(count);
+    const hashes = new Int32Array(count);
+    for (let i = 0; i < count; i += 1) hashes[i] = hashOf(i);
+    slots.guess(hashes, numbers);
+    for (let i = 0; i < count; i += 97) {
+      const number = numbers[i] ?? -1;
+      if (number !== -1) expect(hashOf(number)).toBe(hashOf(i));
+    }
+    expect(numbers.some((number) => number !== -1)).toBe(true);
   });
 });

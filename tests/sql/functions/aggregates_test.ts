@@ -29,6 +29,7 @@ import {
   UNKNOWN,
   UUID,
   type Value,
+  valuesOf,
   vectorFromValues,
   wholeFromBigint,
 } from "../../../src/types/mod.ts";
@@ -546,4 +547,25 @@ test("approximate aggregates stay within two percent", () => {
   expect(near(percentile.finish(0), 0.9 * count)).toBe(true);
   expect(near(percentile.finish(1), -0.5 * count)).toBe(true);
   expect(percentile.finish(2)).toBe(0);
+});
+
+// Goal: a result is the same whether it is asked for alone or with those around it.
+test.each([
+  ["count", [1, 2, 3]],
+  ["sum", [1, 2, 3]],
+  ["avg", [1, 2, 4]],
+  ["sum", [Number.MAX_SAFE_INTEGER, -5, 7]],
+  ["avg", [Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, 7]],
+] as const)("finishRange of %s over %j has what finish has", (name, values) => {
+  const state = form(name, INT).create();
+  const groupOf = (row: number): number => [1, 3, 1][row] ?? 0;
+  for (const [row, value] of values.entries()) state.add(groupOf(row), value);
+  state.add(2, null);
+  const groupCount = 40;
+  const expected = Array.from({ length: groupCount }, (_, group) => state.finish(group));
+  const range = state.finishRange?.(0, groupCount);
+  // Sums that no double holds are asked for one by one.
+  const isHuge = values[0] + values[2] > Number.MAX_SAFE_INTEGER;
+  expect(range === undefined).toBe(isHuge && name !== "count");
+  if (range !== undefined) expect(valuesOf(range)).toEqual(expected);
 });

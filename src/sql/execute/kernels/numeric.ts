@@ -21,11 +21,7 @@ interface NumericOperand {
 }
 
 type CompareLoop = (left: Numbers | number, right: Numbers | number, into: Uint8Array) => void;
-type ArithmeticLoop = (
-  left: Numbers | number,
-  right: Numbers | number,
-  into: Float64Array,
-) => number;
+type ArithmeticLoop = (left: Numbers | number, right: Numbers | number, into: Numbers) => number;
 
 const COMPARISONS: Readonly<Record<ComparisonOperator, string>> = {
   "=": "===",
@@ -91,9 +87,16 @@ function selectLoop(operator: ComparisonOperator, left: string, right: string): 
   return loop;
 }
 
-/** The loop answers the largest magnitude it produced, NaN included as NaN. */
-function arithmeticLoop(operator: "+" | "-" | "*", left: string, right: string): ArithmeticLoop {
-  const key = `${operator} ${left} ${right}`;
+interface ArithmeticShape {
+  readonly operator: "+" | "-" | "*";
+  readonly left: string;
+  readonly right: string;
+  readonly asInt32: boolean;
+}
+
+/** The loop answers the largest magnitude it produced, also of what an i32 cannot hold. */
+function arithmeticLoop({ asInt32, left, operator, right }: ArithmeticShape): ArithmeticLoop {
+  const key = `${operator} ${left} ${right} ${asInt32 ? "i32" : "f64"}`;
   const known = arithmeticLoops.get(key);
   if (known !== undefined) return known;
   const body = `
@@ -177,17 +180,16 @@ export function computeNumbers(
   const l = numericOperand(left);
   const r = numericOperand(right);
   if (l === undefined || r === undefined) return undefined;
-  const into = new Float64Array(rowCount);
-  const loop = arithmeticLoop(operator, elementText("a", l.shape), elementText("b", r.shape));
+  const into = asInt32 ? new Int32Array(rowCount) : new Float64Array(rowCount);
+  const [leftText, rightText] = [elementText("a", l.shape), elementText("b", r.shape)];
+  const loop = arithmeticLoop({ operator, left: leftText, right: rightText, asInt32 });
   const magnitude = loop(l.values, r.values, into);
   // Values at NULL rows count too: at worst the exact path runs without need.
   if (!(magnitude <= magnitudeMax)) return undefined;
   const nulls = mergeNulls(l.nulls, r.nulls);
-  if (!asInt32) {
-    if (operator === "*") normalizeZeros(into);
-    return { kind: "f64", length: rowCount, values: into, nulls };
-  }
-  return { kind: "i32", length: rowCount, values: new Int32Array(into), nulls };
+  if (into instanceof Int32Array) return { kind: "i32", length: rowCount, values: into, nulls };
+  if (operator === "*") normalizeZeros(into);
+  return { kind: "f64", length: rowCount, values: into, nulls };
 }
 
 /** Moves the point of whole numbers; undefined where a result is beyond 2^53. */
