@@ -144,6 +144,7 @@ export {
   areEqualTexts,
   type ByteRange,
   compareTextBytes,
+  compareTexts,
   copyText,
   hashText,
   type TextSource,
