@@ -7,6 +7,9 @@
  * A block that is full doubles while it is small; then it is split by the next high bit, and only
  * its own numbers move, which are a few thousand. Several entries of the directory may name the same
  * block. Only a block whose hashes can hardly be told apart grows beyond.
+ *
+ * Hashes fill all blocks alike, so that they would be full, and split, within one turn: each has a
+ * bound of its own between three eighths and a half of its pairs.
  */
 import { defined } from "../../base/assert.ts";
 
@@ -14,12 +17,18 @@ export interface SlotBlock {
   /** Pairs of a hash and a number + 1, which is 0 where the pair is free. */
   slots: Int32Array;
   count: number;
+  /** Numbers beyond which it splits or grows. */
+  countMax: number;
   /** High bits of the hash that all of its numbers share. */
   depth: number;
 }
 
 const PAIRS_MIN = 64;
 const PAIRS_MAX = 8192;
+
+/** Different bounds of blocks, two to the power of four; the factor is that of Fibonacci hashing. */
+const SPREAD = 16;
+const SPREAD_FACTOR = 0x9e3779b1 | 0;
 
 /** Entries of the directory are at most two to the power of this. */
 const DEPTH_MAX = 16;
@@ -35,7 +44,7 @@ export class HashSlots {
 
   add(hash: number, number: number): void {
     let block = this.#blockOf(hash);
-    while (4 * (block.count + 1) > block.slots.length) {
+    while (block.count >= block.countMax) {
       if (block.slots.length < 2 * PAIRS_MAX || block.depth >= DEPTH_MAX) grow(block);
       else this.#split(block, hash);
       block = this.#blockOf(hash);
@@ -55,7 +64,10 @@ export class HashSlots {
       this.#depth += 1;
     }
     const depth = block.depth + 1;
-    const halves = [newBlock(PAIRS_MAX, depth), newBlock(PAIRS_MAX, depth)];
+    const prefix = ((hash >>> (32 - depth)) >>> 1) << 1;
+    const halves = [0, 1].map((bit) => {
+      return { ...newBlock(PAIRS_MAX, depth), countMax: spreadCountMax(prefix + bit) };
+    });
     const { slots } = block;
     for (let slot = 0; slot < slots.length; slot += 2) {
       const entry = slots[slot + 1] ?? 0;
@@ -76,12 +88,18 @@ export class HashSlots {
 }
 
 function newBlock(pairs: number, depth: number): SlotBlock {
-  return { slots: new Int32Array(2 * pairs), count: 0, depth };
+  return { slots: new Int32Array(2 * pairs), count: 0, countMax: pairs / 2, depth };
+}
+
+/** @param prefix The high bits that the hashes of a block share. */
+function spreadCountMax(prefix: number): number {
+  return PAIRS_MAX / 2 - (PAIRS_MAX / 8 / SPREAD) * (Math.imul(prefix, SPREAD_FACTOR) >>> 28);
 }
 
 function grow(block: SlotBlock): void {
   const before = block.slots;
   block.slots = new Int32Array(2 * before.length);
+  block.countMax = before.length / 2;
   for (let slot = 0; slot < before.length; slot += 2) {
     const entry = before[slot + 1] ?? 0;
     if (entry !== 0) place(block.slots, before[slot] ?? 0, entry);
