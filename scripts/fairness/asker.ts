@@ -18,15 +18,15 @@ export interface Ending {
 
 /** Resolves when the whole answer was read. */
 export async function askBeside(question: Question): Promise<Ending> {
-  const worker = new Worker(new URL("asker.ts", import.meta.url));
+  const thread = new Worker(new URL("asker.ts", import.meta.url));
   try {
     return await new Promise<Ending>((resolve, reject) => {
-      worker.addEventListener("message", ({ data }: MessageEvent<Ending>) => resolve(data));
-      worker.addEventListener("error", ({ message }) => reject(new Error(message)));
-      worker.postMessage(question);
+      thread.addEventListener("message", ({ data }: MessageEvent<Ending>) => resolve(data));
+      thread.addEventListener("error", ({ message }) => reject(new Error(message)));
+      thread.postMessage(question);
     });
   } finally {
-    worker.terminate();
+    thread.terminate();
   }
 }
 

@@ -34,7 +34,7 @@ const SPREAD_FACTOR = 0x9e3779b1 | 0;
 const DEPTH_MAX = 16;
 
 export class HashSlots {
-  #directory: SlotBlock[] = [newBlock(PAIRS_MIN, 0)];
+  #directory: SlotBlock[] = [newBlock(PAIRS_MIN, { depth: 0, countMax: PAIRS_MIN / 2 })];
   #depth = 0;
 
   /** The pairs among which a hash is; who probes them begins at `(hash << 1) & (length - 1)`. */
@@ -66,7 +66,7 @@ export class HashSlots {
     const depth = block.depth + 1;
     const prefix = ((hash >>> (32 - depth)) >>> 1) << 1;
     const halves = [0, 1].map((bit) => {
-      return { ...newBlock(PAIRS_MAX, depth), countMax: spreadCountMax(prefix + bit) };
+      return newBlock(PAIRS_MAX, { depth, countMax: spreadCountMax(prefix + bit) });
     });
     const { slots } = block;
     for (let slot = 0; slot < slots.length; slot += 2) {
@@ -87,8 +87,11 @@ export class HashSlots {
   }
 }
 
-function newBlock(pairs: number, depth: number): SlotBlock {
-  return { slots: new Int32Array(2 * pairs), count: 0, countMax: pairs / 2, depth };
+function newBlock(
+  pairs: number,
+  { countMax, depth }: Omit<SlotBlock, "slots" | "count">,
+): SlotBlock {
+  return { slots: new Int32Array(2 * pairs), count: 0, countMax, depth };
 }
 
 /** @param prefix The high bits that the hashes of a block share. */

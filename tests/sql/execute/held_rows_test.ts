@@ -27,7 +27,7 @@ const BIG = 2n ** 60n;
 const TEXTS = ["", "a", "é", "a longer text, of more than a dozen", "😀", "\uffff", "zz"];
 
 function utf8(values: readonly Value[]): Vector {
-  const texts = values.map((value) => Buffer.from(value === null ? "" : String(value)));
+  const texts = values.map((value) => Buffer.from(typeof value === "string" ? value : ""));
   const offsets = new Uint32Array(values.length + 1);
   for (const [row, text] of texts.entries()) offsets[row + 1] = (offsets[row] ?? 0) + text.length;
   const nulls = Uint8Array.from(values, (value) => Number(value === null));
@@ -76,7 +76,7 @@ test.each([
   const read: Value[][] = [];
   while (read.length < count) read.push(...rowsOf(held.batchFrom(read.length)));
   expect(read, `seed ${seed}`).toEqual(rows);
-  const order = Uint32Array.from({ length: count }, (_, i) => (i * 7919) % count);
+  const order = Uint32Array.from({ length: count }, (_each, i) => (i * 7919) % count);
   expect(rowsOf(held.allOf(order)), `seed ${seed}`).toEqual(
     [...order].map((row) => rows[row] ?? []),
   );
