@@ -23,7 +23,7 @@ export async function askBeside(question: Question): Promise<Ending> {
     return await new Promise<Ending>((resolve, reject) => {
       thread.addEventListener("message", ({ data }: MessageEvent<Ending>) => resolve(data));
       thread.addEventListener("error", ({ message }) => reject(new Error(message)));
-      thread.postMessage(question);
+      thread.postMessage(question, []);
     });
   } finally {
     thread.terminate();
