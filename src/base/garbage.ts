@@ -26,8 +26,10 @@ const RETURNED_BYTES_MAX = 256 * 2 ** 20;
  * which were still there when the next statement took as much again.
  */
 export function collectAfterTurn(clock: Clock): void {
-  void clock.yield().then(() => {
-    const { heapTotal, heapUsed } = process.memoryUsage();
-    Bun.gc(heapTotal <= OBJECT_BYTES_MAX && heapUsed <= RETURNED_BYTES_MAX);
-  });
+  void clock.yield().then(collectNow);
+}
+
+function collectNow(): void {
+  const { heapTotal, heapUsed } = process.memoryUsage();
+  Bun.gc(heapTotal <= OBJECT_BYTES_MAX && heapUsed <= RETURNED_BYTES_MAX);
 }
