@@ -12,6 +12,7 @@
  * killed statement. The figures are those of a quiet machine only on one.
  */
 import { startServer } from "../tests/support/server_process.ts";
+import { askBeside } from "./fairness/asker.ts";
 import { type Load, loadsOver } from "./fairness/loads.ts";
 import { beginProbe, type Probe } from "./fairness/probe.ts";
 import { readOptions } from "./support/arguments.ts";
@@ -62,7 +63,8 @@ async function measure(load: Load): Promise<void> {
   const before = load.stays === undefined ? undefined : await ask(load.stays);
   probe.begin();
   const startMs = performance.now();
-  const running = server.sql(load.sql, { fields: { timeout_ms: END_MS_MAX } });
+  const { token, url } = server;
+  const running = askBeside({ url, token, sql: load.sql, timeoutMs: END_MS_MAX });
   let killMs: number | undefined;
   if (load.ends) {
     await running;
@@ -74,9 +76,9 @@ async function measure(load: Load): Promise<void> {
     killMs = killedAtMs === undefined ? undefined : performance.now() - killedAtMs;
   }
   const tookMs = performance.now() - startMs;
-  const { body } = await running;
-  report(load, { figures: probe.take(), killMs, tookMs, end: body.error?.code ?? "done" });
-  if (load.stays === undefined || body.status === "success") return;
+  const { end, isSuccess } = await running;
+  report(load, { figures: probe.take(), killMs, tookMs, end });
+  if (load.stays === undefined || isSuccess) return;
   const after = await ask(load.stays);
   if (JSON.stringify(after) !== JSON.stringify(before)) {
     misses += 1;

@@ -3,6 +3,7 @@
  */
 import type { Principal } from "../auth/mod.ts";
 import { type Condition, DatabaseError } from "../base/errors.ts";
+import { collectAfterTurn } from "../base/garbage.ts";
 import { DEFAULT_NAMESPACE } from "../catalog/mod.ts";
 import type { DataType } from "../types/mod.ts";
 import { type Activity, type RunningRequest, shownSql } from "./activity.ts";
@@ -114,7 +115,7 @@ export class LocalSqlEngine implements SqlEngine {
         .execute(principal, idempotency, { run, isStillAllowed })
         .catch(failedResponse);
     } finally {
-      timing.deadline.temporary?.close();
+      this.#letGo(timing.deadline);
       this.#activity.running.end(running);
       const atMs = environment.clock.monotonicMs();
       this.#noteTime(principal, request, { startMs: timing.startMs, atMs });
@@ -127,6 +128,12 @@ export class LocalSqlEngine implements SqlEngine {
 
   planLive(principal: Principal, request: LiveRequest): LivePlan {
     return planLiveQuery(this.#environment, principal, request);
+  }
+
+  /** What a request leaves, however it ended. */
+  #letGo({ memory, temporary }: Deadline): void {
+    temporary?.close();
+    if (memory?.wasLarge === true) collectAfterTurn(this.#environment.clock);
   }
 
   #noteTime(
@@ -180,7 +187,7 @@ export class LocalSqlEngine implements SqlEngine {
     let running: RunningRequest | undefined;
     const ended = (result: StatementResult | undefined, error?: unknown): SqlResponse => {
       const atMs = this.#environment.clock.monotonicMs();
-      timing.deadline.temporary?.close();
+      this.#letGo(timing.deadline);
       if (running !== undefined) this.#activity.running.end(running);
       this.#noteTime(principal, request, { startMs, atMs });
       stat.note(atMs, { ms: atMs - startMs, rows: result?.rowCount ?? 0 });

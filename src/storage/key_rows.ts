@@ -12,7 +12,7 @@
  */
 import { HASH_FACTOR, HASH_SEED } from "../base/hash_salt.ts";
 import type { Key } from "./key.ts";
-import { grown } from "./mem_column.ts";
+import { grown, roomFor } from "./mem_column.ts";
 
 const PLACES_MIN = 8;
 
@@ -94,10 +94,14 @@ class AscendingKeys {
 
   #append(key: number, row: number): void {
     const place = this.#count;
-    if (place === this.rows.length) {
-      const length = Math.max(PLACES_MIN, 2 * place);
-      this.keys = grown(this.keys, new Float64Array(length));
-      this.rows = grown(this.rows, new Int32Array(length));
+    // At other numbers of rows than the arrays of a memtable.
+    const keyRoom = roomFor(place + 1, this.keys.length, 4.5);
+    const rowRoom = roomFor(place + 1, this.rows.length, 5.5);
+    if (keyRoom !== undefined) {
+      this.keys = grown(this.keys, new Float64Array(Math.max(PLACES_MIN, keyRoom)));
+    }
+    if (rowRoom !== undefined) {
+      this.rows = grown(this.rows, new Int32Array(Math.max(PLACES_MIN, rowRoom)));
     }
     this.keys[place] = key;
     this.rows[place] = row;

@@ -57,9 +57,8 @@ export class MemPartition {
   }
 
   add(row: number): void {
-    if (this.count === this.rows.length) {
-      this.rows = grown(this.rows, new Uint32Array(this.count * 2));
-    }
+    const room = roomFor(this.count + 1, this.rows.length, 6.5);
+    if (room !== undefined) this.rows = grown(this.rows, new Uint32Array(room));
     this.rows[this.count] = row;
     this.count += 1;
   }

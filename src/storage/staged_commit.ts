@@ -29,6 +29,7 @@ import {
 } from "./conflicts.ts";
 import { type Key, keyOfRow } from "./key.ts";
 import type { CommitDraft } from "./local_wal/commit_draft.ts";
+import { grown, roomFor } from "./mem_column.ts";
 import { type MemPartition, Memtable } from "./memtable.ts";
 import type { OpenSegment } from "./open_segment.ts";
 import type { Commit, StagedCommit, TableDefinition, TableWrite } from "./store.ts";
@@ -81,11 +82,12 @@ export class StagedTable {
 
   /** Notes which version a row replaces; rows come in order. */
   notePlace(row: number, place: Place, placeRow: number): void {
-    if (row >= this.#placeNumbers.length) {
-      const count = Math.max(row + 1, this.#placeNumbers.length * 2);
-      this.#placeNumbers = widened(this.#placeNumbers, count);
-      this.#placeRows = widened(this.#placeRows, count);
-    }
+    // At other numbers of rows than the arrays of the memtable.
+    this.#placeNumbers = widened(
+      this.#placeNumbers,
+      roomFor(row + 1, this.#placeNumbers.length, 0.5),
+    );
+    this.#placeRows = widened(this.#placeRows, roomFor(row + 1, this.#placeRows.length, 2.5));
     let number = this.#places.lastIndexOf(place) + 1;
     if (number === 0) number = this.#places.push(place);
     this.#placeNumbers[row] = number;
@@ -398,8 +400,9 @@ function requireUntouched(
   throw changedMeanwhile(table.definition.name);
 }
 
-function widened(from: Uint32Array, count: number): Uint32Array<ArrayBuffer> {
-  const wide = new Uint32Array(count);
-  wide.set(from);
-  return wide;
+function widened(
+  from: Uint32Array<ArrayBuffer>,
+  room: number | undefined,
+): Uint32Array<ArrayBuffer> {
+  return room === undefined ? from : grown(from, new Uint32Array(room));
 }

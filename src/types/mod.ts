@@ -148,6 +148,7 @@ export {
   areEqualTexts,
   type ByteRange,
   compareTextBytes,
+  compareTexts,
   copyText,
   hashText,
   hashTexts,

@@ -80,7 +80,28 @@ export function copyText(
   for (; from < end; from += 1, to += 1) into.setUint8(to, view.getUint8(from));
 }
 
-/** Orders as code points do. */
+/** Orders as code points do: negative, 0 or positive. */
+export function compareTexts(
+  { view }: TextSource,
+  { start, end }: ByteRange,
+  { view: other }: TextSource,
+  otherRange: ByteRange,
+): number {
+  const { start: otherStart, end: otherEnd } = otherRange;
+  const common = Math.min(end - start, otherEnd - otherStart);
+  let at = 0;
+  for (; at + 4 <= common; at += 4) {
+    const difference = view.getUint32(start + at) - other.getUint32(otherStart + at);
+    if (difference !== 0) return difference;
+  }
+  for (; at < common; at += 1) {
+    const difference = view.getUint8(start + at) - other.getUint8(otherStart + at);
+    if (difference !== 0) return difference;
+  }
+  return end - start - (otherEnd - otherStart);
+}
+
+/** The same of a text that is alone. */
 export function compareTextBytes(
   bytes: Uint8Array,
   { start, end }: ByteRange,

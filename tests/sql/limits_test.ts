@@ -158,3 +158,18 @@ test("a text near limits.max_sql_bytes, and one above it", async () => {
   expect(await engine.rows(text(1_000_000))).toEqual([[500_000]]);
   expect(await engine.failure(text(1_100_000))).toStartWith("INVALID_SQL@1");
 });
+
+describe("a list of outputs", () => {
+  const listed = (count: number): string => Array.from({ length: count }, () => "1").join(",");
+
+  test("may be of 4096", async () => {
+    const [row] = await engine.rows(`SELECT ${listed(4096)}`);
+    expect(row?.length).toBe(4096);
+  });
+
+  test("is refused beyond, wherever it stands", async () => {
+    expect(await engine.failure(`SELECT ${listed(4097)}`)).toStartWith("LIMIT_EXCEEDED");
+    const inner = `SELECT count(*) FROM (SELECT ${listed(4097)}) AS q`;
+    expect(await engine.failure(inner)).toStartWith("LIMIT_EXCEEDED");
+  });
+});

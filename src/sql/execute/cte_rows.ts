@@ -119,7 +119,7 @@ export class CteRows implements SharedRows {
       yield undefined;
     }
     this.#spilled = spilled;
-    this.#rows.keep([]);
+    this.#rows.clear();
   }
 }
 

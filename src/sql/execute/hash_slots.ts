@@ -7,6 +7,9 @@
  * A block that is full doubles while it is small; then it is split by the next high bit, and only
  * its own numbers move, which are a few thousand. Several entries of the directory may name the same
  * block. Only a block whose hashes can hardly be told apart grows beyond.
+ *
+ * Hashes fill all blocks alike, so that they would be full, and split, within one turn: each has a
+ * bound of its own between three eighths and a half of its pairs.
  */
 import { defined } from "../../base/assert.ts";
 
@@ -14,6 +17,8 @@ export interface SlotBlock {
   /** Pairs of a hash and a number + 1, which is 0 where the pair is free. */
   slots: Int32Array;
   count: number;
+  /** Numbers beyond which it splits or grows. */
+  countMax: number;
   /** High bits of the hash that all of its numbers share. */
   depth: number;
 }
@@ -28,11 +33,15 @@ interface SlotPlace {
 const PAIRS_MIN = 64;
 const PAIRS_MAX = 8192;
 
+/** Different bounds of blocks, two to the power of four; the factor is that of Fibonacci hashing. */
+const SPREAD = 16;
+const SPREAD_FACTOR = 0x9e3779b1 | 0;
+
 /** Entries of the directory are at most two to the power of this. */
 const DEPTH_MAX = 16;
 
 export class HashSlots {
-  #directory: SlotBlock[] = [newBlock(PAIRS_MIN, 0)];
+  #directory: SlotBlock[] = [newBlock(PAIRS_MIN, { depth: 0, countMax: PAIRS_MIN / 2 })];
   #depth = 0;
 
   /** Whose pairs a hash is among; who probes them begins at `(hash << 1) & (length - 1)`. */
@@ -59,10 +68,10 @@ export class HashSlots {
 
   /** Adds a hash where its probing ended: at the first free pair. */
   addAt({ block, slot }: SlotPlace, hash: number, number: number): void {
-    const { slots } = block;
-    if (4 * (block.count + 1) > slots.length) {
+    if (block.count >= block.countMax) {
       this.add(hash, number);
     } else {
+      const { slots } = block;
       slots[slot] = hash;
       slots[slot + 1] = number + 1;
       block.count += 1;
@@ -71,7 +80,7 @@ export class HashSlots {
 
   add(hash: number, number: number): void {
     let block = this.blockOf(hash);
-    while (4 * (block.count + 1) > block.slots.length) {
+    while (block.count >= block.countMax) {
       if (block.slots.length < 2 * PAIRS_MAX || block.depth >= DEPTH_MAX) grow(block);
       else this.#split(block, hash);
       block = this.blockOf(hash);
@@ -87,17 +96,27 @@ export class HashSlots {
       this.#depth += 1;
     }
     const depth = block.depth + 1;
+    const prefix = ((hash >>> (32 - depth)) >>> 1) << 1;
     const width = 1 << (this.#depth - block.depth);
-    const upper = newBlock(PAIRS_MAX, depth);
+    const upper = newBlock(PAIRS_MAX, { depth, countMax: spreadCountMax(prefix + 1) });
     moveHalf(block, upper);
+    block.countMax = spreadCountMax(prefix);
     const at = (hash >>> 1) >>> (31 - this.#depth);
     const start = at - (at % width);
     this.#directory.fill(upper, start + width / 2, start + width);
   }
 }
 
-function newBlock(pairs: number, depth: number): SlotBlock {
-  return { slots: new Int32Array(2 * pairs), count: 0, depth };
+function newBlock(
+  pairs: number,
+  { countMax, depth }: Omit<SlotBlock, "slots" | "count">,
+): SlotBlock {
+  return { slots: new Int32Array(2 * pairs), count: 0, countMax, depth };
+}
+
+/** @param prefix The high bits that the hashes of a block share. */
+function spreadCountMax(prefix: number): number {
+  return PAIRS_MAX / 2 - (PAIRS_MAX / 8 / SPREAD) * (Math.imul(prefix, SPREAD_FACTOR) >>> 28);
 }
 
 /** What is being moved, which is never more than one block. */
@@ -123,6 +142,7 @@ function moveHalf(lower: SlotBlock, upper: SlotBlock): void {
 function grow(block: SlotBlock): void {
   const before = block.slots;
   block.slots = new Int32Array(2 * before.length);
+  block.countMax = before.length / 2;
   for (let slot = 0; slot < before.length; slot += 2) {
     const entry = before[slot + 1] ?? 0;
     if (entry !== 0) place(block.slots, before[slot] ?? 0, entry);

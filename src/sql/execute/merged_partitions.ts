@@ -7,7 +7,7 @@ import type { Batch, DataType } from "../../types/mod.ts";
 import type { RunMerge } from "../spill/mod.ts";
 import { HeldRows } from "./held_rows.ts";
 import type { MemoryBudget } from "./run.ts";
-import { compareByKey, type SortKey } from "./sort_key.ts";
+import type { SortKey } from "./sort_key.ts";
 
 export interface MergedPartitionsOptions {
   readonly types: readonly DataType[];
@@ -65,8 +65,9 @@ export class MergedPartitions {
       if (lastStart > 0 && isMuch) break;
       yield undefined;
     }
-    const whole = Array.from({ length: lastStart }, (_, row) => row);
-    const rest = Array.from({ length: rows.rowCount - lastStart }, (_, i) => lastStart + i);
+    const whole = Uint32Array.from({ length: lastStart }, (_, row) => row);
+    const restCount = rows.rowCount - lastStart;
+    const rest = Uint32Array.from({ length: restCount }, (_, i) => lastStart + i);
     this.#rest = rows.allOf(rest);
     rows.keep(whole);
     return rows;
@@ -80,8 +81,7 @@ export class MergedPartitions {
   #areEqual(rows: HeldRows, row: number): boolean {
     const { keyStart, keys } = this.#options;
     return keys.every((key, i) => {
-      const left = rows.valueAt(keyStart + i, row - 1);
-      return compareByKey(key, left, rows.valueAt(keyStart + i, row)) === 0;
+      return rows.compare({ key, position: keyStart + i }, row - 1, row) === 0;
     });
   }
 }

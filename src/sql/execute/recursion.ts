@@ -111,11 +111,12 @@ export class Recursion implements Operator {
   #begin(): boolean {
     const { next, recursion, run, types } = this.#options;
     this.#step.close();
-    this.#working?.keep([]);
+    const before = this.#working;
+    before?.restart();
     const working = this.#made;
     this.#working = working;
     if (working.rowCount === 0) return false;
-    this.#made = new HeldRows(types, run.memory);
+    this.#made = before ?? new HeldRows(types, run.memory);
     this.#step = next(
       new InnerRun(run, { working: new Map([...run.working, [recursion, working]]) }),
     );

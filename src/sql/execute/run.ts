@@ -102,12 +102,16 @@ export interface UploadSink {
 /** What an operator may hold in any case is this part of the budget. */
 const CROWD_SHARE = 16;
 
+/** A statement that held this part of the budget leaves garbage worth a collection. */
+const LARGE_SHARE = 4;
+
 /** Counts what a statement holds. Estimates: 16 bytes a cell, and the length of text. */
 export class MemoryBudget {
   readonly #bytesMax: number;
   readonly #around: MemoryBudget | undefined;
   readonly #isElastic: boolean;
   #bytes = 0;
+  #bytesPeak = 0;
   /** Of these, what elastic parts hold. */
   #elasticBytes = 0;
 
@@ -137,6 +141,11 @@ export class MemoryBudget {
   /** Bytes that are held now. */
   get bytes(): number {
     return this.#bytes;
+  }
+
+  /** Whether so much was held at a time that its memory is worth being asked back. */
+  get wasLarge(): boolean {
+    return this.#bytesPeak > this.#bytesMax / LARGE_SHARE;
   }
 
   /** A part of this budget that can be given back as a whole. */
@@ -178,6 +187,7 @@ export class MemoryBudget {
   #hold(bytes: number): void {
     this.#bytes += bytes;
     this.#elasticBytes += bytes;
+    this.#bytesPeak = Math.max(this.#bytesPeak, this.#bytes);
     if (this.#around !== undefined) this.#around.#hold(bytes);
   }
 
@@ -185,6 +195,7 @@ export class MemoryBudget {
   take(bytes: number): void {
     if (this.#isElastic) return this.#hold(bytes);
     this.#bytes += bytes;
+    this.#bytesPeak = Math.max(this.#bytesPeak, this.#bytes);
     if (this.#around !== undefined) this.#around.take(bytes);
     const excess = Math.max(0, this.#elasticBytes - this.#bytesMax / 2);
     if (this.#bytes - excess <= this.#bytesMax) return;

@@ -46,8 +46,7 @@ function rowOrder(
     for (let i = 0; i < keys.length; i += 1) {
       const key = keys[i];
       if (key === undefined) break;
-      const position = keyStart + i;
-      const by = compareByKey(key, rows.valueAt(position, left), rows.valueAt(position, right));
+      const by = rows.compare({ key, position: keyStart + i }, left, right);
       if (by !== 0) return by;
     }
     return left - right;
@@ -108,7 +107,7 @@ export function* writeRunSteps(
     start += batch.rowCount;
     yield undefined;
   }
-  rows.keep([]);
+  rows.clear();
   collectSoon();
 }
 

@@ -2,7 +2,7 @@
  * The first key of a sort as numbers beside the rows: nearly every comparison is between two of them.
  * The others, and all of kinds that no number says, are left to the values themselves.
  */
-import type { DataType, Value } from "../../types/mod.ts";
+import type { DataType } from "../../types/mod.ts";
 import type { HeldRows } from "./held_rows.ts";
 import type { SortKey } from "./sort_key.ts";
 
@@ -19,10 +19,8 @@ const STEP_ROWS = 16_384;
 /** Bytes that a number holds exactly. */
 const BYTES = 6;
 
-/** Characters of one text that are looked at, each of at least one byte. */
-const CHARACTERS = 2 * BYTES;
-
-const scratch = Buffer.alloc(3 * CHARACTERS);
+/** The first bytes of a text, and zeros behind its end: texts are in the order of their UTF-8. */
+const scratch = Buffer.alloc(2 * BYTES);
 
 /** Made once, when all rows are there; undefined for a type whose order no number says. */
 export function* prefixSteps(
@@ -38,13 +36,14 @@ export function* prefixSteps(
   const direction = key.isDescending ? -1 : 1;
   const ofNull = key.nullsFirst ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
   for (let row = 0; row < rowCount; row += 1) {
-    const value = rows.valueAt(position, row);
-    if (value === null) {
+    if (rows.isNullAt(position, row)) {
       first[row] = ofNull;
     } else if (second === undefined) {
-      first[row] = direction * Number(value);
+      first[row] = direction * Number(rows.valueAt(position, row));
     } else {
-      fillScratch(value);
+      const end = rows.copyBytes({ position, row }, scratch);
+      if (end === undefined) return undefined;
+      scratch.fill(0, end);
       first[row] = direction * scratchNumber(0);
       second[row] = direction * scratchNumber(BYTES);
     }
@@ -69,23 +68,6 @@ function prefixKindOf({ kind }: DataType): "number" | "text" | undefined {
     default:
       return "number";
   }
-}
-
-/** The first bytes of a text, and zeros behind its end: texts are in the order of their UTF-8. */
-function fillScratch(value: Value): void {
-  const text = value as string;
-  const length = Math.min(CHARACTERS, text.length);
-  for (let at = 0; at < length; at += 1) {
-    const code = text.charCodeAt(at);
-    if (code >= 128) {
-      // A pair that is cut in two becomes another character, which no byte that counts belongs to.
-      const end = scratch.write(text.slice(0, CHARACTERS + 1), 0, "utf8");
-      scratch.fill(0, end);
-      return;
-    }
-    scratch[at] = code;
-  }
-  scratch.fill(0, length, CHARACTERS);
 }
 
 function scratchNumber(at: number): number {

@@ -31,7 +31,7 @@ import { MergedPartitions } from "./merged_partitions.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
 import type { MemoryBudget } from "./run.ts";
 import { comparatorsOf, orderSteps, writeRunSteps } from "./sort.ts";
-import { compareByKey, type SortKey } from "./sort_key.ts";
+import type { SortKey } from "./sort_key.ts";
 import { type SpillOptions, SpillSite } from "./spilling.ts";
 import { FrameAggregate } from "./window_aggregate.ts";
 import { FrameFinder, type FrameShape, type Partition, WindowRows } from "./window_frame.ts";
@@ -309,8 +309,7 @@ export class Window implements Operator {
   #areEqual(keys: readonly SortKey[], column: number, row: number): boolean {
     const rows = defined(this.#rows, "rows are compared when they are sorted");
     return keys.every((key, i) => {
-      const left = rows.valueAt(column + i, row - 1);
-      return compareByKey(key, left, rows.valueAt(column + i, row)) === 0;
+      return rows.compare({ key, position: column + i }, row - 1, row) === 0;
     });
   }
 }

@@ -31,6 +31,14 @@ export class WindowRows {
   valueAt(column: number, row: number): Value {
     return this.#held.valueAt(column, this.#order[row] ?? 0);
   }
+
+  compare(
+    by: { readonly position: number; readonly key: Omit<SortKey, "evaluate"> },
+    left: number,
+    right: number,
+  ): number {
+    return this.#held.compare(by, this.#order[left] ?? 0, this.#order[right] ?? 0);
+  }
 }
 
 /** One partition, and in it the groups of rows that the order of the window does not tell apart. */

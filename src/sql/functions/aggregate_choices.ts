@@ -11,7 +11,7 @@ import {
   type Whole,
   wholeFromBigint,
 } from "../../types/mod.ts";
-import type { AggregateState, BatchGroups } from "./aggregate_state.ts";
+import { type AggregateState, type BatchGroups, grown } from "./aggregate_state.ts";
 
 /** Keeps a value a group, and folds each further value into it. */
 export class FoldState implements AggregateState {
@@ -53,22 +53,36 @@ export function extremeState(type: DataType, wanted: "min" | "max"): AggregateSt
     : new FoldState((kept, value) => (compare(value, kept) > 0 ? value : kept));
 }
 
+/**
+ * The kept numbers lie in an array of doubles, which a collection of garbage need not walk through.
+ * No value is infinite, so that stands for none.
+ */
 class NumberExtremeState implements AggregateState {
-  readonly #kept: (Whole | undefined)[] = [];
+  #kept = new Float64Array(0);
+  /** Groups that have a place in there. */
+  #groupCount = 0;
+  /** Of groups that have numbers beyond 2^53, the extreme one of those. */
+  readonly #large = new Map<number, bigint>();
   readonly #isMin: boolean;
+  readonly #none: number;
 
   constructor(wanted: "min" | "max") {
     this.#isMin = wanted === "min";
+    this.#none = this.#isMin ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY;
   }
 
   add(group: number, ...values: readonly Value[]): void {
     const [value = null] = values;
-    if (value !== null) this.#offer(group, value as Whole);
+    if (value === null) return;
+    if (typeof value === "bigint") return this.#offerLarge(group, value);
+    this.#grow(group);
+    this.#offer(group, value as number);
   }
 
   addVector(groups: BatchGroups | undefined, vector: Vector | undefined, count: number): boolean {
     if (vector?.kind !== "i32" && vector?.kind !== "f64") return false;
     const { values, nulls } = vector;
+    this.#grow((groups?.groupCount ?? 1) - 1);
     if (groups === undefined) {
       const extreme = this.#extremeOf(values, nulls, count);
       if (extreme !== undefined) this.#offer(0, extreme);
@@ -96,15 +110,30 @@ class NumberExtremeState implements AggregateState {
     return extreme;
   }
 
-  #offer(group: number, value: Whole): void {
-    const kept = this.#kept[group];
+  #grow(group: number): void {
+    if (group < this.#groupCount) return;
+    this.#kept = grown(this.#kept, group);
+    this.#kept.fill(this.#none, this.#groupCount, group + 1);
+    this.#groupCount = group + 1;
+  }
+
+  #offer(group: number, value: number): void {
+    const kept = this.#kept[group] ?? this.#none;
+    if (this.#isMin ? value < kept : value > kept) this.#kept[group] = value;
+  }
+
+  #offerLarge(group: number, value: bigint): void {
+    const kept = this.#large.get(group);
     if (kept === undefined || (this.#isMin ? value < kept : value > kept)) {
-      this.#kept[group] = value;
+      this.#large.set(group, value);
     }
   }
 
   finish(group: number): Value {
-    return this.#kept[group] ?? null;
+    const kept = group < this.#groupCount ? (this.#kept[group] ?? this.#none) : this.#none;
+    const large = this.#large.get(group);
+    if (large !== undefined && (this.#isMin ? large < kept : large > kept)) return large;
+    return kept === this.#none ? null : kept;
   }
 }
 

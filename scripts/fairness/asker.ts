@@ -1,0 +1,47 @@
+/**
+ * Sends the statement whose neighbours are measured from a thread of its own: reading an answer of a
+ * million rows would hold up the clients that measure, and be taken for a wait at the server.
+ */
+
+export interface Question {
+  readonly url: string;
+  readonly token: string;
+  readonly sql: string;
+  readonly timeoutMs: number;
+}
+
+export interface Ending {
+  readonly isSuccess: boolean;
+  /** "done", or the code of the error. */
+  readonly end: string;
+}
+
+/** Resolves when the whole answer was read. */
+export async function askBeside(question: Question): Promise<Ending> {
+  const thread = new Worker(new URL("asker.ts", import.meta.url));
+  try {
+    return await new Promise<Ending>((resolve, reject) => {
+      thread.addEventListener("message", ({ data }: MessageEvent<Ending>) => resolve(data));
+      thread.addEventListener("error", ({ message }) => reject(new Error(message)));
+      thread.postMessage(question, []);
+    });
+  } finally {
+    thread.terminate();
+  }
+}
+
+async function ask({ sql, timeoutMs, token, url }: Question): Promise<Ending> {
+  const response = await fetch(`${url}/v1/api/sql`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+    body: JSON.stringify({ sql, timeout_ms: timeoutMs }),
+  });
+  const body = (await response.json()) as { status: string; error?: { code: string } };
+  return { isSuccess: body.status === "success", end: body.error?.code ?? "done" };
+}
+
+if (!Bun.isMainThread) {
+  globalThis.addEventListener("message", ({ data }: MessageEvent<Question>) => {
+    void ask(data).then((ending) => postMessage(ending));
+  });
+}
