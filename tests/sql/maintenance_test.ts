@@ -84,7 +84,7 @@ test("system.jobs shows what was asked for and what the server did by itself", a
   await engine.run("CREATE SHARED TABLE a.seen (id INT PRIMARY KEY) WITH (FLUSH_POLICY='rows:2')");
   await engine.run("INSERT INTO a.seen VALUES (1); STORAGE FLUSH TABLE a.seen");
   await engine.run("INSERT INTO a.seen VALUES (2), (3)");
-  clock.advance(2000);
+  clock.advance(5000);
   await flushed("seen");
   await engine.run("STORAGE FLUSH TABLE a.seen");
   expect(await listed("table_name = 'seen'")).toEqual([
