@@ -42,11 +42,13 @@ let isCollectionDue = false;
 export function collectAfterTurn(clock: Clock): void {
   if (isCollectionDue) return;
   isCollectionDue = true;
-  void clock.yield().then(() => {
-    isCollectionDue = false;
-    collectIfGrown(({ heapTotal, heapUsed }) => {
-      return heapTotal <= OBJECT_BYTES_MAX && heapUsed <= RETURNED_BYTES_MAX;
-    });
+  void clock.yield().then(collectDue);
+}
+
+function collectDue(): void {
+  isCollectionDue = false;
+  collectIfGrown(({ heapTotal, heapUsed }) => {
+    return heapTotal <= OBJECT_BYTES_MAX && heapUsed <= RETURNED_BYTES_MAX;
   });
 }
 

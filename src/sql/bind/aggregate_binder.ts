@@ -69,10 +69,12 @@ export function bindAggregate(call: ExprCall, place: Place, bind: Bind): BoundEx
 
 /** Where the aggregates of a block are collected. */
 export function newAggregateSink(): AggregateSink {
-  const formOf = ({ argument, extra, filter, form }: BoundAggregate): string =>
-    `${form.name} ${formOfList([argument, ...extra, filter])}`;
-  const known = new Alike<BoundAggregate>({ formOf, areAlike: isSameAggregate });
+  const known = new Alike({ formOf: formOfAggregate, areAlike: isSameAggregate });
   return { aggregates: [], known, groupings: [] };
+}
+
+function formOfAggregate({ argument, extra, filter, form }: BoundAggregate): string {
+  return `${form.name} ${formOfList([argument, ...extra, filter])}`;
 }
 
 /** Written twice, an aggregate is one: DISTINCT and ORDER BY ask whether expressions are the same. */

@@ -43,10 +43,12 @@ import { sameCall } from "./window_walk.ts";
 
 /** Where the calls over windows of a block are collected. */
 export function newWindowSink(): WindowSink {
-  const formOf = ({ args, filter, window }: BoundWindowCall): string =>
-    formOfList([...args, filter, ...window.partitionBy]);
-  const known = new Alike<BoundWindowCall>({ formOf, areAlike: sameCall });
+  const known = new Alike({ formOf: formOfCall, areAlike: sameCall });
   return { calls: [], known, named: new Map() };
+}
+
+function formOfCall({ args, filter, window }: BoundWindowCall): string {
+  return formOfList([...args, filter, ...window.partitionBy]);
 }
 
 /** Binds a call with OVER. @throws {DatabaseError} INVALID_QUERY, FUNCTION_NOT_FOUND */
