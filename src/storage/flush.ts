@@ -59,10 +59,15 @@ export interface FlusherOptions extends Omit<SegmentTools, "isCancelled"> {
   durable(seq: Seq): Promise<void>;
 }
 
+interface Timer {
+  readonly cancel: CancelTimer;
+  readonly dueMs: number;
+}
+
 export class Flusher {
   readonly #options: FlusherOptions;
   readonly #flushing = new Map<StoredTable, Promise<FlushResult>>();
-  readonly #timers = new Map<StoredTable, CancelTimer>();
+  readonly #timers = new Map<StoredTable, Timer>();
   /** Tables whose last flush failed, until the next attempt is due. */
   readonly #failed = new Set<StoredTable>();
   /** Tables with enough rows that wait for their turn. */
@@ -167,13 +172,15 @@ export class Flusher {
   /** The table was dropped. */
   forget(table: StoredTable): void {
     this.#cancelTimer(table);
+    this.#paced.delete(table);
+    this.#failed.delete(table);
     this.#startedMs.delete(table);
     this.#releaseLog();
   }
 
   async close(): Promise<void> {
     this.#isClosing = true;
-    for (const cancel of this.#timers.values()) cancel();
+    for (const { cancel } of this.#timers.values()) cancel();
     this.#timers.clear();
     await Promise.allSettled(this.#flushing.values());
   }
@@ -193,8 +200,12 @@ export class Flusher {
       return;
     }
     this.#paced.add(table);
+    const delayMs = Math.min(waitMs, table.definition.flush.ageMsMax);
+    // The oldest row may be due before that.
+    const timer = this.#timers.get(table);
+    if (timer !== undefined && timer.dueMs <= nowMs + delayMs) return;
     this.#cancelTimer(table);
-    this.#requestAfter(table, Math.min(waitMs, table.definition.flush.ageMsMax));
+    this.#requestAfter(table, delayMs);
   }
 
   /** Whether what a table holds in memory is too much to wait for its turn. */
@@ -208,13 +219,15 @@ export class Flusher {
 
   #requestAfter(table: StoredTable, delayMs: number): void {
     if (delayMs > TIMER_MS_MAX) return;
-    const cancel = this.#options.clock.after(delayMs, () => {
+    const { clock } = this.#options;
+    const dueMs = clock.monotonicMs() + delayMs;
+    const cancel = clock.after(delayMs, () => {
       this.#timers.delete(table);
       this.#paced.delete(table);
       this.#failed.delete(table);
       this.#request(table);
     });
-    this.#timers.set(table, cancel);
+    this.#timers.set(table, { cancel, dueMs });
   }
 
   /** Flushes a table for nobody in particular. */
@@ -302,7 +315,7 @@ export class Flusher {
   }
 
   #cancelTimer(table: StoredTable): void {
-    this.#timers.get(table)?.();
+    this.#timers.get(table)?.cancel();
     this.#timers.delete(table);
   }
 

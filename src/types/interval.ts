@@ -167,17 +167,18 @@ class Parts {
     return match[11] === undefined || isLast;
   }
 
+  /** Undefined if nothing was counted, or a field twice. */
   end(): Interval | undefined {
     if (this.#bare !== undefined) {
       const unit = UNIT_BY_WORD.get(this.#bareField);
       if (unit === undefined || !this.#isNew(wordOf(unit))) return undefined;
       this.#sum.add(unit, this.#bare);
     }
-    return this.#sum.interval();
+    return this.#seen.size === 0 ? undefined : this.#sum.interval();
   }
 
   #addClock(match: RegExpExecArray): boolean {
-    this.#addBareDays();
+    if (!this.#addBareDays()) return false;
     return this.#isNew("hour", "minute", "second") && addClock(this.#sum, match, this.#fields);
   }
 
@@ -188,18 +189,20 @@ class Parts {
     if (unit === "bare") {
       // Before a bare number of hours a bare one counts days: '1 5' DAY TO HOUR.
       if (this.#bare !== undefined && this.#bareField !== "hour") return false;
-      this.#addBareDays();
+      const isNew = this.#addBareDays();
       this.#bare = amount;
-      return true;
+      return isNew;
     }
     this.#sum.add(unit, amount);
     return this.#bare === undefined && this.#isNew(wordOf(unit));
   }
 
   /** A bare number before a clock time counts days: '1 02:03'. */
-  #addBareDays(): void {
-    this.#sum.add({ part: "days", count: 1 }, this.#bare ?? 0);
+  #addBareDays(): boolean {
+    if (this.#bare === undefined) return true;
+    this.#sum.add({ part: "days", count: 1 }, this.#bare);
     this.#bare = undefined;
+    return this.#isNew("day");
   }
 
   #isNew(...words: readonly string[]): boolean {
@@ -240,7 +243,7 @@ function addClock(
     ? [0, Number(match[2]), match[3] ?? "0"]
     : [Number(match[2]), Number(match[3]), match[4] ?? "0"];
   const seconds = Number(rest + (match[5] ?? ""));
-  if ((minutes > 59 && !isShort) || seconds >= 60) return false;
+  if (minutes > 59 || seconds >= 60) return false;
   const sign = match[1] === "-" ? -1 : 1;
   const whole = hours * MICROS_PER_HOUR + minutes * MICROS_PER_MINUTE;
   sum.add({ part: "micros", count: 1 }, sign * (whole + seconds * MICROS_PER_SECOND));

@@ -309,9 +309,19 @@ export function jsonPath(text: string, path: readonly string[]): JsonSlice | und
   return slice;
 }
 
-/** What `->>` gives: the content of a string, the text of anything else, undefined for null. */
+/**
+ * What `->>` gives: the content of a string, the text of anything else, undefined for null.
+ *
+ * @throws {DatabaseError} INVALID_VALUE for a string that JSON may hold, and a text may not.
+ */
 export function jsonScalarText(text: string, slice: JsonSlice): string | undefined {
   const kind = jsonKindAt(text, slice.start);
   if (kind === "null") return undefined;
-  return kind === "string" ? jsonString(text, slice) : text.slice(slice.start, slice.end);
+  if (kind !== "string") return text.slice(slice.start, slice.end);
+  const content = jsonString(text, slice);
+  if (!content.includes("\u0000") && content.isWellFormed()) return content;
+  throw new DatabaseError(
+    "INVALID_VALUE",
+    "Cannot read a JSON string as text: it must not have the character \\u0000 or half a surrogate pair",
+  );
 }

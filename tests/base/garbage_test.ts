@@ -3,7 +3,8 @@
  * each. What the runtime is asked is written down instead of done.
  */
 import { expect, spyOn, test } from "bun:test";
-import { collectSoon } from "../../src/base/garbage.ts";
+import { collectAfterTurn, collectSoon } from "../../src/base/garbage.ts";
+import { ManualClock } from "../support/manual_clock.ts";
 
 const MIB = 2 ** 20;
 
@@ -34,5 +35,24 @@ test("collectSoon holds nobody up for a large heap: the collector begins beside 
     usage.mockImplementation(heapOf(mib * MIB));
     collectSoon();
   }
+  expect(collect.mock.calls.slice(-2)).toEqual([[true], [false]]);
+});
+
+test("collectAfterTurn collects once for all that end in a turn, and not before the heap has grown", async () => {
+  using usage = spyOn(process, "memoryUsage");
+  using collect = spyOn(Bun, "gc").mockImplementation(() => undefined);
+  const clock = new ManualClock();
+  const asked = async (bytes: number): Promise<number> => {
+    usage.mockImplementation(heapOf(bytes));
+    const before = collect.mock.calls.length;
+    for (let ended = 0; ended < 3; ended += 1) collectAfterTurn(clock);
+    expect(collect.mock.calls.length).toBe(before);
+    await clock.yield();
+    return collect.mock.calls.length - before;
+  };
+  await asked(10 * MIB);
+  const counts: number[] = [];
+  for (const mib of [0, 7, 9, 10, 300]) counts.push(await asked(mib * MIB));
+  expect(counts).toEqual([0, 0, 1, 0, 1]);
   expect(collect.mock.calls.slice(-2)).toEqual([[true], [false]]);
 });

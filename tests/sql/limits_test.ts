@@ -172,4 +172,38 @@ describe("a list of outputs", () => {
     const inner = `SELECT count(*) FROM (SELECT ${listed(4097)}) AS q`;
     expect(await engine.failure(inner)).toStartWith("LIMIT_EXCEEDED");
   });
+
+  test("may compute over 256 windows, and over no more", async () => {
+    const over = (count: number): string => {
+      const calls = Array.from({ length: count }, (_, i) => `count(*) OVER (ORDER BY x + ${i})`);
+      return `SELECT ${calls.join(",")} FROM (VALUES (1)) v(x)`;
+    };
+    expect(await engine.rows(over(256))).toEqual([Array(256).fill(1)]);
+    expect(await engine.failure(over(257))).toStartWith("LIMIT_EXCEEDED@1");
+  });
+
+  test("finds what is written again among thousands", async () => {
+    const keys = Array.from({ length: 3000 }, (_, i) => `x + ${i}`);
+    const sql = `SELECT x + 2999, sum(y), avg(y + x) + sum(y) FROM (VALUES (1, 5), (1, 6)) v(x, y) GROUP BY ${keys.join(",")}`;
+    expect(await engine.rows(`${sql} ORDER BY x + 1500, sum(y)`)).toEqual([[3000, 11, 17.5]]);
+    const sums = keys.map((key) => `sum(${key})`);
+    const [row] = await engine.rows(
+      `SELECT ${sums.join(",")} FROM (VALUES (1), (2)) v(x) ORDER BY sum(x + 7)`,
+    );
+    expect(row).toEqual(keys.map((_, i) => 3 + 2 * i));
+    const [captured] = await engine.rows(
+      `SELECT (SELECT v.x + v.y + v.x) FROM (VALUES (1, 5)) v(x, y)`,
+    );
+    expect(captured).toEqual([7]);
+  });
+
+  test("is bounded when each * is expanded, too", async () => {
+    const named = Array.from({ length: 4096 }, (_, i) => `${i} AS c${i}`).join(",");
+    const stars = (count: number): string =>
+      `SELECT ${Array.from({ length: count }, () => "q.*").join(",")} FROM (SELECT ${named}) AS q`;
+    const [row] = await engine.rows(stars(4));
+    expect(row?.length).toBe(16_384);
+    expect(await engine.failure(stars(5))).toStartWith("LIMIT_EXCEEDED@1:");
+    expect(await engine.failure(stars(4096))).toStartWith("LIMIT_EXCEEDED@1:");
+  });
 });

@@ -343,6 +343,29 @@ test("a table that is written fast is flushed every four seconds, or when it hol
   await store.close();
 });
 
+test("rows that wait for the pace of flushes are not flushed later than their age wants", async () => {
+  const clock = new ManualClock();
+  const both = { ...TABLE, flush: { rowsMax: 2, ageMsMax: 3000 } };
+  const store = await openStore({ clock, definitions: [both] });
+  const flushes = async (): Promise<number> => {
+    for (let turn = 0; turn < 100; turn += 1) await clock.yield();
+    return store.segments().length;
+  };
+  await commit(store, 1, "insert", [
+    [1, "a"],
+    [2, "b"],
+  ]);
+  expect(await flushes()).toBe(1);
+  await commit(store, 1, "insert", [[3, "c"]]);
+  clock.advance(500);
+  await commit(store, 1, "insert", [[4, "d"]]);
+  clock.advance(2499);
+  expect(await flushes()).toBe(1);
+  clock.advance(1);
+  expect(await flushes()).toBe(2);
+  await store.close();
+});
+
 test("flush of an empty table writes nothing; flush twice at once writes each row once", async () => {
   const store = await openStore({ definitions: [TABLE] });
   expect(await store.flush(1)).toEqual({ versions: 0, bytes: 0 });

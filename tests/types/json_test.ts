@@ -180,3 +180,17 @@ test("jsonPath follows keys and indexes, from the end too, and stops where there
 test("textFromJson escapes what JSON must escape and nothing else", () => {
   expect(textFromJson('a"\\\n\u0001é😀\u007f')).toBe('"a\\"\\\\\\n\\u0001é😀\u007f"');
 });
+
+test.each(["\\u0000", "a\\ud800", "\\udc00\\ud800"])(
+  "jsonScalarText refuses %p, which JSON may hold and a text may not",
+  (escapes) => {
+    const text = `"${escapes}"`;
+    checkJson(text);
+    expect(() => jsonScalarText(text, jsonRoot(text))).toThrow("as text");
+  },
+);
+
+test("jsonScalarText reads both halves of a surrogate pair", () => {
+  const text = '"\\ud83d\\ude00"';
+  expect(jsonScalarText(text, jsonRoot(text))).toBe("😀");
+});

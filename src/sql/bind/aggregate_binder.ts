@@ -1,6 +1,7 @@
 /**
  * Aggregate calls and GROUPING: what the block around them computes for each group.
  */
+
 import { DatabaseError } from "../../base/errors.ts";
 import { BOOLEAN, INT } from "../../types/mod.ts";
 import {
@@ -10,7 +11,14 @@ import {
 } from "../functions/aggregates.ts";
 import type { Expr, ExprCall, ExprRef } from "../parse/ast.ts";
 import { isSelectNode } from "../parse/query_nodes.ts";
-import { type Bind, type Correlation, type Place, unknownFunction } from "./binding.ts";
+import { Alike, formOfList } from "./alike.ts";
+import {
+  type AggregateSink,
+  type Bind,
+  type Correlation,
+  type Place,
+  unknownFunction,
+} from "./binding.ts";
 import type { BoundAggregate, BoundExpression, BoundSort } from "./bound.ts";
 import { castTo } from "./casts.ts";
 import { sortOf } from "./sort_entry.ts";
@@ -50,10 +58,23 @@ export function bindAggregate(call: ExprCall, place: Place, bind: Bind): BoundEx
     // Distinct values come in their order, unless the text wants another one.
     orderBy: orderBy ?? (isDistinct && form.keepsOrder === true ? args.map(ascending) : []),
   };
-  const known = place.sink.aggregates.find((other) => isSameAggregate(other, made));
-  if (known === undefined) place.sink.aggregates.push(made);
+  const known = place.sink.known.find(made);
+  if (known === undefined) {
+    place.sink.aggregates.push(made);
+    place.sink.known.add(made);
+  }
   const { column } = known ?? made;
   return { kind: "column", type: form.result, column };
+}
+
+/** Where the aggregates of a block are collected. */
+export function newAggregateSink(): AggregateSink {
+  const known = new Alike({ formOf: formOfAggregate, areAlike: isSameAggregate });
+  return { aggregates: [], known, groupings: [] };
+}
+
+function formOfAggregate({ argument, extra, filter, form }: BoundAggregate): string {
+  return `${form.name} ${formOfList([argument, ...extra, filter])}`;
 }
 
 /** Written twice, an aggregate is one: DISTINCT and ORDER BY ask whether expressions are the same. */

@@ -2,6 +2,7 @@
  * What the parts of the binder share: slots of the statement, column ids, and the place in it
  * where an expression stands.
  */
+
 import { DatabaseError } from "../../base/errors.ts";
 import { QUERY_TOWER_MAX } from "../../base/limits.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
@@ -11,6 +12,7 @@ import { isAggregate } from "../functions/aggregates.ts";
 import { functionExists } from "../functions/registry.ts";
 import { isWindowName } from "../functions/window_functions.ts";
 import type { AstNode, Expr, ExprSlot, SelectStatement } from "../parse/ast.ts";
+import type { Alike } from "./alike.ts";
 import type {
   BoundAggregate,
   BoundColumn,
@@ -138,6 +140,8 @@ function literalType({ kind, precision, scale }: ExprSlot): DataType {
 /** Collects the aggregates of a block; its presence says that aggregates are allowed here. */
 export interface AggregateSink {
   readonly aggregates: BoundAggregate[];
+  /** The same, to be found. */
+  readonly known: Alike<BoundAggregate>;
   /** Calls of GROUPING, which make a block a grouping one as well. */
   readonly groupings: BoundExpression[];
 }
@@ -145,6 +149,8 @@ export interface AggregateSink {
 /** Collects the calls over windows of a block; its presence says that they are allowed here. */
 export interface WindowSink {
   readonly calls: BoundWindowCall[];
+  /** The same, to be found. */
+  readonly known: Alike<BoundWindowCall>;
   /** What WINDOW names. */
   readonly named: Map<string, NamedWindow>;
 }

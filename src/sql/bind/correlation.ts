@@ -5,26 +5,31 @@
  * that the expression hands to it at each evaluation. A name that is two queries away is captured
  * by the one between them first, so an inner query depends on its captures and on nothing else.
  */
+
 import { defined } from "../../base/assert.ts";
 import type { ExprRef } from "../parse/ast.ts";
+import { ExpressionPlaces } from "./alike.ts";
 import type { Correlation, Place } from "./binding.ts";
 import type { BoundCapture, BoundExpression } from "./bound.ts";
-import { sameExpression } from "./walk.ts";
 
 /** Collects what one inner query reads of the expression around it. */
 export class Captures implements Correlation {
   readonly place: Place;
   readonly list: BoundCapture[] = [];
+  /** Where a value is in the list. */
+  readonly #places = new ExpressionPlaces();
 
   constructor(place: Place) {
     this.place = place;
   }
 
   capture(value: BoundExpression): BoundExpression {
-    const known = this.list.find((capture) => sameExpression(capture.value, value));
+    const place = this.#places.find(value);
+    const known = place === undefined ? undefined : this.list[place];
     if (known !== undefined) return { kind: "outer", type: value.type, id: known.id };
     const { id } = this.place.statement.newColumn({ name: "", type: value.type });
     this.list.push({ id, value });
+    this.#places.add(value);
     return { kind: "outer", type: value.type, id };
   }
 }

@@ -5,17 +5,19 @@
  * expression that is not in the set of a row is NULL there, so all later clauses read the same
  * columns whatever the set.
  */
+
 import { DatabaseError } from "../../base/errors.ts";
 import { INT } from "../../types/mod.ts";
 import type { Expr, GroupItem, SelectFromStatement } from "../parse/ast.ts";
 import { GROUPING } from "./aggregate_binder.ts";
+import { ExpressionPlaces } from "./alike.ts";
 import type { AggregateSink, Place, WindowSink } from "./binding.ts";
 import type { BoundColumn, BoundExpression, BoundOutput, GroupingSets } from "./bound.ts";
 import { bindValue } from "./expression_binder.ts";
 import { outputByOrdinal } from "./ordering.ts";
 import type { Scope } from "./scope.ts";
 import { queriesAround, type SelectContext } from "./select_context.ts";
-import { mapChildren, sameExpression } from "./walk.ts";
+import { mapChildren } from "./walk.ts";
 
 /** A SELECT block while it is bound. */
 export interface Block {
@@ -51,10 +53,13 @@ export function bindGroups(
   block: Block,
 ): BoundGroups {
   const expressions: BoundExpression[] = [];
+  const places = new ExpressionPlaces();
   const positionOf = (node: Expr): number => {
     const bound = bindGroup(node, outputs, block);
-    const known = expressions.findIndex((other) => sameExpression(other, bound));
-    return known === -1 ? expressions.push(bound) - 1 : known;
+    const known = places.find(bound);
+    if (known !== undefined) return known;
+    expressions.push(bound);
+    return places.add(bound);
   };
   const plain = items.filter((item) => !("groups" in item) && !isEmpty(item)) as Expr[];
   if (plain.length === items.length) {
@@ -132,6 +137,8 @@ function bindGroup(item: Expr, outputs: readonly BoundOutput[], block: Block): B
 /** What a grouping block may read: its grouping expressions, its aggregates, its windows. */
 export class GroupedBlock {
   readonly #columns: { column: BoundColumn; expression: BoundExpression }[];
+  /** Where an expression is among them. */
+  readonly #places: ExpressionPlaces;
   readonly #sets: readonly number[][] | undefined;
   readonly #setColumn: BoundColumn;
   /** Columns that are computed from the groups or above them. */
@@ -147,6 +154,7 @@ export class GroupedBlock {
       expression,
       column: statement.newColumn(columnLike(expression)),
     }));
+    this.#places = new ExpressionPlaces(expressions);
     this.#sets = sets?.map((set) => Array.from(set));
     this.#setColumn = statement.newColumn({ name: "", type: INT });
     for (const expression of expressions) this.#checkGroup(expression);
@@ -165,7 +173,8 @@ export class GroupedBlock {
     if (expression.kind === "call" && expression.name === GROUPING) {
       return this.#groupingOf(expression.args);
     }
-    const grouped = this.#columns.find((group) => sameExpression(group.expression, expression));
+    const place = this.#places.find(expression);
+    const grouped = place === undefined ? undefined : this.#columns[place];
     if (grouped !== undefined) {
       return { kind: "column", type: expression.type, column: grouped.column };
     }
@@ -177,6 +186,7 @@ export class GroupedBlock {
       const column = this.#block.context.statement.newColumn(columnLike(expression));
       for (const set of this.#sets ?? []) set.push(this.#columns.length);
       this.#columns.push({ column, expression });
+      this.#places.add(expression);
       return { kind: "column", type: expression.type, column };
     }
     throw this.#misuse(
@@ -195,10 +205,8 @@ export class GroupedBlock {
   /** One bit for each argument, the last one lowest: 1 where it is not in the set of the row. */
   #groupingOf(args: readonly BoundExpression[]): BoundExpression {
     const positions = args.map((argument) => {
-      const position = this.#columns.findIndex(({ expression }) =>
-        sameExpression(expression, argument),
-      );
-      if (position !== -1) return position;
+      const position = this.#places.find(argument);
+      if (position !== undefined) return position;
       throw this.#misuse("Cannot call GROUPING with what is no expression of GROUP BY");
     });
     const masks = (this.#sets ?? []).map((set) =>

@@ -1,13 +1,22 @@
 /**
- * Where a recursive query may not read itself: as the side of an outer join that may have no row, and
- * behind EXCEPT. More rows of a step would take rows of the next one back there, and a step without
- * rows would still have rows behind it, for ever.
+ * Where a recursive query may not read itself: as the side of an outer join that may have no row,
+ * behind EXCEPT, and in a query that aggregates. More rows of a step would take rows of the next one
+ * back there, and a step without rows would still have rows behind it, for ever.
  */
 import type { BoundFrom, BoundRecursion, BoundSelect } from "./bound.ts";
 
 /** The first such place of a query, in words; undefined if there is none. */
 export function refusedPlaceOf(query: BoundSelect, recursion: BoundRecursion): string | undefined {
   return placeIn(query.from, recursion, undefined);
+}
+
+function placeInQuery(
+  query: BoundSelect,
+  recursion: BoundRecursion,
+  around: string | undefined,
+): string | undefined {
+  const isOver = query.aggregates.length > 0;
+  return placeIn(query.from, recursion, isOver ? (around ?? "a query that aggregates") : around);
 }
 
 function placeIn(
@@ -27,14 +36,14 @@ function placeIn(
     case "working":
       return relation.recursion === recursion ? around : undefined;
     case "query":
-      return placeIn(relation.query.from, recursion, around);
+      return placeInQuery(relation.query, recursion, around);
     case "cte":
-      return placeIn(relation.cte.query.from, recursion, around);
+      return placeInQuery(relation.cte.query, recursion, around);
     case "set": {
       const behind = relation.operator === "except" ? (around ?? "EXCEPT") : around;
       return (
-        placeIn(relation.left.from, recursion, around) ??
-        placeIn(relation.right.from, recursion, behind)
+        placeInQuery(relation.left, recursion, around) ??
+        placeInQuery(relation.right, recursion, behind)
       );
     }
     default:

@@ -15,13 +15,9 @@ import type {
 } from "../parse/ast.ts";
 import { valuesOfLiterals } from "../parse/literal_nodes.ts";
 import { isChangeNode, isSelectNode } from "../parse/query_nodes.ts";
-import {
-  type AggregateSink,
-  type ExpansionSink,
-  notAvailable,
-  type Place,
-  type WindowSink,
-} from "./binding.ts";
+import { newAggregateSink } from "./aggregate_binder.ts";
+import { ExpressionPlaces } from "./alike.ts";
+import { type ExpansionSink, notAvailable, type Place } from "./binding.ts";
 import type { BoundColumn, BoundExpression, BoundOutput, BoundSelect } from "./bound.ts";
 import { bindCondition, bindExpression, bindValue, settled } from "./expression_binder.ts";
 import { bindFrom } from "./from_binder.ts";
@@ -32,8 +28,7 @@ import type { SelectContext } from "./select_context.ts";
 import { bindSetOperation } from "./set_binder.ts";
 import { sortOf } from "./sort_entry.ts";
 import { expandedFrom } from "./table_functions.ts";
-import { sameExpression } from "./walk.ts";
-import { bindNamedWindows } from "./window_binder.ts";
+import { bindNamedWindows, newWindowSink } from "./window_binder.ts";
 import { mapCall } from "./window_walk.ts";
 import { contextWith } from "./with_binder.ts";
 
@@ -90,8 +85,8 @@ export function bindSelect(select: SelectFromStatement, context: SelectContext):
     select.from === undefined
       ? { from: undefined, scope: new Scope([]) }
       : bindFrom(select.from, context);
-  const sink: AggregateSink = { aggregates: [], groupings: [] };
-  const windows: WindowSink = { calls: [], named: new Map() };
+  const sink = newAggregateSink();
+  const windows = newWindowSink();
   const block: Block = { select, context, scope, sink, windows };
   const where =
     select.where === undefined
@@ -193,7 +188,13 @@ function hasWindowCall(node: unknown): boolean {
   return Object.values(node).some(hasWindowCall);
 }
 
-/** Binds a select list or a RETURNING list; `*` is expanded. */
+/**
+ * Outputs of a list when each `*` is expanded, which a short text may write thousands of times: each
+ * is compiled in the first turn, and 16 million held it for 13 s.
+ */
+const OUTPUTS_MAX = 16_384;
+
+/** Binds a select list or a RETURNING list; `*` is expanded. @throws {DatabaseError} LIMIT_EXCEEDED */
 export function bindSelectedColumns(
   columns: readonly SelectedColumn[],
   {
@@ -202,6 +203,7 @@ export function bindSelectedColumns(
     withSystemColumns,
   }: { place: Place; withSystemColumns: boolean; keepsUntyped?: boolean },
 ): BoundOutput[] {
+  let count = 0;
   return columns.flatMap(({ alias, expr }) => {
     if (expr.type === "ref" && expr.star === true) {
       const relation =
@@ -215,11 +217,22 @@ export function bindSelectedColumns(
       const system = withSystemColumns
         ? (relation ?? place.scope.relations[0])?.systemColumns
         : undefined;
-      return [...stars, ...(system ?? [])].map(outputOf);
+      const expanded = [...stars, ...(system ?? [])];
+      count += expanded.length;
+      if (count > OUTPUTS_MAX) throw tooManyOutputs(expr);
+      return expanded.map(outputOf);
     }
     const expression = keepsUntyped ? bindExpression(expr, place) : bindValue(expr, place);
     return [{ name: alias?.name ?? nameOf(expr), expression }];
   });
+}
+
+function tooManyOutputs({ _location }: Expr): DatabaseError {
+  return new DatabaseError(
+    "LIMIT_EXCEEDED",
+    `Cannot select more than ${OUTPUTS_MAX} columns by "*" in one list`,
+    { position: _location.start },
+  );
 }
 
 function outputOf(column: BoundColumn): BoundOutput {
@@ -310,8 +323,9 @@ function refuseExpansion({ _location }: SelectFromStatement): DatabaseError {
 function checkDistinct(bound: BoundSelect, { _location }: SelectFromStatement): void {
   const position = _location.start;
   if (bound.distinct === "all") {
+    const selected = new ExpressionPlaces(bound.outputs.map(({ expression }) => expression));
     for (const { expression } of bound.orderBy) {
-      if (bound.outputs.some((output) => sameExpression(output.expression, expression))) continue;
+      if (selected.find(expression) !== undefined) continue;
       throw new DatabaseError(
         "INVALID_QUERY",
         "Cannot order by an expression that SELECT DISTINCT does not select",
@@ -322,8 +336,9 @@ function checkDistinct(bound: BoundSelect, { _location }: SelectFromStatement): 
   if (typeof bound.distinct !== "object") return;
   const { on } = bound.distinct;
   const leading = bound.orderBy.slice(0, on.length);
+  const distinct = new ExpressionPlaces(on);
   for (const { expression } of leading) {
-    if (on.some((other) => sameExpression(other, expression))) continue;
+    if (distinct.find(expression) !== undefined) continue;
     throw new DatabaseError(
       "INVALID_QUERY",
       "Cannot use DISTINCT ON: its expressions must be the first ones of ORDER BY",

@@ -4,6 +4,7 @@
  * A call becomes a column of its block, as an aggregate does. It is computed after grouping, so
  * aggregates may stand in its arguments and in its window, but no other call over a window.
  */
+
 import { DatabaseError } from "../../base/errors.ts";
 import { BIGINT } from "../../types/mod.ts";
 import { isAggregate } from "../functions/aggregates.ts";
@@ -19,6 +20,7 @@ import type {
   WindowFrame,
 } from "../parse/ast.ts";
 import { bindAggregateArguments, bindFilter } from "./aggregate_binder.ts";
+import { Alike, formOfList } from "./alike.ts";
 import {
   type Bind,
   type NamedWindow,
@@ -38,6 +40,16 @@ import { castAlike, castTo } from "./casts.ts";
 import { Scope } from "./scope.ts";
 import { sortOf } from "./sort_entry.ts";
 import { sameCall } from "./window_walk.ts";
+
+/** Where the calls over windows of a block are collected. */
+export function newWindowSink(): WindowSink {
+  const known = new Alike({ formOf: formOfCall, areAlike: sameCall });
+  return { calls: [], known, named: new Map() };
+}
+
+function formOfCall({ args, filter, window }: BoundWindowCall): string {
+  return formOfList([...args, filter, ...window.partitionBy]);
+}
 
 /** Binds a call with OVER. @throws {DatabaseError} INVALID_QUERY, FUNCTION_NOT_FOUND */
 export function bindWindowCall(call: ExprCall, place: Place, bind: Bind): BoundExpression {
@@ -65,8 +77,11 @@ export function bindWindowCall(call: ExprCall, place: Place, bind: Bind): BoundE
         : bindFilter(call.filter, { ...inner, sink: undefined, clause: "FILTER" }, bind),
     window: windowOf(call.over ?? call, place, { sink, bind }),
   };
-  const known = sink.calls.find((other) => sameCall(other, made));
-  if (known === undefined) sink.calls.push(made);
+  const known = sink.known.find(made);
+  if (known === undefined) {
+    sink.calls.push(made);
+    sink.known.add(made);
+  }
   const { column } = known ?? made;
   return { kind: "column", type: column.type, column };
 }

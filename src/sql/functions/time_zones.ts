@@ -60,7 +60,8 @@ function localFromInstant(zone: Value, instant: Value): Value {
 function zoneOf(value: Value): Zone {
   if (typeof value === "string") return zoneOfText(value);
   const { days, micros, months } = value as Interval;
-  if (months === 0 && days === 0) return { kind: "fixed", offsetSeconds: micros / 1_000_000 };
+  const offsetSeconds = Math.trunc(micros / 1_000_000);
+  if (months === 0 && days === 0) return { kind: "fixed", offsetSeconds };
   throw new DatabaseError(
     "INVALID_VALUE",
     "Cannot use an interval of months or days as a time zone: expected hours and minutes",

@@ -1,8 +1,8 @@
 /**
  * The top of a plan: outputs, DISTINCT, ORDER BY and LIMIT over the rows of a block.
  */
+import { ExpressionPlaces } from "../bind/alike.ts";
 import type { BoundColumn, BoundExpression, BoundSelect, BoundSort } from "../bind/bound.ts";
-import { sameExpression } from "../bind/walk.ts";
 import type { PlanNode } from "./plan.ts";
 
 /** A plan and what of its columns the caller sees: the first ones, by number. */
@@ -25,10 +25,12 @@ export function planOutputs(select: BoundSelect, input: PlanNode): QueryPlan {
     name,
     type: expression.type,
   }));
+  let places: ExpressionPlaces | undefined;
   const columnFor = (expression: BoundExpression): BoundExpression => {
-    let position = expressions.findIndex((other) => sameExpression(other, expression));
-    if (position === -1) {
-      position = expressions.length;
+    places ??= new ExpressionPlaces(expressions);
+    let position = places.find(expression);
+    if (position === undefined) {
+      position = places.add(expression);
       expressions.push(expression);
       columns.push({ id: takeId(), name: "", type: expression.type });
     }

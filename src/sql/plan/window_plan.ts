@@ -1,12 +1,20 @@
 /**
  * Where the calls over windows of a block are computed.
  */
+import { DatabaseError } from "../../base/errors.ts";
 import type { BoundSelect, BoundWindowCall } from "../bind/bound.ts";
 import { columnIdsIn } from "../bind/walk.ts";
 import { expressionsOfCall, sameOrder } from "../bind/window_walk.ts";
 import type { PlanNode } from "./plan.ts";
 
-/** One node for all calls over the same rows in the same order; what nobody reads is left out. */
+/** Nodes of one block: each sorts all rows, and 4,000 held the event loop for 15 s to be planned. */
+const WINDOWS_MAX = 256;
+
+/**
+ * One node for all calls over the same rows in the same order; what nobody reads is left out.
+ *
+ * @throws {DatabaseError} LIMIT_EXCEEDED
+ */
 export function planWindows(select: BoundSelect, input: PlanNode): PlanNode {
   const read = columnsOfOutputs(select);
   const groups: BoundWindowCall[][] = [];
@@ -15,8 +23,9 @@ export function planWindows(select: BoundSelect, input: PlanNode): PlanNode {
     const alike = groups.find(([first]) => {
       return first !== undefined && sameOrder(first.window, call.window);
     });
-    if (alike === undefined) groups.push([call]);
-    else alike.push(call);
+    if (alike !== undefined) alike.push(call);
+    else if (groups.length < WINDOWS_MAX) groups.push([call]);
+    else throw tooManyWindows();
   }
   let node = input;
   for (const [i, calls] of groups.entries()) {
@@ -33,6 +42,13 @@ export function planWindows(select: BoundSelect, input: PlanNode): PlanNode {
     };
   }
   return node;
+}
+
+function tooManyWindows(): DatabaseError {
+  return new DatabaseError(
+    "LIMIT_EXCEEDED",
+    `Cannot compute over more than ${WINDOWS_MAX} different windows in one query`,
+  );
 }
 
 /** Columns that the select list, DISTINCT and ORDER BY read. */
