@@ -141,7 +141,7 @@ function disturb(pairs: readonly Pair[], run: Run): Promise<void> {
 async function checkpoint(pairs: readonly Pair[], run: Run): Promise<void> {
   const { ledger, options } = run;
   const deadlineMs = Date.now() + CHECKPOINT_MS_MAX;
-  const left = new Set(run.random.shuffle([...pairs]).slice(0, Math.ceil(pairs.length / 4)));
+  const left = new Set(sampleOf(pairs, run));
   while (left.size > 0 && Date.now() < deadlineMs) {
     for (const pair of left) {
       const { followed, judge, reader } = pair;
@@ -160,6 +160,13 @@ async function checkpoint(pairs: readonly Pair[], run: Run): Promise<void> {
     }
     await Bun.sleep(5);
   }
+}
+
+/** A random quarter, and with a planted view those whose view is damaged. */
+function sampleOf(pairs: readonly Pair[], { options, random }: Run): Pair[] {
+  const quarter = random.shuffle([...pairs]).slice(0, Math.ceil(pairs.length / 4));
+  if (options.plant !== "view") return quarter;
+  return [...quarter, ...pairs.filter(({ followed }) => isDamaged(followed))];
 }
 
 /** The rows of a subscription's query, with what a subscription adds to each. */

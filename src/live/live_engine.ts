@@ -10,6 +10,7 @@
 
 import type { Principal } from "../auth/mod.ts";
 import type { Clock } from "../base/clock.ts";
+import { Arrivals } from "../base/garbage.ts";
 import type { Log } from "../base/log.ts";
 import type { Random } from "../base/random.ts";
 import type { Seq } from "../base/seq.ts";
@@ -85,6 +86,7 @@ export class LocalLiveEngine implements LiveEngine {
   readonly #times = new DeliveryTimes();
   readonly #recentPlans = new RecentPlans();
   readonly #countByUser = new Map<string, number>();
+  readonly #arrivals = new Arrivals();
   #isShutDown = false;
 
   constructor(options: LocalLiveEngineOptions) {
@@ -314,6 +316,7 @@ export class LocalLiveEngine implements LiveEngine {
     this.#countByUser.set(principal.userId, this.countOfUser(principal.userId) + 1);
     outlet.subscriptionCount += 1;
     outlet.sink.note = outlet;
+    this.#arrivals.add();
   }
 
   #forget(subscription: Subscription): void {

@@ -5,6 +5,7 @@
 import type { Revocation } from "../auth/mod.ts";
 import { assert } from "../base/assert.ts";
 import type { CancelTimer, Clock } from "../base/clock.ts";
+import { Arrivals } from "../base/garbage.ts";
 import type { ConnectionAccess, ConnectionRow } from "../sql/mod.ts";
 import type { OpenConnection } from "./open_connection.ts";
 
@@ -19,6 +20,7 @@ const FLUSH_POLL_MS = 20;
 export class Connections implements ConnectionAccess {
   readonly #clock: Clock;
   readonly #open = new Set<OpenConnection>();
+  readonly #arrivals = new Arrivals();
   readonly #byAddress = new Map<string, { readonly address: string; count: number }>();
   #cancelTick: CancelTimer | undefined;
 
@@ -41,6 +43,7 @@ export class Connections implements ConnectionAccess {
 
   add(connection: OpenConnection): void {
     this.#open.add(connection);
+    this.#arrivals.add();
     const { address } = connection;
     const known = this.#byAddress.get(address);
     if (known === undefined) this.#byAddress.set(address, { address, count: 1 });
