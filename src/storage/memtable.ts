@@ -16,6 +16,9 @@ import type { StoredColumn } from "./store.ts";
 
 const CAPACITY_MIN = 64;
 
+/** Of the arrays that every row has a place in. */
+const ROW_BYTES = 41;
+
 /** What a partition and a key cost, about. */
 const PARTITION_BYTES = 400;
 const KEY_BYTES = 48;
@@ -102,8 +105,8 @@ export class Memtable {
 
   /** Memory held, about. */
   get bytes(): number {
-    let bytes = this.seqs.length * 41 + this.partitions.size * PARTITION_BYTES;
-    bytes += this.rowCount * KEY_BYTES;
+    let bytes = this.rowCount * (ROW_BYTES + KEY_BYTES);
+    bytes += this.partitions.size * PARTITION_BYTES;
     for (const column of this.#columns) bytes += column.bytes;
     return bytes;
   }
