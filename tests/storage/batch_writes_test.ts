@@ -1,10 +1,12 @@
 /**
  * A write that is given by columns says the same as one by rows: in the log byte for byte, and in
- * the columns of a memtable.
+ * the columns of a memtable; and a store takes and refuses the same.
  */
 import { expect, test } from "bun:test";
+import { DatabaseError } from "../../src/base/errors.ts";
 import { FrameEncoder } from "../../src/storage/local_wal/frame_encoder.ts";
 import { MemColumn } from "../../src/storage/mem_column.ts";
+import type { LocalStore } from "../../src/storage/mod.ts";
 import type { StoredColumn, TableWrite } from "../../src/storage/store.ts";
 import {
   BIGINT,
@@ -22,6 +24,7 @@ import {
   vectorFromValues,
 } from "../../src/types/mod.ts";
 import { SeededRandom } from "../support/seeded_random.ts";
+import { defineTable, openStore, readRows } from "../support/store_fixture.ts";
 
 const ROWS = 900;
 const TYPES: readonly DataType[] = [BIGINT, INT, DOUBLE, BOOLEAN, TEXT, BYTES, JSONB];
@@ -140,4 +143,62 @@ test.each(TYPES)("appendVector of %p holds what appendFrom holds", (type) => {
     Array.from({ length: column.length }, (_, row) => column.valueAt(row));
   expect(all(byVectors)).toEqual(all(byRows));
   expect(valuesOf(byVectors.vector())).toEqual(valuesOf(byRows.vector()));
+});
+
+const KEYED = [
+  ["a key that is BIGINT", defineTable(1, [BIGINT, TEXT])],
+  ["a key that is INT", defineTable(1, [INT, TEXT])],
+  ["a key that is TEXT", defineTable(1, [TEXT, TEXT])],
+  ["a key of two columns", defineTable(1, [BIGINT, TEXT], [1, 2])],
+  ["no key", defineTable(1, [BIGINT, TEXT], [])],
+] as const;
+
+/** Applies an insert; returns what it was refused with. */
+async function refusalOf(store: LocalStore, write: TableWrite): Promise<string | undefined> {
+  try {
+    await store.durable(store.apply({ writes: [write] }).lastSeq);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof DatabaseError)) throw error;
+    return error.message;
+  }
+}
+
+test.each(KEYED)("a store takes and refuses batches as it does rows, with %s", async (_, table) => {
+  const random = new SeededRandom(13);
+  const types = table.columns.map(({ type }) => type);
+  const byRows = await openStore({ definitions: [table] });
+  const byColumns = await openStore({ definitions: [table] });
+  const refusals = new Set<string>();
+  let next = 1;
+  for (let round = 0; round < 120; round += 1) {
+    // Mostly above all others, else among them; some twice, or too large behind others.
+    const from = random.chance(0.6) ? next : random.below(next + 1);
+    const step = random.between(1, 3);
+    const keys = Array.from({ length: random.between(1, 90) }, (_, i) => from + i * step);
+    if (random.chance(0.15)) keys.push(keys[0] ?? 0);
+    next = Math.max(next, ...keys) + random.below(3);
+    const isLarge = random.chance(0.1);
+    const rows = keys.map((key, at): Row => {
+      const text = isLarge && at === keys.length - 1 ? "x".repeat(9000) : `${round}`;
+      return [types[0]?.kind === "text" ? `k${key}` : key, text];
+    });
+    const columns = types.map((type, at) =>
+      vectorOf(
+        type,
+        rows.map((row) => row[at] ?? null),
+      ),
+    );
+    const write = { tableId: 1, owner: 0, operation: "insert" as const };
+    const refusal = await refusalOf(byRows, { ...write, rows });
+    const batch = { rowCount: rows.length, columns };
+    expect(await refusalOf(byColumns, { ...write, rows: [], batch })).toBe(refusal);
+    if (refusal !== undefined) refusals.add(refusal.slice(0, 20));
+    if (random.chance(0.05)) await Promise.all([byRows.flush(1), byColumns.flush(1)]);
+    const found = (store: LocalStore): Value[][] => readRows(store, table).map(([, ...row]) => row);
+    expect(found(byColumns)).toEqual(found(byRows));
+  }
+  expect(refusals.size).toBe(table.keyColumnIds.length === 0 ? 1 : 2);
+  await byRows.close();
+  await byColumns.close();
 });
