@@ -194,6 +194,12 @@ export class ByteWriter {
     this.#buffer.fill(0, at, at + count);
   }
 
+  /** The next bytes, for the caller to fill in at once: what is returned aliases the writer. */
+  extend(count: number): Buffer {
+    const at = this.#room(count);
+    return this.#buffer.subarray(at, at + count);
+  }
+
   /** Replaces four bytes written before. */
   setU32(offset: number, value: number): void {
     assert(offset + 4 <= this.#length, "only written bytes are replaced");
