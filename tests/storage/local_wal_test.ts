@@ -429,6 +429,20 @@ test("log files that a flush lets go at once are all written again, without thei
   expect(disk.list(PATHS.tmp)).toEqual([]);
 });
 
+test("a disk with little room gets the spare log files back but one", async () => {
+  const disk = new SimulatedDisk();
+  const options = { walSegmentBytes: 16384, rowBytesMax: 4096 };
+  const store = await openStore({ disk, definitions: [TABLE], options });
+  for (let id = 0; id < 30; id += 1) await commit(store, 1, "insert", [[id, "x".repeat(2000)]]);
+  await store.flush(1);
+  expect(disk.list(PATHS.tmp).length).toBeGreaterThan(2);
+  disk.capacityBytes = disk.byteCount() + 8 * 16384;
+  await commit(store, 1, "insert", [[100, "x"]]);
+  await store.flush(1);
+  expect(disk.list(PATHS.tmp).length).toBe(1);
+  await store.close();
+});
+
 test("the next log file is made at the first rest behind a quarter of the current one", async () => {
   const disk = new SimulatedDisk();
   const clock = new ManualClock();

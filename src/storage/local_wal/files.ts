@@ -24,6 +24,9 @@ const PIECE_BYTES_MAX: number = 1024 * 1024;
 /** What 60 MB a second fill between two flushes. */
 const SPARES_MAX = 4;
 
+/** A disk that has no room for so many files more gets all spares back but one. */
+const ROOM_FILES = 16;
+
 export interface WalFilesOptions {
   readonly disk: Disk;
   readonly paths: DataPaths;
@@ -118,11 +121,15 @@ export class WalFiles {
     const { disk, paths, fileBytes, log } = this.#options;
     const limit = Math.min(belowNumber, this.#currentNumber);
     const unneeded = this.#kept.filter(({ number }) => number < limit);
+    if (unneeded.length === 0 && this.#spares.length <= 1) return;
+    const hasRoom = disk.freeBytes(paths.wal) >= ROOM_FILES * fileBytes;
+    const sparesMax = hasRoom ? SPARES_MAX : 1;
+    for (const spare of this.#spares.splice(sparesMax)) disk.remove(spare);
     if (unneeded.length === 0) return;
     this.#kept = this.#kept.filter(({ number }) => number >= limit);
     for (const { number, bytes } of unneeded) {
       const path = walFilePath(paths, number);
-      if (this.#spares.length < SPARES_MAX && bytes === fileBytes) {
+      if (this.#spares.length < sparesMax && bytes === fileBytes) {
         const spare = this.#nextSparePath();
         disk.rename(path, spare);
         this.#spares.push(spare);
