@@ -7,7 +7,7 @@
  *     block                varint length, then that many bytes
  *     text                 a block of UTF-8
  *
- * The writer grows its buffer by doubling. The reader never reads past its bytes: what ends too
+ * The writer grows its buffer by doubling, or more. The reader never reads past its bytes: what ends too
  * early is damage, and says where.
  */
 import { assert } from "./assert.ts";
@@ -17,6 +17,11 @@ const SPAN_32 = 4294967296;
 
 /** Longest varint: 53 bits, 7 a byte. */
 const VARINT_BYTES_MAX = 8;
+
+/** Shared room of a size between these grows by more than a doubling. */
+const SPACIOUS_BYTES_MIN: number = 256 * 1024;
+const SPACIOUS_BYTES_MAX: number = 4 * 1024 * 1024;
+const SPACIOUS_FACTOR = 8;
 
 /** Up to here a loop over ASCII beats the call that encodes UTF-8. */
 const SHORT_TEXT_CHARS_MAX = 32;
@@ -189,6 +194,12 @@ export class ByteWriter {
     this.#buffer.fill(0, at, at + count);
   }
 
+  /** The next bytes, for the caller to fill in at once: what is returned aliases the writer. */
+  extend(count: number): Buffer {
+    const at = this.#room(count);
+    return this.#buffer.subarray(at, at + count);
+  }
+
   /** Replaces four bytes written before. */
   setU32(offset: number, value: number): void {
     assert(offset + 4 <= this.#length, "only written bytes are replaced");
@@ -227,7 +238,12 @@ export class ByteWriter {
   }
 
   #grow(needed: number): void {
-    const grown = this.#allocate(Math.max(needed, this.#buffer.length * 2));
+    const { length } = this.#buffer;
+    // The system gives shared memory where it is first written, so large room costs no memory.
+    const isSpacious =
+      this.#isShared && length >= SPACIOUS_BYTES_MIN && length < SPACIOUS_BYTES_MAX;
+    const factor = isSpacious ? SPACIOUS_FACTOR : 2;
+    const grown = this.#allocate(Math.max(needed, length * factor));
     grown.set(this.#buffer.subarray(0, this.#length));
     this.#buffer = grown;
     this.#view = viewOf(grown);

@@ -13,6 +13,9 @@ import { xxHash3 } from "../base/checksum.ts";
 const STATEMENTS_MAX = 1000;
 const EVICTED_COUNT = 100;
 
+/** Shapes of bulk loads that are remembered. */
+const SHAPES_MAX = 200;
+
 const BUCKETS_PER_DOUBLING = 12;
 /** By how much of itself a percentile may be too high. */
 export const bucketErrorMax: number = 2 ** (1 / BUCKETS_PER_DOUBLING) - 1;
@@ -73,6 +76,8 @@ export class QueryStats {
   readonly #byFingerprint = new Map<string, QueryStat>();
   /** By what executions of one statement have in common, so that no text is hashed again. */
   #byStatement = new WeakMap<object, QueryStat>();
+  /** By what the texts of bulk loads have in common, so that none of them is printed again. */
+  readonly #byShape = new Map<string, QueryStat>();
 
   /**
    * @param statement What stands for the statement from one execution to the next.
@@ -80,6 +85,20 @@ export class QueryStats {
    */
   of(statement: object, textOf: () => string): QueryStat {
     return this.known(statement) ?? this.#find(statement, textOf);
+  }
+
+  /**
+   * The same for statements that do not live on.
+   *
+   * @param shape Statements of one shape have one text.
+   */
+  ofShape(shape: string, textOf: () => string): QueryStat {
+    const known = this.#byShape.get(shape);
+    if (known !== undefined) return known;
+    const stat = this.#withText(textOf());
+    if (this.#byShape.size >= SHAPES_MAX) this.#byShape.clear();
+    this.#byShape.set(shape, stat);
+    return stat;
   }
 
   /** Undefined for a statement that is seen first. */
@@ -93,7 +112,12 @@ export class QueryStats {
   }
 
   #find(statement: object, textOf: () => string): QueryStat {
-    const text = textOf();
+    const stat = this.#withText(textOf());
+    this.#byStatement.set(statement, stat);
+    return stat;
+  }
+
+  #withText(text: string): QueryStat {
     const { high, low } = xxHash3(new TextEncoder().encode(text));
     const fingerprint = hex(high) + hex(low);
     let stat = this.#byFingerprint.get(fingerprint);
@@ -102,7 +126,6 @@ export class QueryStats {
       stat = new QueryStat(fingerprint, text);
       this.#byFingerprint.set(fingerprint, stat);
     }
-    this.#byStatement.set(statement, stat);
     return stat;
   }
 
@@ -113,6 +136,7 @@ export class QueryStats {
     }
     // A statement that lost its place begins anew.
     this.#byStatement = new WeakMap();
+    this.#byShape.clear();
   }
 }
 

@@ -48,6 +48,20 @@ export function textOfStatement(node: Statement): string {
   return key === undefined ? withoutLiterals(sql) : textOfKey(key);
 }
 
+/**
+ * What a bulk load has in common with those that differ from it in their rows alone, and so have the
+ * same text; undefined for any other statement.
+ *
+ * @param sql The text that the statement was read from.
+ */
+export function bulkShapeOf(node: Statement, sql: string): string | undefined {
+  if (node.type !== "insert" || node.insert.type !== "literal values") return undefined;
+  const { _location: rows, columnCount } = node.insert;
+  const { end, start } = node._location;
+  if (rows.start - start + end - rows.end > LENGTH_MAX) return undefined;
+  return `${sql.slice(start, rows.start)}\u0000${columnCount}\u0000${sql.slice(rows.end, end)}`;
+}
+
 /** The text of a statement as others than its author may see it, without a single literal. */
 export function strangersText(node: Statement): string {
   return withoutLiterals(statementToSql(withOneRow(node)));

@@ -36,7 +36,8 @@ import { changesNames, isBegin, isReadOnlyNode, rowsNode } from "./node_kinds.ts
 import { requireNoGap, typedParameters } from "./parameters.ts";
 import type { BeginStatement, ExplainStatement, Statement } from "./parse/ast.ts";
 import { authorize, type Prepared, prepare } from "./prepared.ts";
-import { textOfStatement } from "./query_text.ts";
+import type { QueryStat } from "./query_stats.ts";
+import { bulkShapeOf, textOfStatement } from "./query_text.ts";
 import { dmlContextOf, statisticsOf } from "./relation_source.ts";
 import { refuseInside, statementsOf } from "./request_text.ts";
 import { messageResult, rowsResult } from "./result.ts";
@@ -230,11 +231,10 @@ export class RequestRunner {
 
   async #measured(unit: Unit, parameters: readonly Value[]): Promise<StatementResult> {
     const { clock } = this.#environment;
-    const { stats } = this.#environment.activity;
     const startMs = clock.monotonicMs();
     const note = (rows: number, isError: boolean): void => {
       const atMs = clock.monotonicMs();
-      const stat = stats.of(unit.node, () => textOfStatement(unit.node));
+      const stat = this.#statOf(unit.node);
       stat.note(atMs, { ms: atMs - startMs, rows });
       if (isError) stat.errors += 1;
     };
@@ -246,6 +246,13 @@ export class RequestRunner {
       if (error instanceof DatabaseError) note(0, true);
       throw error;
     }
+  }
+
+  #statOf(node: Statement): QueryStat {
+    const { stats } = this.#environment.activity;
+    const textOf = (): string => textOfStatement(node);
+    const shape = bulkShapeOf(node, this.#request.sql);
+    return shape === undefined ? stats.of(node, textOf) : stats.ofShape(shape, textOf);
   }
 
   async #runUnit(unit: Unit, parameters: readonly Value[]): Promise<StatementResult> {

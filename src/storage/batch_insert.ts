@@ -34,6 +34,14 @@ export function pushBatch(
   const expiredSeq = table.expiredSeq(seqs);
   const highestKey = isKeyed ? table.highestKey(partition) : 0;
   const nowMs = seqs.clockMs();
+  const keys = isKeyed ? ascendingKeys(columns, keyPositions, highestKey) : undefined;
+  if (!isKeyed || keys !== undefined) {
+    const own = new Float64Array(rowCount);
+    for (let row = 0; row < rowCount; row += 1) own[row] = seqs.next(nowMs);
+    const first = memtable.pushNew(partition, own);
+    if (keys !== undefined) partition.setNewRows(keys, first);
+    return;
+  }
   for (let row = 0; row < rowCount; row += 1) {
     const key = isKeyed ? keyOfColumns(columns, row, keyPositions) : "";
     // Rows of this very batch raise the bound of the partition.
@@ -56,6 +64,28 @@ export function pushBatch(
     const at = memtable.push(partition, { seq, prev, isDeleted: false });
     if (isKeyed) partition.setRow(key, at);
   }
+}
+
+/** The keys of rows that are all new: single numbers that ascend from above `highestKey`. */
+function ascendingKeys(
+  columns: readonly Vector[],
+  keyPositions: readonly number[],
+  highestKey: number,
+): Float64Array | Int32Array | undefined {
+  const column = columns[keyPositions[0] ?? 0];
+  if (keyPositions.length !== 1 || (column?.kind !== "f64" && column?.kind !== "i32")) {
+    return undefined;
+  }
+  const { length } = column;
+  const keys = column.values.length === length ? column.values : column.values.subarray(0, length);
+  let last = highestKey;
+  for (let row = 0; row < length; row += 1) {
+    const key = keys[row] ?? 0;
+    // Not so for NaN either.
+    if (!(key > last)) return undefined;
+    last = key;
+  }
+  return keys;
 }
 
 function rowOfColumns(columns: readonly Vector[], row: number): Row {

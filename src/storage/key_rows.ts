@@ -48,6 +48,11 @@ export class KeyRows {
     }
   }
 
+  /** Notes rows from `first` on for ascending numbers, above every number that is here. */
+  append(keys: Float64Array | Int32Array, first: number): void {
+    this.#ascending.appendAll(keys, first + 1);
+  }
+
   forget(key: Key): void {
     if (!isNumber(key)) this.#others?.delete(key);
     else if (this.#ascending.rowOf(key) !== undefined) this.#ascending.set(key, FORGOTTEN);
@@ -92,21 +97,36 @@ class AscendingKeys {
     return true;
   }
 
+  /** Notes rows from `row` on for keys that ascend from above the last one. */
+  appendAll(keys: Float64Array | Int32Array, row: number): void {
+    const place = this.#count;
+    const count = place + keys.length;
+    this.#reserve(count);
+    this.keys.set(keys, place);
+    for (let index = 0; index < keys.length; index += 1) this.rows[place + index] = row + index;
+    this.#last = keys.at(-1) ?? this.#last;
+    this.#count = count;
+  }
+
   #append(key: number, row: number): void {
     const place = this.#count;
+    this.#reserve(place + 1);
+    this.keys[place] = key;
+    this.rows[place] = row;
+    this.#last = key;
+    this.#count = place + 1;
+  }
+
+  #reserve(count: number): void {
     // At other numbers of rows than the arrays of a memtable.
-    const keyRoom = roomFor(place + 1, this.keys.length, 4.5);
-    const rowRoom = roomFor(place + 1, this.rows.length, 5.5);
+    const keyRoom = roomFor(count, this.keys.length, 4.5);
+    const rowRoom = roomFor(count, this.rows.length, 5.5);
     if (keyRoom !== undefined) {
       this.keys = grown(this.keys, new Float64Array(Math.max(PLACES_MIN, keyRoom)));
     }
     if (rowRoom !== undefined) {
       this.rows = grown(this.rows, new Int32Array(Math.max(PLACES_MIN, rowRoom)));
     }
-    this.keys[place] = key;
-    this.rows[place] = row;
-    this.#last = key;
-    this.#count = place + 1;
   }
 
   #placeOf(key: number): number {

@@ -29,6 +29,8 @@ const NO_OFFSETS = new Uint32Array(0);
 /** What a value costs in a plain array, beside the characters of a text. */
 const SLOT_BYTES = 16;
 
+const PLACE_BYTES = { bool: 1, i32: 4, f64: 8, text: 4, any: SLOT_BYTES } as const;
+
 export class MemColumn {
   readonly columnId: number;
   readonly type: DataType;
@@ -57,12 +59,11 @@ export class MemColumn {
     return this.#length;
   }
 
-  /** Memory held, about. */
+  /** Memory held, about: room that nothing was written to yet takes none. */
   get bytes(): number {
-    const typed = this.#bools.byteLength + this.#ints.byteLength + this.#floats.byteLength;
-    const nulls = this.#nulls?.byteLength ?? 0;
-    const text = this.#text.length + this.#offsets.byteLength;
-    return typed + text + nulls + this.#values.length * SLOT_BYTES + this.#contentBytes;
+    const nulls = this.#nulls === undefined ? 0 : this.#length;
+    const content = this.#text.length + this.#contentBytes;
+    return this.#length * PLACE_BYTES[this.#kind] + nulls + content;
   }
 
   /** Appends the value at `position` of the first `count` rows. */
@@ -259,6 +260,14 @@ function isText({ kind }: DataType): boolean {
   return kind === "text" || kind === "json" || kind === "uuid" || kind === "file";
 }
 
+/**
+ * An array of this size grows by more than a doubling: the system gives it memory where it is first
+ * written, so room costs addresses, and a bulk load copies a tenth of what it would.
+ */
+const SPACIOUS_ROOM_MIN = 4096;
+const SPACIOUS_ROOM_MAX = 131_072;
+const SPACIOUS_FACTOR = 16;
+
 /** From this room on copying what is there takes milliseconds. */
 const STAGGERED_ROOM_MIN = 65_536;
 
@@ -269,7 +278,12 @@ const STAGGERED_ROOM_MIN = 65_536;
  */
 export function roomFor(needed: number, room: number, index: number): number | undefined {
   const isDue = room >= STAGGERED_ROOM_MIN && needed > room * (0.75 + (index % 8) / 32);
-  return needed > room || isDue ? Math.max(needed, 2 * room) : undefined;
+  return needed > room || isDue ? Math.max(needed, roomBehind(room)) : undefined;
+}
+
+function roomBehind(room: number): number {
+  if (room < SPACIOUS_ROOM_MIN) return 2 * room;
+  return Math.max(2 * room, Math.min(SPACIOUS_FACTOR * room, SPACIOUS_ROOM_MAX));
 }
 
 /** Copies an array to the beginning of a larger one. */

@@ -16,6 +16,9 @@ import type { StoredColumn } from "./store.ts";
 
 const CAPACITY_MIN = 64;
 
+/** Of the arrays that every row has a place in. */
+const ROW_BYTES = 41;
+
 /** What a partition and a key cost, about. */
 const PARTITION_BYTES = 400;
 const KEY_BYTES = 48;
@@ -47,6 +50,14 @@ export class MemPartition {
     if (typeof key === "number" && key > this.highestKey) this.highestKey = key;
   }
 
+  /** Notes rows from `first` on for keys that ascend from above every key that is a number. */
+  setNewRows(keys: Float64Array | Int32Array, first: number): void {
+    if (keys.length === 0) return;
+    assert((keys[0] ?? 0) > this.highestKey, "new keys are above all others");
+    this.#keys.append(keys, first);
+    this.highestKey = keys.at(-1) ?? this.highestKey;
+  }
+
   /** Every key with its newest row. */
   keys(): Iterable<[Key, number]> {
     return this.#keys.entries();
@@ -61,6 +72,16 @@ export class MemPartition {
     if (room !== undefined) this.rows = grown(this.rows, new Uint32Array(room));
     this.rows[this.count] = row;
     this.count += 1;
+  }
+
+  /** Adds rows from `first` (inclusive) to `end` (exclusive). */
+  addRange(first: number, end: number): void {
+    const count = this.count + end - first;
+    const room = roomFor(count, this.rows.length, 6.5);
+    if (room !== undefined) this.rows = grown(this.rows, new Uint32Array(room));
+    const { rows } = this;
+    for (let row = first, at = this.count; row < end; row += 1, at += 1) rows[at] = row;
+    this.count = count;
   }
 }
 
@@ -102,8 +123,8 @@ export class Memtable {
 
   /** Memory held, about. */
   get bytes(): number {
-    let bytes = this.seqs.length * 41 + this.partitions.size * PARTITION_BYTES;
-    bytes += this.rowCount * KEY_BYTES;
+    let bytes = this.rowCount * (ROW_BYTES + KEY_BYTES);
+    bytes += this.partitions.size * PARTITION_BYTES;
     for (const column of this.#columns) bytes += column.bytes;
     return bytes;
   }
@@ -156,6 +177,27 @@ export class Memtable {
     partition.add(row);
     this.rowCount = row + 1;
     return row;
+  }
+
+  /** Appends rows that replace nothing, for which there is room; returns the number of the first. */
+  pushNew(partition: MemPartition, seqs: Float64Array): number {
+    const first = this.rowCount;
+    const end = first + seqs.length;
+    assert(end <= this.seqs.length, "there is room for the rows");
+    let last = this.lastSeq;
+    for (let index = 0; index < seqs.length; index += 1) {
+      const seq = seqs[index] ?? 0;
+      assert(seq > last, "rows ascend by seq");
+      last = seq;
+    }
+    this.owners.fill(partition.owner, first, end);
+    this.seqs.set(seqs, first);
+    this.prevs.fill(0, first, end);
+    this.replacedBy.fill(0, first, end);
+    this.deleted.fill(0, first, end);
+    partition.addRange(first, end);
+    this.rowCount = end;
+    return first;
   }
 
   /** Appends the values of the first `count` rows, which are in the order of the columns. */

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { parseStatements } from "../../src/sql/parse/parser.ts";
 import { expressionToSql, statementToSql } from "../../src/sql/parse/print.ts";
-import { textOfStatement } from "../../src/sql/query_text.ts";
+import { bulkShapeOf, textOfStatement } from "../../src/sql/query_text.ts";
 import { TestEngine } from "../support/sql_engine.ts";
 
 /** More than are ever lifted out of a statement. */
@@ -135,6 +135,48 @@ test("a statement is one, however many items its lists have", () => {
   };
   expect(text(MANY)).toBe(text(50 * MANY));
   expect(text(MANY)).not.toContain("79");
+});
+
+test("bulkShapeOf is the same for loads of the same text, and another one for every other text", () => {
+  const load = (count: number, tail = ""): string =>
+    `INSERT INTO t (id, s) VALUES ${Array.from({ length: count }, (_, i) => `(${i}, 'é${count}')`).join(", ")}${tail}`;
+  const texts = [
+    load(MANY),
+    load(3 * MANY),
+    load(MANY, " ON CONFLICT DO NOTHING"),
+    load(MANY, " ON CONFLICT (id) DO UPDATE SET s = 'a'"),
+    load(MANY, " RETURNING id"),
+    load(MANY).replace("(id, s)", ""),
+    load(MANY).replace("INTO t", "INTO other"),
+    load(MANY).replaceAll(", '", ", 1, '"),
+  ];
+  const shapes = new Map<string, string>();
+  for (const text of texts) {
+    for (const sql of [text, `SELECT 1; ${text}; SELECT 2`]) {
+      const statement = parseStatements(sql).find(({ type }) => type === "insert");
+      if (statement === undefined) throw new Error("the text holds an INSERT");
+      const shape = bulkShapeOf(statement, sql) ?? "";
+      expect(shapes.get(shape) ?? textOfStatement(statement)).toBe(textOfStatement(statement));
+      expect(shape).not.toContain("é");
+      shapes.set(shape, textOfStatement(statement));
+    }
+  }
+  expect(shapes.size).toBe(texts.length - 1);
+  const [short] = parseStatements("INSERT INTO t (id) VALUES (1)");
+  expect(short === undefined ? "" : bulkShapeOf(short, "")).toBeUndefined();
+});
+
+test("loads that differ in their rows are one statement of system.query_stats", async () => {
+  await engine.run("CREATE TABLE counted (id INT PRIMARY KEY)");
+  for (const [first, count] of [
+    [0, MANY],
+    [1000, 2 * MANY],
+  ] as const) {
+    const rows = Array.from({ length: count }, (_, i) => `(${first + i})`);
+    await engine.run(`INSERT INTO counted VALUES ${rows.join(", ")}`);
+  }
+  const sql = "SELECT calls, rows FROM system.query_stats WHERE sql LIKE 'INSERT INTO counted %'";
+  expect((await engine.ask(sql)).results[0]?.rows).toEqual([[2, 3 * MANY]]);
 });
 
 test("rows that need casts are read in time that grows with their number", async () => {

@@ -22,6 +22,7 @@ import { openHighWater } from "../../src/storage/local_wal/high_water.ts";
 import { decodeWrites } from "../../src/storage/local_wal/logged_writes.ts";
 import type { LocalStore, TableWrite } from "../../src/storage/mod.ts";
 import type { Row } from "../../src/types/mod.ts";
+import { ManualClock } from "../support/manual_clock.ts";
 import { MemoryManifest } from "../support/memory_manifest.ts";
 import { SimulatedDisk } from "../support/simulated_disk.ts";
 import { commit, DATA_PATH, defineTable, openStore, readRows } from "../support/store_fixture.ts";
@@ -400,6 +401,76 @@ test("log files are recycled once every table is flushed, and stale frames in th
   }
   await store.close();
 });
+
+test("log files that a flush lets go at once are all written again, without their zeros", async () => {
+  const disk = new SimulatedDisk();
+  const options = { walSegmentBytes: 16384, rowBytesMax: 4096 };
+  const store = await openStore({ disk, definitions: [TABLE], options });
+  let id = 0;
+  const fillFiles = async (count: number): Promise<void> => {
+    const end = lastNumber() + count;
+    while (lastNumber() < end) await commit(store, 1, "insert", [[id++, "x".repeat(2000)]]);
+  };
+  const lastNumber = (): number => Math.max(...numbersIn(disk));
+  await fillFiles(4);
+  await store.flush(1);
+  expect(numbersIn(disk)).toEqual([5]);
+  let sparesWritten = 0;
+  disk.faultPlan = (operation, path) => {
+    if (operation === "write" && path.startsWith(PATHS.tmp)) sparesWritten += 1;
+    return undefined;
+  };
+  await fillFiles(4);
+  // The header of each.
+  expect(sparesWritten).toBe(4);
+  expect(numbersIn(disk)).toEqual([5, 6, 7, 8, 9]);
+  disk.faultPlan = undefined;
+  await store.close();
+  expect(disk.list(PATHS.tmp)).toEqual([]);
+});
+
+test("a disk with little room gets the spare log files back but one", async () => {
+  const disk = new SimulatedDisk();
+  const options = { walSegmentBytes: 16384, rowBytesMax: 4096 };
+  const store = await openStore({ disk, definitions: [TABLE], options });
+  for (let id = 0; id < 30; id += 1) await commit(store, 1, "insert", [[id, "x".repeat(2000)]]);
+  await store.flush(1);
+  expect(disk.list(PATHS.tmp).length).toBeGreaterThan(2);
+  disk.capacityBytes = disk.byteCount() + 8 * 16384;
+  await commit(store, 1, "insert", [[100, "x"]]);
+  await store.flush(1);
+  expect(disk.list(PATHS.tmp).length).toBe(1);
+  await store.close();
+});
+
+test("the next log file is made at the first rest behind a quarter of the current one", async () => {
+  const disk = new SimulatedDisk();
+  const clock = new ManualClock();
+  const options = { walSegmentBytes: 16384, rowBytesMax: 4096 };
+  const store = await openStore({ disk, clock, definitions: [TABLE], options });
+  const spares = async (): Promise<number> => {
+    for (let turn = 0; turn < 10; turn += 1) await clock.yield();
+    return disk.list(PATHS.tmp).length;
+  };
+  await commit(store, 1, "insert", [[1, "x".repeat(2000)]]);
+  clock.advance(1000);
+  expect(await spares()).toBe(0);
+  await commit(store, 1, "insert", [[2, "x".repeat(2000)]]);
+  await commit(store, 1, "insert", [[3, "x".repeat(500)]]);
+  clock.advance(60);
+  await commit(store, 1, "insert", [[4, "x"]]);
+  clock.advance(60);
+  // It was written to since, so the rest begins anew.
+  expect(await spares()).toBe(0);
+  clock.advance(100);
+  expect(await spares()).toBe(1);
+  await store.close();
+});
+
+function numbersIn(disk: SimulatedDisk): number[] {
+  const numbers = disk.list(PATHS.wal).map(({ name }) => Number.parseInt(name, 10));
+  return numbers.filter((number) => number > 0).toSorted((left, right) => left - right);
+}
 
 test("sealFrame pads to 8 bytes and the padding is under the checksum", () => {
   for (let size = 0; size < 9; size += 1) {

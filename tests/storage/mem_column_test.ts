@@ -45,6 +45,22 @@ test("a vector of text keeps its rows while the column grows", () => {
   expect(valuesOf(before)).toEqual(["first", "first"]);
 });
 
+test("roomFor, an array whose room costs nothing until it is written grows by more", () => {
+  expect(roomFor(4096, 4095, 0)).toBe(8190);
+  expect(roomFor(4097, 4096, 0)).toBe(65_536);
+  expect(roomFor(10_001, 10_000, 0)).toBe(131_072);
+  expect(roomFor(65_537, 65_536, 7)).toBe(131_072);
+  expect(roomFor(131_073, 131_072, 7)).toBe(262_144);
+});
+
+test("bytes count what was written, and no room beyond it", () => {
+  const column = new MemColumn(1, { kind: "bigint" });
+  column.appendRepeated(7, 5000);
+  expect(column.bytes).toBe(40_000);
+  column.truncate(5);
+  expect(column.bytes).toBe(40);
+});
+
 test("roomFor, large arrays of one table grow at different rows, and each before it must", () => {
   expect(roomFor(1024, 1024, 0)).toBeUndefined();
   expect(roomFor(1025, 1024, 0)).toBe(2048);

@@ -11,6 +11,9 @@ import { literalText } from "../parse/literal_list.ts";
 /** Digits of an integer that fits INT whatever they are. */
 const INT_DIGITS_MAX = 9;
 
+/** Up to here a loop beats the call that copies a range. */
+const SHORT_TEXT_BYTES_MAX = 16;
+
 /** Digits that a double holds exactly whatever they are. */
 const EXACT_DIGITS_MAX = 15;
 
@@ -163,7 +166,10 @@ function readTexts(literals: LiteralValuesStatement, column: number): Vector | u
     const kind = kinds[cell];
     if (kind === LiteralCell.string) {
       const start = (starts[cell] ?? 0) + 1;
-      length += bytes.copy(texts, length, start, (ends[cell] ?? 0) - 1);
+      const count = (ends[cell] ?? 0) - 1 - start;
+      if (count > SHORT_TEXT_BYTES_MAX) bytes.copy(texts, length, start, start + count);
+      else for (let at = 0; at < count; at += 1) texts[length + at] = bytes[start + at] ?? 0;
+      length += count;
     } else if (kind === LiteralCell.encodedString) {
       length += texts.write(literalText(literals, cell), length, "utf8");
     }

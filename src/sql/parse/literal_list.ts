@@ -24,6 +24,9 @@ const CELLS_MIN = 128;
 /** A list that is longer than the shortest room mostly is much longer, up to this many cells. */
 const CELLS_MANY = 8192;
 
+/** Up to here a loop beats the call that searches. */
+const NEAR_BYTES_MAX = 16;
+
 const NEWLINE = 10;
 const SPACE = 32;
 const QUOTE = 39;
@@ -206,21 +209,33 @@ class Scanner {
   row(open: number): number {
     const bytes = this.#bytes;
     let at = open;
+    let code: number | undefined;
     do {
-      at = skipSpace(bytes, at + 1);
-      const end = this.#cell(at);
+      at += 1;
+      if (bytes[at] === SPACE) at += 1;
+      code = bytes[at] ?? 0;
+      // What most lists are laid out as has no more space, so the call is seldom needed.
+      if (code <= SPACE || code === MINUS) {
+        at = skipSpace(bytes, at);
+        code = bytes[at] ?? 0;
+      }
+      const end = this.#cell(at, code);
       if (end === NONE) return NONE;
       this.#starts[this.#count] = at;
       this.#ends[this.#count] = end;
       this.#count += 1;
-      at = skipSpace(bytes, end);
-    } while (bytes[at] === COMMA);
-    return bytes[at] === CLOSE ? at + 1 : NONE;
+      at = end;
+      code = bytes[at];
+      if (code !== COMMA && code !== CLOSE) {
+        at = skipSpace(bytes, at);
+        code = bytes[at];
+      }
+    } while (code === COMMA);
+    return code === CLOSE ? at + 1 : NONE;
   }
 
   /** Notes the kind of the cell that begins here, for which there is room then; returns its end. */
-  #cell(at: number): number {
-    const code = this.#bytes[at] ?? 0;
+  #cell(at: number, code: number): number {
     if (code === QUOTE) return this.#string(at);
     if (isDigit(code) || code === MINUS || code === DOT) return this.#number(at);
     if ((code | SPACE) === LOWER_E) return this.#escapedString(at + 1);
@@ -233,10 +248,10 @@ class Scanner {
   #string(quote: number): number {
     const bytes = this.#bytes;
     let kind: number = LiteralCell.string;
-    let end = bytes.indexOf(QUOTE, quote + 1);
+    let end = nextQuote(bytes, quote + 1);
     while (end !== -1 && bytes[end + 1] === QUOTE) {
       kind = LiteralCell.encodedString;
-      end = bytes.indexOf(QUOTE, end + 2);
+      end = nextQuote(bytes, end + 2);
     }
     if (end === -1) return NONE;
     this.#note(kind);
@@ -316,6 +331,13 @@ function skipSpace(bytes: Buffer, from: number): number {
       at = end === -1 ? bytes.length : end + 1;
     } else return at;
   }
+}
+
+/** Offset of the first quote at or behind `from`; -1 for none. */
+function nextQuote(bytes: Buffer, from: number): number {
+  const near = Math.min(from + NEAR_BYTES_MAX, bytes.length);
+  for (let at = from; at < near; at += 1) if (bytes[at] === QUOTE) return at;
+  return bytes.indexOf(QUOTE, near);
 }
 
 function skipDigits(bytes: Buffer, from: number): number {

@@ -4,6 +4,8 @@
  *
  *     (none) ──make──► spare in tmp/ ──roll──► current ──roll──► kept ──release──► spare or removed
  *
+ * - A flush lets several files go at once, and a fast load fills as many before the next: so several
+ *   spares are kept, and such a load writes no zeros any more.
  * - A file gets its name in wal/ only when its header is durable, so the two always agree.
  * - A file is rolled only when everything in it is durable, so all but the last are whole.
  */
@@ -19,6 +21,12 @@ import { encodeWalHeader, type WalHeader } from "./format.ts";
 /** Zeros are written in pieces of this size, with other work in between. */
 const PIECE_BYTES_MAX: number = 1024 * 1024;
 
+/** What 60 MB a second fill between two flushes. */
+const SPARES_MAX = 4;
+
+/** A disk that has no room for so many files more gets all spares back but one. */
+const ROOM_FILES = 16;
+
 export interface WalFilesOptions {
   readonly disk: Disk;
   readonly paths: DataPaths;
@@ -33,7 +41,8 @@ export class WalFiles {
   #kept: LogFileInfo[];
   #current: DiskFile | undefined;
   #currentNumber = 0;
-  #spare: string | undefined;
+  /** Durable, zeros or recycled. */
+  readonly #spares: string[] = [];
   #madeCount = 0;
   #making: Promise<void> | undefined;
   #isClosed = false;
@@ -75,8 +84,8 @@ export class WalFiles {
   roll(header: WalHeader): void {
     assert(header.fileNumber === this.#currentNumber + 1, "log files are numbered without gaps");
     const { disk, paths, fileBytes } = this.#options;
-    const spare = this.#spare ?? this.#makeNow();
-    this.#spare = spare;
+    if (this.#spares.length === 0) this.#spares.push(this.#makeNow());
+    const spare = defined(this.#spares.at(-1), "there is a spare file");
     const file = disk.open(spare, {});
     try {
       file.write(encodeWalHeader(header), 0);
@@ -86,7 +95,7 @@ export class WalFiles {
     }
     const path = walFilePath(paths, header.fileNumber);
     disk.rename(spare, path);
-    this.#spare = undefined;
+    this.#spares.pop();
     disk.syncDirectory(paths.wal);
     this.#current?.close();
     this.#current = disk.open(path, {});
@@ -94,9 +103,14 @@ export class WalFiles {
     this.#kept.push({ number: header.fileNumber, bytes: fileBytes });
   }
 
+  /** Whether the next file is there, or being made. */
+  get isPrepared(): boolean {
+    return this.#spares.length > 0 || this.#making !== undefined;
+  }
+
   /** Makes the next file in the background, unless it is there. */
   prepare(): void {
-    if (this.#spare !== undefined || this.#making !== undefined || this.#isClosed) return;
+    if (this.isPrepared || this.#isClosed) return;
     this.#making = this.#make().finally(() => {
       this.#making = undefined;
     });
@@ -107,14 +121,18 @@ export class WalFiles {
     const { disk, paths, fileBytes, log } = this.#options;
     const limit = Math.min(belowNumber, this.#currentNumber);
     const unneeded = this.#kept.filter(({ number }) => number < limit);
+    if (unneeded.length === 0 && this.#spares.length <= 1) return;
+    const hasRoom = disk.freeBytes(paths.wal) >= ROOM_FILES * fileBytes;
+    const sparesMax = hasRoom ? SPARES_MAX : 1;
+    for (const spare of this.#spares.splice(sparesMax)) disk.remove(spare);
     if (unneeded.length === 0) return;
     this.#kept = this.#kept.filter(({ number }) => number >= limit);
     for (const { number, bytes } of unneeded) {
       const path = walFilePath(paths, number);
-      if (this.#spare === undefined && this.#making === undefined && bytes === fileBytes) {
+      if (this.#spares.length < sparesMax && bytes === fileBytes) {
         const spare = this.#nextSparePath();
         disk.rename(path, spare);
-        this.#spare = spare;
+        this.#spares.push(spare);
       } else {
         disk.remove(path);
       }
@@ -129,8 +147,7 @@ export class WalFiles {
     await this.#making;
     this.#current?.close();
     this.#current = undefined;
-    if (this.#spare !== undefined) this.#options.disk.remove(this.#spare);
-    this.#spare = undefined;
+    for (const spare of this.#spares.splice(0)) this.#options.disk.remove(spare);
   }
 
   #nextSparePath(): string {
@@ -154,6 +171,11 @@ export class WalFiles {
     return path;
   }
 
+  /** A file that is being made may come too late: another one was recycled, or made for a roll. */
+  get #needsSpare(): boolean {
+    return !this.#isClosed && this.#spares.length === 0;
+  }
+
   async #make(): Promise<void> {
     const { disk, clock, log } = this.#options;
     const path = this.#nextSparePath();
@@ -163,14 +185,14 @@ export class WalFiles {
         for (const [offset, piece] of this.#pieces()) {
           file.write(piece, offset);
           await clock.yield();
-          if (this.#isClosed) break;
+          if (!this.#needsSpare) break;
         }
-        await file.sync();
+        if (this.#needsSpare) await file.sync();
       } finally {
         file.close();
       }
-      if (this.#isClosed || this.#spare !== undefined) disk.remove(path);
-      else this.#spare = path;
+      if (this.#needsSpare) this.#spares.push(path);
+      else disk.remove(path);
     } catch (error) {
       if (!(error instanceof DiskError)) throw error;
       // Safe: the roll that needs the file makes it then, and reports what it meets.

@@ -20,6 +20,7 @@ import {
   sealFrame,
   WAL_HEADER_BYTES,
 } from "./format.ts";
+import { writeColumns } from "./frame_columns.ts";
 import { writeHead, writeRow, writeRowAt } from "./frame_rows.ts";
 
 /** A commit is split into frames of about this size. */
@@ -155,12 +156,28 @@ export class FrameEncoder {
     assert(columns.length === this.#columns.length, "a batch has a vector for each column");
     assert(seqs.length === rowCount, "every row has its seq");
     const { rowBytesMax } = this.#options;
+    if (rowCount > 0 && this.#addColumns({ columns, rowCount }, seqs, prevs)) return;
     for (let row = 0; row < rowCount; row += 1) {
       const seq = seqs[row] ?? 0;
       const head = { seq: this.#seqToWrite(seq), prev: prevs[row] ?? 0, rowBytesMax };
       writeRowAt(this.#buffer, { columns, row }, head);
       this.#endRow(seq);
     }
+  }
+
+  /** Writes rows that fit the frame, if they are of a form that is written by columns. */
+  #addColumns(batch: Batch, seqs: Float64Array, prevs: Float64Array): boolean {
+    const firstSeq = this.#frameFirstSeq === 0 ? (seqs[0] ?? 0) : this.#frameFirstSeq;
+    const nextSeq = this.#frameFirstSeq === 0 ? firstSeq : this.#nextSeq;
+    const { rowBytesMax } = this.#options;
+    const bytesMax = this.#partBytes - (this.#buffer.length - this.#frameStart);
+    const heads = { seqs, prevs, nextSeq, rowBytesMax, bytesMax };
+    if (!writeColumns(this.#buffer, batch, heads)) return false;
+    this.#frameFirstSeq = firstSeq;
+    this.#lastSeq = seqs.at(-1) ?? this.#lastSeq;
+    this.#nextSeq = this.#lastSeq + 1;
+    this.#rowCount += batch.rowCount;
+    return true;
   }
 
   /** The seq of the next row, unless it is the one that a reader expects. */

@@ -20,14 +20,14 @@ import { DatabaseError } from "../../base/errors.ts";
 import { isNullAt, type Value, type Vector, valueAt } from "../../types/mod.ts";
 import type { MemColumn } from "../mem_column.ts";
 
-const TAG_NULL = 0;
+export const TAG_NULL = 0;
 const TAG_FALSE = 1;
 const TAG_TRUE = 2;
-const TAG_SMALL = 3;
-const TAG_INT = 4;
-const TAG_NUMBER = 5;
+export const TAG_SMALL = 3;
+export const TAG_INT = 4;
+export const TAG_NUMBER = 5;
 const TAG_BIG = 6;
-const TAG_TEXT = 7;
+export const TAG_TEXT = 7;
 const TAG_BYTES = 8;
 const TAG_EMBEDDING = 9;
 

@@ -30,6 +30,9 @@ export interface LocalWalOptions extends WalFilesOptions {
   readonly end: WalEnd;
 }
 
+/** A log in which nothing was written for so long is at rest, and nobody waits for the disk. */
+const REST_MS = 100;
+
 /** How far the high-water file may lag under load, in groups. */
 const GROUPS_PER_NOTE = 16;
 
@@ -52,6 +55,7 @@ export class LocalWal implements CommitLog {
   /** Settled, and not yet in the high-water file. */
   #unnotedGroups = 0;
   #isScheduled = false;
+  #awaitsRest = false;
   #isSyncing = false;
   #isFatal = false;
   #isClosed = false;
@@ -219,8 +223,30 @@ export class LocalWal implements CommitLog {
     this.#writtenSeq = group.lastSeq;
     this.#lastWritten = group;
     this.#encoder.reuseBuffer();
-    if (this.#written.offset > this.#files.currentBytes / 2) this.#files.prepare();
+    this.#prepareFile();
     return true;
+  }
+
+  /** Has the next file made: from a quarter on at the next rest, from the middle on at once. */
+  #prepareFile(): void {
+    if (this.#files.isPrepared) return;
+    const { offset } = this.#written;
+    const { currentBytes } = this.#files;
+    if (offset > currentBytes / 2) this.#files.prepare();
+    else if (offset > currentBytes / 4) this.#prepareAtRest();
+  }
+
+  #prepareAtRest(): void {
+    if (this.#awaitsRest) return;
+    this.#awaitsRest = true;
+    const { fileNumber, offset } = this.#written;
+    this.#options.clock.after(REST_MS, () => {
+      this.#awaitsRest = false;
+      if (this.#isFatal || this.#isClosed) return;
+      const isSame = fileNumber === this.#written.fileNumber && offset === this.#written.offset;
+      if (isSame) this.#files.prepare();
+      else this.#prepareFile();
+    });
   }
 
   #roll(fileNumber: number): void {
