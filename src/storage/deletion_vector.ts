@@ -20,7 +20,6 @@ import { CorruptionError } from "../base/errors.ts";
 import type { PreparedReplacements } from "./prepared_replacements.ts";
 import {
   countOf,
-  entriesOf,
   mergePage,
   PAGE_BITS,
   PAGE_MASK,
@@ -41,6 +40,9 @@ export const DELETIONS_MAGIC_NAME = "TIDEDV";
 const MAGIC: Uint8Array = new TextEncoder().encode(`${DELETIONS_MAGIC_NAME}0${DELETIONS_FORMAT}`);
 const HEADER_BYTES = 24;
 const HASH_BYTES = 8;
+
+/** Rows that are looked at in one step of encoding. */
+const STEP_ROWS: number = 8 * PAGE_ROWS;
 
 export interface DeletionVectorOptions {
   readonly segmentId: number;
@@ -199,25 +201,63 @@ export class DeletionVector {
   }
 
   encode(): Uint8Array<ArrayBuffer> {
-    const writer = new ByteWriter(HEADER_BYTES + this.#count * 12 + 16);
-    writer.raw(MAGIC);
-    writer.u53(this.segmentId);
-    writer.u32(this.rowCount);
-    writer.u32(this.#count);
-    const seqs = new Float64Array(this.#count);
-    const rows = new Uint32Array(this.#count);
-    let at = 0;
-    for (const [index, page] of this.#pages.entries()) {
-      if (page !== undefined) at = entriesOf(page, index * PAGE_ROWS, { seqs, rows, at });
+    const steps = this.encodeUpTo(Infinity);
+    for (;;) {
+      const { done, value } = steps.next();
+      if (done === true) return value;
     }
+  }
+
+  /**
+   * A file of the replacements up to a seq, which stay as they are until it is made; later ones may
+   * come and go meanwhile. A step looks at some ten thousand rows.
+   */
+  *encodeUpTo(upTo: number): Generator<void, Uint8Array<ArrayBuffer>> {
+    const count = yield* this.countUpTo(upTo);
+    const seqsAt = HEADER_BYTES;
+    const rowsAt = seqsAt + count * 8;
+    const hashAt = HEADER_BYTES + Math.ceil((count * 12) / 8) * 8;
+    const bytes = new Uint8Array(hashAt + HASH_BYTES);
+    const head = new ByteWriter(HEADER_BYTES);
+    head.raw(MAGIC);
+    head.u53(this.segmentId);
+    head.u32(this.rowCount);
+    head.u32(count);
+    bytes.set(head.view());
     // Little-endian, as the machines are that this runs on.
-    writer.raw(new Uint8Array(seqs.buffer));
-    writer.raw(new Uint8Array(rows.buffer));
-    writer.align(8);
-    const hash = xxHash3(writer.view(), placeSeed(this.segmentId, 0, 0));
-    writer.u32(hash.low);
-    writer.u32(hash.high);
-    return writer.copy();
+    const seqs = new Float64Array(bytes.buffer, seqsAt, count);
+    const rows = new Uint32Array(bytes.buffer, rowsAt, count);
+    let at = 0;
+    for (let start = 0; start < this.rowCount; start += STEP_ROWS) {
+      this.#visit(start, Math.min(start + STEP_ROWS, this.rowCount), (row, seq) => {
+        if (seq > upTo) return false;
+        seqs[at] = seq;
+        rows[at] = row;
+        at += 1;
+        return false;
+      });
+      yield;
+    }
+    assert(at === count, "what is encoded stays as it is");
+    const hash = xxHash3(bytes.subarray(0, hashAt), placeSeed(this.segmentId, 0, 0));
+    const view = new DataView(bytes.buffer);
+    view.setUint32(hashAt, hash.low, true);
+    view.setUint32(hashAt + 4, hash.high, true);
+    return bytes;
+  }
+
+  /** How many replacements there are up to a seq, counted in steps. */
+  *countUpTo(upTo: number): Generator<void, number> {
+    if (upTo === Infinity) return this.#count;
+    let count = 0;
+    for (let start = 0; start < this.rowCount; start += STEP_ROWS) {
+      this.#visit(start, Math.min(start + STEP_ROWS, this.rowCount), (_row, seq) => {
+        if (seq <= upTo) count += 1;
+        return false;
+      });
+      yield;
+    }
+    return count;
   }
 
   /** Checks what is true of every page; for tests. */

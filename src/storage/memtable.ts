@@ -87,6 +87,8 @@ export class Memtable {
   /** Seq of the version that replaced a row, 0 for none. */
   replacedBy: Float64Array = sharedFloats(CAPACITY_MIN);
   deleted: Uint8Array = sharedBytes(CAPACITY_MIN);
+  /** Grows whenever replacements were noted or taken back. */
+  replacementChanges = 0;
   /** Number of the log file in which the first row is at the earliest. */
   firstLogFile: number | undefined;
   readonly partitions: Map<number, MemPartition> = new Map();
@@ -216,6 +218,7 @@ export class Memtable {
   replace(row: number, seq: number): void {
     assert(this.replacedBy[row] === 0, "a row version is replaced once");
     this.replacedBy[row] = seq;
+    this.replacementChanges += 1;
     if (this.deleted[row] === 0) this.hiddenCount += 1;
   }
 
@@ -229,6 +232,7 @@ export class Memtable {
       if (deleted[row] === 0) hiddenCount += 1;
     });
     this.hiddenCount += hiddenCount;
+    this.replacementChanges += 1;
   }
 
   /** Rows that were pushed before their commit had seqs get them. */
@@ -240,6 +244,7 @@ export class Memtable {
   revert(row: number): void {
     assert(this.replacedBy[row] !== 0, "a row version was replaced");
     this.replacedBy[row] = 0;
+    this.replacementChanges += 1;
     if (this.deleted[row] === 0) this.hiddenCount -= 1;
   }
 

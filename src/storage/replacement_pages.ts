@@ -120,6 +120,7 @@ export function pageUpTo(page: Page, upTo: number): Page {
     };
   }
   const seqByRow = page.seqByRow.slice();
+  if (upTo === Infinity) return { seqByRow, count: page.count };
   let count = 0;
   for (let row = 0; row < PAGE_ROWS; row += 1) {
     const seq = seqByRow[row] ?? 0;
@@ -127,31 +128,6 @@ export function pageUpTo(page: Page, upTo: number): Page {
     else if (seq !== 0) count += 1;
   }
   return { seqByRow, count };
-}
-
-/** Appends the entries of a page; returns how many there are now. */
-export function entriesOf(
-  page: Page,
-  first: number,
-  { at, rows, seqs }: { seqs: Float64Array; rows: Uint32Array; at: number },
-): number {
-  let next = at;
-  if ("rows" in page) {
-    for (const [index, row] of page.rows.entries()) {
-      seqs[next] = page.seqs[index] ?? 0;
-      rows[next] = first + row;
-      next += 1;
-    }
-    return next;
-  }
-  for (let row = 0; row < PAGE_ROWS; row += 1) {
-    const seq = page.seqByRow[row] ?? 0;
-    if (seq === 0) continue;
-    seqs[next] = seq;
-    rows[next] = first + row;
-    next += 1;
-  }
-  return next;
 }
 
 export function countOf(page: Page): number {

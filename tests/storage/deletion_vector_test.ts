@@ -109,6 +109,34 @@ test("what is replaced by somebody else is not replaced by what was prepared", (
   expect(() => vector.replaceAll(prepared)).toThrow(AssertionError);
 });
 
+test("a file has what was replaced up to a seq, whatever comes and goes while it is made", () => {
+  const rowCount = 100_000;
+  const vector = new DeletionVector({ segmentId: 3, rowCount });
+  const expected: [number, number][] = [];
+  for (let row = 0; row < rowCount; row += row < 50_000 ? 2 : 700) {
+    vector.replace(row, row % 3 === 0 ? 500 : 100);
+    if (row % 3 !== 0) expected.push([row, 100]);
+  }
+  const random = new SeededRandom(seedOf(3));
+  const steps = vector.encodeUpTo(499);
+  let stepCount = 0;
+  let step = steps.next();
+  while (step.done !== true) {
+    for (let change = 0; change < 2000; change += 1) {
+      const row = random.below(rowCount);
+      const seq = vector.replacedBy(row);
+      if (seq === 0) vector.replace(row, 600 + change);
+      else if (seq > 499) vector.revert(row);
+    }
+    stepCount += 1;
+    step = steps.next();
+  }
+  expect(stepCount).toBeGreaterThan(4);
+  const found: [number, number][] = [];
+  DeletionVector.decode(step.value, PATH).visitAll((row, seq) => found.push([row, seq]));
+  expect(found).toEqual(expected);
+});
+
 test("a row is replaced once, and only what is replaced is taken back", () => {
   const vector = new DeletionVector({ segmentId: 1, rowCount: 10 });
   vector.replace(3, 100);
