@@ -16,6 +16,7 @@
  */
 import { assert } from "../base/assert.ts";
 import { DatabaseError } from "../base/errors.ts";
+import { collectSoon } from "../base/garbage.ts";
 import { BATCH_ROWS_MAX, ROW_GROUP_ROWS_MAX } from "../base/limits.ts";
 import { SEQ_ZERO, type Seq } from "../base/seq.ts";
 import type { Row } from "../types/mod.ts";
@@ -43,6 +44,9 @@ import { VersionCursor } from "./version_cursor.ts";
  * it takes up to 5 ms. More keep the memtable that they are in: it is worth a segment of its own.
  */
 const ADDED_ROWS_MAX: number = ROW_GROUP_ROWS_MAX / 2;
+
+/** From so many rows on, arrays that are outgrown are worth a collection. */
+const OUTGROWN_ROWS_MIN = 131_072;
 
 /** Where a version lies. */
 type Place = Memtable | OpenSegment;
@@ -175,6 +179,8 @@ export class LocalStagedCommit implements StagedCommit {
   /** Whether it only deletes, which a full disk allows. */
   areDeletes = true;
   #rowCount = 0;
+  /** At this number of rows arrays that were doubled have left as much behind as is held. */
+  #collectedAt = OUTGROWN_ROWS_MIN;
   /** What `settle` is at. */
   #search: Generator<void, void> | undefined;
 
@@ -233,6 +239,10 @@ export class LocalStagedCommit implements StagedCommit {
       pushed += 1;
     }
     memtable.appendValues(rows, pushed);
+    if (this.#rowCount >= this.#collectedAt) {
+      collectSoon();
+      this.#collectedAt = 2 * this.#rowCount;
+    }
     if (operation !== "update") staged.liveDelta += isDeleted ? -pushed : pushed;
     this.#search = undefined;
   }
