@@ -261,8 +261,8 @@ function bindCollate(
 }
 
 function bindArray(list: ExprList, place: Place): BoundExpression {
-  const constant = list.literals === undefined ? undefined : constantArray(list.literals);
-  if (constant !== undefined) return constant;
+  const known = list.literals === undefined ? undefined : constantArray(list.literals);
+  if (known !== undefined) return known;
   const items = list.expressions.map((item) => bindExpression(item, place));
   const { type, expressions } = castAlike(items, list.expressions, "ARRAY");
   return {
