@@ -72,8 +72,8 @@ async function measure(load: Load): Promise<void> {
   } else {
     await Promise.race([running, Bun.sleep(1000 * seconds)]);
     const killedAtMs = await kill();
-    await running;
-    killMs = killedAtMs === undefined ? undefined : performance.now() - killedAtMs;
+    const { readAtMs } = await running;
+    killMs = killedAtMs === undefined ? undefined : readAtMs - killedAtMs;
   }
   const tookMs = performance.now() - startMs;
   const { end, isSuccess } = await running;
@@ -91,7 +91,7 @@ async function kill(): Promise<number | undefined> {
   const listed = await ask("SELECT query_id FROM system.queries WHERE sql NOT LIKE '%system.%'");
   const [queryId] = listed.flat().map(String);
   if (queryId === undefined) return undefined;
-  const atMs = performance.now();
+  const atMs = Date.now();
   await server.sql(`KILL QUERY '${queryId}'`);
   return atMs;
 }

@@ -14,6 +14,8 @@ export interface Ending {
   readonly isSuccess: boolean;
   /** "done", or the code of the error. */
   readonly end: string;
+  /** By the clock, when the last byte was there: to parse a million rows takes longer than a kill. */
+  readonly readAtMs: number;
 }
 
 /** Resolves when the whole answer was read. */
@@ -36,8 +38,10 @@ async function ask({ sql, timeoutMs, token, url }: Question): Promise<Ending> {
     headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
     body: JSON.stringify({ sql, timeout_ms: timeoutMs }),
   });
-  const body = (await response.json()) as { status: string; error?: { code: string } };
-  return { isSuccess: body.status === "success", end: body.error?.code ?? "done" };
+  const text = await response.text();
+  const readAtMs = Date.now();
+  const body = JSON.parse(text) as { status: string; error?: { code: string } };
+  return { isSuccess: body.status === "success", end: body.error?.code ?? "done", readAtMs };
 }
 
 if (!Bun.isMainThread) {

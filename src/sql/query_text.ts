@@ -101,7 +101,7 @@ function withOneOf(node: LiteralNode): LiteralValuesStatement | ExprList | Value
   if (node.type === "literal values") return { ...node, ...oneRow(node.columnCount) };
   const { _location, literals } = node;
   const one = oneRow(literals.columnCount);
-  if (node.type !== "values") return listOfLiterals(one, _location);
+  if (node.type !== "values") return listOfLiterals(one, node);
   const { limit, orderBy } = node;
   return {
     type: "values",

@@ -306,19 +306,15 @@ export class Committer implements CommitLogEvents {
 
   /** Makes prepared rows part of their table. */
   #adopt(staged: StagedTable, firstSeq: Seq): Touch {
-    const { liveDelta, memtable: own, rows, table } = staged;
-    const { rowCount, seqs } = own;
-    for (let row = 0; row < rowCount; row += 1) {
-      seqs[row] = firstSeq + this.#seqs.offsetOf((seqs[row] ?? 0) - 1);
-    }
-    staged.markReplaced();
-    if (rows === undefined) {
+    const { liveDelta, memtable: own, table } = staged;
+    staged.begin(firstSeq);
+    if (staged.isAdopted) {
       table.adopt(own);
       return { table, memtable: own, rowCount: 0, liveDelta };
     }
     const memtable = table.active;
     const touch = { table, memtable, rowCount: memtable.rowCount, liveDelta };
-    memtable.addAll(own, rows);
+    memtable.addAll(own);
     return touch;
   }
 

@@ -2,8 +2,7 @@
  * Which rows of a segment newer versions have replaced, each with the seq of its replacement: a
  * read at seq S hides a row only if its replacement is at or below S.
  *
- * In memory, rows are cut into pages of 4,096. A page without a replacement costs nothing, one with
- * few keeps them sorted, and one with many has a number for each row. On disk:
+ * In memory, rows are cut into pages (`replacement_pages.ts`). On disk:
  *
  *     OFFSET SIZE   little-endian; u53 and hash64 are two u32, low half first
  *          0    8   magic "TIDEDV01": the digits are the format
@@ -18,13 +17,20 @@ import { assert } from "../base/assert.ts";
 import { ByteReader, ByteWriter, numberInMagic } from "../base/bytes.ts";
 import { placeSeed, xxHash3 } from "../base/checksum.ts";
 import { CorruptionError } from "../base/errors.ts";
-
-const PAGE_BITS = 12;
-const PAGE_ROWS: number = 1 << PAGE_BITS;
-const PAGE_MASK: number = PAGE_ROWS - 1;
-
-/** Above this, a number for each row is faster and not much larger. */
-const SPARSE_ENTRIES_MAX = 256;
+import type { PreparedReplacements } from "./prepared_replacements.ts";
+import {
+  countOf,
+  mergePage,
+  PAGE_BITS,
+  PAGE_MASK,
+  PAGE_ROWS,
+  type Page,
+  pageUpTo,
+  putInPage,
+  seqInPage,
+  takeFromPage,
+  visitPage,
+} from "./replacement_pages.ts";
 
 /** The magic, the id and the hash at the end stay where they are in every format. */
 export const DELETIONS_FORMAT = 1;
@@ -35,19 +41,8 @@ const MAGIC: Uint8Array = new TextEncoder().encode(`${DELETIONS_MAGIC_NAME}0${DE
 const HEADER_BYTES = 24;
 const HASH_BYTES = 8;
 
-/** Few replacements: rows within the page, ascending, and their seqs. */
-interface SparsePage {
-  readonly rows: number[];
-  readonly seqs: number[];
-}
-
-/** A number for each row, 0 for none. */
-interface DensePage {
-  readonly seqByRow: Float64Array;
-  count: number;
-}
-
-type Page = SparsePage | DensePage;
+/** Rows that are looked at in one step of encoding. */
+const STEP_ROWS: number = 8 * PAGE_ROWS;
 
 export interface DeletionVectorOptions {
   readonly segmentId: number;
@@ -122,11 +117,7 @@ export class DeletionVector {
   /** Seq of the version that replaced a row, 0 for none. */
   replacedBy(row: number): number {
     const page = this.#pages[row >>> PAGE_BITS];
-    if (page === undefined) return 0;
-    const inPage = row & PAGE_MASK;
-    if ("seqByRow" in page) return page.seqByRow[inPage] ?? 0;
-    const index = lowerBound(page.rows, inPage);
-    return page.rows[index] === inPage ? (page.seqs[index] ?? 0) : 0;
+    return page === undefined ? 0 : seqInPage(page, row & PAGE_MASK);
   }
 
   /** Notes that a row, until now the newest of its key, is replaced by a version. */
@@ -136,25 +127,18 @@ export class DeletionVector {
     const pageIndex = row >>> PAGE_BITS;
     const inPage = row & PAGE_MASK;
     assert(this.replacedBy(row) === 0, "a row is replaced once");
-    let page = this.#pages[pageIndex] ?? { rows: [], seqs: [] };
-    if ("rows" in page && page.rows.length >= SPARSE_ENTRIES_MAX) page = dense(page);
-    this.#pages[pageIndex] = page;
+    this.#pages[pageIndex] = putInPage(this.#pages[pageIndex], inPage, seq);
     this.#count += 1;
-    if ("seqByRow" in page) {
-      page.seqByRow[inPage] = seq;
-      page.count += 1;
-      return;
-    }
-    const index = lowerBound(page.rows, inPage);
-    page.rows.splice(index, 0, inPage);
-    page.seqs.splice(index, 0, seq);
   }
 
-  /** Makes room around a row, so that many replacements there are noted fast later. */
-  expect(row: number): void {
-    const pageIndex = row >>> PAGE_BITS;
-    const page = this.#pages[pageIndex] ?? { rows: [], seqs: [] };
-    if ("rows" in page) this.#pages[pageIndex] = dense(page);
+  /** Notes many replacements at once, whose seqs are known by now; their pages are taken over. */
+  replaceAll(prepared: PreparedReplacements): void {
+    for (const [index, page] of prepared.pages) {
+      assert(index < this.#pages.length, "a row is within its segment");
+      const known = this.#pages[index];
+      this.#pages[index] = known === undefined ? page : mergePage(known, page);
+      this.#count += countOf(page);
+    }
   }
 
   /** Takes a replacement back. */
@@ -164,14 +148,7 @@ export class DeletionVector {
     const page = this.#pages[pageIndex];
     assert(page !== undefined && this.replacedBy(row) !== 0, "what is taken back was replaced");
     this.#count -= 1;
-    if ("seqByRow" in page) {
-      page.seqByRow[inPage] = 0;
-      page.count -= 1;
-    } else {
-      const index = lowerBound(page.rows, inPage);
-      page.rows.splice(index, 1);
-      page.seqs.splice(index, 1);
-    }
+    takeFromPage(page, inPage);
     if (countOf(page) === 0) this.#pages[pageIndex] = undefined;
   }
 
@@ -224,25 +201,63 @@ export class DeletionVector {
   }
 
   encode(): Uint8Array<ArrayBuffer> {
-    const writer = new ByteWriter(HEADER_BYTES + this.#count * 12 + 16);
-    writer.raw(MAGIC);
-    writer.u53(this.segmentId);
-    writer.u32(this.rowCount);
-    writer.u32(this.#count);
-    const seqs = new Float64Array(this.#count);
-    const rows = new Uint32Array(this.#count);
-    let at = 0;
-    for (const [index, page] of this.#pages.entries()) {
-      if (page !== undefined) at = entriesOf(page, index * PAGE_ROWS, { seqs, rows, at });
+    const steps = this.encodeUpTo(Infinity);
+    for (;;) {
+      const { done, value } = steps.next();
+      if (done === true) return value;
     }
+  }
+
+  /**
+   * A file of the replacements up to a seq, which stay as they are until it is made; later ones may
+   * come and go meanwhile. A step looks at some ten thousand rows.
+   */
+  *encodeUpTo(upTo: number): Generator<void, Uint8Array<ArrayBuffer>> {
+    const count = yield* this.countUpTo(upTo);
+    const seqsAt = HEADER_BYTES;
+    const rowsAt = seqsAt + count * 8;
+    const hashAt = HEADER_BYTES + Math.ceil((count * 12) / 8) * 8;
+    const bytes = new Uint8Array(hashAt + HASH_BYTES);
+    const head = new ByteWriter(HEADER_BYTES);
+    head.raw(MAGIC);
+    head.u53(this.segmentId);
+    head.u32(this.rowCount);
+    head.u32(count);
+    bytes.set(head.view());
     // Little-endian, as the machines are that this runs on.
-    writer.raw(new Uint8Array(seqs.buffer));
-    writer.raw(new Uint8Array(rows.buffer));
-    writer.align(8);
-    const hash = xxHash3(writer.view(), placeSeed(this.segmentId, 0, 0));
-    writer.u32(hash.low);
-    writer.u32(hash.high);
-    return writer.copy();
+    const seqs = new Float64Array(bytes.buffer, seqsAt, count);
+    const rows = new Uint32Array(bytes.buffer, rowsAt, count);
+    let at = 0;
+    for (let start = 0; start < this.rowCount; start += STEP_ROWS) {
+      this.#visit(start, Math.min(start + STEP_ROWS, this.rowCount), (row, seq) => {
+        if (seq > upTo) return false;
+        seqs[at] = seq;
+        rows[at] = row;
+        at += 1;
+        return false;
+      });
+      yield;
+    }
+    assert(at === count, "what is encoded stays as it is");
+    const hash = xxHash3(bytes.subarray(0, hashAt), placeSeed(this.segmentId, 0, 0));
+    const view = new DataView(bytes.buffer);
+    view.setUint32(hashAt, hash.low, true);
+    view.setUint32(hashAt + 4, hash.high, true);
+    return bytes;
+  }
+
+  /** How many replacements there are up to a seq, counted in steps. */
+  *countUpTo(upTo: number): Generator<void, number> {
+    if (upTo === Infinity) return this.#count;
+    let count = 0;
+    for (let start = 0; start < this.rowCount; start += STEP_ROWS) {
+      this.#visit(start, Math.min(start + STEP_ROWS, this.rowCount), (_row, seq) => {
+        if (seq <= upTo) count += 1;
+        return false;
+      });
+      yield;
+    }
+    return count;
   }
 
   /** Checks what is true of every page; for tests. */
@@ -271,91 +286,4 @@ export class DeletionVector {
       if (visitPage(page, { first, from, to }, visit)) return;
     }
   }
-}
-
-/** Rows `from` to `to` of the page that begins at row `first`. Returns whether a visit said stop. */
-function visitPage(
-  page: Page,
-  { first, from, to }: { first: number; from: number; to: number },
-  visit: (row: number, seq: number) => boolean,
-): boolean {
-  if ("seqByRow" in page) {
-    for (let inPage = from; inPage < to; inPage += 1) {
-      const seq = page.seqByRow[inPage] ?? 0;
-      if (seq !== 0 && visit(first + inPage, seq)) return true;
-    }
-    return false;
-  }
-  for (let index = lowerBound(page.rows, from); index < page.rows.length; index += 1) {
-    const inPage = page.rows[index] ?? 0;
-    if (inPage >= to) break;
-    if (visit(first + inPage, page.seqs[index] ?? 0)) return true;
-  }
-  return false;
-}
-
-/** The entries of a page at or below a seq. */
-function pageUpTo(page: Page, upTo: number): Page {
-  if ("rows" in page) {
-    const kept = [...page.rows.keys()].filter((index) => (page.seqs[index] ?? 0) <= upTo);
-    return {
-      rows: kept.map((index) => page.rows[index] ?? 0),
-      seqs: kept.map((index) => page.seqs[index] ?? 0),
-    };
-  }
-  const seqByRow = page.seqByRow.slice();
-  let count = 0;
-  for (let row = 0; row < PAGE_ROWS; row += 1) {
-    const seq = seqByRow[row] ?? 0;
-    if (seq > upTo) seqByRow[row] = 0;
-    else if (seq !== 0) count += 1;
-  }
-  return { seqByRow, count };
-}
-
-/** Appends the entries of a page; returns how many there are now. */
-function entriesOf(
-  page: Page,
-  first: number,
-  { at, rows, seqs }: { seqs: Float64Array; rows: Uint32Array; at: number },
-): number {
-  let next = at;
-  if ("rows" in page) {
-    for (const [index, row] of page.rows.entries()) {
-      seqs[next] = page.seqs[index] ?? 0;
-      rows[next] = first + row;
-      next += 1;
-    }
-    return next;
-  }
-  for (let row = 0; row < PAGE_ROWS; row += 1) {
-    const seq = page.seqByRow[row] ?? 0;
-    if (seq === 0) continue;
-    seqs[next] = seq;
-    rows[next] = first + row;
-    next += 1;
-  }
-  return next;
-}
-
-function dense({ rows, seqs }: SparsePage): DensePage {
-  const seqByRow = new Float64Array(PAGE_ROWS);
-  for (const [index, row] of rows.entries()) seqByRow[row] = seqs[index] ?? 0;
-  return { seqByRow, count: rows.length };
-}
-
-function countOf(page: Page): number {
-  return "seqByRow" in page ? page.count : page.rows.length;
-}
-
-/** Index of the first number that is at least `wanted`. */
-function lowerBound(ascending: readonly number[], wanted: number): number {
-  let low = 0;
-  let high = ascending.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if ((ascending[middle] ?? 0) < wanted) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }

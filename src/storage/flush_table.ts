@@ -11,7 +11,6 @@
  * old deletion vectors. Nothing is dropped here: history stays.
  */
 import { assert } from "../base/assert.ts";
-import { BATCH_ROWS_MAX } from "../base/limits.ts";
 import type { Seq } from "../base/seq.ts";
 import type { DeletionVector } from "./deletion_vector.ts";
 import { segmentFileName } from "./file_names.ts";
@@ -86,10 +85,7 @@ class TableFlush {
     if (this.#tools.isCancelled()) return NOTHING;
 
     const copy = new ReplacementCopy(memtable, order, { segmentId, rowCount });
-    for (let row = 0; row < rowCount; row += BATCH_ROWS_MAX) {
-      copy.refresh(row, Math.min(row + BATCH_ROWS_MAX, rowCount));
-      await this.#drafts.pause();
-    }
+    for (const _ of copy.refreshSteps()) await this.#drafts.pause();
     return this.#table.publishing.run(() => this.#finish(segmentId, summary, copy));
   }
 
@@ -101,12 +97,13 @@ class TableFlush {
   ): Promise<FlushResult> {
     if (this.#tools.isCancelled()) return NOTHING;
     const { bytes, rowCount } = summary;
-    const replaced = copy.deletions.upTo(this.#flushedSeq);
-    const entry = await this.#drafts.writeEntry(segmentId, { summary, deletions: replaced });
+    const { deletions } = copy;
+    const upTo = this.#flushedSeq;
+    const entry = await this.#drafts.writeEntry(segmentId, { summary, deletions, upTo });
     const changed = await this.#writeChangedDeletions();
     if (this.#tools.isCancelled()) return NOTHING;
     this.#drafts.moveIntoPlace({ isFirst: this.#table.segments.length === 0 });
-    copy.refresh(0, rowCount);
+    copy.refresh();
     const outdated = this.#publish(entry, copy.deletions, changed);
     const { files } = this.#tools;
     for (const old of outdated) files.removeFile(files.deletionVectorPath(old));
@@ -120,7 +117,8 @@ class TableFlush {
       if (!segment.isDirtyUpTo(this.#flushedSeq)) continue;
       const { deletionGeneration } = segment.entry;
       const entry = { ...segment.entry, deletionGeneration: deletionGeneration + 1 };
-      await this.#drafts.writeDeletions(entry, segment.deletionsUpTo(this.#flushedSeq));
+      const { deletions } = segment;
+      await this.#drafts.writeDeletions(entry, { deletions, upTo: this.#flushedSeq });
       changed.push({ segment, deletionGeneration: entry.deletionGeneration });
       await this.#drafts.pause();
     }

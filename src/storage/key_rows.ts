@@ -60,15 +60,16 @@ export class KeyRows {
   }
 
   /** Every key with its row. */
-  *entries(): Generator<[Key, number]> {
+  visit(visit: (key: Key, row: number) => void): void {
     for (const list of [this.#ascending, this.#table]) {
       if (list === undefined) continue;
-      for (let place = 0; place < list.rows.length; place += 1) {
-        const row = list.rows[place] ?? FREE;
-        if (row > FREE) yield [list.keys[place] ?? 0, row - 1];
+      const { keys, rows } = list;
+      for (let place = 0; place < rows.length; place += 1) {
+        const row = rows[place] ?? FREE;
+        if (row > FREE) visit(keys[place] ?? 0, row - 1);
       }
     }
-    if (this.#others !== undefined) yield* this.#others;
+    for (const [key, row] of this.#others ?? []) visit(key, row);
   }
 }
 

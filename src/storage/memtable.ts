@@ -11,6 +11,7 @@ import type { Batch, Row, Vector } from "../types/mod.ts";
 import type { Key } from "./key.ts";
 import { KeyRows } from "./key_rows.ts";
 import { grown, MemColumn, roomFor } from "./mem_column.ts";
+import type { PreparedReplacements } from "./prepared_replacements.ts";
 import { sharedBytes, sharedFloats } from "./shared_arrays.ts";
 import type { StoredColumn } from "./store.ts";
 
@@ -58,11 +59,6 @@ export class MemPartition {
     this.highestKey = keys.at(-1) ?? this.highestKey;
   }
 
-  /** Every key with its newest row. */
-  keys(): Iterable<[Key, number]> {
-    return this.#keys.entries();
-  }
-
   forgetKey(key: Key): void {
     this.#keys.forget(key);
   }
@@ -82,6 +78,15 @@ export class MemPartition {
     const { rows } = this;
     for (let row = first, at = this.count; row < end; row += 1, at += 1) rows[at] = row;
     this.count = count;
+  }
+
+  /** Takes over the rows and keys of a partition whose rows follow, `shift` further behind. */
+  addAll(younger: MemPartition, shift: number): void {
+    for (let index = 0; index < younger.count; index += 1) {
+      this.add((younger.rows[index] ?? 0) + shift);
+    }
+    younger.#keys.visit((key, row) => this.#keys.set(key, row + shift));
+    this.highestKey = Math.max(this.highestKey, younger.highestKey);
   }
 }
 
@@ -103,6 +108,8 @@ export class Memtable {
   /** Seq of the version that replaced a row, 0 for none. */
   replacedBy: Float64Array = sharedFloats(CAPACITY_MIN);
   deleted: Uint8Array = sharedBytes(CAPACITY_MIN);
+  /** Grows whenever replacements were noted or taken back. */
+  replacementChanges = 0;
   /** Number of the log file in which the first row is at the earliest. */
   firstLogFile: number | undefined;
   readonly partitions: Map<number, MemPartition> = new Map();
@@ -220,21 +227,27 @@ export class Memtable {
     }
   }
 
-  /** Appends the rows of a younger memtable, whose values are `rows`, with their keys. */
-  addAll(younger: Memtable, rows: readonly Row[]): void {
+  /** Appends the rows of a younger memtable, with their keys. */
+  addAll(younger: Memtable): void {
     const first = this.rowCount;
-    this.reserve(younger.rowCount);
-    for (let row = 0; row < younger.rowCount; row += 1) {
-      const partition = this.partition(younger.owners[row] ?? 0);
-      const seq = younger.seqs[row] ?? 0;
-      const prev = younger.prevs[row] ?? 0;
-      this.push(partition, { seq, prev, isDeleted: younger.deleted[row] === 1 });
-    }
+    const { deleted, hiddenCount, owners, prevs, replacedBy, rowCount: count, seqs } = younger;
+    assert((seqs[0] ?? 0) > this.lastSeq, "rows ascend by seq");
+    this.reserve(count);
+    this.owners.set(owners.subarray(0, count), first);
+    this.seqs.set(seqs.subarray(0, count), first);
+    this.prevs.set(prevs.subarray(0, count), first);
+    this.replacedBy.set(replacedBy.subarray(0, count), first);
+    this.deleted.set(deleted.subarray(0, count), first);
+    this.hiddenCount += hiddenCount;
+    this.rowCount = first + count;
     for (const partition of younger.partitions.values()) {
-      const known = this.partition(partition.owner);
-      for (const [key, row] of partition.keys()) known.setRow(key, first + row);
+      this.partition(partition.owner).addAll(partition, first);
     }
-    this.appendValues(rows, younger.rowCount);
+    for (const [index, column] of this.#columns.entries()) {
+      const added = defined(younger.#columns[index], "both have the same columns");
+      column.appendVector(added.vector(), count);
+      assert(column.length === this.rowCount, "every column has every row");
+    }
   }
 
   setCommitSeq(fromRow: number, commitSeq: number): void {
@@ -247,12 +260,33 @@ export class Memtable {
   replace(row: number, seq: number): void {
     assert(this.replacedBy[row] === 0, "a row version is replaced once");
     this.replacedBy[row] = seq;
+    this.replacementChanges += 1;
     if (this.deleted[row] === 0) this.hiddenCount += 1;
+  }
+
+  /** Notes many replacements at once, whose seqs are known by now. */
+  replaceAll(prepared: PreparedReplacements): void {
+    const { deleted, replacedBy } = this;
+    let hiddenCount = 0;
+    prepared.visit((row, seq) => {
+      assert(replacedBy[row] === 0, "a row version is replaced once");
+      replacedBy[row] = seq;
+      if (deleted[row] === 0) hiddenCount += 1;
+    });
+    this.hiddenCount += hiddenCount;
+    this.replacementChanges += 1;
+  }
+
+  /** Rows that were pushed before their commit had seqs get them. */
+  moveSeqs(by: number): void {
+    const { rowCount, seqs } = this;
+    for (let row = 0; row < rowCount; row += 1) seqs[row] = (seqs[row] ?? 0) + by;
   }
 
   revert(row: number): void {
     assert(this.replacedBy[row] !== 0, "a row version was replaced");
     this.replacedBy[row] = 0;
+    this.replacementChanges += 1;
     if (this.deleted[row] === 0) this.hiddenCount -= 1;
   }
 

@@ -3,7 +3,7 @@
  * so that neither memory nor the event loop is held by a large memtable.
  */
 import { assert } from "../base/assert.ts";
-import { ROW_GROUP_ROWS_MAX } from "../base/limits.ts";
+import { BATCH_ROWS_MAX, ROW_GROUP_ROWS_MAX } from "../base/limits.ts";
 import { slice, take, type Vector } from "../types/mod.ts";
 import { DeletionVector, type DeletionVectorOptions } from "./deletion_vector.ts";
 import type { Memtable } from "./memtable.ts";
@@ -124,6 +124,8 @@ export class ReplacementCopy {
   readonly #all: DeletionVector;
   /** The replacement of each row when it was last looked at. */
   readonly #seen: Float64Array;
+  /** What the memtable's count of changes was before every row had been looked at. */
+  #seenChanges = -1;
 
   constructor(memtable: Memtable, order: Uint32Array, options: DeletionVectorOptions) {
     this.#memtable = memtable;
@@ -132,8 +134,26 @@ export class ReplacementCopy {
     this.#seen = new Float64Array(order.length);
   }
 
-  /** Catches up with rows `start` (inclusive) to `end` (exclusive) of the segment. */
-  refresh(start: number, end: number): void {
+  /** Catches up with the memtable, a batch of rows in a step. */
+  *refreshSteps(): Generator<void, void> {
+    const seenChanges = this.#memtable.replacementChanges;
+    for (let row = 0; row < this.#order.length; row += BATCH_ROWS_MAX) {
+      this.#refreshRows(row, Math.min(row + BATCH_ROWS_MAX, this.#order.length));
+      yield;
+    }
+    this.#seenChanges = seenChanges;
+  }
+
+  /** Catches up with the memtable in this turn. */
+  refresh(): void {
+    const { replacementChanges } = this.#memtable;
+    if (this.#seenChanges === replacementChanges) return;
+    this.#refreshRows(0, this.#order.length);
+    this.#seenChanges = replacementChanges;
+  }
+
+  /** Rows `start` (inclusive) to `end` (exclusive) of the segment. */
+  #refreshRows(start: number, end: number): void {
     const { replacedBy } = this.#memtable;
     const order = this.#order;
     const seen = this.#seen;

@@ -211,11 +211,10 @@ async function publish(
   // With what flushes have noted on disk since: the log does not replay that any more.
   bringOver(segments, newRows, deletions);
   const { flushedSeq } = table.progress;
-  const durable = deletions.upTo(flushedSeq);
   const isEmpty = summary.rowCount === 0;
   const entry = isEmpty
     ? undefined
-    : await drafts.writeEntry(segmentId, { summary, deletions: durable });
+    : await drafts.writeEntry(segmentId, { summary, deletions, upTo: flushedSeq });
   if (tools.isCancelled()) return 0;
   if (entry !== undefined) drafts.moveIntoPlace({ isFirst: false });
   assert(table.progress.flushedSeq === flushedSeq, "no flush publishes while a merge does");

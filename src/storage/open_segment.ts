@@ -11,6 +11,7 @@ import { CorruptionError, DatabaseError } from "../base/errors.ts";
 import type { DataType, Row, Value } from "../types/mod.ts";
 import type { DeletionVector } from "./deletion_vector.ts";
 import type { SegmentEntry } from "./manifest.ts";
+import type { PreparedReplacements } from "./prepared_replacements.ts";
 import type { SegmentReader } from "./segment/reader.ts";
 
 /** What opens the files of a segment, and hears of damage. */
@@ -179,6 +180,16 @@ export class OpenSegment {
     this.deletions.replace(row, seq);
     this.#journal?.push({ row, seq });
     this.noteDirty(seq);
+  }
+
+  /** Notes many replacements at once, whose seqs are known by now; takes them over. */
+  replaceAll(prepared: PreparedReplacements): void {
+    const journal = this.#journal;
+    if (journal !== undefined) prepared.visit((row, seq) => journal.push({ row, seq }));
+    this.deletions.replaceAll(prepared);
+    const { least, most } = prepared.seqs;
+    this.noteDirty(least);
+    this.noteDirty(most);
   }
 
   /** A replacement that the deletion vector on disk does not have. */

@@ -30,6 +30,9 @@ interface DraftFile {
   readonly path: string;
 }
 
+/** Bytes that are written in one step. */
+const WRITTEN_BYTES_MAX: number = 1024 * 1024;
+
 export class SegmentDrafts {
   /** Resolves at once, or in a later turn when it is time to let others work. */
   readonly pause: () => Promise<void>;
@@ -51,8 +54,13 @@ export class SegmentDrafts {
    */
   async writeEntry(
     segmentId: number,
-    { summary, deletions }: { summary: SegmentSummary; deletions: DeletionVector },
+    {
+      summary,
+      deletions,
+      upTo,
+    }: { summary: SegmentSummary; deletions: DeletionVector; upTo: number },
   ): Promise<SegmentEntry> {
+    const deletedCount = await this.#finished(deletions.countUpTo(upTo));
     const { bytes, rowCount, minSeq, maxSeq } = summary;
     const entry: SegmentEntry = {
       segmentId,
@@ -61,19 +69,26 @@ export class SegmentDrafts {
       maxSeq: maxSeq as Seq,
       rowCount,
       bytes,
-      deletionGeneration: deletions.count === 0 ? 0 : 1,
+      deletionGeneration: deletedCount === 0 ? 0 : 1,
       createdAtMs: this.#tools.clock.nowMs(),
       quarantined: false,
     };
-    if (deletions.count > 0) await this.writeDeletions(entry, deletions);
+    if (deletedCount > 0) await this.writeDeletions(entry, { deletions, upTo });
     return entry;
   }
 
-  /** Writes the deletion vector that an entry names. @throws {DiskError} */
-  async writeDeletions(entry: SegmentEntry, deletions: DeletionVector): Promise<void> {
+  /** Writes the deletion vector that an entry names, as it is up to a seq. @throws {DiskError} */
+  async writeDeletions(
+    entry: SegmentEntry,
+    { deletions, upTo }: { deletions: DeletionVector; upTo: number },
+  ): Promise<void> {
+    const bytes = await this.#finished(deletions.encodeUpTo(upTo));
     const file = this.#open(deletionVectorFileName(entry.segmentId, entry.deletionGeneration));
     try {
-      file.write(deletions.encode(), 0);
+      for (let at = 0; at < bytes.length; at += WRITTEN_BYTES_MAX) {
+        file.write(bytes.subarray(at, at + WRITTEN_BYTES_MAX), at);
+        await this.pause();
+      }
       await file.sync();
     } finally {
       file.close();
@@ -120,6 +135,15 @@ export class SegmentDrafts {
       await file.sync();
     } finally {
       file.close();
+    }
+  }
+
+  /** What steps come to, over as many turns as they take. */
+  async #finished<T>(steps: Generator<void, T>): Promise<T> {
+    for (;;) {
+      const { done, value } = steps.next();
+      if (done === true) return value;
+      await this.pause();
     }
   }
 

@@ -11,10 +11,12 @@
  *   in memtables or, where a flush came in between, by looking the keys up again; and so are flushes
  *   and merges that moved a version which is to be replaced.
  *
- * Seqs of its rows are not known while it is prepared: its memtable has their indexes, from 1.
+ * Seqs of its rows are not known while it is prepared: its memtable has their distances from the
+ * first one, plus 1, and what they replace is noted with those.
  */
 import { assert } from "../base/assert.ts";
 import { DatabaseError } from "../base/errors.ts";
+import { collectSoon } from "../base/garbage.ts";
 import { BATCH_ROWS_MAX, ROW_GROUP_ROWS_MAX } from "../base/limits.ts";
 import { SEQ_ZERO, type Seq } from "../base/seq.ts";
 import type { Row } from "../types/mod.ts";
@@ -32,18 +34,30 @@ import type { CommitDraft } from "./local_wal/commit_draft.ts";
 import { grown, roomFor } from "./mem_column.ts";
 import { type MemPartition, Memtable } from "./memtable.ts";
 import type { OpenSegment } from "./open_segment.ts";
+import { PreparedReplacements } from "./prepared_replacements.ts";
 import type { Commit, StagedCommit, TableDefinition, TableWrite } from "./store.ts";
 import type { StoredTable } from "./table.ts";
 import { VersionCursor } from "./version_cursor.ts";
 
 /**
- * Up to so many rows are added to the active memtable in the turn of the commit. More keep the
- * memtable that they are in: it is worth a segment of its own.
+ * Up to so many rows are added to the active memtable in the turn of the commit, if that has rows:
+ * it takes up to 5 ms. More keep the memtable that they are in: it is worth a segment of its own.
  */
-const ADDED_ROWS_MAX: number = ROW_GROUP_ROWS_MAX;
+const ADDED_ROWS_MAX: number = ROW_GROUP_ROWS_MAX / 2;
+
+/** From so many rows on, arrays that are outgrown are worth a collection. */
+const OUTGROWN_ROWS_MIN = 131_072;
 
 /** Where a version lies. */
 type Place = Memtable | OpenSegment;
+
+/** A place, and what is to be replaced there; without a place when that is elsewhere by now. */
+interface ReplacedPlace {
+  readonly place: Place | undefined;
+  readonly replaced: PreparedReplacements;
+}
+
+const NO_PLACE: ReplacedPlace = { place: undefined, replaced: new PreparedReplacements() };
 
 /** What the committer offers to the commits that are being prepared. */
 export interface StagingGround {
@@ -63,15 +77,14 @@ export class StagedTable {
   readonly table: StoredTable;
   readonly definition: TableDefinition;
   readonly memtable: Memtable;
-  /** Their values, while they may still be added to another memtable. */
-  rows: Row[] | undefined = [];
   liveDelta = 0;
   /** Versions of others up to here have been looked at. */
   checkedSeq: number;
-  readonly #places: Place[] = [];
-  /** Of each row whose key has a version: the number of its place from 1, and its row there. */
+  readonly #places: ReplacedPlace[] = [];
+  /** Of each row whose key has a version: the number of its place from 1. */
   #placeNumbers = new Uint32Array(BATCH_ROWS_MAX);
-  #placeRows = new Uint32Array(BATCH_ROWS_MAX);
+  /** Index of the place of the last row, which mostly is that of the next. */
+  #lastPlace = -1;
 
   constructor(table: StoredTable, checkedSeq: number) {
     this.table = table;
@@ -87,24 +100,29 @@ export class StagedTable {
       this.#placeNumbers,
       roomFor(row + 1, this.#placeNumbers.length, 0.5),
     );
-    this.#placeRows = widened(this.#placeRows, roomFor(row + 1, this.#placeRows.length, 2.5));
-    let number = this.#places.lastIndexOf(place) + 1;
-    if (number === 0) number = this.#places.push(place);
-    this.#placeNumbers[row] = number;
-    this.#placeRows[row] = placeRow;
-    if (place instanceof Memtable) return;
-    // Read now: in the turn of the commit, behind the log, nothing may fail.
-    const { deletions } = place;
-    // What is prepared here need not be done in that turn.
-    if (this.rows === undefined) deletions.expect(placeRow);
+    const isSame = this.#places[this.#lastPlace]?.place === place;
+    if (!isSame) this.#lastPlace = this.#places.findLastIndex((known) => known.place === place);
+    if (this.#lastPlace === -1) {
+      const replaced = new PreparedReplacements();
+      this.#lastPlace = this.#places.push({ place, replaced }) - 1;
+      // Read now: in the turn of the commit, behind the log, nothing may fail.
+      if (!(place instanceof Memtable)) void place.deletions;
+    }
+    this.#placeNumbers[row] = this.#lastPlace + 1;
+    this.#places[this.#lastPlace]?.replaced.note(placeRow, (this.memtable.seqs[row] ?? 0) - 1);
+  }
+
+  /** Whether its memtable becomes the active one of the table. */
+  get isAdopted(): boolean {
+    return this.table.active.rowCount === 0 || this.memtable.rowCount > ADDED_ROWS_MAX;
   }
 
   /** Places that are no longer part of the table, by number. */
   lostPlaces(): Set<number> {
     const known = new Set<Place>([...this.table.segments, ...this.table.memtables()]);
     const lost = new Set<number>();
-    for (const [index, place] of this.#places.entries()) {
-      if (!known.has(place) && place !== this.memtable) lost.add(index + 1);
+    for (const [index, { place }] of this.#places.entries()) {
+      if (place !== undefined && !known.has(place)) lost.add(index + 1);
     }
     return lost;
   }
@@ -123,36 +141,29 @@ export class StagedTable {
   /** Forgets places that no row names any more. */
   dropPlaces(lost: ReadonlySet<number>): void {
     // The numbers of the others stay as they are.
-    for (const number of lost) this.#places[number - 1] = this.memtable;
+    for (const number of lost) this.#places[number - 1] = NO_PLACE;
   }
 
-  /** Notes at each replaced version which seq replaces it. */
-  markReplaced(): void {
-    const { prevs, rowCount, seqs } = this.memtable;
-    const places = this.#places;
-    const placeNumbers = this.#placeNumbers;
-    const placeRows = this.#placeRows;
-    for (let row = 0; row < rowCount; row += 1) {
-      if (prevs[row] === 0) continue;
-      const number = placeNumbers[row] ?? 0;
-      // A version may be gone with the history of its table.
-      if (number === 0) continue;
-      places[number - 1]?.replace(placeRows[row] ?? 0, seqs[row] ?? 0);
+  /** The commit has its seqs: rows get theirs, and so do the versions that they replace. */
+  begin(firstSeq: Seq): void {
+    this.memtable.moveSeqs(firstSeq - 1);
+    for (const { place, replaced } of this.#places) {
+      if (place === undefined) continue;
+      replaced.begin(firstSeq);
+      place.replaceAll(replaced);
     }
   }
 
   /** @throws {DatabaseError} SERIALIZATION_FAILURE if a version was replaced by somebody else. */
   requireUnreplaced(): void {
-    const { prevs, rowCount } = this.memtable;
-    for (let row = 0; row < rowCount; row += 1) {
-      const place = this.#places[(this.#placeNumbers[row] ?? 0) - 1];
-      if (prevs[row] === 0 || place === undefined) continue;
-      const placeRow = this.#placeRows[row] ?? 0;
-      const replacedBy =
-        place instanceof Memtable
-          ? place.replacedBy[placeRow]
-          : place.deletions.replacedBy(placeRow);
-      if (replacedBy !== 0) throw changedMeanwhile(this.table.definition.name);
+    for (const { place, replaced } of this.#places) {
+      if (place === undefined) continue;
+      const seqs = place instanceof Memtable ? place.replacedBy : undefined;
+      const deletions = place instanceof Memtable ? undefined : place.deletions;
+      const isReplaced = replaced.some(
+        (row) => (seqs === undefined ? (deletions?.replacedBy(row) ?? 0) : (seqs[row] ?? 0)) !== 0,
+      );
+      if (isReplaced) throw changedMeanwhile(this.table.definition.name);
     }
   }
 }
@@ -168,6 +179,8 @@ export class LocalStagedCommit implements StagedCommit {
   /** Whether it only deletes, which a full disk allows. */
   areDeletes = true;
   #rowCount = 0;
+  /** At this number of rows arrays that were doubled have left as much behind as is held. */
+  #collectedAt = OUTGROWN_ROWS_MIN;
   /** What `settle` is at. */
   #search: Generator<void, void> | undefined;
 
@@ -218,16 +231,19 @@ export class LocalStagedCommit implements StagedCommit {
       requireWritable(check, newest, row);
       const prev = newest?.seq ?? 0;
       this.draft.addRow(row, this.#rowCount, prev);
-      const at = memtable.push(partition, { seq: this.#rowCount + 1, prev, isDeleted });
+      const seq = this.#ground.offsetOf(this.#rowCount) + 1;
+      const at = memtable.push(partition, { seq, prev, isDeleted });
       if (newest !== undefined) staged.notePlace(at, newest.place, newest.row);
       if (isKeyed) partition.setRow(key, at);
       this.#rowCount += 1;
       pushed += 1;
     }
     memtable.appendValues(rows, pushed);
+    if (this.#rowCount >= this.#collectedAt) {
+      collectSoon();
+      this.#collectedAt = 2 * this.#rowCount;
+    }
     if (operation !== "update") staged.liveDelta += isDeleted ? -pushed : pushed;
-    if (memtable.rowCount > ADDED_ROWS_MAX) staged.rows = undefined;
-    else if (staged.rows !== undefined) for (const row of rows) staged.rows.push(row);
     this.#search = undefined;
   }
 

@@ -104,6 +104,18 @@ describe("a long product", () => {
   });
 });
 
+test("a change holds more of each row than its cells", async () => {
+  await engine.run("CREATE TABLE filled (id INT PRIMARY KEY)");
+  const fill = (count: number): string =>
+    `INSERT INTO filled SELECT g FROM generate_series(1, ${count}) g`;
+  // 16 bytes of a cell and 48 besides, within 4 MiB.
+  expect(await engine.failure(fill(90_000))).toBe("MEMORY_EXCEEDED@1");
+  expect(await engine.rows("SELECT count(*) FROM filled")).toEqual([[0]]);
+  await engine.run(fill(40_000));
+  expect(await engine.rows("SELECT count(*) FROM filled")).toEqual([[40_000]]);
+  await engine.run("DROP TABLE filled");
+});
+
 test("what a statement holds is limited where nothing may go to disk", async () => {
   const text = "repeat('x', 700)";
   for (const sql of [

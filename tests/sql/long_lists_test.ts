@@ -101,16 +101,53 @@ test.each([
   }
 });
 
+test.each([
+  ["numbers", ["12", "-13", "NULL", "-0"]],
+  ["great numbers", ["36000000000", "-2147483648"]],
+  ["numbers beyond BIGINT", ["99999999999999999999", "12"]],
+  ["fractions", ["6.50", "12", "1e1"]],
+  ["texts", ["'é12'", "'it''s'", "E'\\té'", "NULL"]],
+  ["texts of numbers", ["'12'", "'13'"]],
+  ["truths", ["TRUE", "NULL"]],
+  ["nothing but NULL", ["NULL"]],
+  ["numbers and texts", ["12", "'13'"]],
+  ["DEFAULT", ["DEFAULT", "13"]],
+  ["arrays", ["ARRAY[1]", "ARRAY[2]"]],
+])("ARRAY of a long list of %s is what an ordinary one is", async (_, items) => {
+  const long = Array.from({ length: MANY }, (_unused, i) => items[i % items.length]).join(", ");
+  for (const ask of [
+    (list: string) => `SELECT ARRAY[${list}], CARDINALITY(array [ ${list} ]), (ARRAY[${list}])[2]`,
+    (list: string) => `SELECT id FROM t WHERE id = ANY(ARRAY[${list}]) ORDER BY id`,
+    (list: string) => `SELECT id FROM t WHERE s <> ALL(ARRAY[${list}]) ORDER BY id`,
+    (list: string) => `SELECT id, n = ANY(ARRAY[${list}]) FROM t ORDER BY id`,
+    (list: string) => `SELECT ARRAY[${list}]::TEXT, ARRAY[${list}]::BIGINT[]`,
+    (list: string) => `SELECT ARRAY[${list}] || id, id FROM t ORDER BY id`,
+    (list: string) => `SELECT UNNEST(ARRAY[${list}])`,
+    (list: string) => `SELECT ARRAY[ARRAY[${list}], ARRAY[${list}]]`,
+    (list: string) => `SELECT ARRAY[${list}], COUNT(*) FROM t GROUP BY ARRAY[${list}]`,
+    (list: string) => `SELECT CASE WHEN ok THEN ARRAY[${list}] END FROM t ORDER BY id`,
+  ]) {
+    expect(await answerOf(ask(long)), ask("…")).toEqual(await answerOf(ask(`${long} /* plain */`)));
+  }
+});
+
 test("what two long lists are grouped by is the same expression only for the same items", async () => {
   const list = Array.from({ length: MANY }, (_, i) => i).join(", ");
   const grouped = (by: string): string =>
     `SELECT id IN (${list}), COUNT(*) FROM t GROUP BY id IN (${by})`;
   expect(await answerOf(grouped(list))).toMatchObject({ rows: [[true, 52]] });
   expect(await answerOf(grouped(`${list}, 99`))).toBe("INVALID_QUERY");
+  const byElement = (by: string): string =>
+    `SELECT id = ANY(ARRAY[${list}]), COUNT(*) FROM t GROUP BY id = ANY(ARRAY[${by}])`;
+  expect(await answerOf(byElement(list))).toMatchObject({ rows: [[true, 52]] });
+  expect(await answerOf(byElement(`${list}, 99`))).toBe("INVALID_QUERY");
 });
 
 test("a long list prints as its items, and parses to them again", () => {
   const items = Array.from({ length: MANY }, (_, i) => (i % 2 === 0 ? `'é''${i}'` : String(-i)));
+  const array = `SELECT ARRAY[${items.join(", ")}]`;
+  const [selected] = parseStatements(array);
+  expect(selected === undefined ? "" : statementToSql(selected)).toBe(array);
   const sql = `SELECT a FROM t WHERE a IN (${items.join(", ")})`;
   const [statement] = parseStatements(sql);
   if (statement === undefined) throw new Error("it is a statement");
@@ -129,7 +166,7 @@ test("a statement is one, however many items its lists have", () => {
   const text = (count: number): string => {
     const items = Array.from({ length: count }, (_, i) => i);
     const [statement] = parseStatements(
-      `SELECT a FROM (VALUES ${items.map((i) => `(${i})`).join(", ")}) q WHERE a IN (${items.join(", ")})`,
+      `SELECT a FROM (VALUES ${items.map((i) => `(${i})`).join(", ")}) q WHERE a IN (${items.join(", ")}) OR a = ANY(ARRAY[${items.join(", ")}])`,
     );
     return statement === undefined ? "" : textOfStatement(statement);
   };

@@ -4,7 +4,9 @@
 import { expect, test } from "bun:test";
 import { AssertionError } from "../../src/base/assert.ts";
 import { CorruptionError } from "../../src/base/errors.ts";
+import type { Seq } from "../../src/base/seq.ts";
 import { DeletionVector } from "../../src/storage/deletion_vector.ts";
+import { PreparedReplacements } from "../../src/storage/prepared_replacements.ts";
 import { SeededRandom, seedOf } from "../support/seeded_random.ts";
 
 const PATH = "1.1.dv";
@@ -59,6 +61,80 @@ test("replace, revert and every question agree with a map, before and after the 
       }
     }
   }
+});
+
+test("prepared replacements get their seqs and join those that are there, few or many", () => {
+  const seed = seedOf(2);
+  const random = new SeededRandom(seed);
+  const rowCount = 20_000;
+  for (const known of [0, 0.01, 0.4]) {
+    for (const added of [0.001, 0.05, 0.6]) {
+      const vector = new DeletionVector({ segmentId: 3, rowCount });
+      const prepared = new PreparedReplacements();
+      const expected: [number, number][] = [];
+      const notes: [number, number][] = [];
+      for (let row = 0; row < rowCount; row += 1) {
+        const chance = random.unit();
+        if (chance < known) vector.replace(row, row + 1);
+        else if (chance < known + added) notes.push([row, notes.length * 3]);
+        if (chance < known) expected.push([row, row + 1]);
+        else if (chance < known + added) expected.push([row, 2 ** 50 + (notes.length - 1) * 3]);
+      }
+      // In any order, as a search after a merge may find them.
+      for (const [row, offset] of notes.toSorted(() => random.unit() - 0.5)) {
+        prepared.note(row, offset);
+      }
+      expect(prepared.some((row) => vector.replacedBy(row) !== 0)).toBe(false);
+      prepared.begin((2 ** 50) as Seq);
+      const most = 2 ** 50 + (notes.length - 1) * 3;
+      expect(prepared.seqs).toEqual({ least: 2 ** 50, most });
+      vector.replaceAll(prepared);
+      vector.checkInvariants();
+      const found: [number, number][] = [];
+      vector.visitAll((row, seq) => found.push([row, seq]));
+      expect(found, `seed ${seed}`).toEqual(expected);
+    }
+  }
+});
+
+test("what is replaced by somebody else is not replaced by what was prepared", () => {
+  const vector = new DeletionVector({ segmentId: 3, rowCount: 10 });
+  const prepared = new PreparedReplacements();
+  prepared.note(4, 0);
+  expect(() => prepared.note(4, 1)).toThrow(AssertionError);
+  expect(() => prepared.seqs).toThrow(AssertionError);
+  vector.replace(4, 7);
+  expect(prepared.some((row) => vector.replacedBy(row) !== 0)).toBe(true);
+  prepared.begin(100 as Seq);
+  expect(() => vector.replaceAll(prepared)).toThrow(AssertionError);
+});
+
+test("a file has what was replaced up to a seq, whatever comes and goes while it is made", () => {
+  const rowCount = 100_000;
+  const vector = new DeletionVector({ segmentId: 3, rowCount });
+  const expected: [number, number][] = [];
+  for (let row = 0; row < rowCount; row += row < 50_000 ? 2 : 700) {
+    vector.replace(row, row % 3 === 0 ? 500 : 100);
+    if (row % 3 !== 0) expected.push([row, 100]);
+  }
+  const random = new SeededRandom(seedOf(3));
+  const steps = vector.encodeUpTo(499);
+  let stepCount = 0;
+  let step = steps.next();
+  while (step.done !== true) {
+    for (let change = 0; change < 2000; change += 1) {
+      const row = random.below(rowCount);
+      const seq = vector.replacedBy(row);
+      if (seq === 0) vector.replace(row, 600 + change);
+      else if (seq > 499) vector.revert(row);
+    }
+    stepCount += 1;
+    step = steps.next();
+  }
+  expect(stepCount).toBeGreaterThan(4);
+  const found: [number, number][] = [];
+  DeletionVector.decode(step.value, PATH).visitAll((row, seq) => found.push([row, seq]));
+  expect(found).toEqual(expected);
 });
 
 test("a row is replaced once, and only what is replaced is taken back", () => {

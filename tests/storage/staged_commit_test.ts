@@ -57,6 +57,43 @@ test("nobody sees anything of it before its commit, and all of it after", async 
   await store.close();
 });
 
+test.each([
+  ["into an empty memtable", 0],
+  ["behind the rows of another commit", 1],
+])("rows of several owners and without values come %s, and are found again", async (_, others) => {
+  const store = await openStore({ definitions: [TABLE] });
+  if (others > 0) await commit(store, 1, "insert", [[0, "theirs"]]);
+  const staged = store.stage({});
+  staged.add(
+    write("insert", [
+      [1, null],
+      [2, "two"],
+      [-9, "ü"],
+    ]),
+  );
+  staged.add({
+    ...write("insert", [
+      [1, "of another"],
+      [3, null],
+    ]),
+    owner: 7,
+  });
+  await finish(store, staged);
+  await commit(store, 1, "update", [[2, "newer"]]);
+  const expected = [...(others > 0 ? [[0, "theirs"]] : []), [1, null], [-9, "ü"], [2, "newer"]];
+  expect(valuesOf(store)).toEqual(expected);
+  expect(readRows(store, TABLE, { owner: 7 }).map(([, ...row]) => row)).toEqual([
+    [1, "of another"],
+    [3, null],
+  ]);
+  expect(conditionOf(() => void store.apply({ writes: [write("insert", [[-9, ""]])] }))).toBe(
+    "DUPLICATE_KEY",
+  );
+  await store.flush(1);
+  expect(valuesOf(store)).toEqual(expected);
+  await store.close();
+});
+
 test("one that is given up has left nothing", async () => {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();

@@ -21,6 +21,7 @@ import type { BoundColumn, BoundExpression } from "./bound.ts";
 import { bindCall, bindFunction } from "./calls.ts";
 import { castAlike, castTo, castToInterval } from "./casts.ts";
 import { resolveOuter } from "./correlation.ts";
+import { constantArray } from "./literal_columns.ts";
 import { bindBinary, bindUnary } from "./operators.ts";
 import { bindBetween } from "./predicates.ts";
 import { bindArrayQuery, bindScalar } from "./subquery_binder.ts";
@@ -259,8 +260,9 @@ function bindCollate(
   );
 }
 
-/** `a[i]`, counted from 1; NULL outside of the array. */
 function bindArray(list: ExprList, place: Place): BoundExpression {
+  const known = list.literals === undefined ? undefined : constantArray(list.literals);
+  if (known !== undefined) return known;
   const items = list.expressions.map((item) => bindExpression(item, place));
   const { type, expressions } = castAlike(items, list.expressions, "ARRAY");
   return {

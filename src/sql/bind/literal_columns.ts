@@ -7,6 +7,7 @@ import {
   BIGINT,
   canCast,
   casterFor,
+  commonType,
   type DataType,
   INT,
   sameType,
@@ -15,6 +16,7 @@ import {
 } from "../../types/mod.ts";
 import { LiteralCell, type LiteralList } from "../parse/ast.ts";
 import { literalText } from "../parse/literal_list.ts";
+import type { BoundExpression } from "./bound.ts";
 
 /** Digits of an integer that is surely BIGINT at most, and exact as a number. */
 const DIGITS_MAX = 15;
@@ -53,6 +55,16 @@ export function literalColumnOf(list: LiteralList, column: number): LiteralColum
   }
   if (hasNumbers === hasTexts) return undefined;
   return { type: hasTexts ? UNKNOWN : isWide ? BIGINT : INT, values };
+}
+
+/** An array of many literals of one form; undefined where they have to be bound one by one. */
+export function constantArray(list: LiteralList): BoundExpression | undefined {
+  const column = literalColumnOf(list, 0);
+  const element = column === undefined ? undefined : commonType([column.type]);
+  if (column === undefined || element === undefined) return undefined;
+  const values = constantsOf(column, element);
+  if (values === undefined) return undefined;
+  return { kind: "constant", type: { kind: "array", element }, value: [...values] };
 }
 
 /** The values as those of another type; undefined unless each of them is one. */

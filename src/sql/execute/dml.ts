@@ -172,6 +172,9 @@ function queried(plan: QueryPlan, rowOf: (cells: Value[], run: Run) => Row): Ins
   return { rowCount: undefined, rows: () => [], feed };
 }
 
+/** What is held of a row that changes besides its cells: its owner, four seqs, and its key. */
+const CHANGED_ROW_BYTES = 48;
+
 /** Feeds the batches of an operator, a part of each at a step. */
 function feedFrom(
   operator: Operator,
@@ -188,6 +191,7 @@ function feedFrom(
         from = 0;
         if (batch === undefined) return false;
         run.memory.takeBatch(batch);
+        run.memory.take(CHANGED_ROW_BYTES * batch.rowCount);
       }
       const to = Math.min(from + ROWS_PER_STEP, batch.rowCount);
       if (to > from) onRows(batch, from, to);

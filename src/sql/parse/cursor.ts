@@ -295,8 +295,8 @@ export class Cursor {
     return decodeString({ text: this.text, start, end }, (what, at) => this.fail(what, at));
   }
 
-  /** VALUES or IN and the list behind it, when the lexer has read it as one token. */
-  takeLiteralList(word: "values" | "in"): LiteralList | undefined {
+  /** VALUES, IN or ARRAY and the list behind it, when the lexer has read it as one token. */
+  takeLiteralList(word: "values" | "in" | "array"): LiteralList | undefined {
     if (!this.is(word) || this.kindAhead(1) !== Token.literalList) return undefined;
     const list = this.tokens.literalLists[this.literalListCount];
     this.token += 2;

@@ -241,7 +241,7 @@ function parsePredicateBody(cursor: Cursor, { start, left, isNot }: PredicateHea
   if (items !== undefined) {
     // As a list of expressions: they are one deep, and it is one deeper.
     cursor.setDepth(2);
-    const right = listOfLiterals(items, cursor.since(cursor.token - 1));
+    const right = listOfLiterals(items, { _location: cursor.since(cursor.token - 1) });
     const op = isNot ? "NOT IN" : "IN";
     return { type: "binary", op, left, right, _location: cursor.since(start) };
   }

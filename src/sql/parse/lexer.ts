@@ -17,7 +17,12 @@ import {
   stringContinuation,
 } from "./characters.ts";
 import { foldIntoHash, keywordAt } from "./keywords.ts";
-import { scanLiteralItems, scanLiteralList, Utf8Text } from "./literal_list.ts";
+import {
+  scanLiteralElements,
+  scanLiteralItems,
+  scanLiteralList,
+  Utf8Text,
+} from "./literal_list.ts";
 import { LIFTED_LITERALS_MAX } from "./normalize.ts";
 
 /** Kinds of tokens. */
@@ -221,9 +226,10 @@ class Lexer implements Tokens {
     if (this.utf8 === undefined) return;
     if (keyword === "values") this.takeList(this.utf8, scanLiteralList);
     else if (keyword === "in") this.takeList(this.utf8, scanLiteralItems);
+    else if (keyword === "array") this.takeList(this.utf8, scanLiteralElements);
   }
 
-  // The list behind VALUES or IN as one token, if it is long and plain.
+  // The list behind VALUES, IN or ARRAY as one token, if it is long and plain.
   private takeList(utf8: Utf8Text, scan: typeof scanLiteralList): void {
     if (this.limit - this.position < LITERAL_LIST_CHARS_MIN) return;
     const scanned = scan(utf8, this.position);

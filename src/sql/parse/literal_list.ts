@@ -33,6 +33,8 @@ const QUOTE = 39;
 const OPEN = 40;
 const CLOSE = 41;
 const COMMA = 44;
+const OPEN_BRACKET = 91;
+const CLOSE_BRACKET = 93;
 const MINUS = 45;
 const DOT = 46;
 const ZERO = 48;
@@ -113,12 +115,24 @@ export function scanLiteralList(source: Utf8Text, from: number): ScannedList | u
 
 /** Reads `( literal, … )` behind offset `from` as a column; undefined for what it does not know. */
 export function scanLiteralItems(source: Utf8Text, from: number): ScannedList | undefined {
+  return scanColumn(source, { from, open: OPEN, close: CLOSE });
+}
+
+/** The same for `[ literal, … ]`. */
+export function scanLiteralElements(source: Utf8Text, from: number): ScannedList | undefined {
+  return scanColumn(source, { from, open: OPEN_BRACKET, close: CLOSE_BRACKET });
+}
+
+function scanColumn(
+  source: Utf8Text,
+  { close, from, open }: { from: number; open: number; close: number },
+): ScannedList | undefined {
   const { bytes } = source;
   if (bytes === undefined) return undefined;
-  const open = skipSpace(bytes, source.byteAt(from));
-  if (bytes[open] !== OPEN) return undefined;
+  const start = skipSpace(bytes, source.byteAt(from));
+  if (bytes[start] !== open) return undefined;
   const scanner = new Scanner(bytes);
-  const end = scanner.row(open);
+  const end = scanner.row(start, close);
   const list = end === NONE ? undefined : scanner.column();
   return list === undefined ? undefined : { list, end: source.unitAt(end) };
 }
@@ -206,7 +220,7 @@ class Scanner {
   }
 
   /** Takes the row that begins here; returns the offset behind it. */
-  row(open: number): number {
+  row(open: number, close: number = CLOSE): number {
     const bytes = this.#bytes;
     let at = open;
     let code: number | undefined;
@@ -226,12 +240,12 @@ class Scanner {
       this.#count += 1;
       at = end;
       code = bytes[at];
-      if (code !== COMMA && code !== CLOSE) {
+      if (code !== COMMA && code !== close) {
         at = skipSpace(bytes, at);
         code = bytes[at];
       }
     } while (code === COMMA);
-    return code === CLOSE ? at + 1 : NONE;
+    return code === close ? at + 1 : NONE;
   }
 
   /** Notes the kind of the cell that begins here, for which there is room then; returns its end. */

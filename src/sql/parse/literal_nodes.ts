@@ -32,11 +32,14 @@ export function valuesOfLiterals(literals: LiteralList, _location: Location): Va
   };
 }
 
-/** The right side of IN. */
-export function listOfLiterals(literals: LiteralList, _location: Location): ExprList {
+/** The right side of IN, or an array. */
+export function listOfLiterals(
+  literals: LiteralList,
+  { _location, type = "list" }: { type?: ExprList["type"]; _location: Location },
+): ExprList {
   let items: Expr[] | undefined;
   return {
-    type: "list",
+    type,
     literals,
     get expressions() {
       items ??= rowsOf(literals).flat();

@@ -7,6 +7,7 @@ import { parseCall, parseKeywordForm } from "./calls.ts";
 import type { Cursor, Mutable } from "./cursor.ts";
 import { isTypedLiteral, parseBasicType, parseIntervalFields } from "./data_types.ts";
 import { Token } from "./lexer.ts";
+import { listOfLiterals } from "./literal_nodes.ts";
 import { bytesHex, integerText, numericText } from "./literals.ts";
 import { isSelectNode } from "./query_nodes.ts";
 
@@ -293,6 +294,13 @@ function parseExists(cursor: Cursor): Expr {
 function parseArray(cursor: Cursor): Expr {
   const start = cursor.token;
   const outer = cursor.enter();
+  const literals = cursor.takeLiteralList("array");
+  if (literals !== undefined) {
+    // As the last of its elements leaves it.
+    cursor.setDepth(1);
+    cursor.leave(outer);
+    return listOfLiterals(literals, { type: "array", _location: cursor.since(start) });
+  }
   cursor.expect("array");
   if (cursor.accept("(")) {
     const select = cursor.grammar.query(cursor);
