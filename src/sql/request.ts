@@ -293,7 +293,7 @@ export class RequestRunner {
       (await this.#administration.run(node, {
         principal: this.#principal,
         namespace: this.#namespace,
-        baseUrl: this.#request.baseUrl,
+        server: this.#request.server,
       }))
     );
   }
