@@ -76,10 +76,11 @@ export class QueryStats {
 
   /**
    * @param statement What stands for the statement from one execution to the next.
-   * @param textOf Its text without literals and secrets; asked for when it is seen first.
+   * @param textOf Its text without literals and secrets, from `source`; asked for when it is seen
+   * first.
    */
-  of(statement: object, textOf: () => string): QueryStat {
-    return this.known(statement) ?? this.#find(statement, textOf);
+  of<T>(statement: object, textOf: (source: T) => string, source: T): QueryStat {
+    return this.known(statement) ?? this.#find(statement, textOf(source));
   }
 
   /** Undefined for a statement that is seen first. */
@@ -92,8 +93,7 @@ export class QueryStats {
     return [...this.#byFingerprint.values()];
   }
 
-  #find(statement: object, textOf: () => string): QueryStat {
-    const text = textOf();
+  #find(statement: object, text: string): QueryStat {
     const { high, low } = xxHash3(new TextEncoder().encode(text));
     const fingerprint = hex(high) + hex(low);
     let stat = this.#byFingerprint.get(fingerprint);

@@ -234,7 +234,7 @@ export class RequestRunner {
     const startMs = clock.monotonicMs();
     const note = (rows: number, isError: boolean): void => {
       const atMs = clock.monotonicMs();
-      const stat = stats.of(unit.node, () => textOfStatement(unit.node));
+      const stat = stats.of(unit.node, textOfStatement, unit.node);
       stat.note(atMs, { ms: atMs - startMs, rows });
       if (isError) stat.errors += 1;
     };
