@@ -26,6 +26,9 @@ const SPACIOUS_FACTOR = 8;
 /** Up to here a loop over ASCII beats the call that encodes UTF-8. */
 const SHORT_TEXT_CHARS_MAX = 32;
 
+/** Up to here a loop beats the call that fills a range. */
+const SHORT_ZEROS_BYTES_MAX = 64;
+
 /** Up to here a loop beats the call that copies a range. */
 const SHORT_RANGE_BYTES_MAX = 16;
 
@@ -184,14 +187,15 @@ export class ByteWriter {
   /** Zeros up to a multiple of `boundary`. */
   align(boundary: number): void {
     const count = (boundary - (this.#length % boundary)) % boundary;
-    const at = this.#room(count);
-    this.#buffer.fill(0, at, at + count);
+    this.skip(count);
   }
 
   /** Zeros. */
   skip(count: number): void {
     const at = this.#room(count);
-    this.#buffer.fill(0, at, at + count);
+    const buffer = this.#buffer;
+    if (count > SHORT_ZEROS_BYTES_MAX) buffer.fill(0, at, at + count);
+    else for (let index = at; index < at + count; index += 1) buffer[index] = 0;
   }
 
   /** The next bytes, for the caller to fill in at once: what is returned aliases the writer. */

@@ -2,7 +2,6 @@
  * Every endpoint but that of the WebSocket: its path, and what its route is made of.
  */
 import type { Connections } from "./connections.ts";
-import type { Exchange } from "./exchange.ts";
 import { rangesFrom } from "./ip_address.ts";
 import type { Metrics } from "./metrics.ts";
 import type { Readiness, ServerOptions } from "./options.ts";
@@ -33,10 +32,8 @@ export interface ServerParts {
 export function routesOf(options: ServerOptions, parts: ServerParts): readonly Route[] {
   const { config, auth, live, sql, clock, version, buildDate, onBug } = options;
   const { beginStream, connections, metrics, nextNumber, readiness, url } = parts;
-  const baseUrl = (exchange: Exchange): string =>
-    config.server.public_origin ?? exchange.baseUrl ?? url();
   return [
-    sqlRoute({ auth, sql, config, clock, baseUrl, onBug, beginStream }),
+    sqlRoute({ auth, sql, config, clock, onBug, beginStream }),
     liveRoute({ auth, live, config, clock, connections, nextNumber }),
     ...authRoutes({
       auth,

@@ -28,12 +28,15 @@ export interface NetworkRules {
   readonly allowedHosts: ReadonlySet<string>;
 }
 
+/** What all exchanges of a server share. */
 export interface ExchangeOptions {
-  readonly request: Request;
-  readonly peers: Peers;
   readonly network: NetworkRules;
-  readonly requestId: string;
-  readonly startedMs: number;
+  readonly requestIds: RequestIds;
+  readonly clock: Clock;
+  /** Of this server in the configuration, if that says so: scheme, host and port. */
+  readonly publicOrigin: string | undefined;
+  /** The same as it listens, for clients that named no host. */
+  readonly ownUrl: () => string;
 }
 
 /** Is the `Caller` that `auth` asks for, so that a good token costs no look at the address. */
@@ -46,15 +49,15 @@ export class Exchange implements Caller {
   readonly requestId: string;
   readonly startedMs: number;
   readonly #peers: Peers;
-  readonly #network: NetworkRules;
+  readonly #options: ExchangeOptions;
   #origin: Origin | undefined;
 
-  constructor({ request, peers, network, requestId, startedMs }: ExchangeOptions) {
+  constructor(request: Request, peers: Peers, options: ExchangeOptions) {
     this.request = request;
-    this.requestId = requestId;
-    this.startedMs = startedMs;
+    this.requestId = options.requestIds.of(request);
+    this.startedMs = options.clock.monotonicMs();
     this.#peers = peers;
-    this.#network = network;
+    this.#options = options;
     const url = request.url;
     // The runtime gives an absolute URL, whose path begins at the first slash after "https://", but
     // a path alone when there is no Host.
@@ -89,9 +92,10 @@ export class Exchange implements Caller {
     return isSecureRequest(url, this.#peer(), headers, this.#network.trustedProxies);
   }
 
-  /** Scheme, host and port as the client wrote them; undefined if they are no address. */
-  get baseUrl(): string | undefined {
-    return URL.parse(this.request.url)?.origin;
+  /** Scheme, host and port under which the client reaches this server. */
+  get publicUrl(): string {
+    const { ownUrl, publicOrigin } = this.#options;
+    return publicOrigin ?? URL.parse(this.request.url)?.origin ?? ownUrl();
   }
 
   /** Whether `Host` is a name and port: anything else would shift where the path begins. */
@@ -114,6 +118,10 @@ export class Exchange implements Caller {
     const { signal } = this.request;
     if (signal.aborted) callback();
     else signal.addEventListener("abort", callback, { once: true });
+  }
+
+  get #network(): NetworkRules {
+    return this.#options.network;
   }
 
   #peer(): string {

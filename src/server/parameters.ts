@@ -38,9 +38,11 @@ export function parametersFromJson(
   if (values.some(isNumber) && (values.some(isRounded) || FRACTION_OR_EXPONENT.test(text))) {
     return exactParameters(values, valuesWithDigits(text, pathToParams), limits);
   }
-  return values.map((value, index) =>
-    typeof value === "number" ? value : checkedParameter(value, index, limits),
-  );
+  for (let index = 0; index < values.length; index += 1) {
+    const value = values[index];
+    if (typeof value !== "number") checkedParameter(value, index, limits);
+  }
+  return values as readonly Parameter[];
 }
 
 function isNumber(value: unknown): boolean {

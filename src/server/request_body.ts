@@ -86,18 +86,18 @@ export function textFromUtf8(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** Parses JSON of at most `NESTING_MAX` levels; `{ value: undefined }` stands for malformed text. */
-export function parseJson(text: string): { value: unknown } {
+/** Parses JSON of at most `NESTING_MAX` levels; undefined, which no JSON is, for malformed text. */
+export function parseJson(text: string): unknown {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
     // A SyntaxError says nothing that the caller could use.
-    return { value: undefined };
+    return undefined;
   }
   // Each level takes two characters.
   const mayBeTooDeep = text.length > 2 * NESTING_MAX;
-  return mayBeTooDeep && isTooDeep(value) ? { value: undefined } : { value };
+  return mayBeTooDeep && isTooDeep(value) ? undefined : value;
 }
 
 /** Whether arrays and objects lie more than `NESTING_MAX` deep in each other. */

@@ -48,10 +48,10 @@ export function plainHeaders(contentType: string): Headers {
 function respond(
   { requestId }: Exchange,
   body: ConstructorParameters<typeof Response>[0],
-  { status, headers }: { status: number; headers: Headers },
+  options: { status: number; headers: Headers },
 ): Response {
-  headers.set("X-Request-ID", requestId);
-  return new Response(body, { status, headers });
+  options.headers.set("X-Request-ID", requestId);
+  return new Response(body, options);
 }
 
 export function json(exchange: Exchange, status: number, body: object): Response {
@@ -83,11 +83,17 @@ function acceptsGzip(request: Request): boolean {
   return anyAccepted;
 }
 
+export interface TextOptions {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly mayCompress: boolean;
+}
+
 /** Text as the body of a response with `headers`, compressed when that is wanted and worth it. */
 export function textResponse(
   exchange: Exchange,
   body: string,
-  options: { status: number; headers: Headers; mayCompress: boolean },
+  options: TextOptions,
 ): Response | Promise<Response> {
   // Every character is at least one byte and at most three.
   if (options.mayCompress && body.length * 3 >= COMPRESS_BYTES_MIN) {

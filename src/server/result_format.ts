@@ -148,7 +148,7 @@ export function jsonRows(rows: Rows, { isFirst }: { isFirst: boolean }): Generat
 
 /** An entry up to its rows. */
 export function entryHead(schema: readonly SchemaField[] | undefined): string {
-  return schema === undefined ? '{"rows":' : `{"schema":${schemaText(schema)},"rows":`;
+  return schema === undefined ? '{"rows":' : headText(schema);
 }
 
 /** An entry behind its rows. */
@@ -158,19 +158,22 @@ export function entryTail({ rowCount, message, asUser, lastSeq }: StatementResul
     message !== lastTail.message ||
     asUser !== lastTail.asUser
   ) {
-    lastTail = { rowCount, message, asUser, text: tailText(rowCount, message, asUser) };
+    const text = tailText(rowCount, message, asUser);
+    lastTail = { rowCount, message, asUser, text: `${text}}`, upToSeq: `${text},"last_seq":` };
   }
-  if (lastSeq === undefined) return `${lastTail.text}}`;
-  return `${lastTail.text},"last_seq":${lastSeq === null ? "null" : seqText(lastSeq)}}`;
+  if (lastSeq === undefined) return lastTail.text;
+  return `${lastTail.upToSeq}${lastSeq === null ? "null" : seqText(lastSeq)}}`;
 }
 
-/** The newest tail up to its seq: statements of one kind follow each other, and end alike. */
+/** The newest tail but for a seq: statements of one kind follow each other, and end alike. */
 let lastTail: {
   readonly rowCount: number;
   readonly message: string | undefined;
   readonly asUser: string;
   readonly text: string;
-} = { rowCount: -1, message: undefined, asUser: "", text: "" };
+  /** Where a seq follows. */
+  readonly upToSeq: string;
+} = { rowCount: -1, message: undefined, asUser: "", text: "", upToSeq: "" };
 
 function tailText(rowCount: number, message: string | undefined, asUser: string): string {
   const head = `"row_count":${rowCount}`;
@@ -185,13 +188,13 @@ export function bodyTail({ tookMs, error }: Ending): string {
 }
 
 /** By the fields themselves, which a plan makes once for all its results. */
-const schemaTexts = new WeakMap<readonly SchemaField[], string>();
+const headTexts = new WeakMap<readonly SchemaField[], string>();
 
-function schemaText(schema: readonly SchemaField[]): string {
-  let text = schemaTexts.get(schema);
+function headText(schema: readonly SchemaField[]): string {
+  let text = headTexts.get(schema);
   if (text === undefined) {
-    text = JSON.stringify(schema);
-    schemaTexts.set(schema, text);
+    text = `{"schema":${JSON.stringify(schema)},"rows":`;
+    headTexts.set(schema, text);
   }
   return text;
 }

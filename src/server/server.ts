@@ -14,7 +14,7 @@ import type { ConnectionParts, ConnectionRequest } from "./connection_options.ts
 import { Connections } from "./connections.ts";
 import { Cors } from "./cors.ts";
 import { prefixesOf, routesOf } from "./endpoints.ts";
-import { Exchange, type NetworkRules, type Peers, RequestIds } from "./exchange.ts";
+import { Exchange, type ExchangeOptions, RequestIds } from "./exchange.ts";
 import { Flusher } from "./flusher.ts";
 import { HttpError, responseFromError } from "./http_error.ts";
 import { rangesFrom } from "./ip_address.ts";
@@ -78,11 +78,10 @@ export function startServer(options: ServerOptions): RunningServer {
 class HttpServer implements RunningServer {
   readonly #options: ServerOptions;
   readonly #cors: Cors;
-  readonly #network: NetworkRules;
+  readonly #exchanges: ExchangeOptions;
   readonly #connections: Connections;
   readonly #connectionParts: ConnectionParts;
   readonly #metrics: Metrics;
-  readonly #requestIds: RequestIds;
   readonly #addressRate: RateLimiter;
   readonly #router: Router;
   readonly #bun: Bun.Server<SocketState>;
@@ -101,12 +100,17 @@ class HttpServer implements RunningServer {
     const turns = new MessageTurns(clock);
     this.#connectionParts = { config, auth, live, clock, log, outbox, turns };
     this.#cors = new Cors(config);
-    this.#network = {
-      trustedProxies: rangesFrom("security.trusted_proxies", config.security.trusted_proxies),
-      allowedHosts: new Set(config.security.allowed_hosts.map((host) => host.toLowerCase())),
+    this.#exchanges = {
+      network: {
+        trustedProxies: rangesFrom("security.trusted_proxies", config.security.trusted_proxies),
+        allowedHosts: new Set(config.security.allowed_hosts.map((host) => host.toLowerCase())),
+      },
+      requestIds: new RequestIds(options),
+      clock,
+      publicOrigin: config.server.public_origin,
+      ownUrl: () => this.url,
     };
     this.#connections = new Connections(clock);
-    this.#requestIds = new RequestIds(options);
     this.#addressRate = new RateLimiter({
       clock,
       perSecond: config.limits.requests_per_sec_per_ip,
@@ -225,7 +229,7 @@ class HttpServer implements RunningServer {
     request: Request,
     server: Bun.Server<SocketState>,
   ): Response | undefined | Promise<Response> {
-    const exchange = this.#exchange(request, server);
+    const exchange = new Exchange(request, server, this.#exchanges);
     if (exchange.path === SOCKET_PATH && request.method === "GET") {
       return this.#upgrade(exchange, server);
     }
@@ -237,7 +241,17 @@ class HttpServer implements RunningServer {
     } catch (error) {
       answer = this.#failure(exchange, error, found);
     }
-    if (!(answer instanceof Promise)) return this.#finished(exchange, answer);
+    return answer instanceof Promise
+      ? this.#finishing(exchange, answer, found)
+      : this.#finished(exchange, answer);
+  }
+
+  /** Apart from `#serve`, so that nothing but these three is kept until the answer is there. */
+  #finishing(
+    exchange: Exchange,
+    answer: Promise<Response>,
+    found: Found | undefined,
+  ): Promise<Response> {
     return answer.then(
       (response) => this.#finished(exchange, response),
       (error: unknown) => this.#finished(exchange, this.#failure(exchange, error, found)),
@@ -249,16 +263,6 @@ class HttpServer implements RunningServer {
     if (this.#cors.isOn) this.#cors.decorate(exchange.request, response.headers);
     this.#metrics.request(response.status, this.#options.clock.monotonicMs() - exchange.startedMs);
     return response;
-  }
-
-  #exchange(request: Request, peers: Peers): Exchange {
-    return new Exchange({
-      request,
-      peers,
-      network: this.#network,
-      requestId: this.#requestIds.of(request),
-      startedMs: this.#options.clock.monotonicMs(),
-    });
   }
 
   #find(path: string): Found | undefined {

@@ -3,7 +3,7 @@
  * checked here and never again.
  */
 import { DatabaseError } from "../base/errors.ts";
-import type { AnswerReader, Parameter, SqlRequest, UploadedFile } from "../sql/mod.ts";
+import type { AnswerReader, Parameter, ServerAddress, SqlRequest } from "../sql/mod.ts";
 import { type MultipartForm, parseMultipart } from "./multipart.ts";
 import type { ServerConfig } from "./options.ts";
 import { parametersFromJson } from "./parameters.ts";
@@ -11,18 +11,21 @@ import { invalidInput, objectOf, parseJson, textFromUtf8 } from "./request_body.
 
 export type RequestLimits = Pick<ServerConfig, "limits" | "files">;
 
+/** Where a JSON body has its parameters. */
+const PATH_TO_PARAMS: readonly string[] = ["params"];
+
 /** Where a request came from, as far as its statements ask. */
-export type RequestOrigin = Pick<SqlRequest, "reader" | "baseUrl" | "origin">;
+export type RequestSender = AnswerReader & ServerAddress & NonNullable<SqlRequest["origin"]>;
 
 /** @throws {DatabaseError} INVALID_INPUT, INVALID_PARAMETER, INVALID_SQL */
 export function sqlRequestFromJson(
   body: Uint8Array,
   { limits }: RequestLimits,
-  { baseUrl, origin, reader }: RequestOrigin = {},
+  sender?: RequestSender,
 ): SqlRequest {
   const text = textFromUtf8(body);
   if (text === undefined) throw invalidInput("Cannot read the body: it is not UTF-8");
-  const fields = objectOf(parseJson(text).value);
+  const fields = objectOf(parseJson(text));
   if (fields === undefined) throw invalidInput("Cannot read the body: expected a JSON object");
   const { sql, params, namespace_id, timeout_ms, check, idempotency_key } = fields;
   requireSql(sql, limits.max_sql_bytes);
@@ -30,18 +33,17 @@ export function sqlRequestFromJson(
     throw wrongField("check", "true or false");
   }
   const key = keyOf(idempotency_key);
-  const parameters = parametersFromJson(params, text, { pathToParams: ["params"], limits });
-  return requestOf({
+  return {
     sql,
-    params: parameters,
+    params: parametersFromJson(params, text, { pathToParams: PATH_TO_PARAMS, limits }),
     namespace: namespaceOf(namespace_id),
     timeoutMs: timeoutOf(timeout_ms, limits.max_timeout_ms),
-    check: check === true,
-    reader,
-    baseUrl,
-    origin,
+    check: check === true ? true : undefined,
     idempotency: key === undefined ? undefined : { key, digest: digestOf(body) },
-  });
+    reader: sender,
+    server: sender,
+    origin: sender,
+  };
 }
 
 /**
@@ -50,7 +52,7 @@ export function sqlRequestFromJson(
 export function sqlRequestFromForm(
   body: Uint8Array,
   contentType: string,
-  { limits, files, baseUrl, origin }: RequestLimits & RequestOrigin,
+  { files, limits, sender }: RequestLimits & { readonly sender?: RequestSender },
 ): SqlRequest {
   const form = parseMultipart(body, contentType, files);
   const sql: unknown = form.fields.get("sql");
@@ -61,17 +63,16 @@ export function sqlRequestFromForm(
     throw wrongField("timeout_ms", "a whole number");
   }
   const timeout = timeoutText === undefined ? undefined : Number(timeoutText);
-  return requestOf({
+  return {
     sql,
     params: formParameters(form.fields.get("params"), limits),
     namespace: namespaceOf(form.fields.get("namespace_id")),
     timeoutMs: timeoutOf(timeout, limits.max_timeout_ms),
-    check: false,
-    baseUrl,
     files: form.files,
-    origin,
     idempotency: key === undefined ? undefined : { key, digest: formDigest(form) },
-  });
+    server: sender,
+    origin: sender,
+  };
 }
 
 function formParameters(
@@ -79,47 +80,9 @@ function formParameters(
   limits: RequestLimits["limits"],
 ): readonly Parameter[] {
   if (text === undefined || text === "") return [];
-  const { value } = parseJson(text);
+  const value = parseJson(text);
   if (value === undefined) throw invalidInput('Cannot read part "params": it is not JSON');
   return parametersFromJson(value, text, { pathToParams: [], limits });
-}
-
-interface Fields {
-  readonly sql: string;
-  readonly params: readonly Parameter[];
-  readonly namespace: string | undefined;
-  readonly timeoutMs: number | undefined;
-  readonly check: boolean;
-  readonly reader?: AnswerReader | undefined;
-  readonly baseUrl: (() => string) | undefined;
-  readonly files?: ReadonlyMap<string, UploadedFile>;
-  readonly origin: SqlRequest["origin"] | undefined;
-  readonly idempotency: SqlRequest["idempotency"] | undefined;
-}
-
-/** Leaves out what is absent, so that absence has one form. */
-function requestOf({
-  sql,
-  params,
-  namespace,
-  timeoutMs,
-  check,
-  files,
-  idempotency,
-  origin,
-  reader,
-  baseUrl,
-}: Fields): SqlRequest {
-  const request: { -readonly [Key in keyof SqlRequest]: SqlRequest[Key] } = { sql, params };
-  if (namespace !== undefined) request.namespace = namespace;
-  if (timeoutMs !== undefined) request.timeoutMs = timeoutMs;
-  if (check) request.check = check;
-  if (files !== undefined) request.files = files;
-  if (idempotency !== undefined) request.idempotency = idempotency;
-  if (reader !== undefined) request.reader = reader;
-  if (origin !== undefined) request.origin = origin;
-  if (baseUrl !== undefined) request.baseUrl = baseUrl;
-  return request;
 }
 
 function requireSql(sql: unknown, bytesMax: number): asserts sql is string {

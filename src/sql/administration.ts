@@ -13,7 +13,7 @@ import { DatabaseError } from "../base/errors.ts";
 import type { Role, TableEntry } from "../catalog/mod.ts";
 import { TEXT } from "../types/mod.ts";
 import { notAvailable } from "./bind/binding.ts";
-import type { StatementResult } from "./engine.ts";
+import type { ServerAddress, StatementResult } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { eraseName } from "./erasure.ts";
 import { copyDatabase, JOB_COLUMNS, killJob, maintainTables, purgeUser } from "./job_statements.ts";
@@ -51,8 +51,8 @@ import { type ShownView, visibleViews } from "./views.ts";
 export interface AdministrationCall {
   readonly principal: Principal;
   readonly namespace: string;
-  /** Origin of the server as the caller sees it, for SUBSCRIBE TO. */
-  readonly baseUrl: (() => string) | undefined;
+  /** As the caller sees it, for SUBSCRIBE TO. */
+  readonly server: ServerAddress | undefined;
 }
 
 const SETTING_COLUMNS: readonly PlainColumn[] = ["name", "value", "description", "category"].map(

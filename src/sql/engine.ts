@@ -21,20 +21,26 @@ export interface SqlRequest {
   readonly sql: string;
   readonly params: readonly Parameter[];
   /** Namespace of unqualified names; "default" when absent. */
-  readonly namespace?: string;
-  readonly timeoutMs?: number;
+  readonly namespace?: string | undefined;
+  readonly timeoutMs?: number | undefined;
   /** Parse, bind and authorise only. */
-  readonly check?: boolean;
+  readonly check?: boolean | undefined;
   /** Upload parts by placeholder name; present for multipart requests only. */
-  readonly files?: ReadonlyMap<string, UploadedFile>;
+  readonly files?: ReadonlyMap<string, UploadedFile> | undefined;
   /** Runs the request once for each key of its user; `digest` stands for the body. */
-  readonly idempotency?: { readonly key: string; readonly digest: string };
+  readonly idempotency?: { readonly key: string; readonly digest: string } | undefined;
   /** Whoever takes a long answer as it comes; without one an answer is whole. */
-  readonly reader?: AnswerReader;
-  /** Address of the server as the caller sees it, for SUBSCRIBE TO's answer. */
-  readonly baseUrl?: () => string;
+  readonly reader?: AnswerReader | undefined;
+  /** Where the server is for the caller, for SUBSCRIBE TO's answer. */
+  readonly server?: ServerAddress | undefined;
   /** Where the request came from, for the audit log. */
-  readonly origin?: { readonly address: string; readonly requestId: string };
+  readonly origin?: { readonly address: string; readonly requestId: string } | undefined;
+}
+
+/** Found when it is asked for. */
+export interface ServerAddress {
+  /** Scheme, host and port. */
+  readonly publicUrl: string;
 }
 
 /** The client of a request, who may leave before its end. */

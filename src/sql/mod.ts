@@ -11,6 +11,7 @@ export type {
   LivePlan,
   LiveRequest,
   Parameter,
+  ServerAddress,
   SqlEngine,
   SqlRequest,
   SqlResponse,

@@ -3,7 +3,7 @@
  */
 import { DatabaseError } from "../base/errors.ts";
 import { NESTING_MAX } from "../base/limits.ts";
-import { type DataType, type Value, valueFromParameter } from "../types/mod.ts";
+import { BIGINT, type DataType, type Value, valueFromParameter } from "../types/mod.ts";
 import type { Parameter, SqlRequest } from "./engine.ts";
 import type { SqlEnvironment, SqlLimits } from "./environment.ts";
 import type { Deadline } from "./execute/operator.ts";
@@ -45,13 +45,21 @@ export function typedParameters(
       `Cannot bind ${params.length} parameters: the most is ${parametersMax}`,
     );
   }
-  const typed: TypedParameters = { types: [], values: [] };
+  const types: DataType[] = [];
+  const values: Value[] = [];
   for (const parameter of params) {
-    const { type, value } = typedParameter(parameter, typed.types.length, parameterBytesMax);
-    typed.types.push(type);
-    typed.values.push(value);
+    // The most frequent kind is taken without an object for each.
+    if (typeof parameter === "number") {
+      types.push(BIGINT);
+      // A zero with a sign is a zero among whole numbers.
+      values.push(parameter + 0);
+      continue;
+    }
+    const { type, value } = typedParameter(parameter, types.length, parameterBytesMax);
+    types.push(type);
+    values.push(value);
   }
-  return typed;
+  return { types, values };
 }
 
 /** Every parameter up to the highest is named. @throws {DatabaseError} INVALID_PARAMETER */

@@ -81,10 +81,11 @@ export class QueryStats {
 
   /**
    * @param statement What stands for the statement from one execution to the next.
-   * @param textOf Its text without literals and secrets; asked for when it is seen first.
+   * @param textOf Its text without literals and secrets, from `source`; asked for when it is seen
+   * first.
    */
-  of(statement: object, textOf: () => string): QueryStat {
-    return this.known(statement) ?? this.#find(statement, textOf);
+  of<T>(statement: object, textOf: (source: T) => string, source: T): QueryStat {
+    return this.known(statement) ?? this.#find(statement, textOf(source));
   }
 
   /**
@@ -111,8 +112,8 @@ export class QueryStats {
     return [...this.#byFingerprint.values()];
   }
 
-  #find(statement: object, textOf: () => string): QueryStat {
-    const stat = this.#withText(textOf());
+  #find(statement: object, text: string): QueryStat {
+    const stat = this.#withText(text);
     this.#byStatement.set(statement, stat);
     return stat;
   }

@@ -250,9 +250,9 @@ export class RequestRunner {
 
   #statOf(node: Statement): QueryStat {
     const { stats } = this.#environment.activity;
-    const textOf = (): string => textOfStatement(node);
     const shape = bulkShapeOf(node, this.#request.sql);
-    return shape === undefined ? stats.of(node, textOf) : stats.ofShape(shape, textOf);
+    if (shape === undefined) return stats.of(node, textOfStatement, node);
+    return stats.ofShape(shape, () => textOfStatement(node));
   }
 
   async #runUnit(unit: Unit, parameters: readonly Value[]): Promise<StatementResult> {
@@ -300,7 +300,7 @@ export class RequestRunner {
       (await this.#administration.run(node, {
         principal: this.#principal,
         namespace: this.#namespace,
-        baseUrl: this.#request.baseUrl,
+        server: this.#request.server,
       }))
     );
   }

@@ -26,15 +26,17 @@ export class CellRows {
     this.#makers = types.map((type) => (isCellIdentity(type) ? undefined : cellMakerFor(type)));
   }
 
-  /** The cells of one row. */
-  cellsOf(row: Row): unknown[] {
-    const cells: unknown[] = [];
+  /** The cells of one row, which has no more columns; the row itself where they are its values. */
+  cellsOf(row: Row): readonly unknown[] {
+    let cells: unknown[] | undefined;
     for (let position = 0; position < this.#makers.length; position += 1) {
       const value = row[position] ?? null;
       const make = this.#makers[position];
-      cells.push(value === null || make === undefined ? value : make(value));
+      const cell = value === null || make === undefined ? value : make(value);
+      if (cell !== row[position]) cells ??= row.slice(0, position);
+      cells?.push(cell);
     }
-    return cells;
+    return cells ?? row;
   }
 
   /** Appends the rows of a batch; columns beyond the fixed types are left out. */

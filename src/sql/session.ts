@@ -5,12 +5,13 @@ import type { Principal } from "../auth/mod.ts";
 import { type Condition, DatabaseError } from "../base/errors.ts";
 import { collectAfterTurn } from "../base/garbage.ts";
 import { DEFAULT_NAMESPACE } from "../catalog/mod.ts";
-import type { DataType } from "../types/mod.ts";
+import type { DataType, Value } from "../types/mod.ts";
 import { type Activity, type RunningRequest, shownSql } from "./activity.ts";
 import { AnswerChannel } from "./answer_stream.ts";
 import { atStatement } from "./at_statement.ts";
 import { StatementBinding } from "./bind/binding.ts";
 import type {
+  AnswerReader,
   LivePlan,
   LiveRequest,
   SqlEngine,
@@ -27,10 +28,16 @@ import { deadlineOf, parseLimitsOf, requireNoGap, typedParameters } from "./para
 import { parseNormalized } from "./parse/parser.ts";
 import { type CacheKey, literalValues, PlanCache } from "./plan_cache.ts";
 import { authorize, type Prepared, prepare } from "./prepared.ts";
+import type { QueryStat } from "./query_stats.ts";
 import { textOfKey } from "./query_text.ts";
 import { dmlContextOf, statisticsOf } from "./relation_source.ts";
 import { RequestRunner } from "./request.ts";
-import { StatementRunner } from "./statement_runner.ts";
+import {
+  type RunnerOptions,
+  type RunOptions,
+  StatementRunner,
+  Written,
+} from "./statement_runner.ts";
 
 /** When a request began, and when it must end. */
 interface Timing {
@@ -46,11 +53,52 @@ interface LongWay {
   readonly onRunner?: (runner: RequestRunner) => void;
 }
 
+/** One statement on its short way: made once, as what its run and its end ask for. */
+class ShortRun implements RunOptions, RunnerOptions {
+  readonly principal: Principal;
+  readonly namespace: string;
+  readonly parameters: readonly Value[];
+  readonly transaction: undefined;
+  readonly files: undefined;
+  readonly request: SqlRequest;
+  readonly timing: Timing;
+  readonly prepared: Prepared;
+  readonly stat: QueryStat;
+  readonly deadline: Deadline;
+  readonly reader: AnswerReader | undefined;
+  /** Once it is listed. */
+  running: RunningRequest | undefined;
+  readonly #renew: (run: ShortRun) => Prepared;
+
+  constructor(options: ShortRunOptions) {
+    this.principal = options.principal;
+    this.namespace = options.namespace;
+    this.parameters = options.parameters;
+    this.request = options.request;
+    this.timing = options.timing;
+    this.prepared = options.prepared;
+    this.stat = options.stat;
+    this.deadline = options.timing.deadline;
+    this.reader = options.request.reader;
+    this.#renew = options.renew;
+  }
+
+  renewed(): Prepared {
+    return this.#renew(this);
+  }
+}
+
+type ShortRunOptions = Pick<
+  ShortRun,
+  "principal" | "namespace" | "parameters" | "request" | "timing" | "prepared" | "stat"
+> & { readonly renew: (run: ShortRun) => Prepared };
+
 export class LocalSqlEngine implements SqlEngine {
   readonly #environment: SqlEnvironment;
   readonly #plans: PlanCache;
   readonly #idempotent: IdempotentRequests;
   readonly #activity: Activity;
+  readonly #renew = (run: ShortRun): Prepared => this.#renewed(run);
 
   constructor(environment: SqlEnvironment) {
     this.#environment = environment;
@@ -79,6 +127,11 @@ export class LocalSqlEngine implements SqlEngine {
     if (reader === undefined || request.check === true || idempotency !== undefined) {
       return this.#long(principal, request, { timing });
     }
+    return this.#longWithReader(principal, request, timing);
+  }
+
+  /** Apart from the rest, which would have to keep for this what it does not need itself. */
+  #longWithReader(principal: Principal, request: SqlRequest, timing: Timing): Promise<SqlResponse> {
     const channel = new AnswerChannel(this.#environment.clock, timing.deadline);
     let completed: readonly StatementResult[] = [];
     const onRunner = (runner: RequestRunner): void => {
@@ -168,55 +221,88 @@ export class LocalSqlEngine implements SqlEngine {
       this.#plans.get(key) ?? this.#prepare(request, { key, namespace, principal, types });
     if (prepared === undefined) return undefined;
     authorize(prepared.requirements, principal, this.#environment.catalog);
-    const { deadline } = timing;
-    const runner = new StatementRunner(this.#environment, { deadline, reader: request.reader });
+    const { stats } = this.#activity;
     const { literals } = key.normalized;
-    const parameters = literals.length === 0 ? values : [...values, ...literalValues(literals)];
-    const options = {
+    const run = new ShortRun({
       principal,
       namespace,
-      transaction: undefined,
-      parameters,
-      files: undefined,
-      renewed: () => this.#renewed(prepared, principal, request),
-    };
-    const { stats } = this.#activity;
-    const stat = stats.known(prepared) ?? stats.of(prepared, () => textOfKey(key.normalized.key));
-    const { startMs } = timing;
-    // What has been written and waits for the disk is no longer to be killed, and not listed.
-    let running: RunningRequest | undefined;
-    const ended = (result: StatementResult | undefined, error?: unknown): SqlResponse => {
-      const atMs = this.#environment.clock.monotonicMs();
-      this.#letGo(timing.deadline);
-      if (running !== undefined) this.#activity.running.end(running);
-      this.#noteTime(principal, request, { startMs, atMs });
-      stat.note(atMs, { ms: atMs - startMs, rows: result?.rowCount ?? 0 });
-      if (result !== undefined) {
-        if (runner.channel?.isOpen === true) runner.channel.pushEntry(result);
-        return { results: [result] };
-      }
-      const response = failedResponse(error);
-      stat.errors += 1;
-      return response;
-    };
-    let asked: StatementResult | Promise<StatementResult>;
+      parameters: literals.length === 0 ? values : [...values, ...literalValues(literals)],
+      request,
+      timing,
+      prepared,
+      stat: stats.of(prepared, textOfKey, key.normalized.key),
+      renew: this.#renew,
+    });
+    return this.#run(run, new StatementRunner(this.#environment, run));
+  }
+
+  #run(run: ShortRun, runner: StatementRunner): SqlResponse | Promise<SqlResponse> {
+    const { prepared } = run;
+    let asked: StatementResult | Written | Promise<StatementResult>;
     try {
-      asked = runner.run(prepared, options);
+      asked = runner.begin(prepared, run);
     } catch (error) {
-      return ended(undefined, error);
+      return this.#failed(run, error);
     }
-    if (!(asked instanceof Promise)) return ended(asked);
-    if (prepared.kind === "query" || runner.isUnderWay)
-      running = this.#begin(principal, request, timing);
-    const response = asked.then(ended, (error: unknown) => ended(undefined, error));
+    if (asked instanceof Written) return this.#endedOnDisk(run, asked);
+    if (!(asked instanceof Promise)) return this.#ended(run, asked);
+    if (prepared.kind === "query" || runner.isUnderWay) {
+      run.running = this.#begin(run.principal, run.request, run.timing);
+    }
+    return this.#endedLater(run, runner, asked);
+  }
+
+  /** What has been written and waits for the disk is no longer to be killed, and not listed. */
+  #endedOnDisk(run: ShortRun, { durable, result }: Written): Promise<SqlResponse> {
+    return durable.then(
+      () => this.#ended(run, result),
+      (error: unknown) => this.#failed(run, error),
+    );
+  }
+
+  #endedLater(
+    run: ShortRun,
+    runner: StatementRunner,
+    asked: Promise<StatementResult>,
+  ): Promise<SqlResponse> {
+    const response = asked.then(
+      (result) => {
+        const ended = this.#ended(run, result);
+        if (runner.channel?.isOpen === true) runner.channel.pushEntry(result);
+        return ended;
+      },
+      (error: unknown) => this.#failed(run, error),
+    );
     return runner.channel?.answerOf(response, () => []) ?? response;
   }
 
+  #ended(run: ShortRun, result: StatementResult): SqlResponse {
+    this.#noteEnd(run, result.rowCount);
+    return { results: [result] };
+  }
+
+  /** @throws What is no expected failure. */
+  #failed(run: ShortRun, error: unknown): SqlResponse {
+    this.#noteEnd(run, 0);
+    const response = failedResponse(error);
+    run.stat.errors += 1;
+    return response;
+  }
+
+  #noteEnd(run: ShortRun, rowCount: number): void {
+    const { principal, request, running, stat, timing } = run;
+    const { startMs } = timing;
+    const atMs = this.#environment.clock.monotonicMs();
+    this.#letGo(timing.deadline);
+    if (running !== undefined) this.#activity.running.end(running);
+    this.#noteTime(principal, request, { startMs, atMs });
+    stat.note(atMs, { ms: atMs - startMs, rows: rowCount });
+  }
+
   /** A statement as the definitions and rights of this turn have it. */
-  #renewed(prepared: Prepared, principal: Principal, request: SqlRequest): Prepared {
+  #renewed({ namespace, prepared, principal, request }: ShortRun): Prepared {
     const { catalog, limits } = this.#environment;
     const { types } = typedParameters(request.params, limits);
-    const namespace = request.namespace ?? DEFAULT_NAMESPACE;
     const key = this.#plans.keyOf(request.sql, { namespace, types });
     const now =
       key === undefined

@@ -15,6 +15,7 @@ import type { SqlEnvironment } from "./environment.ts";
 import type { DmlOutcome, DmlSteps } from "./execute/change_writer.ts";
 import { type Deadline, drain } from "./execute/operator.ts";
 import type { Profile } from "./execute/profile.ts";
+import type { Run } from "./execute/run.ts";
 import type { Transaction } from "./execute/transaction.ts";
 import { Uploads } from "./files.ts";
 import { finishChange, isSteps } from "./long_changes.ts";
@@ -51,6 +52,17 @@ const MESSAGES_OF_ONE = {
   delete: "Deleted 1 row(s)",
 } as const;
 
+/** A change that is made and waits for the disk: only then may its result be told. */
+export class Written {
+  readonly result: StatementResult;
+  readonly durable: Promise<void>;
+
+  constructor(result: StatementResult, durable: Promise<void>) {
+    this.result = result;
+    this.durable = durable;
+  }
+}
+
 export class StatementRunner {
   readonly #environment: SqlEnvironment;
   readonly #deadline: Deadline;
@@ -75,6 +87,14 @@ export class StatementRunner {
 
   /** @throws {DatabaseError} */
   run(prepared: Prepared, options: RunOptions): StatementResult | Promise<StatementResult> {
+    return onceDurable(this.begin(prepared, options));
+  }
+
+  /** The same for who waits for the disk with what else it has to wait for. */
+  begin(
+    prepared: Prepared,
+    options: RunOptions,
+  ): StatementResult | Written | Promise<StatementResult> {
     if (prepared.kind === "query") return this.#query(prepared, options);
     if (options.files !== undefined || prepared.files.length > 0) {
       return this.#changeWithFiles(prepared, options);
@@ -84,7 +104,7 @@ export class StatementRunner {
 
   #query(prepared: PreparedQuery, options: RunOptions): StatementResult | Promise<StatementResult> {
     if (options.files !== undefined) refuseExtra(options.files, []);
-    const { clock, limits, store } = this.#environment;
+    const { store } = this.#environment;
     const { namespace, parameters, principal, transaction } = options;
     const run = newRun(this.#environment, {
       principal,
@@ -100,6 +120,17 @@ export class StatementRunner {
       const row = readRow(run);
       return queryResult(prepared, row === undefined ? [] : [cells.cellsOf(row)], options);
     }
+    return this.#drained(prepared, options, run);
+  }
+
+  #drained(
+    prepared: PreparedQuery,
+    options: RunOptions,
+    run: Run,
+  ): StatementResult | Promise<StatementResult> {
+    const { clock, limits } = this.#environment;
+    const { cells } = prepared;
+    const { principal } = options;
     const isStreamed = this.#reader !== undefined && options.profile === undefined;
     const collected = new CollectedRows({
       cells,
@@ -139,9 +170,9 @@ export class StatementRunner {
     prepared: PreparedDml,
     options: RunOptions,
     uploads: Uploads,
-  ): StatementResult | Promise<StatementResult> {
+  ): StatementResult | Written | Promise<StatementResult> {
     const { store, writeGates } = this.#environment;
-    if (writeGates.areClosed([prepared.target.tableId])) {
+    if (writeGates.isClosed(prepared.target.tableId)) {
       return this.#changeLater(prepared, options, uploads);
     }
     const outcome = this.#begin(prepared, options, uploads);
@@ -149,7 +180,7 @@ export class StatementRunner {
     this.#isWaiting = true;
     const result = changeResult(prepared, outcome, options.principal.userId);
     const lastSeq = outcome.applied.commit?.lastSeq;
-    return lastSeq === undefined ? result : store.durable(lastSeq).then(() => result);
+    return lastSeq === undefined ? result : new Written(result, store.durable(lastSeq));
   }
 
   async #changeLater(
@@ -158,7 +189,7 @@ export class StatementRunner {
     uploads: Uploads,
   ): Promise<StatementResult> {
     await this.#environment.writeGates.opened([given.target.tableId], this.#deadline);
-    return this.#change(renewedDml(given, options), options, uploads);
+    return await onceDurable(this.#change(renewedDml(given, options), options, uploads));
   }
 
   async #changeLong(
@@ -209,7 +240,8 @@ export class StatementRunner {
   async #changeWithFiles(given: PreparedDml, options: RunOptions): Promise<StatementResult> {
     const uploads = await this.#stage(given, options);
     try {
-      const result = await this.#change(renewedDml(given, options), options, uploads);
+      const change = this.#change(renewedDml(given, options), options, uploads);
+      const result = await onceDurable(change);
       uploads.keep();
       return result;
     } catch (error) {
@@ -231,6 +263,12 @@ export class StatementRunner {
     refuseExtra(options.files, files);
     return Uploads.stage(this.#environment, { parts: options.files, names: files });
   }
+}
+
+function onceDurable(
+  begun: StatementResult | Written | Promise<StatementResult>,
+): StatementResult | Promise<StatementResult> {
+  return begun instanceof Written ? begun.durable.then(() => begun.result) : begun;
 }
 
 /** What a change answers once it is durable. */

@@ -34,7 +34,7 @@ const OPTION_FORMS: ReadonlyMap<string, RegExp> = new Map([
 export function subscribe(
   environment: SqlEnvironment,
   node: SubscribeStatement,
-  { baseUrl, namespace, principal }: AdministrationCall,
+  { namespace, principal, server }: AdministrationCall,
 ): StatementResult {
   const options = optionsOf(node);
   planLiveQuery(environment, principal, { sql: node.source, params: [], namespace });
@@ -45,7 +45,7 @@ export function subscribe(
     options,
     ...(isQualified(node) ? {} : { namespace_id: namespace }),
   });
-  const wsUrl = `${(baseUrl?.() ?? "").replace(/^http/, "ws")}/v1/ws`;
+  const wsUrl = `${(server?.publicUrl ?? "").replace(/^http/, "ws")}/v1/ws`;
   const message = `Connect to ${wsUrl}, authenticate, and send this subscription`;
   const row = ["active", wsUrl, subscription, message];
   return rowsResult(SUBSCRIBE_COLUMNS, [row], principal.userId);

@@ -20,7 +20,12 @@ export class WriteGates {
     this.#clock = clock;
   }
 
-  /** Whether any of the tables may not be written now. */
+  /** Whether the table may not be written now. */
+  isClosed(tableId: number): boolean {
+    return this.#closed.size > 0 && this.#closed.has(tableId);
+  }
+
+  /** Whether any of the tables may not. */
   areClosed(tableIds: readonly number[]): boolean {
     return this.#closed.size > 0 && tableIds.some((tableId) => this.#closed.has(tableId));
   }
@@ -44,7 +49,7 @@ export class WriteGates {
   /** Closes a gate when it is open; returns who opens it again. */
   async close(tableId: number, deadline: Deadline): Promise<() => void> {
     // Others may have waited for the same turn.
-    while (this.areClosed([tableId])) await this.opened([tableId], deadline);
+    while (this.isClosed(tableId)) await this.opened([tableId], deadline);
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#closed.set(tableId, promise);
     return () => {

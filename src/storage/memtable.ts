@@ -159,14 +159,12 @@ export class Memtable {
   /** Makes room for more rows. */
   reserve(count: number): void {
     const needed = this.rowCount + count;
-    const room = (length: number, index: number): number | undefined =>
-      roomFor(needed, length, index);
-    this.owners = withRoom(this.owners, room(this.owners.length, 0));
-    this.seqs = withRoom(this.seqs, room(this.seqs.length, 1));
-    this.prevs = withRoom(this.prevs, room(this.prevs.length, 2));
-    this.commitSeqs = withRoom(this.commitSeqs, room(this.commitSeqs.length, 3));
-    this.replacedBy = withRoom(this.replacedBy, room(this.replacedBy.length, 4));
-    const flags = room(this.deleted.length, 5);
+    this.owners = withRoom(this.owners, roomFor(needed, this.owners.length, 0));
+    this.seqs = withRoom(this.seqs, roomFor(needed, this.seqs.length, 1));
+    this.prevs = withRoom(this.prevs, roomFor(needed, this.prevs.length, 2));
+    this.commitSeqs = withRoom(this.commitSeqs, roomFor(needed, this.commitSeqs.length, 3));
+    this.replacedBy = withRoom(this.replacedBy, roomFor(needed, this.replacedBy.length, 4));
+    const flags = roomFor(needed, this.deleted.length, 5);
     if (flags !== undefined) this.deleted = grown(this.deleted, sharedBytes(flags));
   }
 

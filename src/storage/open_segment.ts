@@ -72,7 +72,7 @@ export class OpenSegment {
   }
 
   get deletions(): DeletionVector {
-    this.#deletions ??= this.guard(() => this.#files.readDeletions(this.entry));
+    this.#deletions ??= this.#readDeletions();
     return this.#deletions;
   }
 
@@ -85,7 +85,7 @@ export class OpenSegment {
         { hint: "rows of other tables can be read; put back a backup, or drop the table" },
       );
     }
-    this.#reader ??= this.guard(() => this.#files.openReader(this.entry));
+    this.#reader ??= this.#openReader();
     return this.#reader;
   }
 
@@ -96,6 +96,16 @@ export class OpenSegment {
     } catch (error) {
       throw this.#noted(error);
     }
+  }
+
+  // Apart from their getters, which are called for every value: a function would cost them a scope.
+
+  #openReader(): SegmentReader {
+    return this.guard(() => this.#files.openReader(this.entry));
+  }
+
+  #readDeletions(): DeletionVector {
+    return this.guard(() => this.#files.readDeletions(this.entry));
   }
 
   /** An error that a read met, after it was reported if it is damage. */

@@ -41,7 +41,7 @@ function decodeText(text: string, bytesMax: number): Decoded {
   const isTooLarge =
     text.length > bytesMax || (text.length * 3 > bytesMax && Buffer.byteLength(text) > bytesMax);
   if (isTooLarge) throw tooLarge(bytesMax);
-  const { value } = parseJson(text);
+  const value = parseJson(text);
   if (value === undefined) {
     throw refusal("INVALID_MESSAGE", PROTOCOL_WORD, "Cannot read the message: it is not JSON");
   }

@@ -82,7 +82,7 @@ async function logOut(exchange: Exchange, options: AuthRouteOptions): Promise<Re
 async function bodyOf(exchange: Exchange, { bodyBytesMax }: AuthRouteOptions): Promise<unknown> {
   requireJsonType(exchange.request.headers.get("content-type"));
   const text = textFromUtf8(await readBytes(exchange.request, bodyBytesMax));
-  return text === undefined || text === "" ? undefined : parseJson(text).value;
+  return text === undefined || text === "" ? undefined : parseJson(text);
 }
 
 function bearerOf(request: Request): string | undefined {

@@ -19,7 +19,7 @@ import { isMultipart } from "../multipart.ts";
 import type { ServerConfig } from "../options.ts";
 import { RateLimiter } from "../rate_limit.ts";
 import { requireJsonType, withBytes } from "../request_body.ts";
-import { apiHeaders, streamResponse, textResponse } from "../responses.ts";
+import { apiHeaders, streamResponse, type TextOptions, textResponse } from "../responses.ts";
 import {
   csvPieces,
   type Ending,
@@ -47,8 +47,13 @@ export interface SqlRouteOptions {
   /** A body is written for as long as its statement runs; what it returns is called at its end. */
   readonly beginStream: () => () => void;
   readonly onBug: (error: unknown) => void;
-  /** Scheme, host and port under which this server is reached. */
-  readonly baseUrl: (exchange: Exchange) => string;
+}
+
+/** A request under way: made once, so that each step takes and keeps this alone. */
+interface Asked {
+  readonly exchange: Exchange;
+  readonly principal: Principal;
+  readonly contentType: string | null;
 }
 
 const HEADERS: Readonly<Record<ResultFormat, Headers>> = {
@@ -84,6 +89,8 @@ class SqlRoute {
   readonly #userRate: RateLimiter;
   readonly #silentMsMax: number;
   readonly #defaultTimeoutMs: number;
+  /** How nearly every answer is sent. */
+  readonly #plainJson: TextOptions;
 
   constructor(options: SqlRouteOptions) {
     this.#options = options;
@@ -94,6 +101,8 @@ class SqlRoute {
     this.#silentMsMax = keepaliveMs === 0 ? Infinity : keepaliveMs - KEEPALIVE_MARGIN_MS;
     const timeoutMs = performance.request_timeout * 1000;
     this.#defaultTimeoutMs = timeoutMs === 0 ? Infinity : timeoutMs;
+    const mayCompress = performance.http_compression;
+    this.#plainJson = { status: 200, headers: HEADERS.json, mayCompress };
   }
 
   handle(exchange: Exchange): Promise<Response> {
@@ -101,29 +110,25 @@ class SqlRoute {
     const principal = this.#options.auth.authenticateHeader(headers.get("authorization"), exchange);
     this.#takeFromRate(principal);
     const contentType = headers.get("content-type");
-    return withBytes(exchange.request, this.#bytesMax(contentType), (body) =>
-      this.#answer(exchange, { body, contentType, principal }),
-    );
+    return this.#withBody({ exchange, principal, contentType }, this.#bytesMax(contentType));
   }
 
-  #answer(
-    exchange: Exchange,
-    {
-      body,
-      contentType,
-      principal,
-    }: { body: Uint8Array; contentType: string | null; principal: Principal },
-  ): Response | Promise<Response> {
-    const request = this.#requestFrom(body, { contentType, exchange });
+  #withBody(asked: Asked, bytesMax: number): Promise<Response> {
+    return withBytes(asked.exchange.request, bytesMax, (body) => this.#answer(asked, body));
+  }
+
+  #answer(asked: Asked, body: Uint8Array): Response | Promise<Response> {
+    const { exchange, principal } = asked;
+    const request = this.#requestFrom(asked, body);
     if ((request.timeoutMs ?? this.#defaultTimeoutMs) > this.#silentMsMax) {
       exchange.liftIdleTimeout();
     }
     const format = formatFromAccept(exchange.request.headers.get("accept"));
-    if (format !== "json") return this.#executeAs(format, exchange, { principal, request });
+    if (format !== "json") return this.#executeAs(format, asked, request);
     const answer = this.#options.sql.execute(principal, request);
     return answer instanceof Promise
-      ? answer.then((response) => this.#jsonResponse(exchange, response, principal))
-      : this.#jsonResponse(exchange, answer, principal);
+      ? this.#jsonResponseOf(asked, answer)
+      : this.#jsonResponse(asked, answer);
   }
 
   #takeFromRate(principal: Principal): void {
@@ -142,55 +147,54 @@ class SqlRoute {
     return limits.max_body_bytes;
   }
 
-  #requestFrom(
-    body: Uint8Array,
-    { contentType, exchange }: { contentType: string | null; exchange: Exchange },
-  ): SqlRequest {
-    const { baseUrl: urlOf, config } = this.#options;
-    const baseUrl = (): string => urlOf(exchange);
+  #requestFrom({ contentType, exchange }: Asked, body: Uint8Array): SqlRequest {
+    const { config } = this.#options;
     if (isMultipart(contentType)) {
-      return sqlRequestFromForm(body, contentType, { ...config, baseUrl, origin: exchange });
+      return sqlRequestFromForm(body, contentType, { ...config, sender: exchange });
     }
-    return sqlRequestFromJson(body, config, { reader: exchange, baseUrl, origin: exchange });
+    return sqlRequestFromJson(body, config, exchange);
   }
 
-  #jsonResponse(
-    exchange: Exchange,
-    { results, error, isReplayed, stream }: SqlResponse,
-    principal: Principal,
-  ): Response | Promise<Response> {
-    if (stream !== undefined) {
-      return this.#streamed("json", exchange, { results, stream, principal });
-    }
-    const { clock, config } = this.#options;
-    const options = {
-      status: error === undefined ? 200 : wireErrorOf(error.condition).status,
-      headers: headersFor("json", isReplayed),
-      mayCompress: config.performance.http_compression,
-    };
+  #jsonResponseOf(asked: Asked, answer: Promise<SqlResponse>): Promise<Response> {
+    return answer.then((response) => this.#jsonResponse(asked, response));
+  }
+
+  #jsonResponse(asked: Asked, response: SqlResponse): Response | Promise<Response> {
+    const { results, error, isReplayed, stream } = response;
+    if (stream !== undefined) return this.#streamed("json", asked, { results, stream });
+    const { exchange, principal } = asked;
+    const options =
+      error === undefined && isReplayed === undefined
+        ? this.#plainJson
+        : {
+            ...this.#plainJson,
+            status: error === undefined ? 200 : wireErrorOf(error.condition).status,
+            headers: headersFor("json", isReplayed),
+          };
     const errorBody =
       error === undefined
         ? undefined
         : errorBodyOf(error, { isAdmin: mayRun(principal, "inspect") });
+    if (isLarge(results)) return this.#inPieces(exchange, { results, errorBody }, options);
+    const ending = { tookMs: tookMs(exchange, this.#options.clock), error: errorBody };
+    return textResponse(exchange, jsonBody(results, ending), options);
+  }
+
+  #inPieces(
+    exchange: Exchange,
+    { errorBody, results }: { results: readonly StatementResult[]; errorBody: Ending["error"] },
+    options: TextOptions,
+  ): Response {
+    const { clock } = this.#options;
     const ending = (): Ending => ({ tookMs: tookMs(exchange, clock), error: errorBody });
-    return isLarge(results)
-      ? streamResponse(exchange, { pieces: jsonPieces(results, ending) }, { ...options, clock })
-      : textResponse(exchange, jsonBody(results, ending()), options);
+    return streamResponse(exchange, { pieces: jsonPieces(results, ending) }, { ...options, clock });
   }
 
   /** Answers with rows while there are more to come; the server waits for the last when it stops. */
   #streamed(
     format: ResultFormat,
-    exchange: Exchange,
-    {
-      principal,
-      results,
-      stream,
-    }: {
-      principal: Principal;
-      results: readonly StatementResult[];
-      stream: AnswerStream;
-    },
+    { exchange, principal }: Asked,
+    { results, stream }: { results: readonly StatementResult[]; stream: AnswerStream },
   ): Response {
     const { beginStream, clock, config, onBug } = this.#options;
     const isAdmin = mayRun(principal, "inspect");
@@ -225,10 +229,11 @@ class SqlRoute {
   /** NDJSON and CSV hold one result, which must be known before anything runs. */
   async #executeAs(
     format: Exclude<ResultFormat, "json">,
-    exchange: Exchange,
-    { principal, request }: { principal: Principal; request: SqlRequest },
+    asked: Asked,
+    request: SqlRequest,
   ): Promise<Response> {
     const { sql, clock, config } = this.#options;
+    const { exchange, principal } = asked;
     const checked = await sql.execute(principal, { ...request, check: true });
     const rowResults = checked.results.filter(({ schema }) => schema !== undefined);
     if (rowResults.length > 1) {
@@ -242,11 +247,11 @@ class SqlRoute {
     const response = mustRun ? await sql.execute(principal, request) : checked;
     const { results, stream } = response;
     if (stream !== undefined) {
-      return this.#streamed(format, exchange, { results, stream, principal });
+      return this.#streamed(format, asked, { results, stream });
     }
     const result = response.results.find(({ schema }) => schema !== undefined);
     if (response.error !== undefined || result === undefined) {
-      return await this.#jsonResponse(exchange, response, principal);
+      return await this.#jsonResponse(asked, response);
     }
     const pieces =
       format === "csv" ? csvPieces(result) : ndjsonPieces(result, () => tookMs(exchange, clock));

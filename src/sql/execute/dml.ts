@@ -56,21 +56,7 @@ export function compileInsert(insert: InsertPlan): DmlProgram {
   const returning = compileReturning(insert.returning, runtime);
   const isPlain = conflict === undefined && returning === undefined;
   const rowsPerTurn = source.columns === undefined ? BATCH_ROWS_MAX : COLUMN_ROWS_PER_TURN;
-  return (run) => {
-    const { rowCount } = source;
-    const isShort = rowCount !== undefined && rowCount <= rowsPerTurn;
-    if (isPlain && isShort && run.uploads === undefined && run.transaction === undefined) {
-      if (source.columns !== undefined) {
-        const batch = source.columns(run, 0, rowCount);
-        runtime.checkBatch(batch, run);
-        const applied = insertColumns(runtime, batch, run);
-        return { rowCount, applied, returned: undefined };
-      }
-      const rows = source.rows(run, 0, rowCount);
-      runtime.check(rows, run);
-      const applied = insertRows(runtime, rows, run);
-      return { rowCount: rows.length, applied, returned: undefined };
-    }
+  const fed: DmlProgram = (run) => {
     const writer = new ChangeWriter(runtime, { run, returning, isBlind: conflict === undefined });
     const touched = new Set<string>();
     const onRows = (rows: Row[]): void => {
@@ -82,6 +68,21 @@ export function compileInsert(insert: InsertPlan): DmlProgram {
       );
     };
     return written(source.feed(run, onRows), writer);
+  };
+  const { rowCount } = source;
+  if (!isPlain || rowCount === undefined || rowCount > rowsPerTurn) return fed;
+  return (run) => {
+    if (run.uploads !== undefined || run.transaction !== undefined) return fed(run);
+    if (source.columns !== undefined) {
+      const batch = source.columns(run, 0, rowCount);
+      runtime.checkBatch(batch, run);
+      const applied = insertColumns(runtime, batch, run);
+      return { rowCount, applied, returned: undefined };
+    }
+    const rows = source.rows(run, 0, rowCount);
+    runtime.check(rows, run);
+    const applied = insertRows(runtime, rows, run);
+    return { rowCount: rows.length, applied, returned: undefined };
   };
 }
 

@@ -93,9 +93,12 @@ export class KeySearch {
   }
 
   #hasKey(row: number, key: Row): boolean {
-    return this.#directory.keyColumnIds.every((columnId, index) =>
-      isSame(this.#rows.valueAt(columnId, row), key[index]),
-    );
+    let index = 0;
+    for (const columnId of this.#directory.keyColumnIds) {
+      if (!isSame(this.#rows.valueAt(columnId, row), key[index])) return false;
+      index += 1;
+    }
+    return true;
   }
 }
 
