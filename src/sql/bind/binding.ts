@@ -21,7 +21,7 @@ import type {
   BoundWindowCall,
   Requirement,
 } from "./bound.ts";
-import type { Scope } from "./scope.ts";
+import type { RelationNode, Scope } from "./scope.ts";
 
 /** What a plan may be chosen by. */
 export interface TableStatistics {
@@ -44,6 +44,8 @@ export class StatementBinding {
   viewCount = 0;
   /** How many entries of WITH and views are read through each other, in the query at hand. */
   towerHeight = 0;
+  /** Columns that say whether an outer join found a row, where they were asked for. */
+  readonly presences: Map<RelationNode, BoundColumn> = new Map<RelationNode, BoundColumn>();
   #nextColumnId = 1;
 
   readonly statistics: TableStatistics;
@@ -206,7 +208,8 @@ export function unknownFunction(
   node: AstNode,
 ): DatabaseError {
   const signature = `${name}(${types.map((type) => typeName(type)).join(", ")})`;
-  const isKnown = functionExists(name) || isAggregate(name) || isWindowName(name);
+  const isKnown =
+    functionExists(name) || isAggregate(name) || isWindowName(name) || name === "row_to_json";
   const what = isKnown ? "it does not take these types" : "there is none";
   return new DatabaseError("FUNCTION_NOT_FOUND", `Cannot find function ${signature}: ${what}`, {
     position: node._location.start,

@@ -13,7 +13,7 @@ import type { BoundColumn, BoundRelation } from "./bound.ts";
 import { Captures } from "./correlation.ts";
 import { bindExpression } from "./expression_binder.ts";
 import { type FromResult, joined, product } from "./join_binder.ts";
-import { Scope, type ScopeRelation } from "./scope.ts";
+import { type RelationNode, Scope, type ScopeRelation } from "./scope.ts";
 import {
   type CteEntry,
   queriesAround,
@@ -262,7 +262,8 @@ function renamed(
 }
 
 function relationResult(relation: BoundRelation, inScope: ScopeRelation): FromResult {
-  return { from: { kind: "relation", relation }, scope: new Scope([inScope]) };
+  const from: RelationNode = { kind: "relation", relation };
+  return { from, scope: new Scope([{ ...inScope, node: from }]) };
 }
 
 function bindDerived(item: FromStatement, context: SelectContext): FromResult {
