@@ -10,6 +10,7 @@ import { type Activity, type RunningRequest, shownSql } from "./activity.ts";
 import { AnswerChannel } from "./answer_stream.ts";
 import { atStatement } from "./at_statement.ts";
 import { StatementBinding } from "./bind/binding.ts";
+import { hasFaultyLiteral, readLiterals } from "./bind/untyped_literals.ts";
 import type {
   LivePlan,
   LiveRequest,
@@ -201,6 +202,10 @@ export class LocalSqlEngine implements SqlEngine {
     };
     let asked: StatementResult | Promise<StatementResult>;
     try {
+      if (prepared.literals.length > 0) {
+        const startOf = (slot: number): number | undefined => literals[slot - values.length]?.start;
+        readLiterals(prepared.literals, parameters, startOf);
+      }
       asked = runner.run(prepared, options);
     } catch (error) {
       return ended(undefined, error);
@@ -251,7 +256,8 @@ export class LocalSqlEngine implements SqlEngine {
     const context = dmlContextOf(this.#environment, { namespace, principal, statement });
     const prepared = prepare(node, { context, statement });
     requireNoGap(statement.usedParameters, types.length);
-    this.#plans.set(key, prepared);
+    // Its constants may stand elsewhere in the next text, and it fails there, too.
+    if (!hasFaultyLiteral(prepared.literals)) this.#plans.set(key, prepared);
     return prepared;
   }
 }

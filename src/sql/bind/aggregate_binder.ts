@@ -13,14 +13,7 @@ import { isSelectNode } from "../parse/query_nodes.ts";
 import { type Bind, type Correlation, type Place, unknownFunction } from "./binding.ts";
 import type { BoundAggregate, BoundExpression, BoundSort } from "./bound.ts";
 import { castTo } from "./casts.ts";
-import {
-  bindRow,
-  jsonOfRow,
-  knowsRow,
-  misusedRow,
-  presenceOf,
-  takesRows,
-} from "./row_values.ts";
+import { bindRow, jsonOfRow, knowsRow, misusedRow, presenceOf, takesRows } from "./row_values.ts";
 import { sortOf } from "./sort_entry.ts";
 import { sameList, sameOptional, sameSorts } from "./walk.ts";
 

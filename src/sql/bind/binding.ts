@@ -19,6 +19,7 @@ import type {
   BoundTableFunction,
   BoundWindow,
   BoundWindowCall,
+  LiteralRead,
   Requirement,
 } from "./bound.ts";
 import type { RelationNode, Scope } from "./scope.ts";
@@ -40,6 +41,8 @@ export class StatementBinding {
   readonly usedParameters: Set<number> = new Set<number>();
   /** Placeholders of FILE('x'), in order of appearance. */
   readonly files: string[] = [];
+  /** Untyped literals to be read before the statement runs. */
+  readonly literals: LiteralRead[] = [];
   /** Views that were expanded so far. */
   viewCount = 0;
   /** How many entries of WITH and views are read through each other, in the query at hand. */
@@ -120,7 +123,10 @@ export class StatementBinding {
 
   literal(slot: ExprSlot): BoundExpression {
     const type = literalType(slot);
-    return { kind: "slot", type, slot: this.parameterTypes.length + slot.index };
+    const index = this.parameterTypes.length + slot.index;
+    if (type.kind !== "unknown") return { kind: "slot", type, slot: index };
+    const untyped = { position: slot._location.start, reads: this.literals };
+    return { kind: "slot", type, slot: index, untyped };
   }
 }
 

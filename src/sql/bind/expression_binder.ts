@@ -37,7 +37,12 @@ export const bindExpression: Bind = (expression, place) => {
     case "numeric":
       return bindNumber(expression.text, expression);
     case "string":
-      return constant(UNKNOWN, expression.value);
+      return {
+        kind: "constant",
+        type: UNKNOWN,
+        value: expression.value,
+        untyped: { position: expression._location.start, reads: place.statement.literals },
+      };
     case "bytes":
       return constant(BYTES, Uint8Array.from(Buffer.from(expression.hex, "hex")));
     case "boolean":

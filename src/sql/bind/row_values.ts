@@ -127,8 +127,11 @@ function namedRow(ref: ExprRef, { outer, scope, statement }: Place): RowValue | 
         name: column.name,
         value: columnValue(column),
       })),
+      // A join under an alias has no row of its own.
       presence:
-        relation.isOpen === true ? columnValue(presenceColumn(relation, statement)) : undefined,
+        relation.isOpen === true && relation.node !== undefined
+          ? columnValue(presenceColumn(relation, statement))
+          : undefined,
     };
   }
   const around = outer === undefined ? undefined : namedRow(ref, outer.place);
