@@ -120,17 +120,12 @@ export async function openSides(): Promise<Sides> {
       const theirs = await postgresOutcome(client, root, { width, response, isOrdered });
       const ours = tidemarkOutcome(response, { way, isOrdered });
       if (ours.kind === "failure" && theirs.kind === "failure") refusedCount += 1;
-      const isAllowedRefusal = theirs.kind === "failure" && isAllowed(theirs.message);
-      wasAllowed = isAllowedRefusal && ours.kind === "rows";
+      wasAllowed = ours.kind === "rows" && theirs.kind === "failure" && isAllowed(theirs.message);
       const found = compare(ours, theirs);
-      const barrier = isOrdered && found !== undefined ? behindBarrier(root) : undefined;
-      if (barrier !== undefined && ours.kind === "rows" && theirs.kind === "rows") {
-        const options = { width, response, isOrdered };
-        const right = await postgresOutcome(client, node("query", barrier), options);
-        if (compare(ours, right) === undefined) {
-          noteOnce(listed, REDUNDANT_KEY);
-          return undefined;
-        }
+      const asked = { width, response, ours };
+      if (isOrdered && found !== undefined && (await isRightBehindBarrier(client, root, asked))) {
+        noteOnce(listed, REDUNDANT_KEY);
+        return undefined;
       }
       if (found !== undefined || ours.kind === "failure" || root.sort !== "query") return found;
       const said = theirs.kind === "rows" ? "the same" : theirs.message;
@@ -149,6 +144,19 @@ export async function openSides(): Promise<Sides> {
 /** The other side is not asked: a change that only it makes would be a difference for ever. */
 function unavailable({ message }: DatabaseError): Difference {
   return { tidemark: message, postgres: "not asked", isValueError: false, isUnavailable: true };
+}
+
+/** Whether PostgreSQL gives our rows in our order where it knows of no equal keys. */
+async function isRightBehindBarrier(
+  client: Bun.SQL,
+  root: Node,
+  { ours, response, width }: { width: number | undefined; response: SqlResponse; ours: Outcome },
+): Promise<boolean> {
+  const barrier = behindBarrier(root);
+  if (barrier === undefined || ours.kind !== "rows") return false;
+  const asked = { width, response, isOrdered: true };
+  const theirs = await postgresOutcome(client, node("query", barrier), asked);
+  return theirs.kind === "rows" && compare(ours, theirs) === undefined;
 }
 
 function noteOnce(counts: Map<string, number>, because: string): void {

@@ -1,3 +1,4 @@
+/** The query that PostgreSQL is asked again, where the order of its groups may be at fault. */
 import { expect, test } from "bun:test";
 import { behindBarrier } from "../../scripts/fuzz_sql/order_barrier.ts";
 import { list, type Node, node, optional, textOf } from "../../scripts/fuzz_sql/tree.ts";
