@@ -29,7 +29,7 @@ import { startPlaces } from "./bench/places.ts";
 import { recoveryLine } from "./bench/recovery.ts";
 import { tableOf } from "./bench/report.ts";
 import { scanLines } from "./bench/scans.ts";
-import { textLine } from "./bench/text.ts";
+import { planLine, textLine } from "./bench/text.ts";
 import { readOptions } from "./support/arguments.ts";
 import { residentBytes } from "./support/memory.ts";
 
@@ -53,6 +53,9 @@ const ALONE: ReadonlySet<string> = new Set(["idle", "text", "background", "recov
 /** A scan takes milliseconds: with few rounds the median is a cold compiler's. */
 const SCAN_ROUNDS = 7;
 
+/** Rounds of planning are short, and the compilers take their time. */
+const PLAN_ROUNDS = 5;
+
 const options = readOptions(["only", "rounds", "rows"], ["quick", "readme"]);
 const wanted = options.text("only")?.split(",") ?? JOBS;
 const unknown = wanted.filter((job) => !JOBS.includes(job));
@@ -69,7 +72,9 @@ const isLiveWanted = wanted.includes("live");
 const lines: Line[] = [];
 const followed: Line[] = [];
 if (wanted.includes("idle")) lines.push(await idleLine());
-if (wanted.includes("text")) lines.push(await textLine(roundCount));
+if (wanted.includes("text")) {
+  lines.push(await textLine(roundCount), await planLine(roundCount * PLAN_ROUNDS));
+}
 if (wanted.includes("background")) lines.push(...(await backgroundLines(roundCount)));
 if (wanted.includes("recovery")) lines.push(await recoveryLine(roundCount));
 if (wanted.some((job) => !ALONE.has(job))) await measureBesidePeers();

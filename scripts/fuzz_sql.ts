@@ -9,7 +9,8 @@
  * of its round and the shortest statement that still shows it, and the script exits with 1. With
  * `--values` it also prints statements in which only one side failed for a value, which may be no
  * fault: which values are computed is not promised. Where DuckDB answers otherwise than both, the
- * reason must be known to `fuzz_sql/duckdb.ts`: one that is not counts as a difference, too.
+ * reason must be known to `fuzz_sql/duckdb.ts`: one that is not counts as a difference, too. The one
+ * fault of PostgreSQL that is passed over is in `fuzz_sql/order_barrier.ts`.
  */
 import { changeOf, columnsOf, type StoredTable } from "./fuzz_sql/changes.ts";
 import { queryOf } from "./fuzz_sql/queries.ts";
@@ -40,6 +41,9 @@ process.stdout.write(
 );
 for (const [because, times] of sides.otherMeanings) {
   process.stdout.write(`  DuckDB alone, ${times} times: ${because}\n`);
+}
+for (const [because, times] of sides.listed) {
+  process.stdout.write(`  PostgreSQL alone, ${times} times: ${because}\n`);
 }
 process.exitCode = totals.differences === 0 ? 0 : 1;
 

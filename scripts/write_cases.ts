@@ -20,6 +20,7 @@ import { MOMENTS } from "./write_cases/moments.ts";
 import { NESTED } from "./write_cases/nested.ts";
 import { askPostgres } from "./write_cases/psql.ts";
 import { QUERIES } from "./write_cases/queries.ts";
+import { ROW_CASES } from "./write_cases/rows.ts";
 import { SCALARS } from "./write_cases/scalars.ts";
 import { VALUES } from "./write_cases/values.ts";
 
@@ -35,6 +36,7 @@ const files = [
   ...QUERIES,
   ...GROUPED,
   ...CHANGES,
+  ...ROW_CASES,
 ].filter(({ name }) => only === undefined || name === only);
 const programs = postgresPrograms();
 if (programs === undefined) throw new Error("Cannot ask PostgreSQL: it is not installed");

@@ -6,11 +6,20 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Principal } from "../../src/auth/mod.ts";
+import { defined } from "../../src/base/assert.ts";
+import type { Database } from "../../src/database.ts";
+import { StatementBinding } from "../../src/sql/bind/binding.ts";
+import { bindQuery } from "../../src/sql/bind/select_binder.ts";
+import { normalizeStatement } from "../../src/sql/parse/normalize.ts";
+import { parseNormalized } from "../../src/sql/parse/parser.ts";
+import { planSelect } from "../../src/sql/plan/planner.ts";
+import { statisticsOf } from "../../src/sql/relation_source.ts";
 import { openAt } from "../../tests/support/database.ts";
 import { median } from "../support/statistics.ts";
 import type { Line } from "./jobs.ts";
 
 const STATEMENTS_PER_ROUND = 50_000;
+const SHAPES_PER_ROUND = 3000;
 
 /** Who runs what is measured in this process. */
 export const BENCH_PRINCIPAL: Principal = {
@@ -49,4 +58,64 @@ export async function textLine(roundCount: number): Promise<Line> {
     values: { Tidemark: median(microseconds) },
     target: { atMost: 20 },
   };
+}
+
+/** What the planner costs where no plan is kept: each text has another shape. */
+export async function planLine(roundCount: number): Promise<Line> {
+  const directory = mkdtempSync(join(tmpdir(), "tidemark-bench-"));
+  const database = await openAt(directory);
+  for (const sql of [
+    "CREATE TABLE default.o (id BIGINT PRIMARY KEY, c BIGINT, total DECIMAL(10,2), state TEXT)",
+    "CREATE TABLE default.c (id BIGINT PRIMARY KEY, name TEXT, city TEXT)",
+  ]) {
+    const { error } = await database.sql.execute(BENCH_PRINCIPAL, { sql, params: [] });
+    if (error !== undefined) throw error;
+  }
+  const microseconds: number[] = [];
+  for (let round = -1; round < roundCount; round += 1) {
+    const from = (round + 1) * SHAPES_PER_ROUND;
+    const texts = Array.from({ length: SHAPES_PER_ROUND }, (_, i) => joinOfShape(from + i));
+    const before = process.cpuUsage();
+    for (const text of texts) plan(text, database);
+    const { system, user } = process.cpuUsage(before);
+    if (round >= 0) microseconds.push((user + system) / SHAPES_PER_ROUND);
+  }
+  await database.close();
+  rmSync(directory, { recursive: true, force: true });
+  return {
+    job: "two-table join with a new shape, from text to plan",
+    unit: "µs",
+    isRate: false,
+    values: { Tidemark: median(microseconds) },
+    target: { atMost: 60 },
+  };
+}
+
+/** The alias is in the key of the plan cache. */
+function joinOfShape(n: number): string {
+  return (
+    `SELECT o.id AS id${n}, o.total, c.name FROM default.o o JOIN default.c c ON c.id = o.c ` +
+    `WHERE c.city = 'c${n}' AND o.total > ${n} AND o.state <> 'done' ORDER BY o.id LIMIT 10`
+  );
+}
+
+function plan(text: string, { catalog, store }: Database): void {
+  const normalized = defined(normalizeStatement(text), "the text is one query");
+  const parsed = defined(parseNormalized(text, normalized), "its literals are slots");
+  const { statement: node } = parsed;
+  if (node.type !== "select") throw new Error("Cannot plan the text: it is no SELECT");
+  const statement = new StatementBinding([], statisticsOf({ store }));
+  const bound = bindQuery(node, {
+    statement,
+    isOutermost: true,
+    bindQuery,
+    source: {
+      namespace: "default",
+      table: ({ name, schema }) =>
+        defined(catalog.table(schema ?? "default", name), "the table was made"),
+      systemView: () => undefined,
+      view: () => undefined,
+    },
+  });
+  planSelect(bound);
 }

@@ -8,8 +8,9 @@ import { startPostgres } from "../../tests/support/postgres.ts";
 import { ALLOWED_REFUSALS, OF_VALUES } from "./allowed.ts";
 import { cellFromPostgres, cellFromWire, roundedCell } from "./cells.ts";
 import { type Copy, openSecondOpinion, otherMeaningOf, type SecondOpinion } from "./duckdb.ts";
+import { behindBarrier, REDUNDANT_KEY } from "./order_barrier.ts";
 import { openTidemark } from "./tidemark.ts";
-import { findNode, type Node, textOf } from "./tree.ts";
+import { findNode, type Node, node, textOf } from "./tree.ts";
 
 const ROWS_SHOWN_MAX = 8;
 
@@ -36,6 +37,8 @@ export interface Sides extends AsyncDisposable {
   readonly opinionCount: number;
   /** How often DuckDB differed for each reason that is known. */
   readonly otherMeanings: ReadonlyMap<string, number>;
+  /** How often PostgreSQL differed for each reason that is listed. */
+  readonly listed: ReadonlyMap<string, number>;
   /** Says which tables DuckDB is to have, and that their rows may have changed. */
   readonly changed: (tables: readonly CopiedTable[]) => void;
   /** Runs what both sides take as it is. @throws When a side refuses. */
@@ -75,6 +78,7 @@ export async function openSides(): Promise<Sides> {
   const settings = [...POSTGRES_SETTINGS, `statement_timeout = ${STATEMENT_MS_MAX}`];
   await client.unsafe(settings.map((setting) => `SET ${setting}`).join("; "));
   const opinions = new Opinions(client, await openSecondOpinion());
+  const listed = new Map<string, number>();
   let refusedCount = 0;
   let wasAllowed = false;
   return {
@@ -89,6 +93,7 @@ export async function openSides(): Promise<Sides> {
       return opinions.count;
     },
     otherMeanings: opinions.otherMeanings,
+    listed,
     changed(tables) {
       opinions.changed(tables);
     },
@@ -115,9 +120,13 @@ export async function openSides(): Promise<Sides> {
       const theirs = await postgresOutcome(client, root, { width, response, isOrdered });
       const ours = tidemarkOutcome(response, { way, isOrdered });
       if (ours.kind === "failure" && theirs.kind === "failure") refusedCount += 1;
-      const isAllowedRefusal = theirs.kind === "failure" && isAllowed(theirs.message);
-      wasAllowed = isAllowedRefusal && ours.kind === "rows";
+      wasAllowed = ours.kind === "rows" && theirs.kind === "failure" && isAllowed(theirs.message);
       const found = compare(ours, theirs);
+      const asked = { width, response, ours };
+      if (isOrdered && found !== undefined && (await isRightBehindBarrier(client, root, asked))) {
+        noteOnce(listed, REDUNDANT_KEY);
+        return undefined;
+      }
       if (found !== undefined || ours.kind === "failure" || root.sort !== "query") return found;
       const said = theirs.kind === "rows" ? "the same" : theirs.message;
       const entry = entryOf(response, way);
@@ -135,6 +144,23 @@ export async function openSides(): Promise<Sides> {
 /** The other side is not asked: a change that only it makes would be a difference for ever. */
 function unavailable({ message }: DatabaseError): Difference {
   return { tidemark: message, postgres: "not asked", isValueError: false, isUnavailable: true };
+}
+
+/** Whether PostgreSQL gives our rows in our order where it knows of no equal keys. */
+async function isRightBehindBarrier(
+  client: Bun.SQL,
+  root: Node,
+  { ours, response, width }: { width: number | undefined; response: SqlResponse; ours: Outcome },
+): Promise<boolean> {
+  const barrier = behindBarrier(root);
+  if (barrier === undefined || ours.kind !== "rows") return false;
+  const asked = { width, response, isOrdered: true };
+  const theirs = await postgresOutcome(client, node("query", barrier), asked);
+  return theirs.kind === "rows" && compare(ours, theirs) === undefined;
+}
+
+function noteOnce(counts: Map<string, number>, because: string): void {
+  counts.set(because, (counts.get(because) ?? 0) + 1);
 }
 
 function sentText(root: Node, way: Way): string {
@@ -198,7 +224,7 @@ class Opinions {
     if (opinion?.difference === undefined) return undefined;
     const because = otherMeaningOf([sql, ...this.#views.values()].join(" "));
     if (because === undefined) return { ...opinion.difference, postgres };
-    this.otherMeanings.set(because, (this.otherMeanings.get(because) ?? 0) + 1);
+    noteOnce(this.otherMeanings, because);
     return undefined;
   }
 

@@ -238,6 +238,12 @@ export class Definitions {
   ): Promise<string> {
     const { catalog, clock, store } = this.#environment;
     let inspected: { readonly table: TableEntry; readonly upTo: Seq } | undefined;
+    const { name, schema = namespace } = node.table;
+    const isThere =
+      catalog.table(schema, name) !== undefined || catalog.view(schema, name) !== undefined;
+    if (node.ifExists === true && !isThere) {
+      return `Table ${shown(node.table, namespace)} does not exist`;
+    }
     for (;;) {
       const table = findTable(catalog, node.table, { namespace, node: node.table, principal });
       requireAlter(principal, table, { namespace: catalog.namespace(table.namespace) });

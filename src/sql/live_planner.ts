@@ -16,6 +16,7 @@ import type {
   BoundSelect,
 } from "./bind/bound.ts";
 import { bindSelect } from "./bind/select_binder.ts";
+import { readLiterals } from "./bind/untyped_literals.ts";
 import { childrenOf, columnIdsIn, conjunctsOf, sameExpression } from "./bind/walk.ts";
 import type { CompiledExpression, LivePlan, LiveRequest } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
@@ -66,6 +67,7 @@ export function planLiveQuery(
     );
   }
   refuseAggregates(select, node);
+  readLiterals(statement.literals);
   refuseUnfixed(select, node);
   // What is not refused by now tells who asks.
   const isOfCaller = volatileCalls(select).length > 0;

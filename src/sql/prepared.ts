@@ -9,7 +9,7 @@ import type { Catalog, TableEntry } from "../catalog/mod.ts";
 import type { SchemaField } from "../protocol/mod.ts";
 import type { DataType } from "../types/mod.ts";
 import { type StatementBinding } from "./bind/binding.ts";
-import type { BoundOutput, Requirement } from "./bind/bound.ts";
+import type { BoundOutput, LiteralRead, Requirement } from "./bind/bound.ts";
 import type { DmlContext } from "./bind/dml_target.ts";
 import { type BoundInsert, bindInsert } from "./bind/insert_binder.ts";
 import { bindQuery } from "./bind/select_binder.ts";
@@ -38,6 +38,8 @@ const ROWS_KEPT = 1000;
 
 interface PreparedBase {
   readonly requirements: readonly Requirement[];
+  /** To be read before it runs. */
+  readonly literals: readonly LiteralRead[];
   /** Names of FILE('x') placeholders, in slot order. */
   readonly files: readonly string[];
   /** Of rows that come back; undefined when none do. */
@@ -115,6 +117,7 @@ function prepareQuery(
     plan: plan.root,
     isOutgrown: outgrowthOf(plan.root),
     requirements: statement.requirements,
+    literals: statement.literals,
     files: [],
     fields: fieldsOf(select.outputs),
     cells: new CellRows(typesOf(select.outputs)),
@@ -151,6 +154,7 @@ function dml(
     target: bound.table,
     plan: rows,
     requirements: statement.requirements,
+    literals: statement.literals,
     files: statement.files,
     fields: outputs === undefined ? undefined : fieldsOf(outputs),
     cells: new CellRows(typesOf(outputs ?? [])),

@@ -21,6 +21,7 @@ import type { AnswerChannel } from "./answer_stream.ts";
 import { atStatement } from "./at_statement.ts";
 import { noteStatement } from "./audited.ts";
 import { StatementBinding } from "./bind/binding.ts";
+import { readLiterals } from "./bind/untyped_literals.ts";
 import { Definitions } from "./definitions.ts";
 import type { SqlRequest, SqlResponse, StatementResult } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
@@ -278,6 +279,7 @@ export class RequestRunner {
     if (prepared !== undefined) {
       this.#checkTransactionTime();
       this.#transaction?.requireUnaltered(this.#environment.catalog);
+      readLiterals(prepared.literals);
       if (node.type === "explain") return this.#explain(node, prepared, parameters);
       return this.#runner.run(prepared, {
         principal: this.#principalOf(node),

@@ -10,6 +10,7 @@ import { type Activity, type RunningRequest, shownSql } from "./activity.ts";
 import { AnswerChannel } from "./answer_stream.ts";
 import { atStatement } from "./at_statement.ts";
 import { StatementBinding } from "./bind/binding.ts";
+import { hasFaultyLiteral, readLiterals } from "./bind/untyped_literals.ts";
 import type {
   AnswerReader,
   LivePlan,
@@ -25,6 +26,7 @@ import { type AnswerRecorder, IdempotentRequests } from "./idempotency.ts";
 import { planLiveQuery } from "./live_planner.ts";
 import { isQueryNode } from "./node_kinds.ts";
 import { deadlineOf, parseLimitsOf, requireNoGap, typedParameters } from "./parameters.ts";
+import type { SlotLiteral } from "./parse/normalize.ts";
 import { parseNormalized } from "./parse/parser.ts";
 import { type CacheKey, literalValues, PlanCache } from "./plan_cache.ts";
 import { authorize, type Prepared, prepare } from "./prepared.ts";
@@ -58,6 +60,8 @@ class ShortRun implements RunOptions, RunnerOptions {
   readonly principal: Principal;
   readonly namespace: string;
   readonly parameters: readonly Value[];
+  /** The last of the parameters, as they stand in the text. */
+  readonly literals: readonly SlotLiteral[];
   readonly transaction: undefined;
   readonly files: undefined;
   readonly request: SqlRequest;
@@ -74,6 +78,7 @@ class ShortRun implements RunOptions, RunnerOptions {
     this.principal = options.principal;
     this.namespace = options.namespace;
     this.parameters = options.parameters;
+    this.literals = options.literals;
     this.request = options.request;
     this.timing = options.timing;
     this.prepared = options.prepared;
@@ -86,11 +91,16 @@ class ShortRun implements RunOptions, RunnerOptions {
   renewed(): Prepared {
     return this.#renew(this);
   }
+
+  /** Where the literal of a slot begins in the text; undefined for a parameter. */
+  startOf(slot: number): number | undefined {
+    return this.literals[slot - this.parameters.length + this.literals.length]?.start;
+  }
 }
 
 type ShortRunOptions = Pick<
   ShortRun,
-  "principal" | "namespace" | "parameters" | "request" | "timing" | "prepared" | "stat"
+  "principal" | "namespace" | "parameters" | "literals" | "request" | "timing" | "prepared" | "stat"
 > & { readonly renew: (run: ShortRun) => Prepared };
 
 export class LocalSqlEngine implements SqlEngine {
@@ -227,6 +237,7 @@ export class LocalSqlEngine implements SqlEngine {
       principal,
       namespace,
       parameters: literals.length === 0 ? values : [...values, ...literalValues(literals)],
+      literals,
       request,
       timing,
       prepared,
@@ -240,6 +251,9 @@ export class LocalSqlEngine implements SqlEngine {
     const { prepared } = run;
     let asked: StatementResult | Written | Promise<StatementResult>;
     try {
+      if (prepared.literals.length > 0) {
+        readLiterals(prepared.literals, run.parameters, (slot) => run.startOf(slot));
+      }
       asked = runner.begin(prepared, run);
     } catch (error) {
       return this.#failed(run, error);
@@ -337,7 +351,8 @@ export class LocalSqlEngine implements SqlEngine {
     const context = dmlContextOf(this.#environment, { namespace, principal, statement });
     const prepared = prepare(node, { context, statement });
     requireNoGap(statement.usedParameters, types.length);
-    this.#plans.set(key, prepared);
+    // Its constants may stand elsewhere in the next text, and it fails there, too.
+    if (!hasFaultyLiteral(prepared.literals)) this.#plans.set(key, prepared);
     return prepared;
   }
 }

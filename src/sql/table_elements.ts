@@ -17,6 +17,7 @@ import type { BoundExpression } from "./bind/bound.ts";
 import { castTo } from "./bind/casts.ts";
 import { bindCondition } from "./bind/expression_binder.ts";
 import { isSerial, resolveType } from "./bind/types.ts";
+import { readLiterals } from "./bind/untyped_literals.ts";
 import { columnIdsIn, isImmutable } from "./bind/walk.ts";
 import { bindDefault, checkScope } from "./execute/table_runtime.ts";
 import type {
@@ -164,6 +165,7 @@ export function newCheck(
   const { scope } = checkScope(columns);
   const place = { statement: new StatementBinding([]), scope, clause: "CHECK", sink: undefined };
   const condition = bindCondition(check.expr, place);
+  readLiterals(place.statement.literals);
   if (!isImmutable(condition)) {
     throw new DatabaseError(
       "INVALID_DEFINITION",

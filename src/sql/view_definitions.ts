@@ -16,6 +16,7 @@ import type { BoundSelect } from "./bind/bound.ts";
 import { columnsUsedBy } from "./bind/columns_used.ts";
 import { bindQuery } from "./bind/select_binder.ts";
 import type { RelationSource } from "./bind/select_context.ts";
+import { readLiterals } from "./bind/untyped_literals.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { findNamespace } from "./names.ts";
 import type { CreateViewStatement, DropViewStatement, QName } from "./parse/ast.ts";
@@ -116,6 +117,7 @@ function contentOf(
   };
   const query = bindQuery(node.query, { ...context, source, isOutermost: false });
   authorize(statement.requirements, principal, environment.catalog);
+  readLiterals(statement.literals);
   const used = columnsUsedBy(query);
   return {
     columnNames: columnNamesOf(node, query),

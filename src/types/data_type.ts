@@ -17,8 +17,8 @@ export type DataType =
   | { readonly kind: "decimal"; readonly precision: number; readonly scale: number }
   /** `lengthMax` counts code points; absent for TEXT. */
   | { readonly kind: "text"; readonly lengthMax?: number }
-  /** JSON keeps its text; `binary` is JSONB, whose text is canonical. */
-  | { readonly kind: "json"; readonly binary: boolean }
+  /** JSON keeps its text; `binary` is JSONB, whose text is canonical; `isRow` that of a row. */
+  | { readonly kind: "json"; readonly binary: boolean; readonly isRow?: true }
   | { readonly kind: "timestamp"; readonly digits?: number }
   | { readonly kind: "datetime"; readonly digits?: number }
   | { readonly kind: "date" }
@@ -41,6 +41,8 @@ export const FLOAT: DataType = { kind: "float" };
 export const DOUBLE: DataType = { kind: "double" };
 export const TEXT: DataType = { kind: "text" };
 export const JSON_TEXT: DataType = { kind: "json", binary: false };
+/** A row as a whole, which is written as JSON where it is used. */
+export const JSON_ROW: DataType = { kind: "json", binary: false, isRow: true };
 export const JSONB: DataType = { kind: "json", binary: true };
 export const TIMESTAMP: DataType = { kind: "timestamp" };
 export const DATETIME: DataType = { kind: "datetime" };

@@ -39,6 +39,7 @@ export {
   INTERVAL,
   isInteger,
   isNumeric,
+  JSON_ROW,
   JSON_TEXT,
   JSONB,
   SMALLINT,

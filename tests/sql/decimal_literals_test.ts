@@ -69,5 +69,5 @@ test("IN, BETWEEN and IS DISTINCT FROM with text", async () => {
   expect(await count("v IS NOT DISTINCT FROM '1.101'")).toBe(0);
   expect(await count("v IS DISTINCT FROM '1.10'")).toBe(6);
   expect(await count("v = NULL OR v < NULL")).toBe(0);
-  expect(await engine.failure("SELECT id FROM m WHERE v = 'x'")).toBe("INVALID_VALUE@1");
+  expect(await engine.failure("SELECT id FROM m WHERE v = 'x'")).toBe("INVALID_VALUE@1:27");
 });

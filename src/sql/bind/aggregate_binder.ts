@@ -21,6 +21,7 @@ import {
 } from "./binding.ts";
 import type { BoundAggregate, BoundExpression, BoundSort } from "./bound.ts";
 import { castTo } from "./casts.ts";
+import { bindRow, jsonOfRow, knowsRow, misusedRow, presenceOf, takesRows } from "./row_values.ts";
 import { sortOf } from "./sort_entry.ts";
 import { sameList, sameOptional, sameSorts } from "./walk.ts";
 
@@ -137,7 +138,7 @@ export function bindAggregateArguments(
   // What an ordered-set aggregate orders by is its last argument.
   const ordered = call.withinGroup === undefined ? [] : [call.withinGroup.by];
   const nodes = isStar ? [] : [...call.args, ...ordered];
-  const args = nodes.map((argument) => bind(argument, inner));
+  const args = nodes.map((argument) => bindArgument(call, argument, inner, bind));
   if (!isStar && args.length === 0) throw unknownFunction(name, [], call);
   const types = args.map((argument) => argument.type);
   const form = resolveAggregate(name, types);
@@ -152,6 +153,16 @@ export function bindAggregateArguments(
   return { form, args: cast };
 }
 
+/** count and the aggregates of JSON take rows as a whole. */
+function bindArgument(call: ExprCall, argument: Expr, inner: Place, bind: Bind): BoundExpression {
+  const { name } = call.function;
+  const isCount = name === "count";
+  const row = isCount || takesRows(name) ? bindRow(argument, inner, bind) : undefined;
+  if (row === undefined) return bind(argument, inner);
+  if (call.distinct === "distinct") throw misusedRow(argument, "a row behind DISTINCT");
+  return isCount ? presenceOf(row) : jsonOfRow(row);
+}
+
 /**
  * An aggregate over columns of an outer query alone is one of that query, whose value the inner
  * one reads. Undefined for every other aggregate.
@@ -164,7 +175,11 @@ function bindOuterAggregate(call: ExprCall, place: Place, bind: Bind): BoundExpr
     return undefined;
   }
   const isOfOuter = refs.every(
-    (ref) => ref.star !== true && place.scope.lookup(ref) === undefined && isKnown(ref, outer),
+    (ref) =>
+      !isStarRef(ref) &&
+      place.scope.lookup(ref) === undefined &&
+      !knowsRow(place.scope, ref) &&
+      isKnown(ref, outer),
   );
   return isOfOuter ? outer.capture(bindAggregate(call, outer.place, bind)) : undefined;
 }
@@ -181,7 +196,8 @@ function collectRefs(node: unknown, into: ExprRef[]): boolean {
 function isKnown(ref: ExprRef, outer: Correlation | undefined): boolean {
   if (outer === undefined) return false;
   const { place } = outer;
-  return place.scope.lookup(ref) !== undefined || isKnown(ref, place.outer);
+  const { scope } = place;
+  return scope.lookup(ref) !== undefined || knowsRow(scope, ref) || isKnown(ref, place.outer);
 }
 
 export function bindFilter(condition: Expr, place: Place, bind: Bind): BoundExpression {
@@ -189,7 +205,7 @@ export function bindFilter(condition: Expr, place: Place, bind: Bind): BoundExpr
 }
 
 function isStarRef(expression: Expr | undefined): boolean {
-  return expression?.type === "ref" && expression.star === true;
+  return expression?.type === "ref" && expression.star === true && expression.table === undefined;
 }
 
 /** Arguments of GROUPING: each is a bit of a result that is an INT. */

@@ -21,9 +21,10 @@ import type {
   BoundTableFunction,
   BoundWindow,
   BoundWindowCall,
+  LiteralRead,
   Requirement,
 } from "./bound.ts";
-import type { Scope } from "./scope.ts";
+import type { RelationNode, Scope } from "./scope.ts";
 
 /** What a plan may be chosen by. */
 export interface TableStatistics {
@@ -42,10 +43,14 @@ export class StatementBinding {
   readonly usedParameters: Set<number> = new Set<number>();
   /** Placeholders of FILE('x'), in order of appearance. */
   readonly files: string[] = [];
+  /** Untyped literals to be read before the statement runs. */
+  readonly literals: LiteralRead[] = [];
   /** Views that were expanded so far. */
   viewCount = 0;
   /** How many entries of WITH and views are read through each other, in the query at hand. */
   towerHeight = 0;
+  /** Columns that say whether an outer join found a row, where they were asked for. */
+  readonly presences: Map<RelationNode, BoundColumn> = new Map<RelationNode, BoundColumn>();
   #nextColumnId = 1;
 
   readonly statistics: TableStatistics;
@@ -120,7 +125,10 @@ export class StatementBinding {
 
   literal(slot: ExprSlot): BoundExpression {
     const type = literalType(slot);
-    return { kind: "slot", type, slot: this.parameterTypes.length + slot.index };
+    const index = this.parameterTypes.length + slot.index;
+    if (type.kind !== "unknown") return { kind: "slot", type, slot: index };
+    const untyped = { position: slot._location.start, reads: this.literals };
+    return { kind: "slot", type, slot: index, untyped };
   }
 }
 
@@ -212,7 +220,8 @@ export function unknownFunction(
   node: AstNode,
 ): DatabaseError {
   const signature = `${name}(${types.map((type) => typeName(type)).join(", ")})`;
-  const isKnown = functionExists(name) || isAggregate(name) || isWindowName(name);
+  const isKnown =
+    functionExists(name) || isAggregate(name) || isWindowName(name) || name === "row_to_json";
   const what = isKnown ? "it does not take these types" : "there is none";
   return new DatabaseError("FUNCTION_NOT_FOUND", `Cannot find function ${signature}: ${what}`, {
     position: node._location.start,

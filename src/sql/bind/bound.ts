@@ -26,9 +26,36 @@ export interface BoundColumn {
 /** How a value is computed from values; called once a row unless a kernel knows better. */
 export type RowFunction = (values: readonly Value[], call: CallContext) => Value;
 
+/** A literal that is read before its statement runs: a constant that cannot be, or a lifted one. */
+export interface LiteralRead {
+  readonly slot: number | undefined;
+  /** Of a constant. */
+  readonly value: Value;
+  /** Of the literal in the text that was bound. */
+  readonly position: number;
+  /** @throws {DatabaseError} */
+  readonly read: (value: Value) => unknown;
+}
+
+/** Where an untyped literal stands, and the list of what its statement is to read. */
+export interface UntypedLiteral {
+  readonly position: number;
+  readonly reads: LiteralRead[];
+}
+
 export type BoundExpression =
-  | { readonly kind: "constant"; readonly type: DataType; readonly value: Value }
-  | { readonly kind: "slot"; readonly type: DataType; readonly slot: number }
+  | {
+      readonly kind: "constant";
+      readonly type: DataType;
+      readonly value: Value;
+      readonly untyped?: UntypedLiteral;
+    }
+  | {
+      readonly kind: "slot";
+      readonly type: DataType;
+      readonly slot: number;
+      readonly untyped?: UntypedLiteral;
+    }
   | { readonly kind: "column"; readonly type: DataType; readonly column: BoundColumn }
   | {
       readonly kind: "cast";

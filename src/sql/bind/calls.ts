@@ -12,6 +12,7 @@ import { type Bind, type Place, unknownFunction } from "./binding.ts";
 import type { BoundExpression } from "./bound.ts";
 import { castAlike, castTo } from "./casts.ts";
 import { bindArguments, checkNames } from "./named_arguments.ts";
+import { bindRowToJson, bindWithRows, takesRows } from "./row_values.ts";
 import { bindExists } from "./subquery_binder.ts";
 import { bindExpansion } from "./table_functions.ts";
 import { bindWindowCall } from "./window_binder.ts";
@@ -42,6 +43,8 @@ export function bindCall(call: ExprCall, place: Place, bind: Bind): BoundExpress
       return bindGrouping(call, place, bind);
     case "file":
       return bindFile(call, place);
+    case "row_to_json":
+      return bindRowToJson(call, place, bind);
     default:
       break;
   }
@@ -60,7 +63,8 @@ export function bindCall(call: ExprCall, place: Place, bind: Bind): BoundExpress
       { position: call._location.start },
     );
   }
-  return bindFunction({ name, args: bindArguments(call, place, bind), node: call });
+  const bindArgument: Bind = takesRows(name) ? (node, at) => bindWithRows(node, at, bind) : bind;
+  return bindFunction({ name, args: bindArguments(call, place, bindArgument), node: call });
 }
 
 export interface FunctionCall {

@@ -50,6 +50,7 @@ export function castTo(
   }
   if (dependsOnNow(from, to)) return castWithNow(expression, { from, to, mode });
   const convert = casterFor(from, to, mode);
+  if (convert !== undefined && mode !== "assignment") noteLiteral(expression, convert);
   if (expression.kind === "constant") {
     const folded = tryConvert(expression.value, convert);
     if (folded !== undefined) return { kind: "constant", type: to, value: folded };
@@ -79,6 +80,7 @@ export function castToInterval(
     isLiteral
       ? intervalFromText(value as string, limit)
       : limitedInterval(value as Interval, limit);
+  noteLiteral(operand, convert);
   if (operand.kind === "constant") {
     const folded = operand.value === null ? null : tryConvert(operand.value, convert);
     if (folded !== undefined) return { kind: "constant", type: INTERVAL, value: folded };
@@ -110,6 +112,9 @@ function castWithNow(
   operand: BoundExpression,
   { from, to, mode }: { from: DataType; to: DataType; mode: CastMode },
 ): BoundExpression {
+  if (mode !== "assignment") {
+    noteLiteral(operand, (value) => castValue(value, { from, to, mode, nowMicros: 0 }));
+  }
   return {
     kind: "call",
     type: to,
@@ -120,6 +125,22 @@ function castWithNow(
     seesNull: false,
     volatility: "immutable",
   };
+}
+
+/**
+ * Has an untyped literal read before its statement runs, unless it is a constant that can be read.
+ * What is assigned is read with its row: the first faulty row decides.
+ */
+export function noteLiteral(literal: BoundExpression, read: (value: Value) => Value): void {
+  if (literal.kind !== "constant" && literal.kind !== "slot") return;
+  const { untyped } = literal;
+  if (untyped === undefined) return;
+  const { position, reads } = untyped;
+  if (literal.kind === "slot") {
+    reads.push({ slot: literal.slot, value: null, position, read });
+  } else if (tryConvert(literal.value, read) === undefined) {
+    reads.push({ slot: undefined, value: literal.value, position, read });
+  }
 }
 
 /** A constant that does not convert keeps its cast, so that it fails when its turn comes. */

@@ -21,6 +21,7 @@ import {
   wholeFromBigint,
 } from "../../types/mod.ts";
 import type { BoundExpression, ComparisonOperator } from "./bound.ts";
+import { noteLiteral } from "./casts.ts";
 
 export type DecimalDataType = Extract<DataType, { kind: "decimal" }>;
 
@@ -31,6 +32,7 @@ export function decimalLiteral(
 ): BoundExpression {
   const convert = (value: Value): Value =>
     typeof value === "string" ? comparedAs(value, operator, type) : value;
+  noteLiteral(literal, convert);
   return { kind: "cast", type, operand: literal, convert, isNumericIdentity: false };
 }
 

@@ -17,13 +17,15 @@ import {
 import type { Expr, ExprCase, ExprList, ExprRef } from "../parse/ast.ts";
 import { bindElement, bindSlice } from "./array_binder.ts";
 import type { Bind, Place } from "./binding.ts";
-import type { BoundColumn, BoundExpression } from "./bound.ts";
+import type { BoundExpression } from "./bound.ts";
 import { bindCall, bindFunction } from "./calls.ts";
 import { castAlike, castTo, castToInterval } from "./casts.ts";
 import { resolveOuter } from "./correlation.ts";
 import { constantArray } from "./literal_columns.ts";
 import { bindBinary, bindUnary } from "./operators.ts";
 import { bindBetween } from "./predicates.ts";
+import { bindRow, misusedRow } from "./row_values.ts";
+import { columnValue } from "./scope.ts";
 import { bindArrayQuery, bindScalar } from "./subquery_binder.ts";
 import { intervalLimitOf, resolveType } from "./types.ts";
 
@@ -36,7 +38,12 @@ export const bindExpression: Bind = (expression, place) => {
     case "numeric":
       return bindNumber(expression.text, expression);
     case "string":
-      return constant(UNKNOWN, expression.value);
+      return {
+        kind: "constant",
+        type: UNKNOWN,
+        value: expression.value,
+        untyped: { position: expression._location.start, reads: place.statement.literals },
+      };
     case "bytes":
       return constant(BYTES, Uint8Array.from(Buffer.from(expression.hex, "hex")));
     case "boolean":
@@ -123,9 +130,7 @@ function bindRarer(expression: RarerExpr, place: Place): BoundExpression {
     case "arrayIndex":
       return bindElement(expression, place, bindExpression);
     case "list":
-      throw new DatabaseError("INVALID_QUERY", "Cannot use a row here: a single value is needed", {
-        position: expression._location.start,
-      });
+      throw misusedRow(expression, "a row");
     case "default":
       throw new DatabaseError(
         "INVALID_QUERY",
@@ -213,13 +218,12 @@ function bindColumn(ref: ExprRef, place: Place): BoundExpression {
   if (column === undefined) {
     const outer = resolveOuter(ref, place.outer);
     if (outer !== undefined) return outer;
+    if (bindRow(ref, place, bindExpression) !== undefined) {
+      throw misusedRow(ref, `row "${ref.name}"`);
+    }
     return columnValue(place.scope.resolve(ref));
   }
   return columnValue(column);
-}
-
-function columnValue(column: BoundColumn): BoundExpression {
-  return { kind: "column", type: column.type, column };
 }
 
 function bindCase(expression: ExprCase, place: Place): BoundExpression {

@@ -7,13 +7,22 @@ import { DatabaseError } from "../../base/errors.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
 import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../../storage/mod.ts";
 import { BIGINT, BOOLEAN, type DataType } from "../../types/mod.ts";
-import type { AstNode, From, FromCall, FromStatement, FromTable, Name } from "../parse/ast.ts";
+import type {
+  AstNode,
+  From,
+  FromCall,
+  FromGroup,
+  FromRows,
+  FromStatement,
+  FromTable,
+  Name,
+} from "../parse/ast.ts";
 import { notAvailable, type Place, type StatementBinding } from "./binding.ts";
 import type { BoundColumn, BoundRelation } from "./bound.ts";
 import { Captures } from "./correlation.ts";
 import { bindExpression } from "./expression_binder.ts";
 import { type FromResult, joined, product } from "./join_binder.ts";
-import { Scope, type ScopeRelation } from "./scope.ts";
+import { type RelationNode, Scope, type ScopeRelation } from "./scope.ts";
 import {
   type CteEntry,
   queriesAround,
@@ -81,7 +90,15 @@ function joinedItem(
 
 /** A function may read the items before it without LATERAL. */
 function isLateral(item: From): boolean {
-  return item.type === "call" || (item.type === "statement" && item.lateral === true);
+  switch (item.type) {
+    case "call":
+    case "rows from":
+      return true;
+    case "statement":
+      return item.lateral === true;
+    default:
+      return false;
+  }
 }
 
 function capturesOf(scope: Scope, context: SelectContext): Captures {
@@ -107,16 +124,29 @@ function bindItem(item: From, context: SelectContext): FromResult {
     case "statement":
       return bindDerived(item, context);
     case "from group":
-      return bindFrom(item.from, context);
+      return bindGroup(item, context);
     case "call":
+    case "rows from":
       return bindFunction(item, context);
   }
 }
 
-function bindFunction(item: FromCall, context: SelectContext): FromResult {
-  const place = barePlace(context, `the arguments of ${item.function.name}`);
+/** A join in parentheses: under an alias its tables have no names outside, only its columns have. */
+function bindGroup(item: FromGroup, context: SelectContext): FromResult {
+  const { from, scope } = bindFrom(item.from, context);
+  const { alias, columnNames } = item;
+  if (alias === undefined) return { from, scope };
+  const names = renamed(scope.visible, columnNames, item);
+  const columns = scope.visible.map((column, i) => renamedColumn(column, names[i]?.name));
+  return { from, scope: new Scope([{ alias, namespace: undefined, columns, systemColumns: [] }]) };
+}
+
+function bindFunction(item: FromCall | FromRows, context: SelectContext): FromResult {
+  const name = item.type === "call" ? item.function.name : "ROWS FROM";
+  const place = barePlace(context, `the arguments of ${name}`);
   const bound = bindCallItem(item, { place, bind: bindExpression });
-  const alias = item.alias?.name ?? item.function.name;
+  const first = item.type === "call" ? item : item.calls[0];
+  const alias = item.alias?.name ?? first?.function.name ?? name;
   const columns = renamed(bound.columns, item.alias?.columns, item).map((column) =>
     context.statement.newColumn(column),
   );
@@ -262,7 +292,8 @@ function renamed(
 }
 
 function relationResult(relation: BoundRelation, inScope: ScopeRelation): FromResult {
-  return { from: { kind: "relation", relation }, scope: new Scope([inScope]) };
+  const from: RelationNode = { kind: "relation", relation };
+  return { from, scope: new Scope([{ ...inScope, node: from }]) };
 }
 
 function bindDerived(item: FromStatement, context: SelectContext): FromResult {

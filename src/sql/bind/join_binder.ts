@@ -11,7 +11,7 @@ import { binaryOf } from "./binary_forms.ts";
 import type { BoundColumn, BoundExpression, BoundFrom } from "./bound.ts";
 import { castAlike } from "./casts.ts";
 import { bindCondition } from "./expression_binder.ts";
-import { Scope } from "./scope.ts";
+import { columnValue, Scope } from "./scope.ts";
 import { queriesAround, type SelectContext } from "./select_context.ts";
 
 /** A bound part of FROM, and the names that it brings. */
@@ -44,8 +44,11 @@ export function joined(
   right: FromResult,
   { clause, context }: { clause: JoinClause; context: SelectContext },
 ): FromResult {
-  const both = product(left, right);
   const kind = JOIN_KINDS[clause.type] ?? (clause.on === undefined ? "cross" : "inner");
+  const both = product(
+    kind === "right" || kind === "full" ? { ...left, scope: left.scope.opened() } : left,
+    kind === "left" || kind === "full" ? { ...right, scope: right.scope.opened() } : right,
+  );
   const names = clause.natural === true ? commonNames(left.scope, right.scope) : clause.using;
   let condition: BoundExpression | undefined;
   let scope = both.scope;
@@ -121,10 +124,6 @@ function mergedColumn(
   const { expressions, type } = castAlike(sides, [node, node], "USING");
   const column = statement.newColumn({ name: left.name, type });
   return { column, expression: { kind: "coalesce", type, operands: expressions } };
-}
-
-function columnValue(column: BoundColumn): BoundExpression {
-  return { kind: "column", type: column.type, column };
 }
 
 function checkAliases(left: Scope, right: Scope): void {

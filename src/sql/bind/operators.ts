@@ -12,6 +12,7 @@ import type { BoundExpression } from "./bound.ts";
 import { bindFunction } from "./calls.ts";
 import { castTo } from "./casts.ts";
 import { bindIn, bindLike, bindQuantified, bindRowComparison } from "./predicates.ts";
+import { bindRow } from "./row_values.ts";
 
 function comparesRows({ left, op, right }: ExprBinary): boolean {
   const isComparison = comparisonOf(op) !== undefined || op.endsWith("DISTINCT FROM");
@@ -145,15 +146,16 @@ function bindTest(
   bind: Bind,
 ): BoundExpression {
   const { op, operand } = expression;
-  if (operand.type === "list" && (op === "IS NULL" || op === "IS NOT NULL")) {
+  const needsBoolean = op !== "IS NULL" && op !== "IS NOT NULL";
+  const row = needsBoolean ? undefined : bindRow(operand, place, bind);
+  if (row !== undefined) {
     // A row is NULL when all its fields are, and NOT NULL when none is.
-    const operands = operand.expressions.map((field): BoundExpression => {
-      return { kind: "is", type: BOOLEAN, test, negated, operand: bind(field, place) };
+    const operands = row.fields.map(({ value }): BoundExpression => {
+      return { kind: "is", type: BOOLEAN, test, negated, operand: value };
     });
     return { kind: "and", type: BOOLEAN, operands };
   }
   const bound = bind(operand, place);
-  const needsBoolean = op !== "IS NULL" && op !== "IS NOT NULL";
   const inner = needsBoolean
     ? castTo(bound, { to: BOOLEAN, mode: "implicit", node: operand })
     : bound;

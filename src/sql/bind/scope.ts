@@ -4,7 +4,13 @@
 import { DatabaseError } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";
 import type { ExprRef } from "../parse/ast.ts";
-import type { BoundColumn } from "./bound.ts";
+import type { BoundColumn, BoundExpression, BoundRelation } from "./bound.ts";
+
+/** Where a relation stands in a bound FROM; what is read through it may change while it is bound. */
+export interface RelationNode {
+  readonly kind: "relation";
+  relation: BoundRelation;
+}
 
 /** What one FROM item brings into scope. */
 export interface ScopeRelation {
@@ -18,6 +24,14 @@ export interface ScopeRelation {
   readonly systemColumns: readonly BoundColumn[];
   /** What the alias alone means where no column has its name: the value of a table function. */
   readonly value?: BoundColumn | undefined;
+  /** Of a relation in FROM. */
+  readonly node?: RelationNode;
+  /** It is on the open side of an outer join: there may be no row of it. */
+  readonly isOpen?: true;
+}
+
+export function columnValue(column: BoundColumn): BoundExpression {
+  return { kind: "column", type: column.type, column };
 }
 
 export class Scope {
@@ -63,6 +77,18 @@ export class Scope {
       `Cannot tell which column "${ref.name}" means: ${matches.length} tables have one`,
       { position: ref._location.start, hint: "name its table: table.column" },
     );
+  }
+
+  /** The relation whose rows as a whole `t` or `t.*` means, whatever columns have that name. */
+  rowNamed({ name, star, table }: ExprRef): ScopeRelation | undefined {
+    if (table !== undefined) return star === true ? this.#relationNamed(table) : undefined;
+    return this.relations.find(({ alias }) => alias === name);
+  }
+
+  /** The same names, on the open side of an outer join. */
+  opened(): Scope {
+    const relations = this.relations.map((relation) => ({ ...relation, isOpen: true as const }));
+    return new Scope(relations, this.visible);
   }
 
   #valueNamed({ name, table }: ExprRef): BoundColumn | undefined {

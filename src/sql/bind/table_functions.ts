@@ -11,7 +11,7 @@ import { BIGINT, type DataType, typeName } from "../../types/mod.ts";
 import { resolveFunction } from "../functions/registry.ts";
 import type { ResultColumn, TableForm } from "../functions/table_function.ts";
 import { isTableFunction, resolveTableFunction } from "../functions/table_functions.ts";
-import type { AstNode, ExprCall, FromCall } from "../parse/ast.ts";
+import type { AstNode, ExprCall, FromCall, FromRows } from "../parse/ast.ts";
 import { type Bind, type ExpansionSink, notAvailable, type Place } from "./binding.ts";
 import type { BoundExpression, BoundFrom, BoundTableFunction } from "./bound.ts";
 import { castTo } from "./casts.ts";
@@ -29,9 +29,29 @@ export interface BoundCallItem {
 
 /** @throws {DatabaseError} FUNCTION_NOT_FOUND, INVALID_QUERY */
 export function bindCallItem(
-  item: FromCall,
-  { bind, place }: { bind: Bind; place: Place },
+  item: FromCall | FromRows,
+  around: { bind: Bind; place: Place },
 ): BoundCallItem {
+  const calls = item.type === "call" ? [item] : item.calls;
+  const alone = calls.length === 1 ? item.alias?.name : undefined;
+  const bound = calls.map((call) => bindOneCall(call, alone, around));
+  const columns = bound.flatMap((each) => each.columns);
+  const hasOrdinality = item.withOrdinality === true;
+  if (hasOrdinality) columns.push({ name: "ordinality", type: BIGINT });
+  const isDefined = calls.some(({ columnDefinitions }) => columnDefinitions !== undefined);
+  return {
+    functions: bound.flatMap((each) => each.functions),
+    columns,
+    isValue: columns.length === 1 && !isDefined,
+  };
+}
+
+/** @param alias What the one column of a call that stands alone is called. */
+function bindOneCall(
+  item: FromCall,
+  alias: string | undefined,
+  { bind, place }: { bind: Bind; place: Place },
+): Pick<BoundCallItem, "columns" | "functions"> {
   const { name, schema } = item.function;
   if (item.over !== undefined || item.filter !== undefined || item.distinct !== undefined) {
     throw new DatabaseError("INVALID_QUERY", `Cannot call ${name} in FROM with OVER or FILTER`, {
@@ -44,7 +64,7 @@ export function bindCallItem(
   const args = schema === undefined ? item.args.map((arg) => bind(arg, place)) : [];
   const shown = schema === undefined ? name : `${schema}.${name}`;
   const calls = shown === "unnest" && args.length > 1 ? args.map((arg) => [arg]) : [args];
-  const alone = item.alias?.name ?? name;
+  const alone = alias ?? name;
   const bound = calls.map((own) => boundCall(shown, own, item));
   const columns = bound.flatMap((each) =>
     each.columns.map((column) => ({
@@ -52,13 +72,7 @@ export function bindCallItem(
       type: column.type,
     })),
   );
-  const hasOrdinality = item.withOrdinality === true;
-  if (hasOrdinality) columns.push({ name: "ordinality", type: BIGINT });
-  return {
-    functions: bound.map((each) => each.made),
-    columns,
-    isValue: columns.length === 1 && item.columnDefinitions === undefined,
-  };
+  return { functions: bound.map((each) => each.made), columns };
 }
 
 /** A call in a select list. @throws {DatabaseError} INVALID_QUERY where it may not stand. */

@@ -75,9 +75,11 @@ export function arrayState(): AggregateState {
 }
 
 export function jsonArrayState(type: DataType, binary: boolean): AggregateState {
+  const isStructured = type.kind === "array" || (type.kind === "json" && type.isRow === true);
+  const separator = isStructured ? ", \n " : ", ";
   return new CollectState<string>(
     ([value = null]) => jsonTextOf(type, value),
-    (items) => finishedJson(`[${items.join(", ")}]`, binary),
+    (items) => finishedJson(`[${items.join(separator)}]`, binary),
   );
 }
 

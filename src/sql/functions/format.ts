@@ -23,7 +23,7 @@ import { TO_TIMESTAMP_OF_EPOCH } from "./datetime_make.ts";
 import { functionsNamed, overload } from "./define.ts";
 import { formatMoment } from "./format_datetime.ts";
 import { type Moment, momentOfInterval, momentOfTimestamp } from "./format_moment.ts";
-import { formatNumber, numberFromFormat, numberScale } from "./format_number.ts";
+import { formatDouble, formatNumber, numberFromFormat, numberScale } from "./format_number.ts";
 import { momentFromFormat } from "./format_parse.ts";
 import type { Overload, ScalarFunction } from "./function.ts";
 
@@ -34,26 +34,23 @@ function ofMoment(type: DataType, read: (value: Value) => Moment): Overload {
   );
 }
 
-/** Exact numbers by their digits, doubles by their 15 sure ones. */
+/** Exact numbers by their digits, doubles by those that are sure. */
 const OF_NUMBER: Overload = overload(["numeric", TEXT], TEXT, (values, _, types) => {
   const [value = null, pattern = null] = values;
   const type = types[0] ?? DOUBLE;
   const isExact = isInteger(type) || type.kind === "decimal";
-  const text = isExact
-    ? textFromDecimal(
-        value as Whole,
-        decimalOf(type).kind === type.kind ? decimalOf(type).scale : 0,
-      )
-    : plainText(value as number);
+  if (!isExact) {
+    const digitsMax = type.kind === "float" ? FLOAT_DIGITS : DOUBLE_DIGITS;
+    return formatDouble(value as number, { pattern: pattern as string, digitsMax });
+  }
+  const { scale } = decimalOf(type);
+  const text = textFromDecimal(value as Whole, type.kind === "decimal" ? scale : 0);
   return formatNumber(text, pattern as string);
 });
 
-/** Digits without exponent. */
-function plainText(value: number): string {
-  const digits = Number(value.toPrecision(15));
-  const text = digits.toString();
-  return text.includes("e") ? digits.toFixed(20) : text;
-}
+/** Decimal digits that every number of a type keeps. */
+const FLOAT_DIGITS = 6;
+const DOUBLE_DIGITS = 15;
 
 /** A constant pattern fixes the scale of the result. */
 const TO_NUMBER: Overload = {

@@ -161,7 +161,7 @@ function applyWord(
 export function formatNumber(digits: string, pattern: string): string {
   const format = patternOf(pattern);
   if (format.roman !== undefined) return formatRoman(digits, format);
-  if (format.isScientific) return formatScientific(digits, format);
+  if (format.isScientific) return formatScientific(Number(digits), format);
   const read = digitsFromText(digits);
   if (read === undefined) return "";
   const scaled = rescale(
@@ -173,6 +173,43 @@ export function formatNumber(digits: string, pattern: string): string {
   const text = textFromDecimal(isNegative ? -scaled : scaled, format.fractionCount);
   const [whole = "0", fraction = ""] = text.split(".");
   return new Writer(format, { whole, fraction, isNegative }).write();
+}
+
+/**
+ * Formats a double by its exact value; a tie goes to the even digit, as C's printf has it. Places
+ * beyond the sure digits stay empty.
+ */
+export function formatDouble(
+  value: number,
+  { digitsMax, pattern }: { pattern: string; digitsMax: number },
+): string {
+  const format = patternOf(pattern);
+  if (format.roman !== undefined) return formatRoman(roundedToEven(value, 0), format);
+  if (format.isScientific) return formatScientific(value, format);
+  const size = Math.abs(value) * 10 ** format.shift;
+  const wholeCount = roundedToEven(size, 0).length;
+  const fractionCount = Math.min(format.fractionCount, Math.max(digitsMax - wholeCount, 0));
+  const [whole = "0", fraction = ""] = roundedToEven(size, fractionCount).split(".");
+  const isNegative = value < 0 || Object.is(value, -0);
+  return new Writer({ ...format, fractionCount }, { whole, fraction, isNegative }).write();
+}
+
+/** Digits of a value that is not negative, rounded to some places. */
+function roundedToEven(value: number, places: number): string {
+  // Beyond 10^21, where toFixed has no digits, a double is a whole number.
+  if (value >= 1e21) return BigInt(value).toString();
+  return evenAtTie(value.toFixed(places), { exact: value.toFixed(EXACT_PLACES), places });
+}
+
+/** As many places as tell a tie from what is beside it: no double is nearer to one than that. */
+const EXACT_PLACES = 100;
+
+/** `rounded` has ties go up; `exact` has EXACT_PLACES. */
+function evenAtTie(rounded: string, { exact, places }: { exact: string; places: number }): string {
+  const cut = exact.length - EXACT_PLACES + places;
+  if (!/^50*$/.test(exact.slice(cut))) return rounded;
+  const below = exact.slice(0, places === 0 ? cut - 1 : cut);
+  return /[02468]$/.test(below) ? below : rounded;
 }
 
 interface NumberParts {
@@ -353,9 +390,11 @@ function formatRoman(digits: string, { isTight, roman }: NumberPattern): string 
   return isTight ? cased : cased.padStart(ROMAN_WIDTH);
 }
 
-function formatScientific(digits: string, { fractionCount, isTight }: NumberPattern): string {
-  const value = Number(digits);
-  const [mantissa = "", exponent = "0"] = value.toExponential(fractionCount).split("e");
+function formatScientific(value: number, { fractionCount, isTight }: NumberPattern): string {
+  const [rounded = "", exponent = "0"] = value.toExponential(fractionCount).split("e");
+  const [exact = "", exactExponent] = value.toExponential(EXACT_PLACES).split("e");
+  const mantissa =
+    exponent === exactExponent ? evenAtTie(rounded, { exact, places: fractionCount }) : rounded;
   const size = Math.abs(Number(exponent)).toString().padStart(2, "0");
   const text = `${mantissa}e${Number(exponent) < 0 ? "-" : "+"}${size}`;
   return isTight || value < 0 ? text : ` ${text}`;

@@ -23,6 +23,14 @@ export function regexOf(pattern: Value, flags: Value | undefined): Regex {
   return regexByKey(`${(flags ?? "") as string}\u0000${pattern as string}`);
 }
 
+/** The pattern for a function that looks for one match or for all anyway. @throws INVALID_VALUE */
+export function regexWithoutGlobal(name: string, pattern: Value, flags: Value | undefined): Regex {
+  if (typeof flags !== "string" || !flags.includes("g")) return regexOf(pattern, flags);
+  throw new DatabaseError("INVALID_VALUE", `Cannot call ${name} with the flag "g"`, {
+    hint: name === "regexp_match" ? "regexp_matches gives every match" : "leave it out",
+  });
+}
+
 /**
  * Matches that begin at or after `from`, from left to right, not overlapping.
  *
@@ -70,13 +78,16 @@ function offsetOf(text: string, position: number): number {
 
 function countMatches([text = null, pattern = null, start = 1, flags]: readonly Value[]): Value {
   const source = text as string;
-  const matches = matchesOf(regexOf(pattern, flags), source, offsetOf(source, start as number));
+  const regex = regexWithoutGlobal("regexp_count", pattern, flags);
+  const matches = matchesOf(regex, source, offsetOf(source, start as number));
   let count = 0;
   for (const _ of matches) count += 1;
   return count;
 }
 
 interface Wanted {
+  /** Of the function. */
+  readonly name: string;
   readonly start: number;
   readonly occurrence: number;
   readonly flags: Value | undefined;
@@ -84,7 +95,7 @@ interface Wanted {
 
 function find(text: string, pattern: Value, wanted: Wanted): RegexMatch | undefined {
   checkPositive(wanted.occurrence, "the occurrence");
-  const regex = regexOf(pattern, wanted.flags);
+  const regex = regexWithoutGlobal(wanted.name, pattern, wanted.flags);
   if (wanted.start > text.length + 1) return undefined;
   let seen = 0;
   for (const match of matchesOf(regex, text, offsetOf(text, wanted.start))) {
@@ -99,6 +110,7 @@ function instr(values: readonly Value[]): Value {
     values;
   const source = text as string;
   const match = find(source, pattern, {
+    name: "regexp_instr",
     start: start as number,
     occurrence: occurrence as number,
     flags,
@@ -112,6 +124,7 @@ function substr(values: readonly Value[]): Value {
   const [text = null, pattern = null, start = 1, occurrence = 1, flags, group = 0] = values;
   const source = text as string;
   const match = find(source, pattern, {
+    name: "regexp_substr",
     start: start as number,
     occurrence: occurrence as number,
     flags,
@@ -204,7 +217,8 @@ export const PATTERN_FUNCTIONS: readonly ScalarFunction[] = [
     overload(
       [TEXT, TEXT, TEXT],
       BOOLEAN,
-      ([text = null, pattern = null, flags]) => regexOf(pattern, flags).test(text as string),
+      ([text = null, pattern = null, flags]) =>
+        regexWithoutGlobal("regexp_like", pattern, flags).test(text as string),
       { optionalCount: 1 },
     ),
   ),
@@ -226,7 +240,7 @@ export const PATTERN_FUNCTIONS: readonly ScalarFunction[] = [
       [TEXT, TEXT, TEXT],
       TEXT_ARRAY,
       ([text = null, pattern = null, flags]) => {
-        const match = regexOf(pattern, flags).exec(text as string, 0);
+        const match = regexWithoutGlobal("regexp_match", pattern, flags).exec(text as string, 0);
         return match === undefined ? null : groupsOf(text as string, match);
       },
       { optionalCount: 1 },
@@ -243,7 +257,7 @@ export const PATTERN_FUNCTIONS: readonly ScalarFunction[] = [
       [TEXT, TEXT, TEXT],
       TEXT_ARRAY,
       ([text = null, pattern = null, flags]) =>
-        splitByPattern(text as string, regexOf(pattern, flags)),
+        splitByPattern(text as string, regexWithoutGlobal("regexp_split_to_array", pattern, flags)),
       { optionalCount: 1 },
     ),
   ),

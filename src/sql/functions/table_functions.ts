@@ -19,7 +19,7 @@ import {
   type Whole,
 } from "../../types/mod.ts";
 import { fromText } from "./array.ts";
-import { groupsOf, matchesOf, regexOf, splitByPattern } from "./pattern.ts";
+import { groupsOf, matchesOf, regexOf, regexWithoutGlobal, splitByPattern } from "./pattern.ts";
 import { bestFit } from "./registry.ts";
 import { oneColumn, type TableForm, type TableFunction } from "./table_function.ts";
 import { JSON_TABLE_FUNCTIONS } from "./table_function_json.ts";
@@ -130,7 +130,8 @@ const PATTERN_PARTS: TableForm = {
   optionalCount: 1,
   columns: oneColumn(TEXT),
   *rows([text = null, pattern = null, flags]): Generator<Row> {
-    for (const part of splitByPattern(text as string, regexOf(pattern, flags))) yield [part];
+    const regex = regexWithoutGlobal("regexp_split_to_table", pattern, flags);
+    for (const part of splitByPattern(text as string, regex)) yield [part];
   },
 };
 

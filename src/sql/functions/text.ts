@@ -171,6 +171,10 @@ function chr([value = null]: readonly Value[]): string {
 
 const FORMS: ReadonlySet<string> = new Set(["NFC", "NFD", "NFKC", "NFKD"]);
 
+function isNormalized([text = null, form = "NFC"]: readonly Value[]): boolean {
+  return normalizeText([text, form]) === text;
+}
+
 function normalizeText([text = null, form = "NFC"]: readonly Value[]): string {
   const name = (form as string).toUpperCase();
   if (FORMS.has(name)) return (text as string).normalize(name);
@@ -275,5 +279,9 @@ export const TEXT_FUNCTIONS: readonly ScalarFunction[] = [
   ...functionsNamed(
     ["normalize"],
     overload([TEXT, TEXT], TEXT, normalizeText, { optionalCount: 1 }),
+  ),
+  ...functionsNamed(
+    ["is_normalized"],
+    overload([TEXT, TEXT], BOOLEAN, isNormalized, { optionalCount: 1 }),
   ),
 ];

@@ -20,10 +20,12 @@ export function parseAlterTable(
   start: number,
   kind: TableKind | undefined,
 ): AlterTableStatement {
+  const ifExists = acceptIfExists(cursor);
   const table = cursor.qname("a table");
   const changes = [parseAlteration(cursor)];
   while (cursor.accept(",")) changes.push(parseAlteration(cursor));
-  return { type: "alter table", kind, table, changes, _location: cursor.since(start) };
+  const _location = cursor.since(start);
+  return { type: "alter table", kind, table, ifExists, changes, _location };
 }
 
 function parseAlteration(cursor: Cursor): TableAlteration {

@@ -178,7 +178,7 @@ export interface LimitStatement extends AstNode {
   readonly withTies?: true | undefined;
 }
 
-export type From = FromTable | FromStatement | FromCall | FromGroup;
+export type From = FromTable | FromStatement | FromCall | FromRows | FromGroup;
 
 /** How an item joins what stands before it. */
 export interface JoinClause extends AstNode {
@@ -223,10 +223,26 @@ export interface ColumnDefinition extends AstNode {
   readonly dataType: DataTypeDef;
 }
 
-/** Own: joins that are one operand: `a JOIN (b JOIN c ON …) ON …`. Items as in SELECT's `from`. */
+/** Own: `ROWS FROM (f(…), g(…))`, the rows of table functions side by side. */
+export interface FromRows extends AstNode {
+  readonly type: "rows from";
+  /** Without aliases; each may define its columns. */
+  readonly calls: readonly FromCall[];
+  readonly alias?: TableAliasName | undefined;
+  readonly withOrdinality?: true | undefined;
+  readonly lateral?: true | undefined;
+  readonly join?: JoinClause | undefined;
+}
+
+/**
+ * Own: joins that are one operand: `a JOIN (b JOIN c ON …) ON …`. Items as in SELECT's `from`. With
+ * an alias, `(a JOIN b ON …) AS j`, it is one relation.
+ */
 export interface FromGroup extends AstNode {
   readonly type: "from group";
   readonly from: readonly From[];
+  readonly alias?: string | undefined;
+  readonly columnNames?: readonly Name[] | undefined;
   readonly join?: JoinClause | undefined;
 }
 

@@ -147,6 +147,7 @@ export interface AlterTableStatement extends AstNode {
   readonly type: "alter table";
   readonly kind?: TableKind | undefined;
   readonly table: QNameAliased;
+  readonly ifExists?: true | undefined;
   readonly changes: readonly TableAlteration[];
 }
 

@@ -240,6 +240,7 @@ export class Cursor {
     const start = this.tokens.starts[token] ?? 0;
     const end = this.tokens.ends[token] ?? 0;
     if (this.tokens.kinds[token] === Token.quoted) {
+      if (this.text.charAt(start) !== '"') return this.decode(start, end);
       return this.text.slice(start + 1, end - 1).replaceAll('""', '"');
     }
     const keyword = this.tokens.words[token] ?? "";

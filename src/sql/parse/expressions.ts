@@ -35,7 +35,7 @@ const POWERS = new Map<string, number>(
       ["= != < <= > >= overlaps", Power.comparison],
       ["between in like ilike similar", Power.predicate],
       [
-        "|| -> ->> #> #>> #- @> <@ ? ?| ?& && @@ ~ ~* !~ !~* ^@ & | # << >> <=> <-> <#>",
+        "|| -> ->> #> #>> #- @> <@ ? ?| ?& && @@ ~ ~* !~ !~* ~~ ~~* !~~ !~~* ^@ & | # << >> <=> <-> <#>",
         Power.other,
       ],
       ["+ -", Power.sum],
@@ -45,6 +45,16 @@ const POWERS = new Map<string, number>(
     ] as const
   ).flatMap(([words, power]) => words.split(" ").map((word) => [word, power] as const)),
 );
+
+// LIKE and its kin as operators: without ESCAPE, and as tight as any other.
+const LIKE_OPERATORS: ReadonlyMap<string, BinaryOperator> = new Map<string, BinaryOperator>([
+  ["~~", "LIKE"],
+  ["~~*", "ILIKE"],
+  ["!~~", "NOT LIKE"],
+  ["!~~*", "NOT ILIKE"],
+]);
+
+const NORMAL_FORMS: ReadonlySet<string> = new Set(["nfc", "nfd", "nfkc", "nfkd"]);
 
 // Longer chains of AND and OR become balanced trees, so that their depth stays small.
 const LEANING_OPERANDS_MAX = 32;
@@ -100,7 +110,7 @@ function parseInfix(cursor: Cursor, start: number, left: Expr, power: number): E
     case Power.zone:
       return parseZone(cursor, start, left);
     default: {
-      const op = cursor.word as BinaryOperator;
+      const op = LIKE_OPERATORS.get(cursor.word) ?? (cursor.word as BinaryOperator);
       const depth = cursor.depth;
       cursor.token += 1;
       const right = isQuantifier(cursor) ? parseQuantified(cursor) : parseAt(cursor, power);
@@ -158,6 +168,10 @@ function parseIs(cursor: Cursor, start: number, operand: Expr): Expr {
     const op = isNot ? "IS NOT DISTINCT FROM" : "IS DISTINCT FROM";
     return { type: "binary", op, left: operand, right, _location: cursor.since(start) };
   }
+  const hasForm = NORMAL_FORMS.has(cursor.word);
+  if (cursor.isAhead(hasForm ? 1 : 0, "normalized")) {
+    return parseNormalized(cursor, start, { operand, isNot, hasForm });
+  }
   switch (cursor.expectOneOf("null", "true", "false", "unknown")) {
     case "null":
       return unary(cursor, start, isNot ? "IS NOT NULL" : "IS NULL", operand);
@@ -168,6 +182,23 @@ function parseIs(cursor: Cursor, start: number, operand: Expr): Expr {
     case "unknown":
       return unary(cursor, start, isNot ? "IS NOT UNKNOWN" : "IS UNKNOWN", operand);
   }
+}
+
+// A call, which no other text spells: `x IS NFD NORMALIZED`.
+function parseNormalized(
+  cursor: Cursor,
+  start: number,
+  { hasForm, isNot, operand }: { operand: Expr; isNot: boolean; hasForm: boolean },
+): Expr {
+  const token = cursor.token;
+  const value = hasForm ? cursor.word.toUpperCase() : "NFC";
+  cursor.token += hasForm ? 2 : 1;
+  const form: Expr = { type: "string", value, _location: cursor.since(token) };
+  const _location = cursor.since(start);
+  const name = { name: "is_normalized", _location };
+  const call: Expr = { type: "call", function: name, args: [operand, form], _location };
+  cursor.setDepth(cursor.depth + 1);
+  return isNot ? unary(cursor, start, "NOT", call) : call;
 }
 
 function unary(cursor: Cursor, start: number, op: UnaryOperator, operand: Expr): Expr {

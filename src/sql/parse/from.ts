@@ -9,6 +9,7 @@ import type {
   ColumnDefinition,
   From,
   FromCall,
+  FromRows,
   FromStatement,
   FromTable,
   JoinClause,
@@ -110,11 +111,14 @@ function parseSource(cursor: Cursor): From[] {
   if (cursor.accept("lateral")) {
     const item = cursor.is("(")
       ? parseSubquery(cursor, start)
-      : parseTableFunction(cursor, start, parseFunctionName(cursor));
+      : isRowsFrom(cursor)
+        ? parseRowsFrom(cursor, start)
+        : parseTableFunction(cursor, start, parseFunctionName(cursor));
     item.lateral = true;
     return [item];
   }
   if (cursor.is("(")) return parseParenthesisedSource(cursor);
+  if (isRowsFrom(cursor)) return [parseRowsFrom(cursor, start)];
   const dot = cursor.isAhead(1, ".") ? 2 : 0;
   if (cursor.isAhead(dot + 1, "(") && cursor.isFunctionName()) {
     return [parseTableFunction(cursor, start, parseFunctionName(cursor))];
@@ -204,10 +208,16 @@ function parseParenthesisedSource(cursor: Cursor): From[] {
   const start = cursor.token;
   const content = parseSourceContent(cursor);
   if (!Array.isArray(content)) return [finishSubquery(cursor, start, content)];
-  if (cursor.is("as") || cursor.isName()) {
-    cursor.refuse("an alias for a join in parentheses", "name the tables inside");
-  }
-  return content;
+  return finishJoin(cursor, start, content);
+}
+
+// Behind a join in parentheses: under an alias it is one item.
+function finishJoin(cursor: Cursor, start: number, from: From[]): From[] {
+  const alias = parseAlias(cursor)?.name;
+  if (alias === undefined) return from;
+  const columnNames = parseColumnAliases(cursor);
+  const _location = cursor.since(start);
+  return [{ type: "from group", from, alias, columnNames, join: undefined, _location }];
 }
 
 // What stands in the parentheses: a query as it is, or the items of a join.
@@ -230,7 +240,7 @@ function parseNestedContent(cursor: Cursor): SelectStatement | From[] {
   const content = parseSourceContent(cursor);
   let items: From[];
   if (Array.isArray(content)) {
-    items = content;
+    items = finishJoin(cursor, start, content);
   } else {
     if (cursor.is(")")) return content;
     const rest = cursor.grammar.queryRest(cursor, content, start);
@@ -250,9 +260,45 @@ function parseFunctionName(cursor: Cursor): QName {
   return { name: second.name, schema: first.name, _location: cursor.since(start) };
 }
 
+function isRowsFrom(cursor: Cursor): boolean {
+  return cursor.isAhead(0, "rows") && cursor.isAhead(1, "from") && cursor.isAhead(2, "(");
+}
+
+// `ROWS FROM ( f(…) [AS (a INT, …)], … ) [WITH ORDINALITY] [[AS] alias [( columns )]]`.
+function parseRowsFrom(cursor: Cursor, start: number): Mutable<FromRows> {
+  const outer = cursor.enter();
+  cursor.token += 3;
+  const calls: FromCall[] = [];
+  do {
+    const call = parseCall(cursor, cursor.token, parseFunctionName(cursor));
+    const columnDefinitions = cursor.accept("as") ? parseColumnDefinitions(cursor) : undefined;
+    calls.push({ ...call, columnDefinitions });
+  } while (cursor.accept(","));
+  cursor.expect(")");
+  cursor.leave(outer);
+  const withOrdinality = acceptOrdinality(cursor);
+  const token = cursor.token;
+  const alias = parseAlias(cursor);
+  const columns = alias === undefined ? undefined : parseColumnAliases(cursor);
+  const _location = cursor.since(token);
+  return {
+    type: "rows from",
+    calls,
+    alias: alias === undefined ? undefined : { name: alias.name, columns, _location },
+    withOrdinality,
+    lateral: undefined,
+    join: undefined,
+    _location: cursor.since(start),
+  };
+}
+
+function acceptOrdinality(cursor: Cursor): true | undefined {
+  return cursor.acceptAll("with", "ordinality") ? true : undefined;
+}
+
 function parseTableFunction(cursor: Cursor, start: number, name: QName): Mutable<FromCall> {
   const call = parseCall(cursor, start, name);
-  const withOrdinality = cursor.acceptAll("with", "ordinality") ? true : undefined;
+  const withOrdinality = acceptOrdinality(cursor);
   const aliasStart = cursor.token;
   const hasAs = cursor.accept("as");
   const isBare = hasAs && cursor.is("(");

@@ -34,7 +34,7 @@ const UNRESERVED = [
   "import increment index inherits insert integer internal interval isolation job json key kill",
   "language last lastval latest level listen live load local lock manifest materialized merge minute",
   "modify month move name namespace namespaces national nchar next nextval nfc nfd nfkc nfkd no",
-  "normalize nothing notify nulls oauth of operator options ordinality others over overlay owned",
+  "normalize normalized nothing notify nulls oauth of operator options ordinality others over overlay owned",
   "owner partition partitions password policy position preceding precision prepare procedure",
   "publication purge qualify query range read reassign recursive refresh reindex release rename",
   "repeatable replace reset restore restrict revoke role rollback rollup routine row rows rule",

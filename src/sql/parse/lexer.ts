@@ -24,6 +24,8 @@ import {
   Utf8Text,
 } from "./literal_list.ts";
 import { LIFTED_LITERALS_MAX } from "./normalize.ts";
+import { longSymbolAt } from "./symbols.ts";
+import { escapeClauseEnd } from "./unicode_escapes.ts";
 
 /** Kinds of tokens. */
 export const Token = {
@@ -102,16 +104,6 @@ for (let code = 0; code < 128; code++) {
   }
 }
 
-// Symbols of several characters by their first one, longest first.
-const SYMBOLS = new Map<number, readonly string[]>();
-for (const symbol of [
-  "||/ #>> ->> !~* <=> <-> <#>",
-  ":: <> != <= >= || -> #> #- @> <@ ?| ?& && @@ ~* !~ ^@ << >> |/ =>",
-].flatMap((line) => line.split(" "))) {
-  const code = symbol.charCodeAt(0);
-  SYMBOLS.set(code, [...(SYMBOLS.get(code) ?? []), symbol]);
-}
-
 /** Literals that are no longer lifted take at least two characters each. */
 const LITERAL_LIST_CHARS_MIN: number = 2 * LIFTED_LITERALS_MAX;
 
@@ -119,6 +111,8 @@ const MINUS = 45;
 const SLASH = 47;
 const STAR = 42;
 const QUOTE = 39;
+const AMPERSAND = 38;
+const DOUBLE_QUOTE = 34;
 
 /**
  * Reads a text with its long lists of plain literals as one token each. What looks like such a list
@@ -187,7 +181,7 @@ class Lexer implements Tokens {
           else this.push(Token.symbol, ".", this.position + 1);
           break;
         case Start.doubleQuote:
-          this.quotedName();
+          this.quotedName(this.position);
           break;
         case Start.dollar:
           this.dollar();
@@ -220,7 +214,10 @@ class Lexer implements Tokens {
       at += 1;
       code = at < limit ? text.charCodeAt(at) : 0;
     } while (code < 128 && IS_WORD_PART[code] === 1);
-    if (code === QUOTE && at - this.position === 1 && this.prefixedString(at)) return;
+    if (at - this.position === 1) {
+      if (code === QUOTE && this.prefixedString(at)) return;
+      if (code === AMPERSAND && this.unicodeEscaped(at + 1)) return;
+    }
     const keyword = keywordAt(text, this.position, at, hash);
     this.push(Token.word, keyword, at);
     if (this.utf8 === undefined) return;
@@ -266,6 +263,22 @@ class Lexer implements Tokens {
     }
   }
 
+  // U&'…' and U&"…" of which `quote` is the opening quote, with the UESCAPE behind them.
+  private unicodeEscaped(quote: number): boolean {
+    const { limit, position: start, text } = this;
+    const code = text.charCodeAt(quote);
+    if ((text.charCodeAt(start) | 32) !== 117 || quote >= limit) return false;
+    if (code === QUOTE) this.string(start, quote + 1);
+    else if (code === DOUBLE_QUOTE) this.quotedName(quote);
+    else return false;
+    const token = this.kinds.length - 1;
+    const end = escapeClauseEnd(text, this.position);
+    this.position = end <= limit ? end : this.position;
+    this.ends[token] = this.position;
+    if (code === QUOTE) this.kinds[token] = Token.encodedString;
+    return true;
+  }
+
   private string(start: number, body: number): void {
     this.position = start;
     let kind: number = Token.string;
@@ -306,12 +319,12 @@ class Lexer implements Tokens {
     return next < this.limit ? next : -1;
   }
 
-  private quotedName(): void {
-    let end = this.text.indexOf('"', this.position + 1);
+  private quotedName(quote: number): void {
+    let end = this.text.indexOf('"', quote + 1);
     while (end !== -1 && this.text.charCodeAt(end + 1) === 34)
       end = this.text.indexOf('"', end + 2);
     if (end === -1 || end >= this.limit) this.unclosed("a quoted name");
-    if (end === this.position + 1) {
+    if (end === quote + 1) {
       this.fail("INVALID_SQL", 'a quoted name is empty (""), and needs a character', this.position);
     }
     this.push(Token.quoted, "", end + 1);
@@ -387,11 +400,10 @@ class Lexer implements Tokens {
       return;
     }
     if (next < 128 && STARTS[next] === Start.operator) {
-      for (const symbol of SYMBOLS.get(code) ?? []) {
-        if (text.startsWith(symbol, at) && !startsComment(text, at + symbol.length - 1)) {
-          this.push(Token.symbol, symbol === "<>" ? "!=" : symbol, at + symbol.length);
-          return;
-        }
+      const symbol = longSymbolAt(text, at);
+      if (symbol !== undefined) {
+        this.push(Token.symbol, symbol === "<>" ? "!=" : symbol, at + symbol.length);
+        return;
       }
     }
     if (code === 33) this.fail("INVALID_SQL", 'found "!", which begins no token here', at);
@@ -461,11 +473,4 @@ class Lexer implements Tokens {
     }
     return index;
   }
-}
-
-// Whether "/*" or "--" starts at `at`, so that an operator must end before it.
-function startsComment(text: string, at: number): boolean {
-  const code = text.charCodeAt(at);
-  const next = text.charCodeAt(at + 1);
-  return (code === SLASH && next === STAR) || (code === MINUS && next === MINUS);
 }

@@ -3,6 +3,7 @@
  * of a number node is rounded.
  */
 import { closingQuote, stringContinuation } from "./characters.ts";
+import { decodeUnicode } from "./unicode_escapes.ts";
 
 const BACKSLASH = 92;
 
@@ -23,6 +24,7 @@ export function decodeString({ text, start, end }: TokenRange, fail: Fail): stri
     const tag = text.indexOf("$", start + 1) + 1 - start;
     return text.slice(start + tag, end - tag);
   }
+  if (text.charAt(start + 1) === "&") return decodeUnicode({ text, start, end }, fail);
   if (first !== "'") return decodeEscapes({ text, start: start + 2, end: end - 1 }, fail);
   let value = "";
   for (let open = start; open !== -1 && open < end; ) {

@@ -180,7 +180,11 @@ class Normalizer {
     let end = position + 1;
     while (isWordPart(text.charCodeAt(end))) end += 1;
     // E'…', X'…', B'…' stay as they are.
-    if (text.charCodeAt(end) === 39 && end - position === 1) return this.prefixedString(end);
+    if (end - position === 1) {
+      if (text.charCodeAt(end) === 39) return this.prefixedString(end);
+      // U&'…' and U&"…" are left to the parser.
+      if (text.charCodeAt(end) === 38 && isQuote(text.charCodeAt(end + 1))) return false;
+    }
     const word = text.slice(position, end).toLowerCase();
     const effect = EFFECTS.get(word) ?? Effect.none;
     if (this.copied === -1) {
@@ -344,6 +348,10 @@ class Normalizer {
         return true;
     }
   }
+}
+
+function isQuote(code: number): boolean {
+  return code === 39 || code === 34;
 }
 
 function isWordStart(code: number): boolean {

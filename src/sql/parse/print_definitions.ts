@@ -87,7 +87,8 @@ export function definitionText(statement: DefinitionStatement, secret: SecretPri
     case "alter table": {
       const kind = statement.kind === undefined ? "" : `${statement.kind.toUpperCase()} `;
       const changes = statement.changes.map(alterationText).join(", ");
-      return `ALTER ${kind}TABLE ${qnameText(statement.table)} ${changes}`;
+      const ie = flag(statement.ifExists, "IF EXISTS ");
+      return `ALTER ${kind}TABLE ${ie}${qnameText(statement.table)} ${changes}`;
     }
     case "drop table":
     case "drop view": {

@@ -2,6 +2,7 @@
  * Queries and DML back to text. What is printed parses to the same tree.
  */
 import type {
+  ColumnDefinition,
   DeleteStatement,
   Expr,
   From,
@@ -205,7 +206,17 @@ function sourceText(item: From): string {
       return `${lateral}(${queryText(item.statement)})${alias}`;
     }
     case "from group":
-      return `(${fromText(item.from)})`;
+      return `(${fromText(item.from)})${aliasText(item.alias, item.columnNames)}`;
+    case "rows from": {
+      const lateral = item.lateral === true ? "LATERAL " : "";
+      const ordinality = item.withOrdinality === true ? " WITH ORDINALITY" : "";
+      const alias = aliasText(item.alias?.name, item.alias?.columns);
+      const calls = item.calls.map((call) => {
+        const defined = call.columnDefinitions;
+        return `${callText(call, queryText)}${defined === undefined ? "" : ` AS ${definitionsText(defined)}`}`;
+      });
+      return `${lateral}ROWS FROM (${calls.join(", ")})${ordinality}${alias}`;
+    }
     case "call": {
       const lateral = item.lateral === true ? "LATERAL " : "";
       const ordinality = item.withOrdinality === true ? " WITH ORDINALITY" : "";
@@ -213,13 +224,17 @@ function sourceText(item: From): string {
       if (item.columnDefinitions === undefined) {
         return `${call}${aliasText(item.alias?.name, item.alias?.columns)}`;
       }
-      const definitions = item.columnDefinitions.map(
-        ({ name, dataType }) => `${nameText(name.name)} ${dataTypeText(dataType)}`,
-      );
       const alias = item.alias === undefined ? "" : ` ${nameText(item.alias.name)}`;
-      return `${call} AS${alias} (${definitions.join(", ")})`;
+      return `${call} AS${alias} ${definitionsText(item.columnDefinitions)}`;
     }
   }
+}
+
+function definitionsText(definitions: readonly ColumnDefinition[]): string {
+  const texts = definitions.map(
+    ({ name, dataType }) => `${nameText(name.name)} ${dataTypeText(dataType)}`,
+  );
+  return `(${texts.join(", ")})`;
 }
 
 function targetText(target: QNameAliased): string {

@@ -179,6 +179,8 @@ const TEXT_CASES: readonly Case[] = [
   ["split_part", ["a,b,c", ",", -1], "c"],
   ["split_part", ["a,b,c", ",", 2], "b"],
   ["split_part", ["a,b", ",", 5], ""],
+  ["is_normalized", ["e\u0301"], "false"],
+  ["is_normalized", ["e\u0301", "NFD"], "true"],
   ["starts_with", ["tidemark", "tide"], "true"],
   ["ends_with", ["tidemark", "tide"], "false"],
   ["ascii", ["😀"], "128512"],

@@ -66,6 +66,11 @@ const OTHERWISE: readonly { readonly of: RegExp; readonly because: string }[] = 
     of: /\bSET \(a, b\) = \((?!SELECT)/,
     because: "an assignment of a row is one of each of its columns",
   },
+  { of: /~~/, because: "LIKE has one form, however it is spelled" },
+  {
+    of: /\bIS (?:NOT )?(?:NF\w+ )?NORMALIZED\b/,
+    because: "it is printed as the function that it is, which PostgreSQL has in pg_catalog",
+  },
 ];
 
 /** Statements that the library reads wrongly; `library_oracle_test.ts` says how. */
@@ -82,6 +87,8 @@ const LIBRARY_FAULTS: readonly { readonly of: RegExp; readonly because: string }
     of: /\binterval(?: '[^']*')? (?:YEAR|MONTH|DAY|HOUR|MINUTE|SECOND)\b/i,
     because: "the fields of an interval are an alias",
   },
+  { of: /\bROW\(/, because: "it is the call of a function" },
+  { of: /\bU&['"]/i, because: "it is a column u and an operator" },
   { of: /-[\d.]+::\w+::/, because: "the number that it negates is below one cast only" },
 ];
 
