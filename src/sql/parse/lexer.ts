@@ -25,6 +25,7 @@ import {
 } from "./literal_list.ts";
 import { LIFTED_LITERALS_MAX } from "./normalize.ts";
 import { longSymbolAt } from "./symbols.ts";
+import { IS_WORD_PART, SINGLE, STARTS, Start } from "./token_starts.ts";
 import { escapeClauseEnd } from "./unicode_escapes.ts";
 
 /** Kinds of tokens. */
@@ -61,47 +62,6 @@ export interface Tokens {
   readonly ends: readonly number[];
   /** Of each token of kind `literalList`. */
   readonly literalLists: readonly LiteralList[];
-}
-
-// What a character can begin; indexed by code below 128.
-const Start = {
-  bad: 0,
-  space: 1,
-  word: 2,
-  digit: 3,
-  quote: 4,
-  doubleQuote: 5,
-  dollar: 6,
-  dot: 7,
-  /** A symbol of one character that begins no longer one. */
-  single: 8,
-  operator: 9,
-} as const;
-
-const STARTS = new Uint8Array(128);
-const IS_WORD_PART = new Uint8Array(128);
-const SINGLE: string[] = Array.from({ length: 128 }, () => "");
-
-function mark(characters: string, start: number): void {
-  for (const character of characters) STARTS[character.charCodeAt(0)] = start;
-}
-
-const LETTERS = "abcdefghijklmnopqrstuvwxyz";
-mark("\t\n\v\f\r ", Start.space);
-mark(`${LETTERS}${LETTERS.toUpperCase()}_`, Start.word);
-mark("0123456789", Start.digit);
-mark("'", Start.quote);
-mark('"', Start.doubleQuote);
-mark("$", Start.dollar);
-mark(".", Start.dot);
-mark("()[],;", Start.single);
-mark("+-*/<>=~!@#%^&|?:", Start.operator);
-for (let code = 0; code < 128; code++) {
-  const start = STARTS[code];
-  if (start === Start.word || start === Start.digit || code === 36) IS_WORD_PART[code] = 1;
-  if (start === Start.single || start === Start.operator || start === Start.dot) {
-    SINGLE[code] = String.fromCharCode(code);
-  }
 }
 
 /** Literals that are no longer lifted take at least two characters each. */

@@ -1,0 +1,51 @@
+/**
+ * What a character of ASCII can begin, as tables that the lexer asks once for each token.
+ *
+ * They are filled when the module is loaded, and never change.
+ */
+
+/** What a character can begin. */
+export const Start = {
+  bad: 0,
+  space: 1,
+  word: 2,
+  digit: 3,
+  quote: 4,
+  doubleQuote: 5,
+  dollar: 6,
+  dot: 7,
+  /** A symbol of one character that begins no longer one. */
+  single: 8,
+  operator: 9,
+} as const;
+
+/** A {@linkcode Start} for each code below 128. */
+export const STARTS: Uint8Array = new Uint8Array(128);
+
+/** 1 for what goes on in a word, by code below 128. */
+export const IS_WORD_PART: Uint8Array = new Uint8Array(128);
+
+/** Symbols of one character by their code below 128, and empty texts. */
+export const SINGLE: string[] = Array.from({ length: 128 }, () => "");
+
+function mark(characters: string, start: number): void {
+  for (const character of characters) STARTS[character.charCodeAt(0)] = start;
+}
+
+const LETTERS = "abcdefghijklmnopqrstuvwxyz";
+mark("\t\n\v\f\r ", Start.space);
+mark(`${LETTERS}${LETTERS.toUpperCase()}_`, Start.word);
+mark("0123456789", Start.digit);
+mark("'", Start.quote);
+mark('"', Start.doubleQuote);
+mark("$", Start.dollar);
+mark(".", Start.dot);
+mark("()[],;", Start.single);
+mark("+-*/<>=~!@#%^&|?:", Start.operator);
+for (let code = 0; code < 128; code++) {
+  const start = STARTS[code];
+  if (start === Start.word || start === Start.digit || code === 36) IS_WORD_PART[code] = 1;
+  if (start === Start.single || start === Start.operator || start === Start.dot) {
+    SINGLE[code] = String.fromCharCode(code);
+  }
+}
