@@ -27,6 +27,7 @@ import {
   type LogCheck,
   type ManifestState,
   noteFinding,
+  refuseNewerFiles,
   requireFormat,
 } from "./storage/mod.ts";
 
@@ -67,7 +68,8 @@ const SCRATCH_NAME_BYTES = 8;
 /**
  * Whose lock is held is for the caller to see to.
  *
- * @throws {DatabaseError} STORAGE_UNAVAILABLE if the directory or its catalog is of a newer format.
+ * @throws {DatabaseError} STORAGE_UNAVAILABLE if the directory or a file of it is of a newer format:
+ * what this program does not know is not damage.
  * @throws {DiskError} If something cannot be read for another reason than damage.
  */
 export function checkDirectory(
@@ -78,6 +80,7 @@ export function checkDirectory(
   const { clock, disk, random, temporary } = parts;
   const isFormatDamaged = directoryFormat(disk, paths) === undefined;
   if (!isFormatDamaged) requireFormat(disk, paths);
+  refuseNewerFiles(disk, paths);
   const name = Buffer.from(random.bytes(SCRATCH_NAME_BYTES)).toString("hex");
   const scratch = `${temporary}/tidemark-check-${name}`;
   disk.makeDirectory(scratch);

@@ -27,6 +27,7 @@ import {
   directoryFormat,
   type Finding,
   refuseBackup,
+  refuseNewerFiles,
   requireFormat,
 } from "./storage/mod.ts";
 
@@ -119,6 +120,7 @@ function repair({ acceptsLoss, root }: Request, parts: MaintenanceParts): number
   refuseBackup(disk, root);
   // Before the lock is taken, which writes: a newer directory stays as it is.
   if (directoryFormat(disk, paths) !== undefined) requireFormat(disk, paths);
+  refuseNewerFiles(disk, paths);
   const release = requireUnused(root, () => disk.lock(paths.lock));
   try {
     const report = new Report(parts);
