@@ -44,7 +44,8 @@ export function* dumpLines(path: string, rowsMax: number): Generator<string> {
 }
 
 function* segmentLines(reader: SegmentReader, byteCount: number): Generator<string> {
-  yield `segment ${reader.segmentId} of table ${reader.tableId}: ${byteCount} bytes`;
+  const name = `segment ${reader.segmentId} of table ${reader.tableId}`;
+  yield `${name}: ${byteCount} bytes, format ${reader.format}`;
   yield `rows ${reader.rowCount}, row groups ${reader.groupCount}, owners ${reader.ownerCount}`;
   yield `seqs ${seqText(reader.minSeq)} to ${seqText(reader.maxSeq)}`;
   yield `key columns ${reader.keyColumnIds.join(", ") || "none"}`;
@@ -64,7 +65,9 @@ function chunkLine(reader: SegmentReader, columnId: number, group: number): stri
   const zone = entry.min <= entry.max ? `, ${entry.min} to ${entry.max}` : "";
   const nulls = entry.nullCount === 0 ? "" : `, ${entry.nullCount} NULL`;
   const encoding = ENCODING_NAMES[entry.encoding] ?? `encoding ${entry.encoding}`;
-  return `  column ${columnId} (${name}): ${encoding}, ${entry.byteCount} bytes at ${entry.offset}${nulls}${zone}`;
+  const unpackedBytes = reader.unpackedBytes(columnId, group);
+  const packed = unpackedBytes === undefined ? "" : `, zstd of ${unpackedBytes} bytes`;
+  return `  column ${columnId} (${name}): ${encoding}, ${entry.byteCount} bytes at ${entry.offset}${packed}${nulls}${zone}`;
 }
 
 function rowLine(reader: SegmentReader, row: number): string {

@@ -15,7 +15,7 @@ const HOUR_MS = 3_600_000;
 
 /** How storage sees a table; options it does not set come from the configuration. */
 export function tableDefinition(table: TableEntry, storage: StorageDefaults): TableDefinition {
-  const { deletedRetentionHours, flushPolicy, ttlSeconds } = table.options;
+  const { compression = "auto", deletedRetentionHours, flushPolicy, ttlSeconds } = table.options;
   const policy = flushPolicy === undefined ? undefined : flushPolicyFrom(flushPolicy);
   const rowsMax = policy === undefined ? storage.flush_rows : policy.rows;
   const intervalSeconds =
@@ -34,6 +34,8 @@ export function tableDefinition(table: TableEntry, storage: StorageDefaults): Ta
       rowsMax: rowsMax ?? Number.POSITIVE_INFINITY,
       ageMsMax: (intervalSeconds ?? Number.POSITIVE_INFINITY) * 1000,
     },
+    // A STREAM table has no such option: its rows are gone before it would pay.
+    compression: table.kind === "stream" ? "none" : compression,
     historyMs: (deletedRetentionHours ?? storage.history_hours) * HOUR_MS,
     ttlMs: ttlSeconds === undefined ? undefined : ttlSeconds * 1000,
     expiredSeq: table.expiredSeq,

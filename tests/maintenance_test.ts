@@ -19,6 +19,8 @@ import { CorruptionError } from "../src/base/errors.ts";
 import { silentLog } from "../src/base/log.ts";
 import { CatalogDatabase } from "../src/catalog/mod.ts";
 import { AUDIT_TABLE, OWN_TABLES } from "../src/sql/mod.ts";
+import { encodeHeader } from "../src/storage/segment/format.ts";
+import { SegmentReader } from "../src/storage/segment/reader.ts";
 import {
   copyOf,
   diskThatFails,
@@ -108,6 +110,7 @@ describe("verify", () => {
     ["the high-water file", at("wal/HWM"), 32],
     ["the reserved ids", at("wal/IDS"), 32],
     ["a segment", below("segments/1", ".seg"), 80],
+    ["a packed segment", below("segments/2", ".seg"), 80],
     ["a deletion vector", below("segments/1", ".dv"), 40],
     ["an uploaded file", below("files", ".txt"), 40],
   ])("notices damage to %s, whichever byte it is", (_what, fileOf, sampleCount) => {
@@ -133,6 +136,7 @@ describe("verify", () => {
     ["the high-water file", at("wal/HWM")],
     ["the reserved ids", at("wal/IDS")],
     ["a segment", below("segments/1", ".seg")],
+    ["a packed segment", below("segments/2", ".seg")],
     ["a deletion vector", below("segments/1", ".dv")],
     ["an uploaded file", below("files", ".txt")],
   ])("notices that %s is too short", (_what, fileOf) => {
@@ -339,6 +343,17 @@ describe.each(["verify", "repair"] as const)("%s ends with 2, and touches nothin
     expect(treeOf(other, ["LOCK"])).toEqual(tree);
   });
 
+  test("a segment of a newer format, which is not damage", () => {
+    const path = copyOf(killed);
+    const file = `${path}/segments/1/1.seg`;
+    const bytes = readFileSync(file);
+    bytes.set(encodeHeader({ format: 9, segmentId: 1, tableId: 1 }));
+    writeFileSync(file, bytes);
+    const before = treeOf(path);
+    expectRefusal([path], /1\.seg: it has format 9, and this version reads 3; start the newer/);
+    expect(treeOf(path)).toEqual(before);
+  });
+
   test("a directory in use", () => {
     const path = copyOf(killed);
     const release = bunDisk.lock(`${path}/LOCK`);
@@ -382,6 +397,24 @@ describe("repair", () => {
       /^note .*quarantined: 300 row versions .*\(table default\.first\)/,
     );
     await expectFirstDamagedOnly(path);
+  });
+
+  test("takes a segment with a damaged packed chunk out of use", async () => {
+    const path = copyOf(killed);
+    const file = fileIn(`${path}/segments/2`, ".seg");
+    const offset = offsetOfPacked(file);
+    damage(file, offset + 20);
+    const found = maintain("verify", [path]);
+    expect(found.code).toBe(1);
+    expect(found.text).toContain(`byte ${offset}: the checksum of column 2 in row group 0`);
+    const { code, text } = maintain("repair", [path]);
+    expect(code).toBe(0);
+    expect(text).toMatch(/^lost {4}table default\.second: segment \d+, 300 row versions/m);
+    expect(maintain("verify", [path]).code).toBe(0);
+    await using database = await OpenDirectory.open(path);
+    const read = await database.ask("SELECT count(*) FROM default.second");
+    expect(read.error).toMatchObject({ condition: "DATA_DAMAGED" });
+    expect(await database.rows("SELECT count(*) FROM default.first")).toEqual([[300]]);
   });
 
   // Nobody can drop its table, so without a repair it would never take an event again.
@@ -573,6 +606,15 @@ describe("repair of a damaged log", () => {
 });
 
 /** A database on the directory answers for every table but default.first, which names its damage. */
+/** Where the packed text of a segment's second column is. */
+function offsetOfPacked(file: string): number {
+  const reader = SegmentReader.open(bunDisk, file, readFileSync(file).length);
+  const entry = reader.chunkEntry(2, 0);
+  reader.close();
+  expect(entry?.isPacked).toBe(true);
+  return entry?.offset ?? 0;
+}
+
 async function expectFirstDamagedOnly(path: string): Promise<void> {
   await using database = await OpenDirectory.open(path);
   const read = await database.ask("SELECT count(*) FROM default.first");

@@ -78,7 +78,8 @@ function jobFor(directory: string, manifest: MemoryManifest): MergeJob {
   const { columns, keyColumnIds } = TABLE;
   const draft = `${directory}/tmp/99.seg`;
   const history = { horizonSeq: 0, expiredSeq: 0, isOldest: true, replaced: [] };
-  return { sources, segmentId: 99, tableId: 1, columns, keyColumnIds, history, draft };
+  const compression = "none";
+  return { sources, segmentId: 99, tableId: 1, columns, keyColumnIds, compression, history, draft };
 }
 
 test("a store whose segments another thread merges reads as before, also after a restart", async () => {

@@ -112,7 +112,7 @@ class Story {
   #oldManifest = new MemoryManifest();
   #clock = new ManualClock();
   #definitions: TableDefinition[] = [
-    defineTable(1, [{ kind: "int" }, { kind: "text" }]),
+    { ...defineTable(1, [{ kind: "int" }, { kind: "text" }]), compression: "zstd" },
     defineTable(2, [{ kind: "text" }, { kind: "bigint" }]),
     defineTable(KEYLESS_ID, [{ kind: "double" }, { kind: "text" }], []),
     { ...defineTable(STREAM_ID, [{ kind: "int" }, { kind: "text" }]), ttlMs: TTL_MS },

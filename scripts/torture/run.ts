@@ -116,7 +116,7 @@ async function makeScopes(server: ServerProcess): Promise<Scope[]> {
   await server.rows(
     "CREATE NAMESPACE torture; " +
       `CREATE TABLE torture.pool (id BIGINT PRIMARY KEY, v TEXT) WITH (${policy}); ` +
-      `CREATE USER TABLE torture.own (id BIGINT PRIMARY KEY, v TEXT) WITH (${policy}); ` +
+      `CREATE USER TABLE torture.own (id BIGINT PRIMARY KEY, v TEXT) WITH (${policy}, COMPRESSION='zstd'); ` +
       `CREATE TABLE ${UPLOADS_TABLE} (id BIGINT PRIMARY KEY, file FILE)`,
   );
   const tokens = { ann: await server.createUser("ann"), ben: await server.createUser("ben") };

@@ -19,6 +19,8 @@ export interface ManifestSegment {
   readonly maxSeq: Seq;
   readonly rowCount: number;
   readonly bytes: number;
+  /** How chunks of it are packed; absent: none is. */
+  readonly compression?: "zstd";
   readonly deletionGeneration: number;
   readonly createdAtMs: number;
   readonly quarantined: boolean;

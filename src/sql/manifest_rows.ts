@@ -112,6 +112,22 @@ function scopeOf({ kind }: TableEntry, isWhole: boolean, { userId }: Principal):
   return isWhole ? "all users" : userId;
 }
 
-function listed({ bytes, maxSeq, minSeq, rowCount, segmentId, status }: SegmentInfo): object {
-  return { segment_id: segmentId, rows: rowCount, bytes, min_seq: minSeq, max_seq: maxSeq, status };
+function listed({
+  bytes,
+  compression,
+  maxSeq,
+  minSeq,
+  rowCount,
+  segmentId,
+  status,
+}: SegmentInfo): object {
+  return {
+    segment_id: segmentId,
+    rows: rowCount,
+    bytes,
+    compression: compression ?? "none",
+    min_seq: minSeq,
+    max_seq: maxSeq,
+    status,
+  };
 }

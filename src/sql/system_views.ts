@@ -301,7 +301,7 @@ function segmentsView({ catalog, store }: SqlEnvironment): SystemView {
             segment.maxSeq,
             segment.rowCount,
             segment.bytes,
-            "none",
+            segment.compression ?? "none",
             table.schemaVersion,
             segment.status,
             segment.createdAtMs * 1000,

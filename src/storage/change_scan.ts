@@ -10,7 +10,7 @@ import type { MemPartition, Memtable } from "./memtable.ts";
 import { memtableCell, memtableColumn } from "./memtable_scan.ts";
 import { gathered } from "./memtable_segment.ts";
 import type { OpenSegment } from "./open_segment.ts";
-import { GroupColumns } from "./segment_scan.ts";
+import { GroupColumns, rowsAtOnce } from "./segment_scan.ts";
 import {
   type ChangeBatch,
   type ChangeScan,
@@ -197,6 +197,8 @@ class SegmentVersions implements VersionSource {
   #end = -1;
   #group = -1;
   #columns: GroupColumns | undefined;
+  /** Rows that are read at a time in the current group. */
+  #rowsMax = Infinity;
 
   constructor(table: StoredTable, segment: OpenSegment, options: ChangesOptions) {
     this.#table = table;
@@ -222,10 +224,11 @@ class SegmentVersions implements VersionSource {
         start: this.#row - groupStart,
         end: groupEnd - groupStart,
       });
+      this.#rowsMax = rowsAtOnce(reader, group, this.#options.columnIds);
     }
     const columns = this.#columns;
     const from = this.#row - groupStart;
-    const to = Math.min(this.#row + limit, groupEnd) - groupStart;
+    const to = Math.min(this.#row + limit, this.#row + this.#rowsMax, groupEnd) - groupStart;
     this.#row = groupStart + to;
     return {
       rowCount: to - from,

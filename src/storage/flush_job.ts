@@ -5,12 +5,14 @@
  */
 import type { Disk, DiskFile } from "../base/disk.ts";
 import { type FrozenRows, frozenPieces, segmentOrder } from "./memtable_segment.ts";
-import { type SegmentSummary, writeSegment } from "./segment/writer.ts";
+import type { Compression } from "./segment/packing.ts";
+import { type SegmentEnd, type SegmentSummary, writeSegment } from "./segment/writer.ts";
 
 export interface FlushJob {
   readonly segmentId: number;
   readonly tableId: number;
   readonly keyColumnIds: readonly number[];
+  readonly compression: Compression | undefined;
   readonly rows: FrozenRows;
   /** Where the segment is written. */
   readonly draft: string;
@@ -25,12 +27,12 @@ export interface FlushOutcome {
 /** Does a job in steps of a few milliseconds, until it is done or cancelled. @throws {DiskError} */
 export function* flushSteps(
   disk: Disk,
-  { draft, keyColumnIds, rows, segmentId, tableId }: FlushJob,
+  { draft, rows, ...outline }: FlushJob,
   isCancelled: () => boolean,
 ): Generator<void, FlushOutcome | undefined> {
   const { columns } = rows;
   const order = yield* segmentOrder(rows);
-  const pieces = frozenPieces(rows, order, { segmentId, tableId, keyColumnIds, columns });
+  const pieces = frozenPieces(rows, order, { ...outline, columns });
   const summary = yield* draftSteps(disk, { draft, pieces, isCancelled });
   return summary === undefined ? undefined : { summary, order };
 }
@@ -44,7 +46,7 @@ export function* draftSteps(
     pieces,
   }: {
     draft: string;
-    pieces: Generator<Uint8Array, SegmentSummary>;
+    pieces: Generator<Uint8Array, SegmentEnd>;
     isCancelled: () => boolean;
   },
 ): Generator<void, SegmentSummary | undefined> {

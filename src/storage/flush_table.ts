@@ -73,10 +73,10 @@ class TableFlush {
     const { tableId, definition } = this.#table;
     const memtable = this.#memtable;
     const segmentId = manifest.nextSegmentId();
-    const { keyColumnIds } = definition;
+    const { compression, keyColumnIds } = definition;
     const draft = this.#drafts.adopt(segmentFileName(segmentId));
     const rows = frozenRowsOf(memtable);
-    const job = { segmentId, tableId, keyColumnIds, rows, draft };
+    const job = { segmentId, tableId, keyColumnIds, compression, rows, draft };
     const outcome = await jobs.flush(job, () => this.#tools.isCancelled());
     if (outcome === undefined || this.#tools.isCancelled()) return NOTHING;
     const { order, summary } = outcome;

@@ -372,9 +372,8 @@ export class LocalStore implements Store {
   segments(): readonly SegmentInfo[] {
     return [...this.#tables.values()].flatMap(({ segments }) =>
       segments.map(({ entry }): SegmentInfo => {
-        const { segmentId, tableId, minSeq, maxSeq, rowCount, bytes, createdAtMs } = entry;
-        const status = entry.quarantined ? "quarantined" : "live";
-        return { segmentId, tableId, minSeq, maxSeq, rowCount, bytes, createdAtMs, status };
+        const { quarantined, deletionGeneration: _, ...known } = entry;
+        return { ...known, status: quarantined ? "quarantined" : "live" };
       }),
     );
   }

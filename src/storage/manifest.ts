@@ -14,6 +14,8 @@ export interface SegmentEntry {
   readonly rowCount: number;
   /** File length, checked before the file is mapped. */
   readonly bytes: number;
+  /** How chunks of it are packed; absent: none is. */
+  readonly compression?: "zstd";
   /** Generation of its deletion vector file; 0 for none. */
   readonly deletionGeneration: number;
   readonly createdAtMs: number;

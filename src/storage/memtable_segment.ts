@@ -10,9 +10,9 @@ import type { Memtable } from "./memtable.ts";
 import { groupEnd } from "./segment/group_size.ts";
 import {
   type SegmentColumn,
+  type SegmentEnd,
   type SegmentOutline,
   type SegmentRows,
-  type SegmentSummary,
   SegmentWriter,
 } from "./segment/writer.ts";
 
@@ -95,7 +95,7 @@ export function* frozenPieces(
   frozen: FrozenRows,
   order: Uint32Array,
   outline: SegmentOutline,
-): Generator<Uint8Array, SegmentSummary> {
+): Generator<Uint8Array, SegmentEnd> {
   const { columns } = frozen;
   const writer = new SegmentWriter(outline);
   for (let start = 0; start < order.length; start += ROW_GROUP_ROWS_MAX) {

@@ -8,6 +8,7 @@ import { draftSteps } from "./flush_job.ts";
 import { History, type HistoryLimits } from "./history.ts";
 import { mergedPieces } from "./merge_rows.ts";
 import { readable } from "./readable.ts";
+import type { Compression } from "./segment/packing.ts";
 import { SegmentReader } from "./segment/reader.ts";
 import type { SegmentSummary } from "./segment/writer.ts";
 import type { StoredColumn } from "./store.ts";
@@ -19,6 +20,7 @@ export interface MergeJob {
   readonly tableId: number;
   readonly keyColumnIds: readonly number[];
   readonly columns: readonly StoredColumn[];
+  readonly compression: Compression | undefined;
   readonly history: HistoryLimits;
   /** Where the merged segment is written. */
   readonly draft: string;
@@ -43,7 +45,7 @@ export function* mergeSteps(
   job: MergeJob,
   isCancelled: () => boolean,
 ): Generator<void, MergeOutcome | undefined> {
-  const { segmentId, tableId, keyColumnIds, columns } = job;
+  const { segmentId, tableId, keyColumnIds, columns, compression } = job;
   const readers: SegmentReader[] = [];
   try {
     for (const { path, bytes } of job.sources) {
@@ -54,7 +56,7 @@ export function* mergeSteps(
       job.history,
       readers.map(({ rowCount }) => rowCount),
     );
-    const outline = { segmentId, tableId, keyColumnIds, columns };
+    const outline = { segmentId, tableId, keyColumnIds, columns, compression };
     const pieces = mergedPieces({ readers, columns, newRows, history }, outline);
     const summary = yield* draftSteps(disk, { draft: job.draft, pieces, isCancelled });
     if (summary === undefined) return undefined;

@@ -12,9 +12,9 @@ import { countOf, type Span, type SpanSource, spanGroups, storedRows } from "./m
 import { groupEnd } from "./segment/group_size.ts";
 import type { SegmentReader } from "./segment/reader.ts";
 import {
+  type SegmentEnd,
   type SegmentOutline,
   type SegmentRows,
-  type SegmentSummary,
   SegmentWriter,
 } from "./segment/writer.ts";
 import type { StoredColumn } from "./store.ts";
@@ -22,7 +22,7 @@ import type { StoredColumn } from "./store.ts";
 const NO_BYTES: Uint8Array = new Uint8Array(0);
 
 /** Of a merge that left every row out: no segment. */
-const EMPTY: SegmentSummary = { bytes: 0, rowCount: 0, minSeq: 0, maxSeq: 0 };
+const EMPTY: SegmentEnd = { bytes: 0, rowCount: 0, minSeq: 0, maxSeq: 0 };
 
 export interface MergeSource extends SpanSource {
   /** For each reader, filled in: where each of its rows is in the output, or `DISCARDED`. */
@@ -36,7 +36,7 @@ export interface MergeSource extends SpanSource {
 export function* mergedPieces(
   source: MergeSource,
   outline: SegmentOutline,
-): Generator<Uint8Array, SegmentSummary> {
+): Generator<Uint8Array, SegmentEnd> {
   const writer = new SegmentWriter(outline);
   for (const newRows of source.newRows) newRows.fill(DISCARDED);
   let outRow = 0;

@@ -159,7 +159,7 @@ async function merge({ table, segments, tools, drafts }: Merge): Promise<number>
   const { clock, manifest } = tools;
   const { tableId, definition } = table;
   const segmentId = manifest.nextSegmentId();
-  const { columns, keyColumnIds } = definition;
+  const { columns, compression, keyColumnIds } = definition;
   // Copied before the first row is read; what comes later is in the journals.
   const before = segments.map((segment) => segment.deletionsUpTo(Infinity));
   const draft = drafts.adopt(segmentFileName(segmentId));
@@ -172,6 +172,7 @@ async function merge({ table, segments, tools, drafts }: Merge): Promise<number>
     tableId,
     keyColumnIds,
     columns,
+    compression,
     history: {
       horizonSeq: horizonOf(table, clock.nowMs()),
       expiredSeq: table.expiredSeq(clock),

@@ -61,7 +61,7 @@ export class SegmentDrafts {
     }: { summary: SegmentSummary; deletions: DeletionVector; upTo: number },
   ): Promise<SegmentEntry> {
     const deletedCount = await this.#finished(deletions.countUpTo(upTo));
-    const { bytes, rowCount, minSeq, maxSeq } = summary;
+    const { bytes, compression, rowCount, minSeq, maxSeq } = summary;
     const entry: SegmentEntry = {
       segmentId,
       tableId: this.#tableId,
@@ -69,6 +69,7 @@ export class SegmentDrafts {
       maxSeq: maxSeq as Seq,
       rowCount,
       bytes,
+      ...(compression === undefined ? {} : { compression }),
       deletionGeneration: deletedCount === 0 ? 0 : 1,
       createdAtMs: this.#tools.clock.nowMs(),
       quarantined: false,

@@ -3,17 +3,30 @@
  * is skipped by its zone maps without being read.
  */
 import { assert } from "../base/assert.ts";
-import { constVector, slice, take, type Value, type Vector } from "../types/mod.ts";
+import {
+  constVector,
+  deferredTexts,
+  type Selection,
+  slice,
+  takeLater,
+  type Utf8Vector,
+  type Value,
+  type Vector,
+} from "../types/mod.ts";
 import { convertVector, formOf } from "./convert.ts";
 import type { OpenSegment } from "./open_segment.ts";
 import type { RowFilter, RowSource } from "./scan.ts";
-import { NumberBuffer } from "./segment/chunk_decoder.ts";
-import type { RowSpan } from "./segment/reader.ts";
+import { ColumnBuffer } from "./segment/chunk_decoder.ts";
+import { layoutOf } from "./segment/format.ts";
+import type { RowSpan, SegmentReader } from "./segment/reader.ts";
 import { type ScanBatch, SEQ_COLUMN_ID } from "./store.ts";
 import type { StoredTable } from "./table.ts";
 
 /** Below this share of a group, its rows are decoded by themselves and not the whole chunk. */
 const PARTIAL_SHARE_MAX = 0.25;
+
+/** What is unpacked at once, about: it takes some 2 ms, and the event loop waits for it. */
+const UNPACKED_BYTES_MAX: number = 2 * 1024 * 1024;
 
 export class SegmentScan implements RowSource {
   groupsRead = 0;
@@ -29,9 +42,11 @@ export class SegmentScan implements RowSource {
   /** Next row, and the end of the rows in the current group. */
   #row = 0;
   #rowEnd = 0;
+  /** Rows of a batch of the current group. */
+  #batchRowsMax = Infinity;
   #columns: GroupColumns | undefined;
   /** By column; undefined when batches must not share memory. */
-  readonly #buffers: Map<number, NumberBuffer> | undefined;
+  readonly #buffers: Map<number, ColumnBuffer> | undefined;
 
   constructor(table: StoredTable, segment: OpenSegment, filter: RowFilter) {
     this.#buffers = filter.reusesMemory === true ? new Map() : undefined;
@@ -58,7 +73,7 @@ export class SegmentScan implements RowSource {
     for (;;) {
       while (this.#row < this.#rowEnd) {
         const start = this.#row;
-        const end = Math.min(start + limit, this.#rowEnd);
+        const end = Math.min(start + limit, start + this.#batchRowsMax, this.#rowEnd);
         this.#row = end;
         const batch = this.#batch(start, end);
         if (batch !== undefined) return batch;
@@ -97,6 +112,7 @@ export class SegmentScan implements RowSource {
       const groupEnd = groupStart + reader.groupRows(this.#group);
       this.#row = Math.max(span.start, groupStart);
       this.#rowEnd = Math.min(span.end, groupEnd);
+      this.#batchRowsMax = rowsAtOnce(reader, this.#group, this.#filter.columnIds);
       this.#columns = new GroupColumns(this.#table, this.#segment, {
         group: this.#group,
         start: this.#row - groupStart,
@@ -142,7 +158,9 @@ export class SegmentScan implements RowSource {
     }
     if (kept.length === 0) return undefined;
     const selection = { rows: kept, count: kept.length };
-    const vectors = this.#filter.columnIds.map((id) => take(columns.rows(id, from, to), selection));
+    const vectors = this.#filter.columnIds.map((id) =>
+      takeLater(columns.rows(id, from, to), selection),
+    );
     return { rowCount: kept.length, columns: vectors };
   }
 
@@ -168,13 +186,28 @@ export class SegmentScan implements RowSource {
   }
 }
 
+/** How many rows of a group are read at a time, so that not too much of them is unpacked. */
+export function rowsAtOnce(
+  reader: SegmentReader,
+  group: number,
+  columnIds: readonly number[],
+): number {
+  let byteCount = 0;
+  for (const columnId of columnIds) {
+    if (columnId < 0 || !reader.isUnpackedInParts(columnId, group)) continue;
+    byteCount += reader.unpackedBytes(columnId, group) ?? 0;
+  }
+  if (byteCount === 0) return Infinity;
+  return Math.max(1, Math.floor((UNPACKED_BYTES_MAX / byteCount) * reader.groupRows(group)));
+}
+
 /** Wanted rows, counted from the start of their group. */
 export interface GroupRows {
   readonly group: number;
   readonly start: number;
   readonly end: number;
-  /** Where numbers are decoded to, by column. */
-  readonly buffers?: Map<number, NumberBuffer> | undefined;
+  /** Where columns are decoded to. */
+  readonly buffers?: Map<number, ColumnBuffer> | undefined;
 }
 
 /** The columns of the wanted rows of one row group, each decoded once and only if asked for. */
@@ -187,7 +220,7 @@ export class GroupColumns {
   readonly #end: number;
   readonly #isPartial: boolean;
   readonly #vectors = new Map<number, Vector>();
-  readonly #buffers: Map<number, NumberBuffer> | undefined;
+  readonly #buffers: Map<number, ColumnBuffer> | undefined;
 
   constructor(table: StoredTable, segment: OpenSegment, { buffers, group, start, end }: GroupRows) {
     this.#buffers = buffers;
@@ -206,6 +239,9 @@ export class GroupColumns {
     }
     let vector = this.#vectors.get(columnId);
     if (vector === undefined) {
+      if (columnId > 0 && this.#segment.reader.isUnpackedInParts(columnId, this.#group)) {
+        return this.#unpacked(columnId, from, to);
+      }
       vector = this.#load(columnId);
       this.#vectors.set(columnId, vector);
     }
@@ -216,16 +252,47 @@ export class GroupColumns {
 
   /** Numbers are decoded as fast as they would be read from a cache that everything passes. */
   #numbers(columnId: number, start: number, end: number): Vector {
-    let buffer = this.#buffers?.get(columnId);
-    if (buffer === undefined) {
-      buffer = new NumberBuffer();
-      this.#buffers?.set(columnId, buffer);
-    }
-    const span = { start, end, buffer };
+    const span = { start, end, buffer: this.#bufferOf(columnId) };
     const stored = this.#segment.reader.columnRows(columnId, this.#group, span);
     const column = this.#table.column(columnId);
     const storedType = this.#segment.columnType(columnId);
     assert(stored !== undefined && storedType !== undefined, "the file has the column");
+    return column === undefined ? stored : convertVector(stored, storedType, column.type);
+  }
+
+  /** Where a column is decoded to, unless batches must not share memory. */
+  #bufferOf(columnId: number): ColumnBuffer | undefined {
+    if (this.#buffers === undefined) return undefined;
+    let buffer = this.#buffers.get(columnId);
+    if (buffer === undefined) {
+      buffer = new ColumnBuffer();
+      this.#buffers.set(columnId, buffer);
+    }
+    return buffer;
+  }
+
+  /** Packed rows, of this batch alone, since that takes its time; texts once they are looked at. */
+  #unpacked(columnId: number, start: number, end: number): Vector {
+    const segment = this.#segment;
+    const group = this.#group;
+    const storedType = segment.columnType(columnId);
+    assert(storedType !== undefined, "the file has the column");
+    const make = (): Vector => {
+      const span = { start, end, buffer: this.#bufferOf(columnId) };
+      const rows = segment.guard(() => segment.reader.columnRows(columnId, group, span));
+      assert(rows !== undefined, "the file has the column");
+      return rows;
+    };
+    const makeTexts = (): Utf8Vector => {
+      const texts = make();
+      assert(texts.kind === "utf8", "packed text is UTF-8");
+      return texts;
+    };
+    const choose = (selection: Selection): Utf8Vector | undefined =>
+      segment.guard(() => segment.reader.chosenTexts(columnId, group, { start, selection }));
+    const isText = layoutOf(storedType) === "text";
+    const stored = isText ? deferredTexts(end - start, { make: makeTexts, choose }) : make();
+    const column = this.#table.column(columnId);
     return column === undefined ? stored : convertVector(stored, storedType, column.type);
   }
 

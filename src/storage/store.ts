@@ -16,6 +16,7 @@
 import type { Seq } from "../base/seq.ts";
 import type { Batch, DataType, Row, Value, Vector } from "../types/mod.ts";
 import type { Job } from "./job_list.ts";
+import type { Compression } from "./segment/packing.ts";
 
 /** The owner of every row of a SHARED table. */
 export const SHARED_OWNER = 0;
@@ -44,6 +45,8 @@ export interface TableDefinition {
   readonly columns: readonly StoredColumn[];
   readonly keyColumnIds: readonly number[];
   readonly flush: FlushPolicy;
+  /** Which parts of the segments that are written from now on are packed; absent: none. */
+  readonly compression?: Compression | undefined;
   /** How long replaced versions and tombstones stay readable, in milliseconds. */
   readonly historyMs: number;
   /** Row versions vanish this long after their commit; absent: never. */
@@ -280,6 +283,8 @@ export interface SegmentInfo {
   readonly maxSeq: number;
   readonly rowCount: number;
   readonly bytes: number;
+  /** How parts of it are packed; absent: none is. */
+  readonly compression?: "zstd" | undefined;
   readonly createdAtMs: number;
   readonly status: "live" | "quarantined";
 }

@@ -87,6 +87,7 @@ export {
   textFromDecimal,
   truncateScale,
 } from "./decimal.ts";
+export { deferredTexts, takeLater } from "./deferred_texts.ts";
 export { excerpt } from "./excerpt.ts";
 export { finiteDouble, finiteFloat, shortestFloat } from "./float_text.ts";
 export {

@@ -63,6 +63,8 @@ export interface Utf8Vector {
   /** `length` + 1 ascending offsets. */
   readonly offsets: Uint32Array;
   readonly nulls: Uint8Array | undefined;
+  /** Of texts that are yet to be made: some of them, where that is less work than all. */
+  readonly choose?: (selection: Selection) => Utf8Vector | undefined;
 }
 
 export interface AnyVector {
@@ -241,7 +243,7 @@ export function take(vector: Vector, { rows, count }: Selection): Vector {
       return { kind: "any", length: count, values };
     }
     case "utf8":
-      return takeTexts(vector, rows, count);
+      return vector.choose?.({ rows, count }) ?? takeTexts(vector, rows, count);
     case "bool": {
       const values = gatherBytes(vector.values, rows, count);
       return { kind: "bool", length: count, values, nulls: takeNulls(vector.nulls, rows, count) };

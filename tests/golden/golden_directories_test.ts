@@ -12,6 +12,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { crc32, placeSeed, xxHash3 } from "../../src/base/checksum.ts";
 import { SEQ_EPOCH_MS } from "../../src/base/seq.ts";
+import { SEGMENT_FORMAT, segmentFormatOf } from "../../src/storage/segment/format.ts";
 import {
   contentsOf,
   filesIn,
@@ -24,7 +25,14 @@ import { ManualClock } from "../support/manual_clock.ts";
 
 const ROOT = join(import.meta.dir, "../..");
 const FIXTURES = join(ROOT, "tests/fixtures");
-const FORMATS = readdirSync(FIXTURES).filter((name) => name.startsWith("format-"));
+/** Oldest first. */
+const FORMATS = readdirSync(FIXTURES)
+  .filter((name) => name.startsWith("format-"))
+  .toSorted((left, right) => numberOf(left) - numberOf(right));
+
+function numberOf(format: string): number {
+  return Number(format.replace("format-", ""));
+}
 
 const folders: string[] = [];
 
@@ -85,6 +93,14 @@ function rowsIn(contents: unknown): unknown {
   return tables.map(({ owners }) => owners);
 }
 
+test("the golden directory of the newest format has segments of it, and such of the one before", () => {
+  const directory = copyOf(FORMATS.at(-1) ?? "");
+  const formats = Object.entries(filesIn(directory))
+    .filter(([name]) => name.endsWith(".seg"))
+    .map(([, content]) => segmentFormatOf(Uint8Array.fromBase64(content)));
+  expect(new Set(formats)).toEqual(new Set([2, SEGMENT_FORMAT]));
+});
+
 const HASH_BYTES = 8;
 
 /** What a newer version would have written, and what names it in the message. */
@@ -124,7 +140,7 @@ const NEWER: readonly {
   {
     what: "segment",
     file: /^segments.*\.seg$/,
-    message: /\.seg: it has format 9, and this version reads 2/,
+    message: /\.seg: it has format 9, and this version reads 3/,
     change: (path) =>
       edit(path, (view) => {
         view.setUint8(7, "9".charCodeAt(0));

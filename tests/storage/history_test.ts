@@ -17,6 +17,7 @@ const HOUR_MS = 3_600_000;
 const TABLE: TableDefinition = {
   ...defineTable(1, [{ kind: "int" }, { kind: "text" }]),
   historyMs: 24 * HOUR_MS,
+  compression: "zstd",
 };
 
 interface Opened {

@@ -28,9 +28,15 @@ import {
   StoreModel,
 } from "../support/store_fixture.ts";
 
-const SHARED = defineTable(1, [{ kind: "int" }, { kind: "text" }, { kind: "bigint" }]);
+const SHARED: TableDefinition = {
+  ...defineTable(1, [{ kind: "int" }, { kind: "text" }, { kind: "bigint" }]),
+  compression: "zstd",
+};
 const USER = defineTable(2, [{ kind: "text" }, { kind: "bigint" }, { kind: "boolean" }], [1, 2]);
-const KEYLESS = defineTable(3, [{ kind: "double" }, { kind: "bytes" }], []);
+const KEYLESS: TableDefinition = {
+  ...defineTable(3, [{ kind: "double" }, { kind: "bytes" }], []),
+  compression: "zstd",
+};
 const TABLES = [SHARED, USER, KEYLESS];
 
 interface SimulationOptions extends Partial<LocalStoreOptions> {

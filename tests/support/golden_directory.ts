@@ -78,6 +78,7 @@ export async function writeGolden(directory: string): Promise<unknown> {
      CREATE TABLE app.dropped (id INT PRIMARY KEY) WITH (TYPE='SHARED'); INSERT INTO app.dropped VALUES (1)`,
   );
   await fill(database, { clock, run });
+  await fillPacked(database, run);
   const contents = contentsOf(database);
   await database.close();
   return contents;
@@ -114,7 +115,7 @@ async function fill(
   { clock, run }: { clock: ManualClock; run: Run },
 ): Promise<void> {
   const flush = async (name: string): Promise<void> => {
-    await database.store.flush(defined(database.catalog.table("app", name), "it is there").tableId);
+    await database.store.flush(tableIdOf(database, name));
     await settled();
   };
   for (let round = 0; round < 11; round += 1) {
@@ -152,6 +153,41 @@ async function fill(
   await run("DROP TABLE app.dropped");
   const segments = database.store.segments();
   assert(segments.length > 4, "there are several segments");
+}
+
+/** Segments with packed chunks of most encodings, one of them with a deletion vector. */
+async function fillPacked(database: Database, run: Run): Promise<void> {
+  await run(
+    `CREATE USER TABLE app.packed (id INT PRIMARY KEY, large BIGINT, exact DOUBLE, yes BOOLEAN,
+       kind TEXT, body TEXT, raw BYTES, doc JSON) WITH (COMPRESSION='zstd')`,
+  );
+  const values = `n, CASE WHEN n % 9 = 8 THEN 9223372036854775807 - n ELSE n * 1000003::bigint END,
+    n / 7.0::double precision, n % 3 = 1, 'kind ' || n % 4,
+    CASE WHEN n % 5 = 4 THEN NULL ELSE repeat('the tide turns at ' || n || ' ', 4) END,
+    decode(repeat(lpad(to_hex(n % 250), 2, '0'), 30), 'hex'), ('{"n": ' || n || '.50}')::json`;
+  for (const [as, from, to] of [
+    ["ada", 1, 90],
+    ["bob", 50, 80],
+    ["ada", 91, 130],
+  ] as const) {
+    await run(
+      `INSERT INTO app.packed SELECT ${values} FROM generate_series(${from}, ${to}) AS s(n)`,
+      { as },
+    );
+    await database.store.flush(tableIdOf(database, "packed"));
+    await settled();
+  }
+  await run("UPDATE app.packed SET body = 'replaced' WHERE id % 25 = 3", { as: "ada" });
+  await run("DELETE FROM app.packed WHERE id = 60", { as: "bob" });
+  await database.store.flush(tableIdOf(database, "packed"));
+  await settled();
+  const segments = database.store.segments();
+  const packedCount = segments.filter(({ compression }) => compression === "zstd").length;
+  assert(packedCount >= 3, "there are packed segments");
+}
+
+function tableIdOf({ catalog }: Database, name: string): number {
+  return defined(catalog.table("app", name), "it is there").tableId;
 }
 
 /** Lets a merge that was begun in the background come to its end. */

@@ -47,14 +47,15 @@ export function freshDirectory(): string {
 
 /**
  * Path of a data directory with two tables of 300 rows each, `default.first` (id 1) and
- * `default.second` (id 2). Both have two segments, the older one with a deletion vector, and rows
- * in the log that replace rows of both; `default.logged` (id 3) has 400 rows in three log files and
+ * `default.second` (id 2), whose chunks are packed. Both have two segments, the older one with a
+ * deletion vector, and rows in the log that replace rows of both; `default.logged` (id 3) has 400 rows in three log files and
  * nowhere else; `default.files` (id 4) names an uploaded file.
  */
 export async function killedDirectory(): Promise<string> {
   await using server = await startReadyServer({ config: CONFIG });
   for (const table of ["default.first", "default.second"]) {
-    await server.rows(`CREATE SHARED TABLE ${table} (id INT PRIMARY KEY, v TEXT)`);
+    const options = table === "default.second" ? " WITH (COMPRESSION = 'zstd')" : "";
+    await server.rows(`CREATE SHARED TABLE ${table} (id INT PRIMARY KEY, v TEXT)${options}`);
     await server.rows(`INSERT INTO ${table} VALUES ${rowsText(0, 300, 20)}`);
     await server.rows(`STORAGE FLUSH TABLE ${table}`);
     await server.rows(`DELETE FROM ${table} WHERE id < 10`);

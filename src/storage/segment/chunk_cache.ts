@@ -1,21 +1,31 @@
 /**
- * Decoded chunks, kept while they are used and there is room: the least recently used goes first.
+ * Decoded chunks and unpacked blocks of chunks, kept while they are used and there is room: the least
+ * recently used goes first.
  *
  * One cache serves all readers of a thread, so that the bound is one for all open segments.
  */
+import { assert } from "../../base/assert.ts";
 import type { Vector } from "../../types/mod.ts";
 import { heapBytesOf } from "./chunk_decoder.ts";
 
 const CACHE_BYTES_MAX: number = 64 * 1024 * 1024;
 
-/** Chunks of one reader, for keys of one number. */
+/** Chunks of one reader, or blocks of one chunk, for keys of one number. */
 const CHUNKS_MAX: number = 2 ** 24;
 
-/** Vectors (or arrays) of readers, by their chunk. */
+/** What an entry takes beside its bytes, about. */
+const ENTRY_BYTES = 200;
+
+interface Entry {
+  readonly item: Vector | Uint8Array;
+  readonly byteCount: number;
+}
+
+/** Vectors of readers, by their chunk, and bytes of packed chunks, by their block. */
 export class ChunkCache {
   #bytesMax: number;
   /** In the order of their last use. */
-  readonly #entries = new Map<number, { readonly item: Vector; readonly byteCount: number }>();
+  readonly #entries = new Map<number, Entry>();
   #byteCount = 0;
   #readerCount = 0;
 
@@ -33,14 +43,39 @@ export class ChunkCache {
     this.#shrink();
   }
 
-  /** A number for a new reader. */
+  /** A number for a new reader, of chunks or of the blocks of one. */
   addReader(): number {
     this.#readerCount += 1;
     return this.#readerCount;
   }
 
   get(reader: number, chunkIndex: number): Vector | undefined {
-    const key = keyOf(reader, chunkIndex);
+    const item = this.#used(keyOf(reader, chunkIndex));
+    assert(!(item instanceof Uint8Array), "a reader of chunks keeps vectors");
+    return item;
+  }
+
+  /** @param aliasedBytes Memory that the vector keeps alive beside its own. */
+  put(reader: number, chunkIndex: number, item: Vector, aliasedBytes = 0): void {
+    this.#put(keyOf(reader, chunkIndex), { item, byteCount: heapBytesOf(item) + aliasedBytes });
+  }
+
+  bytes(reader: number, blockIndex: number): Uint8Array | undefined {
+    const item = this.#used(keyOf(reader, blockIndex));
+    assert(item === undefined || item instanceof Uint8Array, "a reader of blocks keeps bytes");
+    return item;
+  }
+
+  putBytes(reader: number, blockIndex: number, item: Uint8Array): void {
+    this.#put(keyOf(reader, blockIndex), { item, byteCount: item.byteLength + ENTRY_BYTES });
+  }
+
+  /** Forgets the chunks of a reader whose file is released. */
+  removeReader(reader: number, chunkCount: number): void {
+    for (let index = 0; index < chunkCount; index += 1) this.#remove(keyOf(reader, index));
+  }
+
+  #used(key: number): Vector | Uint8Array | undefined {
     const entry = this.#entries.get(key);
     if (entry === undefined) return undefined;
     this.#entries.delete(key);
@@ -48,18 +83,12 @@ export class ChunkCache {
     return entry.item;
   }
 
-  put(reader: number, chunkIndex: number, item: Vector): void {
-    const byteCount = heapBytesOf(item);
-    // One chunk that fills the cache would push out everything else.
-    if (byteCount * 4 > this.#bytesMax) return;
-    this.#entries.set(keyOf(reader, chunkIndex), { item, byteCount });
-    this.#byteCount += byteCount;
+  #put(key: number, entry: Entry): void {
+    // One that fills the cache would push out everything else.
+    if (entry.byteCount * 4 > this.#bytesMax) return;
+    this.#entries.set(key, entry);
+    this.#byteCount += entry.byteCount;
     this.#shrink();
-  }
-
-  /** Forgets the chunks of a reader whose file is released. */
-  removeReader(reader: number, chunkCount: number): void {
-    for (let index = 0; index < chunkCount; index += 1) this.#remove(keyOf(reader, index));
   }
 
   #shrink(): void {

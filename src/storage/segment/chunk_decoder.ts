@@ -179,10 +179,11 @@ interface RowRange {
   readonly end: number;
 }
 
-/** Memory that the numbers of one column are decoded to, again and again. */
-export class NumberBuffer {
+/** Memory that the rows of one column are decoded to, again and again. */
+export class ColumnBuffer {
   #int32s = new Int32Array(0);
   #float64s = new Float64Array(0);
+  #bytes = new Uint8Array(0);
 
   /** Holds what was there before. */
   int32s(length: number): Int32Array {
@@ -195,10 +196,17 @@ export class NumberBuffer {
     if (this.#float64s.length < length) this.#float64s = new Float64Array(length);
     return this.#float64s.length === length ? this.#float64s : this.#float64s.subarray(0, length);
   }
+
+  /** Likewise; they begin their memory, as those of a file do. */
+  bytes(length: number): Uint8Array {
+    // With room to spare: text of the next rows is hardly ever as long.
+    if (this.#bytes.length < length) this.#bytes = new Uint8Array(Math.ceil(length * 1.25));
+    return this.#bytes.subarray(0, length);
+  }
 }
 
 /** Makes arrays of their own; its contents are never shared. */
-const NEW_ARRAYS: Pick<NumberBuffer, "int32s" | "float64s"> = {
+const NEW_ARRAYS: Pick<ColumnBuffer, "int32s" | "float64s"> = {
   int32s: (length) => new Int32Array(length),
   float64s: (length) => new Float64Array(length),
 };

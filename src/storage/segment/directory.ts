@@ -14,6 +14,7 @@ import {
   decodeTrailer,
   directorySeed,
   HEADER_BYTES,
+  type Header,
   type Layout,
   layoutOf,
   padded,
@@ -28,6 +29,7 @@ import type { SegmentFile } from "./segment_file.ts";
 
 /** Typed arrays and views alias the map. */
 export interface Directory {
+  readonly format: number;
   readonly segmentId: number;
   readonly tableId: number;
   readonly rowCount: number;
@@ -80,11 +82,12 @@ export function readDirectory(file: SegmentFile): Directory {
     what: "the checksum of the directory",
   });
   // The checksums held, so what follows was written by `SegmentWriter`.
-  return parseDirectory(file, header.tableId, trailer);
+  return parseDirectory(file, header, trailer);
 }
 
-function parseDirectory(file: SegmentFile, tableId: number, trailer: Trailer): Directory {
-  const { segmentId, directoryOffset, directoryBytes } = trailer;
+function parseDirectory(file: SegmentFile, header: Header, trailer: Trailer): Directory {
+  const { segmentId } = header;
+  const { directoryOffset, directoryBytes } = trailer;
   const { buffer, byteOffset } = file.bytes;
   assert(byteOffset === 0, "a map begins its buffer");
   const reader = new ByteReader(new Uint8Array(buffer, directoryOffset, directoryBytes), {
@@ -130,8 +133,7 @@ function parseDirectory(file: SegmentFile, tableId: number, trailer: Trailer): D
   const u32s = (section: Section, count: number): Uint32Array =>
     new Uint32Array(buffer, section.place.offset, count);
   return {
-    segmentId,
-    tableId,
+    ...header,
     rowCount,
     groupCount,
     ownerCount,

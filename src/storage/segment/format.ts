@@ -14,7 +14,8 @@
  * All numbers are little-endian; u53 and hash64 are two u32, low half first.
  *
  *     header    OFFSET SIZE
- *                  0    8   magic "TIDESEG2": the digit is the format; files of format 1 are read
+ *                  0    8   magic "TIDESEG3": the digit is the format; older ones are read. A file
+ *                           without a packed chunk is written as format 2, which it then is
  *                  8    8   u53 segment id
  *                 16    8   u53 table id
  *                 24   32   zeros
@@ -49,7 +50,8 @@
  *                  8    4   u32 length
  *                 12    1   encoding
  *                 13    1   1 when null bits come first
- *                 14    2   zeros
+ *                 14    1   1 when it is packed (see `packing.ts`)
+ *                 15    1   zero
  *                 16    4   u32 NULLs
  *                 20    4   u32 what the encoding says it is
  *                 24    8   f64 smallest value
@@ -79,12 +81,14 @@ export const SEGMENT_BYTES_MAX: number = 2 ** 32;
 const SEALED_BYTES = 56;
 
 /** The header stays as it is in every format, so that a newer one is told from a damaged one. */
-export const SEGMENT_FORMAT = 2;
+export const SEGMENT_FORMAT = 3;
+
+/** What a file without packed chunks is: who reads no newer format reads it, too. */
+export const PLAIN_FORMAT = 2;
 
 const MAGIC_NAME = "TIDESEG";
-const MAGIC: Uint8Array = new TextEncoder().encode(`${MAGIC_NAME}${SEGMENT_FORMAT}`);
 
-/** Files of this format and all up to SEGMENT_FORMAT are read: later ones only add encodings. */
+/** Files of this format and all up to SEGMENT_FORMAT are read: later ones only add forms. */
 const OLDEST_FORMAT = 1;
 
 /** Columns that every segment has beside those of its table. */
@@ -154,6 +158,7 @@ export interface ChunkHeader {
 export interface ChunkEntry extends ChunkHeader {
   readonly offset: number;
   readonly byteCount: number;
+  readonly isPacked: boolean;
   readonly hash: Hash64;
 }
 
@@ -215,9 +220,16 @@ export function pageSeed({ segmentId, section, pageIndex }: SectionPage): number
   return placeSeed(segmentId, SECTION_PLACE - SECTION_NAMES.indexOf(section), pageIndex);
 }
 
-export function encodeHeader(segmentId: number, tableId: number): Uint8Array {
+/** What a header says. */
+export interface Header {
+  readonly format: number;
+  readonly segmentId: number;
+  readonly tableId: number;
+}
+
+export function encodeHeader({ format, segmentId, tableId }: Header): Uint8Array {
   const writer = new ByteWriter(HEADER_BYTES);
-  writer.raw(MAGIC);
+  writer.raw(new TextEncoder().encode(`${MAGIC_NAME}${format}`));
   writer.u53(segmentId);
   writer.u53(tableId);
   return seal(writer, placeSeed(segmentId, HEADER_PLACE, 0));
@@ -254,10 +266,8 @@ function u53At(view: DataView, offset: number): number | undefined {
   return high >= 2097152 ? undefined : high * 4294967296 + view.getUint32(offset, true);
 }
 
-/** Ids of a header, or undefined when it is damaged or of another kind. */
-export function decodeHeader(
-  bytes: Uint8Array,
-): { segmentId: number; tableId: number } | undefined {
+/** A header, or undefined when it is damaged or of another kind. */
+export function decodeHeader(bytes: Uint8Array): Header | undefined {
   const view = new DataView(bytes.buffer, bytes.byteOffset, HEADER_BYTES);
   const segmentId = u53At(view, 8);
   const tableId = u53At(view, 16);
@@ -265,7 +275,7 @@ export function decodeHeader(
   if (!isSealed(bytes, placeSeed(segmentId, HEADER_PLACE, 0))) return undefined;
   const format = numberInMagic(bytes, MAGIC_NAME) ?? 0;
   const isRead = format >= OLDEST_FORMAT && format <= SEGMENT_FORMAT;
-  return isRead ? { segmentId, tableId } : undefined;
+  return isRead ? { format, segmentId, tableId } : undefined;
 }
 
 /** The format of a segment by its header; undefined when that is damaged, or no header. */
@@ -304,7 +314,8 @@ export function writeChunkEntry(writer: ByteWriter, entry: ChunkEntry): void {
   writer.u32(entry.byteCount);
   writer.u8(entry.encoding);
   writer.u8(entry.hasNulls ? 1 : 0);
-  writer.u16(0);
+  writer.u8(entry.isPacked ? 1 : 0);
+  writer.u8(0);
   writer.u32(entry.nullCount);
   writer.u32(entry.auxiliary);
   writer.f64(entry.min);
@@ -321,6 +332,7 @@ export function readChunkEntry(view: DataView, at: number): ChunkEntry {
     byteCount: view.getUint32(at + 8, true),
     encoding: view.getUint8(at + 12),
     hasNulls: view.getUint8(at + 13) === 1,
+    isPacked: view.getUint8(at + 14) === 1,
     nullCount: view.getUint32(at + 16, true),
     auxiliary: view.getUint32(at + 20, true),
     min: view.getFloat64(at + 24, true),

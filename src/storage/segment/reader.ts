@@ -8,33 +8,38 @@
  *   writer guarantees is asserted after a checksum held.
  * - Vectors and arrays may alias the map: they are read only, and valid until `close`, after which
  *   they have length 0. Who shares a reader counts the references.
+ * - Packed chunks are read apart from the others, which pay nothing for them.
  */
 import { assert, defined } from "../../base/assert.ts";
 import type { Disk } from "../../base/disk.ts";
+import { CorruptionError } from "../../base/errors.ts";
 import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
-import type { DataType, Row, Value, Vector } from "../../types/mod.ts";
+import type { DataType, Row, Selection, Utf8Vector, Value, Vector } from "../../types/mod.ts";
 import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../store.ts";
 import { ChunkCache } from "./chunk_cache.ts";
 import {
   Chunk,
+  type ChunkShape,
+  type ColumnBuffer,
   decodeFlags,
   decodeNumber,
   decodeNumbers,
   decodeRows,
   decodeValue,
-  type NumberBuffer,
 } from "./chunk_decoder.ts";
 import { type Directory, readDirectory } from "./directory.ts";
-import { NONE } from "./encodings.ts";
+import { BLOCKS, NONE, TEXT } from "./encodings.ts";
 import {
   CHUNK_ENTRY_BYTES,
   type ChunkEntry,
   COMMIT_COLUMN_ID,
   chunkSeed,
+  PLAIN_FORMAT,
   PREV_COLUMN_ID,
   readChunkEntry,
 } from "./format.ts";
 import { KeySearch } from "./key_search.ts";
+import { PackedChunk } from "./packed_chunk.ts";
 import { SegmentFile } from "./segment_file.ts";
 
 /** Rows start (inclusive) to end (exclusive). */
@@ -72,6 +77,8 @@ export class SegmentReader {
   readonly #cacheKey: number;
   /** Chunks whose checksum held, by their index. */
   readonly #chunks: (Chunk | undefined)[];
+  /** Likewise those that are packed. */
+  readonly #packed = new Map<number, PackedChunk>();
   #isOpen = true;
 
   private constructor(file: SegmentFile, cache: ChunkCache) {
@@ -112,6 +119,11 @@ export class SegmentReader {
       file.close();
       throw error;
     }
+  }
+
+  /** The format of the file. */
+  get format(): number {
+    return this.#directory.format;
   }
 
   /** Owners that have rows here. */
@@ -200,17 +212,50 @@ export class SegmentReader {
   }
 
   /**
+   * Whether the rows of a column in a group take more time than a look at them: it is packed, and
+   * `columnRows` unpacks what it is asked for. Then its checksum holds.
+   *
+   * @throws {CorruptionError} As `column`.
+   */
+  isUnpackedInParts(columnId: number, groupIndex: number): boolean {
+    const chunkIndex = this.#chunkIndex(columnId, groupIndex);
+    if (chunkIndex === undefined || this.#chunks[chunkIndex] !== undefined) return false;
+    const { encoding, isPacked } = this.#entry(chunkIndex);
+    if (!isPacked || (encoding !== TEXT && encoding !== BLOCKS)) return false;
+    this.#load(chunkIndex);
+    return true;
+  }
+
+  /**
    * Rows of one group, counted from its start: as `column`, without decoding the others. With a
    * buffer, valid until it is used again.
    */
   columnRows(
     columnId: number,
     groupIndex: number,
-    { start, end, buffer }: RowSpan & { readonly buffer?: NumberBuffer | undefined },
+    { start, end, buffer }: RowSpan & { readonly buffer?: ColumnBuffer | undefined },
   ): Vector | undefined {
     const chunkIndex = this.#chunkIndex(columnId, groupIndex);
     if (chunkIndex === undefined) return undefined;
-    return decodeRows(this.#chunk(chunkIndex), { start, end }, buffer);
+    const known = this.#known(chunkIndex);
+    if (known !== undefined) return decodeRows(known, { start, end }, buffer);
+    const chunk = this.#load(chunkIndex);
+    if (chunk instanceof Chunk) return decodeRows(chunk, { start, end }, buffer);
+    return chunk.rows({ start, end }, buffer);
+  }
+
+  /**
+   * Chosen rows of a packed column of text, counted from `start` in its group; undefined where
+   * `columnRows` is less work.
+   */
+  chosenTexts(
+    columnId: number,
+    groupIndex: number,
+    { start, selection }: { readonly start: number; readonly selection: Selection },
+  ): Utf8Vector | undefined {
+    const chunkIndex = this.#chunkIndex(columnId, groupIndex);
+    const chunk = chunkIndex === undefined ? undefined : this.#load(chunkIndex);
+    return chunk instanceof PackedChunk ? chunk.texts(start, selection) : undefined;
   }
 
   /** Whether the values of a column are held as numbers; false when the file lacks it. */
@@ -232,7 +277,7 @@ export class SegmentReader {
   /** Last seq of the commit of each version. */
   commitSeqs(groupIndex: number): Float64Array {
     const chunkIndex = this.#systemChunkIndex(COMMIT_COLUMN_ID, groupIndex);
-    const { base, max } = this.#chunk(chunkIndex).entry;
+    const { base, max } = this.#entry(chunkIndex);
     // Mostly every row is a commit of its own.
     if (base === 0 && max === 0) return this.seqs(groupIndex);
     return numbersOf(this.#system(COMMIT_COLUMN_ID, groupIndex));
@@ -307,8 +352,8 @@ export class SegmentReader {
   /** Seq of the version that a row replaced, 0 for none. */
   prevAt(row: number): number {
     const groupIndex = this.groupOf(row);
-    const chunk = this.#chunk(this.#systemChunkIndex(PREV_COLUMN_ID, groupIndex));
-    const value = decodeValue(chunk, row - this.groupStart(groupIndex));
+    const chunkIndex = this.#systemChunkIndex(PREV_COLUMN_ID, groupIndex);
+    const value = this.#valueIn(chunkIndex, row - this.groupStart(groupIndex));
     return typeof value === "number" ? value : 0;
   }
 
@@ -318,8 +363,8 @@ export class SegmentReader {
 
   isTombstone(row: number): boolean {
     const groupIndex = this.groupOf(row);
-    const chunk = this.#chunk(this.#systemChunkIndex(DELETED_COLUMN_ID, groupIndex));
-    return decodeValue(chunk, row - this.groupStart(groupIndex)) === true;
+    const chunkIndex = this.#systemChunkIndex(DELETED_COLUMN_ID, groupIndex);
+    return this.#valueIn(chunkIndex, row - this.groupStart(groupIndex)) === true;
   }
 
   /** One value, copied; undefined when the file lacks the column. */
@@ -327,7 +372,7 @@ export class SegmentReader {
     const groupIndex = this.groupOf(row);
     const chunkIndex = this.#chunkIndex(columnId, groupIndex);
     if (chunkIndex === undefined) return undefined;
-    return decodeValue(this.#chunk(chunkIndex), row - this.groupStart(groupIndex));
+    return this.#valueIn(chunkIndex, row - this.groupStart(groupIndex));
   }
 
   /** What is known of a chunk without reading it, for tools; undefined when the file lacks it. */
@@ -336,9 +381,28 @@ export class SegmentReader {
     return chunkIndex === undefined ? undefined : this.#entry(chunkIndex);
   }
 
-  /** Checks every byte of the file that was not checked yet. @throws {CorruptionError} */
+  /**
+   * Bytes of a packed chunk when it is unpacked; undefined when it is not packed.
+   *
+   * @throws {CorruptionError} As `column`.
+   */
+  unpackedBytes(columnId: number, groupIndex: number): number | undefined {
+    const chunkIndex = this.#chunkIndex(columnId, groupIndex);
+    if (chunkIndex === undefined || !this.#entry(chunkIndex).isPacked) return undefined;
+    const chunk = this.#load(chunkIndex);
+    return chunk instanceof PackedChunk ? chunk.byteCount : undefined;
+  }
+
+  /**
+   * Checks every byte of the file that was not checked yet, and that what is packed unpacks.
+   *
+   * @throws {CorruptionError}
+   */
   verify(): void {
-    for (let index = 0; index < this.#chunks.length; index += 1) this.#chunk(index);
+    for (let index = 0; index < this.#chunks.length; index += 1) {
+      const chunk = this.#load(index);
+      if (chunk instanceof PackedChunk) chunk.check();
+    }
     for (const section of Object.values(this.#directory.sections)) section.touchAll();
   }
 
@@ -347,6 +411,7 @@ export class SegmentReader {
     assert(this.#isOpen, "a segment is closed once");
     this.#isOpen = false;
     this.#cache.removeReader(this.#cacheKey, this.#chunks.length);
+    for (const chunk of this.#packed.values()) chunk.release();
     this.#file.close();
   }
 
@@ -376,10 +441,15 @@ export class SegmentReader {
     return readChunkEntry(this.#directory.chunkEntries, chunkIndex * CHUNK_ENTRY_BYTES);
   }
 
-  /** A chunk whose checksum held. */
-  #chunk(chunkIndex: number): Chunk {
+  /** A chunk that is not packed and whose checksum held: what is read most, with one look. */
+  #known(chunkIndex: number): Chunk | undefined {
     assert(this.#isOpen, "a closed segment is not read");
-    const known = this.#chunks[chunkIndex];
+    return this.#chunks[chunkIndex];
+  }
+
+  /** Any chunk, after its checksum held. */
+  #load(chunkIndex: number): Chunk | PackedChunk {
+    const known = this.#known(chunkIndex) ?? this.#packed.get(chunkIndex);
     if (known !== undefined) return known;
     const { columnIds } = this.#directory;
     const entry = this.#entry(chunkIndex);
@@ -394,17 +464,42 @@ export class SegmentReader {
     });
     const layout = this.#directory.layoutOf(columnId);
     const rowCount = this.groupRows(groupIndex);
+    if (entry.isPacked) return this.#loadPacked(chunkIndex, { entry, layout, rowCount });
     const chunk = new Chunk({ entry, layout, rowCount }, this.#file.bytes);
     this.#chunks[chunkIndex] = chunk;
+    return chunk;
+  }
+
+  #loadPacked(chunkIndex: number, shape: ChunkShape): PackedChunk {
+    if (this.format <= PLAIN_FORMAT) {
+      const what = `a chunk is packed, and the file is of format ${this.format}`;
+      throw new CorruptionError(this.path, shape.entry.offset, what);
+    }
+    const chunk = new PackedChunk(shape, this.#file, this.#cache);
+    this.#packed.set(chunkIndex, chunk);
     return chunk;
   }
 
   #wholeChunk(chunkIndex: number, decode: (chunk: Chunk) => Vector): Vector {
     const cached = this.#cache.get(this.#cacheKey, chunkIndex);
     if (cached !== undefined) return cached;
-    const vector = decode(this.#chunk(chunkIndex));
-    this.#cache.put(this.#cacheKey, chunkIndex, vector);
+    const chunk = this.#load(chunkIndex);
+    if (chunk instanceof Chunk) {
+      const vector = decode(chunk);
+      this.#cache.put(this.#cacheKey, chunkIndex, vector);
+      return vector;
+    }
+    const vector = decode(chunk.whole());
+    const isAlias = vector.kind === "utf8" || vector.kind === "dict";
+    this.#cache.put(this.#cacheKey, chunkIndex, vector, isAlias ? chunk.byteCount : 0);
     return vector;
+  }
+
+  #valueIn(chunkIndex: number, row: number): Value {
+    const known = this.#known(chunkIndex);
+    if (known !== undefined) return decodeValue(known, row);
+    const chunk = this.#load(chunkIndex);
+    return chunk instanceof Chunk ? decodeValue(chunk, row) : chunk.value(row);
   }
 
   /** A system column in the one form that it is handed out in. */
@@ -425,8 +520,12 @@ export class SegmentReader {
 
   #numberAt(columnId: number, row: number): number {
     const groupIndex = this.groupOf(row);
-    const chunk = this.#chunk(this.#systemChunkIndex(columnId, groupIndex));
-    return decodeNumber(chunk, row - this.groupStart(groupIndex));
+    const chunkIndex = this.#systemChunkIndex(columnId, groupIndex);
+    const place = row - this.groupStart(groupIndex);
+    const known = this.#known(chunkIndex);
+    if (known !== undefined) return decodeNumber(known, place);
+    const chunk = this.#load(chunkIndex);
+    return chunk instanceof Chunk ? decodeNumber(chunk, place) : chunk.number(place);
   }
 }
 

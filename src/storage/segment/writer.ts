@@ -21,12 +21,16 @@ import {
   encodeHeader,
   encodeTrailer,
   hashAt,
+  type Layout,
+  layoutOf,
   PAGE_BYTES,
+  PLAIN_FORMAT,
   PREV_COLUMN_ID,
   padded,
   pageSeed,
   SECTION_NAMES,
   SEGMENT_BYTES_MAX,
+  SEGMENT_FORMAT,
   type SectionName,
   SYSTEM_COLUMN_IDS,
   writeChunkEntry,
@@ -34,6 +38,7 @@ import {
 import { groupEnd } from "./group_size.ts";
 import { hashKeys } from "./key_hash.ts";
 import { buildFilter, sortKeys } from "./key_places.ts";
+import { type Compression, packedBytes } from "./packing.ts";
 
 /** Bytes that are gathered before they are written. */
 const WRITE_BYTES: number = 1 << 20;
@@ -51,6 +56,8 @@ export interface SegmentOutline {
   readonly tableId: number;
   readonly keyColumnIds: readonly number[];
   readonly columns: readonly SegmentColumn[];
+  /** Which chunks are packed; absent: none. */
+  readonly compression?: Compression | undefined;
 }
 
 /** Rows in ascending (owner, seq). */
@@ -66,10 +73,7 @@ export interface SegmentRows {
 }
 
 /** A whole segment in memory: all rows, in ascending (owner, seq). */
-export interface SegmentInput extends Omit<SegmentRows, "vectors"> {
-  readonly segmentId: number;
-  readonly tableId: number;
-  readonly keyColumnIds: readonly number[];
+export interface SegmentInput extends Omit<SegmentRows, "vectors">, SegmentOutline {
   readonly columns: readonly (SegmentColumn & { readonly vector: Vector })[];
 }
 
@@ -78,13 +82,30 @@ export interface SegmentSummary {
   readonly rowCount: number;
   readonly minSeq: number;
   readonly maxSeq: number;
+  /** How chunks are packed, if any is. */
+  readonly compression?: "zstd";
+}
+
+/** What the writer knows at the end. */
+export interface SegmentEnd extends SegmentSummary {
+  /** What the file begins with instead, since it turned out to need a newer format. */
+  readonly header?: Uint8Array;
 }
 
 /** The bytes of a segment file, in memory. */
 export function encodeSegment(input: SegmentInput): Uint8Array<ArrayBuffer> {
   const writer = new ByteWriter(65536);
-  for (const piece of segmentChunks(input)) writer.raw(piece);
-  return writer.copy();
+  const pieces = segmentChunks(input);
+  for (;;) {
+    const step = pieces.next();
+    if (step.done !== true) {
+      writer.raw(step.value);
+      continue;
+    }
+    const bytes = writer.copy();
+    if (step.value.header !== undefined) bytes.set(step.value.header);
+    return bytes;
+  }
 }
 
 /**
@@ -95,7 +116,7 @@ export function encodeSegment(input: SegmentInput): Uint8Array<ArrayBuffer> {
  */
 export function* writeSegment(
   file: DiskFile,
-  pieces: Generator<Uint8Array, SegmentSummary>,
+  pieces: Generator<Uint8Array, SegmentEnd>,
 ): Generator<void, SegmentSummary> {
   const gathered = new ByteWriter(WRITE_BYTES);
   let offset = 0;
@@ -107,13 +128,17 @@ export function* writeSegment(
       offset += gathered.length;
       gathered.reset();
     }
-    if (step.done === true) return step.value;
+    if (step.done === true) {
+      const { header, ...summary } = step.value;
+      if (header !== undefined) file.write(header, 0);
+      return summary;
+    }
     yield;
   }
 }
 
 /** The bytes of a segment file in order; some pieces are empty, to let other work run. */
-export function* segmentChunks(input: SegmentInput): Generator<Uint8Array, SegmentSummary> {
+export function* segmentChunks(input: SegmentInput): Generator<Uint8Array, SegmentEnd> {
   const vectors = input.columns.map(({ vector }) => vector);
   const rowCount = input.seqs.length;
   const writer = new SegmentWriter(input);
@@ -151,6 +176,7 @@ export class SegmentWriter {
   #maxSeq = -Infinity;
   #lastOwner = -1;
   #lastSeq = -1;
+  #hasPacked = false;
 
   constructor(outline: SegmentOutline) {
     const ids = outline.columns.map(({ columnId }) => columnId);
@@ -180,26 +206,26 @@ export class SegmentWriter {
     assert(count > 0, "a row group has a row");
     assert(count <= ROW_GROUP_ROWS_MAX, "a row group fits its bound");
     assert(rows.vectors.length === this.#outline.columns.length, "every column has a vector");
-    if (this.#offset === 0)
-      yield this.#emit(encodeHeader(this.#outline.segmentId, this.#outline.tableId));
+    if (this.#offset === 0) yield this.#emit(this.#header(PLAIN_FORMAT));
     this.#addOrder(rows);
     const groupIndex = this.#groupStarts.length;
     this.#groupStarts.push(this.#rowCount);
-    yield this.#chunk(groupIndex, encodeNumbers(rows.seqs));
-    yield this.#chunk(groupIndex, encodeFlags(rows.deleted));
-    yield this.#chunk(groupIndex, encodePrevs(rows.prevs));
-    yield this.#chunk(groupIndex, encodeNumbers(commitGaps(rows)));
+    const place = { groupIndex, rowCount: count };
+    yield* this.#chunk(place, encodeNumbers(rows.seqs));
+    yield* this.#chunk(place, encodeFlags(rows.deleted));
+    yield* this.#chunk(place, encodePrevs(rows.prevs));
+    yield* this.#chunk(place, encodeNumbers(commitGaps(rows)));
     for (const [index, { type }] of this.#outline.columns.entries()) {
       const vector = rows.vectors[index];
       assert(vector !== undefined && vector.length === count, "vectors have the rows of the group");
-      yield this.#chunk(groupIndex, encodeChunk(type, vector));
+      yield* this.#chunk({ ...place, layout: layoutOf(type) }, encodeChunk(type, vector));
     }
     yield* this.#hashKeys(rows);
     this.#rowCount += count;
   }
 
   /** Ends the file. */
-  *finish(): Generator<Uint8Array, SegmentSummary> {
+  *finish(): Generator<Uint8Array, SegmentEnd> {
     assert(this.#rowCount > 0, "a segment has a row");
     yield* this.#section("owners", this.#owners.view());
     this.#ownerStarts.u32(this.#rowCount);
@@ -219,7 +245,15 @@ export class SegmentWriter {
       rowCount: this.#rowCount,
       minSeq: this.#minSeq,
       maxSeq: this.#maxSeq,
+      ...(this.#hasPacked
+        ? { compression: "zstd" as const, header: this.#header(SEGMENT_FORMAT) }
+        : {}),
     };
+  }
+
+  #header(format: number): Uint8Array {
+    const { segmentId, tableId } = this.#outline;
+    return encodeHeader({ format, segmentId, tableId });
   }
 
   /** Checks the order of rows, and notes the owners that begin. */
@@ -247,14 +281,23 @@ export class SegmentWriter {
     return bytes;
   }
 
-  #chunk(groupIndex: number, { header, bytes }: EncodedChunk): Uint8Array {
+  /** @param place The layout is that of numbers where it is not said: of the system columns. */
+  *#chunk(
+    { groupIndex, layout = "f64", rowCount }: ChunkInGroup,
+    chunk: EncodedChunk,
+  ): Generator<Uint8Array, void> {
     const columnCount = this.#columnIds.length;
     const columnId = this.#columnIds[this.#entries.length - groupIndex * columnCount];
     assert(columnId !== undefined, "a group has one chunk for each column");
-    const seed = chunkSeed({ segmentId: this.#outline.segmentId, columnId, groupIndex });
-    const place = { offset: this.#offset, byteCount: bytes.length, hash: hashAt(seed, bytes) };
-    this.#entries.push({ ...header, ...place });
-    return this.#emit(bytes);
+    const { compression = "none", segmentId } = this.#outline;
+    const packed = yield* inEmptySteps(packedBytes({ chunk, layout, rowCount }, compression));
+    const isPacked = packed !== undefined;
+    const bytes = packed ?? chunk.bytes;
+    const hash = hashAt(chunkSeed({ segmentId, columnId, groupIndex }), bytes);
+    const place = { offset: this.#offset, byteCount: bytes.length, isPacked, hash };
+    this.#entries.push({ ...chunk.header, ...place });
+    this.#hasPacked ||= isPacked;
+    yield this.#emit(bytes);
   }
 
   *#hashKeys({ owners, vectors }: SegmentRows): Generator<Uint8Array, void> {
@@ -344,6 +387,12 @@ export class SegmentWriter {
       writer.u32(hash.high);
     }
   }
+}
+
+interface ChunkInGroup {
+  readonly groupIndex: number;
+  readonly rowCount: number;
+  readonly layout?: Layout;
 }
 
 /** Work in steps that has no bytes yet. */

@@ -1,0 +1,356 @@
+/**
+ * Reads a packed chunk (see `packing.ts`): the blocks that hold wanted rows are unpacked, and kept in
+ * the cache of chunks; what its encoding needs for the rows is copied out of them into a chunk of
+ * those rows alone, a window, which is then read like any other.
+ *
+ * What the blocks are must fit what the chunk says of them, or it is damage.
+ */
+import { assert } from "../../base/assert.ts";
+import { CorruptionError } from "../../base/errors.ts";
+import { zstdUnpack } from "../../base/zstd.ts";
+import type { Selection, Utf8Vector, Value, Vector } from "../../types/mod.ts";
+import type { ChunkCache } from "./chunk_cache.ts";
+import {
+  Chunk,
+  type ChunkShape,
+  type ColumnBuffer,
+  decodeNumber,
+  decodeRows,
+  decodeValue,
+} from "./chunk_decoder.ts";
+import {
+  BITS,
+  BLOCKS,
+  bitAt,
+  CONSTANT,
+  codeBytes,
+  DICTIONARY,
+  F32,
+  F64,
+  I32,
+  OFFSET_8,
+  OFFSET_16,
+  OFFSET_32,
+  RUNS,
+  SCALED_8,
+  SCALED_16,
+  SCALED_32,
+  TEXT,
+  WIDE,
+} from "./encodings.ts";
+import { padded } from "./format.ts";
+import { BLOCK_BYTES, blockCountOf, tableBytes } from "./packing.ts";
+import type { SegmentFile } from "./segment_file.ts";
+
+/** Rows `start` (inclusive) to `end` (exclusive). */
+interface Rows {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Bytes of the unpacked chunk. */
+interface Part {
+  readonly from: number;
+  readonly byteCount: number;
+}
+
+/** Some rows of the chunk in memory of their own. */
+interface Window {
+  readonly chunk: Chunk;
+  /** Which row its first one is. */
+  readonly first: number;
+}
+
+/** Among so many rows a chosen one is looked up by itself. */
+const ROWS_PER_CHOSEN_MIN = 16;
+
+interface WindowOptions {
+  /** Memory for it. */
+  readonly buffer?: ColumnBuffer | undefined;
+  /** Whether with the texts that the codes of a dictionary stand for. */
+  readonly withTexts?: boolean;
+}
+
+/** Bytes of a value in the array of each encoding that has one. */
+const VALUE_BYTES: ReadonlyMap<number, number> = new Map([
+  [F64, 8],
+  [F32, 4],
+  [I32, 4],
+  [OFFSET_8, 1],
+  [OFFSET_16, 2],
+  [OFFSET_32, 4],
+  [SCALED_8, 1],
+  [SCALED_16, 2],
+  [SCALED_32, 4],
+]);
+
+export class PackedChunk {
+  readonly #shape: ChunkShape;
+  readonly #file: SegmentFile;
+  readonly #cache: ChunkCache;
+  readonly #cacheKey: number;
+  /** Bytes when unpacked. */
+  readonly byteCount: number;
+  readonly #blockCount: number;
+  /** Where each block ends, counted from #blocksAt, which is an offset in the file. */
+  readonly #blockEnds: Uint32Array;
+  readonly #blocksAt: number;
+
+  /** @throws {CorruptionError} If the blocks do not fit their chunk, whose checksum held. */
+  constructor(shape: ChunkShape, file: SegmentFile, cache: ChunkCache) {
+    const { byteCount, offset } = shape.entry;
+    const { buffer } = file.bytes;
+    this.#shape = shape;
+    this.#file = file;
+    this.#cache = cache;
+    this.#cacheKey = cache.addReader();
+    this.byteCount = byteCount < 8 ? 0 : new DataView(buffer, offset, 4).getUint32(0, true);
+    this.#blockCount = blockCountOf(this.byteCount);
+    const headBytes = tableBytes(this.#blockCount);
+    this.#blocksAt = offset + headBytes;
+    const hasTable = this.#blockCount > 0 && headBytes <= byteCount;
+    this.#blockEnds = new Uint32Array(buffer, offset + 4, hasTable ? this.#blockCount : 0);
+    if (!hasTable || !this.#fits(byteCount - headBytes)) {
+      const what = `the blocks of a packed chunk do not fit its ${this.byteCount} bytes`;
+      throw new CorruptionError(file.path, offset, what);
+    }
+  }
+
+  /** One value. @throws {CorruptionError} Here and below: if a block is not what was packed. */
+  value(row: number): Value {
+    assert(row >= 0 && row < this.#shape.rowCount, "a row is within its chunk");
+    const { chunk, first } = this.#window({ start: row, end: row + 1 }, { withTexts: false });
+    if (chunk.entry.encoding !== DICTIONARY) return decodeValue(chunk, row - first);
+    return chunk.isNull(row - first) ? null : this.#dictionaryText(chunk.array[row - first] ?? 0);
+  }
+
+  /** One number of a chunk of numbers. */
+  number(row: number): number {
+    const { chunk, first } = this.#window({ start: row, end: row + 1 });
+    return decodeNumber(chunk, row - first);
+  }
+
+  /** Rows as a vector, which aliases nothing of the file. */
+  rows({ start, end }: Rows, buffer?: ColumnBuffer): Vector {
+    assert(start >= 0 && end <= this.#shape.rowCount, "rows are within their chunk");
+    const { chunk, first } = this.#window({ start, end }, { buffer });
+    return decodeRows(chunk, { start: start - first, end: end - first }, buffer);
+  }
+
+  /**
+   * Texts of chosen rows, counted from `start`; undefined where the rows between them are so few that
+   * `rows` is less work.
+   */
+  texts(start: number, { count, rows }: Selection): Utf8Vector | undefined {
+    const { entry, rowCount } = this.#shape;
+    assert(entry.encoding === TEXT, "the chunk is of text");
+    const last = rows[count - 1] ?? 0;
+    assert(start + last < rowCount, "rows are within their chunk");
+    if (count * ROWS_PER_CHOSEN_MIN > last - (rows[0] ?? 0)) return undefined;
+    const at = this.#partsAt;
+    const textAt = at + padded((rowCount + 1) * 4);
+    const froms = new Uint32Array(count);
+    const offsets = new Uint32Array(count + 1);
+    for (let i = 0; i < count; i += 1) {
+      const offsetAt = at + (start + (rows[i] ?? 0)) * 4;
+      const from = this.#u32(offsetAt);
+      froms[i] = from;
+      offsets[i + 1] = (offsets[i] ?? 0) + this.#u32(offsetAt + 4) - from;
+    }
+    const bytes = Buffer.allocUnsafeSlow(offsets[count] ?? 0);
+    const nulls = entry.hasNulls ? new Uint8Array(count) : undefined;
+    for (let i = 0; i < count; i += 1) {
+      const byteCount = (offsets[i + 1] ?? 0) - (offsets[i] ?? 0);
+      this.#copy({ from: textAt + (froms[i] ?? 0), byteCount }, bytes, offsets[i] ?? 0);
+      if (nulls !== undefined) nulls[i] = this.#bit(start + (rows[i] ?? 0));
+    }
+    return { kind: "utf8", length: count, bytes, offsets, nulls };
+  }
+
+  /** The chunk as if it had not been packed, in memory of its own. */
+  whole(): Chunk {
+    const bytes = new Uint8Array(this.byteCount);
+    for (let index = 0; index < this.#blockCount; index += 1) {
+      bytes.set(this.#cached(index) ?? this.#unpacked(index), index * BLOCK_BYTES);
+    }
+    return this.#chunkOf(bytes, this.#shape.rowCount);
+  }
+
+  /** Unpacks every block, and keeps none. */
+  check(): void {
+    for (let index = 0; index < this.#blockCount; index += 1) this.#unpacked(index);
+  }
+
+  /** Forgets what the cache has of it. */
+  release(): void {
+    this.#cache.removeReader(this.#cacheKey, this.#blockCount);
+  }
+
+  /** Whether the blocks are as many as the bytes need, and end where the chunk does. */
+  #fits(blocksBytes: number): boolean {
+    let last = 0;
+    for (const end of this.#blockEnds) {
+      if (end <= last) return false;
+      last = end;
+    }
+    return last <= blocksBytes && blocksBytes - last < 8;
+  }
+
+  #window({ start, end }: Rows, { buffer, withTexts = true }: WindowOptions = {}): Window {
+    const { entry, rowCount } = this.#shape;
+    // Runs are few, and say nothing of one row by itself. Bits begin with a byte.
+    const first = entry.encoding === RUNS ? 0 : start - (start % 8);
+    const last = entry.encoding === RUNS ? rowCount : end;
+    const parts = entry.hasNulls ? [bitsPart(0, first, last)] : [];
+    const values = this.#valueParts({ start: first, end: last }, withTexts);
+    const bytes = this.#gathered([...parts, ...values], buffer);
+    const isLong = entry.encoding === TEXT || entry.encoding === BLOCKS;
+    if (isLong) {
+      const offsetsAt = entry.hasNulls ? padded(Math.ceil((last - first) / 8)) : 0;
+      startFromZero(new Uint32Array(bytes.buffer, offsetsAt, last - first + 1));
+    }
+    return { chunk: this.#chunkOf(bytes, last - first), first };
+  }
+
+  /** What an encoding has of some rows, in the order of its parts. */
+  #valueParts(rows: Rows, withTexts: boolean): Part[] {
+    const { entry, rowCount } = this.#shape;
+    const at = this.#partsAt;
+    const { auxiliary, encoding } = entry;
+    const { start, end } = rows;
+    const width = VALUE_BYTES.get(encoding);
+    if (width !== undefined) return [arrayPart(at, rows, width)];
+    switch (encoding) {
+      case CONSTANT:
+        return [];
+      case BITS:
+        return [bitsPart(at, start, end)];
+      case RUNS:
+        return [{ from: at, byteCount: this.byteCount - at }];
+      case WIDE: {
+        const planeBytes = padded(rowCount * 4);
+        return Array.from({ length: auxiliary }, (_, word) =>
+          arrayPart(at + word * planeBytes, rows, 4),
+        );
+      }
+      case DICTIONARY: {
+        const codes = arrayPart(at, rows, codeBytes(auxiliary));
+        const valuesAt = this.#dictionaryAt;
+        const rest = { from: valuesAt, byteCount: this.byteCount - valuesAt };
+        return withTexts ? [codes, rest] : [codes];
+      }
+      default: {
+        assert(encoding === TEXT || encoding === BLOCKS, "the encoding can be packed");
+        const textAt = at + padded((rowCount + 1) * 4);
+        const from = this.#u32(at + start * 4);
+        const byteCount = this.#u32(at + end * 4) - from;
+        return [arrayPart(at, { start, end: end + 1 }, 4), { from: textAt + from, byteCount }];
+      }
+    }
+  }
+
+  /** Behind the null bits. */
+  get #partsAt(): number {
+    const { entry, rowCount } = this.#shape;
+    return entry.hasNulls ? padded(Math.ceil(rowCount / 8)) : 0;
+  }
+
+  /** Where the offsets of a dictionary's values are. */
+  get #dictionaryAt(): number {
+    const { entry, rowCount } = this.#shape;
+    return this.#partsAt + padded(codeBytes(entry.auxiliary) * rowCount);
+  }
+
+  /** One text of a dictionary, without the others. */
+  #dictionaryText(code: number): string {
+    const at = this.#dictionaryAt;
+    const textsAt = at + padded((this.#shape.entry.auxiliary + 1) * 4);
+    const from = this.#u32(at + code * 4);
+    const part = { from: textsAt + from, byteCount: this.#u32(at + code * 4 + 4) - from };
+    const bytes = this.#gathered([part]);
+    return Buffer.from(bytes.buffer, 0, part.byteCount).toString("utf8");
+  }
+
+  #chunkOf(bytes: Uint8Array, rowCount: number): Chunk {
+    const { entry, layout } = this.#shape;
+    const own = { ...entry, offset: 0, byteCount: bytes.length, isPacked: false };
+    return new Chunk({ entry: own, layout, rowCount }, bytes);
+  }
+
+  /** Parts of the unpacked chunk one after the other, each 8-aligned. */
+  #gathered(parts: readonly Part[], buffer?: ColumnBuffer): Uint8Array {
+    let byteCount = 0;
+    for (const part of parts) byteCount += padded(part.byteCount);
+    const bytes = buffer?.bytes(byteCount) ?? new Uint8Array(byteCount);
+    let at = 0;
+    for (const part of parts) {
+      this.#copy(part, bytes, at);
+      at += padded(part.byteCount);
+    }
+    return bytes;
+  }
+
+  #copy({ from, byteCount }: Part, into: Uint8Array, at: number): void {
+    const end = from + byteCount;
+    assert(end <= this.byteCount, "rows are within their chunk");
+    for (let next = from; next < end; ) {
+      const index = Math.floor(next / BLOCK_BYTES);
+      const inBlock = next - index * BLOCK_BYTES;
+      const count = Math.min(end - next, BLOCK_BYTES - inBlock);
+      into.set(this.#block(index).subarray(inBlock, inBlock + count), at + next - from);
+      next += count;
+    }
+  }
+
+  /** A number at an offset that is a multiple of 4, as those of blocks are. */
+  #u32(at: number): number {
+    assert(at + 4 <= this.byteCount, "offsets are within their chunk");
+    const block = this.#block(Math.floor(at / BLOCK_BYTES));
+    const { buffer, byteOffset } = block;
+    return new DataView(buffer, byteOffset + (at % BLOCK_BYTES), 4).getUint32(0, true);
+  }
+
+  /** A bit of the first part. */
+  #bit(row: number): number {
+    return bitAt(this.#block(Math.floor(row / 8 / BLOCK_BYTES)), row % (8 * BLOCK_BYTES));
+  }
+
+  #block(index: number): Uint8Array {
+    const cached = this.#cached(index);
+    if (cached !== undefined) return cached;
+    const block = this.#unpacked(index);
+    this.#cache.putBytes(this.#cacheKey, index, block);
+    return block;
+  }
+
+  #cached(index: number): Uint8Array | undefined {
+    return this.#cache.bytes(this.#cacheKey, index);
+  }
+
+  #unpacked(index: number): Uint8Array {
+    const start = this.#blocksAt + (index === 0 ? 0 : (this.#blockEnds[index - 1] ?? 0));
+    const end = this.#blocksAt + (this.#blockEnds[index] ?? 0);
+    const byteCount = Math.min(BLOCK_BYTES, this.byteCount - index * BLOCK_BYTES);
+    const block = zstdUnpack(this.#file.bytes.subarray(start, end), byteCount);
+    if (block !== undefined) return block;
+    const what = `block ${index} of a packed chunk does not unpack to ${byteCount} bytes`;
+    throw new CorruptionError(this.#file.path, start, what);
+  }
+}
+
+function arrayPart(at: number, { start, end }: Rows, width: number): Part {
+  return { from: at + start * width, byteCount: (end - start) * width };
+}
+
+/** Bits of rows of which the first is a multiple of 8. */
+function bitsPart(at: number, start: number, end: number): Part {
+  return { from: at + start / 8, byteCount: Math.ceil((end - start) / 8) };
+}
+
+function startFromZero(offsets: Uint32Array): void {
+  const start = offsets[0] ?? 0;
+  if (start === 0) return;
+  for (let index = 0; index < offsets.length; index += 1) {
+    offsets[index] = (offsets[index] ?? 0) - start;
+  }
+}

@@ -1,0 +1,52 @@
+/**
+ * Zstandard: blocks of every length come back, and what was not packed so is told.
+ */
+import { expect, test } from "bun:test";
+import { AssertionError } from "../../src/base/assert.ts";
+import { zstdPack, zstdUnpack } from "../../src/base/zstd.ts";
+import { SeededRandom } from "../support/seeded_random.ts";
+
+const LENGTHS = [1, 2, 100, 255, 256, 257, 4096, 16_383, 16_384, 65_535, 65_536];
+
+test.each(LENGTHS)("a block of %d bytes comes back, whether it shrinks or not", (length) => {
+  const random = new SeededRandom(length);
+  const even = new Uint8Array(length).fill(7);
+  for (const block of [even, new Uint8Array(random.bytes(length))]) {
+    const packed = zstdPack(block);
+    expect(new Uint8Array(zstdUnpack(packed, length) ?? [])).toEqual(block);
+    for (const other of [0, length - 1, length + 1, 2 * length]) {
+      if (other !== length) expect(zstdUnpack(packed, other)).toBeUndefined();
+    }
+  }
+  if (length > 1000) expect(zstdPack(even).length).toBeLessThan(length / 50);
+});
+
+test("zstdPack refuses what is no block", () => {
+  expect(() => zstdPack(new Uint8Array(0))).toThrow(AssertionError);
+  expect(() => zstdPack(new Uint8Array(65_537))).toThrow(AssertionError);
+});
+
+test("zstdUnpack tells what is cut, or is no frame of that length", () => {
+  const random = new SeededRandom(1);
+  const block = new Uint8Array(random.bytes(300));
+  const packed = zstdPack(block);
+  for (let length = 0; length < 50; length += 1) {
+    expect(zstdUnpack(packed.subarray(0, length), 300)).toBeUndefined();
+  }
+  expect(zstdUnpack(new Uint8Array(40), 300)).toBeUndefined();
+  // Two frames, of which the first has that length.
+  expect(zstdUnpack(Buffer.concat([packed, packed]), 300)).toBeUndefined();
+  // Another form of the same frame, which says a length of 2^31, and one without a length.
+  for (const head of [
+    [0xa0, 0, 0, 0, 0x80],
+    [0x00, 0x38],
+  ]) {
+    const other = Uint8Array.from([...packed.subarray(0, 4), ...head, ...packed.subarray(7)]);
+    expect(zstdUnpack(other, 300)).toBeUndefined();
+  }
+  for (let at = 0; at < 8; at += 1) {
+    const damaged = Uint8Array.from(packed);
+    damaged[at] = (damaged[at] ?? 0) ^ 0xff;
+    expect(zstdUnpack(damaged, 300), `byte ${at}`).toBeUndefined();
+  }
+});
