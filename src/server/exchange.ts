@@ -30,9 +30,9 @@ export interface NetworkRules {
 
 /** What all exchanges of a server share. */
 export interface ExchangeOptions {
+  readonly peers: Peers;
   readonly network: NetworkRules;
   readonly requestIds: RequestIds;
-  readonly clock: Clock;
   /** Of this server in the configuration, if that says so: scheme, host and port. */
   readonly publicOrigin: string | undefined;
   /** The same as it listens, for clients that named no host. */
@@ -48,15 +48,14 @@ export class Exchange implements Caller {
   readonly query: string;
   readonly requestId: string;
   readonly startedMs: number;
-  readonly #peers: Peers;
   readonly #options: ExchangeOptions;
   #origin: Origin | undefined;
 
-  constructor(request: Request, peers: Peers, options: ExchangeOptions) {
+  /** @param startedMs When the request came, by the monotonic clock. */
+  constructor(request: Request, startedMs: number, options: ExchangeOptions) {
     this.request = request;
     this.requestId = options.requestIds.of(request);
-    this.startedMs = options.clock.monotonicMs();
-    this.#peers = peers;
+    this.startedMs = startedMs;
     this.#options = options;
     const url = request.url;
     // The runtime gives an absolute URL, whose path begins at the first slash after "https://", but
@@ -110,7 +109,7 @@ export class Exchange implements Caller {
 
   /** Lets this request be silent for longer than the keep-alive timeout. */
   liftIdleTimeout(): void {
-    this.#peers.timeout(this.request, 0);
+    this.#options.peers.timeout(this.request, 0);
   }
 
   /** Calls back when the client is gone: for what is worth ending then. */
@@ -125,7 +124,7 @@ export class Exchange implements Caller {
   }
 
   #peer(): string {
-    return this.#peers.requestIP(this.request)?.address ?? PEER_UNKNOWN;
+    return this.#options.peers.requestIP(this.request)?.address ?? PEER_UNKNOWN;
   }
 }
 

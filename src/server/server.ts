@@ -22,6 +22,7 @@ import { MessageTurns } from "./message_turns.ts";
 import { Metrics } from "./metrics.ts";
 import type { Readiness, ServerOptions } from "./options.ts";
 import { RateLimiter } from "./rate_limit.ts";
+import { RequestTurns } from "./request_turns.ts";
 import { empty, json } from "./responses.ts";
 import {
   allowedMethods,
@@ -84,6 +85,7 @@ class HttpServer implements RunningServer {
   readonly #metrics: Metrics;
   readonly #addressRate: RateLimiter;
   readonly #router: Router;
+  readonly #turns: RequestTurns;
   readonly #bun: Bun.Server<SocketState>;
   readonly #stopListening: () => void;
   #runningCount = 0;
@@ -106,9 +108,12 @@ class HttpServer implements RunningServer {
         allowedHosts: new Set(config.security.allowed_hosts.map((host) => host.toLowerCase())),
       },
       requestIds: new RequestIds(options),
-      clock,
       publicOrigin: config.server.public_origin,
       ownUrl: () => this.url,
+      peers: {
+        requestIP: (request) => this.#bun.requestIP(request),
+        timeout: (request, seconds) => this.#bun.timeout(request, seconds),
+      },
     };
     this.#connections = new Connections(clock);
     this.#addressRate = new RateLimiter({
@@ -136,6 +141,9 @@ class HttpServer implements RunningServer {
         url: () => this.url,
       }),
       prefixesOf(options),
+    );
+    this.#turns = new RequestTurns(clock, (request, arrivedMs) =>
+      this.#serve(this.#exchangeOf(request, arrivedMs)),
     );
     this.#stopListening = options.auth.onRevoked((it) => this.#connections.revoke(it));
     this.#bun = this.#listen();
@@ -200,7 +208,7 @@ class HttpServer implements RunningServer {
       ...(tls_cert === undefined || tls_key === undefined
         ? {}
         : { tls: { cert: Bun.file(tls_cert), key: Bun.file(tls_key) } }),
-      fetch: (request, server) => this.#serve(request, server),
+      fetch: (request, server) => this.#fetch(request, server),
       error: (error) => {
         this.#options.onBug(error);
         return new Response(null, { status: 500 });
@@ -224,16 +232,29 @@ class HttpServer implements RunningServer {
     });
   }
 
-  /** Makes no promise of its own: most of the time of a short request lies around its route. */
-  #serve(
+  /** A socket can be upgraded in the turn of its request only, and what else is read is seldom. */
+  #fetch(
     request: Request,
     server: Bun.Server<SocketState>,
   ): Response | undefined | Promise<Response> {
-    const exchange = new Exchange(request, server, this.#exchanges);
+    if (request.method === "POST") {
+      this.#runningCount += 1;
+      return this.#turns.serve(request);
+    }
+    const exchange = this.#exchangeOf(request, this.#options.clock.monotonicMs());
     if (exchange.path === SOCKET_PATH && request.method === "GET") {
       return this.#upgrade(exchange, server);
     }
     this.#runningCount += 1;
+    return this.#serve(exchange);
+  }
+
+  #exchangeOf(request: Request, arrivedMs: number): Exchange {
+    return new Exchange(request, arrivedMs, this.#exchanges);
+  }
+
+  /** Makes no promise of its own: most of the time of a short request lies around its route. */
+  #serve(exchange: Exchange): Response | Promise<Response> {
     const found = this.#find(exchange.path);
     let answer: Response | Promise<Response>;
     try {
