@@ -15,10 +15,9 @@ interface Locked {
 const { packages }: { readonly packages: Readonly<Record<string, Locked>> } = await Bun.file(
   new URL("../../package-lock.json", import.meta.url),
 ).json();
-const asked = Object.values(packages).flatMap(({ dependencies, optionalDependencies }) => [
-  ...Object.entries(dependencies ?? {}),
-  ...Object.entries(optionalDependencies ?? {}),
-]);
+const asked = Object.values(packages).flatMap(({ dependencies = {}, optionalDependencies = {} }) =>
+  Object.entries({ ...dependencies, ...optionalDependencies }),
+);
 
 test("the lock file has every package that one of its packages asks for", () => {
   expect(asked.length).toBeGreaterThan(100);
