@@ -6,7 +6,7 @@
  */
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
-import type { Deadline } from "./execute/operator.ts";
+import type { RequestLedger } from "./execute/request_ledger.ts";
 import type { ParseLimits } from "./parse/parser.ts";
 import { parseStatements } from "./parse/parser.ts";
 import { statementToSql } from "./parse/print.ts";
@@ -25,8 +25,7 @@ export interface RunningRequest {
   asUser: string;
   readonly sql: string;
   readonly startedAtMs: number;
-  readonly startMs: number;
-  readonly deadline: Deadline;
+  readonly ledger: RequestLedger;
 }
 
 export interface Activity {
@@ -49,14 +48,9 @@ class RunningRequests {
   }
 
   /** Lists a request until `end`. */
-  begin(request: {
-    userId: string;
-    sql: string;
-    startMs: number;
-    deadline: Deadline;
-  }): RunningRequest {
+  begin(request: { userId: string; sql: string; ledger: RequestLedger }): RunningRequest {
     this.#lastNumber += 1;
-    const tookMs = this.#clock.monotonicMs() - request.startMs;
+    const tookMs = this.#clock.monotonicMs() - request.ledger.startMs;
     const running: RunningRequest = {
       ...request,
       queryId: `QU${this.#lastNumber}`,
@@ -80,7 +74,7 @@ class RunningRequests {
   kill(queryId: string): boolean {
     const running = this.#byId.get(queryId);
     if (running === undefined) return false;
-    running.deadline.isCancelled = true;
+    running.ledger.isCancelled = true;
     return true;
   }
 }

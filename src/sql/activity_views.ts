@@ -32,17 +32,17 @@ function queriesView(environment: SqlEnvironment): SystemView {
     (call) =>
       environment.activity.running
         .all()
-        .map(({ asUser, deadline, queryId, sql, startedAtMs, startMs, userId }) => [
+        .map(({ asUser, ledger, queryId, sql, startedAtMs, userId }) => [
           queryId,
           userId,
           asUser,
           // What others write is theirs: their literals are not shown.
           shownSql(sql, parseLimitsOf(environment), { hasLiterals: userId === call.userId }),
-          deadline.isCancelled ? "cancelling" : "running",
+          ledger.isCancelled ? "cancelling" : "running",
           startedAtMs * 1000,
-          environment.clock.monotonicMs() - startMs,
-          deadline.rowsRead,
-          deadline.memory?.bytes ?? 0,
+          environment.clock.monotonicMs() - ledger.startMs,
+          ledger.rowsRead,
+          ledger.memory?.bytes ?? 0,
         ]),
     ADMIN_ONLY,
   );

@@ -13,7 +13,7 @@ import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type { SchemaField } from "../protocol/mod.ts";
 import type { AnswerPart, AnswerStream, SqlResponse, StatementResult } from "./engine.ts";
-import { checkDeadline, type Deadline } from "./execute/operator.ts";
+import { checkDeadline, type RequestLedger } from "./execute/request_ledger.ts";
 
 /**
  * Bytes of rows, as memory counts them, from which on they are not held until the end: each byte
@@ -29,7 +29,7 @@ const SILENT_MS_MAX = 60_000;
 
 export class AnswerChannel implements AnswerStream {
   readonly #clock: Clock;
-  readonly #deadline: Deadline;
+  readonly #ledger: RequestLedger;
   readonly #parts: AnswerPart[] = [];
   /** What is no expected failure. */
   #failure: Error | undefined;
@@ -38,9 +38,9 @@ export class AnswerChannel implements AnswerStream {
   #wakeReader: (() => void) | undefined;
   #wakeWriter: (() => void) | undefined;
 
-  constructor(clock: Clock, deadline: Deadline) {
+  constructor(clock: Clock, ledger: RequestLedger) {
     this.#clock = clock;
-    this.#deadline = deadline;
+    this.#ledger = ledger;
   }
 
   /** Whether the first rows were pushed. */
@@ -97,11 +97,11 @@ export class AnswerChannel implements AnswerStream {
     const startMs = this.#clock.monotonicMs();
     while (this.#parts.length > 0) {
       await this.#writerWoken();
-      if (this.#deadline.isCancelled) checkDeadline(this.#deadline, this.#clock);
+      if (this.#ledger.isCancelled) checkDeadline(this.#ledger, this.#clock);
       if (this.#clock.monotonicMs() - startMs < SILENT_MS_MAX) continue;
       throw new DatabaseError("CANCELLED", "Cannot finish the statement: nobody reads its rows");
     }
-    this.#deadline.atMs += this.#clock.monotonicMs() - startMs;
+    this.#ledger.deadlineMs += this.#clock.monotonicMs() - startMs;
   }
 
   async next(): Promise<AnswerPart> {
@@ -117,7 +117,7 @@ export class AnswerChannel implements AnswerStream {
   }
 
   cancel(): void {
-    this.#deadline.isCancelled = true;
+    this.#ledger.isCancelled = true;
     this.#wakeWriter?.();
   }
 

@@ -24,7 +24,7 @@ import { alteredTable, definitionRun } from "./alter_table.ts";
 import { nameOf } from "./bind/dml_target.ts";
 import type { StatementResult } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
-import type { Deadline } from "./execute/operator.ts";
+import type { RequestLedger } from "./execute/request_ledger.ts";
 import { stepTurns } from "./execute/step_turns.ts";
 import { findNamespace, findTable } from "./names.ts";
 import type {
@@ -44,11 +44,11 @@ import { dependentsOf, refuseDependents } from "./views.ts";
 
 export class Definitions {
   readonly #environment: SqlEnvironment;
-  readonly #deadline: Deadline;
+  readonly #ledger: RequestLedger;
 
-  constructor(environment: SqlEnvironment, deadline: Deadline) {
+  constructor(environment: SqlEnvironment, ledger: RequestLedger) {
     this.#environment = environment;
-    this.#deadline = deadline;
+    this.#ledger = ledger;
   }
 
   /** Rights of a definition, before anything of the request runs. @throws {DatabaseError} */
@@ -264,7 +264,7 @@ export class Definitions {
         return this.#redefine(next, views);
       }
       const steps = inspection.steps({ after: SEQ_ZERO, upTo });
-      const further = stepTurns(steps, { clock, deadline: this.#deadline });
+      const further = stepTurns(steps, { clock, ledger: this.#ledger });
       if (further === undefined) return this.#redefine(next, views);
       await further;
       inspected = { table, upTo };

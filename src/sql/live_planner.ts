@@ -15,6 +15,7 @@ import type {
   BoundRelation,
   BoundSelect,
 } from "./bind/bound.ts";
+import { columnValue } from "./bind/bound_nodes.ts";
 import { bindSelect } from "./bind/select_binder.ts";
 import { readLiterals } from "./bind/untyped_literals.ts";
 import { childrenOf, columnIdsIn, conjunctsOf, sameExpression } from "./bind/walk.ts";
@@ -269,7 +270,7 @@ function withIdentity(
   for (const column of columns) {
     const columnId = column.origin?.columnId ?? 0;
     if (!table.primaryKey.includes(columnId) && columnId !== SEQ_COLUMN_ID) continue;
-    const expression: BoundExpression = { kind: "column", type: column.type, column };
+    const expression: BoundExpression = columnValue(column);
     const sameName = outputs.filter(({ name }) => name === column.name);
     if (sameName.some((output) => !sameExpression(output.expression, expression))) {
       throw refused(`an alias that hides column "${column.name}"`, node);

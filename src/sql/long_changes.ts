@@ -8,7 +8,7 @@ import type { Seq } from "../base/seq.ts";
 import type { Catalog } from "../catalog/mod.ts";
 import type { Store, TableWrite } from "../storage/mod.ts";
 import type { DmlOutcome, DmlSteps } from "./execute/change_writer.ts";
-import type { Deadline } from "./execute/operator.ts";
+import type { RequestLedger } from "./execute/request_ledger.ts";
 import { runSteps, type Steps } from "./execute/step_turns.ts";
 import type { Transaction } from "./execute/transaction.ts";
 import type { WriteGates } from "./write_gates.ts";
@@ -18,7 +18,7 @@ const ATTEMPTS_MAX = 3;
 
 export interface LongChange {
   readonly clock: Clock;
-  readonly deadline: Deadline;
+  readonly ledger: RequestLedger;
   readonly gates: WriteGates;
   readonly tableId: number;
   /** Runs the statement anew, as the definitions and rows of this turn are. */
@@ -29,13 +29,13 @@ export interface LongChange {
 
 /** @throws {DatabaseError} */
 export async function finishChange(first: DmlSteps, change: LongChange): Promise<DmlOutcome> {
-  const { deadline, gates, isRepeatable, tableId } = change;
+  const { ledger, gates, isRepeatable, tableId } = change;
   let steps = first;
   for (let attempt = 1; ; attempt += 1) {
     let open: (() => void) | undefined;
     try {
       if (attempt > 1) {
-        if (attempt === ATTEMPTS_MAX) open = await gates.close(tableId, deadline);
+        if (attempt === ATTEMPTS_MAX) open = await gates.close(tableId, ledger);
         const again = change.begin();
         if (!isSteps(again)) return again;
         steps = again;

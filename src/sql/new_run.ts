@@ -8,8 +8,8 @@ import type { TableEntry } from "../catalog/mod.ts";
 import type { Store } from "../storage/mod.ts";
 import type { Value } from "../types/mod.ts";
 import type { SqlEnvironment } from "./environment.ts";
-import { checkDeadline, type Deadline } from "./execute/operator.ts";
 import type { Profile } from "./execute/profile.ts";
+import { checkDeadline, type RequestLedger } from "./execute/request_ledger.ts";
 import { MemoryBudget, type Run, type SubqueryAnswers, type UploadSink } from "./execute/run.ts";
 import { Subqueries } from "./execute/subqueries.ts";
 import type { Transaction } from "./execute/transaction.ts";
@@ -27,8 +27,8 @@ export interface NewRun {
   readonly uploads?: UploadSink | undefined;
   /** Of EXPLAIN ANALYZE. */
   readonly profile?: Profile | undefined;
-  /** When the statement must stop; undefined for never. */
-  readonly deadline?: Deadline | undefined;
+  /** Of the request; expressions of a definition or of a live query run for none. */
+  readonly ledger?: RequestLedger | undefined;
 }
 
 /** A caller that is nobody: for expressions of definitions, which read no row. */
@@ -59,7 +59,7 @@ class StatementRun implements Run {
   readonly profile: Profile | undefined;
   readonly #environment: SqlEnvironment;
   readonly #namespace: string;
-  readonly #deadline: Deadline | undefined;
+  readonly #ledger: RequestLedger | undefined;
   readonly #startMs: number;
   readonly outer: Run["outer"] = NOTHING;
   readonly working: Run["working"] = NOTHING;
@@ -79,14 +79,14 @@ class StatementRun implements Run {
     this.profile = options.profile;
     this.#environment = environment;
     this.#namespace = options.namespace;
-    this.#deadline = options.deadline;
+    this.#ledger = options.ledger;
     this.#startMs = environment.clock.nowMs();
   }
 
   get memory(): MemoryBudget {
     if (this.#memory === undefined) {
       this.#memory = new MemoryBudget(this.#environment.limits.queryMemoryBytes);
-      if (this.#deadline !== undefined) this.#deadline.memory = this.#memory;
+      if (this.#ledger !== undefined) this.#ledger.memory = this.#memory;
     }
     return this.#memory;
   }
@@ -94,9 +94,9 @@ class StatementRun implements Run {
   get temporary(): TemporaryFiles {
     if (this.#temporary === undefined) {
       this.#temporary = new TemporaryFiles(this.#environment.spillSpace);
-      if (this.#deadline !== undefined) {
-        this.#deadline.temporary?.close();
-        this.#deadline.temporary = this.#temporary;
+      if (this.#ledger !== undefined) {
+        this.#ledger.temporary?.close();
+        this.#ledger.temporary = this.#temporary;
       }
     }
     return this.#temporary;
@@ -128,7 +128,7 @@ class StatementRun implements Run {
   }
 
   noteRead(rowCount: number): void {
-    if (this.#deadline !== undefined) this.#deadline.rowsRead += rowCount;
+    if (this.#ledger !== undefined) this.#ledger.rowsRead += rowCount;
   }
 
   monotonicMs(): number {
@@ -136,7 +136,7 @@ class StatementRun implements Run {
   }
 
   checkTime(): void {
-    if (this.#deadline !== undefined) checkDeadline(this.#deadline, this.#environment.clock);
+    if (this.#ledger !== undefined) checkDeadline(this.#ledger, this.#environment.clock);
   }
 
   #callContext(): CallContext {

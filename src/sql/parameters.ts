@@ -6,18 +6,25 @@ import { NESTING_MAX } from "../base/limits.ts";
 import { BIGINT, type DataType, type Value, valueFromParameter } from "../types/mod.ts";
 import type { Parameter, SqlRequest } from "./engine.ts";
 import type { SqlEnvironment, SqlLimits } from "./environment.ts";
-import type { Deadline } from "./execute/operator.ts";
+import type { RequestLedger } from "./execute/request_ledger.ts";
 import type { ParseLimits } from "./parse/parser.ts";
 
-/** When a request must end that began at a monotonic time. */
-export function deadlineOf(
+/** Of a request that begins; nothing of it is taken yet. */
+export function ledgerOf(
   { timeoutMs }: SqlRequest,
   { timeoutMs: defaultMs, timeoutMsMax }: SqlLimits,
   startMs: number,
-): Deadline {
+): RequestLedger {
   const limitMs = Math.min(timeoutMs ?? defaultMs, timeoutMsMax);
-  const atMs = limitMs === 0 ? Number.POSITIVE_INFINITY : startMs + limitMs;
-  return { atMs, isCancelled: false, rowsRead: 0, memory: undefined, temporary: undefined };
+  const deadlineMs = limitMs === 0 ? Number.POSITIVE_INFINITY : startMs + limitMs;
+  return {
+    startMs,
+    deadlineMs,
+    isCancelled: false,
+    rowsRead: 0,
+    memory: undefined,
+    temporary: undefined,
+  };
 }
 
 export function parseLimitsOf({ limits }: SqlEnvironment): ParseLimits {

@@ -25,8 +25,8 @@ import { readLiterals } from "./bind/untyped_literals.ts";
 import { Definitions } from "./definitions.ts";
 import type { SqlRequest, SqlResponse, StatementResult } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
-import { checkDeadline, type Deadline } from "./execute/operator.ts";
 import { Profile } from "./execute/profile.ts";
+import { checkDeadline, type RequestLedger } from "./execute/request_ledger.ts";
 import { runSteps } from "./execute/step_turns.ts";
 import { Transaction } from "./execute/transaction.ts";
 import { explained } from "./explain.ts";
@@ -82,7 +82,7 @@ export class RequestRunner {
   readonly #request: SqlRequest;
   readonly #recorder: AnswerRecorder | undefined;
   readonly #running: RunningRequest;
-  readonly #deadline: Deadline;
+  readonly #ledger: RequestLedger;
   readonly #definitions: Definitions;
   readonly #administration: Administration;
   readonly #runner: StatementRunner;
@@ -100,12 +100,12 @@ export class RequestRunner {
     this.#recorder = recorder;
     this.#namespace = request.namespace ?? DEFAULT_NAMESPACE;
     this.#running = running;
-    this.#deadline = running.deadline;
-    this.#definitions = new Definitions(environment, this.#deadline);
+    this.#ledger = running.ledger;
+    this.#definitions = new Definitions(environment, this.#ledger);
     this.#administration = new Administration(environment);
     this.#channel = channel;
     const reader = channel === undefined ? undefined : request.reader;
-    this.#runner = new StatementRunner(environment, { channel, deadline: this.#deadline, reader });
+    this.#runner = new StatementRunner(environment, { channel, ledger: this.#ledger, reader });
   }
 
   /** Entries of the statements that have ended. */
@@ -136,7 +136,7 @@ export class RequestRunner {
       const isWrapped = this.#recorder !== undefined && !isBegin(units[0]?.node);
       if (isWrapped) this.#open({ isReadOnly: false });
       for (const unit of units) {
-        checkDeadline(this.#deadline, this.#environment.clock);
+        checkDeadline(this.#ledger, this.#environment.clock);
         const { node } = unit;
         this.#running.asUser = node.type === "execute as" ? node.user.name : this.#principal.userId;
         const result = await this.#measured(unit, parameters);
@@ -381,7 +381,7 @@ export class RequestRunner {
     const { clock, store, writeGates } = this.#environment;
     const { tableIds } = transaction;
     while (writeGates.areClosed(tableIds)) {
-      await writeGates.opened(tableIds, this.#deadline);
+      await writeGates.opened(tableIds, this.#ledger);
       transaction.requireUnaltered(this.#environment.catalog);
     }
     this.#transaction = undefined;
@@ -389,7 +389,7 @@ export class RequestRunner {
       const record = (changesRows: boolean): readonly TableWrite[] =>
         this.#recordOf(entry, changesRows);
       const steps = commitSteps(transaction, { catalog: this.#environment.catalog, store, record });
-      const lastSeq = await runSteps(steps, { clock, deadline: this.#deadline });
+      const lastSeq = await runSteps(steps, { clock, ledger: this.#ledger });
       if (lastSeq !== null) await store.durable(lastSeq);
       return lastSeq;
     }

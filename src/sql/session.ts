@@ -21,11 +21,11 @@ import type {
   StatementResult,
 } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
-import type { Deadline } from "./execute/operator.ts";
+import type { RequestLedger } from "./execute/request_ledger.ts";
 import { type AnswerRecorder, IdempotentRequests } from "./idempotency.ts";
 import { planLiveQuery } from "./live_planner.ts";
 import { isQueryNode } from "./node_kinds.ts";
-import { deadlineOf, parseLimitsOf, requireNoGap, typedParameters } from "./parameters.ts";
+import { ledgerOf, parseLimitsOf, requireNoGap, typedParameters } from "./parameters.ts";
 import type { SlotLiteral } from "./parse/normalize.ts";
 import { parseNormalized } from "./parse/parser.ts";
 import { type CacheKey, literalValues, PlanCache } from "./plan_cache.ts";
@@ -41,15 +41,9 @@ import {
   Written,
 } from "./statement_runner.ts";
 
-/** When a request began, and when it must end. */
-interface Timing {
-  readonly startMs: number;
-  readonly deadline: Deadline;
-}
-
 /** How a request goes that the plan cache does not know. */
 interface LongWay {
-  readonly timing: Timing;
+  readonly ledger: RequestLedger;
   /** Where rows go that are too many to be held. */
   readonly channel?: AnswerChannel;
   readonly onRunner?: (runner: RequestRunner) => void;
@@ -65,10 +59,9 @@ class ShortRun implements RunOptions, RunnerOptions {
   readonly transaction: undefined;
   readonly files: undefined;
   readonly request: SqlRequest;
-  readonly timing: Timing;
   readonly prepared: Prepared;
   readonly stat: QueryStat;
-  readonly deadline: Deadline;
+  readonly ledger: RequestLedger;
   readonly reader: AnswerReader | undefined;
   /** Once it is listed. */
   running: RunningRequest | undefined;
@@ -80,10 +73,9 @@ class ShortRun implements RunOptions, RunnerOptions {
     this.parameters = options.parameters;
     this.literals = options.literals;
     this.request = options.request;
-    this.timing = options.timing;
     this.prepared = options.prepared;
     this.stat = options.stat;
-    this.deadline = options.timing.deadline;
+    this.ledger = options.ledger;
     this.reader = options.request.reader;
     this.#renew = options.renew;
   }
@@ -100,7 +92,7 @@ class ShortRun implements RunOptions, RunnerOptions {
 
 type ShortRunOptions = Pick<
   ShortRun,
-  "principal" | "namespace" | "parameters" | "literals" | "request" | "timing" | "prepared" | "stat"
+  "principal" | "namespace" | "parameters" | "literals" | "request" | "ledger" | "prepared" | "stat"
 > & { readonly renew: (run: ShortRun) => Prepared };
 
 export class LocalSqlEngine implements SqlEngine {
@@ -118,47 +110,48 @@ export class LocalSqlEngine implements SqlEngine {
   }
 
   execute(principal: Principal, request: SqlRequest): SqlResponse | Promise<SqlResponse> {
-    const startMs = this.#environment.clock.monotonicMs();
-    const timing = { startMs, deadline: deadlineOf(request, this.#environment.limits, startMs) };
+    const { clock, limits } = this.#environment;
+    const ledger = ledgerOf(request, limits, clock.monotonicMs());
     const { idempotency } = request;
     if (request.files === undefined && request.check !== true && idempotency === undefined) {
       try {
-        const short = this.#short(principal, request, timing);
+        const short = this.#short(principal, request, ledger);
         if (short !== undefined) return short;
       } catch (error) {
-        this.#noteTime(principal, request, {
-          startMs,
-          atMs: this.#environment.clock.monotonicMs(),
-        });
+        this.#close(principal, request, ledger);
         return failedResponse(error);
       }
     }
     const { reader } = request;
     if (reader === undefined || request.check === true || idempotency !== undefined) {
-      return this.#long(principal, request, { timing });
+      return this.#long(principal, request, { ledger });
     }
-    return this.#longWithReader(principal, request, timing);
+    return this.#longWithReader(principal, request, ledger);
   }
 
   /** Apart from the rest, which would have to keep for this what it does not need itself. */
-  #longWithReader(principal: Principal, request: SqlRequest, timing: Timing): Promise<SqlResponse> {
-    const channel = new AnswerChannel(this.#environment.clock, timing.deadline);
+  #longWithReader(
+    principal: Principal,
+    request: SqlRequest,
+    ledger: RequestLedger,
+  ): Promise<SqlResponse> {
+    const channel = new AnswerChannel(this.#environment.clock, ledger);
     let completed: readonly StatementResult[] = [];
     const onRunner = (runner: RequestRunner): void => {
       completed = runner.completed;
     };
-    const whole = this.#long(principal, request, { timing, channel, onRunner });
+    const whole = this.#long(principal, request, { ledger, channel, onRunner });
     return channel.answerOf(whole, () => completed);
   }
 
   async #long(
     principal: Principal,
     given: SqlRequest,
-    { channel, onRunner, timing }: LongWay,
+    { channel, ledger, onRunner }: LongWay,
   ): Promise<SqlResponse> {
     const request = withOrigin(given);
     const { idempotency } = request;
-    const running = this.#begin(principal, request, timing);
+    const running = this.#begin(principal, request, ledger);
     const environment = this.#environment;
     try {
       if (idempotency === undefined || request.check === true) {
@@ -178,35 +171,31 @@ export class LocalSqlEngine implements SqlEngine {
         .execute(principal, idempotency, { run, isStillAllowed })
         .catch(failedResponse);
     } finally {
-      this.#letGo(timing.deadline);
       this.#activity.running.end(running);
-      const atMs = environment.clock.monotonicMs();
-      this.#noteTime(principal, request, { startMs: timing.startMs, atMs });
+      this.#close(principal, request, ledger);
     }
   }
 
-  #begin({ userId }: Principal, { sql }: SqlRequest, timing: Timing): RunningRequest {
-    return this.#activity.running.begin({ userId, sql, ...timing });
+  #begin({ userId }: Principal, { sql }: SqlRequest, ledger: RequestLedger): RunningRequest {
+    return this.#activity.running.begin({ userId, sql, ledger });
   }
 
   planLive(principal: Principal, request: LiveRequest): LivePlan {
     return planLiveQuery(this.#environment, principal, request);
   }
 
-  /** What a request leaves, however it ended. */
-  #letGo({ memory, temporary }: Deadline): void {
+  /** Gives back what a request holds, however it ended. Returns when that was. */
+  #close(principal: Principal, request: SqlRequest, ledger: RequestLedger): number {
+    const { clock, limits } = this.#environment;
+    const atMs = clock.monotonicMs();
+    const { memory, startMs, temporary } = ledger;
     temporary?.close();
-    if (memory?.wasLarge === true) collectAfterTurn(this.#environment.clock);
-  }
-
-  #noteTime(
-    principal: Principal,
-    request: SqlRequest,
-    { atMs, startMs }: { startMs: number; atMs: number },
-  ): void {
-    const { slowQueryMs } = this.#environment.limits;
-    if (slowQueryMs === 0 || atMs - startMs < slowQueryMs) return;
-    this.#logSlow(principal, request, Math.round(atMs - startMs));
+    if (memory?.wasLarge === true) collectAfterTurn(clock);
+    const { slowQueryMs } = limits;
+    if (slowQueryMs !== 0 && atMs - startMs >= slowQueryMs) {
+      this.#logSlow(principal, request, Math.round(atMs - startMs));
+    }
+    return atMs;
   }
 
   /** Prints the statements anew, so that no password gets into the log. */
@@ -219,7 +208,7 @@ export class LocalSqlEngine implements SqlEngine {
   #short(
     principal: Principal,
     request: SqlRequest,
-    timing: Timing,
+    ledger: RequestLedger,
   ): SqlResponse | Promise<SqlResponse> | undefined {
     const { limits } = this.#environment;
     if (request.sql.length > limits.sqlBytesMax) return undefined;
@@ -239,7 +228,7 @@ export class LocalSqlEngine implements SqlEngine {
       parameters: literals.length === 0 ? values : [...values, ...literalValues(literals)],
       literals,
       request,
-      timing,
+      ledger,
       prepared,
       stat: stats.of(prepared, textOfKey, key.normalized.key),
       renew: this.#renew,
@@ -261,7 +250,7 @@ export class LocalSqlEngine implements SqlEngine {
     if (asked instanceof Written) return this.#endedOnDisk(run, asked);
     if (!(asked instanceof Promise)) return this.#ended(run, asked);
     if (prepared.kind === "query" || runner.isUnderWay) {
-      run.running = this.#begin(run.principal, run.request, run.timing);
+      run.running = this.#begin(run.principal, run.request, run.ledger);
     }
     return this.#endedLater(run, runner, asked);
   }
@@ -304,13 +293,10 @@ export class LocalSqlEngine implements SqlEngine {
   }
 
   #noteEnd(run: ShortRun, rowCount: number): void {
-    const { principal, request, running, stat, timing } = run;
-    const { startMs } = timing;
-    const atMs = this.#environment.clock.monotonicMs();
-    this.#letGo(timing.deadline);
+    const { ledger, principal, request, running, stat } = run;
     if (running !== undefined) this.#activity.running.end(running);
-    this.#noteTime(principal, request, { startMs, atMs });
-    stat.note(atMs, { ms: atMs - startMs, rows: rowCount });
+    const atMs = this.#close(principal, request, ledger);
+    stat.note(atMs, { ms: atMs - ledger.startMs, rows: rowCount });
   }
 
   /** A statement as the definitions and rights of this turn have it. */

@@ -13,8 +13,9 @@ import { CollectedRows } from "./collected_rows.ts";
 import type { AnswerReader, StatementResult, UploadedFile } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import type { DmlOutcome, DmlSteps } from "./execute/change_writer.ts";
-import { type Deadline, drain } from "./execute/operator.ts";
+import { drain } from "./execute/operator.ts";
 import type { Profile } from "./execute/profile.ts";
+import type { RequestLedger } from "./execute/request_ledger.ts";
 import type { Run } from "./execute/run.ts";
 import type { Transaction } from "./execute/transaction.ts";
 import { Uploads } from "./files.ts";
@@ -36,7 +37,7 @@ export interface RunOptions {
 }
 
 export interface RunnerOptions {
-  readonly deadline: Deadline;
+  readonly ledger: RequestLedger;
   /** Without one, the rows of every query are in its result. */
   readonly reader?: AnswerReader | undefined;
   /** Of a request with several statements. */
@@ -65,7 +66,7 @@ export class Written {
 
 export class StatementRunner {
   readonly #environment: SqlEnvironment;
-  readonly #deadline: Deadline;
+  readonly #ledger: RequestLedger;
   #isWaiting = false;
   readonly #reader: AnswerReader | undefined;
   /** Of a query that took longer than a turn, and whose rows may be taken as they come. */
@@ -73,9 +74,9 @@ export class StatementRunner {
 
   #isLeaveNoted = false;
 
-  constructor(environment: SqlEnvironment, { channel, deadline, reader }: RunnerOptions) {
+  constructor(environment: SqlEnvironment, { channel, ledger, reader }: RunnerOptions) {
     this.#environment = environment;
-    this.#deadline = deadline;
+    this.#ledger = ledger;
     this.#reader = reader;
     this.channel = channel;
   }
@@ -113,7 +114,7 @@ export class StatementRunner {
       atSeq: store.visibleSeq,
       transaction,
       profile: options.profile,
-      deadline: this.#deadline,
+      ledger: this.#ledger,
     });
     const { cells, readRow } = prepared;
     if (readRow !== undefined && options.profile === undefined) {
@@ -142,7 +143,7 @@ export class StatementRunner {
     });
     const further = drain(prepared.build(run), {
       clock,
-      deadline: this.#deadline,
+      ledger: this.#ledger,
       onBatch: (batch) => collected.add(batch),
       ...(isStreamed && {
         isEnough: () => collected.areMany,
@@ -156,7 +157,7 @@ export class StatementRunner {
 
   /** Made when a query is longer than a turn: no other takes long to answer. */
   #channelFor(): AnswerChannel {
-    this.channel ??= new AnswerChannel(this.#environment.clock, this.#deadline);
+    this.channel ??= new AnswerChannel(this.#environment.clock, this.#ledger);
     if (!this.#isLeaveNoted) {
       this.#isLeaveNoted = true;
       const { channel } = this;
@@ -188,7 +189,7 @@ export class StatementRunner {
     options: RunOptions,
     uploads: Uploads,
   ): Promise<StatementResult> {
-    await this.#environment.writeGates.opened([given.target.tableId], this.#deadline);
+    await this.#environment.writeGates.opened([given.target.tableId], this.#ledger);
     return await onceDurable(this.#change(renewedDml(given, options), options, uploads));
   }
 
@@ -203,7 +204,7 @@ export class StatementRunner {
     const { clock, store, writeGates } = this.#environment;
     const outcome = await finishChange(steps, {
       clock,
-      deadline: this.#deadline,
+      ledger: this.#ledger,
       gates: writeGates,
       tableId: prepared.target.tableId,
       begin: () => this.#begin(renewedDml(prepared, options), options, uploads),
@@ -232,7 +233,7 @@ export class StatementRunner {
       transaction,
       profile: options.profile,
       uploads: uploads === Uploads.none ? undefined : uploads,
-      deadline: this.#deadline,
+      ledger: this.#ledger,
     });
     return prepared.program(run);
   }

@@ -7,7 +7,7 @@
  * gate fails.
  */
 import type { Clock } from "../base/clock.ts";
-import { checkDeadline, type Deadline } from "./execute/operator.ts";
+import { checkDeadline, type RequestLedger } from "./execute/request_ledger.ts";
 
 /** How often a statement that waits looks whether it was ended. */
 const LOOK_MS = 20;
@@ -35,21 +35,21 @@ export class WriteGates {
    *
    * @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED
    */
-  async opened(tableIds: readonly number[], deadline: Deadline): Promise<void> {
+  async opened(tableIds: readonly number[], ledger: RequestLedger): Promise<void> {
     while (this.areClosed(tableIds)) {
       const looked = new Promise<void>((resolve) => {
         this.#clock.after(LOOK_MS, resolve);
       });
       await Promise.race([looked, ...tableIds.flatMap((id) => this.#closed.get(id) ?? [])]);
       // Also when the gate is open by now: who was ended while it waited does not run any more.
-      checkDeadline(deadline, this.#clock);
+      checkDeadline(ledger, this.#clock);
     }
   }
 
   /** Closes a gate when it is open; returns who opens it again. */
-  async close(tableId: number, deadline: Deadline): Promise<() => void> {
+  async close(tableId: number, ledger: RequestLedger): Promise<() => void> {
     // Others may have waited for the same turn.
-    while (this.isClosed(tableId)) await this.opened([tableId], deadline);
+    while (this.isClosed(tableId)) await this.opened([tableId], ledger);
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#closed.set(tableId, promise);
     return () => {

@@ -5,12 +5,12 @@
  * that the expression hands to it at each evaluation. A name that is two queries away is captured
  * by the one between them first, so an inner query depends on its captures and on nothing else.
  */
-
 import { defined } from "../../base/assert.ts";
 import type { ExprRef } from "../parse/ast.ts";
 import { ExpressionPlaces } from "./alike.ts";
 import type { Correlation, Place } from "./binding.ts";
 import type { BoundCapture, BoundExpression } from "./bound.ts";
+import { columnValue } from "./bound_nodes.ts";
 
 /** Collects what one inner query reads of the expression around it. */
 export class Captures implements Correlation {
@@ -79,8 +79,6 @@ export function resolveOuter(
   const { place } = outer;
   const column = place.scope.lookup(ref);
   const value: BoundExpression | undefined =
-    column === undefined
-      ? resolveOuter(ref, place.outer)
-      : { kind: "column", type: column.type, column };
+    column === undefined ? resolveOuter(ref, place.outer) : columnValue(column);
   return value === undefined ? undefined : outer.capture(value);
 }

@@ -11,6 +11,7 @@
 import { BOOLEAN } from "../../types/mod.ts";
 import type { StatementBinding } from "./binding.ts";
 import type { BoundExpression, BoundSelect, BoundWindowCall, KeyedQuery } from "./bound.ts";
+import { columnValue } from "./bound_nodes.ts";
 import { readsAround, readsOuter } from "./query_walk.ts";
 import { conjunctionOf, conjunctsOf } from "./walk.ts";
 
@@ -91,8 +92,6 @@ function groupedByKeys(
     expression,
     column: statement.newColumn({ name: "", type: expression.type }),
   }));
-  const values = groups.map(({ column }): BoundExpression => {
-    return { kind: "column", type: column.type, column };
-  });
+  const values = groups.map(({ column }) => columnValue(column));
   return withKeys({ ...query, groupBy: [...groups, ...query.groupBy] }, values);
 }

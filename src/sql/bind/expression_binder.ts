@@ -18,6 +18,7 @@ import type { Expr, ExprCase, ExprList, ExprRef } from "../parse/ast.ts";
 import { bindElement, bindSlice } from "./array_binder.ts";
 import type { Bind, Place } from "./binding.ts";
 import type { BoundExpression } from "./bound.ts";
+import { columnValue } from "./bound_nodes.ts";
 import { bindCall, bindFunction } from "./calls.ts";
 import { castAlike, castTo, castToInterval } from "./casts.ts";
 import { resolveOuter } from "./correlation.ts";
@@ -25,7 +26,6 @@ import { constantArray } from "./literal_columns.ts";
 import { bindBinary, bindUnary } from "./operators.ts";
 import { bindBetween } from "./predicates.ts";
 import { bindRow, misusedRow } from "./row_values.ts";
-import { columnValue } from "./scope.ts";
 import { bindArrayQuery, bindScalar } from "./subquery_binder.ts";
 import { intervalLimitOf, resolveType } from "./types.ts";
 

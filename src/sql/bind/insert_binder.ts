@@ -18,6 +18,7 @@ import { literalPosition } from "../parse/literal_list.ts";
 import { literalValuesToRows } from "../parse/literal_nodes.ts";
 import type { Place, StatementBinding } from "./binding.ts";
 import type { BoundSelect } from "./bound.ts";
+import { selectFromQuery } from "./bound_nodes.ts";
 import { castTo } from "./casts.ts";
 import { type BoundConflict, bindConflict } from "./conflict_binder.ts";
 import {
@@ -31,7 +32,6 @@ import {
   notUpdatable,
   positionOf,
 } from "./dml_target.ts";
-import { selectFromQuery } from "./query_walk.ts";
 import { type BoundReturning, bindReturning } from "./returning_binder.ts";
 import { Scope } from "./scope.ts";
 import { bindQuery } from "./select_binder.ts";

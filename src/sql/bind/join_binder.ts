@@ -9,9 +9,10 @@ import { BOOLEAN } from "../../types/mod.ts";
 import type { ExprRef, JoinClause, Name } from "../parse/ast.ts";
 import { binaryOf } from "./binary_forms.ts";
 import type { BoundColumn, BoundExpression, BoundFrom } from "./bound.ts";
+import { columnValue } from "./bound_nodes.ts";
 import { castAlike } from "./casts.ts";
 import { bindCondition } from "./expression_binder.ts";
-import { columnValue, Scope } from "./scope.ts";
+import { Scope } from "./scope.ts";
 import { queriesAround, type SelectContext } from "./select_context.ts";
 
 /** A bound part of FROM, and the names that it brings. */

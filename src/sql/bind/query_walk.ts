@@ -1,7 +1,6 @@
 /**
  * Questions about whole bound queries.
  */
-import type { StatementBinding } from "./binding.ts";
 import type {
   BoundExpression,
   BoundFrom,
@@ -136,38 +135,4 @@ export function isVolatileQuery(query: BoundSelect): boolean {
 /** Whether an expression reads the query around its own. */
 export function readsOuter(expression: BoundExpression): boolean {
   return expression.kind === "outer" || childrenOf(expression).some(readsOuter);
-}
-
-/** A query that only yields columns of one relation. */
-export function selectFrom(relation: BoundRelation, outputs: BoundSelect["outputs"]): BoundSelect {
-  return {
-    from: { kind: "relation", relation },
-    where: undefined,
-    groupBy: [],
-    groupingSets: undefined,
-    aggregates: [],
-    isAggregated: false,
-    having: undefined,
-    windows: [],
-    outputs,
-    distinct: "none",
-    orderBy: [],
-    limit: undefined,
-    offset: undefined,
-    withTies: false,
-  };
-}
-
-/** `SELECT * FROM (query)`: a block of its own around it. */
-export function selectFromQuery(query: BoundSelect, statement: StatementBinding): BoundSelect {
-  const columns = query.outputs.map(({ expression, name }) =>
-    statement.newColumn({ name, type: expression.type }),
-  );
-  return selectFrom(
-    { kind: "query", query, alias: "", columns },
-    columns.map((column) => ({
-      name: column.name,
-      expression: { kind: "column", type: column.type, column },
-    })),
-  );
 }

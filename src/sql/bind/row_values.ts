@@ -12,8 +12,9 @@ import { jsonTextOf } from "../functions/json_build.ts";
 import type { Expr, ExprCall, ExprList, ExprRef } from "../parse/ast.ts";
 import { type Bind, type Place, type StatementBinding, unknownFunction } from "./binding.ts";
 import type { BoundColumn, BoundExpression } from "./bound.ts";
+import { columnOutput, columnValue, selectFrom } from "./bound_nodes.ts";
 import { castTo } from "./casts.ts";
-import { columnValue, type RelationNode, type Scope, type ScopeRelation } from "./scope.ts";
+import type { RelationNode, Scope, ScopeRelation } from "./scope.ts";
 
 /** A row and its fields, in order. */
 export interface RowValue {
@@ -162,30 +163,15 @@ function presenceColumn(relation: ScopeRelation, statement: StatementBinding): B
 function marked(node: RelationNode, mark: BoundColumn, statement: StatementBinding): void {
   const { relation } = node;
   const inner = relation.columns.map(({ name, type }) => statement.newColumn({ name, type }));
-  const outputs = inner.map((column) => ({ name: column.name, expression: columnValue(column) }));
+  const outputs = inner.map(columnOutput);
   node.relation = {
     kind: "query",
     alias: relation.alias,
     columns: [...relation.columns, mark],
-    query: {
-      from: { kind: "relation", relation: { ...relation, columns: inner } },
-      where: undefined,
-      outputs: [
-        ...outputs,
-        { name: "", expression: { kind: "constant", type: BOOLEAN, value: true } },
-      ],
-      groupBy: [],
-      groupingSets: undefined,
-      aggregates: [],
-      isAggregated: false,
-      having: undefined,
-      windows: [],
-      distinct: "none",
-      orderBy: [],
-      limit: undefined,
-      offset: undefined,
-      withTies: false,
-    },
+    query: selectFrom({ ...relation, columns: inner }, [
+      ...outputs,
+      { name: "", expression: { kind: "constant", type: BOOLEAN, value: true } },
+    ]),
   };
 }
 

@@ -4,7 +4,7 @@
 import { DatabaseError } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";
 import type { ExprRef } from "../parse/ast.ts";
-import type { BoundColumn, BoundExpression, BoundRelation } from "./bound.ts";
+import type { BoundColumn, BoundRelation } from "./bound.ts";
 
 /** Where a relation stands in a bound FROM; what is read through it may change while it is bound. */
 export interface RelationNode {
@@ -28,10 +28,6 @@ export interface ScopeRelation {
   readonly node?: RelationNode;
   /** It is on the open side of an outer join: there may be no row of it. */
   readonly isOpen?: true;
-}
-
-export function columnValue(column: BoundColumn): BoundExpression {
-  return { kind: "column", type: column.type, column };
 }
 
 export class Scope {

@@ -18,7 +18,8 @@ import { isChangeNode, isSelectNode } from "../parse/query_nodes.ts";
 import { newAggregateSink } from "./aggregate_binder.ts";
 import { ExpressionPlaces } from "./alike.ts";
 import { type ExpansionSink, notAvailable, type Place } from "./binding.ts";
-import type { BoundColumn, BoundExpression, BoundOutput, BoundSelect } from "./bound.ts";
+import type { BoundExpression, BoundOutput, BoundSelect } from "./bound.ts";
+import { columnOutput } from "./bound_nodes.ts";
 import { bindCondition, bindExpression, bindValue, settled } from "./expression_binder.ts";
 import { bindFrom } from "./from_binder.ts";
 import { type Block, bindGroups, GroupedBlock, placeOf } from "./grouping_binder.ts";
@@ -220,7 +221,7 @@ export function bindSelectedColumns(
       const expanded = [...stars, ...(system ?? [])];
       count += expanded.length;
       if (count > OUTPUTS_MAX) throw tooManyOutputs(expr);
-      return expanded.map(outputOf);
+      return expanded.map(columnOutput);
     }
     const expression = keepsUntyped ? bindExpression(expr, place) : bindValue(expr, place);
     return [{ name: alias?.name ?? nameOf(expr), expression }];
@@ -233,10 +234,6 @@ function tooManyOutputs({ _location }: Expr): DatabaseError {
     `Cannot select more than ${OUTPUTS_MAX} columns by "*" in one list`,
     { position: _location.start },
   );
-}
-
-function outputOf(column: BoundColumn): BoundOutput {
-  return { name: column.name, expression: { kind: "column", type: column.type, column } };
 }
 
 /** The name PostgreSQL gives a column without alias. */

@@ -6,9 +6,9 @@ import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { Expr, SelectFromUnion, SelectStatement } from "../parse/ast.ts";
 import type { BoundExpression, BoundOutput, BoundSelect, SetOperator } from "./bound.ts";
+import { columnOutput, selectFrom, selectFromQuery } from "./bound_nodes.ts";
 import { castAlike, castTo } from "./casts.ts";
 import { bindLimit, orderedOutput } from "./ordering.ts";
-import { selectFrom, selectFromQuery } from "./query_walk.ts";
 import type { SelectContext } from "./select_context.ts";
 import { sortOf } from "./sort_entry.ts";
 
@@ -38,9 +38,7 @@ export function setOperationOf(
   const relation = columns.map(({ name, left: value }) =>
     context.statement.newColumn({ name, type: value.type }),
   );
-  const outputs = relation.map((column): BoundOutput => {
-    return { name: column.name, expression: { kind: "column", type: column.type, column } };
-  });
+  const outputs = relation.map(columnOutput);
   const select = selectFrom(
     {
       kind: "set",

@@ -15,9 +15,10 @@ import type {
   RowFunction,
   SubqueryForm,
 } from "./bound.ts";
+import { columnValue, selectFromQuery } from "./bound_nodes.ts";
 import { Captures } from "./correlation.ts";
 import { keyedForm } from "./decorrelate.ts";
-import { isVolatileQuery, selectFromQuery } from "./query_walk.ts";
+import { isVolatileQuery } from "./query_walk.ts";
 import { mapChildren } from "./walk.ts";
 
 const ROW_OPERATORS: ReadonlySet<string> = new Set(["=", "<>", "<", "<=", ">", ">="]);
@@ -112,7 +113,7 @@ export function bindQuantifiedQuery(
   const tests = operands.map((left, i) => {
     const { expression } = defined(inner.query.outputs[i], "a query has its columns");
     const column = place.statement.newColumn({ name: "", type: expression.type });
-    const right: BoundExpression = { kind: "column", type: column.type, column };
+    const right: BoundExpression = columnValue(column);
     const test = binaryOf({ op: operator, left, right }, node);
     if (test.type.kind !== "boolean") throw noTruth(operator, node);
     return { column, ...sidesOf(test) };

@@ -14,6 +14,7 @@ import { isTableFunction, resolveTableFunction } from "../functions/table_functi
 import type { AstNode, ExprCall, FromCall, FromRows } from "../parse/ast.ts";
 import { type Bind, type ExpansionSink, notAvailable, type Place } from "./binding.ts";
 import type { BoundExpression, BoundFrom, BoundTableFunction } from "./bound.ts";
+import { columnValue } from "./bound_nodes.ts";
 import { castTo } from "./casts.ts";
 import { Captures } from "./correlation.ts";
 import { resolveType } from "./types.ts";
@@ -102,7 +103,7 @@ export function bindExpansion(call: ExprCall, place: Place, bind: Bind): BoundEx
   const column = statement.newColumn({ name, type: first.type });
   expansions.functions.push(made);
   expansions.columns.push(column);
-  return { kind: "column", type: column.type, column };
+  return columnValue(column);
 }
 
 /** FROM with the rows of a select list's calls beside each of its own. */

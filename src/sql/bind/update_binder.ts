@@ -10,7 +10,8 @@ import type { TableEntry } from "../../catalog/mod.ts";
 import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../../storage/mod.ts";
 import { BOOLEAN } from "../../types/mod.ts";
 import type { DeleteStatement, Expr, From, UpdateStatement } from "../parse/ast.ts";
-import type { BoundColumn, BoundExpression, BoundOutput, BoundSelect } from "./bound.ts";
+import type { BoundColumn, BoundExpression, BoundSelect } from "./bound.ts";
+import { columnOutput, columnValue, plainSelect } from "./bound_nodes.ts";
 import {
   bindSets,
   bindTarget,
@@ -113,26 +114,14 @@ function rowsOf(
   },
 ): BoundSelect {
   const { columns, table } = target;
-  const declared = columns
-    .slice(0, table.columns.length)
-    .map((column): BoundOutput => ({ name: column.name, expression: columnValue(column) }));
+  const declared = columns.slice(0, table.columns.length).map(columnOutput);
   const place = placeIn(from, { clause: "WHERE", context });
-  return {
+  const rows = plainSelect({
     from: from.from,
     where: where === undefined ? undefined : liveOnly(bindCondition(where, place), columns),
-    groupBy: [],
-    groupingSets: undefined,
-    aggregates: [],
-    isAggregated: false,
-    having: undefined,
-    windows: [],
     outputs: [...declared, ...extra.map((expression) => ({ name: "", expression }))],
-    distinct: from === target.from ? "none" : { on: identityOf(target) },
-    orderBy: [],
-    limit: undefined,
-    offset: undefined,
-    withTies: false,
-  };
+  });
+  return from === target.from ? rows : { ...rows, distinct: { on: identityOf(target) } };
 }
 
 /** What tells a row of the table from its others, however many rows of FROM it meets. */
@@ -159,10 +148,6 @@ function seqColumnOf({ columns }: Target): BoundColumn {
 
 function carriedBy(returning: BoundReturning | undefined): BoundExpression[] {
   return (returning?.carried ?? []).map(columnValue);
-}
-
-function columnValue(column: BoundColumn): BoundExpression {
-  return { kind: "column", type: column.type, column };
 }
 
 function requireWhere(

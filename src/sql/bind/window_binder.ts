@@ -4,7 +4,6 @@
  * A call becomes a column of its block, as an aggregate does. It is computed after grouping, so
  * aggregates may stand in its arguments and in its window, but no other call over a window.
  */
-
 import { DatabaseError } from "../../base/errors.ts";
 import { BIGINT } from "../../types/mod.ts";
 import { isAggregate } from "../functions/aggregates.ts";
@@ -36,6 +35,7 @@ import type {
   BoundWindow,
   BoundWindowCall,
 } from "./bound.ts";
+import { columnValue } from "./bound_nodes.ts";
 import { castAlike, castTo } from "./casts.ts";
 import { Scope } from "./scope.ts";
 import { sortOf } from "./sort_entry.ts";
@@ -83,7 +83,7 @@ export function bindWindowCall(call: ExprCall, place: Place, bind: Bind): BoundE
     sink.known.add(made);
   }
   const { column } = known ?? made;
-  return { kind: "column", type: column.type, column };
+  return columnValue(column);
 }
 
 /** @throws {DatabaseError} For what cannot stand with OVER. */

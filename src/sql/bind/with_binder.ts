@@ -8,18 +8,12 @@ import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { FromTable, SelectFromUnion, WithBinding, WithStatement } from "../parse/ast.ts";
 import { type Correlation, notAvailable, type StatementBinding } from "./binding.ts";
-import type {
-  BoundColumn,
-  BoundCte,
-  BoundExpression,
-  BoundRecursion,
-  BoundRelation,
-  BoundSelect,
-} from "./bound.ts";
+import type { BoundColumn, BoundCte, BoundRecursion, BoundRelation, BoundSelect } from "./bound.ts";
+import { columnOutput, selectFrom, selectFromQuery } from "./bound_nodes.ts";
 import { castTo } from "./casts.ts";
 import { PassedOn } from "./correlation.ts";
 import { settled } from "./expression_binder.ts";
-import { isVolatileQuery, readsAround, selectFrom, selectFromQuery } from "./query_walk.ts";
+import { isVolatileQuery, readsAround } from "./query_walk.ts";
 import { refusedPlaceOf } from "./recursive_form.ts";
 import type { CteEntry, SelectContext } from "./select_context.ts";
 import { setOperationOf } from "./set_binder.ts";
@@ -148,10 +142,7 @@ function bindUnion(
     alias: name,
     columns,
   };
-  return selectFrom(
-    relation,
-    columns.map((column) => ({ name: column.name, expression: valueOf(column) })),
-  );
+  return selectFrom(relation, columns.map(columnOutput));
 }
 
 function castLike(
@@ -208,10 +199,6 @@ export function relationOfEntry(
   }
   const query = entry.bind(new PassedOn(entry.outer, outer));
   return { kind: "query", query, alias, columns };
-}
-
-function valueOf(column: BoundColumn): BoundExpression {
-  return { kind: "column", type: column.type, column };
 }
 
 function recursiveForm(

@@ -12,6 +12,7 @@ import type {
   BoundSort,
   BoundWindowCall,
 } from "../bind/bound.ts";
+import { columnValue } from "../bind/bound_nodes.ts";
 import { hasSubquery, readsForEachRow } from "../bind/walk.ts";
 import type {
   AggregateNode,
@@ -307,9 +308,7 @@ function buildSet(node: Extract<PlanNode, { kind: "set" }>): OperatorFactory {
   }
   if (isAll) return (run) => new Concatenation(left(run), right(run));
   const layout = layoutOf(node.columns);
-  const on = node.columns.map((column) =>
-    compileExpression({ kind: "column", type: column.type, column }, layout),
-  );
+  const on = node.columns.map((column) => compileExpression(columnValue(column), layout));
   return (run) => new Distinct(new Concatenation(left(run), right(run)), { run, node, on, types });
 }
 

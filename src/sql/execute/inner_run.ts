@@ -1,6 +1,6 @@
 /**
  * The run of an inner query: the run of its statement, with values of the query around it. Caller,
- * snapshot, slots and deadline are those of the statement, always.
+ * snapshot, slots and ledger are those of the statement, always.
  */
 import type { Principal } from "../../auth/mod.ts";
 import type { Seq } from "../../base/seq.ts";

@@ -10,45 +10,18 @@
  */
 
 import type { Clock } from "../../base/clock.ts";
-import { DatabaseError } from "../../base/errors.ts";
 import { FURTHER_TURN_MS_MAX, TURN_MS_MAX } from "../../base/limits.ts";
 import type { Batch } from "../../types/mod.ts";
-import type { TemporaryFiles } from "../spill/mod.ts";
-import type { MemoryBudget } from "./run.ts";
+import { checkDeadline, type RequestLedger } from "./request_ledger.ts";
 
 export interface Operator {
   next(): Batch | undefined;
   close(): void;
 }
 
-/** Says when a statement must stop. */
-export interface Deadline {
-  /** Monotonic milliseconds; Infinity for none. */
-  atMs: number;
-  isCancelled: boolean;
-  /** Rows that were read from tables so far. */
-  rowsRead: number;
-  /** Of the statement at hand, once it holds something. */
-  memory: MemoryBudget | undefined;
-  /** Of the statement at hand, once it needs any; what a failure leaves of them goes at its end. */
-  temporary: TemporaryFiles | undefined;
-}
-
-/** @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED */
-export function checkDeadline(deadline: Deadline, clock: Clock): void {
-  if (deadline.isCancelled) {
-    throw new DatabaseError("CANCELLED", "Cannot finish the statement: it was cancelled");
-  }
-  if (clock.monotonicMs() >= deadline.atMs) {
-    throw new DatabaseError("STATEMENT_TIMEOUT", "Cannot finish the statement: its time is over", {
-      hint: "narrow the query, or raise timeout_ms or performance.request_timeout",
-    });
-  }
-}
-
 export interface DrainOptions {
   readonly clock: Clock;
-  readonly deadline: Deadline;
+  readonly ledger: RequestLedger;
   readonly onBatch: (batch: Batch) => void;
   /** Ends a turn early: what was drained should be taken away first. */
   readonly isEnough?: (() => boolean) | undefined;
@@ -72,14 +45,14 @@ export function drain(operator: Operator, options: DrainOptions): Promise<void> 
 }
 
 async function drainFurther(operator: Operator, options: DrainOptions): Promise<void> {
-  const { clock, deadline, onTurn } = options;
+  const { clock, ledger, onTurn } = options;
   try {
     do {
-      checkDeadline(deadline, clock);
+      checkDeadline(ledger, clock);
       const waiting = onTurn?.();
       if (waiting !== undefined) await waiting;
       await clock.yield();
-      checkDeadline(deadline, clock);
+      checkDeadline(ledger, clock);
     } while (!drainTurn(operator, options, FURTHER_TURN_MS_MAX));
   } finally {
     operator.close();

@@ -1,18 +1,18 @@
 /**
  * Work in small steps that takes more than a turn of the event loop: others run every few
- * milliseconds, and it ends when its deadline says so. Queries are drained by `operator.ts`.
+ * milliseconds, and it ends when its request has to. Queries are drained by `operator.ts`.
  *
  * A step yields whether the work may still be ended: what is committed is finished.
  */
 import type { Clock } from "../../base/clock.ts";
 import { FURTHER_TURN_MS_MAX, TURN_MS_MAX } from "../../base/limits.ts";
-import { checkDeadline, type Deadline } from "./operator.ts";
+import { checkDeadline, type RequestLedger } from "./request_ledger.ts";
 
 export type Steps<T> = Generator<boolean, T, void>;
 
 export interface TurnOptions {
   readonly clock: Clock;
-  readonly deadline: Deadline;
+  readonly ledger: RequestLedger;
 }
 
 /** Runs steps from this turn on. Returns undefined when one turn was enough. */
@@ -26,12 +26,12 @@ export function stepTurns(steps: Steps<void>, options: TurnOptions): Promise<voi
 }
 
 /** Runs steps from the next turn on, to their end; between turns others run. */
-export async function runSteps<T>(steps: Steps<T>, { clock, deadline }: TurnOptions): Promise<T> {
+export async function runSteps<T>(steps: Steps<T>, { clock, ledger }: TurnOptions): Promise<T> {
   let mayEnd = true;
   try {
     for (;;) {
       await clock.yield();
-      if (mayEnd) checkDeadline(deadline, clock);
+      if (mayEnd) checkDeadline(ledger, clock);
       const endMs = clock.monotonicMs() + FURTHER_TURN_MS_MAX;
       do {
         const { done, value } = steps.next();

@@ -3,6 +3,7 @@
  */
 import { ExpressionPlaces } from "../bind/alike.ts";
 import type { BoundColumn, BoundExpression, BoundSelect, BoundSort } from "../bind/bound.ts";
+import { columnValue } from "../bind/bound_nodes.ts";
 import type { PlanNode } from "./plan.ts";
 
 /** A plan and what of its columns the caller sees: the first ones, by number. */
@@ -36,7 +37,7 @@ export function planOutputs(select: BoundSelect, input: PlanNode): QueryPlan {
     }
     const column = columns[position];
     if (column === undefined) return expression;
-    return { kind: "column", type: column.type, column };
+    return columnValue(column);
   };
   const keys: BoundSort[] = select.orderBy.map((sort) => ({
     ...sort,
@@ -46,9 +47,7 @@ export function planOutputs(select: BoundSelect, input: PlanNode): QueryPlan {
     typeof select.distinct === "object" ? select.distinct.on.map(columnFor) : undefined;
   let root: PlanNode = { kind: "project", input, expressions, columns };
   if (select.distinct === "all") {
-    const on = columns
-      .slice(0, select.outputs.length)
-      .map((column): BoundExpression => ({ kind: "column", type: column.type, column }));
+    const on = columns.slice(0, select.outputs.length).map(columnValue);
     root = { kind: "distinct", input: root, on, columns };
   }
   root = planOrder(select, root, { keys, distinctOn });

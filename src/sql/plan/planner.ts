@@ -7,7 +7,6 @@
  * - Conditions on the whole primary key make a scan a lookup; bounds on single columns let it skip
  *   row groups. Both keep the filter above them, so that they can only ever be too generous.
  */
-
 import { DELETED_COLUMN_ID } from "../../storage/mod.ts";
 import type {
   BoundColumn,
@@ -16,6 +15,7 @@ import type {
   BoundRelation,
   BoundSelect,
 } from "../bind/bound.ts";
+import { columnValue } from "../bind/bound_nodes.ts";
 import { readsAround } from "../bind/query_walk.ts";
 import { columnIdsIn, conjunctionOf, conjunctsOf, hasSubquery } from "../bind/walk.ts";
 import { accessOf, type KeyAccess } from "./access.ts";
@@ -173,9 +173,7 @@ function planFullJoin(
   };
   const merged = (from.merged ?? []).filter(({ column }) => state.needed.has(column.id));
   if (merged.length === 0) return filtered(join, conditions);
-  const kept = join.columns.map((column): BoundExpression => {
-    return { kind: "column", type: column.type, column };
-  });
+  const kept = join.columns.map(columnValue);
   const project: PlanNode = {
     kind: "project",
     input: join,
@@ -316,10 +314,7 @@ function planDerived(
   const input: PlanNode = {
     kind: "project",
     input: root,
-    expressions: columns.map((column, position) => {
-      const from = root.columns[position] ?? column;
-      return { kind: "column", type: from.type, column: from };
-    }),
+    expressions: columns.map((column, position) => columnValue(root.columns[position] ?? column)),
     columns,
   };
   return filtered(input, conditions);
@@ -330,9 +325,7 @@ export function planWhole(query: BoundSelect): PlanNode {
   const { outputCount, root } = planSelect(query);
   if (root.columns.length === outputCount) return root;
   const columns = root.columns.slice(0, outputCount);
-  const expressions = columns.map((column): BoundExpression => {
-    return { kind: "column", type: column.type, column };
-  });
+  const expressions = columns.map(columnValue);
   return { kind: "project", input: root, expressions, columns };
 }
 

@@ -10,6 +10,7 @@
  */
 import { defined } from "../../base/assert.ts";
 import type { BoundColumn, BoundExpression, BoundSelect } from "../bind/bound.ts";
+import { columnOutput, columnValue } from "../bind/bound_nodes.ts";
 import { isVolatileQuery, readsAround, readsOuter } from "../bind/query_walk.ts";
 import {
   conjunctionOf,
@@ -50,7 +51,7 @@ export function semiJoined(
     return undefined;
   }
   const columns = innerColumns(across);
-  const outputs = columns.map((column) => ({ name: column.name, expression: columnOf(column) }));
+  const outputs = columns.map(columnOutput);
   const right = planQuery({ ...open, outputs });
   const values = new Map(subquery.captureIds.map((id, i) => [id, captures[i]]));
   const places = new Map(columns.map(({ id }, i) => [id, right.columns[i]]));
@@ -93,7 +94,7 @@ export function memberJoined(
     right,
     leftKeys: operands,
     rightKeys: operands.map((_, i) =>
-      columnOf(defined(right.columns[i], "a query has its columns")),
+      columnValue(defined(right.columns[i], "a query has its columns")),
     ),
     residual: undefined,
     holdsLeft: rowsOfPlan(left) < rowsOfPlan(right),
@@ -146,11 +147,7 @@ function moved(
   if (expression.kind === "outer") return values.get(expression.id) ?? expression;
   if (expression.kind === "column") {
     const column = places.get(expression.column.id);
-    return column === undefined ? expression : columnOf(column);
+    return column === undefined ? expression : columnValue(column);
   }
   return mapChildren(expression, (child) => moved(child, values, places));
-}
-
-function columnOf(column: BoundColumn): BoundExpression {
-  return { kind: "column", type: column.type, column };
 }

@@ -1,0 +1,33 @@
+/**
+ * Goal: `npm ci` takes the lock file, which it refuses when a package is missing there that another
+ * one asks for. npm itself leaves out those of other platforms that its registry does not have.
+ */
+import { expect, test } from "bun:test";
+
+interface Locked {
+  readonly version?: string;
+  readonly os?: readonly string[];
+  readonly cpu?: readonly string[];
+  readonly dependencies?: Readonly<Record<string, string>>;
+  readonly optionalDependencies?: Readonly<Record<string, string>>;
+}
+
+const { packages }: { readonly packages: Readonly<Record<string, Locked>> } = await Bun.file(
+  new URL("../../package-lock.json", import.meta.url),
+).json();
+const asked = Object.values(packages).flatMap(({ dependencies = {}, optionalDependencies = {} }) =>
+  Object.entries({ ...dependencies, ...optionalDependencies }),
+);
+
+test("the lock file has every package that one of its packages asks for", () => {
+  expect(asked.length).toBeGreaterThan(100);
+  const missing = asked.filter(([name]) => packages[`node_modules/${name}`] === undefined);
+  expect(missing).toEqual([]);
+});
+
+test("packages of one platform say which, so that nobody else asks for them", () => {
+  const unclear = Object.entries(packages).flatMap(([path, { cpu, os }]) =>
+    /(?:darwin|win32|linux|android)-/.test(path) && (cpu ?? os) === undefined ? [path] : [],
+  );
+  expect(unclear).toEqual([]);
+});
