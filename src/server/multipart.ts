@@ -38,7 +38,9 @@ export interface MultipartForm {
 
 /** Whether a Content-Type announces a form. */
 export function isMultipart(contentType: string | null): contentType is string {
-  return contentType !== null && mediaType(contentType) === "multipart/form-data";
+  // Nearly every body is JSON, and is asked about twice.
+  if (contentType === null || contentType === "application/json") return false;
+  return mediaType(contentType) === "multipart/form-data";
 }
 
 /**
