@@ -10,6 +10,7 @@
  * does not bind at first, it is bound at its turn.
  */
 import type { Principal } from "../auth/mod.ts";
+import { defined } from "../base/assert.ts";
 import { DatabaseError } from "../base/errors.ts";
 import { BATCH_ROWS_MAX } from "../base/limits.ts";
 import { DEFAULT_NAMESPACE } from "../catalog/mod.ts";
@@ -104,8 +105,11 @@ export class RequestRunner {
     this.#definitions = new Definitions(environment, this.#ledger);
     this.#administration = new Administration(environment);
     this.#channel = channel;
-    const reader = channel === undefined ? undefined : request.reader;
-    this.#runner = new StatementRunner(environment, { channel, ledger: this.#ledger, reader });
+    this.#runner = new StatementRunner(environment, {
+      ledger: this.#ledger,
+      isStreamed: channel !== undefined,
+      channelFor: () => defined(channel, "rows are given away where somebody takes them"),
+    });
   }
 
   /** Entries of the statements that have ended. */
