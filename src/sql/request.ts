@@ -41,7 +41,7 @@ import { authorize, type Prepared, prepare } from "./prepared.ts";
 import type { QueryStat } from "./query_stats.ts";
 import { bulkShapeOf, textOfStatement } from "./query_text.ts";
 import { dmlContextOf, statisticsOf } from "./relation_source.ts";
-import { refuseInside, statementsOf } from "./request_text.ts";
+import { isMendable, refuseInside, statementsOf } from "./request_text.ts";
 import { messageResult, rowsResult } from "./result.ts";
 import { StatementRunner } from "./statement_runner.ts";
 
@@ -54,16 +54,6 @@ interface Unit {
   catalogVersion: number;
   namespace: string;
 }
-
-/** Conditions that an earlier definition of the same text can mend. */
-const MENDABLE: ReadonlySet<string> = new Set([
-  "TABLE_NOT_FOUND",
-  "NAMESPACE_NOT_FOUND",
-  "COLUMN_NOT_FOUND",
-  "OBJECT_NOT_FOUND",
-  "USER_NOT_FOUND",
-  "INVALID_QUERY",
-]);
 
 export interface RequestOptions {
   readonly environment: SqlEnvironment;
@@ -195,8 +185,7 @@ export class RequestRunner {
         this.#prepareUnit(unit);
       }
     } catch (error) {
-      const isMendable = error instanceof DatabaseError && MENDABLE.has(error.condition);
-      if (isAfterDefinition && isMendable) {
+      if (isAfterDefinition && isMendable(error)) {
         if (node.type === "use namespace") this.#namespace = node.name.name;
         return;
       }
