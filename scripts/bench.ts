@@ -9,8 +9,8 @@
  * The load comes from a second process. PostgreSQL and SQLite stand behind a thin front that
  * checks the same bearer token; both sync before they answer. A figure is the median of its rounds;
  * short statements and bulk loads have rounds before, for compilers and caches of every place.
- * With `--readme` what was measured also replaces its table in README.md: there is one for live
- * delivery, with the snapshot, and one for the rest.
+ * With `--readme` what was measured also goes into its table in README.md: there is one for live
+ * delivery, with the snapshot, and one for the rest. Rows of jobs that `--only` leaves out stay.
  */
 
 import { cpus } from "node:os";
@@ -25,6 +25,7 @@ import {
   snapshotLines,
 } from "./bench/jobs.ts";
 import { liveLines, USER_COUNT } from "./bench/live_jobs.ts";
+import { EARLIER, mergedTable } from "./bench/merged_table.ts";
 import { startPlaces } from "./bench/places.ts";
 import { recoveryLine } from "./bench/recovery.ts";
 import { tableOf } from "./bench/report.ts";
@@ -83,7 +84,7 @@ for (const measured of [lines, followed]) {
 }
 if (options.has("readme")) {
   if (lines.length > 0) await writeReadme("bench", tableOf(lines));
-  if (isLiveWanted) await writeReadme("bench live", tableOf(followed));
+  if (followed.length > 0) await writeReadme("bench live", tableOf(followed));
 }
 
 async function measureBesidePeers(): Promise<void> {
@@ -139,15 +140,18 @@ async function idleLine(): Promise<Line> {
 }
 
 /** @param mark What the comments around the table say. */
-async function writeReadme(mark: string, table: string): Promise<void> {
+async function writeReadme(mark: string, measured: string): Promise<void> {
   const text = await Bun.file("README.md").text();
   const date = new Date().toISOString().slice(0, 10);
-  const machine = `${cpus().length} cores, Linux, ${date}, medians of ${roundCount} rounds:`;
-  const marked = new RegExp(`<!-- ${mark} -->[^]*<!-- /${mark} -->`);
-  if (!marked.test(text)) {
+  const marked = new RegExp(`<!-- ${mark} -->([^]*)<!-- /${mark} -->`);
+  const [, before] = marked.exec(text) ?? [];
+  if (before === undefined) {
     throw new Error(`Cannot write README.md: it has no place for the table "${mark}"`);
   }
-  const part = `<!-- ${mark} -->\n${machine}\n\n${table}\n<!-- /${mark} -->`;
+  const table = wanted.length < JOBS.length ? mergedTable(before, measured) : measured;
+  const earlier = table.includes(EARLIER) ? `; rows with${EARLIER} are of earlier runs` : "";
+  const machine = `${cpus().length} cores, Linux, ${date}, medians of ${roundCount} rounds`;
+  const part = `<!-- ${mark} -->\n${machine}${earlier}:\n\n${table}\n<!-- /${mark} -->`;
   await Bun.write(
     "README.md",
     text.replace(marked, () => part),

@@ -38,7 +38,7 @@ export async function recoveryLine(roundCount: number): Promise<Line> {
   }
   const megabytes = LOG_BYTES / 1024 / 1024;
   return {
-    job: `start after a kill, ${megabytes} MiB of log with ${rowCount.toLocaleString("en")} rows`,
+    job: `start after a kill, ${megabytes} MiB of log`,
     unit: "s",
     isRate: false,
     values: { Tidemark: median(seconds) },

@@ -12,7 +12,13 @@
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type { SchemaField } from "../protocol/mod.ts";
-import type { AnswerPart, AnswerStream, SqlResponse, StatementResult } from "./engine.ts";
+import type {
+  AnswerPart,
+  AnswerReader,
+  AnswerStream,
+  SqlResponse,
+  StatementResult,
+} from "./engine.ts";
 import { checkDeadline, type RequestLedger } from "./execute/request_ledger.ts";
 
 /**
@@ -27,20 +33,36 @@ const LOOK_MS = 100;
 /** A reader that takes nothing for so long is gone, though nobody said so. */
 const SILENT_MS_MAX = 60_000;
 
+export interface ChannelOptions {
+  readonly clock: Clock;
+  readonly ledger: RequestLedger;
+  readonly reader: AnswerReader;
+}
+
 export class AnswerChannel implements AnswerStream {
   readonly #clock: Clock;
   readonly #ledger: RequestLedger;
+  readonly #reader: AnswerReader;
   readonly #parts: AnswerPart[] = [];
   /** What is no expected failure. */
   #failure: Error | undefined;
   #isOpen = false;
+  #isWatched = false;
   #onOpen: (() => void) | undefined;
   #wakeReader: (() => void) | undefined;
   #wakeWriter: (() => void) | undefined;
 
-  constructor(clock: Clock, ledger: RequestLedger) {
+  constructor({ clock, ledger, reader }: ChannelOptions) {
     this.#clock = clock;
     this.#ledger = ledger;
+    this.#reader = reader;
+  }
+
+  /** From now on the request ends when its reader leaves: it is longer than a turn. */
+  watchReader(): void {
+    if (this.#isWatched) return;
+    this.#isWatched = true;
+    this.#reader.onLeave(() => this.cancel());
   }
 
   /** Whether the first rows were pushed. */

@@ -25,7 +25,8 @@ export class CollectedRows {
   /** Of `#rows`, in the memory of the statement. */
   #bytes = 0;
   #rowCount = 0;
-  #isStreamed = false;
+  /** Who takes them, once some were given away. */
+  #channel: AnswerChannel | undefined;
 
   constructor(options: CollectedRowsOptions) {
     this.#options = options;
@@ -57,25 +58,25 @@ export class CollectedRows {
    * be more.
    */
   send(channel: AnswerChannel): Promise<void> | undefined {
-    if (!this.#isStreamed && !this.areMany) return undefined;
+    if (this.#channel === undefined && !this.areMany) return undefined;
     if (this.#rows.length === 0) return undefined;
     this.#push(channel);
     return channel.taken();
   }
 
   /** What is left, of a query that has ended. */
-  finish(channel: AnswerChannel | undefined): StatementResult {
+  finish(): StatementResult {
     const { asUser, schema } = this.#options.head;
     const rowCount = this.#rowCount;
-    if (!this.#isStreamed || channel === undefined) {
+    if (this.#channel === undefined) {
       return { schema, rows: this.#rows, rowCount, asUser };
     }
-    if (this.#rows.length > 0) this.#push(channel);
+    if (this.#rows.length > 0) this.#push(this.#channel);
     return { schema, rowCount, asUser };
   }
 
   #push(channel: AnswerChannel): void {
-    this.#isStreamed = true;
+    this.#channel = channel;
     channel.pushRows(this.#rows, this.#options.head);
     this.#rows = [];
     this.#options.memory.release(this.#bytes);

@@ -10,6 +10,7 @@
  * does not bind at first, it is bound at its turn.
  */
 import type { Principal } from "../auth/mod.ts";
+import { defined } from "../base/assert.ts";
 import { DatabaseError } from "../base/errors.ts";
 import { BATCH_ROWS_MAX } from "../base/limits.ts";
 import { DEFAULT_NAMESPACE } from "../catalog/mod.ts";
@@ -40,7 +41,7 @@ import { authorize, type Prepared, prepare } from "./prepared.ts";
 import type { QueryStat } from "./query_stats.ts";
 import { bulkShapeOf, textOfStatement } from "./query_text.ts";
 import { dmlContextOf, statisticsOf } from "./relation_source.ts";
-import { refuseInside, statementsOf } from "./request_text.ts";
+import { isMendable, refuseInside, statementsOf } from "./request_text.ts";
 import { messageResult, rowsResult } from "./result.ts";
 import { StatementRunner } from "./statement_runner.ts";
 
@@ -53,16 +54,6 @@ interface Unit {
   catalogVersion: number;
   namespace: string;
 }
-
-/** Conditions that an earlier definition of the same text can mend. */
-const MENDABLE: ReadonlySet<string> = new Set([
-  "TABLE_NOT_FOUND",
-  "NAMESPACE_NOT_FOUND",
-  "COLUMN_NOT_FOUND",
-  "OBJECT_NOT_FOUND",
-  "USER_NOT_FOUND",
-  "INVALID_QUERY",
-]);
 
 export interface RequestOptions {
   readonly environment: SqlEnvironment;
@@ -104,8 +95,11 @@ export class RequestRunner {
     this.#definitions = new Definitions(environment, this.#ledger);
     this.#administration = new Administration(environment);
     this.#channel = channel;
-    const reader = channel === undefined ? undefined : request.reader;
-    this.#runner = new StatementRunner(environment, { channel, ledger: this.#ledger, reader });
+    this.#runner = new StatementRunner(environment, {
+      ledger: this.#ledger,
+      isStreamed: channel !== undefined,
+      channelFor: () => defined(channel, "rows are given away where somebody takes them"),
+    });
   }
 
   /** Entries of the statements that have ended. */
@@ -191,8 +185,7 @@ export class RequestRunner {
         this.#prepareUnit(unit);
       }
     } catch (error) {
-      const isMendable = error instanceof DatabaseError && MENDABLE.has(error.condition);
-      if (isAfterDefinition && isMendable) {
+      if (isAfterDefinition && isMendable(error)) {
         if (node.type === "use namespace") this.#namespace = node.name.name;
         return;
       }

@@ -1,6 +1,6 @@
 /**
- * The statements of a request's text, and which of them may stand in one text: asked before
- * anything is bound, without a look at the catalog.
+ * The statements of a request's text: which of them may stand in one text, asked before anything is
+ * bound and without a look at the catalog, and what a definition among them may mend of later ones.
  */
 import { DatabaseError } from "../base/errors.ts";
 import type { SqlRequest } from "./engine.ts";
@@ -71,4 +71,19 @@ export function refuseInside({ statement }: ExecuteAsStatement): DatabaseError {
     `Cannot run ${statement.type.toUpperCase()} inside EXECUTE AS: only SELECT, INSERT, UPDATE and DELETE`,
     { position: statement._location.start },
   );
+}
+
+/** Conditions that an earlier definition of the same text can mend. */
+const MENDABLE: ReadonlySet<string> = new Set([
+  "TABLE_NOT_FOUND",
+  "NAMESPACE_NOT_FOUND",
+  "COLUMN_NOT_FOUND",
+  "OBJECT_NOT_FOUND",
+  "USER_NOT_FOUND",
+  "INVALID_QUERY",
+]);
+
+/** Whether a statement that failed to bind may do so behind a definition of the same text. */
+export function isMendable(error: unknown): boolean {
+  return error instanceof DatabaseError && MENDABLE.has(error.condition);
 }

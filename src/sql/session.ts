@@ -2,6 +2,7 @@
  * The SQL engine: the short way for one cached statement, and the long way for everything else.
  */
 import type { Principal } from "../auth/mod.ts";
+import { defined } from "../base/assert.ts";
 import { type Condition, DatabaseError } from "../base/errors.ts";
 import { collectAfterTurn } from "../base/garbage.ts";
 import { DEFAULT_NAMESPACE } from "../catalog/mod.ts";
@@ -12,7 +13,6 @@ import { atStatement } from "./at_statement.ts";
 import { StatementBinding } from "./bind/binding.ts";
 import { hasFaultyLiteral, readLiterals } from "./bind/untyped_literals.ts";
 import type {
-  AnswerReader,
   LivePlan,
   LiveRequest,
   SqlEngine,
@@ -62,10 +62,12 @@ class ShortRun implements RunOptions, RunnerOptions {
   readonly prepared: Prepared;
   readonly stat: QueryStat;
   readonly ledger: RequestLedger;
-  readonly reader: AnswerReader | undefined;
+  readonly isStreamed: boolean;
+  /** Once it is longer than a turn. */
+  channel: AnswerChannel | undefined;
   /** Once it is listed. */
   running: RunningRequest | undefined;
-  readonly #renew: (run: ShortRun) => Prepared;
+  readonly #engine: EngineOfRun;
 
   constructor(options: ShortRunOptions) {
     this.principal = options.principal;
@@ -76,12 +78,17 @@ class ShortRun implements RunOptions, RunnerOptions {
     this.prepared = options.prepared;
     this.stat = options.stat;
     this.ledger = options.ledger;
-    this.reader = options.request.reader;
-    this.#renew = options.renew;
+    this.isStreamed = options.request.reader !== undefined;
+    this.#engine = options.engine;
   }
 
   renewed(): Prepared {
-    return this.#renew(this);
+    return this.#engine.renewed(this);
+  }
+
+  channelFor(): AnswerChannel {
+    this.channel ??= this.#engine.channelOf(this.request, this.ledger);
+    return this.channel;
   }
 
   /** Where the literal of a slot begins in the text; undefined for a parameter. */
@@ -93,14 +100,23 @@ class ShortRun implements RunOptions, RunnerOptions {
 type ShortRunOptions = Pick<
   ShortRun,
   "principal" | "namespace" | "parameters" | "literals" | "request" | "ledger" | "prepared" | "stat"
-> & { readonly renew: (run: ShortRun) => Prepared };
+> & { readonly engine: EngineOfRun };
+
+/** What a run asks of its engine. */
+interface EngineOfRun {
+  renewed(run: ShortRun): Prepared;
+  channelOf(request: SqlRequest, ledger: RequestLedger): AnswerChannel;
+}
 
 export class LocalSqlEngine implements SqlEngine {
   readonly #environment: SqlEnvironment;
   readonly #plans: PlanCache;
   readonly #idempotent: IdempotentRequests;
   readonly #activity: Activity;
-  readonly #renew = (run: ShortRun): Prepared => this.#renewed(run);
+  readonly #engineOfRuns: EngineOfRun = {
+    renewed: (run) => this.#renewed(run),
+    channelOf: (request, ledger) => this.#channelOf(request, ledger),
+  };
 
   constructor(environment: SqlEnvironment) {
     this.#environment = environment;
@@ -135,13 +151,18 @@ export class LocalSqlEngine implements SqlEngine {
     request: SqlRequest,
     ledger: RequestLedger,
   ): Promise<SqlResponse> {
-    const channel = new AnswerChannel(this.#environment.clock, ledger);
+    const channel = this.#channelOf(request, ledger);
     let completed: readonly StatementResult[] = [];
     const onRunner = (runner: RequestRunner): void => {
       completed = runner.completed;
     };
     const whole = this.#long(principal, request, { ledger, channel, onRunner });
     return channel.answerOf(whole, () => completed);
+  }
+
+  #channelOf({ reader }: SqlRequest, ledger: RequestLedger): AnswerChannel {
+    const { clock } = this.#environment;
+    return new AnswerChannel({ clock, ledger, reader: defined(reader, "somebody reads") });
   }
 
   async #long(
@@ -231,7 +252,7 @@ export class LocalSqlEngine implements SqlEngine {
       ledger,
       prepared,
       stat: stats.of(prepared, textOfKey, key.normalized.key),
-      renew: this.#renew,
+      engine: this.#engineOfRuns,
     });
     return this.#run(run, new StatementRunner(this.#environment, run));
   }
@@ -252,7 +273,7 @@ export class LocalSqlEngine implements SqlEngine {
     if (prepared.kind === "query" || runner.isUnderWay) {
       run.running = this.#begin(run.principal, run.request, run.ledger);
     }
-    return this.#endedLater(run, runner, asked);
+    return this.#endedLater(run, asked);
   }
 
   /** What has been written and waits for the disk is no longer to be killed, and not listed. */
@@ -263,20 +284,16 @@ export class LocalSqlEngine implements SqlEngine {
     );
   }
 
-  #endedLater(
-    run: ShortRun,
-    runner: StatementRunner,
-    asked: Promise<StatementResult>,
-  ): Promise<SqlResponse> {
+  #endedLater(run: ShortRun, asked: Promise<StatementResult>): Promise<SqlResponse> {
     const response = asked.then(
       (result) => {
         const ended = this.#ended(run, result);
-        if (runner.channel?.isOpen === true) runner.channel.pushEntry(result);
+        if (run.channel?.isOpen === true) run.channel.pushEntry(result);
         return ended;
       },
       (error: unknown) => this.#failed(run, error),
     );
-    return runner.channel?.answerOf(response, () => []) ?? response;
+    return run.channel?.answerOf(response, () => []) ?? response;
   }
 
   #ended(run: ShortRun, result: StatementResult): SqlResponse {

@@ -8,9 +8,9 @@ import { DatabaseError } from "../base/errors.ts";
 import { pauser } from "../base/pauser.ts";
 import type { Catalog } from "../catalog/mod.ts";
 import type { Value } from "../types/mod.ts";
-import { AnswerChannel } from "./answer_stream.ts";
+import type { AnswerChannel } from "./answer_stream.ts";
 import { CollectedRows } from "./collected_rows.ts";
-import type { AnswerReader, StatementResult, UploadedFile } from "./engine.ts";
+import type { StatementResult, UploadedFile } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import type { DmlOutcome, DmlSteps } from "./execute/change_writer.ts";
 import { drain } from "./execute/operator.ts";
@@ -38,10 +38,10 @@ export interface RunOptions {
 
 export interface RunnerOptions {
   readonly ledger: RequestLedger;
-  /** Without one, the rows of every query are in its result. */
-  readonly reader?: AnswerReader | undefined;
-  /** Of a request with several statements. */
-  readonly channel?: AnswerChannel | undefined;
+  /** Whether somebody takes rows that are too many to be held; else all are in the result. */
+  readonly isStreamed: boolean;
+  /** Where those go; asked for when a query is longer than a turn. */
+  channelFor(): AnswerChannel;
 }
 
 const VERBS = { insert: "Inserted", update: "Updated", delete: "Deleted" } as const;
@@ -66,19 +66,12 @@ export class Written {
 
 export class StatementRunner {
   readonly #environment: SqlEnvironment;
-  readonly #ledger: RequestLedger;
+  readonly #options: RunnerOptions;
   #isWaiting = false;
-  readonly #reader: AnswerReader | undefined;
-  /** Of a query that took longer than a turn, and whose rows may be taken as they come. */
-  channel: AnswerChannel | undefined;
 
-  #isLeaveNoted = false;
-
-  constructor(environment: SqlEnvironment, { channel, ledger, reader }: RunnerOptions) {
+  constructor(environment: SqlEnvironment, options: RunnerOptions) {
     this.#environment = environment;
-    this.#ledger = ledger;
-    this.#reader = reader;
-    this.channel = channel;
+    this.#options = options;
   }
 
   /** Whether what `run` has begun can still be ended: it does not only wait for the disk. */
@@ -114,7 +107,7 @@ export class StatementRunner {
       atSeq: store.visibleSeq,
       transaction,
       profile: options.profile,
-      ledger: this.#ledger,
+      ledger: this.#options.ledger,
     });
     const { cells, readRow } = prepared;
     if (readRow !== undefined && options.profile === undefined) {
@@ -132,7 +125,7 @@ export class StatementRunner {
     const { clock, limits } = this.#environment;
     const { cells } = prepared;
     const { principal } = options;
-    const isStreamed = this.#reader !== undefined && options.profile === undefined;
+    const isStreamed = this.#options.isStreamed && options.profile === undefined;
     const collected = new CollectedRows({
       cells,
       head: { schema: prepared.fields ?? [], asUser: principal.userId },
@@ -143,27 +136,20 @@ export class StatementRunner {
     });
     const further = drain(prepared.build(run), {
       clock,
-      ledger: this.#ledger,
+      ledger: this.#options.ledger,
       onBatch: (batch) => collected.add(batch),
       ...(isStreamed && {
         isEnough: () => collected.areMany,
-        onTurn: () => collected.send(this.#channelFor()),
+        onTurn: () => collected.send(this.#channel()),
       }),
     });
-    return further === undefined
-      ? collected.finish(undefined)
-      : further.then(() => collected.finish(this.channel));
+    return further === undefined ? collected.finish() : further.then(() => collected.finish());
   }
 
-  /** Made when a query is longer than a turn: no other takes long to answer. */
-  #channelFor(): AnswerChannel {
-    this.channel ??= new AnswerChannel(this.#environment.clock, this.#ledger);
-    if (!this.#isLeaveNoted) {
-      this.#isLeaveNoted = true;
-      const { channel } = this;
-      this.#reader?.onLeave(() => channel.cancel());
-    }
-    return this.channel;
+  #channel(): AnswerChannel {
+    const channel = this.#options.channelFor();
+    channel.watchReader();
+    return channel;
   }
 
   /** Begins in the turn in which the statement was bound: a definition may change in any other. */
@@ -189,7 +175,7 @@ export class StatementRunner {
     options: RunOptions,
     uploads: Uploads,
   ): Promise<StatementResult> {
-    await this.#environment.writeGates.opened([given.target.tableId], this.#ledger);
+    await this.#environment.writeGates.opened([given.target.tableId], this.#options.ledger);
     return await onceDurable(this.#change(renewedDml(given, options), options, uploads));
   }
 
@@ -204,7 +190,7 @@ export class StatementRunner {
     const { clock, store, writeGates } = this.#environment;
     const outcome = await finishChange(steps, {
       clock,
-      ledger: this.#ledger,
+      ledger: this.#options.ledger,
       gates: writeGates,
       tableId: prepared.target.tableId,
       begin: () => this.#begin(renewedDml(prepared, options), options, uploads),
@@ -233,7 +219,7 @@ export class StatementRunner {
       transaction,
       profile: options.profile,
       uploads: uploads === Uploads.none ? undefined : uploads,
-      ledger: this.#ledger,
+      ledger: this.#options.ledger,
     });
     return prepared.program(run);
   }

@@ -86,42 +86,45 @@ describe("the server does not start", () => {
     expectRefusal(await run([path]), path);
   });
 
-  test.each([
-    ["a misspelt key", "[server]\nprot = 0", /:2:1: .*prot.*did you mean.*port/],
-    ["an unknown section", "[sever]\nport = 0", /sever.*did you mean.*server/],
-    ["a wrong type", '[server]\nport = "x"', /:2:\d+: .*port/],
-    ["a value out of range", "[server]\nport = 70000", /:2:\d+: .*port.*65535/],
-    ["a fraction", "[server]\nport = 1.5", /:2:\d+: .*port/],
-    [
-      "a key of a feature that is not built",
-      "[cluster]\nraft_port = 1",
+  // What a fault says is asked of parseConfig; here, that all of them are told, and nothing starts.
+  test("with faults, and names all of them", async () => {
+    const text = `
+[server]
+prot = 0
+port = 70000
+workers = 1.5
+host = 1
+[sever]
+port = 0
+[cluster]
+raft_port = 1
+[auth]
+root_password = "short"
+[limits]
+max_sql_byte = 5`;
+    expectRefusal(
+      await run([configFile(text)]),
+      /:3:1: .*prot.*did you mean.*port/,
+      /:4:\d+: .*port.*65535/,
+      /:5:\d+: .*workers/,
+      /:6:\d+: .*host/,
+      /sever.*did you mean.*server/,
       /cluster.*not available yet/,
-    ],
-    ["a password that is too weak", '[auth]\nroot_password = "short"', /root_password/],
-    [
-      "a range of addresses that is none",
-      '[server]\nport = 0\n[security]\ntrusted_proxies = ["10.0.0.0/99"]',
+      /root_password/,
+      /max_sql_byte/,
+    );
+  });
+
+  test("with a range of addresses that is none", async () => {
+    const text = '[server]\nport = 0\n[security]\ntrusted_proxies = ["10.0.0.0/99"]';
+    expectRefusal(
+      await run([configFile(text)]),
       /^Cannot start Tidemark: Cannot read security.trusted_proxies: "10.0.0.0\/99"/m,
-    ],
-  ])("with %s", async (_name, text, message) => {
-    expectRefusal(await run([configFile(text)]), message);
+    );
   });
 
-  test("with several faults, and names all of them", async () => {
-    const text = "[server]\nprot = 1\nworkers = 1000\n[limits]\nmax_sql_byte = 5";
-    expectRefusal(await run([configFile(text)]), "prot", "workers", "max_sql_byte");
-  });
-
-  test.each([
-    ["without a secret", ""],
-    ["with a short secret", '\n[auth]\njwt_secret = "short"'],
-    ["with a secret of one character", `\n[auth]\njwt_secret = "${"a".repeat(40)}"`],
-    [
-      "with the sample of the documentation",
-      '\n[auth]\njwt_secret = "replace-by-at-least-32-random-bytes"',
-    ],
-  ])("on an address of the network %s", async (_name, auth) => {
-    const path = configFile(`[server]\nhost = "0.0.0.0"\nport = 0${auth}`);
+  test("on an address of the network without a good secret", async () => {
+    const path = configFile('[server]\nhost = "0.0.0.0"\nport = 0\n[auth]\njwt_secret = "short"');
     expectRefusal(await run([path]), /jwt_secret/, /make one|openssl/);
   });
 
@@ -157,10 +160,10 @@ describe("the server does not start", () => {
 
 describe("the server", () => {
   test("answers --help and --version", async () => {
-    expect(await run(["--help"])).toMatchObject({ code: 0, stderr: "" });
-    const help = (await run(["--help"])).stdout;
+    const help = await run(["--help"]);
+    expect(help).toMatchObject({ code: 0, stderr: "" });
     for (const part of ["config.toml", "verify <data_path>", "repair <data_path>"]) {
-      expect(help).toContain(part);
+      expect(help.stdout).toContain(part);
     }
     const { code, stdout } = await run(["--version"]);
     expect(code).toBe(0);

@@ -6,7 +6,9 @@ import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Principal } from "../../src/auth/mod.ts";
+import { bunDisk } from "../../src/base/bun_disk.ts";
 import type { Clock } from "../../src/base/clock.ts";
+import type { Disk } from "../../src/base/disk.ts";
 import type { Database } from "../../src/database.ts";
 import type { Parameter, SqlRequest, SqlResponse, StatementResult } from "../../src/sql/mod.ts";
 import { openAt, SMALL_FILES } from "./database.ts";
@@ -16,6 +18,7 @@ export interface EngineOptions {
   /** Further lines of the configuration. */
   readonly config?: string;
   readonly clock?: Clock;
+  readonly disk?: Disk;
 }
 
 export type RequestParts = Partial<Omit<SqlRequest, "sql" | "params">> & {
@@ -61,9 +64,10 @@ export class TestEngine implements AsyncDisposable {
   static async open({
     clock = new ManualClock(),
     config = "",
+    disk = bunDisk,
   }: EngineOptions = {}): Promise<TestEngine> {
     const directory = mkdtempSync(join(tmpdir(), "tidemark-"));
-    const open = (): Promise<Database> => openIn(directory, { clock, config });
+    const open = (): Promise<Database> => openIn(directory, { clock, config, disk });
     return new TestEngine(await open(), { directory, open });
   }
 
@@ -121,7 +125,7 @@ function parameterFrom(value: null | boolean | string | number): Parameter {
 
 async function openIn(
   directory: string,
-  { clock, config }: Required<EngineOptions>,
+  { clock, config, disk }: Required<EngineOptions>,
 ): Promise<Database> {
-  return await openAt(directory, { clock, config: `${SMALL_FILES}\n${config}` });
+  return await openAt(directory, { clock, disk, config: `${SMALL_FILES}\n${config}` });
 }
