@@ -5,11 +5,12 @@ import type { Seq } from "../base/seq.ts";
 import type { CellObject } from "../protocol/mod.ts";
 import type { Budget } from "./budget.ts";
 import type { ChangeDraft } from "./messages.ts";
+import type { RowPage } from "./row_page.ts";
 
 export type LoadStep =
   | {
       readonly kind: "batch";
-      readonly rows: readonly CellObject[];
+      readonly rows: readonly CellObject[] | RowPage;
       /** Everything up to here has been sent once this batch has: where a client may resume. */
       readonly lastSeq: Seq;
       /** Loading is over; what follows are the changes above `lastSeq`. */

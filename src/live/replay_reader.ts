@@ -15,11 +15,12 @@ import type { Seq } from "../base/seq.ts";
 import type { CellObject } from "../protocol/mod.ts";
 import type { Store } from "../storage/mod.ts";
 import type { Budget } from "./budget.ts";
+import { FrameBudget } from "./frame_budget.ts";
 import { latestChanges } from "./latest_changes.ts";
 import { resumeExpired } from "./live_errors.ts";
 import type { LiveChange, LiveQuery } from "./live_query.ts";
 import type { Loader, LoadStep } from "./loader.ts";
-import { draftFrom, FrameBudget } from "./messages.ts";
+import { draftFrom } from "./messages.ts";
 import type { ReplayMode } from "./subscribe_options.ts";
 
 /** Versions read at once. */

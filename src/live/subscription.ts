@@ -30,7 +30,7 @@ import type { Follower, Group, GroupFeed, Reach } from "./groups.ts";
 import type { LiveSubscription, SharedMessage } from "./live.ts";
 import { ending, endingFor, resumeExpired } from "./live_errors.ts";
 import type { Loader, LoadStep } from "./loader.ts";
-import { ackMessage, batchMessage, changeMessage, draftFrom, shared } from "./messages.ts";
+import { ackMessage, changeMessage, draftFrom, shared, sharedBatch } from "./messages.ts";
 import type { Outlet } from "./outlet.ts";
 
 /** Requests for batches that stay open; more are not counted. */
@@ -291,7 +291,7 @@ export class Subscription implements LiveSubscription, Follower {
       this.#phase = "behind";
       this.#stopLoading();
     }
-    this.outlet.send(shared(batchMessage({ subscriptionId: this.id, rows, control })));
+    this.outlet.send(sharedBatch({ subscriptionId: this.id, rows, control }));
   }
 
   /** Sends the changes above the cursor, then follows. Returns whether the budget stopped it. */
