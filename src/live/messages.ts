@@ -22,6 +22,9 @@ import { RowPage } from "./row_page.ts";
 /** Rows in one `change`, as the wire contract promises clients. */
 const CHANGE_ROWS_MAX = 1000;
 
+/** Clients of one program tend to choose the same ids; those with ids of their own share rows. */
+const MESSAGES_MAX = 4;
+
 /** A `change` before it is addressed to a subscription. */
 export interface ChangeDraft {
   readonly type: LiveChange["type"];
@@ -148,6 +151,19 @@ function batchMessage(
 
 export function shared(message: SharedMessage["message"]): SharedMessage {
   return { message, encoded: [] };
+}
+
+/** The messages that were made of one thing, by subscription id. */
+export class Messages {
+  readonly #byId = new Map<string, SharedMessage>();
+
+  get(id: string, make: () => SharedMessage): SharedMessage {
+    const known = this.#byId.get(id);
+    if (known !== undefined) return known;
+    const made = make();
+    if (this.#byId.size < MESSAGES_MAX) this.#byId.set(id, made);
+    return made;
+  }
 }
 
 /** How many leading changes fit one frame; at least one. */
