@@ -8,7 +8,8 @@
  *
  * The load comes from a second process. PostgreSQL and SQLite stand behind a thin front that
  * checks the same bearer token; both sync before they answer. A figure is the median of its rounds;
- * short statements and bulk loads have rounds before, for compilers and caches of every place.
+ * short statements, bulk loads and snapshots have rounds before, for compilers and caches of every
+ * place.
  * With `--readme` what was measured also goes into its table in README.md: there is one for live
  * delivery, with the snapshot, and one for the rest. Rows of jobs that `--only` leaves out stay.
  */

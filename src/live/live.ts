@@ -7,15 +7,25 @@
  */
 import type { Principal } from "../auth/mod.ts";
 import type { Seq } from "../base/seq.ts";
-import type { DataMessage, ErrorMessage, SubscriptionSpec } from "../protocol/mod.ts";
+import type { BatchControl, DataMessage, ErrorMessage, SubscriptionSpec } from "../protocol/mod.ts";
 import type { LiveMatch, LivePlan, LiveRow } from "../sql/mod.ts";
 import type { DeliveryReport } from "./delivery.ts";
+import type { RowPage } from "./row_page.ts";
 
 /** A data message that many sockets may share: each encoding is made once, by whoever needs it. */
 export interface SharedMessage {
   readonly message: DataMessage;
+  /** The same, of a batch whose rows are still columns: `message` makes objects of them. */
+  readonly paged?: PagedBatch;
   /** Encoded forms by number of the format, filled by the server's frames. */
   readonly encoded: (string | Uint8Array | undefined)[];
+}
+
+/** An `initial_data_batch` by its parts. */
+export interface PagedBatch {
+  readonly subscriptionId: string;
+  readonly rows: RowPage;
+  readonly control: BatchControl;
 }
 
 /** Where the messages of one connection go. */

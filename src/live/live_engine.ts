@@ -31,6 +31,7 @@ import type { Loader } from "./loader.ts";
 import { Outlet } from "./outlet.ts";
 import { PACE, type Pace, Pump, type Turns, turnsOf } from "./pump.ts";
 import { planKeyOf, RecentPlans } from "./recent_plans.ts";
+import { RecentReplays } from "./recent_replays.ts";
 import { ReplayReader } from "./replay_reader.ts";
 import { SnapshotReader } from "./snapshot_reader.ts";
 import {
@@ -85,6 +86,7 @@ export class LocalLiveEngine implements LiveEngine {
   readonly #feeds = new Map<number, Map<number, LocalFeed>>();
   readonly #times = new DeliveryTimes();
   readonly #recentPlans = new RecentPlans();
+  readonly #recentReplays: RecentReplays;
   readonly #countByUser = new Map<string, number>();
   readonly #arrivals = new Arrivals();
   #isShutDown = false;
@@ -95,6 +97,7 @@ export class LocalLiveEngine implements LiveEngine {
     this.#sql = sql;
     this.#random = random;
     this.#limits = limits;
+    this.#recentReplays = new RecentReplays(clock);
     this.#pump = new Pump(options.turns ?? turnsOf(clock), options.pace ?? PACE);
     this.#host = {
       store,
@@ -295,6 +298,7 @@ export class LocalLiveEngine implements LiveEngine {
           mode: start.mode,
           position: start.position,
           changesMax: this.#limits.replayChangesMax,
+          recent: this.#recentReplays,
         });
     }
   }

@@ -19,7 +19,13 @@ import {
   type Vector,
   valueAt,
 } from "../types/mod.ts";
-import { type MutableRow, type RowShape, rowShapeOf, setCell } from "./row_shape.ts";
+import {
+  type MutableRow,
+  type RowShape,
+  rowShapeOf,
+  type ShapedRows,
+  setCell,
+} from "./row_shape.ts";
 
 export type ChangeType = "insert" | "update" | "delete";
 
@@ -51,13 +57,13 @@ export class LiveQuery {
   readonly storedColumnIds: readonly number[];
   /** Sources in a batch that holds exactly `storedColumnIds`. */
   readonly ownSources: Sources;
-  readonly #shape: RowShape;
+  readonly shape: RowShape;
 
   constructor(plan: LivePlan) {
     this.plan = plan;
     this.storedColumnIds = [...new Set(plan.columnIds.filter((columnId) => columnId > 0))];
     this.ownSources = this.sourcesIn(this.storedColumnIds);
-    this.#shape = rowShapeOf(plan);
+    this.shape = rowShapeOf(plan);
   }
 
   /** Finds the plan's columns in batches that hold `columnIds`. */
@@ -115,9 +121,12 @@ export class LiveQuery {
 
   /** Makes the wire rows of the chosen rows, in their order; undefined chooses all. */
   project(batch: Batch, chosen: Selection | undefined): MutableRow[] {
-    const isWhole = chosen === undefined || chosen.count === batch.rowCount;
-    const source = isWhole ? batch : takeBatch(batch, chosen);
-    return this.#shape.rows(source, this.plan.projections);
+    return this.shape.rows(chosenOf(batch, chosen), this.plan.projections);
+  }
+
+  /** The same as columns, which may alias the batch. */
+  shaped(batch: Batch, chosen: Selection): ShapedRows {
+    return this.shape.shaped(chosenOf(batch, chosen), this.plan.projections);
   }
 
   /** What a change batch does to the result, in its order; versions that do nothing are left out. */
@@ -154,8 +163,8 @@ export class LiveQuery {
     const isOld = oldSide !== undefined && this.#isKept(oldSide);
     if (!isNew && !isOld) return [];
     const { projections } = this.plan;
-    const newRow = isNew ? this.#shape.row(newSide, projections) : undefined;
-    const oldRow = isOld ? this.#shape.row(oldSide, projections) : undefined;
+    const newRow = isNew ? this.shape.row(newSide, projections) : undefined;
+    const oldRow = isOld ? this.shape.row(oldSide, projections) : undefined;
     return [this.changeAt(batch, 0, { newRow, oldRow })];
   }
 
@@ -177,7 +186,7 @@ export class LiveQuery {
     assert(commitSeq >= seq, "a commit ends at or after its versions");
     if (newRow === undefined) {
       assert(oldRow !== undefined, "a change has a row before or after");
-      oldRow[this.#shape.seqName] = seq;
+      oldRow[this.shape.seqName] = seq;
       oldRow["_deleted"] = true;
       // Without a key a row is known by the seq of its insert.
       const isKeyless = this.plan.keyFieldIndexes.length === 0;
@@ -195,14 +204,19 @@ export class LiveQuery {
   #changedCells(oldRow: CellObject, newRow: CellObject): CellObject {
     const changed: MutableRow = {};
     const { keyFieldIndexes, seqFieldIndex } = this.plan;
-    for (let index = 0; index < this.#shape.fieldCount; index += 1) {
-      const name = this.#shape.nameOf(index);
+    for (let index = 0; index < this.shape.fieldCount; index += 1) {
+      const name = this.shape.nameOf(index);
       const cell = oldRow[name] ?? null;
       const isWanted = index === seqFieldIndex || keyFieldIndexes.includes(index);
       if (isWanted || !isSameCell(cell, newRow[name] ?? null)) setCell(changed, name, cell);
     }
     return changed;
   }
+}
+
+function chosenOf(batch: Batch, chosen: Selection | undefined): Batch {
+  const isWhole = chosen === undefined || chosen.count === batch.rowCount;
+  return isWhole ? batch : takeBatch(batch, chosen);
 }
 
 /** The chosen rows of every column; aliases the batch where they are neighbours. */

@@ -4,20 +4,23 @@
 import type { Seq } from "../base/seq.ts";
 import type { CellObject } from "../protocol/mod.ts";
 import type { Budget } from "./budget.ts";
-import type { ChangeDraft } from "./messages.ts";
+import type { ChangeDraft, Messages } from "./messages.ts";
+import type { RowPage } from "./row_page.ts";
 
-export type LoadStep =
-  | {
-      readonly kind: "batch";
-      readonly rows: readonly CellObject[];
-      /** Everything up to here has been sent once this batch has: where a client may resume. */
-      readonly lastSeq: Seq;
-      /** Loading is over; what follows are the changes above `lastSeq`. */
-      readonly isLast: boolean;
-      /** The client must ask before the next step. */
-      readonly endsRequest: boolean;
-    }
-  | { readonly kind: "change"; readonly draft: ChangeDraft };
+export interface BatchStep {
+  readonly kind: "batch";
+  readonly rows: readonly CellObject[] | RowPage;
+  /** Everything up to here has been sent once this batch has: where a client may resume. */
+  readonly lastSeq: Seq;
+  /** Loading is over; what follows are the changes above `lastSeq`. */
+  readonly isLast: boolean;
+  /** The client must ask before the next step. */
+  readonly endsRequest: boolean;
+  /** Of the first step, which several subscriptions may take: the messages made of it. */
+  readonly messages?: Messages;
+}
+
+export type LoadStep = BatchStep | { readonly kind: "change"; readonly draft: ChangeDraft };
 
 export interface Loader {
   /**

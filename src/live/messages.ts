@@ -9,23 +9,21 @@ import { assert } from "../base/assert.ts";
 import { type Seq, unixMsFromSeq } from "../base/seq.ts";
 import type {
   BatchControl,
-  Cell,
   CellObject,
   Change,
   InitialDataBatch,
   SubscriptionAck,
 } from "../protocol/mod.ts";
-import type { SharedMessage } from "./live.ts";
+import { ENVELOPE_BYTES_MAX, exactTextBytes, roughTextBytes, rowBytes } from "./frame_budget.ts";
+import type { PagedBatch, SharedMessage } from "./live.ts";
 import type { LiveChange } from "./live_query.ts";
+import { RowPage } from "./row_page.ts";
 
 /** Rows in one `change`, as the wire contract promises clients. */
 const CHANGE_ROWS_MAX = 1000;
 
-/** Bytes of a message around its rows: the longest id with every character escaped, and the rest. */
-const ENVELOPE_BYTES_MAX = 2048;
-
-/** JSON of a number: sign, 17 digits, point, exponent; also more than any MessagePack number. */
-const NUMBER_BYTES_MAX = 25;
+/** Clients of one program tend to choose the same ids; those with ids of their own share rows. */
+const MESSAGES_MAX = 4;
 
 /** A `change` before it is addressed to a subscription. */
 export interface ChangeDraft {
@@ -112,16 +110,42 @@ export function ackMessage(options: {
   };
 }
 
-export function batchMessage(options: {
+/** A batch of a subscription; the rows of a page stay columns unless somebody asks for objects. */
+export function sharedBatch(options: {
   subscriptionId: string;
-  rows: readonly CellObject[];
+  rows: readonly CellObject[] | RowPage;
   control: BatchControl;
-}): InitialDataBatch {
+}): SharedMessage {
+  const { control, rows, subscriptionId } = options;
+  if (rows instanceof RowPage) return new SharedPage({ subscriptionId, rows, control });
+  return shared(batchMessage(options, rows));
+}
+
+/** A batch whose rows become objects when somebody first looks at them. */
+class SharedPage implements SharedMessage {
+  readonly encoded: SharedMessage["encoded"] = [];
+  readonly paged: PagedBatch;
+  #message: InitialDataBatch | undefined;
+
+  constructor(paged: PagedBatch) {
+    this.paged = paged;
+  }
+
+  get message(): InitialDataBatch {
+    this.#message ??= batchMessage(this.paged, this.paged.rows.rows());
+    return this.#message;
+  }
+}
+
+function batchMessage(
+  { control, subscriptionId }: Omit<PagedBatch, "rows">,
+  rows: readonly CellObject[],
+): InitialDataBatch {
   return {
     type: "initial_data_batch",
-    subscription_id: options.subscriptionId,
-    rows: options.rows,
-    batch_control: options.control,
+    subscription_id: subscriptionId,
+    rows,
+    batch_control: control,
   };
 }
 
@@ -129,28 +153,16 @@ export function shared(message: SharedMessage["message"]): SharedMessage {
   return { message, encoded: [] };
 }
 
-/** Counts the bytes of the rows of one frame, so that a message is cut before it grows too large. */
-export class FrameBudget {
-  readonly #bytesMax: number;
-  #bytes = 0;
+/** The messages that were made of one thing, by subscription id. */
+export class Messages {
+  readonly #byId = new Map<string, SharedMessage>();
 
-  constructor(frameBytesMax: number) {
-    this.#bytesMax = frameBytesMax - ENVELOPE_BYTES_MAX;
-  }
-
-  clear(): void {
-    this.#bytes = 0;
-  }
-
-  /** Adds a row if it fits, or if it is the first. */
-  admits(row: CellObject): boolean {
-    const rough = rowBytes(row, roughTextBytes);
-    let bytes = rough;
-    // The exact length costs an encoding, so it is asked for only where the rough one is too much.
-    if (this.#bytes + rough > this.#bytesMax) bytes = rowBytes(row, exactTextBytes);
-    if (this.#bytes > 0 && this.#bytes + bytes > this.#bytesMax) return false;
-    this.#bytes += bytes;
-    return true;
+  get(id: string, make: () => SharedMessage): SharedMessage {
+    const known = this.#byId.get(id);
+    if (known !== undefined) return known;
+    const made = make();
+    if (this.#byId.size < MESSAGES_MAX) this.#byId.set(id, made);
+    return made;
   }
 }
 
@@ -173,26 +185,4 @@ function roughBytes(changes: readonly LiveChange[]): number {
     if (old !== undefined) bytes += rowBytes(old, roughTextBytes);
   }
   return bytes;
-}
-
-/** An upper bound for the bytes of a row, as JSON and as MessagePack. */
-function rowBytes(row: CellObject, textBytes: (text: string) => number): number {
-  let bytes = 3;
-  for (const name in row) {
-    const cell: Cell | undefined = row[name];
-    bytes += textBytes(name) + 2;
-    if (typeof cell === "string") bytes += textBytes(cell);
-    else if (typeof cell === "object" && cell !== null) bytes += 8 + cell.length * NUMBER_BYTES_MAX;
-    else bytes += NUMBER_BYTES_MAX;
-  }
-  return bytes;
-}
-
-/** Six bytes a character is a JSON escape; MessagePack needs five before a text. */
-function roughTextBytes(text: string): number {
-  return 6 * text.length + 5;
-}
-
-function exactTextBytes(text: string): number {
-  return Math.max(Buffer.byteLength(JSON.stringify(text)), Buffer.byteLength(text) + 5);
 }

@@ -6,7 +6,10 @@ export {
   type LiveEngine,
   type LiveSink,
   type LiveSubscription,
+  type PagedBatch,
   type SharedMessage,
   SubscriptionError,
 } from "./live.ts";
 export { type LiveLimits, LocalLiveEngine, type LocalLiveEngineOptions } from "./live_engine.ts";
+export { RowPage } from "./row_page.ts";
+export { cellOf, type Field, rowShapeOf, type ShapedRows } from "./row_shape.ts";

@@ -15,12 +15,18 @@ import type { Seq } from "../base/seq.ts";
 import type { CellObject } from "../protocol/mod.ts";
 import type { Store } from "../storage/mod.ts";
 import type { Budget } from "./budget.ts";
+import { FrameBudget } from "./frame_budget.ts";
 import { latestChanges } from "./latest_changes.ts";
 import { resumeExpired } from "./live_errors.ts";
 import type { LiveChange, LiveQuery } from "./live_query.ts";
-import type { Loader, LoadStep } from "./loader.ts";
-import { draftFrom, FrameBudget } from "./messages.ts";
+import type { BatchStep, Loader, LoadStep } from "./loader.ts";
+import { draftFrom } from "./messages.ts";
+import type { RecentReplays, ReplayStart } from "./recent_replays.ts";
+import { RowPage } from "./row_page.ts";
 import type { ReplayMode } from "./subscribe_options.ts";
+
+/** Rows of a batch that was made for another, for one unit: they are only handed to a socket. */
+const SHARED_PER_UNIT = 4;
 
 /** Versions read at once. */
 const READ_ROWS_MAX = 256;
@@ -37,6 +43,8 @@ export interface ReplayOptions {
   readonly frameBytesMax: number;
   /** `change` messages after which the loading phase closes; the rest follows as changes. */
   readonly changesMax: number;
+  /** What others have replayed of late. */
+  readonly recent: RecentReplays;
 }
 
 export class ReplayReader implements Loader {
@@ -54,6 +62,8 @@ export class ReplayReader implements Loader {
   /** Versions that the open request still pays for. */
   #credit: number;
   #changesSent = 0;
+  /** Steps that were handed out. */
+  #stepCount = 0;
 
   constructor(options: ReplayOptions) {
     assert(options.position <= options.boundary, "a replay ends at or after its position");
@@ -66,6 +76,16 @@ export class ReplayReader implements Loader {
   }
 
   next(budget: Budget): LoadStep | undefined {
+    const isFirst = this.#stepCount === 0 && this.#options.mode === "all";
+    const known = isFirst ? this.#known(budget) : undefined;
+    const step = known ?? this.#next(budget);
+    if (step === undefined) return undefined;
+    this.#stepCount += 1;
+    const isNew = isFirst && known === undefined && step.kind === "batch" && !step.isLast;
+    return isNew ? this.#options.recent.keep(this.#start(), step) : step;
+  }
+
+  #next(budget: Budget): LoadStep | undefined {
     for (;;) {
       const change = this.#ahead[this.#aheadStart];
       if (change === undefined) {
@@ -88,6 +108,27 @@ export class ReplayReader implements Loader {
         return this.#change();
       }
     }
+  }
+
+  #start(): ReplayStart {
+    const { batchSize, boundary, position, query } = this.#options;
+    return { query: query(), position, batchSize, boundary };
+  }
+
+  /** The first batch, if another replay has it: this one goes on behind it. */
+  #known(budget: Budget): BatchStep | undefined {
+    // Who has begun to read goes on.
+    if (this.#readSeq !== this.#options.position) return undefined;
+    const step = this.#options.recent.find(this.#start());
+    if (step === undefined) return undefined;
+    this.#checkHistory();
+    const rowCount = rowCountOf(step);
+    budget.spend(Math.ceil(rowCount / SHARED_PER_UNIT));
+    if (!step.endsRequest) this.#credit -= rowCount;
+    this.#readSeq = step.lastSeq;
+    this.#takenSeq = step.lastSeq;
+    this.#sentSeq = step.lastSeq;
+    return step;
   }
 
   release(): void {
@@ -152,7 +193,7 @@ export class ReplayReader implements Loader {
     return this.#batch(lastSeq, { isLast: true, endsRequest: true });
   }
 
-  #batch(lastSeq: Seq, ends: { isLast: boolean; endsRequest: boolean }): LoadStep {
+  #batch(lastSeq: Seq, ends: { isLast: boolean; endsRequest: boolean }): BatchStep {
     const rows = this.#rows;
     this.#rows = [];
     this.#frame.clear();
@@ -160,13 +201,19 @@ export class ReplayReader implements Loader {
     return { kind: "batch", rows, lastSeq, ...ends };
   }
 
-  #read(budget: Budget): void {
-    const { store, query, boundary, mode, position } = this.#options;
-    const { tableId, owner } = query().plan;
+  #checkHistory(): void {
+    const { mode, position, query, store } = this.#options;
+    const { owner, tableId } = query().plan;
     const earliestSeq = store.earliestSeq(tableId, owner);
     // Net effects look back as far as the position, the others no further than where they are.
     const neededSeq = mode === "latest" ? position : this.#readSeq;
     if (neededSeq < earliestSeq) throw resumeExpired(earliestSeq);
+  }
+
+  #read(budget: Budget): void {
+    const { store, query, boundary, mode, position } = this.#options;
+    const { tableId, owner } = query().plan;
+    this.#checkHistory();
     const scan = store.changes(tableId, {
       owner,
       after: this.#readSeq,
@@ -195,4 +242,8 @@ export class ReplayReader implements Loader {
       scan.close();
     }
   }
+}
+
+function rowCountOf({ rows }: BatchStep): number {
+  return rows instanceof RowPage ? rows.rowCount : rows.length;
 }

@@ -25,7 +25,7 @@ export type MutableRow = Record<string, Cell>;
 
 type Projections = readonly CompiledExpression[];
 
-interface Field {
+export interface Field {
   readonly name: string;
   /** Values of numbers, texts and booleans are their own cells. */
   readonly isPlain: boolean;
@@ -80,13 +80,26 @@ export function rowShapeOf(plan: LivePlan): RowShape {
   return shape;
 }
 
+/** Rows as columns: the values of each field. */
+export interface ShapedRows {
+  readonly rowCount: number;
+  readonly columns: readonly Vector[];
+}
+
 export class RowShape {
   readonly seqName: string;
+  /** Whether every field is no more than a column, so that nothing has to be computed. */
+  readonly isStored: boolean;
   readonly #fields: readonly Field[];
 
   constructor(fields: readonly Field[], seqFieldIndex: number) {
     this.#fields = fields;
+    this.isStored = fields.every(({ column }) => column >= 0);
     this.seqName = defined(fields[seqFieldIndex], "_seq is a field").name;
+  }
+
+  get fields(): readonly Field[] {
+    return this.#fields;
   }
 
   get fieldCount(): number {
@@ -99,13 +112,28 @@ export class RowShape {
 
   /** The wire rows of a batch. @param projections Of a plan of this shape. */
   rows(batch: Batch, projections: Projections): MutableRow[] {
+    return batch.rowCount === 0 ? [] : this.rowsOf(this.shaped(batch, projections));
+  }
+
+  /** The values of the fields in a batch, which they may alias. */
+  shaped(batch: Batch, projections: Projections): ShapedRows {
+    const { rowCount } = batch;
+    const columns = this.#fields.map((field, index) => {
+      const values = valuesOf(field, { batch, index, projections });
+      assert(values.length === rowCount, "a projection gives one value a row");
+      return values;
+    });
+    return { rowCount, columns };
+  }
+
+  rowsOf({ columns, rowCount }: ShapedRows): MutableRow[] {
     const rows: MutableRow[] = [];
-    if (batch.rowCount === 0) return rows;
-    for (let i = 0; i < batch.rowCount; i += 1) rows.push({});
-    for (let index = 0; index < this.#fields.length; index += 1) {
+    for (let i = 0; i < rowCount; i += 1) rows.push({});
+    for (let index = 0; index < columns.length; index += 1) {
       const field = this.#fields[index];
-      assert(field !== undefined, "a shape has no hole");
-      fillField(rows, field, valuesOf(field, { batch, index, projections }));
+      const values = columns[index];
+      assert(field !== undefined && values !== undefined, "a shape has no hole");
+      fillField(rows, field, values);
     }
     return rows;
   }
@@ -152,7 +180,6 @@ function valuesOf(
 
 /** Gives every row its cell of one field. */
 function fillField(rows: MutableRow[], field: Field, values: Vector): void {
-  assert(values.length === rows.length, "a projection gives one value a row");
   const { name, isPlain } = field;
   // The prototype setter would take the value; defining it first makes it a property like others.
   if (name === "__proto__") for (const row of rows) setCell(row, name, null);
@@ -183,7 +210,7 @@ function fillTexts(rows: MutableRow[], name: string, texts: readonly (string | n
   }
 }
 
-function cellOf({ isPlain, toCell }: Field, value: Value): Cell {
+export function cellOf({ isPlain, toCell }: Field, value: Value): Cell {
   if (value === null) return null;
   if (isPlain && typeof value !== "object" && typeof value !== "bigint") return value;
   return toCell(value) as Cell;

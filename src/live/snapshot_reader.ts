@@ -3,19 +3,19 @@
  *
  * Each step is a scan of its own from the cursor, so a client that asks slowly pins no file: the
  * store yields what was current at the boundary, however much has been replaced since.
- * Invariant: every row up to the cursor has been handed out or waits in `#rows`.
+ * Invariant: every row up to the cursor has been handed out or waits in `#page`.
  */
 import { assert } from "../base/assert.ts";
 import { SEQ_ZERO, type Seq } from "../base/seq.ts";
-import type { CellObject } from "../protocol/mod.ts";
 import { type Scan, type ScanBatch, SEQ_COLUMN_ID, type Store } from "../storage/mod.ts";
-import type { Batch, Selection, Vector } from "../types/mod.ts";
-import { valueAt } from "../types/mod.ts";
+import { type Batch, type Selection, slice, type Vector, valueAt } from "../types/mod.ts";
 import type { Budget } from "./budget.ts";
+import { FrameBudget } from "./frame_budget.ts";
 import { resumeExpired } from "./live_errors.ts";
 import { type LiveQuery, selectionOf } from "./live_query.ts";
 import type { Loader, LoadStep } from "./loader.ts";
-import { FrameBudget } from "./messages.ts";
+import { RowPage, roughBytesOf } from "./row_page.ts";
+import type { ShapedRows } from "./row_shape.ts";
 
 /** Versions of one scan batch: large enough for vectors, small enough for a turn. */
 const SCAN_ROWS_MAX = 1024;
@@ -48,7 +48,8 @@ export class SnapshotReader implements Loader {
   #cursor: Seq = SEQ_ZERO;
   /** Everything up to here has been handed out, or lies before the first row wanted. */
   #sentSeq: Seq = SEQ_ZERO;
-  #rows: CellObject[] = [];
+  /** Made with the first row of a batch. */
+  #page: RowPage | undefined;
   /** Seq of the last row taken. */
   #takenSeq: Seq = SEQ_ZERO;
 
@@ -71,7 +72,7 @@ export class SnapshotReader implements Loader {
     const { store, query, boundary, batchSize } = this.#options;
     const { plan } = query();
     const isUnfiltered = plan.filter === undefined;
-    const wantedCount = batchSize + 1 - this.#rows.length;
+    const wantedCount = batchSize + 1 - this.#rowCount;
     const scan = openScan(store, query(), {
       after: this.#cursor,
       upTo: boundary,
@@ -90,8 +91,8 @@ export class SnapshotReader implements Loader {
   }
 
   release(): void {
-    if (this.#rows.length === 0) return;
-    this.#rows = [];
+    if (this.#page === undefined) return;
+    this.#page = undefined;
     this.#frame.clear();
     this.#cursor = this.#sentSeq;
     this.#takenSeq = this.#sentSeq;
@@ -106,27 +107,60 @@ export class SnapshotReader implements Loader {
     const chosen = selectionOf(flags, batch.rowCount);
     budget.spendScanned(batch.rowCount);
     for (let start = 0; start < chosen.count; ) {
-      const room = this.#options.batchSize - this.#rows.length;
+      const room = this.#options.batchSize - this.#rowCount;
       if (room === 0) return this.#cut(this.#takenSeq, false);
-      const slice = subselection(chosen, start, start + Math.min(room, PROJECT_ROWS_MAX));
-      budget.spend(slice.count);
-      for (const [index, row] of query.project(rows, slice).entries()) {
-        if (!this.#frame.admits(row)) return this.#cut(this.#takenSeq, false);
-        const seq = seqAt(seqs, slice.rows[index] ?? 0);
-        assert(seq > this.#takenSeq, "snapshot rows ascend by seq");
-        assert(seq <= this.#options.boundary, "no snapshot row lies above the boundary");
-        this.#rows.push(row);
-        this.#takenSeq = seq;
-      }
-      start += slice.count;
+      const wanted = subselection(chosen, start, start + room);
+      const takenCount = this.#take(rows, wanted);
+      budget.spend(takenCount);
+      if (takenCount === 0) return this.#cut(this.#takenSeq, false);
+      this.#check(seqs, subselection(wanted, 0, takenCount));
+      start += takenCount;
     }
     this.#cursor = seqAt(seqs, batch.rowCount - 1);
     return undefined;
   }
 
+  /** Takes the first of the wanted rows. Returns how many: none when the message is full. */
+  #take(batch: Batch, wanted: Selection): number {
+    const query = this.#options.query();
+    const { shape } = query;
+    if (shape.isStored && wanted.count > PROJECT_ROWS_MAX) {
+      const all = query.shaped(batch, wanted);
+      if (this.#frame.admitsBytes(roughBytesOf(all, shape))) return this.#add(all);
+    }
+    const some = query.shaped(batch, subselection(wanted, 0, PROJECT_ROWS_MAX));
+    if (this.#frame.admitsBytes(roughBytesOf(some, shape))) return this.#add(some);
+    let count = 0;
+    for (const row of shape.rowsOf(some)) {
+      if (!this.#frame.admits(row)) break;
+      count += 1;
+    }
+    return count === 0 ? 0 : this.#add(firstRows(some, count));
+  }
+
+  #add(rows: ShapedRows): number {
+    this.#page ??= new RowPage(this.#options.query().shape);
+    this.#page.add(rows);
+    return rows.rowCount;
+  }
+
+  /** Notes up to where rows were taken. */
+  #check(seqs: Vector, { count, rows }: Selection): void {
+    for (let i = 0; i < count; i += 1) {
+      const seq = seqAt(seqs, rows[i] ?? 0);
+      assert(seq > this.#takenSeq, "snapshot rows ascend by seq");
+      this.#takenSeq = seq;
+    }
+    assert(this.#takenSeq <= this.#options.boundary, "no snapshot row lies above the boundary");
+  }
+
+  get #rowCount(): number {
+    return this.#page?.rowCount ?? 0;
+  }
+
   #cut(lastSeq: Seq, isLast: boolean): LoadStep {
-    const rows = this.#rows;
-    this.#rows = [];
+    const rows = this.#page ?? [];
+    this.#page = undefined;
     this.#frame.clear();
     this.#cursor = lastSeq;
     this.#sentSeq = lastSeq;
@@ -239,6 +273,11 @@ function seqAt(seqs: Vector, row: number): Seq {
   const seq = valueAt(seqs, row);
   assert(typeof seq === "number", "a seq is a number");
   return seq as Seq;
+}
+
+function firstRows({ columns, rowCount }: ShapedRows, count: number): ShapedRows {
+  if (count === rowCount) return { columns, rowCount };
+  return { columns: columns.map((column) => slice(column, 0, count)), rowCount: count };
 }
 
 function subselection({ rows, count }: Selection, start: number, end: number): Selection {

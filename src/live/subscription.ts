@@ -29,8 +29,8 @@ import type { DeliveryTimes } from "./delivery.ts";
 import type { Follower, Group, GroupFeed, Reach } from "./groups.ts";
 import type { LiveSubscription, SharedMessage } from "./live.ts";
 import { ending, endingFor, resumeExpired } from "./live_errors.ts";
-import type { Loader, LoadStep } from "./loader.ts";
-import { ackMessage, batchMessage, changeMessage, draftFrom, shared } from "./messages.ts";
+import type { BatchStep, Loader } from "./loader.ts";
+import { ackMessage, changeMessage, draftFrom, shared, sharedBatch } from "./messages.ts";
 import type { Outlet } from "./outlet.ts";
 
 /** Requests for batches that stay open; more are not counted. */
@@ -273,8 +273,9 @@ export class Subscription implements LiveSubscription, Follower {
     return false;
   }
 
-  #sendBatch(loading: Loading, step: LoadStep & { kind: "batch" }): void {
-    const { rows, lastSeq, isLast, endsRequest } = step;
+  #sendBatch(loading: Loading, step: BatchStep): void {
+    const { rows, lastSeq, isLast, endsRequest, messages } = step;
+    assert(messages === undefined || loading.batchCount === 0, "only a first batch is shared");
     const control: BatchControl = {
       batch_num: loading.batchCount,
       has_more: !isLast,
@@ -291,7 +292,8 @@ export class Subscription implements LiveSubscription, Follower {
       this.#phase = "behind";
       this.#stopLoading();
     }
-    this.outlet.send(shared(batchMessage({ subscriptionId: this.id, rows, control })));
+    const make = (): SharedMessage => sharedBatch({ subscriptionId: this.id, rows, control });
+    this.outlet.send(messages === undefined ? make() : messages.get(this.id, make));
   }
 
   /** Sends the changes above the cursor, then follows. Returns whether the budget stopped it. */

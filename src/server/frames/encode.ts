@@ -11,6 +11,7 @@ import { assert } from "../../base/assert.ts";
 import type { SharedMessage } from "../../live/mod.ts";
 import { GZIP_BYTES_MIN, gzipOf } from "./gzip.ts";
 import { jsonFromMessage } from "./json.ts";
+import { jsonFromPage } from "./json_page.ts";
 import { msgpackFromMessage } from "./msgpack.ts";
 
 export type Serialization = "json" | "msgpack";
@@ -48,9 +49,9 @@ export function frameOf(shared: SharedMessage, format: FrameFormat): string | Ui
 }
 
 function plainFrame(shared: SharedMessage, serialization: Serialization): string | Uint8Array {
-  return serialization === "json"
-    ? jsonFromMessage(shared.message)
-    : msgpackFromMessage(shared.message);
+  if (serialization === "msgpack") return msgpackFromMessage(shared.message);
+  const { paged } = shared;
+  return paged === undefined ? jsonFromMessage(shared.message) : jsonFromPage(paged);
 }
 
 function gzipFrame(shared: SharedMessage, serialization: Serialization): string | Uint8Array {
