@@ -16,7 +16,7 @@ import type { BoundColumn, BoundExpression, BoundOutput, GroupingSets } from "./
 import { bindValue } from "./expression_binder.ts";
 import { outputByOrdinal } from "./ordering.ts";
 import type { Scope } from "./scope.ts";
-import { queriesAround, type SelectContext } from "./select_context.ts";
+import type { queriesAround, SelectContext } from "./select_context.ts";
 import { mapChildren } from "./walk.ts";
 
 /** A SELECT block while it is bound. */
