@@ -189,8 +189,14 @@ export function isImmutable(expression: BoundExpression): boolean {
 /** The operands of nested ANDs, left to right; none for an absent condition. */
 export function conjunctsOf(condition: BoundExpression | undefined): readonly BoundExpression[] {
   if (condition === undefined) return [];
-  if (condition.kind !== "and") return [condition];
-  return condition.operands.flatMap((operand) => conjunctsOf(operand));
+  const conjuncts: BoundExpression[] = [];
+  addConjuncts(condition, conjuncts);
+  return conjuncts;
+}
+
+function addConjuncts(condition: BoundExpression, into: BoundExpression[]): void {
+  if (condition.kind !== "and") into.push(condition);
+  else for (const operand of condition.operands) addConjuncts(operand, into);
 }
 
 /** The conjunction of conditions; undefined for none. */

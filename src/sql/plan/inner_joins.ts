@@ -156,14 +156,20 @@ function planTree(tree: JoinTree, tested: readonly Between[], joins: Joins): Pla
   }
   const leftNode = planTree(tree.left, toLeft, joins);
   const rightNode = planTree(tree.right, toRight, joins);
-  const keys = keysOf(expressionsOf(here), idsIn(left, joins), idsIn(right, joins));
+  const { leftKeys, residual, rightKeys } = keysOf(
+    expressionsOf(here),
+    idsIn(left, joins),
+    idsIn(right, joins),
+  );
   const columns = [...leftNode.columns, ...rightNode.columns];
   return {
     kind: "join",
     join: "inner",
     left: leftNode,
     right: rightNode,
-    ...keys,
+    leftKeys,
+    rightKeys,
+    residual,
     columns: joins.block.columnsAbove(columns, here),
   };
 }
