@@ -31,7 +31,7 @@ import { startPlaces } from "./bench/places.ts";
 import { recoveryLine } from "./bench/recovery.ts";
 import { tableOf } from "./bench/report.ts";
 import { scanLines } from "./bench/scans.ts";
-import { planLine, textLine } from "./bench/text.ts";
+import { planLine, textLines } from "./bench/text.ts";
 import { readOptions } from "./support/arguments.ts";
 import { residentBytes } from "./support/memory.ts";
 
@@ -75,7 +75,7 @@ const lines: Line[] = [];
 const followed: Line[] = [];
 if (wanted.includes("idle")) lines.push(await idleLine());
 if (wanted.includes("text")) {
-  lines.push(await textLine(roundCount), await planLine(roundCount * PLAN_ROUNDS));
+  lines.push(...(await textLines(roundCount)), await planLine(roundCount * PLAN_ROUNDS));
 }
 if (wanted.includes("background")) lines.push(...(await backgroundLines(roundCount)));
 if (wanted.includes("recovery")) lines.push(await recoveryLine(roundCount));

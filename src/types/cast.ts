@@ -67,6 +67,11 @@ export function casterFor(
   );
 }
 
+/** As {@linkcode casterFor}, with "same" for no change and undefined if there is no such cast. */
+export function castBetween(from: DataType, to: DataType, mode: CastMode): FoundCast {
+  return findCast({ from, to, mode, nowMicros: undefined });
+}
+
 export function canCast(from: DataType, to: DataType, mode: CastMode): boolean {
   return findCast({ from, to, mode, nowMicros: undefined }) !== undefined;
 }

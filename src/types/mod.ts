@@ -6,6 +6,7 @@ export {
   type CastMode,
   type CastOptions,
   canCast,
+  castBetween,
   casterFor,
   castValue,
 } from "./cast.ts";

@@ -19,13 +19,15 @@ export interface AlikeOptions<Thing> {
 
 export class Alike<Thing> {
   readonly #options: AlikeOptions<Thing>;
-  readonly #byForm = new Map<string, Thing[]>();
+  /** Made for the first thing: most blocks have none. */
+  #byForm: Map<string, Thing[]> | undefined;
 
   constructor(options: AlikeOptions<Thing>) {
     this.#options = options;
   }
 
   add(thing: Thing): void {
+    this.#byForm ??= new Map<string, Thing[]>();
     const form = this.#options.formOf(thing);
     const those = this.#byForm.get(form);
     if (those === undefined) this.#byForm.set(form, [thing]);
@@ -34,18 +36,25 @@ export class Alike<Thing> {
 
   /** The first that was added. */
   find(thing: Thing): Thing | undefined {
+    if (this.#byForm === undefined) return undefined;
     const { areAlike, formOf } = this.#options;
     return this.#byForm.get(formOf(thing))?.find((other) => areAlike(other, thing));
   }
 }
 
+/** So many are compared one by one, which is cheaper than telling their forms. */
+const COMPARED_MAX = 8;
+
+interface Placed {
+  readonly expression: BoundExpression;
+  readonly place: number;
+}
+
 /** Expressions by what they compute, with the places where they were first added. */
 export class ExpressionPlaces {
-  readonly #alike = new Alike<{ readonly expression: BoundExpression; readonly place: number }>({
-    formOf: ({ expression }) => formOfExpression(expression),
-    areAlike: (left, right) => sameExpression(left.expression, right.expression),
-  });
-  #count = 0;
+  readonly #expressions: BoundExpression[] = [];
+  /** Once they are many. */
+  #alike: Alike<Placed> | undefined;
 
   constructor(expressions: readonly BoundExpression[] = []) {
     for (const expression of expressions) this.add(expression);
@@ -53,15 +62,27 @@ export class ExpressionPlaces {
 
   /** Returns its place, the next one. */
   add(expression: BoundExpression): number {
-    const place = this.#count;
-    this.#alike.add({ expression, place });
-    this.#count += 1;
+    const place = this.#expressions.length;
+    this.#expressions.push(expression);
+    if (this.#alike !== undefined) this.#alike.add({ expression, place });
+    else if (place === COMPARED_MAX) this.#alike = alikeOf(this.#expressions);
     return place;
   }
 
   find(expression: BoundExpression): number | undefined {
-    return this.#alike.find({ expression, place: 0 })?.place;
+    if (this.#alike !== undefined) return this.#alike.find({ expression, place: 0 })?.place;
+    const place = this.#expressions.findIndex((other) => sameExpression(other, expression));
+    return place === -1 ? undefined : place;
   }
+}
+
+function alikeOf(expressions: readonly BoundExpression[]): Alike<Placed> {
+  const alike = new Alike<Placed>({
+    formOf: ({ expression }) => formOfExpression(expression),
+    areAlike: (left, right) => sameExpression(left.expression, right.expression),
+  });
+  for (const [place, expression] of expressions.entries()) alike.add({ expression, place });
+  return alike;
 }
 
 /** Equal for lists whose expressions are the same, one by one. */

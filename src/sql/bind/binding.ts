@@ -93,10 +93,10 @@ export class StatementBinding {
     this.towerHeight = Math.max(this.towerHeight, height);
   }
 
-  newColumn(column: Omit<BoundColumn, "id">): BoundColumn {
+  newColumn({ name, origin, type }: Omit<BoundColumn, "id">): BoundColumn {
     const id = this.#nextColumnId;
     this.#nextColumnId += 1;
-    return { id, ...column };
+    return { id, name, type, origin };
   }
 
   parameter(index: number, node: AstNode): BoundExpression {

@@ -20,7 +20,7 @@ export interface BoundColumn {
   readonly name: string;
   readonly type: DataType;
   /** Stored column behind it, for flags, pushdown and dependencies. */
-  readonly origin?: { readonly table: TableEntry; readonly columnId: number };
+  readonly origin?: { readonly table: TableEntry; readonly columnId: number } | undefined;
 }
 
 /** How a value is computed from values; called once a row unless a kernel knows better. */

@@ -4,8 +4,7 @@
 import { DatabaseError } from "../../base/errors.ts";
 import {
   type CastMode,
-  canCast,
-  casterFor,
+  castBetween,
   castValue,
   commonType,
   type DataType,
@@ -37,7 +36,8 @@ export function castTo(
 ): BoundExpression {
   const from = expression.type;
   if (sameType(from, to)) return expression;
-  if (!canCast(from, to, mode)) {
+  const cast = castBetween(from, to, mode);
+  if (cast === undefined) {
     const details = node === undefined ? {} : { position: node._location.start };
     throw new DatabaseError(
       "TYPE_MISMATCH",
@@ -49,7 +49,7 @@ export function castTo(
     return { kind: "constant", type: to, value: null };
   }
   if (dependsOnNow(from, to)) return castWithNow(expression, { from, to, mode });
-  const convert = casterFor(from, to, mode);
+  const convert = cast === "same" ? undefined : cast;
   if (convert !== undefined && mode !== "assignment") noteLiteral(expression, convert);
   if (expression.kind === "constant") {
     const folded = tryConvert(expression.value, convert);

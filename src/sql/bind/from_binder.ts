@@ -245,10 +245,10 @@ export interface TableInScope {
 /** A stored table as a relation; the caller has asked for the right it needs. */
 export function tableResult(table: TableEntry, options: TableInScope): FromResult {
   const { alias, isAliased, names, node, statement } = options;
-  const columns = renamed(table.columns, names, node).map((column, i) => {
-    const columnId = table.columns[i]?.columnId ?? 0;
-    return statement.newColumn({ ...column, origin: { table, columnId } });
-  });
+  checkNames(names, table.columns.length, node);
+  const columns = table.columns.map(({ columnId, name, type }, i) =>
+    statement.newColumn({ name: names?.[i]?.name ?? name, type, origin: { table, columnId } }),
+  );
   const allSystemColumns = [
     statement.newColumn({
       name: "_seq",
@@ -281,14 +281,17 @@ function renamed(
   names: readonly Name[] | undefined,
   node: AstNode,
 ): { name: string; type: DataType }[] {
-  if (names !== undefined && names.length > columns.length) {
-    throw new DatabaseError(
-      "INVALID_QUERY",
-      `Cannot name ${names.length} columns: there are ${columns.length}`,
-      { position: node._location.start },
-    );
-  }
+  checkNames(names, columns.length, node);
   return columns.map(({ name, type }, i) => ({ name: names?.[i]?.name ?? name, type }));
+}
+
+function checkNames(names: readonly Name[] | undefined, count: number, node: AstNode): void {
+  if (names === undefined || names.length <= count) return;
+  throw new DatabaseError(
+    "INVALID_QUERY",
+    `Cannot name ${names.length} columns: there are ${count}`,
+    { position: node._location.start },
+  );
 }
 
 function relationResult(relation: BoundRelation, inScope: ScopeRelation): FromResult {

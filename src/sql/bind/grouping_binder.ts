@@ -16,7 +16,7 @@ import type { BoundColumn, BoundExpression, BoundOutput, GroupingSets } from "./
 import { bindValue } from "./expression_binder.ts";
 import { outputByOrdinal } from "./ordering.ts";
 import type { Scope } from "./scope.ts";
-import { queriesAround, type SelectContext } from "./select_context.ts";
+import type { queriesAround, SelectContext } from "./select_context.ts";
 import { mapChildren } from "./walk.ts";
 
 /** A SELECT block while it is bound. */
@@ -26,15 +26,22 @@ export interface Block {
   readonly scope: Scope;
   readonly sink: AggregateSink;
   readonly windows: WindowSink;
+  /** Of the context, made once for all places of the block. */
+  readonly queries: ReturnType<typeof queriesAround>;
 }
+
+/** What an expression of a clause may hold besides. */
+type Allowed = Pick<Place, "windows" | "expansions">;
 
 /** Where an expression of a clause of the block stands. */
 export function placeOf(
-  { context, scope }: Block,
+  { context, queries, scope }: Block,
   clause: string,
-  sink: AggregateSink | undefined,
+  { expansions, sink, windows }: Allowed & { readonly sink?: AggregateSink | undefined } = {},
 ): Place {
-  return { statement: context.statement, scope, clause, sink, ...queriesAround(context) };
+  const { bindInner, outer } = queries;
+  const { statement } = context;
+  return { statement, scope, clause, sink, windows, expansions, bindInner, outer };
 }
 
 /** As many as PostgreSQL writes out. */
@@ -52,6 +59,7 @@ export function bindGroups(
   outputs: readonly BoundOutput[],
   block: Block,
 ): BoundGroups {
+  if (items.length === 0) return { expressions: [], sets: undefined };
   const expressions: BoundExpression[] = [];
   const places = new ExpressionPlaces();
   const positionOf = (node: Expr): number => {
@@ -131,7 +139,7 @@ function bindGroup(item: Expr, outputs: readonly BoundOutput[], block: Block): B
     const output = outputs.find(({ name }) => name === item.name);
     if (output !== undefined) return output.expression;
   }
-  return bindValue(item, placeOf(block, "GROUP BY", undefined));
+  return bindValue(item, placeOf(block, "GROUP BY"));
 }
 
 /** What a grouping block may read: its grouping expressions, its aggregates, its windows. */

@@ -59,6 +59,7 @@ export function bindLimit(
       position: limit._location.start,
     });
   }
+  if (limit === undefined) return { limit: undefined, offset: undefined, withTies: false };
   const place: Place = {
     statement: context.statement,
     scope: new Scope([]),
@@ -66,15 +67,16 @@ export function bindLimit(
     sink: undefined,
     ...queriesAround(context),
   };
-  const count = (expression: Expr | undefined): BoundExpression | undefined => {
-    if (expression === undefined) return undefined;
-    const bound = bindExpression(expression, place);
-    const mode = isInteger(bound.type) ? "implicit" : "assignment";
-    return castTo(bound, { to: BIGINT, mode, node: expression });
-  };
   return {
-    limit: count(limit?.limit),
-    offset: count(limit?.offset),
-    withTies: limit?.withTies === true,
+    limit: countOf(limit.limit, place),
+    offset: countOf(limit.offset, place),
+    withTies: limit.withTies === true,
   };
+}
+
+function countOf(expression: Expr | undefined, place: Place): BoundExpression | undefined {
+  if (expression === undefined) return undefined;
+  const bound = bindExpression(expression, place);
+  const mode = isInteger(bound.type) ? "implicit" : "assignment";
+  return castTo(bound, { to: BIGINT, mode, node: expression });
 }

@@ -30,6 +30,42 @@ export interface ScopeRelation {
   readonly isOpen?: true;
 }
 
+/** Lists of more columns are indexed when a name is first looked for. */
+const SEARCHED_COLUMNS_MAX = 32;
+
+const indexes = new WeakMap<readonly BoundColumn[], ReadonlyMap<string, readonly BoundColumn[]>>();
+
+/** The one column of a name in some lists. @throws {DatabaseError} AMBIGUOUS_COLUMN */
+function columnOf(
+  { _location, name }: ExprRef,
+  lists: readonly (readonly BoundColumn[])[],
+): BoundColumn | undefined {
+  let found: BoundColumn | undefined;
+  let count = 0;
+  for (const list of lists) {
+    const isLong = list.length > SEARCHED_COLUMNS_MAX;
+    for (const column of isLong ? (indexOf(list).get(name) ?? []) : list) {
+      if (column.name !== name) continue;
+      found ??= column;
+      count += 1;
+    }
+  }
+  if (count < 2) return found;
+  throw new DatabaseError(
+    "AMBIGUOUS_COLUMN",
+    `Cannot tell which column "${name}" means: ${count} tables have one`,
+    { position: _location.start, hint: "name its table: table.column" },
+  );
+}
+
+function indexOf(columns: readonly BoundColumn[]): ReadonlyMap<string, readonly BoundColumn[]> {
+  const known = indexes.get(columns);
+  if (known !== undefined) return known;
+  const index = Map.groupBy(columns, ({ name }) => name);
+  indexes.set(columns, index);
+  return index;
+}
+
 export class Scope {
   readonly relations: readonly ScopeRelation[];
   /**
@@ -60,19 +96,22 @@ export class Scope {
   lookup(ref: ExprRef): BoundColumn | undefined {
     const { table } = ref;
     if (table === undefined) return this.find(ref);
-    return this.#relationNamed(table) === undefined ? undefined : this.resolve(ref);
+    const relation = this.#relationNamed(table);
+    if (relation === undefined) return undefined;
+    const found = columnOf(ref, [relation.columns, relation.systemColumns]);
+    if (found !== undefined) return found;
+    throw this.#notFound(ref);
   }
 
   /** As `resolve`, but undefined when there is no such column. */
   find(ref: ExprRef): BoundColumn | undefined {
-    const matches = this.#candidates(ref).filter(({ name }) => name === ref.name);
-    const [first, second] = matches;
-    if (second === undefined) return first ?? this.#valueNamed(ref);
-    throw new DatabaseError(
-      "AMBIGUOUS_COLUMN",
-      `Cannot tell which column "${ref.name}" means: ${matches.length} tables have one`,
-      { position: ref._location.start, hint: "name its table: table.column" },
-    );
+    if (ref.table !== undefined) {
+      const { columns, systemColumns } = this.relationOf(ref, ref.table);
+      return columnOf(ref, [columns, systemColumns]);
+    }
+    const lists = [this.visible];
+    for (const { systemColumns } of this.relations) lists.push(systemColumns);
+    return columnOf(ref, lists) ?? this.#valueNamed(ref);
   }
 
   /** The relation whose rows as a whole `t` or `t.*` means, whatever columns have that name. */
@@ -87,17 +126,8 @@ export class Scope {
     return new Scope(relations, this.visible);
   }
 
-  #valueNamed({ name, table }: ExprRef): BoundColumn | undefined {
-    if (table !== undefined) return undefined;
+  #valueNamed({ name }: ExprRef): BoundColumn | undefined {
     return this.relations.find(({ alias, value }) => alias === name && value !== undefined)?.value;
-  }
-
-  #candidates(ref: ExprRef): readonly BoundColumn[] {
-    if (ref.table === undefined) {
-      return [...this.visible, ...this.relations.flatMap(({ systemColumns }) => systemColumns)];
-    }
-    const { columns, systemColumns } = this.relationOf(ref, ref.table);
-    return [...columns, ...systemColumns];
   }
 
   /** The relation that `t.c` or `ns.t.c` names. @throws {DatabaseError} TABLE_NOT_FOUND */

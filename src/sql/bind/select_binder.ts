@@ -20,12 +20,12 @@ import { ExpressionPlaces } from "./alike.ts";
 import { type ExpansionSink, notAvailable, type Place } from "./binding.ts";
 import type { BoundExpression, BoundOutput, BoundSelect } from "./bound.ts";
 import { columnOutput } from "./bound_nodes.ts";
-import { bindCondition, bindExpression, bindValue, settled } from "./expression_binder.ts";
+import { bindCondition, bindExpression, bindValue } from "./expression_binder.ts";
 import { bindFrom } from "./from_binder.ts";
 import { type Block, bindGroups, GroupedBlock, placeOf } from "./grouping_binder.ts";
 import { bindLimit, orderedOutput } from "./ordering.ts";
 import { Scope } from "./scope.ts";
-import type { SelectContext } from "./select_context.ts";
+import { queriesAround, type SelectContext } from "./select_context.ts";
 import { bindSetOperation } from "./set_binder.ts";
 import { sortOf } from "./sort_entry.ts";
 import { expandedFrom } from "./table_functions.ts";
@@ -88,23 +88,24 @@ export function bindSelect(select: SelectFromStatement, context: SelectContext):
       : bindFrom(select.from, context);
   const sink = newAggregateSink();
   const windows = newWindowSink();
-  const block: Block = { select, context, scope, sink, windows };
+  const queries = queriesAround(context);
+  const block: Block = { select, context, scope, sink, windows, queries };
   const where =
-    select.where === undefined
-      ? undefined
-      : bindCondition(select.where, placeOf(block, "WHERE", undefined));
+    select.where === undefined ? undefined : bindCondition(select.where, placeOf(block, "WHERE"));
 
-  bindNamedWindows(select.windows ?? [], placeOf(block, "WINDOW", sink), {
-    sink: windows,
-    bind: bindExpression,
-  });
+  if (select.windows !== undefined) {
+    bindNamedWindows(select.windows, placeOf(block, "WINDOW", { sink }), {
+      sink: windows,
+      bind: bindExpression,
+    });
+  }
   const expansions: ExpansionSink = { functions: [], columns: [] };
   const outputs = bindOutputs(block, expansions);
   const grouped = bindGroups(select.groupBy ?? [], outputs, block);
   const having =
     select.having === undefined
       ? undefined
-      : bindCondition(select.having, placeOf(block, "HAVING", sink));
+      : bindCondition(select.having, placeOf(block, "HAVING", { sink }));
   const orderBy = (select.orderBy ?? []).map((sort) =>
     sortOf(sort, bindOrderTarget(sort.by, outputs, block)),
   );
@@ -148,23 +149,16 @@ function withExpansions(
 ): BoundSelect["from"] {
   if (expansions.functions.length === 0) return from;
   if (isPlain && block.windows.calls.length === 0) {
-    return expandedFrom(from, expansions, placeOf(block, "", undefined));
+    return expandedFrom(from, expansions, placeOf(block, ""));
   }
   throw refuseExpansion(block.select);
 }
 
-/** The place, with calls over windows allowed in it. */
-function withWindows(place: Place, { windows }: Block): Place {
-  return { ...place, windows };
-}
-
 function bindOutputs(block: Block, expansions: ExpansionSink): BoundOutput[] {
+  const { sink, windows } = block;
   const { columns, distinct, orderBy } = block.select;
   return bindSelectedColumns(columns ?? [], {
-    place: {
-      ...withWindows(placeOf(block, "the select list", block.sink), block),
-      expansions,
-    },
+    place: placeOf(block, "the select list", { sink, windows, expansions }),
     withSystemColumns: showsSystemColumns(block),
     keepsUntyped:
       block.context.keepsUntyped === true && distinct === undefined && orderBy === undefined,
@@ -290,9 +284,8 @@ function bindOrderTarget(
 ): BoundExpression {
   const output = orderedOutput(target, outputs);
   if (output !== undefined) return output;
-  return settled(
-    bindExpression(target, withWindows(placeOf(block, "ORDER BY", block.sink), block)),
-  );
+  const { sink, windows } = block;
+  return bindValue(target, placeOf(block, "ORDER BY", { sink, windows }));
 }
 
 /** The expressions of DISTINCT ON; undefined for SELECT, SELECT ALL and a plain DISTINCT. */

@@ -38,6 +38,30 @@ export function childrenOf(expression: BoundExpression): readonly BoundExpressio
   }
 }
 
+/** Whether a test holds for a direct operand, asked in order until it does. */
+export function someChild(
+  expression: BoundExpression,
+  test: (child: BoundExpression) => boolean,
+): boolean {
+  switch (expression.kind) {
+    case "constant":
+    case "slot":
+    case "column":
+    case "outer":
+      return false;
+    case "cast":
+    case "not":
+    case "is":
+      return test(expression.operand);
+    // Most of what there is to walk: no list is made of two operands.
+    case "compare":
+    case "arithmetic":
+      return test(expression.left) || test(expression.right);
+    default:
+      return childrenOf(expression).some((child) => test(child));
+  }
+}
+
 /** The same expression over changed operands. */
 export function mapChildren(
   expression: BoundExpression,
@@ -92,18 +116,21 @@ export function columnIdsIn(
   into: Set<number> = new Set<number>(),
 ): Set<number> {
   if (expression.kind === "column") into.add(expression.column.id);
-  for (const child of childrenOf(expression)) columnIdsIn(child, into);
+  someChild(expression, (child) => {
+    columnIdsIn(child, into);
+    return false;
+  });
   return into;
 }
 
 /** Whether an expression reads any column. */
 export function readsColumn(expression: BoundExpression): boolean {
-  return expression.kind === "column" || childrenOf(expression).some(readsColumn);
+  return expression.kind === "column" || someChild(expression, readsColumn);
 }
 
 /** Whether evaluating an expression on some row can raise an error. */
 export function mayFail(expression: BoundExpression): boolean {
-  return failsHere(expression) || childrenOf(expression).some(mayFail);
+  return failsHere(expression) || someChild(expression, mayFail);
 }
 
 /**
@@ -113,7 +140,7 @@ export function mayFail(expression: BoundExpression): boolean {
 export function mayFailOnRow(expression: BoundExpression): boolean {
   if (!mayFail(expression)) return false;
   return hasSubquery(expression) || isVolatile(expression) || readsColumn(expression)
-    ? failsHere(expression) || childrenOf(expression).some(mayFailOnRow)
+    ? failsHere(expression) || someChild(expression, mayFailOnRow)
     : false;
 }
 
@@ -133,7 +160,7 @@ function failsHere(expression: BoundExpression): boolean {
 
 /** Whether a subquery stands in an expression. */
 export function hasSubquery(expression: BoundExpression): boolean {
-  return expression.kind === "subquery" || childrenOf(expression).some(hasSubquery);
+  return expression.kind === "subquery" || someChild(expression, hasSubquery);
 }
 
 /** Whether evaluating an expression may read a query for each row anew. */
@@ -142,14 +169,14 @@ export function readsForEachRow(expression: BoundExpression): boolean {
     const { captureIds, keyed } = expression.subquery;
     if (captureIds.length > 0 && keyed === undefined) return true;
   }
-  return childrenOf(expression).some(readsForEachRow);
+  return someChild(expression, readsForEachRow);
 }
 
 /** Whether an expression may give another value each time it is asked. */
 export function isVolatile(expression: BoundExpression): boolean {
   if (expression.kind === "call" && expression.volatility === "volatile") return true;
   if (expression.kind === "subquery" && expression.subquery.isVolatile) return true;
-  return childrenOf(expression).some(isVolatile);
+  return someChild(expression, isVolatile);
 }
 
 /** Whether an expression gives the same value for the same row at any time, to anyone. */
@@ -162,8 +189,14 @@ export function isImmutable(expression: BoundExpression): boolean {
 /** The operands of nested ANDs, left to right; none for an absent condition. */
 export function conjunctsOf(condition: BoundExpression | undefined): readonly BoundExpression[] {
   if (condition === undefined) return [];
-  if (condition.kind !== "and") return [condition];
-  return condition.operands.flatMap((operand) => conjunctsOf(operand));
+  const conjuncts: BoundExpression[] = [];
+  addConjuncts(condition, conjuncts);
+  return conjuncts;
+}
+
+function addConjuncts(condition: BoundExpression, into: BoundExpression[]): void {
+  if (condition.kind !== "and") into.push(condition);
+  else for (const operand of condition.operands) addConjuncts(operand, into);
 }
 
 /** The conjunction of conditions; undefined for none. */

@@ -115,6 +115,8 @@ const NO_VALUES: Vector = constVector(null, 0);
 
 /** The chosen rows of the columns that an expression reads; other positions hold nothing. */
 export function takeColumns(batch: Batch, rows: Selection, needed: ReadonlySet<number>): Batch {
+  // Chosen rows ascend, so these are all of them.
+  if (rows.count === batch.rowCount) return batch;
   const columns = batch.columns.map((column, position) =>
     needed.has(position) ? take(column, rows) : NO_VALUES,
   );

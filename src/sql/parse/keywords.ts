@@ -5,6 +5,7 @@
  * is in no list is an ordinary name and never compared with anything.
  */
 import { defined } from "../../base/assert.ts";
+import { WordTable } from "./word_table.ts";
 
 // Names of nothing unless quoted.
 const RESERVED = [
@@ -59,11 +60,6 @@ export type Keyword = Split<
 const Class = { ordinary: 0, functionOnly: 1, reserved: 2 } as const;
 
 const CLASS_OF = new Map<string, number>();
-const TABLE_SIZE = 4096;
-const TABLE_MASK = TABLE_SIZE - 1;
-// Open addressing by `wordHash`; 0 is free, else 1 + the index in WORDS.
-const TABLE = new Int16Array(TABLE_SIZE);
-const WORDS: string[] = [];
 
 for (const [lists, wordClass] of [
   [RESERVED, Class.reserved],
@@ -71,41 +67,16 @@ for (const [lists, wordClass] of [
   [UNRESERVED, Class.ordinary],
 ] as const) {
   for (const word of lists.join(" ").split(" ")) {
-    if (CLASS_OF.has(word)) continue;
-    CLASS_OF.set(word, wordClass);
-    WORDS.push(word);
-    let hash = 0;
-    for (let i = 0; i < word.length; i++) hash = foldIntoHash(hash, word.charCodeAt(i));
-    let slot = hash & TABLE_MASK;
-    while (TABLE[slot] !== 0) slot = (slot + 1) & TABLE_MASK;
-    TABLE[slot] = WORDS.length;
+    if (!CLASS_OF.has(word)) CLASS_OF.set(word, wordClass);
   }
 }
 
-/**
- * The hash of a word is built from its characters in order, from 0. Bit 5 folds the case of
- * letters; no two characters of identifiers but those meet by it.
- */
-export function foldIntoHash(hash: number, code: number): number {
-  return (Math.imul(hash, 31) + (code | 32)) | 0;
-}
+const WORDS = new WordTable([...CLASS_OF.keys()]);
 
-/** The keyword at [start, end) in lower case, or "" when the word is none. */
+/** The keyword at [start, end) in lower case, or "" when the word of that hash is none. */
 export function keywordAt(text: string, start: number, end: number, hash: number): string {
-  let slot = hash & TABLE_MASK;
-  for (let entry = TABLE[slot]; entry !== 0; entry = TABLE[slot]) {
-    const word = defined(WORDS[(entry ?? 0) - 1], "an entry of the table names a word");
-    if (word.length === end - start && equalsFolded(text, start, word)) return word;
-    slot = (slot + 1) & TABLE_MASK;
-  }
-  return "";
-}
-
-function equalsFolded(text: string, start: number, word: string): boolean {
-  for (let i = 0; i < word.length; i++) {
-    if ((text.charCodeAt(start + i) | 32) !== (word.charCodeAt(i) | 32)) return false;
-  }
-  return true;
+  const index = WORDS.indexAt(text, start, end, hash);
+  return index === -1 ? "" : defined(WORDS.words[index], "an index in the table is one of a word");
 }
 
 /** Whether an unquoted word may name a column or a table. */

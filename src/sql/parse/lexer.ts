@@ -16,7 +16,7 @@ import {
   skipRadixDigits,
   stringContinuation,
 } from "./characters.ts";
-import { foldIntoHash, keywordAt } from "./keywords.ts";
+import { keywordAt } from "./keywords.ts";
 import {
   scanLiteralElements,
   scanLiteralItems,
@@ -27,6 +27,7 @@ import { LIFTED_LITERALS_MAX } from "./normalize.ts";
 import { longSymbolAt } from "./symbols.ts";
 import { IS_WORD_PART, SINGLE, STARTS, Start } from "./token_starts.ts";
 import { escapeClauseEnd } from "./unicode_escapes.ts";
+import { foldIntoHash } from "./word_table.ts";
 
 /** Kinds of tokens. */
 export const Token = {

@@ -15,6 +15,8 @@
  */
 import type { LiteralKind } from "./ast.ts";
 import { closingQuote, isDigit, isUnicodeSpace } from "./characters.ts";
+import { IS_WORD_PART } from "./token_starts.ts";
+import { foldIntoHash, WordTable } from "./word_table.ts";
 
 /** More literals than this are not lifted: each count of them would be another key. */
 export const LIFTED_LITERALS_MAX = 64;
@@ -73,26 +75,44 @@ const Effect = {
   begin: 5,
 } as const;
 
-const EFFECTS = new Map<string, number>(
-  (
-    [
-      ["where set values limit offset on", Effect.lift],
-      [
-        "select from group order having window returning with over fetch as using distinct",
-        Effect.keep,
-      ],
-      ["and or not like ilike between in when then else case to is symmetric", Effect.operator],
-      ["any some all array", Effect.operator],
-      [
-        "varchar nvarchar char character varying nchar decimal numeric dec float timestamp time " +
-          "timestamptz interval embedding vector bit current_timestamp current_time localtime " +
-          "localtimestamp binary varbinary file extract",
-        Effect.type,
-      ],
-      ["insert update delete execute", Effect.begin],
-    ] as const
-  ).flatMap(([words, effect]) => words.split(" ").map((word) => [word, effect] as const)),
+const WORDS_BY_EFFECT: readonly (readonly [string, number])[] = [
+  ["where set values limit offset on", Effect.lift],
+  [
+    "select from group order having window returning with over fetch as using distinct",
+    Effect.keep,
+  ],
+  ["and or not like ilike between in when then else case to is symmetric", Effect.operator],
+  ["any some all array", Effect.operator],
+  [
+    "varchar nvarchar char character varying nchar decimal numeric dec float timestamp time " +
+      "timestamptz interval embedding vector bit current_timestamp current_time localtime " +
+      "localtimestamp binary varbinary file extract",
+    Effect.type,
+  ],
+  ["insert update delete execute", Effect.begin],
+  ["filter", Effect.none],
+];
+
+const EFFECT_OF = new Map<string, number>(
+  WORDS_BY_EFFECT.flatMap(([words, effect]) =>
+    words.split(" ").map((word) => [word, effect] as const),
+  ),
 );
+
+const WORDS = new WordTable([...EFFECT_OF.keys()]);
+
+/** By index in `WORDS`. */
+const EFFECTS: Uint8Array = Uint8Array.from(EFFECT_OF.values());
+
+/** Words that may begin what has a plan, besides those of `Effect.begin`. */
+const QUERY_STARTS: ReadonlySet<number> = indexesOf("select with values");
+
+/** Behind these ON and WHERE begin no condition of their own. */
+const PLAIN_BEFORE: ReadonlySet<number> = indexesOf("distinct filter");
+
+function indexesOf(words: string): ReadonlySet<number> {
+  return new Set(words.split(" ").map((word) => WORDS.words.indexOf(word)));
+}
 
 // What stood directly before.
 const Before = { nothing: 0, operator: 1, word: 2, typeWord: 3, value: 4 } as const;
@@ -118,8 +138,8 @@ class Normalizer {
   private before: number = Before.nothing;
   private lifts = false;
   private readonly outerLifts: boolean[] = [];
-  // The ON of DISTINCT ON begins no condition.
-  private wordBefore = "";
+  // Its index in `WORDS`, or -1: the ON of DISTINCT ON begins no condition.
+  private wordBefore = -1;
 
   constructor(text: string, from: number) {
     this.text = text;
@@ -177,26 +197,29 @@ class Normalizer {
 
   private word(): boolean {
     const { text, position } = this;
-    let end = position + 1;
-    while (isWordPart(text.charCodeAt(end))) end += 1;
+    let end = position;
+    let hash = 0;
+    let code = text.charCodeAt(position);
+    do {
+      hash = foldIntoHash(hash, code);
+      end += 1;
+      code = end < text.length ? text.charCodeAt(end) : 0;
+    } while (code < 128 && IS_WORD_PART[code] === 1);
     // E'…', X'…', B'…' stay as they are.
     if (end - position === 1) {
-      if (text.charCodeAt(end) === 39) return this.prefixedString(end);
+      if (code === 39) return this.prefixedString(end);
       // U&'…' and U&"…" are left to the parser.
-      if (text.charCodeAt(end) === 38 && isQuote(text.charCodeAt(end + 1))) return false;
+      if (code === 38 && isQuote(text.charCodeAt(end + 1))) return false;
     }
-    const word = text.slice(position, end).toLowerCase();
-    const effect = EFFECTS.get(word) ?? Effect.none;
-    if (this.copied === -1) {
-      const begins = effect === Effect.begin || word === "select" || word === "with";
-      if (!begins && word !== "values") return false;
-    }
+    const word = WORDS.indexAt(text, position, end, hash);
+    const effect = word === -1 ? Effect.none : EFFECTS[word];
+    if (this.copied === -1 && effect !== Effect.begin && !QUERY_STARTS.has(word)) return false;
     const { wordBefore } = this;
     this.wordBefore = word;
     switch (effect) {
       case Effect.lift:
         // The condition of FILTER is a part of a call, which may have to equal another one.
-        this.lifts = wordBefore !== "distinct" && wordBefore !== "filter";
+        this.lifts = !PLAIN_BEFORE.has(wordBefore);
         return this.take(end, Before.operator);
       case Effect.keep:
         this.lifts = false;

@@ -6,6 +6,7 @@ import { isInteger } from "../../types/mod.ts";
 import { MIRRORED } from "../bind/binary_forms.ts";
 import type { BoundExpression, ComparisonOperator } from "../bind/bound.ts";
 import { isVolatile, readsColumn } from "../bind/walk.ts";
+import type { Condition } from "./conditions.ts";
 import type { PlannedRange } from "./plan.ts";
 
 export interface Access {
@@ -18,7 +19,7 @@ export interface KeyAccess {
   /** In key order. */
   readonly key: readonly BoundExpression[];
   /** The conditions that the key says: a row that is found satisfies them. */
-  readonly said: ReadonlySet<BoundExpression>;
+  readonly said: readonly Condition[];
 }
 
 /** A condition of the form `column operator value`, the value without columns. */
@@ -26,57 +27,80 @@ interface Bound {
   readonly columnId: number;
   readonly operator: ComparisonOperator;
   readonly value: BoundExpression;
-  readonly condition: BoundExpression;
+}
+
+interface BoundOf {
+  readonly bound: Bound;
+  readonly condition: Condition;
 }
 
 /** Reads the access path out of conditions that all must hold. */
-export function accessOf(table: TableEntry, conditions: readonly BoundExpression[]): Access {
-  const bounds = conditions.flatMap((condition) => boundsIn(condition));
+export function accessOf(table: TableEntry, conditions: readonly Condition[]): Access {
+  const bounds: BoundOf[] = [];
   const ranges: PlannedRange[] = [];
-  for (const { columnId, operator, value } of bounds) {
-    if (!isRangeType(value)) continue;
-    if (operator === "=") ranges.push({ columnId, min: value, max: value });
-    else if (operator === ">" || operator === ">=") {
-      ranges.push({ columnId, min: value, max: undefined });
-    } else if (operator === "<" || operator === "<=") {
-      ranges.push({ columnId, min: undefined, max: value });
-    }
+  for (const condition of conditions) {
+    const bound = boundIn(condition.expression);
+    if (bound === undefined) continue;
+    bounds.push({ bound, condition });
+    const range = isRangeType(bound.value) ? rangeOf(bound) : undefined;
+    if (range !== undefined) ranges.push(range);
   }
   return { lookup: keyAccessOf(table, bounds), ranges };
 }
 
-function keyAccessOf({ primaryKey }: TableEntry, bounds: readonly Bound[]): KeyAccess | undefined {
-  const fixing = primaryKey.flatMap(
-    (columnId) =>
-      bounds.find((bound) => bound.columnId === columnId && bound.operator === "=") ?? [],
-  );
-  if (fixing.length === 0 || fixing.length < primaryKey.length) return undefined;
-  return {
-    key: fixing.map(({ value }) => value),
-    said: new Set(fixing.map(({ condition }) => condition)),
-  };
+function rangeOf({ columnId, operator, value }: Bound): PlannedRange | undefined {
+  switch (operator) {
+    case "=":
+      return { columnId, min: value, max: value };
+    case ">":
+    case ">=":
+      return { columnId, min: value, max: undefined };
+    case "<":
+    case "<=":
+      return { columnId, min: undefined, max: value };
+    default:
+      return undefined;
+  }
+}
+
+function keyAccessOf(
+  { primaryKey }: TableEntry,
+  bounds: readonly BoundOf[],
+): KeyAccess | undefined {
+  if (primaryKey.length === 0 || bounds.length < primaryKey.length) return undefined;
+  const key: BoundExpression[] = [];
+  const said: Condition[] = [];
+  for (const columnId of primaryKey) {
+    const fixing = bounds.find(
+      ({ bound }) => bound.columnId === columnId && bound.operator === "=",
+    );
+    if (fixing === undefined) return undefined;
+    key.push(fixing.bound.value);
+    said.push(fixing.condition);
+  }
+  return { key, said };
 }
 
 /** `column = value` as storage knows the column; undefined for every other form. */
 export function equalityIn(
   condition: BoundExpression,
 ): { columnId: number; value: BoundExpression } | undefined {
-  const bound = boundsIn(condition).find(({ operator }) => operator === "=");
-  return bound === undefined ? undefined : { columnId: bound.columnId, value: bound.value };
+  const bound = boundIn(condition);
+  return bound?.operator === "=" ? { columnId: bound.columnId, value: bound.value } : undefined;
 }
 
-function boundsIn(condition: BoundExpression): Bound[] {
-  if (condition.kind !== "compare") return [];
+function boundIn(condition: BoundExpression): Bound | undefined {
+  if (condition.kind !== "compare") return undefined;
   const { left, operator, right } = condition;
   const leftColumn = storedColumnId(left);
   if (leftColumn !== undefined && isFixed(right)) {
-    return [{ columnId: leftColumn, operator, value: right, condition }];
+    return { columnId: leftColumn, operator, value: right };
   }
   const rightColumn = storedColumnId(right);
   if (rightColumn !== undefined && isFixed(left)) {
-    return [{ columnId: rightColumn, operator: MIRRORED[operator], value: left, condition }];
+    return { columnId: rightColumn, operator: MIRRORED[operator], value: left };
   }
-  return [];
+  return undefined;
 }
 
 /** The column under a comparison; widening an integer keeps its value, so it is seen through. */

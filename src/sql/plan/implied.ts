@@ -9,7 +9,7 @@
  */
 import type { BoundExpression } from "../bind/bound.ts";
 import { conjunctionOf, conjunctsOf, isVolatile, mayFail, sameExpression } from "../bind/walk.ts";
-import { isOver } from "./join_keys.ts";
+import { type ColumnIds, isOver } from "./join_keys.ts";
 
 /** The same conditions, with what all branches of an OR share in front of it. */
 export function factored(condition: BoundExpression): readonly BoundExpression[] {
@@ -32,7 +32,7 @@ export function factored(condition: BoundExpression): readonly BoundExpression[]
 /** What an OR says of the columns of one relation alone; undefined when a branch says nothing. */
 export function impliedOver(
   condition: BoundExpression,
-  ids: ReadonlySet<number>,
+  ids: ColumnIds,
 ): BoundExpression | undefined {
   if (condition.kind !== "or" || isOver(condition, ids)) return undefined;
   const operands: BoundExpression[] = [];

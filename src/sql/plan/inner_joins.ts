@@ -4,24 +4,31 @@
  */
 import { defined } from "../../base/assert.ts";
 import { isInteger } from "../../types/mod.ts";
-import type { BoundExpression, BoundFrom } from "../bind/bound.ts";
-import { columnIdsIn, conjunctsOf } from "../bind/walk.ts";
+import type { BoundColumn, BoundExpression, BoundFrom } from "../bind/bound.ts";
+import { type Condition, conditionOf, expressionsOf } from "./conditions.ts";
 import { impliedOver } from "./implied.ts";
-import { columnIdsOf, equalSides, isOver, keysOf } from "./join_keys.ts";
+import { type ColumnIds, columnsOf, equalSides, keysOf } from "./join_keys.ts";
 import { bestTree, type JoinGraph, type JoinTree } from "./join_order.ts";
 import type { PlanNode } from "./plan.ts";
 import { rowsOfPlan } from "./plan_rows.ts";
 import { columnIdOf, shareOf } from "./selectivity.ts";
 
-/** How one relation is planned with the conditions over it alone. */
-type PlanLeaf = (from: BoundFrom, conditions: readonly BoundExpression[]) => PlanNode;
-
-/** Which of a node's columns are read, once these conditions are tested at it or below. */
-type KeepColumns = (node: PlanNode, tested: readonly BoundExpression[]) => PlanNode["columns"];
+/** What the planner of the block does for its joins. */
+interface BlockPlanning {
+  /** The conditions of ON. */
+  readonly conditionsOn: (join: BoundFrom) => readonly Condition[];
+  /** How one relation is planned with the conditions over it alone. */
+  readonly planLeaf: (from: BoundFrom, conditions: readonly Condition[]) => PlanNode;
+  /** Which columns are read, once these conditions are tested, too. */
+  readonly columnsAbove: (
+    columns: readonly BoundColumn[],
+    tested: readonly Condition[],
+  ) => readonly BoundColumn[];
+}
 
 interface Leaf {
   readonly node: PlanNode;
-  readonly ids: ReadonlySet<number>;
+  readonly ids: ColumnIds;
   /** Expected after its own conditions. */
   readonly rowCount: number;
   /** Of a table: how many rows it has, and its key. */
@@ -34,6 +41,16 @@ interface Leaf {
     | undefined;
 }
 
+/** A condition that is tested at a join: over several leaves, or none that may move to its leaf. */
+interface Between {
+  readonly condition: Condition;
+  /** Whose columns it reads, ascending. */
+  readonly leaves: readonly number[];
+}
+
+/** Where a column is that no leaf has. */
+const NO_LEAF = -1;
+
 /** Whether a join may change places with those around it. */
 export function isPlainJoin(from: BoundFrom): from is Extract<BoundFrom, { kind: "join" }> {
   if (from.kind !== "join" || from.captures !== undefined) return false;
@@ -43,69 +60,132 @@ export function isPlainJoin(from: BoundFrom): from is Extract<BoundFrom, { kind:
 /** Plans a tree of plain joins under conditions that must hold above it. */
 export function planInnerJoins(
   from: BoundFrom,
-  conditions: readonly BoundExpression[],
-  { keepColumns, planLeaf }: { keepColumns: KeepColumns; planLeaf: PlanLeaf },
+  conditions: readonly Condition[],
+  block: BlockPlanning,
 ): PlanNode {
-  const { parts, pool } = flattened(from);
-  const all = [...pool, ...conditions];
-  const leaves = parts.map((part): Leaf => {
-    const ids = columnIdsOf(part);
-    const own: BoundExpression[] = [];
-    for (const condition of all) {
-      const tested = isOver(condition, ids) ? condition : impliedOver(condition, ids);
-      if (tested !== undefined) own.push(tested);
-    }
-    return leafOf(planLeaf(part, own), ids, { part, own });
+  const parts: BoundFrom[] = [];
+  const all: Condition[] = [];
+  flatten(from, { parts, conditions: all, block });
+  all.push(...conditions);
+  const leafById = new Map<number, number>();
+  for (const [index, part] of parts.entries()) {
+    for (const { id } of columnsOf(part)) leafById.set(id, index);
+  }
+  const { between, own } = sharedOut(all, parts.length, leafById);
+  const leaves = parts.map((part, index) => {
+    const tested = own[index] ?? [];
+    const node = block.planLeaf(part, tested);
+    return leafOf(node, idsOfLeaf(index, leafById), { part, own: expressionsOf(tested) });
   });
-  const between = all.filter((condition) => !leaves.some(({ ids }) => isOver(condition, ids)));
   const tree = bestTree(graphOf(leaves, between)) ?? asWritten(leaves.length);
-
-  const idsByTree = new Map<JoinTree, ReadonlySet<number>>();
-  function idsOf(at: JoinTree): ReadonlySet<number> {
-    if (at.kind === "leaf") return leafAt(leaves, at.index).ids;
-    const known = idsByTree.get(at);
-    if (known !== undefined) return known;
-    const ids = new Set([...idsOf(at.left), ...idsOf(at.right)]);
-    idsByTree.set(at, ids);
-    return ids;
-  }
-
-  function planTree(at: JoinTree, tested: readonly BoundExpression[]): Joined {
-    if (at.kind === "leaf") return leafAt(leaves, at.index);
-    const below = idsOf(at.left);
-    const beside = idsOf(at.right);
-    const toLeft = tested.filter((condition) => isOver(condition, below));
-    const toRight = tested.filter((condition) => isOver(condition, beside));
-    const here = tested.filter((each) => !toLeft.includes(each) && !toRight.includes(each));
-    const left = planTree(at.left, toLeft);
-    const right = planTree(at.right, toRight);
-    const join: PlanNode = {
-      kind: "join",
-      join: "inner",
-      left: left.node,
-      right: right.node,
-      ...keysOf(here, left.ids, right.ids),
-      columns: [...left.node.columns, ...right.node.columns],
-    };
-    const ids = new Set([...left.ids, ...right.ids]);
-    const done = all.filter(
-      (condition) => !between.includes(condition) || tested.includes(condition),
-    );
-    return { node: { ...join, columns: keepColumns(join, done) }, ids };
-  }
-  return planTree(tree, between).node;
+  return planTree(tree, between, { leaves, leafById, block });
 }
 
-type Joined = Pick<Leaf, "node" | "ids">;
+/** What each leaf tests, and what is tested at the joins. */
+function sharedOut(
+  conditions: readonly Condition[],
+  leafCount: number,
+  leafById: ReadonlyMap<number, number>,
+): { own: readonly Condition[][]; between: readonly Between[] } {
+  const own = Array.from({ length: leafCount }, (): Condition[] => []);
+  const between: Between[] = [];
+  for (const condition of conditions) {
+    const leaves = leavesOf(condition, leafById);
+    const [first] = leaves;
+    if (first !== undefined && leaves.length === 1 && condition.canMove) {
+      own[first]?.push(condition);
+      continue;
+    }
+    between.push({ condition, leaves });
+    for (const leaf of leaves) {
+      const implied = impliedOver(condition.expression, idsOfLeaf(leaf, leafById));
+      if (implied !== undefined) own[leaf]?.push(conditionOf(implied));
+    }
+  }
+  return { own, between };
+}
 
-function flattened(from: BoundFrom): { parts: BoundFrom[]; pool: BoundExpression[] } {
-  if (!isPlainJoin(from)) return { parts: [from], pool: [] };
-  const left = flattened(from.left);
-  const right = flattened(from.right);
+/** The parts that plain joins join, and the conditions of these. */
+function flatten(
+  from: BoundFrom,
+  into: { parts: BoundFrom[]; conditions: Condition[]; block: BlockPlanning },
+): void {
+  if (!isPlainJoin(from)) {
+    into.parts.push(from);
+    return;
+  }
+  flatten(from.left, into);
+  flatten(from.right, into);
+  into.conditions.push(...into.block.conditionsOn(from));
+}
+
+/** The leaves whose columns a condition reads, ascending. */
+function leavesOf(
+  { columnIds }: Condition,
+  leafById: ReadonlyMap<number, number>,
+): readonly number[] {
+  const leaves: number[] = [];
+  for (const id of columnIds) {
+    const leaf = defined(leafById.get(id), "conditions of joins read what these join");
+    if (!leaves.includes(leaf)) leaves.push(leaf);
+  }
+  return leaves.length > 1 ? leaves.toSorted((left, right) => left - right) : leaves;
+}
+
+function idsOfLeaf(leaf: number, leafById: ReadonlyMap<number, number>): ColumnIds {
+  return { has: (id) => leafById.get(id) === leaf };
+}
+
+interface Joins {
+  readonly leaves: readonly Leaf[];
+  readonly leafById: ReadonlyMap<number, number>;
+  readonly block: BlockPlanning;
+}
+
+function planTree(tree: JoinTree, tested: readonly Between[], joins: Joins): PlanNode {
+  if (tree.kind === "leaf") return leafAt(joins.leaves, tree.index).node;
+  const left = leavesIn(tree.left);
+  const right = leavesIn(tree.right);
+  const toLeft: Between[] = [];
+  const toRight: Between[] = [];
+  const here: Condition[] = [];
+  for (const each of tested) {
+    if (isWithin(each, left)) toLeft.push(each);
+    else if (isWithin(each, right)) toRight.push(each);
+    else here.push(each.condition);
+  }
+  const leftNode = planTree(tree.left, toLeft, joins);
+  const rightNode = planTree(tree.right, toRight, joins);
+  const { leftKeys, residual, rightKeys } = keysOf(
+    expressionsOf(here),
+    idsIn(left, joins),
+    idsIn(right, joins),
+  );
+  const columns = [...leftNode.columns, ...rightNode.columns];
   return {
-    parts: [...left.parts, ...right.parts],
-    pool: [...left.pool, ...right.pool, ...conjunctsOf(from.condition)],
+    kind: "join",
+    join: "inner",
+    left: leftNode,
+    right: rightNode,
+    leftKeys,
+    rightKeys,
+    residual,
+    columns: joins.block.columnsAbove(columns, here),
   };
+}
+
+function leavesIn(tree: JoinTree, into: Set<number> = new Set<number>()): ReadonlySet<number> {
+  if (tree.kind === "leaf") return into.add(tree.index);
+  leavesIn(tree.left, into);
+  return leavesIn(tree.right, into);
+}
+
+function isWithin({ condition, leaves }: Between, tree: ReadonlySet<number>): boolean {
+  return condition.canMove && leaves.every((leaf) => tree.has(leaf));
+}
+
+function idsIn(tree: ReadonlySet<number>, { leafById }: Joins): ColumnIds {
+  return { has: (id) => tree.has(leafById.get(id) ?? NO_LEAF) };
 }
 
 function asWritten(count: number): JoinTree {
@@ -118,7 +198,7 @@ function asWritten(count: number): JoinTree {
 
 function leafOf(
   node: PlanNode,
-  ids: ReadonlySet<number>,
+  ids: ColumnIds,
   { own, part }: { part: BoundFrom; own: readonly BoundExpression[] },
 ): Leaf {
   const relation = part.kind === "relation" ? part.relation : undefined;
@@ -132,19 +212,15 @@ function leafOf(
   return { node, ids, rowCount: Math.max(1, total * share), table };
 }
 
-function graphOf(leaves: readonly Leaf[], conditions: readonly BoundExpression[]): JoinGraph {
-  const leafById = new Map<number, number>();
-  for (const [index, { ids }] of leaves.entries()) for (const id of ids) leafById.set(id, index);
+function graphOf(leaves: readonly Leaf[], between: readonly Between[]): JoinGraph {
   const sharedByPair = new Map<number, BoundExpression[]>();
-  for (const condition of conditions) {
-    const touched = new Set<number | undefined>();
-    for (const id of columnIdsIn(condition)) touched.add(leafById.get(id));
-    const [one, other] = touched;
-    if (touched.size !== 2 || one === undefined || other === undefined) continue;
-    const pair = Math.max(one, other) * leaves.length + Math.min(one, other);
+  for (const { condition, leaves: read } of between) {
+    const [left, right] = read;
+    if (read.length !== 2 || left === undefined || right === undefined) continue;
+    const pair = right * leaves.length + left;
     const shared = sharedByPair.get(pair);
-    if (shared === undefined) sharedByPair.set(pair, [condition]);
-    else shared.push(condition);
+    if (shared === undefined) sharedByPair.set(pair, [condition.expression]);
+    else shared.push(condition.expression);
   }
   const pairs = [...sharedByPair].toSorted(([left], [right]) => left - right);
   const edges = pairs.map(([pair, shared]) => {

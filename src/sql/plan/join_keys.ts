@@ -2,14 +2,20 @@
  * Which conditions belong to which side of a join, and which of them are its keys.
  */
 import type { BoundColumn, BoundExpression, BoundFrom } from "../bind/bound.ts";
-import { columnIdsIn, conjunctionOf, isVolatile } from "../bind/walk.ts";
+import { conjunctionOf, isVolatile, readsColumn, someChild } from "../bind/walk.ts";
+import type { Condition } from "./conditions.ts";
 import type { JoinNode } from "./plan.ts";
+
+/** The columns of one side of a join. */
+export interface ColumnIds {
+  has(id: number): boolean;
+}
 
 /** Equalities between the sides, and what must hold besides. */
 export function keysOf(
   conditions: readonly BoundExpression[],
-  leftIds: ReadonlySet<number>,
-  rightIds: ReadonlySet<number>,
+  leftIds: ColumnIds,
+  rightIds: ColumnIds,
 ): Pick<JoinNode, "leftKeys" | "rightKeys" | "residual"> {
   const leftKeys: BoundExpression[] = [];
   const rightKeys: BoundExpression[] = [];
@@ -26,28 +32,26 @@ export function keysOf(
   return { leftKeys, rightKeys, residual: conjunctionOf(residual) };
 }
 
-const NO_IDS: ReadonlySet<number> = new Set();
+/** Whether a condition may be tested where only these columns are. */
+export function isConditionOver({ canMove, columnIds }: Condition, ids: ColumnIds): boolean {
+  return canMove && columnIds.every((id) => ids.has(id));
+}
 
-/** Columns of conditions that are asked about for each of many joins; none of volatile ones. */
-const fixedIds = new WeakMap<BoundExpression, ReadonlySet<number>>();
+/** Whether all columns of an expression are among these; one without columns or volatile is not. */
+export function isOver(expression: BoundExpression, ids: ColumnIds): boolean {
+  return !readsOther(expression, ids) && readsColumn(expression) && !isVolatile(expression);
+}
 
-/** Whether all columns of a condition are among these; one without columns or volatile is not. */
-export function isOver(condition: BoundExpression, ids: ReadonlySet<number>): boolean {
-  let used = fixedIds.get(condition);
-  if (used === undefined) {
-    used = isVolatile(condition) ? NO_IDS : columnIdsIn(condition);
-    fixedIds.set(condition, used);
-  }
-  if (used.size === 0) return false;
-  for (const id of used) if (!ids.has(id)) return false;
-  return true;
+function readsOther(expression: BoundExpression, ids: ColumnIds): boolean {
+  if (expression.kind === "column") return !ids.has(expression.column.id);
+  return someChild(expression, (child) => readsOther(child, ids));
 }
 
 /** The sides of an equality, each over one of two sets of columns. */
 export function equalSides(
   condition: BoundExpression,
-  leftIds: ReadonlySet<number>,
-  rightIds: ReadonlySet<number>,
+  leftIds: ColumnIds,
+  rightIds: ColumnIds,
 ): { left: BoundExpression; right: BoundExpression } | undefined {
   if (condition.kind !== "compare" || condition.operator !== "=") return undefined;
   const { left, right } = condition;
@@ -57,12 +61,25 @@ export function equalSides(
 }
 
 export function columnIdsOf(from: BoundFrom): ReadonlySet<number> {
-  return new Set(columnsOf(from).map(({ id }) => id));
+  const ids = new Set<number>();
+  addColumns(from, ({ id }) => ids.add(id));
+  return ids;
 }
 
 /** The columns of all relations, and those that full joins merged. */
 export function columnsOf(from: BoundFrom): readonly BoundColumn[] {
   if (from.kind === "relation") return from.relation.columns;
-  const merged = (from.merged ?? []).map(({ column }) => column);
-  return [...columnsOf(from.left), ...columnsOf(from.right), ...merged];
+  const columns: BoundColumn[] = [];
+  addColumns(from, (column) => columns.push(column));
+  return columns;
+}
+
+function addColumns(from: BoundFrom, add: (column: BoundColumn) => void): void {
+  if (from.kind === "relation") {
+    for (const column of from.relation.columns) add(column);
+    return;
+  }
+  addColumns(from.left, add);
+  addColumns(from.right, add);
+  for (const { column } of from.merged ?? []) add(column);
 }

@@ -39,10 +39,9 @@ export function planOutputs(select: BoundSelect, input: PlanNode): QueryPlan {
     if (column === undefined) return expression;
     return columnValue(column);
   };
-  const keys: BoundSort[] = select.orderBy.map((sort) => ({
-    ...sort,
-    expression: columnFor(sort.expression),
-  }));
+  const keys = select.orderBy.map(({ expression, isDescending, nullsFirst }): BoundSort => {
+    return { expression: columnFor(expression), isDescending, nullsFirst };
+  });
   const distinctOn =
     typeof select.distinct === "object" ? select.distinct.on.map(columnFor) : undefined;
   let root: PlanNode = { kind: "project", input, expressions, columns };

@@ -7,6 +7,8 @@
  * - Conditions on the whole primary key make a scan a lookup; bounds on single columns let it skip
  *   row groups. Both keep the filter above them, so that they can only ever be too generous.
  */
+
+import { assert, defined } from "../../base/assert.ts";
 import { DELETED_COLUMN_ID } from "../../storage/mod.ts";
 import type {
   BoundColumn,
@@ -17,24 +19,23 @@ import type {
 } from "../bind/bound.ts";
 import { columnValue } from "../bind/bound_nodes.ts";
 import { readsAround } from "../bind/query_walk.ts";
-import { columnIdsIn, conjunctionOf, conjunctsOf, hasSubquery } from "../bind/walk.ts";
+import { conjunctionOf, conjunctsOf, hasSubquery } from "../bind/walk.ts";
 import { accessOf, type KeyAccess } from "./access.ts";
+import { ColumnReaders, type Condition, conditionOf, expressionsOf } from "./conditions.ts";
 import { factored } from "./implied.ts";
 import { isPlainJoin, planInnerJoins } from "./inner_joins.ts";
-import { columnIdsOf, columnsOf, isOver, keysOf } from "./join_keys.ts";
-import { joinConditions, neededColumns, withColumnsOf } from "./needed_columns.ts";
+import { type ColumnIds, columnIdsOf, columnsOf, isConditionOver, keysOf } from "./join_keys.ts";
+import { neededColumns } from "./needed_columns.ts";
 import { planOutputs, type QueryPlan } from "./outputs.ts";
 import type { PlanNode } from "./plan.ts";
 import { isExistence, isMembership, memberJoined, semiJoined } from "./semi_joins.ts";
 import { planWindows } from "./window_plan.ts";
 
 interface PlanningState {
-  /** Columns that any clause reads. */
-  readonly needed: ReadonlySet<number>;
-  /** Columns that a clause other than WHERE and ON reads. */
-  readonly neededAbove: ReadonlySet<number>;
-  /** The conditions of WHERE and ON, wherever they are tested. */
-  readonly conditions: readonly BoundExpression[];
+  /** Which columns clauses and conditions still read. */
+  readonly readers: ColumnReaders;
+  /** The conditions of ON, by their joins. */
+  readonly on: ReadonlyMap<BoundFrom, readonly Condition[]>;
   /** Nothing above wants rows one by one. */
   readonly isBulk: boolean;
   /** The block is read for each row of another query, or for each step of a recursion. */
@@ -43,26 +44,39 @@ interface PlanningState {
 
 /** Plans one SELECT block. */
 export function planSelect(select: BoundSelect): QueryPlan {
-  const neededAbove = neededColumns(select);
-  const where = conjunctsOf(select.where).flatMap(factored);
-  const conditions = [...where, ...joinConditions(select.from)];
+  const readers = new ColumnReaders(neededColumns(select));
+  const on = new Map<BoundFrom, readonly Condition[]>();
+  const where = conjunctsOf(select.where).flatMap(factored).map(conditionOf);
+  for (const condition of where) readers.open(condition);
+  addConditionsOfJoins(select.from, on);
+  for (const conditions of on.values()) for (const each of conditions) readers.open(each);
   const state: PlanningState = {
-    needed: withColumnsOf(conditions, neededAbove),
-    neededAbove,
-    conditions,
+    readers,
+    on,
     // To be sorted, or told apart one by one, a row costs a microsecond and more: a batch stays short.
     isBulk: select.isAggregated && !select.aggregates.some(({ isDistinct }) => isDistinct),
     // What its memberships hold would be read anew each time; as subqueries they are read once.
-    isReadAgain: where.some(isMembership) && (readsAround(select) || readsWorking(select.from)),
+    isReadAgain: where.some(isMember) && (readsAround(select) || readsWorking(select.from)),
   };
-  const kept = where.filter((condition) => !isExistence(condition));
+  const existences = where.filter(({ expression }) => isExistence(expression));
+  const kept = existences.length === 0 ? where : where.filter((each) => !existences.includes(each));
   let node = where.some(isNever)
     ? nothingOf(select.from, state)
     : planFrom(select.from, kept, state);
-  node = planExistences(node, where.filter(isExistence));
+  node = planExistences(node, expressionsOf(existences));
   if (select.isAggregated) node = planAggregate(select, node);
   node = planWindows(select, node);
   return planOutputs(select, node);
+}
+
+function addConditionsOfJoins(
+  from: BoundFrom | undefined,
+  into: Map<BoundFrom, readonly Condition[]>,
+): void {
+  if (from?.kind !== "join") return;
+  into.set(from, conjunctsOf(from.condition).map(conditionOf));
+  addConditionsOfJoins(from.left, into);
+  addConditionsOfJoins(from.right, into);
 }
 
 function readsWorking(from: BoundFrom | undefined): boolean {
@@ -72,22 +86,34 @@ function readsWorking(from: BoundFrom | undefined): boolean {
 }
 
 /** A condition that no row satisfies, whatever it holds. */
-function isNever(condition: BoundExpression): boolean {
-  return condition.kind === "constant" && condition.value !== true;
+function isNever({ expression }: Condition): boolean {
+  return expression.kind === "constant" && expression.value !== true;
+}
+
+function isMember({ expression }: Condition): boolean {
+  return isMembership(expression);
 }
 
 /** In place of relations of which no row is wanted: a product of them must not be made first. */
-function nothingOf(from: BoundFrom | undefined, { needed }: PlanningState): PlanNode {
+function nothingOf(from: BoundFrom | undefined, state: PlanningState): PlanNode {
   const columns = from === undefined ? [] : columnsOf(from);
-  return { kind: "values", rows: [], columns: columns.filter(({ id }) => needed.has(id)) };
+  return { kind: "values", rows: [], columns: stillRead(columns, state) };
+}
+
+/** Those of some columns that a clause above reads, or a condition that is still open. */
+function stillRead(
+  columns: readonly BoundColumn[],
+  { readers }: PlanningState,
+): readonly BoundColumn[] {
+  return columns.filter(({ id }) => readers.isRead(id));
 }
 
 function planFrom(
   from: BoundFrom | undefined,
-  conditions: readonly BoundExpression[],
+  conditions: readonly Condition[],
   state: PlanningState,
 ): PlanNode {
-  if (from === undefined) return filtered({ kind: "single", columns: [] }, conditions);
+  if (from === undefined) return tested({ kind: "single", columns: [] }, conditions, state);
   if (from.kind === "relation") return planRelation(from.relation, conditions, state);
 
   if (from.captures !== undefined) return planLateral(from, conditions, state);
@@ -95,11 +121,19 @@ function planFrom(
 
   if (isPlainJoin(from)) {
     return planInnerJoins(from, conditions, {
+      conditionsOn: (join) => conditionsOn(join, state),
       planLeaf: (leaf, own) => planFrom(leaf, own, state),
-      keepColumns: (node, tested) => columnsAbove(node, tested, state),
+      columnsAbove: (columns, own) => {
+        state.readers.close(own);
+        return stillRead(columns, state);
+      },
     });
   }
   return planLeftJoin(from, conditions, state);
+}
+
+function conditionsOn(from: BoundFrom, { on }: PlanningState): readonly Condition[] {
+  return defined(on.get(from), "the conditions of each join of the block are known");
 }
 
 /**
@@ -108,28 +142,35 @@ function planFrom(
  */
 function planLeftJoin(
   from: Extract<BoundFrom, { kind: "join" }>,
-  conditions: readonly BoundExpression[],
+  conditions: readonly Condition[],
   state: PlanningState,
 ): PlanNode {
   const leftIds = columnIdsOf(from.left);
   const rightIds = columnIdsOf(from.right);
-  const on = conjunctsOf(from.condition);
-  const toRight = on.filter((condition) => isOver(condition, rightIds));
-  const between = on.filter((condition) => !toRight.includes(condition));
-  const toLeft = conditions.filter((condition) => isOver(condition, leftIds));
+  const [toRight, between] = parted(conditionsOn(from, state), rightIds);
+  const [toLeft, above] = parted(conditions, leftIds);
   const left = planFrom(from.left, toLeft, state);
   const right = planFrom(from.right, toRight, state);
+  const columns = [...left.columns, ...right.columns];
+  const keys = keysOf(expressionsOf(between), leftIds, rightIds);
+  state.readers.close(between);
   const join: PlanNode = {
     kind: "join",
     join: "left",
     left,
     right,
-    ...keysOf(between, leftIds, rightIds),
-    columns: [...left.columns, ...right.columns],
+    ...keys,
+    columns: stillRead(columns, state),
   };
-  const above = conditions.filter((condition) => !toLeft.includes(condition));
-  const columns = columnsAbove(join, [...on, ...toLeft], state);
-  return filtered({ ...join, columns }, above);
+  return tested(join, above, state);
+}
+
+/** Conditions over some columns alone, and the others. */
+function parted(conditions: readonly Condition[], ids: ColumnIds): [Condition[], Condition[]] {
+  const over: Condition[] = [];
+  const others: Condition[] = [];
+  for (const each of conditions) (isConditionOver(each, ids) ? over : others).push(each);
+  return [over, others];
 }
 
 /** Whether there are partners is asked last, of the rows that nothing else has dropped. */
@@ -144,35 +185,26 @@ function planExistences(input: PlanNode, conditions: readonly BoundExpression[])
   return filtered(node, rest);
 }
 
-/** The columns of a node that are read above it, where these conditions have been tested. */
-function columnsAbove(
-  node: PlanNode,
-  tested: readonly BoundExpression[],
-  { conditions, neededAbove }: PlanningState,
-): readonly BoundColumn[] {
-  const open = conditions.filter((condition) => !tested.includes(condition));
-  const needed = withColumnsOf(open, neededAbove);
-  return node.columns.filter(({ id }) => needed.has(id));
-}
-
 /** Rows of both sides survive without a partner, so nothing may be tested below the join. */
 function planFullJoin(
   from: Extract<BoundFrom, { kind: "join" }>,
-  conditions: readonly BoundExpression[],
+  conditions: readonly Condition[],
   state: PlanningState,
 ): PlanNode {
   const left = planFrom(from.left, [], state);
   const right = planFrom(from.right, [], state);
+  const on = conditionsOn(from, state);
   const join: PlanNode = {
     kind: "join",
     join: "full",
     left,
     right,
-    ...keysOf(conjunctsOf(from.condition), columnIdsOf(from.left), columnIdsOf(from.right)),
+    ...keysOf(expressionsOf(on), columnIdsOf(from.left), columnIdsOf(from.right)),
     columns: [...left.columns, ...right.columns],
   };
-  const merged = (from.merged ?? []).filter(({ column }) => state.needed.has(column.id));
-  if (merged.length === 0) return filtered(join, conditions);
+  state.readers.close(on);
+  const merged = (from.merged ?? []).filter(({ column }) => state.readers.isRead(column.id));
+  if (merged.length === 0) return tested(join, conditions, state);
   const kept = join.columns.map(columnValue);
   const project: PlanNode = {
     kind: "project",
@@ -180,20 +212,16 @@ function planFullJoin(
     expressions: [...kept, ...merged.map(({ expression }) => expression)],
     columns: [...join.columns, ...merged.map(({ column }) => column)],
   };
-  return filtered(project, conditions);
+  return tested(project, conditions, state);
 }
 
 function planLateral(
   from: Extract<BoundFrom, { kind: "join" }>,
-  conditions: readonly BoundExpression[],
+  conditions: readonly Condition[],
   state: PlanningState,
 ): PlanNode {
-  const leftIds = columnIdsOf(from.left);
-  const left = planFrom(
-    from.left,
-    conditions.filter((condition) => isOver(condition, leftIds)),
-    state,
-  );
+  const [toLeft, above] = parted(conditions, columnIdsOf(from.left));
+  const left = planFrom(from.left, toLeft, state);
   const right = planFrom(from.right, [], state);
   const join: PlanNode = {
     kind: "lateral",
@@ -204,15 +232,13 @@ function planLateral(
     condition: from.condition,
     columns: [...left.columns, ...right.columns],
   };
-  return filtered(
-    join,
-    conditions.filter((condition) => !isOver(condition, leftIds)),
-  );
+  state.readers.close(conditionsOn(from, state));
+  return tested(join, above, state);
 }
 
 function planRelation(
   relation: BoundRelation,
-  conditions: readonly BoundExpression[],
+  conditions: readonly Condition[],
   state: PlanningState,
 ): PlanNode {
   switch (relation.kind) {
@@ -222,11 +248,11 @@ function planRelation(
       return planSystem(relation, conditions, state);
     case "values": {
       const { columns, constants, rows } = relation;
-      return filtered({ kind: "values", rows, constants, columns }, conditions);
+      return tested({ kind: "values", rows, constants, columns }, conditions, state);
     }
     case "function": {
       const { columns, functions, hasOrdinality } = relation;
-      return filtered({ kind: "function", functions, hasOrdinality, columns }, conditions);
+      return tested({ kind: "function", functions, hasOrdinality, columns }, conditions, state);
     }
     case "set": {
       const { columns, isAll, operator } = relation;
@@ -238,7 +264,7 @@ function planRelation(
         right: planWhole(relation.right),
         columns,
       };
-      return filtered(set, conditions);
+      return tested(set, conditions, state);
     }
     case "cte": {
       const { alias, columns, cte } = relation;
@@ -248,17 +274,18 @@ function planRelation(
         const inlined = { kind: "query", query: cte.query, alias, columns } as const;
         return planDerived(inlined, conditions, state);
       }
-      return filtered({ kind: "cte", cte, columns }, conditions);
+      return tested({ kind: "cte", cte, columns }, conditions, state);
     }
     case "recursive": {
       const { columns, first, isAll, next, recursion } = relation;
       const sides = { first: planWhole(first), next: planWhole(next) };
-      return filtered({ kind: "recursive", recursion, isAll, ...sides, columns }, conditions);
+      return tested({ kind: "recursive", recursion, isAll, ...sides, columns }, conditions, state);
     }
     case "working":
-      return filtered(
+      return tested(
         { kind: "working", recursion: relation.recursion, columns: relation.columns },
         conditions,
+        state,
       );
     case "query":
       return planDerived(relation, conditions, state);
@@ -267,15 +294,17 @@ function planRelation(
 
 function planTable(
   relation: Extract<BoundRelation, { kind: "table" }>,
-  conditions: readonly BoundExpression[],
+  conditions: readonly Condition[],
   state: PlanningState,
 ): PlanNode {
   const { lookup, ranges } = accessOf(relation.table, conditions);
-  const withTombstones = state.conditions.some((c) => namesDeletedColumn(c, relation.columns));
+  // Tombstones are read only where a condition of the same block names `_deleted`.
+  const deleted = relation.columns.find(isDeletedColumn);
+  const withTombstones = deleted !== undefined && state.readers.isReadByCondition(deleted.id);
   if (lookup !== undefined && !withTombstones) {
     return planLookup(relation, { conditions, lookup }, state);
   }
-  const columns = relation.columns.filter(({ id }) => state.needed.has(id));
+  const columns = stillRead(relation.columns, state);
   const scan: PlanNode = {
     kind: "scan",
     table: relation.table,
@@ -286,28 +315,28 @@ function planTable(
     rowCount: relation.rowCount,
     isBulk: state.isBulk,
   };
-  return filtered(scan, conditions, state);
+  return narrowed(scan, conditions, state);
 }
 
 function planSystem(
   relation: Extract<BoundRelation, { kind: "system" }>,
-  conditions: readonly BoundExpression[],
+  conditions: readonly Condition[],
   state: PlanningState,
 ): PlanNode {
-  const columns = relation.columns.filter(({ id }) => state.needed.has(id));
+  const columns = stillRead(relation.columns, state);
   const positions = columns.map((column) => relation.columns.indexOf(column));
   const { name, source } = relation;
-  return filtered({ kind: "system", name, source, positions, columns }, conditions);
+  return tested({ kind: "system", name, source, positions, columns }, conditions, state);
 }
 
 function planDerived(
   relation: Extract<BoundRelation, { kind: "query" }>,
-  conditions: readonly BoundExpression[],
+  conditions: readonly Condition[],
   state: PlanningState,
 ): PlanNode {
   // What nobody reads is not computed, unless it decides which rows are equal.
   const isWhole = relation.query.distinct === "all";
-  const isNeeded = relation.columns.map(({ id }) => isWhole || state.needed.has(id));
+  const isNeeded = relation.columns.map(({ id }) => isWhole || state.readers.isRead(id));
   const outputs = relation.query.outputs.filter((_, position) => isNeeded[position] === true);
   const columns = relation.columns.filter((_, position) => isNeeded[position] === true);
   const { root } = planSelect({ ...relation.query, outputs });
@@ -317,7 +346,7 @@ function planDerived(
     expressions: columns.map((column, position) => columnValue(root.columns[position] ?? column)),
     columns,
   };
-  return filtered(input, conditions);
+  return tested(input, conditions, state);
 }
 
 /** Plans a query so that it yields its outputs and nothing else. */
@@ -332,67 +361,80 @@ export function planWhole(query: BoundSelect): PlanNode {
 /** Reads one row by its key; what the key says is not tested again. */
 function planLookup(
   { columns, rowCount, table }: Extract<BoundRelation, { kind: "table" }>,
-  { conditions, lookup }: { conditions: readonly BoundExpression[]; lookup: KeyAccess },
+  { conditions, lookup }: { conditions: readonly Condition[]; lookup: KeyAccess },
   state: PlanningState,
 ): PlanNode {
   const { key, said } = lookup;
-  const isOpen = (condition: BoundExpression): boolean => !said.has(condition);
-  const needed = withColumnsOf(state.conditions.filter(isOpen), state.neededAbove);
+  state.readers.close(said);
   const scan: PlanNode = {
     kind: "scan",
     table,
-    columns: columns.filter(({ id }) => needed.has(id)),
+    columns: stillRead(columns, state),
     ranges: [],
     key,
     withTombstones: false,
     rowCount,
     isBulk: false,
   };
-  return filtered(scan, conditions.filter(isOpen), state);
+  const rest = conditions.filter((condition) => !said.includes(condition));
+  return narrowed(scan, rest, state);
 }
 
 function isDeletedColumn({ origin }: BoundColumn): boolean {
   return origin?.columnId === DELETED_COLUMN_ID;
 }
 
-/** Tombstones are read only where a condition of the same block names `_deleted`. */
-function namesDeletedColumn(condition: BoundExpression, columns: readonly BoundColumn[]): boolean {
-  if (!columns.some(isDeletedColumn)) return false;
-  const used = columnIdsIn(condition);
-  return columns.some((column) => isDeletedColumn(column) && used.has(column.id));
+function filtered(input: PlanNode, conditions: readonly BoundExpression[]): PlanNode {
+  const condition = conjunctionOf(conditions);
+  if (condition === undefined) return input;
+  return { kind: "filter", input, condition, columns: input.columns };
 }
 
-/** Tests conditions; columns that only they read go no further when `state` is given. */
-function filtered(
+/** Tests conditions of the block; all columns go on. */
+function tested(
   input: PlanNode,
-  conditions: readonly BoundExpression[],
-  state?: PlanningState,
+  conditions: readonly Condition[],
+  { readers }: PlanningState,
 ): PlanNode {
-  const memberships = state?.isReadAgain === false ? conditions.filter(isMembership) : [];
-  const isMember = (condition: BoundExpression): boolean =>
-    memberships.some((each) => each === condition);
-  const others = conditions.filter((condition) => !isMember(condition));
+  readers.close(conditions);
+  return filtered(input, expressionsOf(conditions));
+}
+
+/** Tests conditions of the block; columns that only they read go no further. */
+function narrowed(
+  input: PlanNode,
+  conditions: readonly Condition[],
+  state: PlanningState,
+): PlanNode {
+  const memberships = state.isReadAgain ? [] : conditions.filter(isMember);
+  if (memberships.length === 0) return narrowedBy(input, conditions, state);
   // A query that hangs on the row is asked last, about as few rows as can be.
-  const isLate = (condition: BoundExpression): boolean =>
-    memberships.length > 0 && hasSubquery(condition);
-  const tested: BoundExpression[] = [];
-  let node = input;
-  const columnsNow = (at: PlanNode): readonly BoundColumn[] =>
-    state === undefined ? at.columns : columnsAbove(at, tested, state);
-  const test = (some: readonly BoundExpression[]): void => {
-    const condition = conjunctionOf(some);
-    if (condition === undefined) return;
-    tested.push(...some);
-    node = { kind: "filter", input: node, condition, columns: columnsNow(node) };
-  };
-  test(others.filter((condition) => !isLate(condition)));
-  for (const membership of memberships) {
-    tested.push(membership);
-    const join = memberJoined(node, membership, planWhole);
-    node = { ...join, columns: columnsNow(join) };
+  const early: Condition[] = [];
+  const late: Condition[] = [];
+  for (const condition of conditions) {
+    if (memberships.includes(condition)) continue;
+    (hasSubquery(condition.expression) ? late : early).push(condition);
   }
-  test(others.filter(isLate));
-  return node;
+  let node = narrowedBy(input, early, state);
+  for (const membership of memberships) {
+    const { expression } = membership;
+    assert(isMembership(expression), "a membership stays one");
+    state.readers.close([membership]);
+    const join = memberJoined(node, expression, planWhole);
+    node = { ...join, columns: stillRead(join.columns, state) };
+  }
+  return narrowedBy(node, late, state);
+}
+
+function narrowedBy(
+  input: PlanNode,
+  conditions: readonly Condition[],
+  state: PlanningState,
+): PlanNode {
+  const condition = conjunctionOf(expressionsOf(conditions));
+  if (condition === undefined) return input;
+  state.readers.close(conditions);
+  return { kind: "filter", input, condition, columns: stillRead(input.columns, state) };
 }
 
 function planAggregate(select: BoundSelect, input: PlanNode): PlanNode {

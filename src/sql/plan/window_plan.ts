@@ -16,6 +16,7 @@ const WINDOWS_MAX = 256;
  * @throws {DatabaseError} LIMIT_EXCEEDED
  */
 export function planWindows(select: BoundSelect, input: PlanNode): PlanNode {
+  if (select.windows.length === 0) return input;
   const read = columnsOfOutputs(select);
   const groups: BoundWindowCall[][] = [];
   for (const call of select.windows) {

@@ -1,0 +1,82 @@
+/**
+ * The conditions of WHERE and ON while a block is planned: what each of them reads, and which
+ * columns those read that are still to be tested.
+ *
+ * A condition is looked through once, however many joins it could be tested at. It is open from when
+ * the block's readers know it until the plan tests it; a column that no open condition and no other
+ * clause reads goes no further up.
+ */
+import type { BoundExpression } from "../bind/bound.ts";
+import { isVolatile, someChild } from "../bind/walk.ts";
+
+export interface Condition {
+  readonly expression: BoundExpression;
+  /** The columns that it reads, each once. */
+  readonly columnIds: readonly number[];
+  /** Whether it may be tested lower; one without columns or volatile may not. */
+  readonly canMove: boolean;
+  /** Whether it is counted among the readers of its columns. */
+  isOpen: boolean;
+}
+
+export function conditionOf(expression: BoundExpression): Condition {
+  const columnIds: number[] = [];
+  addColumnIds(expression, columnIds);
+  const canMove = columnIds.length > 0 && !isVolatile(expression);
+  return { expression, columnIds, canMove, isOpen: false };
+}
+
+function addColumnIds(expression: BoundExpression, into: number[]): void {
+  if (expression.kind === "column") {
+    const { id } = expression.column;
+    if (!into.includes(id)) into.push(id);
+    return;
+  }
+  someChild(expression, (child) => {
+    addColumnIds(child, into);
+    return false;
+  });
+}
+
+export function expressionsOf(conditions: readonly Condition[]): BoundExpression[] {
+  return conditions.map(({ expression }) => expression);
+}
+
+/** Who still reads the columns of a block. */
+export class ColumnReaders {
+  /** Columns that a clause other than WHERE and ON reads. */
+  readonly #above: ReadonlySet<number>;
+  /** How many open conditions read each column. */
+  readonly #openCounts = new Map<number, number>();
+
+  /** @param above Columns that a clause other than WHERE and ON reads. */
+  constructor(above: ReadonlySet<number>) {
+    this.#above = above;
+  }
+
+  open(condition: Condition): void {
+    condition.isOpen = true;
+    for (const id of condition.columnIds) this.#openCounts.set(id, this.#countOf(id) + 1);
+  }
+
+  /** The plan tests these conditions where it stands; those that are not open change nothing. */
+  close(conditions: readonly Condition[]): void {
+    for (const condition of conditions) {
+      if (!condition.isOpen) continue;
+      condition.isOpen = false;
+      for (const id of condition.columnIds) this.#openCounts.set(id, this.#countOf(id) - 1);
+    }
+  }
+
+  isRead(id: number): boolean {
+    return this.#above.has(id) || this.isReadByCondition(id);
+  }
+
+  isReadByCondition(id: number): boolean {
+    return this.#countOf(id) > 0;
+  }
+
+  #countOf(id: number): number {
+    return this.#openCounts.get(id) ?? 0;
+  }
+}

@@ -1,0 +1,79 @@
+/**
+ * Names among more columns than are searched one by one: they mean what they mean among few.
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { TestEngine } from "../support/sql_engine.ts";
+
+const COUNT = 100;
+const names = Array.from({ length: COUNT }, (_, i) => `c${i}`);
+
+let engine: TestEngine;
+
+beforeAll(async () => {
+  engine = await TestEngine.open();
+  const columns = names.map((name) => `${name} INT`).join(", ");
+  for (const [table, last] of [
+    ["wide_a", 1],
+    ["wide_b", 2],
+  ] as const) {
+    const values = (own: number): string =>
+      names.map((_, i) => (i === COUNT - 1 ? own : i)).join(", ");
+    await engine.run(
+      `CREATE TABLE ${table} (id INT PRIMARY KEY, ${columns}); ` +
+        `INSERT INTO ${table} VALUES (1, ${values(0)}), (2, ${values(last)})`,
+    );
+  }
+});
+afterAll(() => engine[Symbol.asyncDispose]());
+
+async function rowsOf(sql: string): Promise<unknown> {
+  return (await engine.run(sql)).at(-1)?.rows;
+}
+
+test("each column is found by its name, with and without its table", async () => {
+  const sum = names.map((name, i) => (i % 2 === 0 ? name : `wide_a.${name}`)).join(" + ");
+  expect(await rowsOf(`SELECT ${sum} FROM wide_a WHERE id = 1`)).toEqual([[(98 * 99) / 2]]);
+  expect(await rowsOf("SELECT _deleted FROM wide_a WHERE wide_a.c98 = 98 AND id = 2")).toEqual([
+    [false],
+  ]);
+});
+
+test("a name that two tables have is ambiguous, and one that none has is not found", async () => {
+  const from = "FROM wide_a JOIN wide_b ON wide_a.id = wide_b.id";
+  expect(await engine.failure(`SELECT c7 ${from}`)).toBe("AMBIGUOUS_COLUMN@1:7");
+  expect(await engine.failure(`SELECT wide_a.c100 ${from}`)).toBe("COLUMN_NOT_FOUND@1:7");
+  expect(await engine.failure(`SELECT c100 ${from}`)).toBe("COLUMN_NOT_FOUND@1:7");
+});
+
+test("USING and NATURAL merge all columns, and a full join takes them from either side", async () => {
+  const using = `USING (${names.join(", ")})`;
+  expect(await rowsOf(`SELECT count(*), max(c98) FROM wide_a JOIN wide_b ${using}`)).toEqual([
+    [1, 98],
+  ]);
+  expect(await rowsOf("SELECT id, c5, c99 FROM wide_a NATURAL JOIN wide_b")).toEqual([[1, 5, 0]]);
+  expect(
+    await rowsOf("SELECT id, c5, c99 FROM wide_a NATURAL FULL JOIN wide_b ORDER BY id, c99"),
+  ).toEqual([
+    [1, 5, 0],
+    [2, 5, 1],
+    [2, 5, 2],
+  ]);
+  const left = `SELECT a.id, b.id FROM wide_a a LEFT JOIN wide_b b ${using} ORDER BY 1`;
+  expect(await rowsOf(left)).toEqual([
+    [1, 1],
+    [2, null],
+  ]);
+});
+
+test("DISTINCT and GROUP BY find an expression among many", async () => {
+  const list = names.map((name) => `${name} + 1`).join(", ");
+  expect(await rowsOf(`SELECT DISTINCT ${list} FROM wide_a ORDER BY c99 + 1 DESC LIMIT 1`)).toEqual(
+    [names.map((_, i) => (i === COUNT - 1 ? 2 : i + 1))],
+  );
+  expect(
+    await rowsOf(`SELECT c0 + 1, count(*) FROM wide_a GROUP BY ${list} ORDER BY c99 + 1`),
+  ).toEqual([
+    [1, 1],
+    [1, 1],
+  ]);
+});
