@@ -58,7 +58,7 @@ export function planInnerJoins(
     return leafOf(planLeaf(part, own), ids, { part, own });
   });
   const between = all.filter((condition) => !leaves.some(({ ids }) => isOver(condition, ids)));
-  const tree = bestTree(graphOf(leaves, between)) ?? asWritten(leaves.length);
+  const tree = bestTree(graphOf(leaves, between));
 
   const idsByTree = new Map<JoinTree, ReadonlySet<number>>();
   function idsOf(at: JoinTree): ReadonlySet<number> {
@@ -106,14 +106,6 @@ function flattened(from: BoundFrom): { parts: BoundFrom[]; pool: BoundExpression
     parts: [...left.parts, ...right.parts],
     pool: [...left.pool, ...right.pool, ...conjunctsOf(from.condition)],
   };
-}
-
-function asWritten(count: number): JoinTree {
-  let tree: JoinTree = { kind: "leaf", index: 0 };
-  for (let index = 1; index < count; index += 1) {
-    tree = { kind: "pair", left: tree, right: { kind: "leaf", index } };
-  }
-  return tree;
 }
 
 function leafOf(
