@@ -109,7 +109,7 @@ export interface IntervalLimit {
  */
 export function intervalFromText(text: string, limit?: IntervalLimit): Interval {
   const trimmed = text.trim();
-  const isIso = /^-?P/i.test(trimmed);
+  const isIso = /^P/i.test(trimmed);
   const read = isIso ? readIso(trimmed) : readVerbose(trimmed, limit?.fields ?? []);
   if (read !== undefined && limit !== undefined) return limitedInterval(read, limit);
   if (read !== undefined) return read;
@@ -120,7 +120,7 @@ export function intervalFromText(text: string, limit?: IntervalLimit): Interval 
 }
 
 const TOKEN =
-  /\s*(?:([+-]?)(\d+):(\d{1,2})(?::(\d{1,2})(\.\d*)?)?|([+-]?)(\d+)-(\d{1,2})(?=$|\s)|([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*([a-z]*)|(ago)|@)(?=$|[\s+-]|\d)\s*/iy;
+  /\s*(?:([+-]?)(\d+):(\d{1,2})(?::(\d{1,2})(\.\d*)?)?|([+-]?)(\d+)-(\d{1,2})(?=$|\s)|([+-]?(?:\d+\.?\d*|\.\d+))\s*([a-z]*)|(ago)|@)(?=$|[\s+-]|\d)\s*/iy;
 
 function readVerbose(text: string, fields: readonly IntervalField[]): Interval | undefined {
   const parts = new Parts(fields);
@@ -159,8 +159,7 @@ class Parts {
   ): boolean {
     if (match[2] !== undefined) return this.#addClock(match);
     if (match[7] !== undefined) {
-      addYears(this.#sum, match);
-      return this.#isNew("year", "month");
+      return addYears(this.#sum, match) && this.#isNew("year", "month");
     }
     if (match[9] !== undefined) return this.#addAmount(match, isSpaced);
     if (match[11] !== undefined) this.#sum.negate();
@@ -193,6 +192,8 @@ class Parts {
       this.#bare = amount;
       return isNew;
     }
+    // As before a clock time, a bare number before hours counts days: '1 5 hours'.
+    if (wordOf(unit) === "hour" && !this.#addBareDays()) return false;
     this.#sum.add(unit, amount);
     return this.#bare === undefined && this.#isNew(wordOf(unit));
   }
@@ -218,9 +219,11 @@ function wordOf(unit: Unit): string {
 }
 
 /** `y-m`. */
-function addYears(sum: Sum, match: RegExpExecArray): void {
-  const months = Number(match[7]) * 12 + Number(match[8]);
+function addYears(sum: Sum, match: RegExpExecArray): boolean {
+  const rest = Number(match[8]);
+  const months = Number(match[7]) * 12 + rest;
   sum.add({ part: "months", count: 1 }, match[6] === "-" ? -months : months);
+  return rest < 12;
 }
 
 /**
@@ -243,7 +246,8 @@ function addClock(
     ? [0, Number(match[2]), match[3] ?? "0"]
     : [Number(match[2]), Number(match[3]), match[4] ?? "0"];
   const seconds = Number(rest + (match[5] ?? ""));
-  if (minutes > 59 || seconds >= 60) return false;
+  // A leap second belongs to the next minute.
+  if (minutes > 59 || seconds >= 61) return false;
   const sign = match[1] === "-" ? -1 : 1;
   const whole = hours * MICROS_PER_HOUR + minutes * MICROS_PER_MINUTE;
   sum.add({ part: "micros", count: 1 }, sign * (whole + seconds * MICROS_PER_SECOND));
@@ -270,9 +274,8 @@ function readIso(text: string): Interval | undefined {
   const upper = text.toUpperCase();
   const dated = readDated(upper);
   if (dated !== undefined) return dated;
-  const negative = upper.startsWith("-");
   const sum = new Sum();
-  let at = negative ? 2 : 1;
+  let at = 1;
   let afterT = false;
   let count = 0;
   while (at < upper.length) {
@@ -293,9 +296,7 @@ function readIso(text: string): Interval | undefined {
     at = ISO_PART.lastIndex;
     count += 1;
   }
-  if (count === 0) return undefined;
-  if (negative) sum.negate();
-  return sum.interval();
+  return count > 0 || afterT ? sum.interval() : undefined;
 }
 
 const MICROS_OF_FIELD: Readonly<Record<"hour" | "minute" | "second", number>> = {

@@ -19,6 +19,7 @@ import type { BoundExpression, ComparisonOperator } from "./bound.ts";
 import { castTo } from "./casts.ts";
 import { comparedByDay } from "./day_comparison.ts";
 import { decimalLiteral } from "./decimal_literal.ts";
+import { comparedWith } from "./float_literal.ts";
 
 /** Magnitude up to which whole numbers are exact in doubles. */
 const WHOLE_MAX = Number.MAX_SAFE_INTEGER;
@@ -55,7 +56,8 @@ export interface BinaryOperands {
 }
 
 /** An operator over bound operands. @throws {DatabaseError} TYPE_MISMATCH if there is no form. */
-export function binaryOf({ op, left, right }: BinaryOperands, node: Expr): BoundExpression {
+export function binaryOf(operands: BinaryOperands, node: Expr): BoundExpression {
+  const { op, left, right } = asCompared(operands, node);
   const form = atOneScale(op, resolveBinary(op, left.type, right.type));
   if (form === undefined) {
     throw new DatabaseError(
@@ -101,6 +103,12 @@ export function binaryOf({ op, left, right }: BinaryOperands, node: Expr): Bound
     seesNull: seesNull === true,
     volatility: "immutable",
   };
+}
+
+function asCompared(operands: BinaryOperands, node: Expr): BinaryOperands {
+  const { left, op, right } = operands;
+  if (comparisonOf(op) === undefined && !op.endsWith("DISTINCT FROM")) return operands;
+  return { op, left: comparedWith(right, left, node), right: comparedWith(left, right, node) };
 }
 
 /**

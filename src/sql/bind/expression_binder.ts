@@ -163,7 +163,7 @@ function bindKeywordCall(expression: KeywordCall, place: Place): BoundExpression
       return call(expression.keyword, []);
     case "extract": {
       const field = constant(TEXT, expression.field.name.toLowerCase());
-      return call("date_part", [field, ...part(expression.from)]);
+      return call("extract", [field, ...part(expression.from)]);
     }
     case "substring":
       return call("substring", [

@@ -20,6 +20,7 @@ import type { Bind, Place } from "./binding.ts";
 import type { BoundExpression } from "./bound.ts";
 import { castAlike, castTo } from "./casts.ts";
 import { type DecimalDataType, decimalLiteral } from "./decimal_literal.ts";
+import { comparedWith } from "./float_literal.ts";
 import { constantsOf, literalColumnOf } from "./literal_columns.ts";
 import { bindQuantifiedQuery, bindRowQuery, noTruth, type Quantified } from "./subquery_binder.ts";
 
@@ -40,7 +41,7 @@ export function bindIn(expression: ExprBinary, place: Place, bind: Bind): BoundE
   const operand = bind(left, place);
   const listed = right.literals && inLiterals(operand, right.literals, { expression, negated });
   if (listed !== undefined) return listed;
-  const items = right.expressions.map((item) => bind(item, place));
+  const items = right.expressions.map((item) => comparedWith(operand, bind(item, place), item));
   const decimal = decimalOfList([operand, ...items]);
   if (decimal !== undefined) {
     const list = items.map((item, i) =>

@@ -1,7 +1,8 @@
 /**
  * Where a recursive query may not read itself: as the side of an outer join that may have no row,
- * behind EXCEPT, and in a query that aggregates. More rows of a step would take rows of the next one
- * back there, and a step without rows would still have rows behind it, for ever.
+ * behind EXCEPT, beside INTERSECT ALL or EXCEPT ALL, and in a query that aggregates. More rows of a
+ * step would take rows of the next one back there, and a step without rows would still have rows
+ * behind it, for ever. With ALL it hangs on how many rows of a kind a step has.
  */
 import type { BoundFrom, BoundRecursion, BoundSelect } from "./bound.ts";
 
@@ -40,9 +41,11 @@ function placeIn(
     case "cte":
       return placeInQuery(relation.cte.query, recursion, around);
     case "set": {
-      const behind = relation.operator === "except" ? (around ?? "EXCEPT") : around;
+      const isCounted = relation.isAll && relation.operator !== "union";
+      const before = isCounted ? (around ?? `${relation.operator.toUpperCase()} ALL`) : around;
+      const behind = relation.operator === "except" ? (around ?? "EXCEPT") : before;
       return (
-        placeInQuery(relation.left, recursion, around) ??
+        placeInQuery(relation.left, recursion, before) ??
         placeInQuery(relation.right, recursion, behind)
       );
     }

@@ -123,7 +123,10 @@ function bindUnion(
     throw recursiveForm(`"${name}" is read more than once`, query.right);
   const place = refusedPlaceOf(next, recursion);
   if (place !== undefined) throw recursiveForm(`"${name}" is read in ${place}`, query.right);
-  if (next.isAggregated) throw recursiveForm("an aggregate is over it", query.right);
+  // Rows may be grouped, but a group without keys is there even when a step has no rows.
+  if (next.aggregates.length > 0 || (next.isAggregated && next.groupBy.length === 0)) {
+    throw recursiveForm("an aggregate is over it", query.right);
+  }
   if (next.outputs.length !== first.outputs.length) {
     throw recursiveForm(
       `its sides have ${first.outputs.length} and ${next.outputs.length} columns`,

@@ -27,7 +27,7 @@ import {
 import { clockFieldsOf, fieldOf, truncateInterval, truncateTimestamp } from "./datetime_fields.ts";
 import { functionsNamed, overload } from "./define.ts";
 import type { CallContext, Overload, ScalarFunction } from "./function.ts";
-import { addToTimestamp, ageBetween } from "./time_math.ts";
+import { addToTime, addToTimestamp, ageBetween } from "./time_math.ts";
 import { resolveTimeZone } from "./time_zones.ts";
 
 type Instant = (call: CallContext, digits: number) => Value;
@@ -115,7 +115,12 @@ function extracting(type: DataType): Overload {
   );
 }
 
-const EXTRACTS: readonly Overload[] = [DATETIME, TIMESTAMP, DATE, TIME, INTERVAL].map(extracting);
+const EXTRACTS: readonly Overload[] = [DATETIME, TIMESTAMP, TIME, INTERVAL].map(extracting);
+
+/** For `date_part` a date begins at midnight; EXTRACT finds no time in it. */
+const DATE_PART: Overload = overload([TEXT, DATE], DOUBLE, ([field = null, days = null]) =>
+  fieldOf(field as string, joinTimestamp(days as number, 0), TIMESTAMP),
+);
 
 function ages(type: DataType): readonly Overload[] {
   return [
@@ -200,7 +205,12 @@ function ordered(start: Value, end: Value): [Moment, Moment] {
   return b !== null && a > b ? [b, a] : [a, b];
 }
 
-function overlapping(type: DataType): readonly Overload[] {
+function overlapping(
+  type: DataType,
+  endOf: (start: Value, length: Interval) => Value,
+): readonly Overload[] {
+  const ended = (start: Value, length: Value): Value =>
+    start === null || length === null ? null : endOf(start, length as Interval);
   const options = { seesNull: true };
   return [
     overload([type, type, type, type], BOOLEAN, overlaps, options),
@@ -215,9 +225,9 @@ function overlapping(type: DataType): readonly Overload[] {
         ([start1 = null, end1 = null, start2 = null, end2 = null]) =>
           overlaps([
             start1,
-            first === INTERVAL ? endOf(start1, end1) : end1,
+            first === INTERVAL ? ended(start1, end1) : end1,
             start2,
-            second === INTERVAL ? endOf(start2, end2) : end2,
+            second === INTERVAL ? ended(start2, end2) : end2,
           ]),
         options,
       ),
@@ -225,9 +235,12 @@ function overlapping(type: DataType): readonly Overload[] {
   ];
 }
 
-function endOf(start: Value, length: Value): Value {
-  if (start === null || length === null) return null;
-  return addToTimestamp(start as Whole, length as Interval);
+function timestampAfter(start: Value, length: Interval): Value {
+  return addToTimestamp(start as Whole, length);
+}
+
+function timeAfter(start: Value, length: Interval): Value {
+  return addToTime(start as number, length);
 }
 
 function finite(type: DataType): Overload {
@@ -260,7 +273,8 @@ export const DATETIME_FUNCTIONS: readonly ScalarFunction[] = [
     overload([TEXT, DATETIME, TEXT], DATETIME, truncateInZone),
   ),
   ...functionsNamed(["date_bin"], binning(DATETIME), binning(TIMESTAMP)),
-  ...functionsNamed(["extract", "date_part"], ...EXTRACTS),
+  ...functionsNamed(["extract"], ...EXTRACTS, extracting(DATE)),
+  ...functionsNamed(["date_part"], ...EXTRACTS, DATE_PART),
   ...functionsNamed(["age"], ...ages(DATETIME), ...ages(TIMESTAMP)),
   ...functionsNamed(["timezone"], TIME_ZONE),
   ...functionsNamed(["justify_days"], justifying(justifyDays)),
@@ -275,8 +289,8 @@ export const DATETIME_FUNCTIONS: readonly ScalarFunction[] = [
   ),
   ...functionsNamed(
     ["overlaps"],
-    ...overlapping(DATETIME),
-    ...overlapping(TIMESTAMP),
-    overload([TIME, TIME, TIME, TIME], BOOLEAN, overlaps, { seesNull: true }),
+    ...overlapping(DATETIME, timestampAfter),
+    ...overlapping(TIMESTAMP, timestampAfter),
+    ...overlapping(TIME, timeAfter),
   ),
 ];

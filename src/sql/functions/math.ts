@@ -3,6 +3,7 @@
  */
 import { DatabaseError } from "../../base/errors.ts";
 import {
+  BIGINT,
   comparatorFor,
   compareWhole,
   type DataType,
@@ -176,6 +177,12 @@ function exactPair(types: Types): { left: number; right: number; result: DataTyp
   const form = resolveArithmetic("%", left, right);
   if (form === undefined) return undefined;
   return { left: decimalScale(left), right: decimalScale(right), result: form.result };
+}
+
+/** Beside an untyped argument the other decides: it is a whole number, or a decimal. */
+function besideUntyped(form: Overload): readonly Overload[] {
+  const both = (type: DataType): Overload => ({ ...form, parameters: [type, type] });
+  return [both(INT), both(BIGINT), both(decimalType(DECIMAL_PRECISION_MAX, 10)), form];
 }
 
 /** gcd and lcm, on exact numbers of a common scale. */
@@ -362,10 +369,10 @@ export const MATH_FUNCTIONS: readonly ScalarFunction[] = [
     toWhole(truncateScale, Math.trunc),
     toDigits(truncateScale, truncateDouble),
   ),
-  ...functionsNamed(["mod"], resolved("%")),
-  ...functionsNamed(["div"], WHOLE_QUOTIENT),
-  ...functionsNamed(["gcd"], divisorFunction(greatestDivisor)),
-  ...functionsNamed(["lcm"], divisorFunction(leastMultiple)),
+  ...functionsNamed(["mod"], ...besideUntyped(resolved("%"))),
+  ...functionsNamed(["div"], ...besideUntyped(WHOLE_QUOTIENT)),
+  ...functionsNamed(["gcd"], ...besideUntyped(divisorFunction(greatestDivisor))),
+  ...functionsNamed(["lcm"], ...besideUntyped(divisorFunction(leastMultiple))),
   ...functionsNamed(
     ["factorial"],
     overload(["integer"], decimalType(DECIMAL_PRECISION_MAX, 0), factorial),

@@ -170,7 +170,7 @@ const replacementParts = remembering((text) => {
   for (const [part] of text.matchAll(/\\[\s\S]|\\|[^\\]+/g)) {
     const letter = part[1] ?? "";
     if (!part.startsWith("\\")) parts.push(part);
-    else if (/\d/.test(letter)) parts.push(Number(letter));
+    else if (/[1-9]/.test(letter)) parts.push(Number(letter));
     else if (letter === "&") parts.push(0);
     else parts.push(letter === "\\" ? letter : part);
   }

@@ -13,7 +13,7 @@ import {
   type Vector,
 } from "../../types/mod.ts";
 import { functionsNamed, overload } from "./define.ts";
-import type { ScalarFunction } from "./function.ts";
+import type { Overload, ScalarFunction } from "./function.ts";
 import { remembering } from "./operator_text.ts";
 import { compileRegex } from "./regex.ts";
 import { quoteIdentifier, quoteLiteral } from "./text_format.ts";
@@ -84,6 +84,23 @@ function byteLength(value: Value): number {
   return typeof value === "string" ? Buffer.byteLength(value) : (value as Uint8Array).length;
 }
 
+/** By position and length. */
+const SUBSTRINGS: readonly Overload[] = [
+  overload([TEXT, INT, INT], TEXT, substring, {
+    optionalCount: 1,
+    evaluateVector: substringsOf,
+  }),
+  overload(
+    [BYTES, INT, INT],
+    BYTES,
+    ([bytes = null, from = null, count]) => {
+      const { start, end } = rangeOf(from as number, count as number | undefined);
+      return (bytes as Uint8Array).slice(Math.max(0, start), Math.max(0, end));
+    },
+    { optionalCount: 1 },
+  ),
+];
+
 export const TEXT_POSITION_FUNCTIONS: readonly ScalarFunction[] = [
   ...functionsNamed(
     ["length", "char_length", "character_length"],
@@ -102,23 +119,8 @@ export const TEXT_POSITION_FUNCTIONS: readonly ScalarFunction[] = [
     overload([TEXT], INT, ([value = null]) => 8 * byteLength(value)),
     overload([BYTES], INT, ([value = null]) => 8 * byteLength(value)),
   ),
-  ...functionsNamed(
-    ["substring", "substr"],
-    overload([TEXT, INT, INT], TEXT, substring, {
-      optionalCount: 1,
-      evaluateVector: substringsOf,
-    }),
-    overload([TEXT, TEXT], TEXT, substringOfPattern),
-    overload(
-      [BYTES, INT, INT],
-      BYTES,
-      ([bytes = null, from = null, count]) => {
-        const { start, end } = rangeOf(from as number, count as number | undefined);
-        return (bytes as Uint8Array).slice(Math.max(0, start), Math.max(0, end));
-      },
-      { optionalCount: 1 },
-    ),
-  ),
+  ...functionsNamed(["substr"], ...SUBSTRINGS),
+  ...functionsNamed(["substring"], ...SUBSTRINGS, overload([TEXT, TEXT], TEXT, substringOfPattern)),
   ...functionsNamed(
     ["position"],
     overload([TEXT, TEXT], INT, ([needle = null, haystack = null]) =>

@@ -77,7 +77,7 @@ export function planInnerJoins(
     const node = block.planLeaf(part, tested);
     return leafOf(node, idsOfLeaf(index, leafById), { part, own: expressionsOf(tested) });
   });
-  const tree = bestTree(graphOf(leaves, between)) ?? asWritten(leaves.length);
+  const tree = bestTree(graphOf(leaves, between));
   return planTree(tree, between, { leaves, leafById, block });
 }
 
@@ -186,14 +186,6 @@ function isWithin({ condition, leaves }: Between, tree: ReadonlySet<number>): bo
 
 function idsIn(tree: ReadonlySet<number>, { leafById }: Joins): ColumnIds {
   return { has: (id) => tree.has(leafById.get(id) ?? NO_LEAF) };
-}
-
-function asWritten(count: number): JoinTree {
-  let tree: JoinTree = { kind: "leaf", index: 0 };
-  for (let index = 1; index < count; index += 1) {
-    tree = { kind: "pair", left: tree, right: { kind: "leaf", index } };
-  }
-  return tree;
 }
 
 function leafOf(

@@ -6,10 +6,13 @@
  * it was joined: the product of theirs, times the share that each pair of relations keeps. A pair
  * that meets by a whole primary key keeps one in as many as that table has rows. Pairs without a
  * common condition are combined only when nothing else is left.
+ *
+ * The subsets of many relations are too many. Of those the cheapest pair is joined, and takes part
+ * as one relation from then on (greedy operator ordering, as of Fegaras).
  */
 import { assert, defined } from "../../base/assert.ts";
 
-/** Above, the work of planning would show: the relations are joined as they were written. */
+/** Above, going through all subsets would show in the time of planning. */
 const RELATIONS_MAX = 10;
 
 /** What a row costs that is held, that meets the held ones, and that comes out. */
@@ -41,11 +44,14 @@ interface Choice {
   readonly tree: JoinTree;
 }
 
-/** The cheapest tree over all relations of a graph; undefined when there are too many. */
-export function bestTree({ edges, rows }: JoinGraph): JoinTree | undefined {
+/** A tree over all relations of a graph: the cheapest, or of many one that is cheap step by step. */
+export function bestTree(graph: JoinGraph): JoinTree {
+  assert(graph.rows.length > 0, "a join has relations");
+  return graph.rows.length > RELATIONS_MAX ? greedyTree(graph) : cheapestTree(graph);
+}
+
+function cheapestTree({ edges, rows }: JoinGraph): JoinTree {
   const count = rows.length;
-  assert(count > 0, "a join has relations");
-  if (count > RELATIONS_MAX) return undefined;
   const best: (Choice | undefined)[] = Array.from({ length: 2 ** count });
   for (const [index, own] of rows.entries()) {
     best[2 ** index] = { rows: own, cost: 0, tree: { kind: "leaf", index } };
@@ -61,9 +67,8 @@ export function bestTree({ edges, rows }: JoinGraph): JoinTree | undefined {
       const right = defined(best[set ^ part], "smaller sets come first");
       const meets = edges.some((edge) => isAcross(edge, part, set ^ part));
       if (isConnected && !meets) continue;
-      const made = MADE_COST * setRows * (meets ? 1 : PRODUCT_COST);
-      const own = HELD_COST * right.rows + STREAMED_COST * left.rows + made;
-      const cost = left.cost + right.cost + own;
+      const made = setRows * (meets ? 1 : PRODUCT_COST);
+      const cost = left.cost + right.cost + costOf({ held: right.rows, streamed: left.rows, made });
       const isBetter = found === undefined || cost < found.cost || (meets && !isConnected);
       if (!isBetter) continue;
       const tree: JoinTree = { kind: "pair", left: left.tree, right: right.tree };
@@ -73,6 +78,89 @@ export function bestTree({ edges, rows }: JoinGraph): JoinTree | undefined {
     best[set] = found;
   }
   return defined(best.at(-1), "the set of all is the last").tree;
+}
+
+interface Steps {
+  readonly held: number;
+  readonly streamed: number;
+  readonly made: number;
+}
+
+function costOf({ held, made, streamed }: Steps): number {
+  return HELD_COST * held + STREAMED_COST * streamed + MADE_COST * made;
+}
+
+/** What is joined already, while a tree grows. */
+interface Part {
+  readonly rows: number;
+  readonly tree: JoinTree;
+  /** The parts it meets by a condition, and the share of their product that remains. */
+  readonly shares: Map<Part, number>;
+}
+
+function greedyTree({ edges, rows }: JoinGraph): JoinTree {
+  const leaves = rows.map((own, index): Part => {
+    return { rows: own, tree: { kind: "leaf", index }, shares: new Map() };
+  });
+  for (const { left, right, share } of edges) {
+    const one = defined(leaves[left], "an edge is between relations");
+    const other = defined(leaves[right], "an edge is between relations");
+    one.shares.set(other, share * (one.shares.get(other) ?? 1));
+    other.shares.set(one, share * (other.shares.get(one) ?? 1));
+  }
+  const parts = new Set(leaves);
+  while (parts.size > 1) {
+    const [streamed, held] = cheapestPair(parts) ?? smallestPair(parts);
+    parts.delete(streamed);
+    parts.delete(held);
+    parts.add(joined(streamed, held));
+  }
+  const [whole] = parts;
+  return defined(whole, "all parts become one").tree;
+}
+
+/** The parts that meet by a condition and cost least to join; the larger one comes first. */
+function cheapestPair(parts: ReadonlySet<Part>): readonly [Part, Part] | undefined {
+  let found: readonly [Part, Part] | undefined;
+  let least = Number.POSITIVE_INFINITY;
+  for (const streamed of parts) {
+    for (const [held, share] of streamed.shares) {
+      const made = rowsTogether(streamed, held, share);
+      const cost = costOf({ held: held.rows, streamed: streamed.rows, made });
+      if (cost >= least) continue;
+      found = [streamed, held];
+      least = cost;
+    }
+  }
+  return found;
+}
+
+function smallestPair(parts: ReadonlySet<Part>): readonly [Part, Part] {
+  const [held, streamed] = [...parts].toSorted((left, right) => left.rows - right.rows);
+  return [defined(streamed, "two parts are left"), defined(held, "two parts are left")];
+}
+
+/** One part of two, which meets what either met. */
+function joined(left: Part, right: Part): Part {
+  const made = rowsTogether(left, right, left.shares.get(right) ?? 1);
+  const tree: JoinTree = { kind: "pair", left: left.tree, right: right.tree };
+  const part: Part = { rows: made, tree, shares: new Map() };
+  for (const side of [left, right]) {
+    for (const [other, share] of side.shares) {
+      if (other === left || other === right) continue;
+      part.shares.set(other, share * (part.shares.get(other) ?? 1));
+    }
+  }
+  for (const [other, share] of part.shares) {
+    other.shares.delete(left);
+    other.shares.delete(right);
+    other.shares.set(part, share);
+  }
+  return part;
+}
+
+function rowsTogether(left: Part, right: Part, share: number): number {
+  return Math.max(1, left.rows * right.rows * share);
 }
 
 function rowsOfSet(set: number, { edges, rows }: JoinGraph): number {
