@@ -2,21 +2,26 @@
  * Zstandard (RFC 8878) for blocks of a few KiB, at its fastest level: that packs small blocks of text
  * and JSON as well as higher ones do, at one and a half times their speed.
  *
- * A frame says how many bytes it holds, in one of two ways, since blocks are short:
+ * A frame says how many bytes it holds, in one of two ways, and has one block, since what is packed is
+ * short:
  *
  *     frame   OFFSET SIZE
  *                0    4   28 b5 2f fd
  *                4    1   0x20: one byte of length follows; 0x60: two, of the length less 256
  *                5  1, 2   length
- *                      …   compressed bytes
+ *                …    3   u24: 1 for the last block, twice its kind, eight times its size
+ *                      …   a byte of a block of equal bytes, or as many as the size says
  */
 import { assert } from "./assert.ts";
 
 const LEVEL = 1;
 
-const HEAD_BYTES = 7;
+const MAGIC = 0xfd2fb528;
 const ONE_BYTE_LENGTH = 0x20;
 const TWO_BYTE_LENGTH = 0x60;
+const BLOCK_HEAD_BYTES = 3;
+/** Its kind: one byte, which is repeated. */
+const REPEATED = 1;
 
 /** Longest block. */
 const BLOCK_BYTES_MAX = 65_536;
@@ -28,11 +33,12 @@ export function zstdPack(bytes: Uint8Array): Uint8Array {
 }
 
 /**
- * Unpacks what is known to have been so many bytes; undefined when it is something else. What the
- * frame says of its length is looked at first, so that no more memory is taken than for those.
+ * Unpacks what is known to have been so many bytes; undefined when it is something else. Whether it is
+ * one frame of one block of that length is looked at first: another frame behind it, or more blocks,
+ * would be unpacked at their full length before anything was wrong with them.
  */
 export function zstdUnpack(packed: Uint8Array, byteCount: number): Uint8Array | undefined {
-  if (lengthIn(packed) !== byteCount) return undefined;
+  if (!isOneBlock(packed, byteCount)) return undefined;
   try {
     const bytes = Bun.zstdDecompressSync(packed);
     return bytes.length === byteCount ? bytes : undefined;
@@ -42,9 +48,19 @@ export function zstdUnpack(packed: Uint8Array, byteCount: number): Uint8Array | 
   }
 }
 
-function lengthIn(packed: Uint8Array): number | undefined {
-  if (packed.length < HEAD_BYTES) return undefined;
-  const low = packed[5] ?? 0;
-  if (packed[4] === ONE_BYTE_LENGTH) return low;
-  return packed[4] === TWO_BYTE_LENGTH ? 256 + low + 256 * (packed[6] ?? 0) : undefined;
+function isOneBlock(packed: Uint8Array, byteCount: number): boolean {
+  const blockAt = packed[4] === ONE_BYTE_LENGTH ? 6 : 7;
+  if (packed.length < blockAt + BLOCK_HEAD_BYTES) return false;
+  const head = new DataView(packed.buffer, packed.byteOffset, blockAt + BLOCK_HEAD_BYTES);
+  if (head.getUint32(0, true) !== MAGIC || lengthIn(head) !== byteCount) return false;
+  const block = head.getUint16(blockAt, true) + head.getUint8(blockAt + 2) * 65_536;
+  const isLast = (block & 1) === 1;
+  const size = ((block >>> 1) & 3) === REPEATED ? 1 : block >>> 3;
+  return isLast && blockAt + BLOCK_HEAD_BYTES + size === packed.length;
+}
+
+function lengthIn(head: DataView): number | undefined {
+  const form = head.getUint8(4);
+  if (form === ONE_BYTE_LENGTH) return head.getUint8(5);
+  return form === TWO_BYTE_LENGTH ? 256 + head.getUint16(5, true) : undefined;
 }

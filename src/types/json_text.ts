@@ -318,8 +318,16 @@ export function jsonScalarText(text: string, slice: JsonSlice): string | undefin
   const kind = jsonKindAt(text, slice.start);
   if (kind === "null") return undefined;
   if (kind !== "string") return text.slice(slice.start, slice.end);
-  const content = jsonString(text, slice);
-  if (!content.includes("\u0000") && content.isWellFormed()) return content;
+  return textOfJsonString(jsonString(text, slice));
+}
+
+/**
+ * The characters of a string, or of a key, as text.
+ *
+ * @throws {DatabaseError} INVALID_VALUE where JSON may hold them, and a text may not.
+ */
+export function textOfJsonString(characters: string): string {
+  if (!characters.includes("\u0000") && characters.isWellFormed()) return characters;
   throw new DatabaseError(
     "INVALID_VALUE",
     "Cannot read a JSON string as text: it must not have the character \\u0000 or half a surrogate pair",

@@ -133,6 +133,7 @@ export {
   jsonPath,
   jsonRoot,
   jsonScalarText,
+  textOfJsonString,
 } from "./json_text.ts";
 export {
   canonicalJson,

@@ -1,7 +1,7 @@
 /**
  * Zstandard: blocks of every length come back, and what was not packed so is told.
  */
-import { expect, test } from "bun:test";
+import { expect, spyOn, test } from "bun:test";
 import { AssertionError } from "../../src/base/assert.ts";
 import { zstdPack, zstdUnpack } from "../../src/base/zstd.ts";
 import { SeededRandom } from "../support/seeded_random.ts";
@@ -48,5 +48,35 @@ test("zstdUnpack tells what is cut, or is no frame of that length", () => {
     const damaged = Uint8Array.from(packed);
     damaged[at] = (damaged[at] ?? 0) ^ 0xff;
     expect(zstdUnpack(damaged, 300), `byte ${at}`).toBeUndefined();
+  }
+});
+
+test("zstdUnpack asks the library for nothing that could be longer than it says", () => {
+  const first = zstdPack(new Uint8Array(300).fill(7));
+  // Half a KB that would be 16 MiB.
+  const bomb = Bun.zstdCompressSync(new Uint8Array(2 ** 24));
+  const skipped = [0x50, 0x2a, 0x4d, 0x18, 0x60, 44, 0, 0];
+  const repeated = [0x02, 0x09, 0, 7];
+  const forged: [string, Uint8Array][] = [
+    ["another frame behind it", Buffer.concat([first, bomb])],
+    ["an empty frame behind it", Buffer.concat([first, Bun.zstdCompressSync(new Uint8Array(0))])],
+    [
+      "a frame that is skipped",
+      Buffer.concat([Uint8Array.from(skipped), Buffer.alloc(0x2c60), bomb]),
+    ],
+    [
+      "many blocks",
+      Uint8Array.from([
+        ...first.subarray(0, 7),
+        ...Array.from({ length: 9 }, () => repeated).flat(),
+      ]),
+    ],
+  ];
+  const unpack = spyOn(Bun, "zstdDecompressSync");
+  try {
+    for (const [what, bytes] of forged) expect(zstdUnpack(bytes, 300), what).toBeUndefined();
+    expect(unpack).not.toHaveBeenCalled();
+  } finally {
+    unpack.mockRestore();
   }
 });

@@ -113,6 +113,7 @@ function strange(pick: Pick): string {
     "''",
     "1e400",
     "-1e400",
+    "1e-400",
     "99999999999999999999999",
     "2147483648",
     "'too long for it'",
@@ -212,6 +213,41 @@ test("a list has the same rows and errors by columns, by rows and token by token
   }
   expect(shortCount).toBeGreaterThan(LISTS / 4);
   expect(errorCount).toBeGreaterThan(LISTS / 8);
+});
+
+test.each(["1e-400", "-2e-324", "5e-324", "0e-400", "-0e400", "0.0000000000000000000", "1e400"])(
+  "a list of the double %s is what one row of it is",
+  async (cell) => {
+    await engine.run("CREATE TABLE n.d (id INT PRIMARY KEY, v DOUBLE)");
+    const answers: unknown[] = [];
+    for (const rowCount of [1, 100]) {
+      const rows = Array.from({ length: rowCount }, (_, row) => `(${row}, ${cell})`);
+      const { error } = await engine.ask(`INSERT INTO n.d VALUES ${rows.join(", ")}`);
+      answers.push([error?.condition, await engine.rows("SELECT v FROM n.d WHERE id = 0")]);
+      await engine.run("DELETE FROM n.d WHERE true");
+    }
+    await engine.run("DROP TABLE n.d");
+    const [one, many] = answers;
+    expect(many).toEqual(one);
+  },
+);
+
+test("NUL is refused in a text, whichever way its statement takes", async () => {
+  const cell = "'a\u0000b'";
+  const rows = Array.from({ length: ROWS }, (_, row) => `(${row}, ${cell})`).join(", ");
+  for (const sql of [
+    `INSERT INTO n.t (c0, c7) VALUES (1, ${cell})`,
+    `INSERT INTO n.t (c0, c14) VALUES (1, ${cell})`,
+    `INSERT INTO n.t (c0, c7) VALUES ${rows}`,
+    `UPDATE n.t SET c7 = ${cell} WHERE c0 = 1`,
+    `SELECT c0 FROM n.t WHERE c7 = ${cell}`,
+  ]) {
+    // Its plan is known then.
+    await engine.run(sql.replaceAll("\u0000", ""));
+    await engine.run("DELETE FROM n.t WHERE true");
+    const position = sql.indexOf("\u0000");
+    expect(await engine.failure(sql), sql).toBe(`INVALID_SQL@1:${position}`);
+  }
 });
 
 test.each(["BIGINT", "INT", "TEXT", "DOUBLE"])(

@@ -6,9 +6,11 @@ import { expect, test } from "bun:test";
 import { DatabaseError } from "../../src/base/errors.ts";
 import {
   canonicalJson,
+  castValue,
   checkJson,
   compareJson,
   groupKeyOf,
+  JSON_TEXT,
   JSONB,
   type JsonSlice,
   jsonElements,
@@ -18,6 +20,7 @@ import {
   jsonRoot,
   jsonScalarText,
   jsonTree,
+  TEXT,
   textFromJson,
 } from "../../src/types/mod.ts";
 import { randomFrom, seedOf } from "./random.ts";
@@ -182,11 +185,13 @@ test("textFromJson escapes what JSON must escape and nothing else", () => {
 });
 
 test.each(["\\u0000", "a\\ud800", "\\udc00\\ud800"])(
-  "jsonScalarText refuses %p, which JSON may hold and a text may not",
+  "neither jsonScalarText nor a cast to text takes %p, which JSON may hold and a text may not",
   (escapes) => {
     const text = `"${escapes}"`;
     checkJson(text);
     expect(() => jsonScalarText(text, jsonRoot(text))).toThrow("as text");
+    const toText = { from: JSON_TEXT, to: TEXT, mode: "explicit" } as const;
+    expect(() => castValue(text, toText)).toThrow("as text");
   },
 );
 

@@ -102,8 +102,8 @@ function readDoubles(
     const kind = kinds[cell];
     if (kind === LiteralCell.null) continue;
     if (kind !== LiteralCell.integer && kind !== LiteralCell.numeric) return false;
-    const value = shortDecimal(literals, cell) ?? Number(literalText(literals, cell));
-    if (!Number.isFinite(value)) return false;
+    const value = shortDecimal(literals, cell) ?? longDecimal(literals, cell);
+    if (value === undefined) return false;
     values[row] = value + 0;
   }
   return true;
@@ -136,6 +136,12 @@ function shortDecimal(
   const scale = point === -1 ? 0 : end - point - 1;
   const value = digits / (POWERS_OF_TEN[scale] ?? 1);
   return isNegative ? -value : value;
+}
+
+/** Any other; undefined where it may be beyond the range, at either end. */
+function longDecimal(literals: LiteralValuesStatement, cell: number): number | undefined {
+  const value = Number(literalText(literals, cell));
+  return Number.isFinite(value) && value !== 0 ? value : undefined;
 }
 
 function readBooleans(literals: LiteralValuesStatement, column: number): Vector | undefined {

@@ -17,6 +17,7 @@ import {
   jsonScalarText,
   type Row,
   TEXT,
+  textOfJsonString,
   UNKNOWN,
   type Value,
 } from "../../types/mod.ts";
@@ -76,7 +77,9 @@ function members({ asText, document }: Reading): TableForm {
     ],
     *rows([json]): Generator<Row> {
       const { root, text } = documentOf(json, "object");
-      for (const { key, value } of jsonMembers(text, root)) yield [key, cell(text, value)];
+      for (const { key, value } of jsonMembers(text, root)) {
+        yield [textOfJsonString(key), cell(text, value)];
+      }
     },
   };
 }
@@ -85,7 +88,7 @@ const OBJECT_KEYS: Omit<TableForm, "parameters"> = {
   columns: () => [{ name: undefined, type: TEXT }],
   *rows([json]): Generator<Row> {
     const { root, text } = documentOf(json, "object");
-    for (const { key } of jsonMembers(text, root)) yield [key];
+    for (const { key } of jsonMembers(text, root)) yield [textOfJsonString(key)];
   },
 };
 

@@ -310,6 +310,8 @@ class Normalizer {
     }
     if (continuesBehind(text, end + 1)) return false;
     const body = text.slice(start + 1, end);
+    // No text may hold it, and the parser says so.
+    if (body.includes("\u0000")) return false;
     return this.lift(end + 1, STRING_KEY, {
       kind: "string",
       text: isEscaped ? body.replaceAll("''", "'") : body,

@@ -94,6 +94,7 @@ test.each([
   "SELECT a WHERE b = 1)",
   "EXECUTE AS USER 'u' (SELECT 1; SELECT 2)",
   "SELECT \u0001",
+  "SELECT a FROM t WHERE b = 'x\u0000'",
 ])("normalizeStatement, %j is left to the parser", (text) => {
   expect(normalizeStatement(text)).toBeUndefined();
 });
