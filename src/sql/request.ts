@@ -25,9 +25,9 @@ import { readLiterals } from "./bind/untyped_literals.ts";
 import { Definitions } from "./definitions.ts";
 import type { SqlRequest, SqlResponse, StatementResult } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
-import { checkDeadline, type Deadline } from "./execute/operator.ts";
+import type { Deadline } from "./execute/operator.ts";
 import { Profile } from "./execute/profile.ts";
-import { runSteps } from "./execute/step_turns.ts";
+import { runSteps, SharedTurns } from "./execute/step_turns.ts";
 import { Transaction } from "./execute/transaction.ts";
 import { explained } from "./explain.ts";
 import type { AnswerRecorder } from "./idempotency.ts";
@@ -40,7 +40,7 @@ import { authorize, type Prepared, prepare } from "./prepared.ts";
 import type { QueryStat } from "./query_stats.ts";
 import { bulkShapeOf, textOfStatement } from "./query_text.ts";
 import { dmlContextOf, statisticsOf } from "./relation_source.ts";
-import { refuseInside, statementsOf } from "./request_text.ts";
+import { isMendable, refuseInside, statementsOf } from "./request_text.ts";
 import { messageResult, rowsResult } from "./result.ts";
 import { StatementRunner } from "./statement_runner.ts";
 
@@ -53,16 +53,6 @@ interface Unit {
   catalogVersion: number;
   namespace: string;
 }
-
-/** Conditions that an earlier definition of the same text can mend. */
-const MENDABLE: ReadonlySet<string> = new Set([
-  "TABLE_NOT_FOUND",
-  "NAMESPACE_NOT_FOUND",
-  "COLUMN_NOT_FOUND",
-  "OBJECT_NOT_FOUND",
-  "USER_NOT_FOUND",
-  "INVALID_QUERY",
-]);
 
 export interface RequestOptions {
   readonly environment: SqlEnvironment;
@@ -88,6 +78,7 @@ export class RequestRunner {
   readonly #runner: StatementRunner;
   readonly #channel: AnswerChannel | undefined;
   readonly #results: StatementResult[] = [];
+  readonly #turns: SharedTurns;
   #parameterTypes: readonly DataType[] = [];
   readonly #usedParameters = new Set<number>();
   #namespace: string;
@@ -104,6 +95,7 @@ export class RequestRunner {
     this.#definitions = new Definitions(environment, this.#deadline);
     this.#administration = new Administration(environment);
     this.#channel = channel;
+    this.#turns = new SharedTurns({ clock: environment.clock, deadline: this.#deadline });
     const reader = channel === undefined ? undefined : request.reader;
     this.#runner = new StatementRunner(environment, { channel, deadline: this.#deadline, reader });
   }
@@ -119,8 +111,11 @@ export class RequestRunner {
     try {
       const parameters = this.#bindParameters();
       units = this.#parse(parameters.length);
+      let isAfterDefinition = false;
       for (const unit of units) {
-        this.#bind(unit, units, statementIndex);
+        await this.#turns.endStep();
+        this.#bind(unit, isAfterDefinition);
+        isAfterDefinition ||= changesNames(unit.node);
         statementIndex += 1;
       }
       statementIndex = units.length - 1;
@@ -136,7 +131,7 @@ export class RequestRunner {
       const isWrapped = this.#recorder !== undefined && !isBegin(units[0]?.node);
       if (isWrapped) this.#open({ isReadOnly: false });
       for (const unit of units) {
-        checkDeadline(this.#deadline, this.#environment.clock);
+        await this.#turns.endStep();
         const { node } = unit;
         this.#running.asUser = node.type === "execute as" ? node.user.name : this.#principal.userId;
         const result = await this.#measured(unit, parameters);
@@ -180,9 +175,8 @@ export class RequestRunner {
   }
 
   /** Binds and authorises before anything runs. */
-  #bind(unit: Unit, units: readonly Unit[], index: number): void {
+  #bind(unit: Unit, isAfterDefinition: boolean): void {
     const { node } = unit;
-    const isAfterDefinition = units.slice(0, index).some(({ node: n }) => changesNames(n));
     try {
       if (node.type === "use namespace") {
         findNamespace(this.#environment.catalog, node.name.name, node);
@@ -191,8 +185,7 @@ export class RequestRunner {
         this.#prepareUnit(unit);
       }
     } catch (error) {
-      const isMendable = error instanceof DatabaseError && MENDABLE.has(error.condition);
-      if (isAfterDefinition && isMendable) {
+      if (isAfterDefinition && isMendable(error)) {
         if (node.type === "use namespace") this.#namespace = node.name.name;
         return;
       }
