@@ -222,3 +222,29 @@ test("thousands of short statements in one text let others run between them", as
   expect(isOver).toBe(false);
   expect((await many).length).toBe(5000);
 });
+
+describe("functions asked for more than they can make", () => {
+  test.each([
+    ["a text", "REPEAT('ab', 3000000)", "VALUE_TOO_LONG"],
+    ["a text of many parts", "FORMAT('%4000000s%4000000s', 'a', 'b')", "VALUE_TOO_LONG"],
+    ["a pattern of digits", "TO_CHAR(1, REPEAT('9', 10001))", "LIMIT_EXCEEDED"],
+    ["a pattern of fields", "TO_CHAR(NOW(), REPEAT('YYYY', 10000))", "LIMIT_EXCEEDED"],
+    ["places", "TO_CHAR(1.5, '9.' || REPEAT('9', 200) || 'EEEE')", "VALUE_OUT_OF_RANGE"],
+    [
+      "places of a double",
+      "TO_CHAR(1.5::DOUBLE, '9.' || REPEAT('9', 101) || 'EEEE')",
+      "VALUE_OUT_OF_RANGE",
+    ],
+    ["a shift", "TO_CHAR(1.5::DOUBLE, '9V' || REPEAT('9', 9000))", "VALUE_OUT_OF_RANGE"],
+  ])("%s", async (_name, call, refusal) => {
+    expect(await engine.failure(`SELECT ${call}`)).toStartWith(refusal);
+  });
+
+  test("a long text is changed character by character as a short one is", async () => {
+    const times = (text: string): string => `REPEAT('${text}', 5000)`;
+    const sql =
+      `SELECT REVERSE(${times("aé😀b")}) = ${times("b😀éa")}, UPPER(${times("ß😀a")}) = ${times("ß😀A")}, ` +
+      `TRANSLATE(${times("a😀b")}, '😀a', 'x') = ${times("xb")}`;
+    expect(await engine.rows(sql)).toEqual([[true, true, true]]);
+  });
+});
