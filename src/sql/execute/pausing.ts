@@ -26,7 +26,7 @@ export const PAUSE: Error = new Error("The turn is over");
 const TOO_MANY: Error = new Error("The rows are too many for a turn");
 
 /** Bytes of values that rows evaluated together may make. */
-const MADE_TOGETHER_MAX = 16 * 2 ** 20;
+const MADE_TOGETHER_MAX = 8 * 2 ** 20;
 
 /** Values that are shorter are left to the bound of a batch: a thousand rows of them are little. */
 const NOTED_CHARACTERS_MIN = 512;
