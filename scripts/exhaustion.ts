@@ -2,7 +2,7 @@
  * Sends the real server statements that ask for more than it has, while one ordinary client goes on
  * working.
  *
- *     bun scripts/exhaustion.ts [--only lists,nesting,literals,patterns,products,sorts]
+ *     bun scripts/exhaustion.ts [--only lists,nesting,literals,patterns,products,sorts,makers]
  *                               [--seconds 5] [--statement-seconds 30] [--rows 10000000]
  *                               [--p99 250]
  *

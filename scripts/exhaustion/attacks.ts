@@ -243,7 +243,67 @@ function sorts(rowCount: number): Attack[] {
   ];
 }
 
-export type AttackName = "lists" | "nesting" | "literals" | "patterns" | "products" | "sorts";
+function makers(): Attack[] {
+  const rows = "generate_series(1, 300000) AS g(s)";
+  const long = "REPEAT('ab', 1500000 + s)";
+  return [
+    {
+      title: "megabytes in a filter",
+      sql: `SELECT COUNT(*) FROM ${rows} WHERE LENGTH(${long}) = 1`,
+    },
+    {
+      title: "megabytes, late",
+      sql: `SELECT COUNT(*) FROM ${rows} WHERE LENGTH(REPEAT('ab', CASE WHEN s > 200000 THEN 1500000 ELSE 1 END)) = 1`,
+    },
+    { title: "megabytes aggregated", sql: `SELECT LENGTH(MAX(${long})) FROM ${rows}` },
+    { title: "megabytes grouped", sql: `SELECT COUNT(*) FROM ${rows} GROUP BY ${long}` },
+    { title: "megabytes sorted", sql: `SELECT s FROM ${rows} ORDER BY ${long} LIMIT 1` },
+    {
+      title: "megabytes inserted",
+      sql: `INSERT INTO app.wall SELECT s + 1000000, 'r', REPEAT('ab', 900000) FROM ${rows}`,
+    },
+    { title: "megabytes changed into", sql: "UPDATE app.wall SET body = REPEAT('ab', 900000)" },
+    {
+      title: "megabytes in 200 columns",
+      sql: `SELECT ${Array.from({ length: 200 }, () => "REPEAT('ab', 2000000)").join(",")}`,
+    },
+    {
+      title: "a search in each row",
+      sql: `SELECT COUNT(*) FROM ${rows} WHERE REPEAT(s::TEXT, 100) ~ '((1{1,30}){1,30}|[0-9]*)*z'`,
+      answer: 0,
+    },
+    {
+      title: "4,000 outputs of each row",
+      sql: `SELECT ${Array.from({ length: 4000 }, (_, i) => `s + ${i}`).join(",")} FROM ${rows}`,
+      isEndless: true,
+    },
+    {
+      title: "10,000 conditions",
+      sql: `SELECT COUNT(*) FROM ${rows} WHERE ${Array.from({ length: 10_000 }, (_, i) => `s = ${i}`).join(" OR ")}`,
+    },
+    {
+      title: "CUBE of 8",
+      sql: `SELECT COUNT(*) FROM (SELECT COUNT(*) FROM (SELECT ${Array.from({ length: 8 }, (_, i) => `s + ${i} AS c${i}`).join(",")} FROM ${rows}) AS q GROUP BY CUBE (c0, c1, c2, c3, c4, c5, c6, c7)) AS p`,
+    },
+    {
+      title: "20,000 statements",
+      sql: Array.from({ length: 20_000 }, (_, i) => `SELECT ${i}`).join(";"),
+    },
+    {
+      title: "a pattern of megabytes",
+      sql: "SELECT LENGTH(TO_CHAR(NOW(), REPEAT('YYYY', 1000000)))",
+    },
+  ];
+}
+
+export type AttackName =
+  | "lists"
+  | "nesting"
+  | "literals"
+  | "patterns"
+  | "products"
+  | "sorts"
+  | "makers";
 
 const ATTACKS: Readonly<Record<AttackName, (rowCount: number) => Attack[]>> = {
   lists,
@@ -252,6 +312,7 @@ const ATTACKS: Readonly<Record<AttackName, (rowCount: number) => Attack[]>> = {
   patterns,
   products,
   sorts,
+  makers,
 };
 
 export const ATTACK_NAMES: readonly string[] = Object.keys(ATTACKS);

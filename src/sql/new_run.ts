@@ -8,6 +8,7 @@ import type { TableEntry } from "../catalog/mod.ts";
 import type { Store } from "../storage/mod.ts";
 import type { Value } from "../types/mod.ts";
 import type { SqlEnvironment } from "./environment.ts";
+import { Pauses } from "./execute/pausing.ts";
 import type { Profile } from "./execute/profile.ts";
 import { checkDeadline, type RequestLedger } from "./execute/request_ledger.ts";
 import { MemoryBudget, type Run, type SubqueryAnswers, type UploadSink } from "./execute/run.ts";
@@ -65,6 +66,7 @@ class StatementRun implements Run {
   readonly working: Run["working"] = NOTHING;
   #memory: MemoryBudget | undefined;
   #subqueries: SubqueryAnswers | undefined;
+  #pauses: Pauses | undefined;
   #call: CallContext | undefined;
   #temporary: TemporaryFiles | undefined;
 
@@ -110,6 +112,18 @@ class StatementRun implements Run {
   get subqueries(): SubqueryAnswers {
     this.#subqueries ??= new Subqueries(this);
     return this.#subqueries;
+  }
+
+  get pauses(): Pauses {
+    this.#pauses ??= new Pauses(
+      () => this.monotonicMs(),
+      () => this.#environment.limits.queryMemoryBytes,
+    );
+    return this.#pauses;
+  }
+
+  abandonReadings(): void {
+    this.#subqueries?.abandon();
   }
 
   mayReadHistory(table: TableEntry): boolean {

@@ -20,7 +20,8 @@ import {
   bindUpdate,
 } from "./bind/update_binder.ts";
 import { contextWith } from "./bind/with_binder.ts";
-import { buildRowRead, type OperatorFactory, type RowRead } from "./execute/build.ts";
+import type { OperatorFactory } from "./execute/build.ts";
+import { buildRowRead, type RowRead } from "./execute/build_scan.ts";
 import type { DmlProgram } from "./execute/change_writer.ts";
 import { compileDelete, compileInsert, compileUpdate } from "./execute/dml.ts";
 import { buildQuery } from "./execute/subquery_program.ts";

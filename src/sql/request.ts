@@ -27,8 +27,8 @@ import { Definitions } from "./definitions.ts";
 import type { SqlRequest, SqlResponse, StatementResult } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { Profile } from "./execute/profile.ts";
-import { checkDeadline, type RequestLedger } from "./execute/request_ledger.ts";
-import { runSteps } from "./execute/step_turns.ts";
+import type { RequestLedger } from "./execute/request_ledger.ts";
+import { runSteps, SharedTurns } from "./execute/step_turns.ts";
 import { Transaction } from "./execute/transaction.ts";
 import { explained } from "./explain.ts";
 import type { AnswerRecorder } from "./idempotency.ts";
@@ -79,6 +79,7 @@ export class RequestRunner {
   readonly #runner: StatementRunner;
   readonly #channel: AnswerChannel | undefined;
   readonly #results: StatementResult[] = [];
+  readonly #turns: SharedTurns;
   #parameterTypes: readonly DataType[] = [];
   readonly #usedParameters = new Set<number>();
   #namespace: string;
@@ -95,6 +96,7 @@ export class RequestRunner {
     this.#definitions = new Definitions(environment, this.#ledger);
     this.#administration = new Administration(environment);
     this.#channel = channel;
+    this.#turns = new SharedTurns({ clock: environment.clock, ledger: this.#ledger });
     this.#runner = new StatementRunner(environment, {
       ledger: this.#ledger,
       isStreamed: channel !== undefined,
@@ -113,8 +115,11 @@ export class RequestRunner {
     try {
       const parameters = this.#bindParameters();
       units = this.#parse(parameters.length);
+      let isAfterDefinition = false;
       for (const unit of units) {
-        this.#bind(unit, units, statementIndex);
+        await this.#turns.endStep();
+        this.#bind(unit, isAfterDefinition);
+        isAfterDefinition ||= changesNames(unit.node);
         statementIndex += 1;
       }
       statementIndex = units.length - 1;
@@ -130,7 +135,7 @@ export class RequestRunner {
       const isWrapped = this.#recorder !== undefined && !isBegin(units[0]?.node);
       if (isWrapped) this.#open({ isReadOnly: false });
       for (const unit of units) {
-        checkDeadline(this.#ledger, this.#environment.clock);
+        await this.#turns.endStep();
         const { node } = unit;
         this.#running.asUser = node.type === "execute as" ? node.user.name : this.#principal.userId;
         const result = await this.#measured(unit, parameters);
@@ -174,9 +179,8 @@ export class RequestRunner {
   }
 
   /** Binds and authorises before anything runs. */
-  #bind(unit: Unit, units: readonly Unit[], index: number): void {
+  #bind(unit: Unit, isAfterDefinition: boolean): void {
     const { node } = unit;
-    const isAfterDefinition = units.slice(0, index).some(({ node: n }) => changesNames(n));
     try {
       if (node.type === "use namespace") {
         findNamespace(this.#environment.catalog, node.name.name, node);

@@ -17,6 +17,16 @@ export interface TextOptions {
   readonly parameterCount: number;
 }
 
+/** Conditions that an earlier definition of the same text can mend. */
+const MENDABLE: ReadonlySet<string> = new Set([
+  "TABLE_NOT_FOUND",
+  "NAMESPACE_NOT_FOUND",
+  "COLUMN_NOT_FOUND",
+  "OBJECT_NOT_FOUND",
+  "USER_NOT_FOUND",
+  "INVALID_QUERY",
+]);
+
 /** @throws {DatabaseError} for what does not parse, or cannot stand in one text. */
 export function statementsOf(
   { files, sql }: SqlRequest,
@@ -73,17 +83,7 @@ export function refuseInside({ statement }: ExecuteAsStatement): DatabaseError {
   );
 }
 
-/** Conditions that an earlier definition of the same text can mend. */
-const MENDABLE: ReadonlySet<string> = new Set([
-  "TABLE_NOT_FOUND",
-  "NAMESPACE_NOT_FOUND",
-  "COLUMN_NOT_FOUND",
-  "OBJECT_NOT_FOUND",
-  "USER_NOT_FOUND",
-  "INVALID_QUERY",
-]);
-
-/** Whether a statement that failed to bind may do so behind a definition of the same text. */
+/** Whether a fault of a statement may be gone once the definitions before it have run. */
 export function isMendable(error: unknown): boolean {
   return error instanceof DatabaseError && MENDABLE.has(error.condition);
 }

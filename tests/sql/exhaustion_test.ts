@@ -118,3 +118,133 @@ test("more than a statement may hold is refused, or put elsewhere, and never hal
   else expect(error.condition).toBe("MEMORY_EXCEEDED");
   expect(await engine.rows("SELECT 1")).toEqual([[1]]);
 });
+
+describe("long values that an expression makes of many rows", () => {
+  beforeAll(async () => {
+    await engine.run("CREATE TABLE made (id INT PRIMARY KEY, v TEXT)");
+    await engine.run("INSERT INTO made SELECT s, 'x' FROM generate_series(1, 300) AS g(s)");
+  });
+
+  /** 4 MiB each in memory, more than a gigabyte together. */
+  const long = "REPEAT('ab', 1000000 + id)";
+
+  test.each([
+    ["a filter", `SELECT COUNT(*) FROM made WHERE LENGTH(${long}) > 2000300`, 150],
+    [
+      "a projection",
+      `SELECT SUM(n) FROM (SELECT LENGTH(${long}) AS n FROM made) AS q`,
+      600_090_300,
+    ],
+    ["an aggregate", `SELECT LENGTH(MAX(${long})) FROM made`, 2_000_600],
+    ["a filter of one", `SELECT COUNT(${long}) FILTER (WHERE LENGTH(${long}) > 0) FROM made`, 300],
+    [
+      "keys of groups",
+      `SELECT COUNT(*) FROM (SELECT 1 FROM made GROUP BY LENGTH(${long})) AS q`,
+      300,
+    ],
+    [
+      "DISTINCT ON",
+      `SELECT COUNT(*) FROM (SELECT DISTINCT ON (LENGTH(${long})) id FROM made) AS q`,
+      300,
+    ],
+    ["an order", `SELECT id FROM made ORDER BY LENGTH(${long}) DESC LIMIT 1`, 300],
+    [
+      "a window",
+      `SELECT MAX(n) FROM (SELECT SUM(LENGTH(${long})) OVER (ORDER BY id) AS n FROM made) AS q`,
+      600_090_300,
+    ],
+    [
+      "keys of a join",
+      `SELECT COUNT(*) FROM made JOIN (SELECT id AS n FROM made) AS q ON LENGTH(${long}) = n + 2000000`,
+      150,
+    ],
+    [
+      "what pairs must satisfy",
+      `SELECT COUNT(*) FROM made JOIN (SELECT id AS n FROM made) AS q ON id = n AND LENGTH(${long}) > n`,
+      300,
+    ],
+  ])("are let go part by part: %s", async (_name, sql, answer) => {
+    expect(await engine.rows(sql)).toEqual([[answer]]);
+  });
+
+  test.each([
+    [
+      "rows of VALUES",
+      `INSERT INTO made VALUES ${Array.from({ length: 40 }, (_, i) => `(${i + 1000}, REPEAT('ab', 900000))`).join(",")}`,
+    ],
+    ["rows of a query", "INSERT INTO made SELECT id + 1000, REPEAT('ab', 900000) FROM made"],
+    [
+      "a literal in each row",
+      `INSERT INTO made SELECT id + 1000, '${"ab".repeat(450_000)}' FROM made`,
+    ],
+    [
+      "columns of one row",
+      `SELECT ${Array.from({ length: 40 }, () => "REPEAT('ab', 900000)").join(",")}`,
+    ],
+    ["changed rows", "UPDATE made SET v = REPEAT('ab', 900000)"],
+  ])("are refused where they must be held: %s", async (_name, sql) => {
+    expect(await engine.failure(sql)).toStartWith("MEMORY_EXCEEDED");
+    expect(await engine.rows("SELECT COUNT(*), MAX(LENGTH(v)) FROM made")).toEqual([[300, 1]]);
+  });
+});
+
+test("a statement of thousands of outputs, conditions, branches or sums answers for all rows", async () => {
+  const times = (count: number, item: (i: number) => string, between: string): string =>
+    Array.from({ length: count }, (_, i) => item(i)).join(between);
+  await engine.run("CREATE TABLE broad (id INT PRIMARY KEY)");
+  await engine.run("INSERT INTO broad SELECT s FROM generate_series(1, 5000) AS g(s)");
+  const outputs = times(2000, (i) => `id + ${i} AS c${i}`, ",");
+  expect(
+    await engine.rows(`SELECT SUM(c0), SUM(c1999) FROM (SELECT ${outputs} FROM broad) AS q`),
+  ).toEqual([[12_502_500, 22_497_500]]);
+  const or = times(2000, (i) => `id = ${2 * i + 2}`, " OR ");
+  expect(await engine.rows(`SELECT COUNT(*) FROM broad WHERE ${or}`)).toEqual([[2000]]);
+  const branches = times(2000, (i) => `WHEN id = ${i + 1} THEN ${i}`, " ");
+  expect(await engine.rows(`SELECT SUM(CASE ${branches} END) FROM broad`)).toEqual([[1_999_000]]);
+  const [sums] = await engine.rows(
+    `SELECT ${times(1000, (i) => `SUM(id + ${i})`, ",")} FROM broad`,
+  );
+  expect(sums?.at(-1)).toBe(12_502_500 + 5000 * 999);
+});
+
+test("thousands of short statements in one text let others run between them", async () => {
+  let isOver = false;
+  const many = engine
+    .run(Array.from({ length: 5000 }, (_, i) => `SELECT ${i}`).join(";"))
+    .then((results) => {
+      isOver = true;
+      return results;
+    });
+  await new Promise((resolve) => setImmediate(resolve));
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(isOver).toBe(false);
+  expect(await engine.rows("SELECT 'other'")).toEqual([["other"]]);
+  expect(isOver).toBe(false);
+  expect((await many).length).toBe(5000);
+});
+
+describe("functions asked for more than they can make", () => {
+  test.each([
+    ["a text", "REPEAT('ab', 3000000)", "VALUE_TOO_LONG"],
+    ["a text of many parts", "FORMAT('%4000000s%4000000s', 'a', 'b')", "VALUE_TOO_LONG"],
+    ["a pattern of digits", "TO_CHAR(1, REPEAT('9', 10001))", "LIMIT_EXCEEDED"],
+    ["a pattern of fields", "TO_CHAR(NOW(), REPEAT('YYYY', 10000))", "LIMIT_EXCEEDED"],
+    ["places", "TO_CHAR(1.5, '9.' || REPEAT('9', 200) || 'EEEE')", "VALUE_OUT_OF_RANGE"],
+    [
+      "places of a double",
+      "TO_CHAR(1.5::DOUBLE, '9.' || REPEAT('9', 101) || 'EEEE')",
+      "VALUE_OUT_OF_RANGE",
+    ],
+    ["a shift", "TO_CHAR(1.5::DOUBLE, '9V' || REPEAT('9', 9000))", "VALUE_OUT_OF_RANGE"],
+  ])("%s", async (_name, call, refusal) => {
+    expect(await engine.failure(`SELECT ${call}`)).toStartWith(refusal);
+  });
+
+  test("a long text is changed character by character as a short one is", async () => {
+    const times = (text: string): string => `REPEAT('${text}', 5000)`;
+    const sql =
+      `SELECT REVERSE(${times("aé😀b")}) = ${times("b😀éa")}, UPPER(${times("ß😀a")}) = ${times("ß😀A")}, ` +
+      `TRANSLATE(${times("a😀b")}, '😀a', 'x') = ${times("xb")}`;
+    expect(await engine.rows(sql)).toEqual([[true, true, true]]);
+  });
+});

@@ -172,6 +172,22 @@ export function readsForEachRow(expression: BoundExpression): boolean {
   return someChild(expression, readsForEachRow);
 }
 
+/** Operands of a loop each; a batch of fewer takes no time. */
+const SMALL_OPERANDS_MAX = 64;
+
+/** Whether evaluating an expression over a batch may take long, or make much. */
+export function mayTakeLong(expression: BoundExpression): boolean {
+  const left = { count: SMALL_OPERANDS_MAX };
+  return isLaborious(expression, left);
+}
+
+function isLaborious(expression: BoundExpression, left: { count: number }): boolean {
+  left.count -= 1;
+  if (left.count < 0 || expression.kind === "call") return true;
+  if (expression.kind === "cast" && !expression.isNumericIdentity) return true;
+  return childrenOf(expression).some((child) => isLaborious(child, left));
+}
+
 /** Whether an expression may give another value each time it is asked. */
 export function isVolatile(expression: BoundExpression): boolean {
   if (expression.kind === "call" && expression.volatility === "volatile") return true;

@@ -2,9 +2,8 @@
  * Plan → operators. Expressions are compiled once for a plan; operators are made for each run.
  */
 import { defined } from "../../base/assert.ts";
-import { BATCH_ROWS_MAX } from "../../base/limits.ts";
-import { type ColumnRange, SEQ_COLUMN_ID } from "../../storage/mod.ts";
-import type { Row, Value } from "../../types/mod.ts";
+import { BATCH_ROWS_MAX, CORRELATED_ROWS_MAX } from "../../base/limits.ts";
+import { physicalKind } from "../../types/mod.ts";
 import type {
   BoundColumn,
   BoundExpression,
@@ -13,20 +12,21 @@ import type {
   BoundWindowCall,
 } from "../bind/bound.ts";
 import { columnValue } from "../bind/bound_nodes.ts";
-import { hasSubquery, readsForEachRow } from "../bind/walk.ts";
-import type {
-  AggregateNode,
-  JoinNode,
-  LateralNode,
-  PlanNode,
-  ScanNode,
-  WindowNode,
-} from "../plan/plan.ts";
+import { mayTakeLong, readsForEachRow } from "../bind/walk.ts";
+import type { AggregateNode, JoinNode, LateralNode, PlanNode, WindowNode } from "../plan/plan.ts";
 import { Aggregate, type AggregateColumn } from "./aggregate.ts";
+import { BULK_BATCH_ROWS, buildScan, buildSystemView } from "./build_scan.ts";
+import {
+  aggregateOverComputed,
+  distinctOverComputed,
+  joinOverComputed,
+  sortOverComputed,
+  windowOverComputed,
+} from "./computed_below.ts";
 import { compileCondition } from "./condition.ts";
 import { Distinct } from "./distinct.ts";
 import { compileExpression } from "./expression.ts";
-import { Filter, Limit, Project, RowCounts, RowSource, rowCountFrom, Slices } from "./filter.ts";
+import { Filter, Limit, Project, RowSource, rowCountFrom } from "./filter.ts";
 import { FunctionScan } from "./function_scan.ts";
 import { HashJoin } from "./hash_join.ts";
 import { HeldSemiJoin } from "./held_semi_join.ts";
@@ -37,43 +37,17 @@ import { Resuming } from "./pausing.ts";
 import { Recursion, SharedRowsReader, WorkingTable } from "./recursion.ts";
 import type { Run } from "./run.ts";
 import { compileScalar } from "./scalar.ts";
-import { KeyLookup, readRow, TableScan } from "./scan.ts";
 import { Concatenation, SetOperation } from "./set_operation.ts";
+import { Parts, rowsTogether, Slices } from "./slices.ts";
 import { LimitWithTies, Sort } from "./sort.ts";
 import type { SortKey } from "./sort_key.ts";
+import { columnReader } from "./spilling.ts";
 import { buildValues } from "./values.ts";
 import { Window, type WindowCall } from "./window.ts";
 import type { FrameBound } from "./window_frame.ts";
 
 /** Makes the operators of one execution. */
 export type OperatorFactory = (run: Run) => Operator;
-
-/** Reads the one row that a query can yield, as its output columns. */
-export type RowRead = (run: Run) => Row | undefined;
-
-/**
- * Compiles a plan that takes columns of one row by its key as they are, and does nothing else: the
- * most frequent of all reads needs no operators. Undefined for every other plan.
- */
-export function buildRowRead(root: PlanNode): RowRead | undefined {
-  if (root.kind !== "project" || root.input.kind !== "scan") return undefined;
-  const { key, table } = root.input;
-  const columnIds = root.expressions.flatMap((expression) =>
-    expression.kind === "column" ? (expression.column.origin?.columnId ?? []) : [],
-  );
-  if (key === undefined || columnIds.length < root.expressions.length) return undefined;
-  if (key.some(hasSubquery)) return undefined;
-  const parts = key.map((value) => compileScalar(value));
-  return (run) => {
-    const values: Value[] = [];
-    for (const part of parts) {
-      const value = part(run);
-      if (value === null) return undefined;
-      values.push(value);
-    }
-    return readRow(run, table, { key: values, columnIds });
-  };
-}
 
 /** How what a node yields is used. */
 interface Use {
@@ -115,8 +89,10 @@ function buildNode(node: PlanNode, use: Use): OperatorFactory {
       const make = (from: Operator, run: Run): Operator => new Project(from, expressions, run);
       return slicedFor(node.expressions, input, make);
     }
-    case "join":
-      return buildJoin(node);
+    case "join": {
+      const computed = joinOverComputed(node);
+      return computed.kind === "join" ? buildJoin(computed, node) : buildNode(computed, use);
+    }
     case "lateral":
       return buildLateral(node);
     case "set":
@@ -129,46 +105,60 @@ function buildNode(node: PlanNode, use: Use): OperatorFactory {
     case "recursive":
       return buildRecursion(node);
     case "aggregate":
-      return buildAggregate(node);
+      return buildAggregate(aggregateOverComputed(node), node);
     case "window":
-      return buildWindow(node);
-    case "distinct": {
-      const input = buildPlan(node.input);
-      const layout = layoutOf(node.input.columns);
-      const on = node.on.map((expression) => compileExpression(expression, layout));
-      const types = node.on.map(({ type }) => type);
-      const isOrdered = node.input.kind === "sort";
-      const ordered = isOrdered ? node.columns.map(({ type }) => type) : undefined;
-      return (run) => new Distinct(input(run), { run, node, on, types, ordered });
-    }
+      return buildWindow(windowOverComputed(node), node);
+    case "distinct":
+      return buildDistinct(node);
     case "sort":
     case "limit":
       return buildOrder(node);
   }
 }
 
-function buildSystemView(node: Extract<PlanNode, { kind: "system" }>): OperatorFactory {
-  const { columns, positions, source } = node;
-  const types = columns.map(({ type }) => type);
-  return ({ principal }) => {
-    const { isImpersonated, role, userId } = principal;
-    const rows = source({ userId, role, isImpersonated });
-    const picked = rows.map((row) => positions.map((position) => row[position] ?? null));
-    return new RowSource(picked, types);
+function buildDistinct(node: Extract<PlanNode, { kind: "distinct" }>): OperatorFactory {
+  const computed = distinctOverComputed(node);
+  const input = buildPlan(computed.input);
+  const layout = layoutOf(computed.input.columns);
+  const on = computed.on.map((expression) => compileExpression(expression, layout));
+  const types = node.on.map(({ type }) => type);
+  const isOrdered = node.input.kind === "sort";
+  const ordered = isOrdered ? computed.input.columns.map(({ type }) => type) : undefined;
+  const shaped = node.columns.map((_, position) => columnReader(position));
+  const isWider = computed.input.columns.length > node.columns.length;
+  return (run) => {
+    const distinct = new Distinct(input(run), { run, node, on, types, ordered });
+    return isWider ? new Project(distinct, shaped, run) : distinct;
   };
 }
 
-/** Over small batches, and with pauses, where a row may cost a reading of another query. */
+/**
+ * Over small batches where a row may cost a reading of another query, and with pauses wherever rows
+ * may take long.
+ */
 function slicedFor(
   expressions: readonly BoundExpression[],
   input: OperatorFactory,
   make: (from: Operator, run: Run) => Operator,
 ): OperatorFactory {
-  if (!expressions.some(readsForEachRow)) return (run) => make(input(run), run);
+  const isReading = expressions.some(readsForEachRow);
+  const together = rowsTogether(expressions.length);
+  const isShort = together >= BATCH_ROWS_MAX && !expressions.some(mayTakeLong);
+  if (isShort && !isReading && !expressions.some(mayBeLong)) {
+    return (run) => make(input(run), run);
+  }
+  const rowsOf = together >= BATCH_ROWS_MAX ? Number.POSITIVE_INFINITY : together;
+  const rowsMax = isReading ? CORRELATED_ROWS_MAX : rowsOf;
   return (run) => {
-    const slices = new Slices(input(run), run.subqueries.pauses);
+    const slices = new Slices(input(run), run.pauses, rowsMax);
     return new Resuming(make(slices, run), slices, run);
   };
+}
+
+/** Whether it is a value of any length that all rows have. */
+function mayBeLong({ kind, type }: BoundExpression): boolean {
+  if (kind !== "constant" && kind !== "slot" && kind !== "outer") return false;
+  return physicalKind(type) === "any";
 }
 
 /** Where each column of a list lies. */
@@ -176,69 +166,8 @@ export function layoutOf(columns: readonly BoundColumn[]): Layout {
   return new Map(columns.map(({ id }, position) => [id, position]));
 }
 
-/**
- * Rows of a batch when nobody above wants rows one by one. Its arrays stay in the second-level
- * cache, and what is done with it ends before others have waited for long.
- */
-const BULK_BATCH_ROWS: number = 2 * BATCH_ROWS_MAX;
-
-function buildScan(node: ScanNode, { isConsumed = false }: Use): OperatorFactory {
-  const { isBulk, table, withTombstones } = node;
-  const columnIds = node.columns.map(({ origin }) => {
-    return defined(origin, "a scanned column is a stored one").columnId;
-  });
-  const key = node.key?.map((value) => compileScalar(value));
-  const bounds = node.ranges.map(({ columnId, min, max }) => ({
-    columnId,
-    min: min === undefined ? undefined : compileScalar(min),
-    max: max === undefined ? undefined : compileScalar(max),
-  }));
-  const batchRows = isBulk ? BULK_BATCH_ROWS : BATCH_ROWS_MAX;
-  // A condition on the key reads no column of the row; the scan still has to say that it is there.
-  const readIds = columnIds.length === 0 ? [SEQ_COLUMN_ID] : columnIds;
-
-  const shaped = (operator: Operator): Operator =>
-    columnIds.length === 0 ? new RowCounts(operator) : operator;
-
-  return (run) => {
-    const options = {
-      run,
-      table,
-      columnIds: readIds,
-      ranges: [],
-      withTombstones: withTombstones && run.mayReadHistory(table),
-      batchRows,
-      reusesMemory: isConsumed,
-    };
-    if (key !== undefined) {
-      const values = key.map((value) => value(run));
-      return shaped(new KeyLookup(options, values.includes(null) ? undefined : values));
-    }
-    const ranges: ColumnRange[] = bounds.map(({ columnId, min, max }) => ({
-      columnId,
-      min: min === undefined ? Number.NEGATIVE_INFINITY : numberFrom(min(run), "min"),
-      max: max === undefined ? Number.POSITIVE_INFINITY : numberFrom(max(run), "max"),
-    }));
-    const onEnd = (read: number, pruned: number): void =>
-      run.profile?.scanned(node, { read, pruned });
-    return shaped(new TableScan({ ...options, ranges, onEnd }));
-  };
-}
-
-/** A bound as a number; beyond 2^53 it is rounded outwards, so that it can only be too generous. */
-function numberFrom(value: Value, side: "min" | "max"): number {
-  if (typeof value === "number") return value;
-  if (typeof value === "bigint") {
-    const nearest = Number(value);
-    return side === "min"
-      ? nearest - Math.abs(nearest) * 1e-15
-      : nearest + Math.abs(nearest) * 1e-15;
-  }
-  // NULL: the condition is true for no row, and the filter above says so.
-  return side === "min" ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY;
-}
-
-function buildJoin(node: JoinNode): OperatorFactory {
+/** @param shown What EXPLAIN shows in its place; so below. */
+function buildJoin(node: JoinNode, shown: JoinNode): OperatorFactory {
   const left = buildPlan(node.left);
   const right = buildPlan(node.right);
   const leftLayout = layoutOf(node.left.columns);
@@ -254,7 +183,7 @@ function buildJoin(node: JoinNode): OperatorFactory {
   const kept = node.columns.map(({ id }) => defined(pairLayout.get(id), "a join adds no column"));
   const { holdsLeft = false, isGuarded = false, join } = node;
   const shape = {
-    node,
+    node: shown,
     kept,
     join,
     isGuarded,
@@ -320,7 +249,7 @@ function buildRecursion(node: Extract<PlanNode, { kind: "recursive" }>): Operato
   return (run) => new Recursion({ run, recursion, isAll, types, first, next });
 }
 
-function buildAggregate(node: AggregateNode): OperatorFactory {
+function buildAggregate(node: AggregateNode, shown: AggregateNode): OperatorFactory {
   const input = buildPlan(node.input, { isConsumed: true });
   const layout = layoutOf(node.input.columns);
   const keys = node.groupBy.map(({ expression }) => compileExpression(expression, layout));
@@ -339,10 +268,15 @@ function buildAggregate(node: AggregateNode): OperatorFactory {
   });
   const { groupingSets } = node;
   const options = { keys, keyTypes, aggregates, sets: groupingSets?.sets };
-  return (run) => new Aggregate({ ...options, run, node, input: input(run) });
+  const width = aggregates.length + keys.length;
+  const rowsMax = rowsTogether(width * (groupingSets?.sets.length ?? 1));
+  return (run) => {
+    const rows = rowsMax < BULK_BATCH_ROWS ? new Parts(input(run), rowsMax) : input(run);
+    return new Aggregate({ ...options, run, node: shown, input: rows });
+  };
 }
 
-function buildWindow(node: WindowNode): OperatorFactory {
+function buildWindow(node: WindowNode, shown: WindowNode): OperatorFactory {
   const input = buildPlan(node.input);
   const layout = layoutOf(node.input.columns);
   const ids = new Set(node.calls.map(({ column }) => column.id));
@@ -356,7 +290,7 @@ function buildWindow(node: WindowNode): OperatorFactory {
   const partition = sortKeys(partitionKeys, layout);
   const order = sortKeys(orderBy, layout);
   const calls = node.calls.map((call) => compileCall(call, layout));
-  const options = { node, kept, keptTypes, partition, order, calls };
+  const options = { node: shown, kept, keptTypes, partition, order, calls };
   return (run) => new Window({ ...options, run, input: input(run) });
 }
 
@@ -396,18 +330,20 @@ function sortKeys(sorts: readonly BoundSort[], layout: Layout): SortKey[] {
 }
 
 function buildOrder(node: Extract<PlanNode, { kind: "sort" | "limit" }>): OperatorFactory {
-  const input = buildPlan(node.input);
-  const layout = layoutOf(node.input.columns);
   const limit = countOf(node.limit, "LIMIT");
   const offset = countOf(node.offset, "OFFSET");
   if (node.kind === "sort") {
-    const keys = sortKeys(node.keys, layout);
+    const computed = sortOverComputed(node);
+    const input = buildPlan(computed.input);
+    const keys = sortKeys(computed.keys, layoutOf(computed.input.columns));
     const inputTypes = node.input.columns.map(({ type }) => type);
     return (run) => {
       const rowsMax = limit(run) + offset(run);
       return new Sort({ run, node, input: input(run), inputTypes, keys, rowsMax });
     };
   }
+  const input = buildPlan(node.input);
+  const layout = layoutOf(node.input.columns);
   if (node.ties === undefined) {
     return (run) => new Limit(input(run), { limit: limit(run), offset: offset(run) });
   }

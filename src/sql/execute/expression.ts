@@ -122,10 +122,13 @@ function compileCast(
     }
     const byValue = mapDistinct(vector, type, convert);
     if (byValue !== undefined) return byValue;
+    const { pauses } = run;
     const values: Value[] = Array.from({ length: vector.length });
     for (let row = 0; row < vector.length; row += 1) {
       const value = valueAt(vector, row);
-      values[row] = value === null ? null : convert(value);
+      const converted = value === null ? null : convert(value);
+      pauses.note(converted);
+      values[row] = converted;
     }
     return vectorFromValues(type, values);
   };
@@ -140,7 +143,7 @@ function compileCall(expression: Of<"call">, layout: Layout): Evaluator {
   return (batch, run) => {
     const vectors = args.map((argument) => argument(batch, run));
     if (volatility !== "volatile" && vectors.every((vector) => vector.kind === "const")) {
-      return constVector(callAt(vectors, 0, run), batch.rowCount);
+      return constVector(sharedCall(vectors, run), batch.rowCount);
     }
     if (like !== undefined) {
       const tested = testLike(vectors, like);
@@ -151,9 +154,24 @@ function compileCall(expression: Of<"call">, layout: Layout): Evaluator {
     // Strings that a text is cut from may be kept for long, and would keep all of the batch.
     const read = isText ? vectors : vectors.map(decoded);
     const results: Value[] = Array.from({ length: batch.rowCount });
-    for (let row = 0; row < batch.rowCount; row += 1) results[row] = callAt(read, row, run);
+    const { pauses } = run;
+    for (let row = 0; row < batch.rowCount; row += 1) {
+      const value = callAt(read, row, run);
+      pauses.note(value);
+      results[row] = value;
+    }
     return vectorFromValues(type, results);
   };
+
+  /** Of arguments that are the same for all rows. */
+  function sharedCall(vectors: readonly Vector[], run: Run): Value {
+    const { pauses } = run;
+    const sinceMs = pauses.beginShared();
+    const value = callAt(vectors, 0, run);
+    pauses.endShared(sinceMs);
+    pauses.noteMade(value);
+    return value;
+  }
 
   /** Once for each value of the one argument that is not the same for all rows. */
   function callByValue(vectors: readonly Vector[], run: Run): Vector | undefined {
@@ -168,9 +186,12 @@ function compileCall(expression: Of<"call">, layout: Layout): Evaluator {
     }
     const all = evaluateVector?.(vector, values, position);
     if (all !== undefined) return all;
+    const { pauses } = run;
     return mapDistinct(vector, type, (value) => {
       values[position] = value;
-      return evaluate(values, run.call);
+      const answer = evaluate(values, run.call);
+      pauses.note(answer);
+      return answer;
     });
   }
 
@@ -260,6 +281,7 @@ function compileLogic({ kind, operands }: Of<"and" | "or">, layout: Layout): Eva
   return (batch, run) => {
     let result: Vector | undefined;
     for (const { evaluate, needed } of parts) {
+      run.pauses.noteRows(batch.rowCount);
       if (result === undefined) {
         result = evaluate(batch, run);
       } else if (result.kind === "const" && result.value === settling) {
@@ -293,6 +315,7 @@ function compileCase({ branches, otherwise, type }: Of<"case">, layout: Layout):
     let open = allRows(batch.rowCount);
     for (const branch of compiled) {
       if (open.count === 0) break;
+      run.pauses.noteRows(open.count);
       const truth = branch.when(takeColumns(batch, open, branch.whenColumns), run);
       const { chosen, rest } = split(open, truth);
       if (chosen.count > 0) {

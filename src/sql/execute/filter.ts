@@ -3,7 +3,7 @@
  */
 import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
-import { BATCH_ROWS_MAX, CORRELATED_ROWS_MAX } from "../../base/limits.ts";
+import { BATCH_ROWS_MAX } from "../../base/limits.ts";
 import {
   type Batch,
   type DataType,
@@ -18,7 +18,6 @@ import {
 import type { Selector } from "./condition.ts";
 import type { Evaluator } from "./expression.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
-import type { Pauses } from "./pausing.ts";
 import type { Run } from "./run.ts";
 
 export interface FilterOptions {
@@ -70,52 +69,15 @@ export class Project implements Operator {
   next(): Batch | undefined {
     const batch = this.#input.next();
     if (batch === undefined || batch.rowCount === 0) return batch;
-    const columns = this.#expressions.map((expression) => expression(batch, this.#run));
-    return { rowCount: batch.rowCount, columns };
-  }
-
-  close(): void {
-    this.#input.close();
-  }
-}
-
-/** Passes its input in batches so small that the clock is looked at often. */
-export class Slices implements Operator {
-  readonly #input: Operator;
-  readonly #pauses: Pauses;
-  #batch: Batch = NOTHING_YET;
-  #position = 0;
-  #last: Batch | undefined;
-  #isRepeated = false;
-
-  constructor(input: Operator, pauses: Pauses) {
-    this.#input = input;
-    this.#pauses = pauses;
-  }
-
-  /** The next batch is the last one again. */
-  repeat(): void {
-    this.#isRepeated = true;
-  }
-
-  next(): Batch | undefined {
-    if (this.#isRepeated) this.#isRepeated = false;
-    else this.#last = this.#advance();
-    return this.#last;
-  }
-
-  #advance(): Batch | undefined {
-    if (this.#position >= this.#batch.rowCount) {
-      const batch = this.#pauses.never(() => this.#input.next());
-      if (batch === undefined || batch.rowCount <= CORRELATED_ROWS_MAX) return batch;
-      this.#batch = batch;
-      this.#position = 0;
-    }
-    const start = this.#position;
-    const end = Math.min(this.#batch.rowCount, start + CORRELATED_ROWS_MAX);
-    this.#position = end;
-    const columns = this.#batch.columns.map((column) => slice(column, start, end));
-    return { rowCount: end - start, columns };
+    const { rowCount } = batch;
+    const { pauses } = this.#run;
+    const columns = this.#expressions.map((expression) => {
+      pauses.noteRows(rowCount);
+      const column = expression(batch, this.#run);
+      if (column.kind === "const") pauses.noteRepeated(column.value, rowCount);
+      return column;
+    });
+    return { rowCount, columns };
   }
 
   close(): void {

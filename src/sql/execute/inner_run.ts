@@ -9,6 +9,7 @@ import type { Store } from "../../storage/mod.ts";
 import type { Value } from "../../types/mod.ts";
 import type { CallContext } from "../functions/function.ts";
 import type { TemporaryFiles } from "../spill/mod.ts";
+import type { Pauses } from "./pausing.ts";
 import type { MemoryBudget, Run, SubqueryAnswers } from "./run.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -54,6 +55,14 @@ export class InnerRun implements Run {
 
   get subqueries(): SubqueryAnswers {
     return this.#around.subqueries;
+  }
+
+  get pauses(): Pauses {
+    return this.#around.pauses;
+  }
+
+  abandonReadings(): void {
+    this.#around.abandonReadings();
   }
 
   mayReadHistory(table: TableEntry): boolean {

@@ -6,9 +6,9 @@
  */
 import {
   type Batch,
+  constVector,
   type DataType,
   keepRows,
-  take,
   type Value,
   type Vector,
   valueAt,
@@ -113,7 +113,6 @@ export class LateralJoin implements Operator {
 
 /** One row of the left side beside each of the right one. */
 function beside(left: Batch, row: number, right: Batch): Batch {
-  const rows = { rows: new Uint32Array(right.rowCount).fill(row), count: right.rowCount };
-  const columns = left.columns.map((column) => take(column, rows));
+  const columns = left.columns.map((column) => constVector(valueAt(column, row), right.rowCount));
   return { rowCount: right.rowCount, columns: [...columns, ...right.columns] };
 }

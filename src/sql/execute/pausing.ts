@@ -1,29 +1,69 @@
 /**
- * Pauses in the middle of an expression: for a subquery that is read for one row, and for long.
+ * Pauses in the middle of an expression: for a subquery that is read for one row, and for rows that
+ * together take too long or make too much.
  *
- * An expression is evaluated in one go, so the reading below it throws {@linkcode PAUSE} when its turn
- * is over and stays as it is. {@linkcode Resuming} catches that, says "nothing yet", and evaluates the
- * same few rows again later: the answers so far are known by then, and the reading goes on.
+ * An expression is evaluated in one go. So a reading below it throws {@linkcode PAUSE} when its turn
+ * is over and stays as it is, and a call throws {@linkcode TOO_MANY} when the rows so far took a turn,
+ * or made more than may be held beside each other. {@linkcode Resuming} catches both, says "nothing
+ * yet", and has the same rows evaluated again later: after a pause the answers so far are known, and
+ * after the other there are fewer rows.
  *
  * Only an operator that can give its rows again may be left in this way. So a pause is allowed while
- * such a one evaluates, and at no time while it, or a reading, asks another operator for rows.
+ * such a one evaluates, and at no time while it, or a reading, asks another operator for rows. Where
+ * none is allowed, or one row is too much, what is made is bounded by the memory of the statement.
  */
+import { DatabaseError } from "../../base/errors.ts";
 import { TURN_MS_MAX } from "../../base/limits.ts";
-import type { Batch } from "../../types/mod.ts";
-import type { Slices } from "./filter.ts";
+import type { Batch, Value } from "../../types/mod.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
-import type { Run } from "./run.ts";
+import { bytesOf, type Run } from "./run.ts";
+import type { Slices } from "./slices.ts";
 
 /** Thrown by who cannot go on now; no failure. */
 export const PAUSE: Error = new Error("The turn is over");
 
-/** When the evaluation under way must pause; one for all runs of a statement. */
+/** Thrown by who evaluates more rows than fit a turn; no failure. */
+const TOO_MANY: Error = new Error("The rows are too many for a turn");
+
+/** Bytes of values that rows evaluated together may make. */
+const MADE_TOGETHER_MAX = 8 * 2 ** 20;
+
+/** Values that are shorter are left to the bound of a batch: a thousand rows of them are little. */
+const NOTED_CHARACTERS_MIN = 512;
+
+/** Calls between two looks at the clock, which costs as much as a short call. */
+const CALLS_PER_LOOK = 16;
+
+/** Rows over which a loop of numbers takes as long as a short call. */
+const ROWS_PER_CALL = 64;
+
+/** A call for which the clock was worth a look of its own. */
+const LONG_CALL_MS = 0.1;
+
+/** What is known of the evaluation under way. */
+interface Evaluation {
+  /** When it must pause; Infinity for never. */
+  readonly atMs: number;
+  /** Whether it may be asked for fewer rows. */
+  readonly mayDivide: boolean;
+}
+
+const UNBROKEN: Evaluation = { atMs: Number.POSITIVE_INFINITY, mayDivide: false };
+
+/** When the evaluation under way must pause, and what it made; one for all runs of a statement. */
 export class Pauses {
   #atMs = Number.POSITIVE_INFINITY;
+  #mayDivide = false;
+  #madeBytes = 0;
+  #callsToLook = CALLS_PER_LOOK;
+  #lookedAtMs = 0;
   readonly #now: () => number;
+  readonly #bytesMax: () => number;
 
-  constructor(now: () => number) {
+  /** @param bytesMax What one evaluation may make at all. */
+  constructor(now: () => number, bytesMax: () => number) {
     this.#now = now;
+    this.#bytesMax = bytesMax;
   }
 
   /** Whether who evaluates now has had its turn. */
@@ -37,25 +77,111 @@ export class Pauses {
   }
 
   during<T>(work: () => T): T {
-    return this.#with(this.#now() + TURN_MS_MAX, work);
+    return this.#with({ atMs: this.#now() + TURN_MS_MAX, mayDivide: false }, work);
   }
 
   never<T>(work: () => T): T {
-    return this.#with(Number.POSITIVE_INFINITY, work);
+    return this.#with(UNBROKEN, work);
   }
 
-  #with<T>(atMs: number, work: () => T): T {
+  /** Within {@linkcode during}: rows are evaluated from now on. */
+  beginRows(rowCount: number): void {
+    this.#lookedAtMs = this.#now();
+    this.#atMs = this.#lookedAtMs + TURN_MS_MAX;
+    this.#mayDivide = rowCount > 1;
+    this.#madeBytes = 0;
+  }
+
+  /** Whether the rows begun last took so little that there may be more of them. */
+  get wereFew(): boolean {
+    if (this.#madeBytes > MADE_TOGETHER_MAX / 4) return false;
+    return this.#now() < this.#atMs - (TURN_MS_MAX * 3) / 4;
+  }
+
+  /**
+   * A call has given a value for a row.
+   *
+   * @throws TOO_MANY
+   * @throws {DatabaseError} MEMORY_EXCEEDED
+   */
+  note(value: Value): void {
+    this.noteMade(value);
+    if (this.#mayDivide && this.#madeBytes > MADE_TOGETHER_MAX) throw TOO_MANY;
+    this.#callsToLook -= 1;
+    if (this.#callsToLook <= 0 && this.#mayDivide) this.#look();
+  }
+
+  /** An expression without a call is going to be evaluated over so many rows. @throws TOO_MANY */
+  noteRows(rowCount: number): void {
+    this.#callsToLook -= rowCount / ROWS_PER_CALL;
+    if (this.#callsToLook <= 0 && this.#mayDivide) this.#look();
+  }
+
+  /** A text or the like is going to stand in so many rows. @throws TOO_MANY */
+  noteRepeated(value: Value, rowCount: number): void {
+    if (!this.#mayDivide || typeof value === "number") return;
+    if (bytesOf(value) * rowCount > MADE_TOGETHER_MAX) throw TOO_MANY;
+  }
+
+  /** A call has given one value for all rows. @throws {DatabaseError} MEMORY_EXCEEDED */
+  noteMade(value: Value): void {
+    if (typeof value === "string") {
+      if (value.length >= NOTED_CHARACTERS_MIN) this.#make(bytesOf(value));
+    } else if (typeof value === "object" && value !== null) {
+      this.#make(bytesOf(value));
+    }
+  }
+
+  /** When a call began that is the same for all rows: fewer of them would make it no shorter. */
+  beginShared(): number {
+    return this.#mayDivide ? this.#now() : 0;
+  }
+
+  endShared(sinceMs: number): void {
+    if (!this.#mayDivide) return;
+    const tookMs = this.#now() - sinceMs;
+    this.#atMs += tookMs;
+    this.#lookedAtMs += tookMs;
+  }
+
+  #look(): void {
+    const nowMs = this.#now();
+    if (nowMs >= this.#atMs) throw TOO_MANY;
+    const isLong = nowMs - this.#lookedAtMs >= LONG_CALL_MS;
+    this.#callsToLook = isLong ? 1 : CALLS_PER_LOOK;
+    this.#lookedAtMs = nowMs;
+  }
+
+  #make(bytes: number): void {
+    this.#madeBytes += bytes;
+    if (this.#madeBytes <= MADE_TOGETHER_MAX || this.#mayDivide) return;
+    const bytesMax = this.#bytesMax();
+    if (this.#madeBytes <= bytesMax) return;
+    throw new DatabaseError(
+      "MEMORY_EXCEEDED",
+      `Cannot run the statement: an expression makes more than ${bytesMax} bytes at a time`,
+      { hint: "make shorter values, or raise performance.query_memory_bytes" },
+    );
+  }
+
+  #with<T>({ atMs, mayDivide }: Evaluation, work: () => T): T {
     const before = this.#atMs;
+    const mayDivideBefore = this.#mayDivide;
+    const madeBefore = this.#madeBytes;
     this.#atMs = atMs;
+    this.#mayDivide = mayDivide;
+    this.#madeBytes = 0;
     try {
       return work();
     } finally {
       this.#atMs = before;
+      this.#mayDivide = mayDivideBefore;
+      this.#madeBytes = madeBefore;
     }
   }
 }
 
-/** Evaluates over slices, and again over the same one after a pause. */
+/** Evaluates over slices, and again after a pause. */
 export class Resuming implements Operator {
   readonly #operator: Operator;
   readonly #slices: Slices;
@@ -69,16 +195,21 @@ export class Resuming implements Operator {
 
   next(): Batch | undefined {
     try {
-      return this.#run.subqueries.pauses.during(() => this.#operator.next());
+      return this.#run.pauses.during(() => {
+        const batch = this.#operator.next();
+        this.#slices.settle();
+        return batch;
+      });
     } catch (error) {
-      if (error !== PAUSE) throw error;
-      this.#slices.repeat();
+      if (error === PAUSE) this.#slices.repeat();
+      else if (error === TOO_MANY) this.#slices.divide();
+      else throw error;
       return NOTHING_YET;
     }
   }
 
   close(): void {
     this.#operator.close();
-    this.#run.subqueries.abandon();
+    this.#run.abandonReadings();
   }
 }

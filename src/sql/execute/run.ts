@@ -47,6 +47,10 @@ export interface Run {
   readonly profile?: Profile | undefined;
   /** What subqueries of the statement answered so far. */
   readonly subqueries: SubqueryAnswers;
+  /** When an evaluation that takes long lets others run. */
+  readonly pauses: Pauses;
+  /** Lets go of readings that were paused, if there are any. */
+  abandonReadings(): void;
 }
 
 /** Answers the subqueries of one run. */
@@ -54,8 +58,6 @@ export interface SubqueryAnswers {
   /** @throws {DatabaseError} What the query raises. */
   valuesOf(subquery: BoundSubquery, questions: RowsOfQuestions): Value[];
   stateOf(subquery: BoundSubquery): { prepare(): Reading | undefined };
-  /** When an evaluation that reads for long lets others run. */
-  readonly pauses: Pauses;
   /** Lets go of readings that were paused. */
   abandon(): void;
   /** The rows of an entry of WITH as a run sees it; who takes them gives them back. */
@@ -213,6 +215,8 @@ export function batchBytes({ columns, rowCount }: Batch): number {
   for (const column of columns) {
     if (column.kind === "any") {
       for (const value of column.values) bytes += bytesOf(value) - 16;
+    } else if (column.kind === "const") {
+      bytes += rowCount * (bytesOf(column.value) - 16);
     } else if (column.kind === "utf8") {
       const { length, offsets } = column;
       bytes += 2 * ((offsets[length] ?? 0) - (offsets[0] ?? 0));

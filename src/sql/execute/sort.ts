@@ -178,11 +178,13 @@ export class Sort implements Operator {
     }
     if (batch.rowCount === 0) return NOTHING_YET;
     const keyVectors = keys.map((key) => key.evaluate(batch, run));
-    const columns = [...batch.columns, ...keyVectors];
+    // The input may have further columns, which only keys are read from.
+    const columns = [...batch.columns.slice(0, this.#keyStart), ...keyVectors];
     const { rowCount } = batch;
     const needed = this.#bound?.rowsBefore(keyVectors, rowCount);
-    const rows = needed === undefined ? batch : keepRows({ rowCount, columns }, needed);
-    this.#rows.append(needed === undefined ? columns : rows.columns, rows.rowCount);
+    const rows =
+      needed === undefined ? { rowCount, columns } : keepRows({ rowCount, columns }, needed);
+    this.#rows.append(rows.columns, rows.rowCount);
     if (this.#rows.rowCount > 2 * rowsMax + SLACK_ROWS) this.#steps = this.#cut();
     else if (this.#site.isDue) this.#steps = this.#spill();
     return NOTHING_YET;

@@ -22,7 +22,7 @@ import { InnerRun } from "./inner_run.ts";
 import { keyTextOf } from "./key_text.ts";
 import { KeyedAnswers } from "./keyed_answers.ts";
 import type { Operator } from "./operator.ts";
-import { PAUSE, Pauses } from "./pausing.ts";
+import { PAUSE } from "./pausing.ts";
 import type {
   MemoryBudget,
   Reading,
@@ -40,11 +40,9 @@ export class Subqueries implements SubqueryAnswers {
   readonly #rows = new WeakMap<object, WeakMap<object, Map<BoundCte, CteRows>>>();
   /** The run of the statement: what is kept counts against its memory. */
   readonly #run: Run;
-  readonly pauses: Pauses;
 
   constructor(run: Run) {
     this.#run = run;
-    this.pauses = new Pauses(() => run.monotonicMs());
   }
 
   abandon(): void {
@@ -150,7 +148,7 @@ class SubqueryState {
     if (known !== undefined) return known;
     const { build, columnCount } = this.#program;
     const mayKeep = !isVolatile && this.#answers.size < SUBQUERY_ANSWERS_MAX;
-    if (mayKeep && this.#run.subqueries.pauses.areAllowed) {
+    if (mayKeep && this.#run.pauses.areAllowed) {
       const answer = this.#readWithPauses(text, captured);
       this.#answers.set(text, answer);
       return answer;
@@ -171,7 +169,7 @@ class SubqueryState {
 
   /** Goes on where a pause was made for the same captures. @throws PAUSE when the turn is over. */
   #readWithPauses(text: string, captured: readonly Value[]): Answer {
-    const { pauses } = this.#run.subqueries;
+    const { pauses } = this.#run;
     if (this.#paused !== undefined && this.#paused.text !== text) this.abandon();
     const paused = this.#paused ?? this.#begin(text, captured);
     this.#paused = undefined;
@@ -199,7 +197,7 @@ class SubqueryState {
     const answer = new Answer(this.#subquery.form, held);
     const working = held.nested();
     const run = this.#runWith(captured, working);
-    const operator = this.#run.subqueries.pauses.never(() => build(run));
+    const operator = this.#run.pauses.never(() => build(run));
     const reading: Reading = {
       step: () => addRows(answer, operator, { columnCount, held }),
       close: () => {
@@ -226,7 +224,7 @@ class SubqueryState {
     const inner = new InnerRun(run, { outer: run.outer, memory: working });
     const operator = build(inner);
     try {
-      const { pauses } = this.#run.subqueries;
+      const { pauses } = this.#run;
       const step = (): boolean => addRows(answer, operator, { columnCount, held });
       while (!pauses.never(step)) run.checkTime();
     } finally {
@@ -289,7 +287,7 @@ function addRows(
 function finish(reading: Reading, run: Run): void {
   try {
     const step = (): boolean => reading.step();
-    while (!run.subqueries.pauses.never(step)) run.checkTime();
+    while (!run.pauses.never(step)) run.checkTime();
   } finally {
     reading.close();
   }

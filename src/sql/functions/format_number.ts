@@ -12,7 +12,7 @@ import {
   textFromDecimal,
   wholeFromBigint,
 } from "../../types/mod.ts";
-import { ordinalSuffix, romanFromNumber } from "./format_pattern.ts";
+import { checkPatternLength, ordinalSuffix, romanFromNumber } from "./format_pattern.ts";
 import { remembering } from "./operator_text.ts";
 
 type NumberPiece =
@@ -72,6 +72,7 @@ interface Draft {
 }
 
 function parsePattern(pattern: string): NumberPattern {
+  checkPatternLength(pattern);
   const draft: Draft = {
     pieces: [],
     wholeCount: 0,
@@ -187,11 +188,19 @@ export function formatDouble(
   if (format.roman !== undefined) return formatRoman(roundedToEven(value, 0), format);
   if (format.isScientific) return formatScientific(value, format);
   const size = Math.abs(value) * 10 ** format.shift;
+  if (size === Number.POSITIVE_INFINITY && Number.isFinite(value)) throw tooManyDigits();
   const wholeCount = roundedToEven(size, 0).length;
   const fractionCount = Math.min(format.fractionCount, Math.max(digitsMax - wholeCount, 0));
   const [whole = "0", fraction = ""] = roundedToEven(size, fractionCount).split(".");
   const isNegative = value < 0 || Object.is(value, -0);
   return new Writer({ ...format, fractionCount }, { whole, fraction, isNegative }).write();
+}
+
+function tooManyDigits(): DatabaseError {
+  return new DatabaseError(
+    "VALUE_OUT_OF_RANGE",
+    `Cannot format the number: with EEEE at most ${EXACT_PLACES} digits stand behind the point, and V must not lead beyond double precision`,
+  );
 }
 
 /** Digits of a value that is not negative, rounded to some places. */
@@ -391,6 +400,7 @@ function formatRoman(digits: string, { isTight, roman }: NumberPattern): string 
 }
 
 function formatScientific(value: number, { fractionCount, isTight }: NumberPattern): string {
+  if (fractionCount > EXACT_PLACES) throw tooManyDigits();
   const [rounded = "", exponent = "0"] = value.toExponential(fractionCount).split("e");
   const [exact = "", exactExponent] = value.toExponential(EXACT_PLACES).split("e");
   const mantissa =

@@ -1,7 +1,20 @@
 /**
  * Patterns of to_char, to_date and to_timestamp, split into fields and the text between them.
  */
+import { DatabaseError } from "../../base/errors.ts";
 import { remembering } from "./operator_text.ts";
+
+/** A pattern that is read takes a hundred times its length, and is remembered. */
+const PATTERN_LENGTH_MAX = 10_000;
+
+/** @throws {DatabaseError} LIMIT_EXCEEDED */
+export function checkPatternLength(pattern: string): void {
+  if (pattern.length <= PATTERN_LENGTH_MAX) return;
+  throw new DatabaseError(
+    "LIMIT_EXCEEDED",
+    `Cannot format by a pattern of ${pattern.length} characters: at most ${PATTERN_LENGTH_MAX} are allowed`,
+  );
+}
 
 export type DatePiece =
   | { readonly kind: "text"; readonly text: string }
@@ -27,6 +40,7 @@ const FIELDS: readonly string[] = (
 export const piecesOf: (pattern: string) => readonly DatePiece[] = remembering(split);
 
 function split(pattern: string): DatePiece[] {
+  checkPatternLength(pattern);
   const pieces: DatePiece[] = [];
   let isTight = false;
   let at = 0;

@@ -5,7 +5,7 @@
 import { DatabaseError } from "../../base/errors.ts";
 
 /** Characters of a text that a function may make out of nothing: 256 MiB would stop the server. */
-const MADE_LENGTH_MAX = 16 * 1024 * 1024;
+const MADE_LENGTH_MAX = 4 * 1024 * 1024;
 
 /** @throws {DatabaseError} VALUE_TOO_LONG */
 export function checkMadeLength(length: number): void {

@@ -30,10 +30,35 @@ function mapCase(text: string, change: (text: string) => string): string {
   const mapped = change(text);
   // Without special letters the length stays, and no letter depends on its neighbours.
   if (mapped.length === text.length && !/[\u03a3\u03c3\u03c2]/.test(text)) return mapped;
-  return Array.from(text, (character) => {
+  return mapCharacters(text, (character) => {
     const other = change(character);
     return codePointLength(other) === 1 ? other : character;
-  }).join("");
+  });
+}
+
+/** Characters that stand apart at a time: apart, one takes fifty times its place in a text. */
+const APART_MAX = 4096;
+
+/** The parts of a text; none ends within a character. */
+function partsOf(text: string): string[] {
+  const parts: string[] = [];
+  for (let start = 0; start < text.length; ) {
+    let end = start + APART_MAX;
+    if (end < text.length && isLeading(text.charCodeAt(end - 1))) end += 1;
+    parts.push(text.slice(start, end));
+    start = end;
+  }
+  return parts;
+}
+
+function isLeading(unit: number): boolean {
+  return unit >= 0xd800 && unit <= 0xdbff;
+}
+
+function mapCharacters(text: string, change: (character: string) => string): string {
+  return partsOf(text)
+    .map((part) => Array.from(part, change).join(""))
+    .join("");
 }
 
 function lower(text: string): string {
@@ -118,7 +143,7 @@ function translate([text = null, from = null, to = null]: readonly Value[]): str
   for (const [index, character] of Array.from(from as string).entries()) {
     if (!map.has(character)) map.set(character, targets[index] ?? "");
   }
-  return Array.from(text as string, (character) => map.get(character) ?? character).join("");
+  return mapCharacters(text as string, (character) => map.get(character) ?? character);
 }
 
 function repeat([text = null, count = null]: readonly Value[]): string {
@@ -185,7 +210,8 @@ function normalizeText([text = null, form = "NFC"]: readonly Value[]): string {
 }
 
 function reverse(text: string): string {
-  return Array.from(text).toReversed().join("");
+  const parts = partsOf(text).map((part) => Array.from(part).toReversed().join(""));
+  return parts.toReversed().join("");
 }
 
 function inRadix(value: Value, bits: number): string {

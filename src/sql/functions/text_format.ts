@@ -24,13 +24,15 @@ export function formatText(values: readonly Value[], types: readonly DataType[])
   const [template = null] = values;
   if (template === null) return null;
   const args = new Arguments(values, types);
+  let length = (template as string).length;
   return (template as string).replaceAll(SPECIFIER, (...groups: (string | undefined)[]) => {
     const [whole = "", place, minus, width, widthPlace, letter = ""] = groups;
     if (letter === "%" && whole === "%%") return "%";
     const isStar = width === undefined && whole.includes("*");
     const size = isStar ? args.width(widthPlace) : Number(width ?? "0");
-    checkMadeLength(Math.abs(size));
     const text = args.text(place, letter);
+    length += Math.max(Math.abs(size), text.length);
+    checkMadeLength(length);
     const isLeft = minus !== undefined || size < 0;
     return isLeft ? text.padEnd(Math.abs(size)) : text.padStart(size);
   });

@@ -1,0 +1,119 @@
+/**
+ * Plan → operators, of what reads stored rows or those of a system view.
+ */
+import { defined } from "../../base/assert.ts";
+import { BATCH_ROWS_MAX } from "../../base/limits.ts";
+import { type ColumnRange, SEQ_COLUMN_ID } from "../../storage/mod.ts";
+import type { Row, Value } from "../../types/mod.ts";
+import { hasSubquery } from "../bind/walk.ts";
+import type { PlanNode, ScanNode } from "../plan/plan.ts";
+import { RowCounts, RowSource } from "./filter.ts";
+import type { Operator } from "./operator.ts";
+import type { Run } from "./run.ts";
+import { compileScalar } from "./scalar.ts";
+import { KeyLookup, readRow, TableScan } from "./scan.ts";
+
+/** Reads the one row that a query can yield, as its output columns. */
+export type RowRead = (run: Run) => Row | undefined;
+
+/**
+ * Compiles a plan that takes columns of one row by its key as they are, and does nothing else: the
+ * most frequent of all reads needs no operators. Undefined for every other plan.
+ */
+export function buildRowRead(root: PlanNode): RowRead | undefined {
+  if (root.kind !== "project" || root.input.kind !== "scan") return undefined;
+  const { key, table } = root.input;
+  const columnIds = root.expressions.flatMap((expression) =>
+    expression.kind === "column" ? (expression.column.origin?.columnId ?? []) : [],
+  );
+  if (key === undefined || columnIds.length < root.expressions.length) return undefined;
+  if (key.some(hasSubquery)) return undefined;
+  const parts = key.map((value) => compileScalar(value));
+  return (run) => {
+    const values: Value[] = [];
+    for (const part of parts) {
+      const value = part(run);
+      if (value === null) return undefined;
+      values.push(value);
+    }
+    return readRow(run, table, { key: values, columnIds });
+  };
+}
+
+export function buildSystemView(
+  node: Extract<PlanNode, { kind: "system" }>,
+): (run: Run) => Operator {
+  const { columns, positions, source } = node;
+  const types = columns.map(({ type }) => type);
+  return ({ principal }) => {
+    const { isImpersonated, role, userId } = principal;
+    const rows = source({ userId, role, isImpersonated });
+    const picked = rows.map((row) => positions.map((position) => row[position] ?? null));
+    return new RowSource(picked, types);
+  };
+}
+
+/**
+ * Rows of a batch when nobody above wants rows one by one. Its arrays stay in the second-level
+ * cache, and what is done with it ends before others have waited for long.
+ */
+export const BULK_BATCH_ROWS: number = 2 * BATCH_ROWS_MAX;
+
+export function buildScan(
+  node: ScanNode,
+  { isConsumed = false }: { readonly isConsumed?: boolean },
+): (run: Run) => Operator {
+  const { isBulk, table, withTombstones } = node;
+  const columnIds = node.columns.map(({ origin }) => {
+    return defined(origin, "a scanned column is a stored one").columnId;
+  });
+  const key = node.key?.map((value) => compileScalar(value));
+  const bounds = node.ranges.map(({ columnId, min, max }) => ({
+    columnId,
+    min: min === undefined ? undefined : compileScalar(min),
+    max: max === undefined ? undefined : compileScalar(max),
+  }));
+  const batchRows = isBulk ? BULK_BATCH_ROWS : BATCH_ROWS_MAX;
+  // A condition on the key reads no column of the row; the scan still has to say that it is there.
+  const readIds = columnIds.length === 0 ? [SEQ_COLUMN_ID] : columnIds;
+
+  const shaped = (operator: Operator): Operator =>
+    columnIds.length === 0 ? new RowCounts(operator) : operator;
+
+  return (run) => {
+    const options = {
+      run,
+      table,
+      columnIds: readIds,
+      ranges: [],
+      withTombstones: withTombstones && run.mayReadHistory(table),
+      batchRows,
+      reusesMemory: isConsumed,
+    };
+    if (key !== undefined) {
+      const values = key.map((value) => value(run));
+      return shaped(new KeyLookup(options, values.includes(null) ? undefined : values));
+    }
+    const ranges: ColumnRange[] = bounds.map(({ columnId, min, max }) => ({
+      columnId,
+      min: min === undefined ? Number.NEGATIVE_INFINITY : numberFrom(min(run), "min"),
+      max: max === undefined ? Number.POSITIVE_INFINITY : numberFrom(max(run), "max"),
+    }));
+    const onEnd = (read: number, pruned: number): void =>
+      run.profile?.scanned(node, { read, pruned });
+    return shaped(new TableScan({ ...options, ranges, onEnd }));
+  };
+}
+
+/** A bound as a number; beyond 2^53 it is rounded outwards, so that it can only be too generous. */
+function numberFrom(value: Value, side: "min" | "max"): number {
+  if (typeof value === "number") return value;
+  if (typeof value === "bigint") {
+    const nearest = Number(value);
+    return side === "min"
+      ? nearest - Math.abs(nearest) * 1e-15
+      : nearest + Math.abs(nearest) * 1e-15;
+  }
+  // NULL: the condition is true for no row, and the filter above says so.
+  return side === "min" ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY;
+}
