@@ -24,8 +24,30 @@ function setUp(serveMs: number): { clock: ManualClock; turns: RequestTurns; serv
   return { clock, turns, served };
 }
 
+/** Requests that are many, so that those of the next turn wait for each other. */
+async function crowd(turns: RequestTurns, clock: ManualClock): Promise<void> {
+  await Promise.all(Array.from({ length: 8 }, () => turns.serve(requestOf("crowd"))));
+  await clock.yield();
+}
+
+test("few requests are served as they come, and many from the turn behind them on", async () => {
+  const { clock, served, turns } = setUp(1);
+  for (let index = 0; index < 8; index += 1) void turns.serve(requestOf("a"));
+  expect(served.length).toBe(8);
+  await clock.yield();
+  const waiting = turns.serve(requestOf("b"));
+  expect(served.length).toBe(8);
+  await waiting;
+  expect(served.length).toBe(9);
+  await clock.yield();
+  void turns.serve(requestOf("c"));
+  expect(served.length).toBe(10);
+});
+
 test("requests of one turn are served in the next, in the order of their arrival", async () => {
   const { clock, served, turns } = setUp(1);
+  await crowd(turns, clock);
+  served.length = 0;
   const startMs = clock.monotonicMs();
   const first = turns.serve(requestOf("a"));
   clock.advance(2);
@@ -41,8 +63,9 @@ test("requests of one turn are served in the next, in the order of their arrival
 
 test("a turn ends after some milliseconds, and the rest is served in later ones", async () => {
   const { clock, served, turns } = setUp(5);
+  await crowd(turns, clock);
+  served.length = 0;
   const answers = ["a", "b", "c", "d", "e"].map((name) => turns.serve(requestOf(name)));
-  await clock.yield();
   await answers[0];
   const inFirstTurn = served.length;
   const late = turns.serve(requestOf("f"));
@@ -52,8 +75,11 @@ test("a turn ends after some milliseconds, and the rest is served in later ones"
 });
 
 test("a failure is that of its own request, and a single slow one is served whole", async () => {
-  const { served, turns } = setUp(50);
-  const refused = turns.serve(requestOf("fails")).catch(String);
+  const { clock, served, turns } = setUp(50);
+  await crowd(turns, clock);
+  served.length = 0;
+  const failing = turns.serve(requestOf("fails"));
+  const refused = Promise.resolve(failing).catch(String);
   const other = turns.serve(requestOf("b"));
   expect(await (await other).text()).toBe("b");
   expect(await refused).toBe("Error: this one fails");
