@@ -54,6 +54,20 @@ export function writeBlock(into: ByteWriter, { columns, rowCount }: Batch): void
   }
 }
 
+/** Appends a batch so that it can be read without knowing its rows: u32 rows │ u32 0 │ block. */
+export function writeCountedBlock(into: ByteWriter, batch: Batch): void {
+  into.u32(batch.rowCount);
+  into.u32(0);
+  writeBlock(into, batch);
+}
+
+/** What is known of a block besides its rows. */
+export interface BlockForm {
+  readonly columnCount: number;
+  /** Of the file, for what is said of damage. */
+  readonly path: string;
+}
+
 /**
  * Reads a batch back; its vectors alias `bytes`.
  *
@@ -62,9 +76,27 @@ export function writeBlock(into: ByteWriter, { columns, rowCount }: Batch): void
  */
 export function readBlock(
   bytes: Uint8Array,
-  { columnCount, path, rowCount }: { columnCount: number; rowCount: number; path: string },
+  { columnCount, path, rowCount }: BlockForm & { rowCount: number },
 ): Batch {
+  return readColumns(new ByteReader(bytes, { path }), columnCount, rowCount);
+}
+
+/** Reads all batches of {@linkcode writeCountedBlock}, as {@linkcode readBlock} does. */
+export function readCountedBlocks(
+  bytes: Uint8Array,
+  { columnCount, path }: BlockForm,
+): readonly Batch[] {
   const reader = new ByteReader(bytes, { path });
+  const batches: Batch[] = [];
+  while (reader.remaining > 0) {
+    const rowCount = reader.u32();
+    reader.u32();
+    batches.push(readColumns(reader, columnCount, rowCount));
+  }
+  return batches;
+}
+
+function readColumns(reader: ByteReader, columnCount: number, rowCount: number): Batch {
   const columns: Vector[] = [];
   for (let i = 0; i < columnCount; i += 1) {
     columns.push(readColumn(reader, rowCount));

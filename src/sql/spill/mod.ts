@@ -5,7 +5,6 @@
 export { LEVEL_MAX, PARTITION_COUNT, Partitions } from "./partitions.ts";
 export { type CompareValues, type RunMerge, SortedRuns } from "./sorted_runs.ts";
 export {
-  type BlockReader,
   type BlockRef,
   piecesOf,
   SpillFile,

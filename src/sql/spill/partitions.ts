@@ -6,6 +6,7 @@
  * hash ("Implementation techniques for main memory database systems", DeWitt et al., 1984).
  */
 import { assert, defined } from "../../base/assert.ts";
+import { ByteWriter } from "../../base/bytes.ts";
 import {
   type Batch,
   type DataType,
@@ -15,12 +16,18 @@ import {
   type Vector,
   valueAt,
 } from "../../types/mod.ts";
-import { BlockReader, type BlockRef, type SpillFile } from "./temporary_files.ts";
+import type { Extent, SpillFile } from "./temporary_files.ts";
 
 export const PARTITION_COUNT = 16;
 
 /** 16 to the power of it partitions in all; what is larger then has few different keys. */
 export const LEVEL_MAX = 4;
+
+/**
+ * Bytes of a partition that are gathered before they go to the file. A batch leaves a few rows for
+ * each partition, and a reference to each few would take as much memory as a quarter of them.
+ */
+const GATHERED_BYTES = 16 * 1024;
 
 const NULL_HASH = 0x2545f491;
 
@@ -28,7 +35,8 @@ export class Partitions {
   readonly #file: SpillFile;
   readonly #keyTypes: readonly DataType[];
   readonly #level: number;
-  readonly #blocks: BlockRef[][] = Array.from({ length: PARTITION_COUNT }, () => []);
+  readonly #gathered = Array.from({ length: PARTITION_COUNT }, () => new ByteWriter());
+  readonly #extents: Extent[][] = Array.from({ length: PARTITION_COUNT }, () => []);
   readonly #rowCounts = new Float64Array(PARTITION_COUNT);
 
   /** @param level How often the rows were divided before: 0 at first. */
@@ -66,7 +74,9 @@ export class Partitions {
       const count = rows.length;
       if (count === 0) continue;
       const columns = batch.columns.map((column) => take(column, { rows, count }));
-      this.#blocks[place]?.push(this.#file.append({ rowCount: count, columns }));
+      const gathered = defined(this.#gathered[place], "a row has a partition");
+      this.#file.gather(gathered, { rowCount: count, columns });
+      if (gathered.length >= GATHERED_BYTES) this.#place(place);
       this.#rowCounts[place] = (this.#rowCounts[place] ?? 0) + count;
     }
   }
@@ -76,12 +86,54 @@ export class Partitions {
   }
 
   /** The rows of a partition, as an operator that can be made again and again. */
-  reader(partition: number): BlockReader {
-    return new BlockReader(this.#file, defined(this.#blocks[partition], "a partition is known"));
+  reader(partition: number): PartitionReader {
+    this.#place(partition);
+    return new PartitionReader(
+      this.#file,
+      defined(this.#extents[partition], "a partition is known"),
+    );
   }
 
   close(): void {
     this.#file.close();
+  }
+
+  /** Moves what was gathered of a partition to the file. */
+  #place(partition: number): void {
+    const gathered = this.#gathered[partition];
+    if (gathered === undefined || gathered.length === 0) return;
+    this.#extents[partition]?.push(this.#file.appendGathered(gathered));
+    gathered.reset();
+  }
+}
+
+/** The rows of a partition, in the order in which they came. An operator, which owns nothing. */
+export class PartitionReader {
+  readonly #file: SpillFile;
+  readonly #extents: readonly Extent[];
+  /** Of the extent that was read last. */
+  #batches: Iterator<Batch> = [].values();
+  #position = 0;
+
+  constructor(file: SpillFile, extents: readonly Extent[]) {
+    this.#file = file;
+    this.#extents = extents;
+  }
+
+  next(): Batch | undefined {
+    for (;;) {
+      const { done, value } = this.#batches.next();
+      if (done !== true) return value;
+      const extent = this.#extents[this.#position];
+      if (extent === undefined) return undefined;
+      this.#position += 1;
+      this.#batches = this.#file.readGathered(extent).values();
+    }
+  }
+
+  close(): void {
+    this.#position = this.#extents.length;
+    this.#batches = [].values();
   }
 }
 

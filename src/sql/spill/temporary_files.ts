@@ -20,7 +20,13 @@ import { CorruptionError, DatabaseError, DiskError } from "../../base/errors.ts"
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
 import type { Log } from "../../base/log.ts";
 import { type Batch, slice } from "../../types/mod.ts";
-import { readBlock, writeBlock } from "./block_codec.ts";
+import {
+  type BlockForm,
+  readBlock,
+  readCountedBlocks,
+  writeBlock,
+  writeCountedBlock,
+} from "./block_codec.ts";
 
 const MIB = 1024 * 1024;
 
@@ -134,12 +140,16 @@ export class TemporaryFiles {
   }
 }
 
-/** Where one block lies: what {@linkcode SpillFile.read} is asked for. */
-export interface BlockRef {
+/** Where bytes lie that are written and read as one. */
+export interface Extent {
   readonly offset: number;
   readonly byteCount: number;
-  readonly rowCount: number;
   readonly checksum: number;
+}
+
+/** Where one block lies: what {@linkcode SpillFile.read} is asked for. */
+export interface BlockRef extends Extent {
+  readonly rowCount: number;
 }
 
 /** Blocks of rows, written one after the other and read in any order. */
@@ -165,42 +175,38 @@ export class SpillFile {
    * @throws {DatabaseError} MEMORY_EXCEEDED, DISK_FULL, STORAGE_UNAVAILABLE
    */
   append(batch: Batch): BlockRef {
-    assert(!this.#isClosed, "a temporary file is open while it is written");
-    assert(
-      batch.columns.length === this.#options.columnCount,
-      "a block has the columns of its file",
-    );
+    this.#check(batch);
     const start = this.#pending.length;
     writeBlock(this.#pending, batch);
-    const byteCount = this.#pending.length - start;
-    this.#owner.take(byteCount);
-    this.#options.onBytes?.(byteCount);
-    const block: BlockRef = {
-      offset: this.#flushedBytes + start,
-      byteCount,
-      rowCount: batch.rowCount,
-      checksum: crc32(this.#pending.range(start, start + byteCount)),
-    };
-    if (this.#pending.length >= WRITE_BYTES) this.#flush();
-    return block;
+    return { ...this.#placed(start), rowCount: batch.rowCount };
+  }
+
+  /**
+   * Adds a batch, which is not aliased, to others that will lie and be read together.
+   *
+   * @param gathered By this method alone, for {@linkcode appendGathered}.
+   */
+  gather(gathered: ByteWriter, batch: Batch): void {
+    this.#check(batch);
+    writeCountedBlock(gathered, batch);
+  }
+
+  /** Writes what was gathered. @throws {DatabaseError} As {@linkcode append}. */
+  appendGathered(gathered: ByteWriter): Extent {
+    const start = this.#pending.length;
+    this.#pending.raw(gathered.view());
+    return this.#placed(start);
   }
 
   /** @throws {DatabaseError} STORAGE_UNAVAILABLE if the bytes are not those that were written. */
   read(block: BlockRef): Batch {
-    assert(!this.#isClosed, "a temporary file is open while it is read");
-    if (block.offset + block.byteCount > this.#flushedBytes) this.#flush();
-    const bytes = new Uint8Array(block.byteCount);
-    const readCount = onDisk(() => this.#file.read(bytes, block.offset));
-    const { columnCount } = this.#options;
-    const { path } = this.#file;
-    if (readCount < block.byteCount) throw damaged("its end is missing");
-    if (crc32(bytes) !== block.checksum) throw damaged("its checksum does not match");
-    try {
-      return readBlock(bytes, { columnCount, path, rowCount: block.rowCount });
-    } catch (error) {
-      if (error instanceof CorruptionError) throw damaged(error.what);
-      throw error;
-    }
+    const { rowCount } = block;
+    return this.#decoded(block, (bytes, form) => readBlock(bytes, { ...form, rowCount }));
+  }
+
+  /** The batches of an extent that was gathered. @throws {DatabaseError} As {@linkcode read}. */
+  readGathered(extent: Extent): readonly Batch[] {
+    return this.#decoded(extent, readCountedBlocks);
   }
 
   /** Removes the file. Doing so twice changes nothing. */
@@ -212,33 +218,42 @@ export class SpillFile {
     this.#owner.gone(this, { bytes, path: this.#file.path });
   }
 
+  #check({ columns }: Batch): void {
+    assert(!this.#isClosed, "a temporary file is open while it is written");
+    assert(columns.length === this.#options.columnCount, "a block has the columns of its file");
+  }
+
+  /** Accounts for what was just written behind `start`. */
+  #placed(start: number): Extent {
+    const byteCount = this.#pending.length - start;
+    this.#owner.take(byteCount);
+    this.#options.onBytes?.(byteCount);
+    const checksum = crc32(this.#pending.range(start, start + byteCount));
+    const extent: Extent = { offset: this.#flushedBytes + start, byteCount, checksum };
+    if (this.#pending.length >= WRITE_BYTES) this.#flush();
+    return extent;
+  }
+
+  #decoded<T>(extent: Extent, decode: (bytes: Uint8Array, form: BlockForm) => T): T {
+    assert(!this.#isClosed, "a temporary file is open while it is read");
+    if (extent.offset + extent.byteCount > this.#flushedBytes) this.#flush();
+    const bytes = new Uint8Array(extent.byteCount);
+    const readCount = onDisk(() => this.#file.read(bytes, extent.offset));
+    if (readCount < extent.byteCount) throw damaged("its end is missing");
+    if (crc32(bytes) !== extent.checksum) throw damaged("its checksum does not match");
+    const { columnCount } = this.#options;
+    try {
+      return decode(bytes, { columnCount, path: this.#file.path });
+    } catch (error) {
+      if (error instanceof CorruptionError) throw damaged(error.what);
+      throw error;
+    }
+  }
+
   #flush(): void {
     onDisk(() => this.#file.write(this.#pending.view(), this.#flushedBytes));
     this.#flushedBytes += this.#pending.length;
     this.#pending.reset();
-  }
-}
-
-/** Reads blocks in their order. An operator, which owns nothing. */
-export class BlockReader {
-  readonly #file: SpillFile;
-  readonly #blocks: readonly BlockRef[];
-  #position = 0;
-
-  constructor(file: SpillFile, blocks: readonly BlockRef[]) {
-    this.#file = file;
-    this.#blocks = blocks;
-  }
-
-  next(): Batch | undefined {
-    const block = this.#blocks[this.#position];
-    if (block === undefined) return undefined;
-    this.#position += 1;
-    return this.#file.read(block);
-  }
-
-  close(): void {
-    this.#position = this.#blocks.length;
   }
 }
 
