@@ -60,6 +60,14 @@ export interface AggregateOptions extends SpillOptions {
   readonly sets?: readonly (readonly number[])[] | undefined;
 }
 
+/** A batch that is added once for each grouping set. */
+interface RowsOfSets {
+  readonly batch: Batch;
+  readonly keys: readonly Vector[];
+  /** The set that is next. */
+  number: number;
+}
+
 /** One aggregate under way. */
 interface Accumulator {
   readonly column: AggregateColumn;
@@ -78,6 +86,8 @@ export class Aggregate implements Operator {
   readonly #passing: readonly Accumulator[];
   /** What states hold that grow with each row. */
   readonly #growing: MemoryBudget;
+  /** The input stands still while a batch is added for its sets, which may be thousands. */
+  #inSets: RowsOfSets | undefined;
   #finishing: Iterator<undefined, void> | undefined;
   /** Groups yielded so far; undefined while the input lasts. */
   #position: number | undefined;
@@ -134,6 +144,10 @@ export class Aggregate implements Operator {
 
   #read(): void {
     if (this.#passing.length > 0 && this.#stepBusy()) return;
+    if (this.#inSets !== undefined) {
+      this.#addToSet(this.#inSets);
+      return;
+    }
     const batch = this.#options.input.next();
     if (batch === undefined) {
       this.#finishing = this.#finishInput();
@@ -159,13 +173,28 @@ export class Aggregate implements Operator {
   #add(batch: Batch): void {
     const { keys, run, sets } = this.#options;
     const vectors = keys.map((key) => key(batch, run));
-    if (sets === undefined) {
-      if (keys.length === 0) this.#addTo(batch, undefined);
-      else this.#addKeyed(batch, vectors);
-    } else {
-      for (const number of sets.keys()) this.#addKeyed(batch, this.#keysOfSet(number, vectors));
+    if (sets !== undefined) {
+      this.#inSets = { batch, keys: vectors, number: 0 };
+      return;
     }
-    if (this.#partitions === undefined && keys.length > 0 && this.#site.isDue) {
+    if (keys.length === 0) this.#addTo(batch, undefined);
+    else this.#addKeyed(batch, vectors);
+    this.#divideIfDue();
+  }
+
+  /** Adds the rows to the set that is next. */
+  #addToSet(rows: RowsOfSets): void {
+    const { batch, keys, number } = rows;
+    this.#addKeyed(batch, this.#keysOfSet(number, keys));
+    rows.number += 1;
+    if (rows.number === this.#options.sets?.length) this.#inSets = undefined;
+    this.#divideIfDue();
+  }
+
+  #divideIfDue(): void {
+    if (this.#partitions === undefined && this.#options.keys.length > 0 && this.#site.isDue) {
+      // Their groups stay here, whether their rows have come by now or not.
+      this.#makeGroupsOfEmptySets();
       this.#partitions = divisionFor(this.#options.aggregates, this.#keyTypes, this.#site);
     }
   }
@@ -256,11 +285,15 @@ export class Aggregate implements Operator {
     }
   }
 
-  *#finishInput(): Generator<undefined, void> {
-    // A set without keys has one group, also over no rows.
+  /** A set without keys has one group, also over no rows. */
+  #makeGroupsOfEmptySets(): void {
     for (const [number, set] of (this.#options.sets ?? []).entries()) {
       if (set.length === 0) this.#groups.numbersOf(this.#keysOfSet(number, []), 1);
     }
+  }
+
+  *#finishInput(): Generator<undefined, void> {
+    this.#makeGroupsOfEmptySets();
     for (const accumulator of this.#accumulators) {
       if (accumulator.rows === undefined) continue;
       for (const rows of accumulator.rows.rest()) {
