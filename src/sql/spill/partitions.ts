@@ -35,6 +35,8 @@ export class Partitions {
   readonly #file: SpillFile;
   readonly #keyTypes: readonly DataType[];
   readonly #level: number;
+  /** Of the rows under way: only here there is room for long ones. */
+  readonly #block = new ByteWriter();
   readonly #gathered = Array.from({ length: PARTITION_COUNT }, () => new ByteWriter());
   readonly #extents: Extent[][] = Array.from({ length: PARTITION_COUNT }, () => []);
   readonly #rowCounts = new Float64Array(PARTITION_COUNT);
@@ -74,9 +76,7 @@ export class Partitions {
       const count = rows.length;
       if (count === 0) continue;
       const columns = batch.columns.map((column) => take(column, { rows, count }));
-      const gathered = defined(this.#gathered[place], "a row has a partition");
-      this.#file.gather(gathered, { rowCount: count, columns });
-      if (gathered.length >= GATHERED_BYTES) this.#place(place);
+      this.#gather(place, { rowCount: count, columns });
       this.#rowCounts[place] = (this.#rowCounts[place] ?? 0) + count;
     }
   }
@@ -98,11 +98,25 @@ export class Partitions {
     this.#file.close();
   }
 
+  #gather(partition: number, batch: Batch): void {
+    const gathered = defined(this.#gathered[partition], "a row has a partition");
+    const block = this.#block;
+    block.reset();
+    this.#file.encode(block, batch);
+    if (block.length >= GATHERED_BYTES) {
+      this.#place(partition);
+      this.#extents[partition]?.push(this.#file.appendEncoded(block));
+      return;
+    }
+    gathered.raw(block.view());
+    if (gathered.length >= GATHERED_BYTES) this.#place(partition);
+  }
+
   /** Moves what was gathered of a partition to the file. */
   #place(partition: number): void {
     const gathered = this.#gathered[partition];
     if (gathered === undefined || gathered.length === 0) return;
-    this.#extents[partition]?.push(this.#file.appendGathered(gathered));
+    this.#extents[partition]?.push(this.#file.appendEncoded(gathered));
     gathered.reset();
   }
 }
@@ -127,7 +141,7 @@ export class PartitionReader {
       const extent = this.#extents[this.#position];
       if (extent === undefined) return undefined;
       this.#position += 1;
-      this.#batches = this.#file.readGathered(extent).values();
+      this.#batches = this.#file.readExtent(extent).values();
     }
   }
 

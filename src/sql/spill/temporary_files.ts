@@ -181,20 +181,16 @@ export class SpillFile {
     return { ...this.#placed(start), rowCount: batch.rowCount };
   }
 
-  /**
-   * Adds a batch, which is not aliased, to others that will lie and be read together.
-   *
-   * @param gathered By this method alone, for {@linkcode appendGathered}.
-   */
-  gather(gathered: ByteWriter, batch: Batch): void {
+  /** Adds a batch, which is not aliased, to bytes for {@linkcode appendEncoded}. */
+  encode(into: ByteWriter, batch: Batch): void {
     this.#check(batch);
-    writeCountedBlock(gathered, batch);
+    writeCountedBlock(into, batch);
   }
 
-  /** Writes what was gathered. @throws {DatabaseError} As {@linkcode append}. */
-  appendGathered(gathered: ByteWriter): Extent {
+  /** Writes batches that were encoded, to be read together. @throws As {@linkcode append}. */
+  appendEncoded(encoded: ByteWriter): Extent {
     const start = this.#pending.length;
-    this.#pending.raw(gathered.view());
+    this.#pending.raw(encoded.view());
     return this.#placed(start);
   }
 
@@ -204,8 +200,8 @@ export class SpillFile {
     return this.#decoded(block, (bytes, form) => readBlock(bytes, { ...form, rowCount }));
   }
 
-  /** The batches of an extent that was gathered. @throws {DatabaseError} As {@linkcode read}. */
-  readGathered(extent: Extent): readonly Batch[] {
+  /** The batches that were encoded there. @throws {DatabaseError} As {@linkcode read}. */
+  readExtent(extent: Extent): readonly Batch[] {
     return this.#decoded(extent, readCountedBlocks);
   }
 
