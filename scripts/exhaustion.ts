@@ -49,8 +49,9 @@ function print(
     `${name}: victim ${answers} answers, ${errors.length} errors, p99 ms: ${work.join(", ")}; ` +
       `memory ${memory.beforeMiB} → ${memory.peakMiB} MiB\n`,
   );
-  for (const { count, ended, longestMs, title } of outcomes) {
-    process.stdout.write(`  ${count} × ${title}: ${ended}, ${longestMs.toFixed(0)} ms at most\n`);
+  for (const { count, ended, longestMs, peakMiB, title } of outcomes) {
+    const most = `${longestMs.toFixed(0)} ms and ${peakMiB} MiB at most`;
+    process.stdout.write(`  ${count} × ${title}: ${ended}, ${most}\n`);
   }
   for (const finding of held) process.stdout.write(`  HELD: ${finding}\n`);
 }

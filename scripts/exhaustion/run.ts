@@ -43,6 +43,35 @@ interface Outcome {
   /** How it ended the last time: "answered", or the code and reason of the refusal. */
   ended: string;
   longestMs: number;
+  /** Of the server, while the statement ran or since the one before it. */
+  peakMiB: number;
+}
+
+/** What the server held at most since it was asked last, in bytes. */
+class PeakMemory {
+  readonly #pid: number;
+  readonly #sampling: Timer;
+  #bytes = 0;
+
+  constructor(pid: number) {
+    this.#pid = pid;
+    this.#sampling = setInterval(() => this.#sample(), SAMPLE_MS);
+  }
+
+  take(): number {
+    this.#sample();
+    const bytes = this.#bytes;
+    this.#bytes = 0;
+    return bytes;
+  }
+
+  stop(): void {
+    clearInterval(this.#sampling);
+  }
+
+  #sample(): void {
+    this.#bytes = Math.max(this.#bytes, residentBytes(this.#pid));
+  }
 }
 
 export interface ExhaustionReport {
@@ -66,33 +95,39 @@ export async function runAttack(options: ExhaustionOptions): Promise<ExhaustionR
   await victim.ready();
   // The server has answered by then, and been warmed by the rows of the wall.
   const before = residentBytes(server.pid);
-  let peak = before;
-  const sampling = setInterval(() => {
-    peak = Math.max(peak, residentBytes(server.pid));
-  }, SAMPLE_MS);
+  const memory = new PeakMemory(server.pid);
   const held: string[] = [];
-  const outcomes = await attackFor(server, { attacks: attacksOf(name, rowCount), seconds, held });
+  const attacks = attacksOf(name, rowCount);
+  const outcomes = await attackFor(server, { attacks, seconds, held, memory });
   const report = await victim.stop();
-  clearInterval(sampling);
+  const lastMiB = mebibytes(memory.take());
+  memory.stop();
 
   held.push(...report.errors.slice(0, 5).map((error) => `the victim saw: ${error}`));
   for (const [kind, ms] of Object.entries(report.p99Ms)) {
     if (ms > p99MsMax) held.push(`p99 of the victim's ${kind}: ${ms.toFixed(0)} ms`);
   }
   if (report.missed > 0) held.push(`the victim waited in vain for ${report.missed} changes`);
-  const bound = before + BUDGET_BYTES + MEMORY_BYTES_MAX;
-  if (peak > bound) held.push(`memory grew to ${mebibytes(peak)} of ${mebibytes(bound)} MiB`);
+  const boundMiB = mebibytes(before + BUDGET_BYTES + MEMORY_BYTES_MAX);
+  const peakMiB = Math.max(lastMiB, ...outcomes.map((outcome) => outcome.peakMiB));
+  if (peakMiB > boundMiB) held.push(`memory grew to ${peakMiB} of ${boundMiB} MiB`);
   held.push(...(await findingsOf(server)));
-  const memory = { beforeMiB: mebibytes(before), peakMiB: mebibytes(peak) };
-  return { outcomes, victim: report, memory, held };
+  return { outcomes, victim: report, memory: { beforeMiB: mebibytes(before), peakMiB }, held };
+}
+
+interface AttackUnderWay {
+  readonly attacks: readonly Attack[];
+  readonly seconds: number;
+  readonly held: string[];
+  readonly memory: PeakMemory;
 }
 
 async function attackFor(
   server: ServerProcess,
-  { attacks, held, seconds }: { attacks: readonly Attack[]; seconds: number; held: string[] },
+  { attacks, held, memory, seconds }: AttackUnderWay,
 ): Promise<readonly Outcome[]> {
   const outcomes = attacks.map(({ title }): Outcome => {
-    return { title, count: 0, ended: "", longestMs: 0 };
+    return { title, count: 0, ended: "", longestMs: 0, peakMiB: 0 };
   });
   const start = performance.now();
   do {
@@ -103,6 +138,7 @@ async function attackFor(
       const { ended, fault } =
         attack.isEndless === true ? await readSome(server, attack) : await ask(server, attack);
       outcome.longestMs = Math.max(outcome.longestMs, performance.now() - startMs);
+      outcome.peakMiB = Math.max(outcome.peakMiB, mebibytes(memory.take()));
       outcome.count += 1;
       outcome.ended = ended;
       if (fault !== undefined) held.push(`${attack.title}: ${fault}`);
