@@ -5,8 +5,8 @@
  */
 import { DatabaseError } from "../../base/errors.ts";
 
-/** Instructions of a program, about a quarter of a second: five million characters of most patterns. */
-const STEPS_MAX = 2 ** 25;
+/** Instructions of a program, about a quarter of a second: two million characters of most patterns. */
+const STEPS_MAX = 2 ** 24;
 
 export class Effort {
   #left = STEPS_MAX;

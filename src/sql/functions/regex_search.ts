@@ -29,6 +29,9 @@ const SAVE = 3;
 const ASSERT = 4;
 const MATCH = 5;
 
+/** Steps after which they are accounted for: a count of each character's own costs as much as it. */
+const STEPS_PER_SPENDING = 4096;
+
 /** A step has a number that fits the marks of places. */
 const STEP_MAX = 2 ** 32 - 1;
 
@@ -77,7 +80,12 @@ export class RegexSearch {
   readonly #slots: Int32Array;
   /** Places to follow, and below zero ~slot whose position is to be put back, behind that position. */
   readonly #stack: Int32Array;
-  #best: number[] | undefined;
+  /** Positions of the preferred match so far, if there is one. */
+  readonly #best: Int32Array;
+  #hasMatched = false;
+  /** Of the character under way, known where the program asserts something. */
+  #before: Neighbour = NOTHING;
+  #after: Neighbour = NOTHING;
 
   constructor({ firstSet, groupCount, instructions }: RegexProgram) {
     const { length } = instructions;
@@ -88,6 +96,7 @@ export class RegexSearch {
     this.#slotCount = 2 * (groupCount + 1);
     this.#visited = new Uint32Array(length);
     this.#slots = new Int32Array(this.#slotCount);
+    this.#best = new Int32Array(this.#slotCount);
     // Each place is followed once a step, and pushes at most three numbers.
     this.#stack = new Int32Array(3 * length + 1);
     this.#threads = newThreads(length);
@@ -137,22 +146,30 @@ export class RegexSearch {
   }
 
   #find(text: string, start: number, effort: Effort): RegexMatch | undefined {
-    this.#best = undefined;
+    this.#hasMatched = false;
     this.#threads.count = 0;
     let at = this.#startFrom(text, start);
-    effort.spend(at - start);
+    let steps = at - start;
     for (;;) {
       const code = text.codePointAt(at) ?? END_OF_TEXT;
-      effort.spend(this.#advance(text, at, code));
-      [this.#threads, this.#next] = [this.#next, this.#threads];
-      const { count } = this.#threads;
-      if (code === END_OF_TEXT || (this.#best !== undefined && count === 0)) return this.#best;
+      steps += this.#advance(text, at, code);
+      const threads = this.#next;
+      this.#next = this.#threads;
+      this.#threads = threads;
+      const { count } = threads;
+      if (code === END_OF_TEXT || (this.#hasMatched && count === 0)) break;
       at += code > 0xffff ? 2 : 1;
-      if (count > 0) continue;
-      const from = at;
-      at = this.#startFrom(text, at);
-      effort.spend(at - from);
+      if (count === 0) {
+        const from = at;
+        at = this.#startFrom(text, at);
+        steps += at - from;
+      }
+      if (steps < STEPS_PER_SPENDING) continue;
+      effort.spend(steps);
+      steps = 0;
     }
+    effort.spend(steps);
+    return this.#hasMatched ? positionsIn(this.#best) : undefined;
   }
 
   #put(place: number, operation: number, first: number, second = 0): void {
@@ -181,34 +198,34 @@ export class RegexSearch {
       this.#visited.fill(0);
       this.#step = 1;
     }
-    const before = at === 0 ? NOTHING : neighbourOf(codeBefore(text, at));
-    const here = { at, code, before, after: neighbourOf(code) };
+    if (this.#assertions.length > 0) {
+      this.#before = at === 0 ? NOTHING : neighbourOf(codeBefore(text, at));
+      this.#after = neighbourOf(code);
+    }
     const threads = this.#threads;
     const slotCount = this.#slotCount;
     this.#next.count = 0;
-    const mayBegin = this.#best === undefined;
+    const slots = this.#slots;
+    const mayBegin = !this.#hasMatched;
     let steps = 1;
     for (let thread = 0; thread < threads.count; thread += 1) {
       const start = thread * slotCount;
-      for (let slot = 0; slot < slotCount; slot += 1) {
-        this.#slots[slot] = threads.slots[start + slot] ?? 0;
-      }
-      const taken = this.#follow(threads.places[thread] ?? 0, here);
+      for (let slot = 0; slot < slotCount; slot += 1)
+        slots[slot] = threads.slots[start + slot] ?? 0;
+      const taken = this.#follow(threads.places[thread] ?? 0, at, code);
       steps += Math.abs(taken);
       // Threads behind one that matches are less preferred.
       if (taken < 0) return steps;
     }
     if (!mayBegin) return steps;
-    for (let slot = 0; slot < slotCount; slot += 1) this.#slots[slot] = -1;
-    return steps + Math.abs(this.#follow(0, here));
+    for (let slot = 0; slot < slotCount; slot += 1) slots[slot] = -1;
+    return steps + Math.abs(this.#follow(0, at, code));
   }
 
   /** One thread over a character. @returns The steps; below zero when it has matched. */
-  #follow(
-    from: number,
-    { after, at, before, code }: { at: number; code: number; before: Neighbour; after: Neighbour },
-  ): number {
+  #follow(from: number, at: number, code: number): number {
     const stack = this.#stack;
+    const best = this.#best;
     const slots = this.#slots;
     const visited = this.#visited;
     const step = this.#step;
@@ -255,13 +272,14 @@ export class RegexSearch {
         case ASSERT: {
           const assertion = this.#assertions[first];
           assert(assertion !== undefined, "an assertion is in the program");
-          if (!assertionHolds(assertion, before, after)) break;
+          if (!assertionHolds(assertion, this.#before, this.#after)) break;
           stack[depth] = place + 1;
           depth += 1;
           break;
         }
         default:
-          this.#best = positionsIn(slots);
+          for (let slot = 0; slot < best.length; slot += 1) best[slot] = slots[slot] ?? 0;
+          this.#hasMatched = true;
           return -steps;
       }
     }
