@@ -21,6 +21,9 @@ import { foldIntoHash, WordTable } from "./word_table.ts";
 /** More literals than this are not lifted: each count of them would be another key. */
 export const LIFTED_LITERALS_MAX = 64;
 
+/** A text with more literals that stay in it is a list, and sooner read as one than kept. */
+const KEPT_LITERALS_MAX = 500;
+
 /** A literal that was lifted out. */
 export interface SlotLiteral {
   readonly kind: LiteralKind;
@@ -130,6 +133,7 @@ class Normalizer {
   private readonly text: string;
   private position: number;
   private readonly literals: SlotLiteral[] = [];
+  private keptCount = 0;
   private key = "";
   // Offset from which the text was not put into the key yet; -1 before the first token.
   private copied = -1;
@@ -251,6 +255,12 @@ class Normalizer {
     return true;
   }
 
+  // Takes a literal that shapes the plan, or may.
+  private keep(end: number): boolean {
+    this.keptCount += 1;
+    return this.keptCount <= KEPT_LITERALS_MAX && this.take(end, Before.value);
+  }
+
   private number(): boolean {
     const { text, position: start } = this;
     let end = start + 1;
@@ -266,7 +276,7 @@ class Normalizer {
       while (isWordPart(text.charCodeAt(end)) || isExponentSign(text, end)) end += 1;
       return this.take(end, Before.value);
     }
-    if (!this.lifts) return this.take(end, Before.value);
+    if (!this.lifts) return this.keep(end);
     const digits = text.slice(start, end);
     if (point === -1) return this.integer(end, digits);
     const scale = end - point - 1;
@@ -306,7 +316,7 @@ class Normalizer {
     if (end === -1) return false;
     // Behind a name it is a typed literal; behind a string its continuation.
     if (!this.lifts || this.before !== Before.operator) {
-      return this.before !== Before.value && this.take(end + 1, Before.value);
+      return this.before !== Before.value && this.keep(end + 1);
     }
     if (continuesBehind(text, end + 1)) return false;
     const body = text.slice(start + 1, end);

@@ -106,6 +106,12 @@ test("normalizeStatement, gives up beyond a number of literals", () => {
   expect(normalizeStatement(insert(LIFTED_LITERALS_MAX + 1))).toBeUndefined();
 });
 
+test.each(["1", "'x'"])("normalizeStatement, a long list of %s that stays makes no key", (item) => {
+  const query = (count: number) => `SELECT ARRAY[${Array(count).fill(item).join(", ")}]`;
+  expect(normalizeStatement(query(100))).toBeDefined();
+  expect(normalizeStatement(query(1000))).toBeUndefined();
+});
+
 test("normalizeStatement, reads one statement after another", () => {
   const text = "INSERT INTO t VALUES (1); INSERT INTO t VALUES (22) ;";
   const first = normalizeStatement(text);
