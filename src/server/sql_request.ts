@@ -8,6 +8,7 @@ import { type MultipartForm, parseMultipart } from "./multipart.ts";
 import type { ServerConfig } from "./options.ts";
 import { parametersFromJson } from "./parameters.ts";
 import { invalidInput, objectOf, parseJson, textFromUtf8 } from "./request_body.ts";
+import { parseSqlBody } from "./sql_body.ts";
 
 export type RequestLimits = Pick<ServerConfig, "limits" | "files">;
 
@@ -25,7 +26,8 @@ export function sqlRequestFromJson(
 ): SqlRequest {
   const text = textFromUtf8(body);
   if (text === undefined) throw invalidInput("Cannot read the body: it is not UTF-8");
-  const fields = objectOf(parseJson(text));
+  const { sqlUtf8, value } = parseSqlBody(text, body);
+  const fields = objectOf(value);
   if (fields === undefined) throw invalidInput("Cannot read the body: expected a JSON object");
   const { sql, params, namespace_id, timeout_ms, check, idempotency_key } = fields;
   requireSql(sql, limits.max_sql_bytes);
@@ -35,6 +37,7 @@ export function sqlRequestFromJson(
   const key = keyOf(idempotency_key);
   return {
     sql,
+    sqlUtf8,
     params: parametersFromJson(params, text, { pathToParams: PATH_TO_PARAMS, limits }),
     namespace: namespaceOf(namespace_id),
     timeoutMs: timeoutOf(timeout_ms, limits.max_timeout_ms),

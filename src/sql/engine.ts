@@ -19,6 +19,8 @@ export type Parameter = WireParameter;
 
 export interface SqlRequest {
   readonly sql: string;
+  /** Of `sql`, where the caller has it at hand: then a long text is not encoded again. */
+  readonly sqlUtf8?: Uint8Array | undefined;
   readonly params: readonly Parameter[];
   /** Namespace of unqualified names; "default" when absent. */
   readonly namespace?: string | undefined;

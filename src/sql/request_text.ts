@@ -29,10 +29,11 @@ const MENDABLE: ReadonlySet<string> = new Set([
 
 /** @throws {DatabaseError} for what does not parse, or cannot stand in one text. */
 export function statementsOf(
-  { files, sql }: SqlRequest,
+  { files, sql, sqlUtf8 }: SqlRequest,
   { environment, isRepeatable, parameterCount }: TextOptions,
 ): readonly Statement[] {
-  const { parameterCount: highest, statements } = parseRequest(sql, parseLimitsOf(environment));
+  const limits = parseLimitsOf(environment);
+  const { parameterCount: highest, statements } = parseRequest(sql, limits, sqlUtf8);
   const isTransaction =
     isBegin(statements[0]) &&
     statements.at(-1)?.type === "commit" &&

@@ -81,9 +81,9 @@ const DOUBLE_QUOTE = 34;
  *
  * @throws {DatabaseError} BATCH_PARSE_ERROR, INVALID_SQL.
  */
-export function tokenizeWithLists(text: string): Tokens {
+export function tokenizeWithLists(text: string, utf8?: Uint8Array): Tokens {
   const lexer = new Lexer(text, 0, text.length);
-  lexer.utf8 = new Utf8Text(text);
+  lexer.utf8 = new Utf8Text(text, utf8);
   lexer.run();
   return lexer;
 }

@@ -21,8 +21,11 @@ export interface ScannedList {
 const NONE = -1;
 const CELLS_MIN = 128;
 
-/** A list that is longer than the shortest room mostly is much longer, up to this many cells. */
-const CELLS_MANY = 8192;
+/** Room for more than this is not made because the first row promises it. */
+const CELLS_MANY = 65_536;
+
+/** A list grows to this many times its room while that is short. */
+const GROWTH = 8;
 
 /** Up to here a loop beats the call that searches. */
 const NEAR_BYTES_MAX = 16;
@@ -53,7 +56,7 @@ const WORDS: readonly (CellWord | undefined)[] = Array.from({ length: 256 }, (_,
   return word === undefined ? undefined : { letters: Buffer.from(word), kind: LiteralCell[word] };
 });
 
-/** The UTF-8 of a text, made at the first question. Asked for ascending offsets. */
+/** The UTF-8 of a text: given, or made at the first question. Asked for ascending offsets. */
 export class Utf8Text {
   readonly text: string;
   #bytes: Buffer | undefined;
@@ -61,8 +64,10 @@ export class Utf8Text {
   #unit = 0;
   #byte = 0;
 
-  constructor(text: string) {
+  constructor(text: string, utf8?: Uint8Array) {
     this.text = text;
+    if (utf8 === undefined) return;
+    this.#bytes = Buffer.from(utf8.buffer, utf8.byteOffset, utf8.byteLength);
   }
 
   /** Undefined for a text with half a surrogate pair, which has no UTF-8. */
@@ -211,7 +216,10 @@ class Scanner {
       at = this.row(at);
       if (at === NONE) return NONE;
       this.#rowCount += 1;
-      if (this.#rowCount === 1) columnCount = this.#count;
+      if (this.#rowCount === 1) {
+        columnCount = this.#count;
+        this.#expect(at - from);
+      }
       if (this.#count !== this.#rowCount * columnCount) return NONE;
       end = at;
       at = skipSpace(bytes, at);
@@ -319,9 +327,19 @@ class Scanner {
     this.#kinds[this.#count] = kind;
   }
 
+  /** Makes room once for rows as the first one, which took so many bytes, to the end of the text. */
+  #expect(rowBytes: number): void {
+    const rowCount = Math.ceil(this.#bytes.length / rowBytes);
+    this.#growTo(Math.min(this.#count * rowCount, CELLS_MANY));
+  }
+
   #grow(): void {
     const { length } = this.#kinds;
-    const capacity = length * (length < CELLS_MANY ? 8 : 2);
+    this.#growTo(length * (length * GROWTH < CELLS_MANY ? GROWTH : 2));
+  }
+
+  #growTo(capacity: number): void {
+    if (capacity <= this.#kinds.length) return;
     const kinds = new Uint8Array(capacity);
     const starts = new Int32Array(capacity);
     const ends = new Int32Array(capacity);

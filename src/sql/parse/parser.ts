@@ -50,10 +50,18 @@ export function parseStatements(text: string, limits: ParseLimits = PARSE_LIMITS
   return [...parseRequest(text, limits).statements];
 }
 
-/** As {@linkcode parseStatements}, with the number of parameters. */
-export function parseRequest(text: string, limits: ParseLimits = PARSE_LIMITS): ParsedRequest {
+/**
+ * As {@linkcode parseStatements}, with the number of parameters.
+ *
+ * @param utf8 Of `text`, where the caller has it. The statements may alias it.
+ */
+export function parseRequest(
+  text: string,
+  limits: ParseLimits = PARSE_LIMITS,
+  utf8?: Uint8Array,
+): ParsedRequest {
   checkSize(text, limits);
-  const listed = tokenizeWithLists(text);
+  const listed = tokenizeWithLists(text, utf8);
   const hasLists = listed.literalLists.length > 0;
   const request = hasLists ? parsedWithLists(listed, limits) : undefined;
   if (request !== undefined) return request;

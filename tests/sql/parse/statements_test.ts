@@ -4,7 +4,7 @@
 import { expect, test } from "bun:test";
 import { literalPosition, literalText } from "../../../src/sql/parse/literal_list.ts";
 import { literalValuesToRows } from "../../../src/sql/parse/literal_nodes.ts";
-import { parseStatements } from "../../../src/sql/parse/parser.ts";
+import { parseRequest, parseStatements } from "../../../src/sql/parse/parser.ts";
 import { bare, type Json } from "./bare.ts";
 
 type Tree = { readonly [key: string]: Json };
@@ -713,6 +713,28 @@ test.each([
   const rows = Array.from({ length: 40 }, () => "(1, 2)").join(", ");
   const [statement] = parseStatements(`INSERT INTO t VALUES ${rows}, ${row}${tail}`);
   expect(statement?.type === "insert" && statement.insert.type).toBe("values");
+});
+
+test.each([
+  ["longer than the others", "x".repeat(200), "a"],
+  ["shorter than the others", "", "x".repeat(50)],
+])("parseStatements keeps every cell where the first row is %s", (_, first, other) => {
+  const texts = [first, ...Array.from({ length: 9000 }, (__, row) => `${other}${row}`)];
+  const rows = texts.map((text, row) => `(${row}, '${text}')`);
+  const [statement] = parseStatements(`INSERT INTO t VALUES ${rows.join(", ")}`);
+  const values = statement?.type === "insert" ? statement.insert : undefined;
+  if (values?.type !== "literal values") throw new Error("the list is compact");
+  expect([values.rowCount, values.columnCount]).toEqual([9001, 2]);
+  const read = texts.map((_text, row) => literalText(values, 2 * row + 1));
+  expect(read).toEqual(texts);
+});
+
+test("parseRequest reads a list from the UTF-8 that it is given", () => {
+  const list = Array.from({ length: 40 }, (_, row) => `(${row}, 'a', '${row}')`).join(", ");
+  const text = `INSERT INTO t VALUES ${list}`;
+  const padded = Buffer.from(`  ${text}  `);
+  const { statements } = parseRequest(text, undefined, padded.subarray(2, -2));
+  expect(bare(statements)).toEqual(bare(parseRequest(text).statements));
 });
 
 test("literalValuesToRows, gives what an ordinary list gives", () => {
