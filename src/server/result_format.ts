@@ -16,6 +16,9 @@ const ROWS_PER_PIECE = 2048;
 /** A piece ends after so many characters, too: rows may be long. */
 const PIECE_LENGTH = 256 * 1024;
 
+/** Of characters that JSON writes as they are. */
+const PLAIN_NAME = /^[\w.@+-]*$/;
+
 type Rows = readonly (readonly unknown[])[];
 
 /** The end of a JSON body. */
@@ -153,32 +156,29 @@ export function entryHead(schema: readonly SchemaField[] | undefined): string {
 
 /** An entry behind its rows. */
 export function entryTail({ rowCount, message, asUser, lastSeq }: StatementResult): string {
-  if (
-    rowCount !== lastTail.rowCount ||
-    message !== lastTail.message ||
-    asUser !== lastTail.asUser
-  ) {
-    const text = tailText(rowCount, message, asUser);
-    lastTail = { rowCount, message, asUser, text: `${text}}`, upToSeq: `${text},"last_seq":` };
+  if (rowCount !== lastCount.rowCount || message !== lastCount.message) {
+    lastCount = { rowCount, message, text: countText(rowCount, message) };
   }
-  if (lastSeq === undefined) return lastTail.text;
-  return `${lastTail.upToSeq}${lastSeq === null ? "null" : seqText(lastSeq)}}`;
+  const text = lastCount.text + jsonName(asUser);
+  if (lastSeq === undefined) return `${text}}`;
+  return `${text},"last_seq":${lastSeq === null ? "null" : seqText(lastSeq)}}`;
 }
 
-/** The newest tail but for a seq: statements of one kind follow each other, and end alike. */
-let lastTail: {
+/** How the newest tail begins: statements of one kind follow each other, of whatever user. */
+let lastCount: {
   readonly rowCount: number;
   readonly message: string | undefined;
-  readonly asUser: string;
   readonly text: string;
-  /** Where a seq follows. */
-  readonly upToSeq: string;
-} = { rowCount: -1, message: undefined, asUser: "", text: "", upToSeq: "" };
+} = { rowCount: -1, message: undefined, text: "" };
 
-function tailText(rowCount: number, message: string | undefined, asUser: string): string {
-  const head = `"row_count":${rowCount}`;
+function countText(rowCount: number, message: string | undefined): string {
   const middle = message === undefined ? "" : `,"message":${JSON.stringify(message)}`;
-  return `${head}${middle},"as_user":${JSON.stringify(asUser)}`;
+  return `"row_count":${rowCount}${middle},"as_user":`;
+}
+
+/** A name as JSON: nearly all are their own text, which is found out for less than a call of JSON. */
+function jsonName(name: string): string {
+  return PLAIN_NAME.test(name) ? `"${name}"` : JSON.stringify(name);
 }
 
 export function bodyTail({ tookMs, error }: Ending): string {

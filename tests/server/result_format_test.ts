@@ -34,6 +34,16 @@ test("jsonBody writes the example of the contract", () => {
   );
 });
 
+test("jsonBody names each user in turn, escaped where that must be", () => {
+  for (const asUser of ["ada", "grace@x.org", 'a "b"', "", "zoë", "a\nb", "ada"]) {
+    for (const told of [{ message: "Inserted 1 row(s)" }, {}]) {
+      const body = jsonBody([{ rowCount: 1, ...told, asUser, lastSeq: 5 }], { tookMs: 1 });
+      const [entry] = (JSON.parse(body) as { results: unknown[] }).results;
+      expect(entry).toEqual({ row_count: 1, ...told, as_user: asUser, last_seq: 5 });
+    }
+  }
+});
+
 test("jsonPieces write what jsonBody writes", () => {
   const rows = Array.from({ length: 5000 }, (_, id) => [id, `row ${id}`]);
   const error = { code: "INTERNAL_ERROR", message: "Statement 4: no" };
