@@ -158,6 +158,9 @@ const DATES: CaseFile = {
     "SELECT '2024-01-01 00:00' AT TIME ZONE 'Europe/Paris'",
     "SELECT make_interval()",
     "SELECT make_interval(days => -1)",
+    "SELECT make_interval(days := 3, hours => 2)",
+    "SELECT make_interval(1, months := 2)",
+    "SELECT make_interval(days := 3, 4)",
     ...selects(
       [
         "date_bin('15 minutes', TIMESTAMP #, TIMESTAMP '2024-01-01 00:00:00')",
@@ -174,6 +177,7 @@ const DATES: CaseFile = {
         "'YYYY-MM-DD HH24:MI:SS'",
         "'Mon DD, YYYY'",
         "'FMMonth FMDD'",
+        "'TMMonth TMDD TMDay|TMMon|TMday|'",
         "'Day'",
         "'FMDay'",
         "'Dy'",

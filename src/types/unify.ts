@@ -30,7 +30,14 @@ function unbounded(type: DataType): DataType {
   return type.kind === "text" ? TEXT : withoutDigits(type);
 }
 
-const NUMERIC_ORDER = ["smallint", "int", "bigint", "decimal", "float", "double"] as const;
+const NUMERIC_ORDER: readonly string[] = [
+  "smallint",
+  "int",
+  "bigint",
+  "decimal",
+  "float",
+  "double",
+];
 
 function commonOfTwo(left: DataType, right: DataType): DataType | undefined {
   if (isNumeric(left) && isNumeric(right)) return commonNumeric(left, right);
@@ -79,7 +86,7 @@ function commonNumeric(left: DataType, right: DataType): DataType {
 }
 
 function rankOf(type: DataType): number {
-  return NUMERIC_ORDER.findIndex((kind) => kind === type.kind);
+  return NUMERIC_ORDER.indexOf(type.kind);
 }
 
 export interface DecimalType {

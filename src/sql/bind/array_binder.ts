@@ -1,19 +1,24 @@
 /**
  * `a[i]` and `a[i:j]`: elements count from 1, and what lies outside of the array is nothing.
+ * `j['key']` and `j[i]` of JSON are a step of a path: there elements count from 0.
  */
 import { DatabaseError } from "../../base/errors.ts";
-import { INT, type Value } from "../../types/mod.ts";
+import { INT, isInteger, JSONB, TEXT, typeName, type Value } from "../../types/mod.ts";
 import type { Expr } from "../parse/ast.ts";
 import type { Bind, Place } from "./binding.ts";
 import type { BoundExpression } from "./bound.ts";
+import { bindFunction } from "./calls.ts";
 import { castTo } from "./casts.ts";
 
 export function bindElement(
-  { array: arrayNode, index: indexNode }: Extract<Expr, { type: "arrayIndex" }>,
+  node: Extract<Expr, { type: "arrayIndex" }>,
   place: Place,
   bind: Bind,
 ): BoundExpression {
-  const { array, element } = boundArray(arrayNode, place, bind);
+  const { array: arrayNode, index: indexNode } = node;
+  const array = bind(arrayNode, place);
+  if (array.type.kind === "json") return bindMember(array, bind(indexNode, place), node);
+  const element = elementType(array, arrayNode);
   const index = castTo(bind(indexNode, place), { to: INT, mode: "implicit", node: indexNode });
   return {
     kind: "call",
@@ -35,7 +40,8 @@ export function bindSlice(
   place: Place,
   bind: Bind,
 ): BoundExpression {
-  const { array } = boundArray(arrayNode, place, bind);
+  const array = bind(arrayNode, place);
+  elementType(array, arrayNode);
   const bounds = [from, to].map((node) =>
     node === undefined ? undefined : castTo(bind(node, place), { to: INT, mode: "implicit", node }),
   );
@@ -56,13 +62,29 @@ export function bindSlice(
   };
 }
 
-function boundArray(
-  node: Expr,
-  place: Place,
-  bind: Bind,
-): { array: BoundExpression; element: BoundExpression["type"] } {
-  const array = bind(node, place);
-  if (array.type.kind === "array") return { array, element: array.type.element };
+/** A member or an element of JSON, as JSONB: a number is a key where there is an object. */
+function bindMember(
+  json: BoundExpression,
+  index: BoundExpression,
+  node: Extract<Expr, { type: "arrayIndex" }>,
+): BoundExpression {
+  const { kind } = index.type;
+  if (kind !== "text" && kind !== "unknown" && !isInteger(index.type)) {
+    throw new DatabaseError(
+      "TYPE_MISMATCH",
+      `Cannot take a part of JSON by a value of type ${typeName(index.type)}: a text or an integer is needed`,
+      { position: node.index._location.start },
+    );
+  }
+  const args = [
+    castTo(json, { to: JSONB, mode: "explicit", node }),
+    castTo(index, { to: TEXT, mode: "explicit", node: node.index }),
+  ];
+  return bindFunction({ name: "jsonb_extract_path", args, node });
+}
+
+function elementType({ type }: BoundExpression, node: Expr): BoundExpression["type"] {
+  if (type.kind === "array") return type.element;
   throw new DatabaseError("TYPE_MISMATCH", "Cannot take an element: an array is needed", {
     position: node._location.start,
   });

@@ -57,7 +57,10 @@ export interface BinaryOperands {
 
 /** An operator over bound operands. @throws {DatabaseError} TYPE_MISMATCH if there is no form. */
 export function binaryOf(operands: BinaryOperands, node: Expr): BoundExpression {
-  const { op, left, right } = asCompared(operands, node);
+  const comparison = comparisonOf(operands.op);
+  const op = comparison ?? operands.op;
+  const tested = comparison ?? (op.endsWith("DISTINCT FROM") ? "=" : undefined);
+  const { left, right } = tested === undefined ? operands : asCompared(operands, node);
   const form = atOneScale(op, resolveBinary(op, left.type, right.type));
   if (form === undefined) {
     throw new DatabaseError(
@@ -67,8 +70,6 @@ export function binaryOf(operands: BinaryOperands, node: Expr): BoundExpression 
     );
   }
   const [leftType = left.type, rightType = right.type] = form.operands;
-  const comparison = comparisonOf(op);
-  const tested = comparison ?? (op.endsWith("DISTINCT FROM") ? "=" : undefined);
   const l =
     comparedLiteral(left, tested === undefined ? undefined : MIRRORED[tested], leftType) ??
     castTo(left, { to: leftType, mode: "implicit", node });
@@ -105,10 +106,11 @@ export function binaryOf(operands: BinaryOperands, node: Expr): BoundExpression 
   };
 }
 
-function asCompared(operands: BinaryOperands, node: Expr): BinaryOperands {
-  const { left, op, right } = operands;
-  if (comparisonOf(op) === undefined && !op.endsWith("DISTINCT FROM")) return operands;
-  return { op, left: comparedWith(right, left, node), right: comparedWith(left, right, node) };
+function asCompared(
+  { left, right }: BinaryOperands,
+  node: Expr,
+): Pick<BinaryOperands, "left" | "right"> {
+  return { left: comparedWith(right, left, node), right: comparedWith(left, right, node) };
 }
 
 /**

@@ -294,9 +294,15 @@ function checkNames(names: readonly Name[] | undefined, count: number, node: Ast
   );
 }
 
-function relationResult(relation: BoundRelation, inScope: ScopeRelation): FromResult {
-  const from: RelationNode = { kind: "relation", relation };
-  return { from, scope: new Scope([{ ...inScope, node: from }]) };
+function relationResult(
+  relation: BoundRelation,
+  { alias, columns, namespace, systemColumns, value }: Omit<ScopeRelation, "node" | "isOpen">,
+): FromResult {
+  const node: RelationNode = { kind: "relation", relation };
+  return {
+    from: node,
+    scope: new Scope([{ alias, namespace, columns, systemColumns, value, node }]),
+  };
 }
 
 function bindDerived(item: FromStatement, context: SelectContext): FromResult {

@@ -88,7 +88,20 @@ export function bindGroups(
     return number;
   };
   const numbered = sets.map((set) => Array.from(new Set(set.map(numberOf))));
-  return { expressions, sets: numbered };
+  return {
+    expressions,
+    sets: block.select.groupDistinct === true ? distinctSets(numbered) : numbered,
+  };
+}
+
+/** The first of those that hold the same expressions, in whatever order. */
+function distinctSets(sets: readonly (readonly number[])[]): readonly (readonly number[])[] {
+  const firsts = new Map<string, readonly number[]>();
+  for (const set of sets) {
+    const key = set.toSorted((left, right) => left - right).join();
+    if (!firsts.has(key)) firsts.set(key, set);
+  }
+  return [...firsts.values()];
 }
 
 /** The sets that an item of GROUP BY stands for. */

@@ -15,13 +15,12 @@ import { bindIn, bindLike, bindQuantified, bindRowComparison } from "./predicate
 import { bindRow } from "./row_values.ts";
 
 function comparesRows({ left, op, right }: ExprBinary): boolean {
-  const isComparison = comparisonOf(op) !== undefined || op.endsWith("DISTINCT FROM");
-  return isComparison && (left.type === "list" || right.type === "list");
+  if (left.type !== "list" && right.type !== "list") return false;
+  return comparisonOf(op) !== undefined || op.endsWith("DISTINCT FROM");
 }
 
 export function bindBinary(expression: ExprBinary, place: Place, bind: Bind): BoundExpression {
   const { left, op, right } = expression;
-  const comparison = comparisonOf(op);
   if (isQuantifier(right)) return bindQuantified(expression, place, bind);
   switch (op) {
     case "AND":
@@ -45,10 +44,7 @@ export function bindBinary(expression: ExprBinary, place: Place, bind: Bind): Bo
       break;
   }
   if (comparesRows(expression)) return bindRowComparison(expression, place, bind);
-  return binaryOf(
-    { op: comparison ?? op, left: bind(left, place), right: bind(right, place) },
-    expression,
-  );
+  return binaryOf({ op, left: bind(left, place), right: bind(right, place) }, expression);
 }
 
 function bindTimeZone(expression: ExprBinary, place: Place, bind: Bind): BoundExpression {

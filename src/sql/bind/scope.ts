@@ -66,6 +66,13 @@ function indexOf(columns: readonly BoundColumn[]): ReadonlyMap<string, readonly 
   return index;
 }
 
+function columnsOfAll(relations: readonly ScopeRelation[]): readonly BoundColumn[] {
+  const [first] = relations;
+  // As most relations are taken up, one by one: nothing is copied.
+  if (first !== undefined && relations.length === 1) return first.columns;
+  return relations.flatMap(({ columns }) => columns);
+}
+
 export class Scope {
   readonly relations: readonly ScopeRelation[];
   /**
@@ -76,7 +83,7 @@ export class Scope {
 
   constructor(
     relations: readonly ScopeRelation[],
-    visible: readonly BoundColumn[] = relations.flatMap(({ columns }) => columns),
+    visible: readonly BoundColumn[] = columnsOfAll(relations),
   ) {
     this.relations = relations;
     this.visible = visible;

@@ -7,6 +7,7 @@
 import { DatabaseError } from "../../base/errors.ts";
 import type {
   Expr,
+  ExprRef,
   SelectedColumn,
   SelectFromStatement,
   SelectStatement,
@@ -18,7 +19,7 @@ import { isChangeNode, isSelectNode } from "../parse/query_nodes.ts";
 import { newAggregateSink } from "./aggregate_binder.ts";
 import { ExpressionPlaces } from "./alike.ts";
 import { type ExpansionSink, notAvailable, type Place } from "./binding.ts";
-import type { BoundExpression, BoundOutput, BoundSelect } from "./bound.ts";
+import type { BoundColumn, BoundExpression, BoundOutput, BoundSelect } from "./bound.ts";
 import { columnOutput } from "./bound_nodes.ts";
 import { bindCondition, bindExpression, bindValue } from "./expression_binder.ts";
 import { bindFrom } from "./from_binder.ts";
@@ -198,28 +199,37 @@ export function bindSelectedColumns(
     withSystemColumns,
   }: { place: Place; withSystemColumns: boolean; keepsUntyped?: boolean },
 ): BoundOutput[] {
-  let count = 0;
-  return columns.flatMap(({ alias, expr }) => {
+  const outputs: BoundOutput[] = [];
+  let starCount = 0;
+  for (const { alias, expr } of columns) {
     if (expr.type === "ref" && expr.star === true) {
-      const relation =
-        expr.table === undefined ? undefined : place.scope.relationOf(expr, expr.table);
-      const stars = relation?.columns ?? place.scope.visible;
-      if (place.scope.relations.length === 0) {
-        throw new DatabaseError("INVALID_QUERY", 'Cannot expand "*": there is no FROM', {
-          position: expr._location.start,
-        });
-      }
-      const system = withSystemColumns
-        ? (relation ?? place.scope.relations[0])?.systemColumns
-        : undefined;
-      const expanded = [...stars, ...(system ?? [])];
-      count += expanded.length;
-      if (count > OUTPUTS_MAX) throw tooManyOutputs(expr);
-      return expanded.map(columnOutput);
+      const expanded = starColumns(expr, place.scope, withSystemColumns);
+      starCount += expanded.length;
+      if (starCount > OUTPUTS_MAX) throw tooManyOutputs(expr);
+      for (const column of expanded) outputs.push(columnOutput(column));
+    } else {
+      const expression = keepsUntyped ? bindExpression(expr, place) : bindValue(expr, place);
+      outputs.push({ name: alias?.name ?? nameOf(expr), expression });
     }
-    const expression = keepsUntyped ? bindExpression(expr, place) : bindValue(expr, place);
-    return [{ name: alias?.name ?? nameOf(expr), expression }];
-  });
+  }
+  return outputs;
+}
+
+/** What `*` or `t.*` stands for. @throws {DatabaseError} */
+function starColumns(
+  star: ExprRef,
+  scope: Scope,
+  withSystemColumns: boolean,
+): readonly BoundColumn[] {
+  const relation = star.table === undefined ? undefined : scope.relationOf(star, star.table);
+  if (scope.relations.length === 0) {
+    throw new DatabaseError("INVALID_QUERY", 'Cannot expand "*": there is no FROM', {
+      position: star._location.start,
+    });
+  }
+  const columns = relation?.columns ?? scope.visible;
+  if (!withSystemColumns) return columns;
+  return [...columns, ...((relation ?? scope.relations[0])?.systemColumns ?? [])];
 }
 
 function tooManyOutputs({ _location }: Expr): DatabaseError {

@@ -42,6 +42,17 @@ export function childrenOf(expression: BoundExpression): readonly BoundExpressio
 export function someChild(
   expression: BoundExpression,
   test: (child: BoundExpression) => boolean,
+): boolean;
+/** The same; what the test needs besides is handed to it, where a walk would make closures. */
+export function someChild<Given>(
+  expression: BoundExpression,
+  test: (child: BoundExpression, given: Given) => boolean,
+  given: Given,
+): boolean;
+export function someChild(
+  expression: BoundExpression,
+  test: (child: BoundExpression, given: unknown) => boolean,
+  given?: unknown,
 ): boolean {
   switch (expression.kind) {
     case "constant":
@@ -52,13 +63,14 @@ export function someChild(
     case "cast":
     case "not":
     case "is":
-      return test(expression.operand);
+      return test(expression.operand, given);
     // Most of what there is to walk: no list is made of two operands.
     case "compare":
     case "arithmetic":
-      return test(expression.left) || test(expression.right);
+      return test(expression.left, given) || test(expression.right, given);
     default:
-      return childrenOf(expression).some((child) => test(child));
+      for (const child of childrenOf(expression)) if (test(child, given)) return true;
+      return false;
   }
 }
 
@@ -115,12 +127,14 @@ export function columnIdsIn(
   expression: BoundExpression,
   into: Set<number> = new Set<number>(),
 ): Set<number> {
-  if (expression.kind === "column") into.add(expression.column.id);
-  someChild(expression, (child) => {
-    columnIdsIn(child, into);
-    return false;
-  });
+  addColumnIds(expression, into);
   return into;
+}
+
+/** Never finds what it walks for. */
+function addColumnIds(expression: BoundExpression, into: Set<number>): boolean {
+  if (expression.kind === "column") into.add(expression.column.id);
+  return someChild(expression, addColumnIds, into);
 }
 
 /** Whether an expression reads any column. */
@@ -190,9 +204,13 @@ function isLaborious(expression: BoundExpression, left: { count: number }): bool
 
 /** Whether an expression may give another value each time it is asked. */
 export function isVolatile(expression: BoundExpression): boolean {
-  if (expression.kind === "call" && expression.volatility === "volatile") return true;
-  if (expression.kind === "subquery" && expression.subquery.isVolatile) return true;
-  return someChild(expression, isVolatile);
+  return isVolatileItself(expression) || someChild(expression, isVolatile);
+}
+
+/** The same, whatever its operands do. */
+export function isVolatileItself(expression: BoundExpression): boolean {
+  if (expression.kind === "call") return expression.volatility === "volatile";
+  return expression.kind === "subquery" && expression.subquery.isVolatile;
 }
 
 /** Whether an expression gives the same value for the same row at any time, to anyone. */

@@ -24,7 +24,7 @@ export type DatePiece =
       readonly field: string;
       /** As written: its case decides that of names. */
       readonly written: string;
-      /** FM: without padding. */
+      /** FM, or TM before a name: without padding. */
       readonly isTight: boolean;
       /** `TH` or `th` after the field. */
       readonly ordinal: string | undefined;
@@ -37,17 +37,21 @@ const FIELDS: readonly string[] = (
   "TZ OF Y I D W J Q"
 ).split(" ");
 
+const NAME_FIELDS: ReadonlySet<string> = new Set(["MONTH", "MON", "DAY", "DY"]);
+
 export const piecesOf: (pattern: string) => readonly DatePiece[] = remembering(split);
 
 function split(pattern: string): DatePiece[] {
   checkPatternLength(pattern);
   const pieces: DatePiece[] = [];
   let isTight = false;
+  let isTranslated = false;
   let at = 0;
   while (at < pattern.length) {
     const prefix = pattern.slice(at, at + 2).toUpperCase();
     if (prefix === "FM" || prefix === "FX" || prefix === "TM") {
-      isTight = isTight || prefix === "FM";
+      isTight ||= prefix === "FM";
+      isTranslated ||= prefix === "TM";
       at += 2;
       continue;
     }
@@ -61,8 +65,11 @@ function split(pattern: string): DatePiece[] {
     const after = pattern.slice(at, at + 2);
     const ordinal = after === "TH" || after === "th" ? after : undefined;
     if (ordinal !== undefined) at += 2;
+    // TM asks for names of the locale, which have no common width; those known are English.
+    isTight ||= isTranslated && NAME_FIELDS.has(field);
     pieces.push({ kind: "field", field, written, isTight, ordinal });
     isTight = false;
+    isTranslated = false;
   }
   return pieces;
 }

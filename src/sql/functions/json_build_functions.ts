@@ -92,6 +92,7 @@ export const JSON_BUILD_FUNCTIONS: readonly ScalarFunction[] = [
   ...both({ json: ["to_json", "json_from_scalar"], jsonb: ["to_jsonb"] }, (binary) => [
     building(["any"], toJson, { binary }),
   ]),
+  ...functionsNamed(["array_to_json"], building(["array"], toJson, { binary: false })),
   ...both({ json: ["json_build_array"], jsonb: ["jsonb_build_array"] }, (binary) => [
     building([], buildArray, { binary, isVariadic: true }),
   ]),

@@ -14,6 +14,7 @@ import {
   isNumeric,
   JSONB,
   rescale,
+  TEXT,
   type Value,
   type Whole,
 } from "../../types/mod.ts";
@@ -90,7 +91,7 @@ function comparedType(left: DataType, right: DataType): DataType | undefined {
   if (type === undefined && isSpan(left) && isSpan(right)) return INTERVAL;
   // JSON text is compared by what it means; so is a file reference.
   if (type?.kind === "json" || type?.kind === "file") return JSONB;
-  if (type?.kind === "text") return { kind: "text" };
+  if (type?.kind === "text") return TEXT;
   // A 32-bit number beside another type is compared in 64 bits, which hold both.
   if (type?.kind === "float" && left.kind !== right.kind && isBothNumeric(left, right)) {
     return DOUBLE;
@@ -108,9 +109,13 @@ function isBothNumeric(left: DataType, right: DataType): boolean {
 }
 
 function wholeDigits(left: DataType, right: DataType): number {
-  const a = left.kind === "unknown" ? 0 : decimalOf(left).precision - decimalOf(left).scale;
-  const b = right.kind === "unknown" ? 0 : decimalOf(right).precision - decimalOf(right).scale;
-  return Math.max(a, b);
+  return Math.max(wholeDigitsOf(left), wholeDigitsOf(right));
+}
+
+function wholeDigitsOf(type: DataType): number {
+  if (type.kind === "unknown") return 0;
+  const { precision, scale } = decimalOf(type);
+  return precision - scale;
 }
 
 /** No decimal type holds both: each keeps its own, and they are compared exactly. */

@@ -6,9 +6,9 @@ import {
   BYTES,
   codePointLength,
   INT,
-  outputText,
   sliceCodePoints,
   TEXT,
+  textFromValue,
   type Value,
   type Vector,
 } from "../../types/mod.ts";
@@ -144,7 +144,7 @@ export const TEXT_POSITION_FUNCTIONS: readonly ScalarFunction[] = [
   ...functionsNamed(
     ["quote_literal"],
     overload(["any"], TEXT, ([value = null], _, [type = TEXT]) =>
-      quoteLiteral(outputText(type, value)),
+      quoteLiteral(textFromValue(type, value)),
     ),
   ),
   ...functionsNamed(
@@ -153,7 +153,7 @@ export const TEXT_POSITION_FUNCTIONS: readonly ScalarFunction[] = [
       ["any"],
       TEXT,
       ([value = null], _, [type = TEXT]) =>
-        value === null ? "NULL" : quoteLiteral(outputText(type, value)),
+        value === null ? "NULL" : quoteLiteral(textFromValue(type, value)),
       { seesNull: true },
     ),
   ),

@@ -98,6 +98,8 @@ export interface SelectFromStatement extends AstNode {
   readonly from?: readonly From[] | undefined;
   readonly where?: Expr | undefined;
   readonly groupBy?: readonly GroupItem[] | undefined;
+  /** Of grouping sets that are the same, one is kept. */
+  readonly groupDistinct?: true | undefined;
   readonly having?: Expr | undefined;
   /** Own: `WINDOW w AS (…)`. */
   readonly windows?: readonly NamedWindow[] | undefined;

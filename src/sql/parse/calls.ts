@@ -69,9 +69,10 @@ function parseArguments(cursor: Cursor, call: Mutable<ExprCall>): void {
   const argNames: (string | undefined)[] = [];
   do {
     if (cursor.is("variadic")) cursor.refuse("VARIADIC");
-    const isNamed = cursor.isName() && cursor.isAhead(1, "=>");
+    // `:=` is PostgreSQL's older spelling.
+    const isNamed = cursor.isName() && (cursor.isAhead(1, "=>") || cursor.isAhead(1, ":="));
     argNames.push(isNamed ? cursor.takeName().name : undefined);
-    if (isNamed) cursor.expect("=>");
+    if (isNamed) cursor.expectOneOf("=>", ":=");
     args.push(parseArgument(cursor, call.function));
   } while (cursor.accept(","));
   call.args = args;

@@ -53,20 +53,24 @@ export const Token = {
   literalList: 10,
 } as const;
 
-/** Tokens of a text. */
+/** Tokens of a text; `words` has one entry for each, the other lists may have room for more. */
 export interface Tokens {
   readonly text: string;
-  readonly kinds: readonly number[];
+  readonly kinds: Uint8Array;
   /** The keyword in lower case or the symbol; "" for every other token. */
   readonly words: readonly string[];
-  readonly starts: readonly number[];
-  readonly ends: readonly number[];
+  readonly starts: Int32Array;
+  readonly ends: Int32Array;
   /** Of each token of kind `literalList`. */
   readonly literalLists: readonly LiteralList[];
 }
 
 /** Literals that are no longer lifted take at least two characters each. */
 const LITERAL_LIST_CHARS_MIN: number = 2 * LIFTED_LITERALS_MAX;
+
+/** Most texts have fewer tokens than a third of their characters. */
+const CHARS_PER_TOKEN = 3;
+const ROOM_MIN = 8;
 
 const MINUS = 45;
 const SLASH = 47;
@@ -98,10 +102,10 @@ export function tokenize(text: string, from = 0, to: number = text.length): Toke
 
 class Lexer implements Tokens {
   readonly text: string;
-  readonly kinds: number[] = [];
+  kinds: Uint8Array;
   readonly words: string[] = [];
-  readonly starts: number[] = [];
-  readonly ends: number[] = [];
+  starts: Int32Array;
+  ends: Int32Array;
   readonly literalLists: LiteralList[] = [];
   /** Set when lists are to be read as one token. */
   utf8: Utf8Text | undefined;
@@ -112,6 +116,10 @@ class Lexer implements Tokens {
     this.text = text;
     this.position = from;
     this.limit = to;
+    const room = Math.ceil((to - from) / CHARS_PER_TOKEN) + ROOM_MIN;
+    this.kinds = new Uint8Array(room);
+    this.starts = new Int32Array(room);
+    this.ends = new Int32Array(room);
   }
 
   run(): void {
@@ -158,11 +166,24 @@ class Lexer implements Tokens {
   }
 
   private push(kind: number, word: string, end: number): void {
-    this.kinds.push(kind);
+    const token = this.words.length;
+    if (token === this.kinds.length) this.grow();
+    this.kinds[token] = kind;
     this.words.push(word);
-    this.starts.push(this.position);
-    this.ends.push(end);
+    this.starts[token] = this.position;
+    this.ends[token] = end;
     this.position = end;
+  }
+
+  private grow(): void {
+    const { ends, kinds, starts } = this;
+    const room = 2 * kinds.length;
+    this.kinds = new Uint8Array(room);
+    this.kinds.set(kinds);
+    this.starts = new Int32Array(room);
+    this.starts.set(starts);
+    this.ends = new Int32Array(room);
+    this.ends.set(ends);
   }
 
   private word(): void {
@@ -232,7 +253,7 @@ class Lexer implements Tokens {
     if (code === QUOTE) this.string(start, quote + 1);
     else if (code === DOUBLE_QUOTE) this.quotedName(quote);
     else return false;
-    const token = this.kinds.length - 1;
+    const token = this.words.length - 1;
     const end = escapeClauseEnd(text, this.position);
     this.position = end <= limit ? end : this.position;
     this.ends[token] = this.position;

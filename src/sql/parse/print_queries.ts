@@ -129,8 +129,10 @@ function selectText(query: SelectFromStatement): string {
   if (query.columns !== undefined) parts.push(itemsText(query.columns));
   if (query.from !== undefined) parts.push(`FROM ${fromText(query.from)}`);
   if (query.where !== undefined) parts.push(`WHERE ${expressionToSql(query.where)}`);
-  if (query.groupBy !== undefined)
-    parts.push(`GROUP BY ${query.groupBy.map(groupText).join(", ")}`);
+  if (query.groupBy !== undefined) {
+    const word = query.groupDistinct === true ? "DISTINCT " : "";
+    parts.push(`GROUP BY ${word}${query.groupBy.map(groupText).join(", ")}`);
+  }
   if (query.having !== undefined) parts.push(`HAVING ${expressionToSql(query.having)}`);
   if (query.windows !== undefined) {
     const windows = query.windows.map(

@@ -268,6 +268,7 @@ export function emptySelect(): Mutable<SelectFromStatement> {
     from: undefined,
     where: undefined,
     groupBy: undefined,
+    groupDistinct: undefined,
     having: undefined,
     windows: undefined,
     orderBy: undefined,
@@ -285,7 +286,10 @@ function parseSelect(cursor: Cursor): SelectFromStatement {
   if (cursor.is("into")) cursor.refuse("SELECT INTO", "INSERT INTO … SELECT writes into a table");
   if (cursor.accept("from")) node.from = parseFromList(cursor);
   if (cursor.accept("where")) node.where = cursor.grammar.expression(cursor);
-  if (cursor.acceptAll("group", "by")) node.groupBy = parseGroupItems(cursor);
+  if (cursor.acceptAll("group", "by")) {
+    if (cursor.acceptOneOf("all", "distinct") === "distinct") node.groupDistinct = true;
+    node.groupBy = parseGroupItems(cursor);
+  }
   if (cursor.accept("having")) node.having = cursor.grammar.expression(cursor);
   if (cursor.accept("window")) node.windows = parseWindows(cursor);
   if (cursor.is("qualify")) {

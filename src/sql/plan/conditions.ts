@@ -7,7 +7,7 @@
  * clause reads goes no further up.
  */
 import type { BoundExpression } from "../bind/bound.ts";
-import { isVolatile, someChild } from "../bind/walk.ts";
+import { isVolatileItself, someChild } from "../bind/walk.ts";
 
 export interface Condition {
   readonly expression: BoundExpression;
@@ -20,22 +20,27 @@ export interface Condition {
 }
 
 export function conditionOf(expression: BoundExpression): Condition {
-  const columnIds: number[] = [];
-  addColumnIds(expression, columnIds);
-  const canMove = columnIds.length > 0 && !isVolatile(expression);
-  return { expression, columnIds, canMove, isOpen: false };
+  const read: Read = { columnIds: [], isVolatile: false };
+  addRead(expression, read);
+  const { columnIds, isVolatile } = read;
+  return { expression, columnIds, canMove: columnIds.length > 0 && !isVolatile, isOpen: false };
 }
 
-function addColumnIds(expression: BoundExpression, into: number[]): void {
+/** What was found of an expression so far. */
+interface Read {
+  readonly columnIds: number[];
+  isVolatile: boolean;
+}
+
+/** Never finds what it walks for. */
+function addRead(expression: BoundExpression, into: Read): boolean {
   if (expression.kind === "column") {
     const { id } = expression.column;
-    if (!into.includes(id)) into.push(id);
-    return;
-  }
-  someChild(expression, (child) => {
-    addColumnIds(child, into);
+    if (!into.columnIds.includes(id)) into.columnIds.push(id);
     return false;
-  });
+  }
+  into.isVolatile ||= isVolatileItself(expression);
+  return someChild(expression, addRead, into);
 }
 
 export function expressionsOf(conditions: readonly Condition[]): BoundExpression[] {

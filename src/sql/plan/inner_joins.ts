@@ -7,7 +7,7 @@ import { isInteger } from "../../types/mod.ts";
 import type { BoundColumn, BoundExpression, BoundFrom } from "../bind/bound.ts";
 import { type Condition, conditionOf, expressionsOf } from "./conditions.ts";
 import { impliedOver } from "./implied.ts";
-import { type ColumnIds, columnsOf, equalSides, keysOf } from "./join_keys.ts";
+import { type ColumnIds, columnsOf, type EqualSides, equalSides, keysOf } from "./join_keys.ts";
 import { bestTree, type JoinGraph, type JoinTree } from "./join_order.ts";
 import type { PlanNode } from "./plan.ts";
 import { rowsOfPlan } from "./plan_rows.ts";
@@ -44,12 +44,15 @@ interface Leaf {
 /** A condition that is tested at a join: over several leaves, or none that may move to its leaf. */
 interface Between {
   readonly condition: Condition;
-  /** Whose columns it reads, ascending. */
+  /** Whose columns it reads, each once. */
   readonly leaves: readonly number[];
 }
 
-/** Where a column is that no leaf has. */
-const NO_LEAF = -1;
+/** A subtree, by the places of its leaves in the whole tree: its end is behind the last one. */
+interface Span {
+  readonly from: number;
+  readonly end: number;
+}
 
 /** Whether a join may change places with those around it. */
 export function isPlainJoin(from: BoundFrom): from is Extract<BoundFrom, { kind: "join" }> {
@@ -71,23 +74,25 @@ export function planInnerJoins(
   for (const [index, part] of parts.entries()) {
     for (const { id } of columnsOf(part)) leafById.set(id, index);
   }
-  const { between, own } = sharedOut(all, parts.length, leafById);
+  const ids = parts.map((_, index) => idsOfLeaf(index, leafById));
+  const { between, own } = sharedOut(all, ids, leafById);
   const leaves = parts.map((part, index) => {
     const tested = own[index] ?? [];
     const node = block.planLeaf(part, tested);
-    return leafOf(node, idsOfLeaf(index, leafById), { part, own: expressionsOf(tested) });
+    return leafOf(node, idsAt(ids, index), { part, own: tested });
   });
   const tree = bestTree(graphOf(leaves, between));
-  return planTree(tree, between, { leaves, leafById, block });
+  const places = placesOf(tree);
+  return planTree(tree, { from: 0, tested: between }, { leaves, leafById, places, block });
 }
 
 /** What each leaf tests, and what is tested at the joins. */
 function sharedOut(
   conditions: readonly Condition[],
-  leafCount: number,
+  ids: readonly ColumnIds[],
   leafById: ReadonlyMap<number, number>,
 ): { own: readonly Condition[][]; between: readonly Between[] } {
-  const own = Array.from({ length: leafCount }, (): Condition[] => []);
+  const own = ids.map((): Condition[] => []);
   const between: Between[] = [];
   for (const condition of conditions) {
     const leaves = leavesOf(condition, leafById);
@@ -98,7 +103,7 @@ function sharedOut(
     }
     between.push({ condition, leaves });
     for (const leaf of leaves) {
-      const implied = impliedOver(condition.expression, idsOfLeaf(leaf, leafById));
+      const implied = impliedOver(condition.expression, idsAt(ids, leaf));
       if (implied !== undefined) own[leaf]?.push(conditionOf(implied));
     }
   }
@@ -119,7 +124,7 @@ function flatten(
   into.conditions.push(...into.block.conditionsOn(from));
 }
 
-/** The leaves whose columns a condition reads, ascending. */
+/** The leaves whose columns a condition reads, each once. */
 function leavesOf(
   { columnIds }: Condition,
   leafById: ReadonlyMap<number, number>,
@@ -129,7 +134,7 @@ function leavesOf(
     const leaf = defined(leafById.get(id), "conditions of joins read what these join");
     if (!leaves.includes(leaf)) leaves.push(leaf);
   }
-  return leaves.length > 1 ? leaves.toSorted((left, right) => left - right) : leaves;
+  return leaves;
 }
 
 function idsOfLeaf(leaf: number, leafById: ReadonlyMap<number, number>): ColumnIds {
@@ -139,23 +144,30 @@ function idsOfLeaf(leaf: number, leafById: ReadonlyMap<number, number>): ColumnI
 interface Joins {
   readonly leaves: readonly Leaf[];
   readonly leafById: ReadonlyMap<number, number>;
+  /** Of each leaf; see `placesOf`. */
+  readonly places: readonly number[];
   readonly block: BlockPlanning;
 }
 
-function planTree(tree: JoinTree, tested: readonly Between[], joins: Joins): PlanNode {
+function planTree(
+  tree: JoinTree,
+  { from, tested }: { from: number; tested: readonly Between[] },
+  joins: Joins,
+): PlanNode {
   if (tree.kind === "leaf") return leafAt(joins.leaves, tree.index).node;
-  const left = leavesIn(tree.left);
-  const right = leavesIn(tree.right);
+  const middle = from + leafCountOf(tree.left);
+  const left = { from, end: middle };
+  const right = { from: middle, end: middle + leafCountOf(tree.right) };
   const toLeft: Between[] = [];
   const toRight: Between[] = [];
   const here: Condition[] = [];
   for (const each of tested) {
-    if (isWithin(each, left)) toLeft.push(each);
-    else if (isWithin(each, right)) toRight.push(each);
+    if (isWithin(each, left, joins)) toLeft.push(each);
+    else if (isWithin(each, right, joins)) toRight.push(each);
     else here.push(each.condition);
   }
-  const leftNode = planTree(tree.left, toLeft, joins);
-  const rightNode = planTree(tree.right, toRight, joins);
+  const leftNode = planTree(tree.left, { from, tested: toLeft }, joins);
+  const rightNode = planTree(tree.right, { from: middle, tested: toRight }, joins);
   const { leftKeys, residual, rightKeys } = keysOf(
     expressionsOf(here),
     idsIn(left, joins),
@@ -174,31 +186,58 @@ function planTree(tree: JoinTree, tested: readonly Between[], joins: Joins): Pla
   };
 }
 
-function leavesIn(tree: JoinTree, into: Set<number> = new Set<number>()): ReadonlySet<number> {
-  if (tree.kind === "leaf") return into.add(tree.index);
-  leavesIn(tree.left, into);
-  return leavesIn(tree.right, into);
+/** Where each leaf stands in a tree, from left to right: those of a subtree stand together. */
+function placesOf(tree: JoinTree): readonly number[] {
+  const places: number[] = [];
+  let next = 0;
+  const visit = (part: JoinTree): void => {
+    if (part.kind === "leaf") {
+      places[part.index] = next;
+      next += 1;
+      return;
+    }
+    visit(part.left);
+    visit(part.right);
+  };
+  visit(tree);
+  return places;
 }
 
-function isWithin({ condition, leaves }: Between, tree: ReadonlySet<number>): boolean {
-  return condition.canMove && leaves.every((leaf) => tree.has(leaf));
+function leafCountOf(tree: JoinTree): number {
+  return tree.kind === "leaf" ? 1 : leafCountOf(tree.left) + leafCountOf(tree.right);
 }
 
-function idsIn(tree: ReadonlySet<number>, { leafById }: Joins): ColumnIds {
-  return { has: (id) => tree.has(leafById.get(id) ?? NO_LEAF) };
+function isWithin({ condition, leaves }: Between, span: Span, { places }: Joins): boolean {
+  if (!condition.canMove) return false;
+  for (const leaf of leaves) if (!isIn(places[leaf], span)) return false;
+  return true;
+}
+
+function isIn(place: number | undefined, { end, from }: Span): boolean {
+  return place !== undefined && place >= from && place < end;
+}
+
+function idsIn(span: Span, { leafById, places }: Joins): ColumnIds {
+  return {
+    has: (id) => {
+      const leaf = leafById.get(id);
+      return leaf !== undefined && isIn(places[leaf], span);
+    },
+  };
 }
 
 function leafOf(
   node: PlanNode,
   ids: ColumnIds,
-  { own, part }: { part: BoundFrom; own: readonly BoundExpression[] },
+  { own, part }: { part: BoundFrom; own: readonly Condition[] },
 ): Leaf {
   const relation = part.kind === "relation" ? part.relation : undefined;
   if (relation?.kind !== "table") {
     return { node, ids, rowCount: Math.max(1, rowsOfPlan(node)), table: undefined };
   }
   const total = Math.max(1, relation.rowCount());
-  const share = own.reduce((product, condition) => product * shareOf(condition, total), 1);
+  let share = 1;
+  for (const { expression } of own) share *= shareOf(expression, total);
   const { spanOf } = relation;
   const table = { rowCount: total, key: relation.table.primaryKey, spanOf };
   return { node, ids, rowCount: Math.max(1, total * share), table };
@@ -207,9 +246,9 @@ function leafOf(
 function graphOf(leaves: readonly Leaf[], between: readonly Between[]): JoinGraph {
   const sharedByPair = new Map<number, BoundExpression[]>();
   for (const { condition, leaves: read } of between) {
-    const [left, right] = read;
-    if (read.length !== 2 || left === undefined || right === undefined) continue;
-    const pair = right * leaves.length + left;
+    const [one, other] = read;
+    if (read.length !== 2 || one === undefined || other === undefined) continue;
+    const pair = Math.max(one, other) * leaves.length + Math.min(one, other);
     const shared = sharedByPair.get(pair);
     if (shared === undefined) sharedByPair.set(pair, [condition.expression]);
     else shared.push(condition.expression);
@@ -224,31 +263,40 @@ function graphOf(leaves: readonly Leaf[], between: readonly Between[]): JoinGrap
   return { rows: leaves.map(({ rowCount }) => rowCount), edges };
 }
 
+function idsAt(ids: readonly ColumnIds[], leaf: number): ColumnIds {
+  return defined(ids[leaf], "each leaf has its columns");
+}
+
 function leafAt(leaves: readonly Leaf[], index: number): Leaf {
   return defined(leaves[index], "a tree is over its leaves");
 }
 
 function shareOfPair(conditions: readonly BoundExpression[], left: Leaf, right: Leaf): number {
-  const pairs: NonNullable<ReturnType<typeof equalSides>>[] = [];
+  const pairs: EqualSides[] = [];
   let others = 1;
   for (const condition of conditions) {
     const sides = equalSides(condition, left.ids, right.ids);
     if (sides === undefined) others *= shareOf(condition, 0);
     else pairs.push(sides);
   }
-  const leftIds = pairs.map((pair) => columnIdOf(pair.left));
-  const rightIds = pairs.map((pair) => columnIdOf(pair.right));
-  for (const [leaf, ids] of [
-    [right, rightIds],
-    [left, leftIds],
-  ] as const) {
-    const { table } = leaf;
-    if (table === undefined || table.key.length === 0) continue;
-    if (table.key.every((columnId) => ids.includes(columnId))) return others / table.rowCount;
-  }
+  const key = keyRowsOf(right, pairs, "right") ?? keyRowsOf(left, pairs, "left");
+  if (key !== undefined) return others / key;
   return pairs.reduce((share, pair) => {
     return share / Math.max(distinctOf(left, pair.left), distinctOf(right, pair.right));
   }, others);
+}
+
+/** How many rows a table has, if one side of some equalities is its whole key. */
+function keyRowsOf(
+  { table }: Leaf,
+  pairs: readonly EqualSides[],
+  side: keyof EqualSides,
+): number | undefined {
+  if (table === undefined || table.key.length === 0) return undefined;
+  const isFixed = table.key.every((columnId) =>
+    pairs.some((pair) => columnIdOf(pair[side]) === columnId),
+  );
+  return isFixed ? table.rowCount : undefined;
 }
 
 /**

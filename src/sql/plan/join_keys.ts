@@ -44,7 +44,12 @@ export function isOver(expression: BoundExpression, ids: ColumnIds): boolean {
 
 function readsOther(expression: BoundExpression, ids: ColumnIds): boolean {
   if (expression.kind === "column") return !ids.has(expression.column.id);
-  return someChild(expression, (child) => readsOther(child, ids));
+  return someChild(expression, readsOther, ids);
+}
+
+export interface EqualSides {
+  readonly left: BoundExpression;
+  readonly right: BoundExpression;
 }
 
 /** The sides of an equality, each over one of two sets of columns. */
@@ -52,7 +57,7 @@ export function equalSides(
   condition: BoundExpression,
   leftIds: ColumnIds,
   rightIds: ColumnIds,
-): { left: BoundExpression; right: BoundExpression } | undefined {
+): EqualSides | undefined {
   if (condition.kind !== "compare" || condition.operator !== "=") return undefined;
   const { left, right } = condition;
   if (isOver(left, leftIds) && isOver(right, rightIds)) return { left, right };
@@ -68,7 +73,10 @@ export function columnIdsOf(from: BoundFrom): ReadonlySet<number> {
 
 /** The columns of all relations, and those that full joins merged. */
 export function columnsOf(from: BoundFrom): readonly BoundColumn[] {
-  if (from.kind === "relation") return from.relation.columns;
+  return from.kind === "relation" ? from.relation.columns : addedColumns(from);
+}
+
+function addedColumns(from: BoundFrom): readonly BoundColumn[] {
   const columns: BoundColumn[] = [];
   addColumns(from, (column) => columns.push(column));
   return columns;

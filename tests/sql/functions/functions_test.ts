@@ -392,6 +392,7 @@ const JSON_CASES: readonly Case[] = [
   ["json_length", [js("1")], null],
   ["to_json", ['it\'s "x"'], '"it\'s \\"x\\""', "json"],
   ["to_json", [ints("{1,NULL}")], "[1,null]"],
+  ["array_to_json", [ints("{1,NULL}")], "[1,null]", "json"],
   ["to_json", [n("1.50")], "1.50"],
   ["to_jsonb", [tz("2025-01-01 00:00:00.5+00")], '"2025-01-01T00:00:00.5+00:00"', "jsonb"],
   ["to_jsonb", [js('{"b":1,"a":2}')], '{"a": 2, "b": 1}'],

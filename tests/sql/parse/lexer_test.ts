@@ -8,8 +8,8 @@ import { parseExpression, parseStatements } from "../../../src/sql/parse/parser.
 import { bare } from "./bare.ts";
 
 function words(text: string): readonly string[] {
-  const { kinds, starts, ends } = tokenize(text);
-  return kinds.slice(0, -1).map((_, index) => text.slice(starts[index], ends[index]));
+  const { ends, starts, words: all } = tokenize(text);
+  return all.slice(0, -1).map((_, index) => text.slice(starts[index], ends[index]));
 }
 
 function valueOf(text: string): unknown {
@@ -48,8 +48,17 @@ test("tokenize, reads Unicode white space", () => {
 
 test("tokenize, reads a part of a text with places in the whole", () => {
   const tokens = tokenize("SELECT 1; SELECT 2", 10, 18);
-  expect([...tokens.starts]).toEqual([10, 17, 18]);
-  expect(tokens.kinds.at(-1)).toBe(Token.end);
+  expect(tokens.words).toEqual(["select", "", ""]);
+  expect(Array.from(tokens.starts.subarray(0, 3))).toEqual([10, 17, 18]);
+  expect(tokens.kinds[2]).toBe(Token.end);
+});
+
+test("tokenize, finds room for as many tokens as there are characters", () => {
+  const text = "a,".repeat(500);
+  const tokens = tokenize(text);
+  expect(tokens.words).toHaveLength(1001);
+  expect(words(text).join("")).toBe(text);
+  expect(tokens.kinds[1000]).toBe(Token.end);
 });
 
 test("tokenize, knows keywords in any case and no other word", () => {

@@ -89,6 +89,11 @@ test.each<[string, Tree]>([
     },
   ],
   [
+    "SELECT 1 GROUP BY DISTINCT ROLLUP (a)",
+    { ...one, groupBy: [{ type: "rollup", groups: [ref("a")] }], groupDistinct: true },
+  ],
+  ["SELECT 1 GROUP BY ALL a", { ...one, groupBy: [ref("a")] }],
+  [
     "SELECT 1 GROUP BY a, (), ROLLUP (a, (b, c)), GROUPING SETS (CUBE (a), ())",
     {
       ...one,
