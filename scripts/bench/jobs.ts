@@ -50,6 +50,9 @@ const INSERT_TARGETS: ReadonlyMap<number, readonly Target[]> = new Map([
 /** Uncounted rounds. */
 const WARM_ROUNDS = 3;
 
+/** The same of loads, of which a round is a hundred statements: the code of a load is compiled after a thousand. */
+const WARM_LOADS = 12;
+
 const LOAD_MS_MAX = 120_000;
 const ITEM_COUNT = 100_000;
 
@@ -91,7 +94,7 @@ export async function bulkLines(options: JobOptions): Promise<Line[]> {
     await empty(options.places, place);
     return { kind: "bulk", place, id: 1, rowCount: ITEM_COUNT, batchRows: 1000 };
   };
-  await warm(options, loading);
+  await measure({ ...options, roundCount: WARM_LOADS }, loading);
   const results = await measure(options, loading);
   const job = "bulk INSERT of 100,000 rows, 1,000 a statement";
   const line = lineOf(results, { job, unit: "rows/s", isRate: true, figure: "rate" });
@@ -143,11 +146,12 @@ export interface Measurement {
  * some ten thousand requests for it, in which it answers half as many as after them; PostgreSQL and
  * SQLite were compiled long ago.
  */
-async function warm(
+export async function warm(
   options: JobOptions,
   jobFor: (place: Place) => LoadJob | Promise<LoadJob>,
+  all?: readonly Place[],
 ): Promise<void> {
-  await measure({ ...options, roundCount: WARM_ROUNDS }, jobFor);
+  await measure({ ...options, roundCount: WARM_ROUNDS }, jobFor, all);
 }
 
 /** Goes round the places, so that a slow minute of the machine meets all of them. */

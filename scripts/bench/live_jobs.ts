@@ -13,6 +13,7 @@ import {
   runLoad,
   type Target,
   takeIds,
+  warm,
 } from "./jobs.ts";
 import { writerCostLine } from "./live_cost.ts";
 import { insertRequest, type Place } from "./place.ts";
@@ -89,7 +90,7 @@ async function ownLines(options: JobOptions): Promise<Line[]> {
   ];
 }
 
-function fanOut(
+async function fanOut(
   options: JobOptions,
   job: {
     kind: "latency" | "capacity";
@@ -99,11 +100,10 @@ function fanOut(
   },
 ): Promise<Measurement[]> {
   const { places, seconds } = options;
-  return measure(options, (place) => ({ ...job, place, seconds, id: takeIds(10_000_000) }), [
-    places.tidemark,
-    ...places.peers,
-    ...places.relays,
-  ]);
+  const all = [places.tidemark, ...places.peers, ...places.relays];
+  const jobFor = (place: Place) => ({ ...job, place, seconds, id: takeIds(10_000_000) });
+  if (job.kind === "capacity") await warm(options, jobFor, all);
+  return measure(options, jobFor, all);
 }
 
 function latencyLines(
