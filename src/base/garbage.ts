@@ -10,8 +10,13 @@
  */
 import type { Clock } from "./clock.ts";
 
-/** Of a heap as small as this a collection takes some 15 ms, which nobody notices. */
-const HEAP_BYTES_MAX = 96 * 2 ** 20;
+/**
+ * Of so many objects a collection takes some 20 ms, which nobody notices. It does not walk through
+ * what lies in typed arrays, but gives it back to the system at once: 25 ms at most for so much,
+ * where giving 1.5 GB back took 200.
+ */
+const OBJECT_BYTES_MAX = 96 * 2 ** 20;
+const RETURNED_BYTES_MAX = 256 * 2 ** 20;
 
 /** What the heap must have grown by since it was last collected here. */
 const GROWN_BYTES_MIN = 8 * 2 ** 20;
@@ -19,17 +24,18 @@ const GROWN_BYTES_MIN = 8 * 2 ** 20;
 /** Bytes of the heap after the last collection, as far as it was seen. */
 let leastBytes = 0;
 
-/** Says that much was let go. Of a large heap the collector is only asked to begin beside the work. */
-export function collectSoon(): void {
-  collectIfGrown(({ heapUsed }) => heapUsed <= HEAP_BYTES_MAX);
-}
-
 /**
- * The same without what lies in typed arrays, which a collection does not walk through, and with
- * that, which goes back to the system at once: 25 ms at most, where giving 1.5 GB back took 200.
+ * Says that much was let go. Of a heap of many objects the collector is only asked to begin beside
+ * the work.
  */
-const OBJECT_BYTES_MAX = 64 * 2 ** 20;
-const RETURNED_BYTES_MAX = 256 * 2 ** 20;
+export function collectSoon(): void {
+  const usage = process.memoryUsage();
+  // The collector has its own turns, too.
+  leastBytes = Math.min(leastBytes, usage.heapUsed);
+  if (usage.heapUsed - leastBytes < GROWN_BYTES_MIN) return;
+  Bun.gc(usage.heapTotal <= OBJECT_BYTES_MAX && usage.heapUsed <= RETURNED_BYTES_MAX);
+  leastBytes = process.memoryUsage().heapUsed;
+}
 
 /** Statements that end in one turn share a collection. */
 let isCollectionDue = false;
@@ -47,19 +53,7 @@ export function collectAfterTurn(clock: Clock): void {
 
 function collectDue(): void {
   isCollectionDue = false;
-  collectIfGrown(({ heapTotal, heapUsed }) => {
-    return heapTotal <= OBJECT_BYTES_MAX && heapUsed <= RETURNED_BYTES_MAX;
-  });
-}
-
-/** @param isQuick Whether a collection of a heap of such a size is so short that it may be waited for. */
-function collectIfGrown(isQuick: (usage: NodeJS.MemoryUsage) => boolean): void {
-  const usage = process.memoryUsage();
-  // The collector has its own turns, too.
-  leastBytes = Math.min(leastBytes, usage.heapUsed);
-  if (usage.heapUsed - leastBytes < GROWN_BYTES_MIN) return;
-  Bun.gc(isQuick(usage));
-  leastBytes = process.memoryUsage().heapUsed;
+  collectSoon();
 }
 
 /** How many arrivals are worth a collection of a heap of so many bytes. */
