@@ -57,6 +57,11 @@ const OTHER_MEANING: readonly (readonly [where: RegExp, because: string])[] = [
     "what no truncated moment can be is unequal to every one, to NULL as well",
   ],
   [/string_to_array/, "the parts of an empty text are one there"],
+  [/every\(.*?\) FILTER/, "the macro that stands for every knows no FILTER"],
+  [
+    /(?:floor|ceil|ceiling)\([\d.]+\) (?:=|<>|!=|<|>|<=|>=) '[\d.]+'/,
+    "a text beside a whole DECIMAL is rounded to a whole number first",
+  ],
   [/string_agg\(DISTINCT .*'\+'\)/, "distinct values come unsorted where no order is asked for"],
 ];
 

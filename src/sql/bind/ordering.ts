@@ -18,14 +18,23 @@ export function outputByOrdinal(
   outputs: readonly BoundOutput[],
   clause: string,
 ): BoundExpression | undefined {
-  if (expression.type !== "integer") return undefined;
-  const output = outputs[expression.value - 1];
+  const ordinal = ordinalOf(expression);
+  if (ordinal === undefined) return undefined;
+  const output = outputs[ordinal - 1];
   if (output !== undefined) return output.expression;
   throw new DatabaseError(
     "INVALID_QUERY",
-    `Cannot find position ${expression.text} of ${clause}: the select list has ${outputs.length} column(s)`,
+    `Cannot find position ${ordinal} of ${clause}: the select list has ${outputs.length} column(s)`,
     { position: expression._location.start },
   );
+}
+
+/** A whole number; a minus is part of it, as it is for PostgreSQL: `- -1` is the number 1. */
+function ordinalOf(expression: Expr): number | undefined {
+  if (expression.type === "integer") return expression.value;
+  if (expression.type !== "unary" || expression.op !== "-") return undefined;
+  const negated = ordinalOf(expression.operand);
+  return negated === undefined ? undefined : -negated;
 }
 
 /** The output that ORDER BY names or counts. @throws {DatabaseError} AMBIGUOUS_COLUMN */
