@@ -57,6 +57,7 @@ const OTHER_MEANING: readonly (readonly [where: RegExp, because: string])[] = [
     "what no truncated moment can be is unequal to every one, to NULL as well",
   ],
   [/string_to_array/, "the parts of an empty text are one there"],
+  [/ntile\(\(?[a-z]/, "each row is asked for the number of buckets, not the first of a partition"],
   [/every\(.*?\) FILTER/, "the macro that stands for every knows no FILTER"],
   [
     /(?:floor|ceil|ceiling)\([\d.]+\) (?:=|<>|!=|<|>|<=|>=) '[\d.]+'/,
