@@ -32,6 +32,10 @@ export const ALLOWED_REFUSALS: readonly AllowedRefusal[] = [
       "an order of distinct values by anything else does no harm: the first of a kind decides",
   },
   {
+    message: /^cannot fetch row before WindowObject's mark position$/,
+    because: "an error of its own, by its code: first_value over a frame that excludes ties",
+  },
+  {
     message: /^canceling statement due to statement timeout$/,
     because: "it chose a plan that would take hours: it says nothing of such a statement",
   },
