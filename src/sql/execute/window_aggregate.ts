@@ -38,6 +38,9 @@ export interface FrameAggregateOptions {
   readonly memory: MemoryBudget;
 }
 
+/** Memory for rows that a state keeps is counted in parts of this size. */
+const TAKEN_BYTES = 16_384;
+
 const NOTHING: Frame = {
   start: -1,
   end: -1,
@@ -193,20 +196,28 @@ export class FrameAggregate implements WindowColumn {
   #apply(from: number, to: number, action: "add" | "remove", memory = this.#memory): void {
     const { args, filter, rows } = this.#options;
     const state = this.#state;
+    const values: Value[] = [];
+    let bytes = 0;
     if (to > from) this.#work += to - from;
     for (let row = from; row < to; row += 1) {
       if (filter !== undefined && rows.valueAt(filter, row) !== true) continue;
-      const values = args.map((column) => rows.valueAt(column, row));
+      for (const [index, column] of args.entries()) values[index] = rows.valueAt(column, row);
       if (action === "remove") {
         assert(state.remove !== undefined, "rows leave where that is exact");
         state.remove(0, ...values);
         continue;
       }
       if (state.keepsRows === true) {
-        memory.take(values.reduce((bytes: number, value) => bytes + bytesOf(value), 16));
+        for (const value of values) bytes += bytesOf(value);
+        bytes += 16;
+        if (bytes >= TAKEN_BYTES) {
+          memory.take(bytes);
+          bytes = 0;
+        }
       }
       state.add(0, ...values);
     }
+    memory.take(bytes);
   }
 }
 

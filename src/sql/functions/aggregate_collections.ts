@@ -34,37 +34,43 @@ class CollectState<Item> implements AggregateState {
   }
 }
 
-interface Piece<Text> {
-  readonly text: Text;
-  readonly separator: Text | undefined;
-}
-
-/** Each separator stands before its own row's text; a NULL one is empty. */
+/**
+ * Each separator stands before its own row's text; a NULL one is empty.
+ *
+ * Texts are kept with their separators between them, so that the result is one join.
+ */
 export function stringState(type: DataType): AggregateState {
-  if (type.kind === "bytes") return bytesState();
-  return new CollectState<Piece<string>>(pieceOf, (pieces) =>
-    pieces
-      .map(({ text, separator }, index) => (index === 0 ? text : (separator ?? "") + text))
-      .join(""),
+  if (type.kind !== "bytes") return new JoinState<string>("", (parts) => parts.join(""));
+  return new JoinState<Uint8Array>(
+    new Uint8Array(0),
+    (parts) => new Uint8Array(Buffer.concat(parts)),
   );
 }
 
-function bytesState(): AggregateState {
-  return new CollectState<Piece<Uint8Array>>(pieceOf, (pieces) => {
-    const parts: Uint8Array[] = [];
-    for (const [index, { text, separator }] of pieces.entries()) {
-      if (index > 0 && separator !== undefined) parts.push(separator);
-      parts.push(text);
-    }
-    return new Uint8Array(Buffer.concat(parts));
-  });
-}
+class JoinState<Text extends Value> implements AggregateState {
+  readonly keepsRows = true;
+  /** Of each group: what stands before a text, and the text, for each row. */
+  readonly #parts: Text[][] = [];
+  readonly #empty: Text;
+  readonly #join: (parts: Text[]) => Text;
 
-function pieceOf<Text>([value = null, separator = null]: readonly Value[]):
-  | Piece<Text>
-  | undefined {
-  if (value === null) return undefined;
-  return { text: value as Text, separator: separator === null ? undefined : (separator as Text) };
+  constructor(empty: Text, join: (parts: Text[]) => Text) {
+    this.#empty = empty;
+    this.#join = join;
+  }
+
+  add(group: number, text: Value = null, separator: Value = null): void {
+    if (text === null) return;
+    const parts = this.#parts[group];
+    // Both arguments were cast to the type of the texts.
+    if (parts === undefined) this.#parts[group] = [this.#empty, text as Text];
+    else parts.push(separator === null ? this.#empty : (separator as Text), text as Text);
+  }
+
+  finish(group: number): Value {
+    const parts = this.#parts[group];
+    return parts === undefined ? null : this.#join(parts);
+  }
 }
 
 export function arrayState(): AggregateState {
