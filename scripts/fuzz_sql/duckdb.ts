@@ -63,6 +63,7 @@ const OTHER_MEANING: readonly (readonly [where: RegExp, because: string])[] = [
     /(?:floor|ceil|ceiling)\([\d.]+\) (?:=|<>|!=|<|>|<=|>=) '[\d.]+'/,
     "a text beside a whole DECIMAL is rounded to a whole number first",
   ],
+  [/\br [-+*/] |[-+*/] q\d+\.r\b/, "FLOAT with a whole number is FLOAT there, and may be Infinity"],
   [/string_agg\(DISTINCT .*'\+'\)/, "distinct values come unsorted where no order is asked for"],
 ];
 

@@ -63,6 +63,8 @@ export interface AggregateForm {
   readonly isOrderedSet?: boolean;
   /** The result shows the order of the rows. */
   readonly keepsOrder?: boolean;
+  /** The result holds the value of every row, so it may be as large as all of them together. */
+  readonly gathers?: boolean;
   /** More of the same argument do not change the result, so DISTINCT can be left out. */
   readonly ignoresRepeats?: boolean;
   create(): AggregateState;

@@ -121,7 +121,7 @@ function resolveStringAgg(types: Types): ReturnType<Resolver> {
   );
   if (!fits) return undefined;
   const create = (): AggregateState => stringState(type);
-  return { argumentTypes: [type, type], result: type, keepsOrder: true, create };
+  return { argumentTypes: [type, type], result: type, keepsOrder: true, gathers: true, create };
 }
 
 function resolveJsonArray(binary: boolean): Resolver {
@@ -129,6 +129,7 @@ function resolveJsonArray(binary: boolean): Resolver {
     (type) => ({
       result: binary ? JSONB : JSON_TEXT,
       keepsOrder: true,
+      gathers: true,
       create: () => jsonArrayState(type, binary),
     }),
     TEXT,
@@ -144,6 +145,7 @@ function resolveJsonObject(binary: boolean): Resolver {
     return {
       argumentTypes: [key, value],
       result: binary ? JSONB : JSON_TEXT,
+      gathers: true,
       create: () => jsonObjectState({ key, value }, binary),
     };
   };
@@ -212,7 +214,12 @@ const RESOLVERS = new Map<string, Resolver>([
     ofOne((type) => {
       // Arrays have one dimension.
       if (type.kind === "array") return undefined;
-      return { result: { kind: "array", element: type }, keepsOrder: true, create: arrayState };
+      return {
+        result: { kind: "array", element: type },
+        keepsOrder: true,
+        gathers: true,
+        create: arrayState,
+      };
     }, TEXT),
   ],
   ["json_agg", resolveJsonArray(false)],

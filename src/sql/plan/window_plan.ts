@@ -28,10 +28,12 @@ export function planWindows(select: BoundSelect, input: PlanNode): PlanNode {
     else if (groups.length < WINDOWS_MAX) groups.push([call]);
     else throw tooManyWindows();
   }
+  // A node holds its rows with what was computed before, so what may be long is computed last.
+  const ordered = groups.toSorted((left, right) => longness(left) - longness(right));
   let node = input;
-  for (const [i, calls] of groups.entries()) {
+  for (const [i, calls] of ordered.entries()) {
     const needed = new Set(read);
-    for (const call of groups.slice(i + 1).flat()) {
+    for (const call of ordered.slice(i + 1).flat()) {
       for (const expression of expressionsOfCall(call)) columnIdsIn(expression, needed);
     }
     const kept = node.columns.filter(({ id }) => needed.has(id));
@@ -43,6 +45,13 @@ export function planWindows(select: BoundSelect, input: PlanNode): PlanNode {
     };
   }
   return node;
+}
+
+/** 1 if a result may be as long as all rows together, else 0. */
+function longness(calls: readonly BoundWindowCall[]): number {
+  return calls.some(({ form }) => form.kind === "aggregate" && form.aggregate.gathers === true)
+    ? 1
+    : 0;
 }
 
 function tooManyWindows(): DatabaseError {
