@@ -55,6 +55,12 @@ interface Unit {
   namespace: string;
 }
 
+/**
+ * How many statements of a text are kept as they were bound until their turn; those behind them are
+ * bound again. Each takes 10 KB, and a text of a megabyte may hold a hundred thousand.
+ */
+const PREPARED_MAX = 1000;
+
 export interface RequestOptions {
   readonly environment: SqlEnvironment;
   readonly principal: Principal;
@@ -116,15 +122,17 @@ export class RequestRunner {
       const parameters = this.#bindParameters();
       units = this.#parse(parameters.length);
       let isAfterDefinition = false;
+      let hasRows = false;
       for (const unit of units) {
         await this.#turns.endStep();
         this.#bind(unit, isAfterDefinition);
         isAfterDefinition ||= changesNames(unit.node);
+        hasRows ||= unit.prepared !== undefined;
+        if (statementIndex >= PREPARED_MAX && this.#request.check !== true) forgetPrepared(unit);
         statementIndex += 1;
       }
       statementIndex = units.length - 1;
       // A definition takes no parameter, and says so itself.
-      const hasRows = units.some(({ prepared }) => prepared !== undefined);
       if (hasRows) requireNoGap(this.#usedParameters, parameters.length);
       if (this.#request.check === true) {
         for (const unit of units) this.#results.push(this.#checked(unit));
@@ -139,6 +147,7 @@ export class RequestRunner {
         const { node } = unit;
         this.#running.asUser = node.type === "execute as" ? node.user.name : this.#principal.userId;
         const result = await this.#measured(unit, parameters);
+        forgetPrepared(unit);
         await this.#audit(node);
         this.#results.push(result);
         if (this.#channel?.isOpen === true) this.#channel.pushEntry(result);
@@ -451,4 +460,9 @@ export class RequestRunner {
       ? result
       : { ...result, schema: prepared.fields, rows: [] };
   }
+}
+
+/** What was bound for a statement is made again when it is asked for. */
+function forgetPrepared(unit: Unit): void {
+  unit.prepared = undefined;
 }
