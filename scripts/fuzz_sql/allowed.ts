@@ -17,11 +17,13 @@
 interface AllowedRefusal {
   /** What PostgreSQL says. */
   readonly message: RegExp;
+  /** Of which statements; absent for any. */
+  readonly sql?: RegExp;
   readonly because: string;
 }
 
 /** What PostgreSQL refuses and Tidemark may answer. */
-export const ALLOWED_REFUSALS: readonly AllowedRefusal[] = [
+const ALLOWED_REFUSALS: readonly AllowedRefusal[] = [
   {
     message: /^non-integer constant in/,
     because: "ordering or grouping by a constant is refused there, though not by a parameter",
@@ -40,10 +42,23 @@ export const ALLOWED_REFUSALS: readonly AllowedRefusal[] = [
     because: "it chose a plan that would take hours: it says nothing of such a statement",
   },
   {
+    message: /^more than one row returned by a subquery used as an expression$/,
+    sql: /\b(?:min|max)\(.* WITH TIES$/s,
+    because:
+      "a fault of its own: it takes min and max from the first row in order, and WITH TIES all rows like it",
+  },
+  {
     message: /is not unique$/,
     because: "a literal without a type takes that of the other side, or is TEXT",
   },
 ];
+
+/** Whether a refusal of a statement is one of those. */
+export function isAllowedRefusal(refusal: string, sql: string): boolean {
+  return ALLOWED_REFUSALS.some((allowed) => {
+    return allowed.message.test(refusal) && (allowed.sql?.test(sql) ?? true);
+  });
+}
 
 /**
  * Conditions that hang on which values were computed: no order of evaluation is promised, so one
