@@ -89,8 +89,9 @@ function querySource(
     case 1: {
       const [first, second] = [chance.pick(tables), chance.pick(tables)].map(tableOf);
       if (first === undefined || second === undefined) return valuesSource(columns, chance);
-      const one = selectFrom(first, { columns, chance, shift: "" });
-      const other = selectFrom(second, { columns, chance, shift: " + 100" });
+      // Of two new rows with one key, which stays hangs on the order in which they come.
+      const one = selectFrom(first, { columns, chance, shift: " * 2" });
+      const other = selectFrom(second, { columns, chance, shift: " * 2 + 1" });
       return node("source", one, chance.pick([" UNION ALL ", " UNION ", " EXCEPT "]), other);
     }
     case 2: {

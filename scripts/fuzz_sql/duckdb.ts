@@ -64,7 +64,10 @@ const OTHER_MEANING: readonly (readonly [where: RegExp, because: string])[] = [
     "a text beside a whole DECIMAL is rounded to a whole number first",
   ],
   [/\br [-+*/] |[-+*/] q\d+\.r\b/, "FLOAT with a whole number is FLOAT there, and may be Infinity"],
-  [/round\(-?[\d.]+, \d\)/, "a literal beside a rounded DECIMAL takes the scale of that"],
+  [
+    /round\(-?[\d.]+, \d\)|COALESCE\(\(sum\((?:round|trunc|floor|ceil|ceiling)\(/,
+    "a literal beside a rounded DECIMAL takes the scale of that",
+  ],
   [/string_agg\(DISTINCT .*'\+'\)/, "distinct values come unsorted where no order is asked for"],
 ];
 
