@@ -60,7 +60,7 @@ const OTHER_MEANING: readonly (readonly [where: RegExp, because: string])[] = [
   [/ntile\(\(?[a-z]/, "each row is asked for the number of buckets, not the first of a partition"],
   [/every\(.*?\) FILTER/, "the macro that stands for every knows no FILTER"],
   [
-    /(?:floor|ceil|ceiling)\([\d.]+\) (?:=|<>|!=|<|>|<=|>=) '[\d.]+'/,
+    /(?:floor|ceil|ceiling)\([^()]*\) (?:=|<>|!=|<|>|<=|>=) '[\d.]+'|'[\d.]+' (?:=|<>|!=|<|>|<=|>=) (?:floor|ceil|ceiling)\(/,
     "a text beside a whole DECIMAL is rounded to a whole number first",
   ],
   [/\br [-+*/] |[-+*/] q\d+\.r\b/, "FLOAT with a whole number is FLOAT there, and may be Infinity"],
