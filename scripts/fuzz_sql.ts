@@ -9,12 +9,14 @@
  * of its round and the shortest statement that still shows it, and the script exits with 1. With
  * `--values` it also prints statements in which only one side failed for a value, which may be no
  * fault: which values are computed is not promised. Where DuckDB answers otherwise than both, the
- * reason must be known to `fuzz_sql/duckdb.ts`: one that is not counts as a difference, too. The one
- * fault of PostgreSQL that is passed over is in `fuzz_sql/order_barrier.ts`.
+ * reason must be known to `fuzz_sql/duckdb.ts`: one that is not counts as a difference, too. What of
+ * PostgreSQL is passed over is in `fuzz_sql/allowed.ts`, `fuzz_sql/order_barrier.ts` and, where its own
+ * answer hangs on the order in which rows lie, in `fuzz_sql/sides.ts`.
  */
 import { changeOf, columnsOf, type StoredTable } from "./fuzz_sql/changes.ts";
+import type { Difference } from "./fuzz_sql/outcome.ts";
 import { queryOf } from "./fuzz_sql/queries.ts";
-import { type Difference, openSides, type Way } from "./fuzz_sql/sides.ts";
+import { openSides, type Way } from "./fuzz_sql/sides.ts";
 import { alter, dropViews, flush, makeTable, makeViews } from "./fuzz_sql/tables.ts";
 import { findNode, list, type Node, node, shrink, textOf } from "./fuzz_sql/tree.ts";
 import { readOptions } from "./support/arguments.ts";

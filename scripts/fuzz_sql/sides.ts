@@ -5,14 +5,14 @@
 import type { DatabaseError } from "../../src/base/errors.ts";
 import type { SqlResponse } from "../../src/sql/mod.ts";
 import { startPostgres } from "../../tests/support/postgres.ts";
-import { isAllowedRefusal, OF_VALUES } from "./allowed.ts";
-import { cellFromPostgres, cellFromWire, roundedCell } from "./cells.ts";
-import { type Copy, openSecondOpinion, otherMeaningOf, type SecondOpinion } from "./duckdb.ts";
+import { isAllowedRefusal } from "./allowed.ts";
+import { cellFromPostgres, cellFromWire } from "./cells.ts";
+import { openSecondOpinion } from "./duckdb.ts";
+import { type CopiedTable, Opinions } from "./opinions.ts";
 import { behindBarrier, REDUNDANT_KEY } from "./order_barrier.ts";
+import { compare, type Difference, noteOnce, type Outcome } from "./outcome.ts";
 import { openTidemark } from "./tidemark.ts";
 import { findNode, type Node, node, textOf } from "./tree.ts";
-
-const ROWS_SHOWN_MAX = 8;
 
 /** Of PostgreSQL: some statements take it hours. */
 const STATEMENT_MS_MAX = 10_000;
@@ -54,32 +54,13 @@ export interface Sides extends AsyncDisposable {
   ): Promise<Difference | undefined>;
 }
 
-type CopiedTable = Pick<Copy, "name" | "columns">;
-
-export interface Difference {
-  readonly tidemark: string;
-  /** What DuckDB says otherwise, when PostgreSQL agrees or says nothing. */
-  readonly duckdb?: string;
-  readonly postgres: string;
-  /** Only one side failed, for a value: it may have evaluated what the other did not. */
-  readonly isValueError: boolean;
-  /** Tidemark said that it is not available yet. */
-  readonly isUnavailable: boolean;
-}
-
-type Outcome =
-  | { readonly kind: "rows"; readonly rows: readonly string[] }
-  | { readonly kind: "failure"; readonly condition: string; readonly message: string };
-
 /** Why PostgreSQL's answer is not the only right one. */
 const ROW_ORDER = "its answer hangs on the order in which the rows lie";
 
 export async function openSides(): Promise<Sides> {
   const own = await openTidemark();
   const postgres = await startPostgres();
-  const client = new Bun.SQL(postgres.url, { max: 1, bigint: true });
-  const settings = [...POSTGRES_SETTINGS, `statement_timeout = ${STATEMENT_MS_MAX}`];
-  await client.unsafe(settings.map((setting) => `SET ${setting}`).join("; "));
+  const client = await connectedTo(postgres.url);
   const opinions = new Opinions(client, await openSecondOpinion());
   const listed = new Map<string, number>();
   let refusedCount = 0;
@@ -108,13 +89,7 @@ export async function openSides(): Promise<Sides> {
       opinions.dropped(sql);
     },
     async ifBoth(sql) {
-      try {
-        await client.unsafe(sql);
-      } catch (error) {
-        if (!(error instanceof Bun.SQL.PostgresError) || !isAllowedRefusal(error.message, sql))
-          throw error;
-        return false;
-      }
+      if (!(await isTaken(client, sql))) return false;
       await own.prepare(sql);
       opinions.made(sql);
       return true;
@@ -130,16 +105,10 @@ export async function openSides(): Promise<Sides> {
       wasAllowed =
         ours.kind === "rows" && theirs.kind === "failure" && isAllowedRefusal(theirs.message, sql);
       const found = wasAllowed ? undefined : compare(ours, theirs);
-      const asked = { width, response, isOrdered, ours };
-      if (isOrdered && found !== undefined && (await isRightBehindBarrier(client, root, asked))) {
-        noteOnce(listed, REDUNDANT_KEY);
-        return undefined;
-      }
-      if (
-        found !== undefined &&
-        (await hangsOnRowOrder(client, root, { ...asked, tables, theirs }))
-      ) {
-        noteOnce(listed, ROW_ORDER);
+      const asked = { width, response, isOrdered, ours, tables, theirs };
+      const because = found && (await reasonOf(client, root, asked));
+      if (because !== undefined) {
+        noteOnce(listed, because);
         return undefined;
       }
       if (found !== undefined || ours.kind === "failure" || root.sort !== "query") return found;
@@ -156,16 +125,57 @@ export async function openSides(): Promise<Sides> {
   };
 }
 
+async function connectedTo(url: string): Promise<Bun.SQL> {
+  const client = new Bun.SQL(url, { max: 1, bigint: true });
+  const settings = [...POSTGRES_SETTINGS, `statement_timeout = ${STATEMENT_MS_MAX}`];
+  await client.unsafe(settings.map((setting) => `SET ${setting}`).join("; "));
+  return client;
+}
+
+/** Runs what PostgreSQL may refuse as `allowed.ts` says. Returns whether it did not. */
+async function isTaken(client: Bun.SQL, sql: string): Promise<boolean> {
+  try {
+    await client.unsafe(sql);
+    return true;
+  } catch (error) {
+    if (!(error instanceof Bun.SQL.PostgresError)) throw error;
+    if (!isAllowedRefusal(error.message, sql)) throw error;
+    return false;
+  }
+}
+
 /** The other side is not asked: a change that only it makes would be a difference for ever. */
 function unavailable({ message }: DatabaseError): Difference {
   return { tidemark: message, postgres: "not asked", isValueError: false, isUnavailable: true };
+}
+
+/** An answer that differs, and all that it takes to ask PostgreSQL again. */
+interface Question {
+  readonly isOrdered: boolean;
+  readonly ours: Outcome;
+  readonly response: SqlResponse;
+  readonly tables: readonly CopiedTable[];
+  readonly theirs: Outcome;
+  readonly width: number | undefined;
+}
+
+/** Why PostgreSQL may answer otherwise, by its own judgement; undefined when it may not. */
+async function reasonOf(
+  client: Bun.SQL,
+  root: Node,
+  question: Question,
+): Promise<string | undefined> {
+  if (question.isOrdered && (await isRightBehindBarrier(client, root, question))) {
+    return REDUNDANT_KEY;
+  }
+  return (await hangsOnRowOrder(client, root, question)) ? ROW_ORDER : undefined;
 }
 
 /** Whether PostgreSQL gives our rows in our order where it knows of no equal keys. */
 async function isRightBehindBarrier(
   client: Bun.SQL,
   root: Node,
-  { ours, response, width }: { width: number | undefined; response: SqlResponse; ours: Outcome },
+  { ours, response, width }: Question,
 ): Promise<boolean> {
   const barrier = behindBarrier(root);
   if (barrier === undefined || ours.kind !== "rows") return false;
@@ -181,7 +191,7 @@ async function isRightBehindBarrier(
 async function hangsOnRowOrder(
   client: Bun.SQL,
   root: Node,
-  { isOrdered, response, tables, theirs, width }: RowOrderQuestion,
+  { isOrdered, response, tables, theirs, width }: Question,
 ): Promise<boolean> {
   if (root.sort !== "query" || theirs.kind !== "rows") return false;
   await client.unsafe("BEGIN");
@@ -203,18 +213,6 @@ async function hangsOnRowOrder(
   }
 }
 
-interface RowOrderQuestion {
-  readonly isOrdered: boolean;
-  readonly response: SqlResponse;
-  readonly tables: readonly CopiedTable[];
-  readonly theirs: Outcome;
-  readonly width: number | undefined;
-}
-
-function noteOnce(counts: Map<string, number>, because: string): void {
-  counts.set(because, (counts.get(because) ?? 0) + 1);
-}
-
 function sentText(root: Node, way: Way): string {
   const sql = textOf(root);
   if (way === "alone") return sql;
@@ -223,102 +221,6 @@ function sentText(root: Node, way: Way): string {
 
 function entryOf({ results }: SqlResponse, way: Way): SqlResponse["results"][number] | undefined {
   return results[way === "alone" ? 0 : 1];
-}
-
-/** The name of the view or table that a definition is about. */
-function nameIn(sql: string): string {
-  return /^(?:CREATE|DROP) VIEW (\w+)/.exec(sql)?.[1] ?? "";
-}
-
-/** What DuckDB is told of tables and views, and what it says of queries. */
-class Opinions {
-  readonly #client: Bun.SQL;
-  readonly #second: SecondOpinion;
-  /** Texts of the views that there are, by name. */
-  readonly #views = new Map<string, string>();
-  /** How often it differed for each reason that is known. */
-  readonly otherMeanings = new Map<string, number>();
-  /** How many queries it had an opinion of. */
-  count = 0;
-  /** What it is to copy before the next query. */
-  #stale: readonly CopiedTable[] | undefined;
-
-  constructor(client: Bun.SQL, second: SecondOpinion) {
-    this.#client = client;
-    this.#second = second;
-  }
-
-  changed(tables: readonly CopiedTable[]): void {
-    this.#stale = tables;
-  }
-
-  /** @param sql CREATE VIEW. */
-  made(sql: string): void {
-    this.#views.set(nameIn(sql), sql);
-  }
-
-  /** @param sql DROP VIEW, or any other definition. */
-  dropped(sql: string): void {
-    this.#views.delete(nameIn(sql));
-  }
-
-  /** How it differs, unless that is known; undefined also when it has no opinion. */
-  async difference(
-    sql: string,
-    { entry, isOrdered, postgres }: Answered & { readonly postgres: string },
-  ): Promise<Difference | undefined> {
-    if (this.#stale !== undefined) {
-      await this.#second.copy(await copiesOf(this.#client, this.#stale), this.#views);
-    }
-    this.#stale = undefined;
-    const opinion = await opinionOf(this.#second, sql, { entry, isOrdered });
-    if (opinion !== undefined) this.count += 1;
-    if (opinion?.difference === undefined) return undefined;
-    const because = otherMeaningOf([sql, ...this.#views.values()].join(" "));
-    if (because === undefined) return { ...opinion.difference, postgres };
-    noteOnce(this.otherMeanings, because);
-    return undefined;
-  }
-
-  close(): void {
-    this.#second.close();
-  }
-}
-
-/** What Tidemark answered a query. */
-interface Answered {
-  readonly entry: SqlResponse["results"][number] | undefined;
-  readonly isOrdered: boolean;
-}
-
-async function copiesOf(client: Bun.SQL, tables: readonly CopiedTable[]): Promise<Copy[]> {
-  const copies: Copy[] = [];
-  for (const { columns, name } of tables) {
-    const cells = columns.map((column) => `${column.name}::text`).join(", ");
-    const rows: (string | null)[][] = await client.unsafe(`SELECT ${cells} FROM ${name}`).values();
-    copies.push({ name, columns, rows: [...rows] });
-  }
-  return copies;
-}
-
-/** Whether DuckDB agrees; undefined when it has no opinion. */
-async function opinionOf(
-  second: SecondOpinion,
-  sql: string,
-  { entry, isOrdered }: { entry: SqlResponse["results"][number] | undefined; isOrdered: boolean },
-): Promise<{ readonly difference?: Omit<Difference, "postgres"> } | undefined> {
-  const { rows = [], schema = [] } = entry ?? {};
-  const types = schema.map(({ data_type }) => data_type);
-  const said = await second.rows(sql, types);
-  if (said === undefined) return undefined;
-  const own = rows.map((row) =>
-    types.map((type, i) => roundedCell(cellFromWire(row[i], type), type)).join(" | "),
-  );
-  const ours: Outcome = { kind: "rows", rows: isOrdered ? own : own.toSorted() };
-  const theirs: Outcome = { kind: "rows", rows: isOrdered ? said : said.toSorted() };
-  if (ours.rows.join("\n") === theirs.rows.join("\n")) return {};
-  const [tidemark, duckdb] = [shown(ours, theirs), shown(theirs, ours)];
-  return { difference: { tidemark, duckdb, isValueError: false, isUnavailable: false } };
 }
 
 interface OutcomeOptions {
@@ -372,31 +274,4 @@ async function postgresOutcome(
     if (!(error instanceof Bun.SQL.PostgresError)) throw error;
     return { kind: "failure", condition: String(error.errno), message: error.message };
   }
-}
-
-function compare(ours: Outcome, theirs: Outcome): Difference | undefined {
-  if (ours.kind === "failure" && theirs.kind === "failure") {
-    if (ours.condition !== "INTERNAL_ERROR") return undefined;
-  } else if (ours.kind === "rows" && theirs.kind === "rows") {
-    if (ours.rows.join("\n") === theirs.rows.join("\n")) return undefined;
-  }
-  return {
-    tidemark: shown(ours, theirs),
-    postgres: shown(theirs, ours),
-    isValueError:
-      ours.kind === "failure"
-        ? OF_VALUES.has(ours.condition)
-        : theirs.kind === "failure" && theirs.condition.startsWith("22"),
-    isUnavailable: false,
-  };
-}
-
-/** What happened on one side; of rows those that stand on the other side in no or another place. */
-function shown(outcome: Outcome, other: Outcome): string {
-  if (outcome.kind === "failure") return `${outcome.condition}: ${outcome.message}`;
-  const theirs = other.kind === "rows" ? other.rows : [];
-  const missing = outcome.rows.filter((row) => !theirs.includes(row));
-  const moved = outcome.rows.filter((row, i) => row !== theirs[i]);
-  const lines = (missing.length > 0 ? missing : moved).slice(0, ROWS_SHOWN_MAX);
-  return [`${outcome.rows.length} row(s)`, ...lines.map((line) => `    ${line}`)].join("\n");
 }

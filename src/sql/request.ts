@@ -13,15 +13,13 @@ import type { Principal } from "../auth/mod.ts";
 import { defined } from "../base/assert.ts";
 import { DatabaseError } from "../base/errors.ts";
 import { BATCH_ROWS_MAX } from "../base/limits.ts";
-import { DEFAULT_NAMESPACE } from "../catalog/mod.ts";
 import type { TableWrite } from "../storage/mod.ts";
-import { type DataType, TEXT, type Value } from "../types/mod.ts";
+import { TEXT, type Value } from "../types/mod.ts";
 import type { RunningRequest } from "./activity.ts";
 import { Administration } from "./administration.ts";
 import type { AnswerChannel } from "./answer_stream.ts";
 import { atStatement } from "./at_statement.ts";
 import { noteStatement } from "./audited.ts";
-import { StatementBinding } from "./bind/binding.ts";
 import { readLiterals } from "./bind/untyped_literals.ts";
 import { Definitions } from "./definitions.ts";
 import type { SqlRequest, SqlResponse, StatementResult } from "./engine.ts";
@@ -33,33 +31,15 @@ import { Transaction } from "./execute/transaction.ts";
 import { explained } from "./explain.ts";
 import type { AnswerRecorder } from "./idempotency.ts";
 import { commitSteps } from "./long_changes.ts";
-import { findNamespace } from "./names.ts";
-import { changesNames, isBegin, isReadOnlyNode, rowsNode } from "./node_kinds.ts";
-import { requireNoGap, typedParameters } from "./parameters.ts";
+import { changesNames, isBegin, isReadOnlyNode } from "./node_kinds.ts";
 import type { BeginStatement, ExplainStatement, Statement } from "./parse/ast.ts";
-import { authorize, type Prepared, prepare } from "./prepared.ts";
+import type { Prepared } from "./prepared.ts";
 import type { QueryStat } from "./query_stats.ts";
 import { bulkShapeOf, textOfStatement } from "./query_text.ts";
-import { dmlContextOf, statisticsOf } from "./relation_source.ts";
-import { isMendable, refuseInside, statementsOf } from "./request_text.ts";
+import { RequestBinding, type Unit } from "./request_binding.ts";
+import { statementsOf } from "./request_text.ts";
 import { messageResult, rowsResult } from "./result.ts";
 import { StatementRunner } from "./statement_runner.ts";
-
-/** A statement between binding and its turn. */
-interface Unit {
-  readonly node: Statement;
-  /** Of a statement that reads or writes rows, once it is bound. */
-  prepared: Prepared | undefined;
-  /** Catalog version and namespace that it was bound with. */
-  catalogVersion: number;
-  namespace: string;
-}
-
-/**
- * How many statements of a text are kept as they were bound until their turn; those behind them are
- * bound again. Each takes 10 KB, and a text of a megabyte may hold a hundred thousand.
- */
-const PREPARED_MAX = 1000;
 
 export interface RequestOptions {
   readonly environment: SqlEnvironment;
@@ -86,9 +66,9 @@ export class RequestRunner {
   readonly #channel: AnswerChannel | undefined;
   readonly #results: StatementResult[] = [];
   readonly #turns: SharedTurns;
-  #parameterTypes: readonly DataType[] = [];
-  readonly #usedParameters = new Set<number>();
-  #namespace: string;
+  readonly #binding: RequestBinding;
+  /** Of the statement that is bound or run. */
+  #statementIndex = 0;
   #transaction: Transaction | undefined;
 
   constructor({ channel, environment, principal, recorder, request, running }: RequestOptions) {
@@ -96,11 +76,17 @@ export class RequestRunner {
     this.#principal = principal;
     this.#request = request;
     this.#recorder = recorder;
-    this.#namespace = request.namespace ?? DEFAULT_NAMESPACE;
     this.#running = running;
     this.#ledger = running.ledger;
     this.#definitions = new Definitions(environment, this.#ledger);
     this.#administration = new Administration(environment);
+    this.#binding = new RequestBinding({
+      environment,
+      principal,
+      request,
+      definitions: this.#definitions,
+      administration: this.#administration,
+    });
     this.#channel = channel;
     this.#turns = new SharedTurns({ clock: environment.clock, ledger: this.#ledger });
     this.#runner = new StatementRunner(environment, {
@@ -116,64 +102,39 @@ export class RequestRunner {
   }
 
   async run(): Promise<SqlResponse> {
-    let statementIndex = 0;
     let units: readonly Unit[] = [];
     try {
-      const parameters = this.#bindParameters();
+      const parameters = this.#binding.readParameters();
       units = this.#parse(parameters.length);
-      let isAfterDefinition = false;
-      let hasRows = false;
-      for (const unit of units) {
-        await this.#turns.endStep();
-        this.#bind(unit, isAfterDefinition);
-        isAfterDefinition ||= changesNames(unit.node);
-        hasRows ||= unit.prepared !== undefined;
-        if (statementIndex >= PREPARED_MAX && this.#request.check !== true) forgetPrepared(unit);
-        statementIndex += 1;
-      }
-      statementIndex = units.length - 1;
-      // A definition takes no parameter, and says so itself.
-      if (hasRows) requireNoGap(this.#usedParameters, parameters.length);
+      await this.#bindAll(units, parameters.length);
       if (this.#request.check === true) {
         for (const unit of units) this.#results.push(this.#checked(unit));
         return { results: this.#results };
       }
-      this.#namespace = this.#request.namespace ?? DEFAULT_NAMESPACE;
-      statementIndex = 0;
+      this.#binding.leaveNamespaces();
+      this.#statementIndex = 0;
       const isWrapped = this.#recorder !== undefined && !isBegin(units[0]?.node);
       if (isWrapped) this.#open({ isReadOnly: false });
-      for (const unit of units) {
+      for (const [index, unit] of units.entries()) {
+        this.#statementIndex = index;
         await this.#turns.endStep();
         const { node } = unit;
         this.#running.asUser = node.type === "execute as" ? node.user.name : this.#principal.userId;
         const result = await this.#measured(unit, parameters);
-        forgetPrepared(unit);
+        this.#binding.forget(unit);
         await this.#audit(node);
         this.#results.push(result);
         if (this.#channel?.isOpen === true) this.#channel.pushEntry(result);
-        statementIndex += 1;
       }
-      statementIndex = units.length - 1;
       if (isWrapped) await this.#commit();
       this.#requireClosed();
       return { results: this.#results };
     } catch (error) {
       if (!(error instanceof DatabaseError)) throw error;
-      const failed = units[statementIndex]?.node;
+      const failed = units[this.#statementIndex]?.node;
       if (failed !== undefined) await this.#audit(failed, error);
-      return { results: this.#results, error: atStatement(error, statementIndex) };
+      return { results: this.#results, error: atStatement(error, this.#statementIndex) };
     }
-  }
-
-  #audit(node: Statement, error?: DatabaseError): Promise<void> {
-    const ended = { principal: this.#principal, request: this.#request, error };
-    return noteStatement(this.#environment.audit, node, { ...ended, namespace: this.#namespace });
-  }
-
-  #bindParameters(): readonly Value[] {
-    const { types, values } = typedParameters(this.#request.params, this.#environment.limits);
-    this.#parameterTypes = types;
-    return values;
   }
 
   #parse(parameterCount: number): Unit[] {
@@ -187,53 +148,24 @@ export class RequestRunner {
     }));
   }
 
-  /** Binds and authorises before anything runs. */
-  #bind(unit: Unit, isAfterDefinition: boolean): void {
-    const { node } = unit;
-    try {
-      if (node.type === "use namespace") {
-        findNamespace(this.#environment.catalog, node.name.name, node);
-        this.#namespace = node.name.name;
-      } else {
-        this.#prepareUnit(unit);
-      }
-    } catch (error) {
-      if (isAfterDefinition && isMendable(error)) {
-        if (node.type === "use namespace") this.#namespace = node.name.name;
-        return;
-      }
-      throw error;
+  /** Binds and authorises all before any runs. */
+  async #bindAll(units: readonly Unit[], parameterCount: number): Promise<void> {
+    let isAfterDefinition = false;
+    for (const [index, unit] of units.entries()) {
+      this.#statementIndex = index;
+      await this.#turns.endStep();
+      this.#binding.bind(unit, isAfterDefinition);
+      isAfterDefinition ||= changesNames(unit.node);
     }
+    this.#binding.requireNoGap(parameterCount);
   }
 
-  #prepareUnit(unit: Unit): void {
-    const { node } = unit;
-    const principal = this.#principalOf(node);
-    const rows = rowsNode(node);
-    if (rows === undefined) {
-      if (node.type === "execute as") throw refuseInside(node);
-      this.#definitions.authorize(node, this.#principal, this.#namespace);
-      this.#administration.authorize(node, this.#principal);
-      return;
-    }
-    if (node.type === "explain") this.#administration.authorize(node, this.#principal);
-    const statement = new StatementBinding(this.#parameterTypes, statisticsOf(this.#environment));
-    const context = dmlContextOf(this.#environment, {
-      namespace: this.#namespace,
-      principal,
-      statement,
+  #audit(node: Statement, error?: DatabaseError): Promise<void> {
+    const ended = { principal: this.#principal, request: this.#request, error };
+    return noteStatement(this.#environment.audit, node, {
+      ...ended,
+      namespace: this.#binding.namespace,
     });
-    const prepared = prepare(rows, { context, statement });
-    authorize(prepared.requirements, principal, this.#environment.catalog);
-    for (const number of statement.usedParameters) this.#usedParameters.add(number);
-    unit.prepared = prepared;
-    unit.catalogVersion = this.#environment.catalog.version;
-    unit.namespace = this.#namespace;
-  }
-
-  #principalOf(node: Statement): Principal {
-    if (node.type !== "execute as") return this.#principal;
-    return this.#environment.auth.executeAs(this.#principal, node.user.name);
   }
 
   async #measured(unit: Unit, parameters: readonly Value[]): Promise<StatementResult> {
@@ -275,25 +207,24 @@ export class RequestRunner {
       case "rollback":
         return this.#rollback();
       case "use namespace":
-        findNamespace(this.#environment.catalog, node.name.name, node);
-        this.#namespace = node.name.name;
+        this.#binding.useNamespace(node);
         return messageResult(`Namespace ${node.name.name} in use`, this.#principal.userId);
       default:
         break;
     }
-    const prepared = this.#renewed(unit);
+    const prepared = this.#binding.renewed(unit);
     if (prepared !== undefined) {
       this.#checkTransactionTime();
       this.#transaction?.requireUnaltered(this.#environment.catalog);
       readLiterals(prepared.literals);
       if (node.type === "explain") return this.#explain(node, prepared, parameters);
       return this.#runner.run(prepared, {
-        principal: this.#principalOf(node),
-        namespace: this.#namespace,
+        principal: this.#binding.principalOf(node),
+        namespace: this.#binding.namespace,
         transaction: this.#transaction,
         parameters,
         files: this.#request.files,
-        renewed: () => this.#renewed(unit) ?? prepared,
+        renewed: () => this.#binding.renewed(unit) ?? prepared,
       });
     }
     if (this.#transaction !== undefined && !isReadOnlyNode(node)) {
@@ -304,10 +235,10 @@ export class RequestRunner {
       );
     }
     return (
-      (await this.#definitions.run(node, this.#principal, this.#namespace)) ??
+      (await this.#definitions.run(node, this.#principal, this.#binding.namespace)) ??
       (await this.#administration.run(node, {
         principal: this.#principal,
-        namespace: this.#namespace,
+        namespace: this.#binding.namespace,
         server: this.#request.server,
       }))
     );
@@ -327,7 +258,7 @@ export class RequestRunner {
         ? undefined
         : await this.#runner.run(prepared, {
             principal,
-            namespace: this.#namespace,
+            namespace: this.#binding.namespace,
             transaction: this.#transaction,
             parameters,
             files: undefined,
@@ -336,22 +267,6 @@ export class RequestRunner {
     const tookMs = clock.monotonicMs() - startMs;
     const call = { principal, slots: parameters, profile, outcome, tookMs };
     return explained(node, prepared, { call, environment: this.#environment });
-  }
-
-  /**
-   * A statement of rows as the definitions of this turn have it; undefined for any other. Rights
-   * are asked again: an earlier statement, or another caller, may have changed them.
-   */
-  #renewed(unit: Unit): Prepared | undefined {
-    const { catalog } = this.#environment;
-    const isStale =
-      unit.prepared === undefined ||
-      unit.catalogVersion !== catalog.version ||
-      unit.namespace !== this.#namespace;
-    if (isStale) this.#prepareUnit(unit);
-    const { node, prepared } = unit;
-    if (prepared !== undefined) authorize(prepared.requirements, this.#principalOf(node), catalog);
-    return prepared;
   }
 
   #begin(node: BeginStatement): StatementResult {
@@ -450,7 +365,7 @@ export class RequestRunner {
   }
 
   #checked({ node, prepared }: Unit): StatementResult {
-    const asUser = this.#principalOf(node).userId;
+    const asUser = this.#binding.principalOf(node).userId;
     const result = messageResult("checked", asUser);
     if (node.type === "explain") {
       const { schema = [] } = rowsResult([{ name: "plan", type: TEXT }], [], asUser);
@@ -460,9 +375,4 @@ export class RequestRunner {
       ? result
       : { ...result, schema: prepared.fields, rows: [] };
   }
-}
-
-/** What was bound for a statement is made again when it is asked for. */
-function forgetPrepared(unit: Unit): void {
-  unit.prepared = undefined;
 }

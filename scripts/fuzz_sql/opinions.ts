@@ -1,0 +1,105 @@
+/**
+ * What DuckDB is told, what it says, and which of it is known to be its own.
+ */
+import type { SqlResponse } from "../../src/sql/mod.ts";
+import { cellFromWire, roundedCell } from "./cells.ts";
+import { type Copy, otherMeaningOf, type SecondOpinion } from "./duckdb.ts";
+import { type Difference, noteOnce, type Outcome, shown } from "./outcome.ts";
+
+export type CopiedTable = Pick<Copy, "name" | "columns">;
+
+/** What DuckDB is told of tables and views, and what it says of queries. */
+export class Opinions {
+  readonly #client: Bun.SQL;
+  readonly #second: SecondOpinion;
+  /** Texts of the views that there are, by name. */
+  readonly #views = new Map<string, string>();
+  /** How often it differed for each reason that is known. */
+  readonly otherMeanings: Map<string, number> = new Map();
+  /** How many queries it had an opinion of. */
+  count = 0;
+  /** What it is to copy before the next query. */
+  #stale: readonly CopiedTable[] | undefined;
+
+  constructor(client: Bun.SQL, second: SecondOpinion) {
+    this.#client = client;
+    this.#second = second;
+  }
+
+  changed(tables: readonly CopiedTable[]): void {
+    this.#stale = tables;
+  }
+
+  /** @param sql CREATE VIEW. */
+  made(sql: string): void {
+    this.#views.set(nameIn(sql), sql);
+  }
+
+  /** @param sql DROP VIEW, or any other definition. */
+  dropped(sql: string): void {
+    this.#views.delete(nameIn(sql));
+  }
+
+  /** How it differs, unless that is known; undefined also when it has no opinion. */
+  async difference(
+    sql: string,
+    { entry, isOrdered, postgres }: Answered & { readonly postgres: string },
+  ): Promise<Difference | undefined> {
+    if (this.#stale !== undefined) {
+      await this.#second.copy(await copiesOf(this.#client, this.#stale), this.#views);
+    }
+    this.#stale = undefined;
+    const opinion = await opinionOf(this.#second, sql, { entry, isOrdered });
+    if (opinion !== undefined) this.count += 1;
+    if (opinion?.difference === undefined) return undefined;
+    const because = otherMeaningOf([sql, ...this.#views.values()].join(" "));
+    if (because === undefined) return { ...opinion.difference, postgres };
+    noteOnce(this.otherMeanings, because);
+    return undefined;
+  }
+
+  close(): void {
+    this.#second.close();
+  }
+}
+
+/** What Tidemark answered a query. */
+interface Answered {
+  readonly entry: SqlResponse["results"][number] | undefined;
+  readonly isOrdered: boolean;
+}
+
+async function copiesOf(client: Bun.SQL, tables: readonly CopiedTable[]): Promise<Copy[]> {
+  const copies: Copy[] = [];
+  for (const { columns, name } of tables) {
+    const cells = columns.map((column) => `${column.name}::text`).join(", ");
+    const rows: (string | null)[][] = await client.unsafe(`SELECT ${cells} FROM ${name}`).values();
+    copies.push({ name, columns, rows: [...rows] });
+  }
+  return copies;
+}
+
+/** Whether DuckDB agrees; undefined when it has no opinion. */
+async function opinionOf(
+  second: SecondOpinion,
+  sql: string,
+  { entry, isOrdered }: { entry: SqlResponse["results"][number] | undefined; isOrdered: boolean },
+): Promise<{ readonly difference?: Omit<Difference, "postgres"> } | undefined> {
+  const { rows = [], schema = [] } = entry ?? {};
+  const types = schema.map(({ data_type }) => data_type);
+  const said = await second.rows(sql, types);
+  if (said === undefined) return undefined;
+  const own = rows.map((row) =>
+    types.map((type, i) => roundedCell(cellFromWire(row[i], type), type)).join(" | "),
+  );
+  const ours: Outcome = { kind: "rows", rows: isOrdered ? own : own.toSorted() };
+  const theirs: Outcome = { kind: "rows", rows: isOrdered ? said : said.toSorted() };
+  if (ours.rows.join("\n") === theirs.rows.join("\n")) return {};
+  const [tidemark, duckdb] = [shown(ours, theirs), shown(theirs, ours)];
+  return { difference: { tidemark, duckdb, isValueError: false, isUnavailable: false } };
+}
+
+/** The name of the view or table that a definition is about. */
+function nameIn(sql: string): string {
+  return /^(?:CREATE|DROP) VIEW (\w+)/.exec(sql)?.[1] ?? "";
+}
