@@ -165,6 +165,8 @@ async function reasonOf(
   root: Node,
   question: Question,
 ): Promise<string | undefined> {
+  // A failure of ours has no such reason.
+  if (question.ours.kind !== "rows") return undefined;
   if (question.isOrdered && (await isRightBehindBarrier(client, root, question))) {
     return REDUNDANT_KEY;
   }
@@ -178,7 +180,7 @@ async function isRightBehindBarrier(
   { ours, response, width }: Question,
 ): Promise<boolean> {
   const barrier = behindBarrier(root);
-  if (barrier === undefined || ours.kind !== "rows") return false;
+  if (barrier === undefined) return false;
   const asked = { width, response, isOrdered: true };
   const theirs = await postgresOutcome(client, node("query", barrier), asked);
   return theirs.kind === "rows" && compare(ours, theirs) === undefined;

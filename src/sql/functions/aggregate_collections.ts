@@ -42,7 +42,7 @@ export function stringState(type: DataType): AggregateState {
 /**
  * A text and what is added to it are one string of two parts until somebody reads it. So a group is
  * written once, and over a window, which reads after each row, what was written is copied and not
- * joined anew: 27,000 rows take 0.1 s instead of 7.
+ * joined anew: 27,000 rows take 0.1 s instead of 6.
  */
 class TextState implements AggregateState {
   readonly keepsRows = true;
