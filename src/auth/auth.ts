@@ -65,8 +65,21 @@ export interface AuthOptions {
  */
 const HASHES_RUNNING_MAX = Math.min(4, Math.max(1, navigator.hardwareConcurrency - 1));
 
+/** What was found out about an access token when it was used. */
+interface RecentUse {
+  readonly principal: Principal;
+  /** Of the catalog: while it stays, nothing but time makes the token bad. */
+  readonly accessVersion: number;
+  /** When its user was noted as seen, in Unix milliseconds. */
+  seenMs: number;
+}
+
+/** How exactly it is known when a user was last seen. */
+const SEEN_MS = 1000;
+
 export class Auth {
   readonly #catalog: Catalog;
+  readonly #clock: Clock;
   readonly #log: Log;
   readonly #settings: AuthSettings;
   readonly #hasher = new PasswordHasher({ runningMax: HASHES_RUNNING_MAX });
@@ -78,11 +91,11 @@ export class Auth {
   readonly #logins: Logins;
   readonly #bucket: AuthBucket;
   readonly #lastSeen: LastSeen;
-  /** Principals made from tokens; each is as good as the user entry that it was made from. */
-  readonly #principals = new WeakMap<TokenClaims, { user: UserEntry; principal: Principal }>();
+  readonly #recent = new WeakMap<TokenClaims, RecentUse>();
 
   constructor({ catalog, clock, random, log, onAudit, settings }: AuthOptions) {
     this.#catalog = catalog;
+    this.#clock = clock;
     this.#log = log;
     this.#settings = settings;
     this.#lastSeen = new LastSeen({ catalog, clock, log });
@@ -286,7 +299,17 @@ export class Auth {
     if (claims === undefined || claims.tokenType !== "access") {
       throw this.#bucket.failedToken(invalidCredentials(), caller);
     }
-    const age = this.#tokens.age(claims);
+    const nowMs = this.#clock.nowMs();
+    const age = this.#tokens.age(claims, nowMs);
+    const recent = this.#recent.get(claims);
+    const { accessVersion } = this.#catalog;
+    if (age === "valid" && recent?.accessVersion === accessVersion) {
+      if (Math.abs(nowMs - recent.seenMs) >= SEEN_MS) {
+        recent.seenMs = nowMs;
+        this.#lastSeen.note(recent.principal.userId);
+      }
+      return recent.principal;
+    }
     const user = age === "early" ? undefined : this.#liveUserBehind(claims);
     if (user === undefined) throw this.#bucket.failedToken(invalidCredentials(), caller);
     if (age === "expired") {
@@ -294,10 +317,8 @@ export class Auth {
       throw this.#bucket.failedToken(expired, caller);
     }
     this.#lastSeen.note(user.userId);
-    const known = this.#principals.get(claims);
-    if (known !== undefined && known.user === user) return known.principal;
     const principal = this.#principal(user, claims.sessionId);
-    this.#principals.set(claims, { user, principal });
+    this.#recent.set(claims, { principal, accessVersion, seenMs: nowMs });
     return principal;
   }
 

@@ -116,8 +116,9 @@ export class Tokens {
     return claims;
   }
 
-  age(claims: TokenClaims): TokenAge {
-    const now = this.#clock.nowMs() / 1000;
+  /** @param nowMs By the clock on the wall. */
+  age(claims: TokenClaims, nowMs: number = this.#clock.nowMs()): TokenAge {
+    const now = nowMs / 1000;
     if (claims.issuedAt > now + LEEWAY_SECONDS) return "early";
     if (claims.notBefore !== undefined && claims.notBefore > now + LEEWAY_SECONDS) return "early";
     return now >= claims.expiresAt + LEEWAY_SECONDS ? "expired" : "valid";

@@ -45,6 +45,8 @@ type DroppedChange = {
 };
 
 export class Accounts {
+  /** Grows with every change of an account or of an owner number. */
+  version = 0;
   readonly #file: SqliteFile;
   readonly #counters: Counters;
   readonly #clock: Clock;
@@ -279,6 +281,7 @@ export class Accounts {
   }
 
   #remember(record: AccountRecord): void {
+    this.version += 1;
     this.#counters.raise("next_account_id", record.accountId + 1);
     this.#list(record);
     if (record.deletedAtMs === undefined) {
@@ -290,6 +293,7 @@ export class Accounts {
   }
 
   #rememberOwner(record: OwnerRecord): void {
+    this.version += 1;
     this.#counters.raise("next_owner", record.owner + 1);
     this.#owners.set(record.owner, record);
     if (!record.isRetired) this.#ownerByUser.set(record.userId, record.owner);

@@ -77,6 +77,12 @@ export interface Catalog {
   /** All of them, or none. */
   dropViews(entries: readonly ViewEntry[]): void;
 
+  /**
+   * Grows with every change of an account, of the numbers that own rows, and of what is revoked:
+   * what was found out about a token holds for as long as it stays the same.
+   */
+  readonly accessVersion: number;
+
   /** Undropped users only. */
   user(userId: string): UserEntry | undefined;
   /** Dropped ones included, ordered by id. */

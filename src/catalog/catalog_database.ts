@@ -195,6 +195,10 @@ export class CatalogDatabase implements Catalog {
     return this.#definitions.tableVersions(tableId);
   }
 
+  get accessVersion(): number {
+    return this.#accounts.version + this.#revocations.version;
+  }
+
   user(userId: string): UserEntry | undefined {
     return this.#accounts.user(userId);
   }

@@ -20,6 +20,8 @@ const KEPT_MS = 24 * 3_600_000;
 const LOOKED_AT_COUNT = 16;
 
 export class Revocations {
+  /** Grows with every id that is revoked. */
+  version = 0;
   readonly #file: SqliteFile;
   readonly #clock: Clock;
   /** The one that was not looked at for longest comes first. */
@@ -51,6 +53,7 @@ export class Revocations {
       putSealed(this.#file, "revocations", { key: id, value: entry });
       for (const other of over) removeSealed(this.#file, "revocations", other.id);
     });
+    this.version += 1;
     for (const other of oldest) this.#entries.delete(other.id);
     for (const other of oldest) {
       if (!over.includes(other)) this.#entries.set(other.id, other);

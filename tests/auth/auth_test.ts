@@ -8,6 +8,7 @@ import { DatabaseError } from "../../src/base/errors.ts";
 import type { UserEntry } from "../../src/catalog/mod.ts";
 import { openCatalog, removeCatalogs } from "../catalog/catalog_fixture.ts";
 import {
+  type AuthFixture,
   addUser,
   audited,
   authOver,
@@ -353,6 +354,31 @@ test("Auth ends tokens and sockets on a new password, a new role and DROP USER",
   }
 });
 
+test("Auth refuses a token that was good a moment ago, whatever ended it", async () => {
+  const endings: Record<string, (it: AuthFixture, token: string) => void> = {
+    "a logout": ({ auth }, token) => auth.logout(token, LOCAL),
+    "another role": ({ catalog }) => void catalog.changeUser("ada", { role: "user" }),
+    "a revoked token": ({ catalog, clock }, token) =>
+      catalog.revoke(claimsIn(token).jti, clock.nowMs() + 3_600_000),
+    "a revoked session": ({ catalog, clock }, token) =>
+      catalog.revoke(claimsIn(token).sid, clock.nowMs() + 3_600_000),
+    "DROP USER": ({ catalog }) => catalog.dropUser("ada"),
+    "its time": ({ clock }) => clock.advance(3_600_000 + 61_000),
+  };
+  for (const [name, end] of Object.entries(endings)) {
+    const server = configuredServer();
+    const { access_token: token } = await server.auth.login(RIGHT, LOCAL);
+    for (let use = 0; use < 3; use += 1) {
+      expect(server.auth.authenticate(token, LOCAL).userId).toBe("ada");
+    }
+    end(server, token);
+    const refusal = await failureOf(() => server.auth.authenticate(token, LOCAL));
+    expect(`${name}: ${refusal}`).toBe(
+      `${name}: ${name === "its time" ? "TOKEN_EXPIRED" : "INVALID_CREDENTIALS"}`,
+    );
+  }
+});
+
 test("Auth: a token of a dropped user does not fit the next user of that name", async () => {
   const server = configuredServer({ ada: "dba", bob: "user" });
   const { access_token } = await server.auth.login({ user: "bob", password: PASSWORD }, LOCAL);
@@ -521,3 +547,10 @@ test("Auth.login works on a full disk, which keeps the time of it from being not
   condition = "STORAGE_UNAVAILABLE";
   expect(await failureOf(() => auth.login(RIGHT, LOCAL))).toBe(condition);
 });
+
+function claimsIn(token: string): { jti: string; sid: string } {
+  return JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString()) as {
+    jti: string;
+    sid: string;
+  };
+}
