@@ -14,6 +14,7 @@ import { isLoopbackHost, keptSecret } from "./auth/mod.ts";
 import { bunDisk } from "./base/bun_disk.ts";
 import { systemClock } from "./base/clock.ts";
 import { CorruptionError, DatabaseError, DiskError } from "./base/errors.ts";
+import { settleGlobals } from "./base/globals.ts";
 import { silentLog } from "./base/log.ts";
 import { LogWriter } from "./base/log_writer.ts";
 import { systemRandom } from "./base/random.ts";
@@ -148,6 +149,7 @@ function announce(
 }
 
 async function serve(path: string): Promise<void> {
+  settleGlobals();
   const { config, warnings } = readConfig(path);
   const { logging } = config;
   const log = new LogWriter({

@@ -1,0 +1,22 @@
+/**
+ * Goal: after the globals were settled, none is left that the runtime would make later.
+ */
+import { afterEach, expect, test } from "bun:test";
+import { settleGlobals } from "../../src/base/globals.ts";
+
+const NAMES = ["tidemarkSeen", "tidemarkHidden"] as const;
+
+afterEach(() => {
+  for (const name of NAMES) Reflect.deleteProperty(globalThis, name);
+});
+
+test("settleGlobals reads every name of the global object, also those that are not listed", () => {
+  const read: string[] = [];
+  for (const name of NAMES) {
+    const get = (): number => read.push(name);
+    const enumerable = name === "tidemarkSeen";
+    Object.defineProperty(globalThis, name, { configurable: true, enumerable, get });
+  }
+  settleGlobals();
+  expect(read.toSorted()).toEqual([...NAMES].toSorted());
+});
