@@ -13,7 +13,7 @@ import { type Place, TIDEMARK_DEFINITIONS } from "./place.ts";
 import { startRedis } from "./redis_peer.ts";
 
 /** Signs the tokens that Tidemark gives out and the fronts check. */
-const SECRET = "a secret for the bench alone, 32 bytes or more";
+export const BENCH_SECRET = "a secret for the bench alone, 32 bytes or more";
 
 const PORT_MS_MAX = 20_000;
 
@@ -37,7 +37,7 @@ export async function startPlaces(userCount: number): Promise<Places> {
   process.on("exit", () => rmSync(directory, { recursive: true, force: true }));
   const server = await startReadyServer({
     config: {
-      auth: { jwt_secret: SECRET },
+      auth: { jwt_secret: BENCH_SECRET },
       limits: { subscriptions_per_user: 100_000 },
     },
   });
@@ -47,10 +47,10 @@ export async function startPlaces(userCount: number): Promise<Places> {
   const postgres = await startPostgres();
   const redis = await startRedis(directory);
   const fronts = [
-    await startFront("PostgreSQL", ["postgres", postgres.url, SECRET]),
-    await startFront("SQLite", ["sqlite", join(directory, "sqlite.db"), SECRET]),
+    await startFront("PostgreSQL", ["postgres", postgres.url, BENCH_SECRET]),
+    await startFront("SQLite", ["sqlite", join(directory, "sqlite.db"), BENCH_SECRET]),
   ];
-  const relays = redis ? [await startFront("Redis", ["redis", redis.url, SECRET])] : [];
+  const relays = redis ? [await startFront("Redis", ["redis", redis.url, BENCH_SECRET])] : [];
   if (redis === undefined) process.stderr.write("skipped: Redis, which is not installed\n");
   const placeOf = ({ name, url }: Front): Place => ({ name, isTidemark: false, url, ...shared });
   return {
@@ -74,7 +74,7 @@ export async function startPlaces(userCount: number): Promise<Places> {
  * Makes users without passwords, since hashing a thousand of them would take a minute, and signs
  * the tokens that a log-in would have given them.
  */
-async function makeUsers(server: ServerProcess, count: number): Promise<string[]> {
+export async function makeUsers(server: ServerProcess, count: number): Promise<string[]> {
   const names = Array.from({ length: count }, (_, index) => `u${index}`);
   for (let first = 0; first < count; first += USERS_PER_REQUEST) {
     const some = names.slice(first, first + USERS_PER_REQUEST);
@@ -83,7 +83,7 @@ async function makeUsers(server: ServerProcess, count: number): Promise<string[]
   const pattern = claimsOf(await server.createUser("pattern"));
   return names.map((name) => {
     const id = Bun.randomUUIDv7();
-    return signToken({ ...pattern, sub: name, jti: id, sid: id }, SECRET);
+    return signToken({ ...pattern, sub: name, jti: id, sid: id }, BENCH_SECRET);
   });
 }
 

@@ -1,0 +1,165 @@
+/**
+ * Where the processor time of the server goes under a load, by function: what it computed, what the
+ * runtime's native code did for it, and what the system did.
+ *
+ *     bun scripts/profile.ts [--job insert|point|same|own] [--seconds 4] [--top 40] [--exits]
+ *
+ * Needs Linux and its `perf`. A sampling profile from within the runtime gives the time of short
+ * native calls to the wrong names; this one samples from outside, and reads from the runtime's own
+ * notes which compiled function lies where. Microseconds are those of one request, and of two cores
+ * that also run the load: they compare functions, not machines. With `--exits` it counts instead
+ * how often optimised code was left, and why, once the server is warm.
+ *
+ *     insert  single rows of 64 clients          same  one query, followed by 1,000
+ *     point   reads by key of 64 clients         own   1,000 users who follow their own rows
+ */
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { startReadyServer } from "../tests/support/server_process.ts";
+import { runLoad, takeIds } from "./bench/jobs.ts";
+import type { LoadJob, LoadResult } from "./bench/load.ts";
+import { type Place, TIDEMARK_DEFINITIONS } from "./bench/place.ts";
+import { BENCH_SECRET, makeUsers } from "./bench/places.ts";
+import { exitsIn } from "./profile/exits.ts";
+import { JitDump } from "./profile/jit_dump.ts";
+import { type Place as Spot, samplesIn } from "./profile/samples.ts";
+import { readOptions } from "./support/arguments.ts";
+
+const JOBS = ["insert", "point", "same", "own"] as const;
+
+const WARM_ROUNDS = 4;
+const WARM_SECONDS = 2;
+/** Before samples are taken of a load: its sockets open first. */
+const LEAD_MS = 2000;
+const SAMPLES_PER_SECOND = 4000;
+const FOLLOWERS = 1000;
+const ROWS = 100_000;
+
+const options = readOptions(["job", "seconds", "top"], ["exits"]);
+const kind = JOBS.find((job) => job === (options.text("job") ?? "insert"));
+if (kind === undefined) fail(`Cannot profile: --job is one of ${JOBS.join(", ")}`);
+const seconds = options.count("seconds", 4);
+const top = options.count("top", 40);
+if (!options.has("exits") && Bun.which("perf") === null) {
+  fail("Cannot profile: perf is not installed (Debian: linux-perf)");
+}
+
+const directory = mkdtempSync(join(tmpdir(), "tidemark-profile-"));
+process.on("exit", () => rmSync(directory, { recursive: true, force: true }));
+await using server = await startReadyServer({
+  config: { auth: { jwt_secret: BENCH_SECRET }, limits: { subscriptions_per_user: 100_000 } },
+  env: options.has("exits")
+    ? { BUN_JSC_printEachOSRExit: "1" }
+    : { BUN_JSC_useJITDump: "1", BUN_JSC_jitDumpDirectory: directory },
+});
+await server.rows(TIDEMARK_DEFINITIONS);
+const place: Place = {
+  name: "Tidemark",
+  isTidemark: true,
+  url: server.url,
+  token: server.token,
+  userTokens: await makeUsers(server, kind === "own" ? FOLLOWERS : 0),
+};
+if (kind === "point") {
+  await runLoad({ kind: "bulk", place, id: 1, rowCount: ROWS, batchRows: 1000 });
+}
+for (let round = 0; round < WARM_ROUNDS; round += 1) await runLoad(jobOf(kind, WARM_SECONDS));
+
+if (options.has("exits")) await countExits(kind);
+else await profile(kind);
+
+function jobOf(job: (typeof JOBS)[number], loadSeconds: number): LoadJob {
+  const common = { place, seconds: loadSeconds };
+  if (job === "point") return { ...common, kind: "point", clientCount: 64, id: ROWS };
+  const id = takeIds(10_000_000);
+  if (job === "insert") return { ...common, kind: "insert", clientCount: 64, id };
+  const rate = job === "own" ? 64 : 4;
+  return { ...common, kind: "capacity", topic: job, subscriberCount: FOLLOWERS, rate, id };
+}
+
+async function countExits(job: (typeof JOBS)[number]): Promise<void> {
+  const before = server.output.length;
+  await runLoad(jobOf(job, seconds));
+  const exits = exitsIn(server.output.slice(before));
+  for (const { count, what } of exits.slice(0, top)) print(`${count}`.padStart(7), what);
+  print(`${exits.reduce((sum, { count }) => sum + count, 0)} exits from optimised code`);
+}
+
+async function profile(job: (typeof JOBS)[number]): Promise<void> {
+  const load = runLoad(jobOf(job, seconds + (2 * LEAD_MS) / 1000));
+  await Bun.sleep(LEAD_MS);
+  const recording = join(directory, "recording");
+  const sampling = ["-k", "mono", "-e", "cpu-clock", "-F", String(SAMPLES_PER_SECOND), "-g"];
+  await perf(
+    "record",
+    ...sampling,
+    "-o",
+    recording,
+    "-p",
+    `${server.pid}`,
+    "--",
+    "sleep",
+    `${seconds}`,
+  );
+  report(
+    await load,
+    await perf("script", "-i", recording, "--ns", "-F", "comm,tid,time,ip,sym,dso"),
+  );
+}
+
+function report(load: LoadResult, text: string): void {
+  const requests = (load["rate"] ?? load["writes"] ?? 0) * seconds;
+  const usOf = (samples: number): number => (samples * 1e6) / SAMPLES_PER_SECOND / requests;
+  const name = readdirSync(directory).find((file) => file.endsWith(".dump"));
+  if (name === undefined) fail("Cannot profile: the runtime wrote no notes on its compiled code");
+  const byThread = new Map<string, number>();
+  const byFunction = new Map<string, Record<Spot, number>>();
+  for (const sample of samplesIn(text, new JitDump(readFileSync(join(directory, name))))) {
+    const isMain = sample.threadId === server.pid;
+    const thread = isMain ? "main thread" : sample.threadName;
+    byThread.set(thread, (byThread.get(thread) ?? 0) + 1);
+    if (!isMain) continue;
+    const nearest = sample.nearest ?? "(the runtime by itself)";
+    const counts = byFunction.get(nearest) ?? { own: 0, native: 0, system: 0 };
+    counts[sample.place] += 1;
+    byFunction.set(nearest, counts);
+  }
+  print(`${Math.round(requests / seconds)} requests/s; microseconds a request`);
+  const us = (samples: number): string => usOf(samples).toFixed(2).padStart(8);
+  for (const [thread, count] of sorted(byThread, (own) => own)) print(us(count), thread);
+  print(["all", "own", "native", "system"].map((head) => head.padStart(8)).join(""));
+  for (const [nearest, counts] of sorted(byFunction, total).slice(0, top)) {
+    const { native, own, system } = counts;
+    print([total(counts), own, native, system].map(us).join(""), nearest);
+  }
+}
+
+function total({ native, own, system }: Readonly<Record<Spot, number>>): number {
+  return own + native + system;
+}
+
+/** Largest first. */
+function sorted<T>(map: ReadonlyMap<string, T>, size: (value: T) => number): [string, T][] {
+  return [...map].toSorted(([, left], [, right]) => size(right) - size(left));
+}
+
+async function perf(...words: readonly string[]): Promise<string> {
+  const child = Bun.spawn(["perf", ...words], { stdout: "pipe", stderr: "pipe" });
+  const [text, complaint, code] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ]);
+  if (code !== 0) fail(`Cannot profile: perf ${words[0]} ended with ${code}\n${complaint}`);
+  return text;
+}
+
+function print(...parts: readonly string[]): void {
+  process.stdout.write(`${parts.join(" ")}\n`);
+}
+
+function fail(message: string): never {
+  process.stderr.write(`${message}\n`);
+  process.exit(1);
+}

@@ -1,0 +1,58 @@
+/**
+ * What `perf script` prints of a recording: samples with their stacks, and each given to the
+ * function of ours that is nearest on its stack.
+ *
+ *     bun.exe 1234 11702.115563397:
+ *             ffffffff81a0b2c3 tcp_sendmsg ([kernel.kallsyms])
+ *                      2540fb6 [unknown] (/…/bun.exe)
+ *                 7fd2dba00912 [unknown] (/tmp/…)          ◄ compiled code
+ */
+import type { JitDump } from "./jit_dump.ts";
+
+/** Where the processor was: in compiled code of ours, in the runtime's own, or in the system's. */
+export type Place = "own" | "native" | "system";
+
+export interface Sample {
+  readonly threadName: string;
+  readonly threadId: number;
+  readonly place: Place;
+  /** The nearest of ours on the stack; undefined when there is none. */
+  readonly nearest: string | undefined;
+}
+
+interface Frame {
+  readonly address: number;
+  readonly isSystem: boolean;
+  readonly isCompiled: boolean;
+}
+
+const HEAD = /^(.+?)\s+(\d+)\s+(\d+)\.(\d{9}):/;
+const FRAME = /^\s+([0-9a-f]+) .*\(([^()]*)\)$/;
+
+/** Stubs between functions: what they do is done for their caller. */
+const STUB = /^(?:FTLThunk|Thunk|ExtraCTIThunk|InlineCache)/;
+
+export function* samplesIn(text: string, dump: JitDump): Generator<Sample> {
+  for (const block of text.split("\n\n")) {
+    const [first = "", ...lines] = block.trimStart().split("\n");
+    const head = HEAD.exec(first);
+    if (head === null) continue;
+    const frames = lines.flatMap((line): Frame[] => {
+      const [, address = "", object = ""] = FRAME.exec(line) ?? [];
+      if (address === "") return [];
+      const isSystem = object.startsWith("[kernel");
+      const isCompiled = !isSystem && !/bun|\.so|vdso/.test(object);
+      return [{ address: Number.parseInt(address, 16), isSystem, isCompiled }];
+    });
+    const [, threadName = "", threadId = "", seconds = "", fraction = ""] = head;
+    const atNs = Number(seconds) * 1e9 + Number(fraction);
+    const [top] = frames;
+    if (top === undefined) continue;
+    const nearest = frames
+      .filter(({ isCompiled }) => isCompiled)
+      .map(({ address }) => dump.nameAt(address, atNs))
+      .find((name) => name !== undefined && !STUB.test(name));
+    const place = top.isSystem ? "system" : top.isCompiled ? "own" : "native";
+    yield { threadName, threadId: Number(threadId), place, nearest };
+  }
+}
