@@ -4,10 +4,10 @@
  *
  *     bun scripts/profile.ts [--job insert|point|same|own] [--seconds 4] [--top 40] [--exits]
  *
- * Needs Linux and its `perf`. A sampling profile from within the runtime gives the time of short
+ * Needs Linux and, but for `--exits`, its `perf`. A sampling profile from within the runtime gives the time of short
  * native calls to the wrong names; this one samples from outside, and reads from the runtime's own
- * notes which compiled function lies where. Microseconds are those of one request, and of two cores
- * that also run the load: they compare functions, not machines. With `--exits` it counts instead
+ * notes which compiled function lies where. Microseconds are those of one request on a machine
+ * that also runs the load: they compare functions, not machines. With `--exits` it counts instead
  * how often optimised code was left, and why, once the server is warm.
  *
  *     insert  single rows of 64 clients          same  one query, followed by 1,000
@@ -23,7 +23,7 @@ import { type Place, TIDEMARK_DEFINITIONS } from "./bench/place.ts";
 import { BENCH_SECRET, makeUsers } from "./bench/places.ts";
 import { exitsIn } from "./profile/exits.ts";
 import { JitDump } from "./profile/jit_dump.ts";
-import { type Place as Spot, samplesIn } from "./profile/samples.ts";
+import { type Spot, samplesIn } from "./profile/samples.ts";
 import { readOptions } from "./support/arguments.ts";
 
 const JOBS = ["insert", "point", "same", "own"] as const;
@@ -37,8 +37,9 @@ const FOLLOWERS = 1000;
 const ROWS = 100_000;
 
 const options = readOptions(["job", "seconds", "top"], ["exits"]);
-const kind = JOBS.find((job) => job === (options.text("job") ?? "insert"));
-if (kind === undefined) fail(`Cannot profile: --job is one of ${JOBS.join(", ")}`);
+const wanted = options.text("job") ?? "insert";
+const kind = JOBS.find((job) => job === wanted);
+if (kind === undefined) fail(`Cannot read --job "${wanted}": there are ${JOBS.join(", ")}`, 2);
 const seconds = options.count("seconds", 4);
 const top = options.count("top", 40);
 if (!options.has("exits") && Bun.which("perf") === null) {
@@ -122,7 +123,7 @@ function report(load: LoadResult, text: string): void {
     if (!isMain) continue;
     const nearest = sample.nearest ?? "(the runtime by itself)";
     const counts = byFunction.get(nearest) ?? { own: 0, native: 0, system: 0 };
-    counts[sample.place] += 1;
+    counts[sample.spot] += 1;
     byFunction.set(nearest, counts);
   }
   print(`${Math.round(requests / seconds)} requests/s; microseconds a request`);
@@ -159,7 +160,7 @@ function print(...parts: readonly string[]): void {
   process.stdout.write(`${parts.join(" ")}\n`);
 }
 
-function fail(message: string): never {
+function fail(message: string, code = 1): never {
   process.stderr.write(`${message}\n`);
-  process.exit(1);
+  process.exit(code);
 }

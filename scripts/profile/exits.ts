@@ -4,11 +4,12 @@
  * a while mean a function that stays slow.
  */
 
+/** Names may begin with a hash, and have none at all, before the one that tells functions apart. */
 const EXIT =
-  /Speculation failure in ([^:#]+)#[^\n]{0,200}?\b(DFG|FTL)[^\n]{0,120}?\(bc#(\d+)[^,\n]*, (\w+)\)/g;
+  /Speculation failure in ([^\n]*?#[A-Za-z0-9]{6}):[^\n]{0,200}?\b(DFG|FTL)[^\n]{0,120}?\(bc#(\d+)[^,\n]*, (\w+)\)/g;
 
 export interface Exits {
-  /** "FTL: name at 119: reason" */
+  /** "FTL: name#a1B2c3 at 119: reason" */
   readonly what: string;
   readonly count: number;
 }

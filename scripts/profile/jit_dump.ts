@@ -43,7 +43,10 @@ export class JitDump {
     }
   }
 
-  /** The function at an address then, as "FTL: name"; undefined where none was compiled. */
+  /**
+   * The function at an address then, as "FTL: name#a1B2c3": how well it was compiled, its name, and
+   * what tells functions of one name apart. Undefined where none was compiled.
+   */
   nameAt(address: number, atNs: number): string | undefined {
     let newest: CompiledCode | undefined;
     for (const code of this.#byPage.get(Math.floor(address / PAGE_BYTES)) ?? []) {
@@ -57,10 +60,7 @@ export class JitDump {
     const start = Number(record.readBigUInt64LE(32));
     const end = start + Number(record.readBigUInt64LE(40));
     const nameEnd = record.indexOf(0, NAME_OFFSET);
-    const name = record
-      .toString("utf8", NAME_OFFSET, nameEnd)
-      .replace(/^JSC-/, "")
-      .replace(/#[A-Za-z0-9]{6}$/, "");
+    const name = record.toString("utf8", NAME_OFFSET, nameEnd).replace(/^JSC-/, "");
     const code = { start, end, compiledNs: Number(record.readBigUInt64LE(8)), name };
     const lastPage = Math.floor((end - 1) / PAGE_BYTES);
     for (let page = Math.floor(start / PAGE_BYTES); page <= lastPage; page += 1) {

@@ -10,13 +10,13 @@
 import type { JitDump } from "./jit_dump.ts";
 
 /** Where the processor was: in compiled code of ours, in the runtime's own, or in the system's. */
-export type Place = "own" | "native" | "system";
+export type Spot = "own" | "native" | "system";
 
 export interface Sample {
   readonly threadName: string;
   readonly threadId: number;
-  readonly place: Place;
-  /** The nearest of ours on the stack; undefined when there is none. */
+  readonly spot: Spot;
+  /** The nearest of ours on the stack, as "name#a1B2c3"; undefined when there is none. */
   readonly nearest: string | undefined;
 }
 
@@ -30,7 +30,10 @@ const HEAD = /^(.+?)\s+(\d+)\s+(\d+)\.(\d{9}):/;
 const FRAME = /^\s+([0-9a-f]+) .*\(([^()]*)\)$/;
 
 /** Stubs between functions: what they do is done for their caller. */
-const STUB = /^(?:FTLThunk|Thunk|ExtraCTIThunk|InlineCache)/;
+const STUB = /^(?:\w*Thunk|\w*OSR(?:Exit|Entry)|InlineCache)/;
+
+/** How well a function was compiled: it is the same function. */
+const TIER = /^\w+: /;
 
 export function* samplesIn(text: string, dump: JitDump): Generator<Sample> {
   for (const block of text.split("\n\n")) {
@@ -52,7 +55,8 @@ export function* samplesIn(text: string, dump: JitDump): Generator<Sample> {
       .filter(({ isCompiled }) => isCompiled)
       .map(({ address }) => dump.nameAt(address, atNs))
       .find((name) => name !== undefined && !STUB.test(name));
-    const place = top.isSystem ? "system" : top.isCompiled ? "own" : "native";
-    yield { threadName, threadId: Number(threadId), place, nearest };
+    const spot = top.isSystem ? "system" : top.isCompiled ? "own" : "native";
+    const name = nearest?.replace(TIER, "");
+    yield { threadName, threadId: Number(threadId), spot, nearest: name };
   }
 }

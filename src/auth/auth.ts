@@ -2,7 +2,8 @@
  * Everything about identity that the server and SQL ask for, in one place.
  *
  * Credentials come in, a {@linkcode Principal} goes out; rights are `permissions.ts`. Sessions end
- * the moment the catalog says so: nothing about a user is remembered between two uses of a token.
+ * the moment the catalog says so: what is remembered of a token from one use to the next holds only
+ * while no account and no revocation changes.
  */
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
@@ -75,7 +76,7 @@ interface RecentUse {
 }
 
 /** How exactly it is known when a user was last seen. */
-const SEEN_MS = 1000;
+const SEEN_EXACT_MS = 1000;
 
 export class Auth {
   readonly #catalog: Catalog;
@@ -216,7 +217,7 @@ export class Auth {
     return this.#authenticated(this.#tokens.verify(bearerToken), caller);
   }
 
-  /** When a token of the user was last used; undefined for never. */
+  /** When a token of the user was last used, to within a second; undefined for never. */
   lastSeenMs(user: UserEntry): number | undefined {
     return this.#lastSeen.timeMsOf(user);
   }
@@ -304,7 +305,7 @@ export class Auth {
     const recent = this.#recent.get(claims);
     const { accessVersion } = this.#catalog;
     if (age === "valid" && recent?.accessVersion === accessVersion) {
-      if (Math.abs(nowMs - recent.seenMs) >= SEEN_MS) {
+      if (Math.abs(nowMs - recent.seenMs) >= SEEN_EXACT_MS) {
         recent.seenMs = nowMs;
         this.#lastSeen.note(recent.principal.userId);
       }

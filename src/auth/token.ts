@@ -11,8 +11,8 @@
  *     claims   iss "tidemark", sub, iat, exp, jti, sid, tv, role, email, token_type; nbf may be
  *              there, aud must not; each name once
  *
- * What is cached is only that a text was signed by this server; time, user and revocation are
- * looked at again at each use.
+ * What is cached is only that a text was signed by this server. Whether it is good is asked of
+ * `auth.ts`: time at each use, user and revocation whenever any of them changed.
  */
 import { timingSafeEqual } from "node:crypto";
 import { SignJWT } from "jose";

@@ -264,6 +264,7 @@ export class Accounts {
   }
 
   #list(record: AccountRecord): void {
+    this.version += 1;
     this.#all.set(record.accountId, record);
     this.#sorted = undefined;
     if (record.retiredOwner === undefined) this.#unerased.delete(record.accountId);
@@ -281,7 +282,6 @@ export class Accounts {
   }
 
   #remember(record: AccountRecord): void {
-    this.version += 1;
     this.#counters.raise("next_account_id", record.accountId + 1);
     this.#list(record);
     if (record.deletedAtMs === undefined) {

@@ -17,6 +17,7 @@ import {
   LOCAL,
   newServer,
   PASSWORD,
+  PASSWORD_HASH,
   REMOTE,
 } from "./auth_fixture.ts";
 
@@ -363,6 +364,13 @@ test("Auth refuses a token that was good a moment ago, whatever ended it", async
     "a revoked session": ({ catalog, clock }, token) =>
       catalog.revoke(claimsIn(token).sid, clock.nowMs() + 3_600_000),
     "DROP USER": ({ catalog }) => catalog.dropUser("ada"),
+    "another account of the name": (server) => {
+      server.catalog.dropUser("ada");
+      addUser(server, "ada", "dba");
+    },
+    "a logout of all": ({ auth }, token) => auth.logout(token, LOCAL, { all: true }),
+    "another password": ({ catalog }) =>
+      void catalog.changeUser("ada", { passwordHash: PASSWORD_HASH }),
     "its time": ({ clock }) => clock.advance(3_600_000 + 61_000),
   };
   for (const [name, end] of Object.entries(endings)) {
@@ -504,6 +512,27 @@ test("Auth gives the catalog the times at which tokens were used, and changes no
   expect(auth.authenticate(token, LOCAL).userId).toBe("ada");
   catalog.dropUser("ada");
   auth.keepSeen();
+});
+
+test("Auth knows to within a second when a token was used, whichever way the clock goes", async () => {
+  const { auth, catalog, clock } = configuredServer();
+  const { access_token: token } = await auth.login(RIGHT, LOCAL);
+  const seenAfter = (ms: number): number | undefined => {
+    clock.setWall(startMs + ms);
+    auth.authenticate(token, LOCAL);
+    return catalog
+      .users()
+      .flatMap((user) => (user.userId === "ada" ? [auth.lastSeenMs(user)] : []))[0];
+  };
+  clock.advance(60_000);
+  const startMs = clock.nowMs();
+  expect(seenAfter(0)).toBe(startMs);
+  expect(seenAfter(999)).toBe(startMs);
+  expect(seenAfter(1000)).toBe(startMs + 1000);
+  expect(seenAfter(1500)).toBe(startMs + 1000);
+  expect(seenAfter(2001)).toBe(startMs + 2001);
+  expect(seenAfter(1002)).toBe(startMs + 2001);
+  expect(seenAfter(1001)).toBe(startMs + 1001);
 });
 
 test("Auth tries again what a full disk kept the catalog from noting of who was seen", async () => {

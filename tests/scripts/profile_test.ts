@@ -32,10 +32,10 @@ const LATE = { start: 0x2f00, size: 0x200, compiledNs: 200, name: "JSC-FTL: #lat
 
 test("JitDump names the newest code at an address that was there by then", () => {
   const dump = new JitDump(dumpOf([EARLY, LATE]));
-  expect(dump.nameAt(0x1000, 150)).toBe("DFG: early");
-  expect(dump.nameAt(0x2fff, 150)).toBe("DFG: early");
-  expect(dump.nameAt(0x2fff, 250)).toBe("FTL: #late");
-  expect(dump.nameAt(0x30ff, 250)).toBe("FTL: #late");
+  expect(dump.nameAt(0x1000, 150)).toBe("DFG: early#AbCd12");
+  expect(dump.nameAt(0x2fff, 150)).toBe("DFG: early#AbCd12");
+  expect(dump.nameAt(0x2fff, 250)).toBe("FTL: #late#AbCd12");
+  expect(dump.nameAt(0x30ff, 250)).toBe("FTL: #late#AbCd12");
   expect(dump.nameAt(0x3100, 250)).toBeUndefined();
   expect(dump.nameAt(0x1000, 99)).toBeUndefined();
   expect(dump.nameAt(0xfff, 250)).toBeUndefined();
@@ -45,16 +45,23 @@ test("JitDump reads what is whole of notes that were cut", () => {
   const whole = dumpOf([EARLY, LATE]);
   for (let size = 0; size < whole.length; size += 1) {
     const dump = new JitDump(whole.subarray(0, size));
-    expect(dump.nameAt(0x3000, 250)).not.toBe("FTL: #late");
+    expect(dump.nameAt(0x3000, 250)).not.toBe("FTL: #late#AbCd12");
   }
 });
 
 test("samplesIn gives each sample to the nearest function of ours on its stack", () => {
-  const stub = { start: 0x9000, size: 16, compiledNs: 0, name: "JSC-FTLThunk: unspecified" };
+  const stubs = ["FTLThunk", "Thunk", "DFGOSRExit", "InlineCache"].map((kind, index) => {
+    return {
+      start: 0x9000 + 16 * index,
+      size: 16,
+      compiledNs: 0,
+      name: `JSC-${kind}: unspecified`,
+    };
+  });
   const text = [
     "bun 7 0.000000150:",
     "\tffffffff81a0b2c3 tcp_sendmsg ([kernel.kallsyms])",
-    "\t            9000 [unknown] (/tmp/code)",
+    ...stubs.map(({ start }) => `\t            ${start.toString(16)} [unknown] (/tmp/code)`),
     "\t            2fff [unknown] (/tmp/code)",
     "",
     "Bun Pool 1 8 0.000000250:",
@@ -65,10 +72,10 @@ test("samplesIn gives each sample to the nearest function of ours on its stack",
     "\t            1000 [unknown] (/tmp/code)",
     "",
   ].join("\n");
-  expect([...samplesIn(text, new JitDump(dumpOf([EARLY, LATE, stub])))]).toEqual([
-    { threadName: "bun", threadId: 7, place: "system", nearest: "DFG: early" },
-    { threadName: "Bun Pool 1", threadId: 8, place: "native", nearest: undefined },
-    { threadName: "bun", threadId: 7, place: "own", nearest: "FTL: #late" },
+  expect([...samplesIn(text, new JitDump(dumpOf([EARLY, LATE, ...stubs])))]).toEqual([
+    { threadName: "bun", threadId: 7, spot: "system", nearest: "early#AbCd12" },
+    { threadName: "Bun Pool 1", threadId: 8, spot: "native", nearest: undefined },
+    { threadName: "bun", threadId: 7, spot: "own", nearest: "#late#AbCd12" },
   ]);
 });
 
@@ -76,10 +83,11 @@ test("exitsIn counts exits by function, place and reason, most first", () => {
   const line = (name: string, reason: string): string =>
     `Speculation failure in ${name}#AbCd12:[0x1->0x2, FTLFunctionCall, 384 (StrictMode)] ` +
     `@ exit #7 (bc#119, ${reason}) with executeCounter = 0.0/1.0, -1000\n    GPRs: rax:0x1\n`;
-  const output = line("one", "BadType") + line("two", "Overflow") + line("two", "Overflow");
-  expect(exitsIn(output)).toEqual([
-    { what: "FTL: two at 119: Overflow", count: 2 },
-    { what: "FTL: one at 119: BadType", count: 1 },
+  const output = line("#two", "Overflow") + line("one", "BadType") + line("#two", "Overflow");
+  expect(exitsIn(output + line("", "BadCache"))).toEqual([
+    { what: "FTL: #two#AbCd12 at 119: Overflow", count: 2 },
+    { what: "FTL: one#AbCd12 at 119: BadType", count: 1 },
+    { what: "FTL: #AbCd12 at 119: BadCache", count: 1 },
   ]);
   expect(exitsIn("nothing of the kind")).toEqual([]);
 });
