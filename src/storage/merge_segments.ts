@@ -43,6 +43,7 @@ export function segmentsToMerge(table: StoredTable): readonly OpenSegment[] | un
       const { entry } = segment;
       const isSmall = tierOf(entry.rowCount) <= tier && !entry.quarantined;
       if (!isSmall || rowCount + entry.rowCount > MERGED_ROWS_MAX) {
+        if (isSmall && isWorthwhile(run, rowCount)) return run;
         run = [];
         rowCount = 0;
       }
@@ -53,6 +54,15 @@ export function segmentsToMerge(table: StoredTable): readonly OpenSegment[] | un
     }
   }
   return undefined;
+}
+
+/**
+ * Whether neighbours that fill a merged segment are to become one, though they are fewer than are
+ * merged at a time: when each is in one at least twice its size then, so that a row is copied a few
+ * times at most.
+ */
+function isWorthwhile(run: readonly OpenSegment[], rowCount: number): boolean {
+  return run.length > 1 && run.every(({ entry }) => 2 * entry.rowCount <= rowCount);
 }
 
 /**
