@@ -4,11 +4,11 @@
  *
  *     bun scripts/profile.ts [--job insert|point|same|own] [--seconds 4] [--top 40] [--exits]
  *
- * Needs Linux and, but for `--exits`, its `perf`. A sampling profile from within the runtime gives the time of short
- * native calls to the wrong names; this one samples from outside, and reads from the runtime's own
- * notes which compiled function lies where. Microseconds are those of one request on a machine
- * that also runs the load: they compare functions, not machines. With `--exits` it counts instead
- * how often optimised code was left, and why, once the server is warm.
+ * Needs Linux and, but for `--exits`, its `perf`. A sampling profile from within the runtime gives
+ * the time of short native calls to the wrong names; this one samples from outside, and reads from
+ * the runtime's own notes which compiled function lies where. Microseconds are those of one request
+ * on a machine that also runs the load: they compare functions, not machines. With `--exits` it
+ * counts instead how often optimised code was left, and why, once the server is warm.
  *
  *     insert  single rows of 64 clients          same  one query, followed by 1,000
  *     point   reads by key of 64 clients         own   1,000 users who follow their own rows
@@ -16,11 +16,9 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { startReadyServer } from "../tests/support/server_process.ts";
 import { runLoad, takeIds } from "./bench/jobs.ts";
 import type { LoadJob, LoadResult } from "./bench/load.ts";
-import { type Place, TIDEMARK_DEFINITIONS } from "./bench/place.ts";
-import { BENCH_SECRET, makeUsers } from "./bench/places.ts";
+import { startTidemark } from "./bench/places.ts";
 import { exitsIn } from "./profile/exits.ts";
 import { JitDump } from "./profile/jit_dump.ts";
 import { type Spot, samplesIn } from "./profile/samples.ts";
@@ -48,20 +46,14 @@ if (!options.has("exits") && Bun.which("perf") === null) {
 
 const directory = mkdtempSync(join(tmpdir(), "tidemark-profile-"));
 process.on("exit", () => rmSync(directory, { recursive: true, force: true }));
-await using server = await startReadyServer({
-  config: { auth: { jwt_secret: BENCH_SECRET }, limits: { subscriptions_per_user: 100_000 } },
-  env: options.has("exits")
+const begun = await startTidemark(
+  kind === "own" ? FOLLOWERS : 0,
+  options.has("exits")
     ? { BUN_JSC_printEachOSRExit: "1" }
     : { BUN_JSC_useJITDump: "1", BUN_JSC_jitDumpDirectory: directory },
-});
-await server.rows(TIDEMARK_DEFINITIONS);
-const place: Place = {
-  name: "Tidemark",
-  isTidemark: true,
-  url: server.url,
-  token: server.token,
-  userTokens: await makeUsers(server, kind === "own" ? FOLLOWERS : 0),
-};
+);
+const { place } = begun;
+await using server = begun.server;
 if (kind === "point") {
   await runLoad({ kind: "bulk", place, id: 1, rowCount: ROWS, batchRows: 1000 });
 }
@@ -91,18 +83,9 @@ async function profile(job: (typeof JOBS)[number]): Promise<void> {
   const load = runLoad(jobOf(job, seconds + (2 * LEAD_MS) / 1000));
   await Bun.sleep(LEAD_MS);
   const recording = join(directory, "recording");
-  const sampling = ["-k", "mono", "-e", "cpu-clock", "-F", String(SAMPLES_PER_SECOND), "-g"];
-  await perf(
-    "record",
-    ...sampling,
-    "-o",
-    recording,
-    "-p",
-    `${server.pid}`,
-    "--",
-    "sleep",
-    `${seconds}`,
-  );
+  const how = ["-k", "mono", "-e", "cpu-clock", "-F", String(SAMPLES_PER_SECOND), "-g"];
+  const what = ["-o", recording, "-p", String(server.pid), "--", "sleep", String(seconds)];
+  await perf("record", ...how, ...what);
   report(
     await load,
     await perf("script", "-i", recording, "--ns", "-F", "comm,tid,time,ip,sym,dso"),

@@ -13,7 +13,7 @@ import { type Place, TIDEMARK_DEFINITIONS } from "./place.ts";
 import { startRedis } from "./redis_peer.ts";
 
 /** Signs the tokens that Tidemark gives out and the fronts check. */
-export const BENCH_SECRET = "a secret for the bench alone, 32 bytes or more";
+const SECRET = "a secret for the bench alone, 32 bytes or more";
 
 const PORT_MS_MAX = 20_000;
 
@@ -35,26 +35,19 @@ export interface Places extends AsyncDisposable {
 export async function startPlaces(userCount: number): Promise<Places> {
   const directory = await mkdtemp(join(tmpdir(), "tidemark-bench-"));
   process.on("exit", () => rmSync(directory, { recursive: true, force: true }));
-  const server = await startReadyServer({
-    config: {
-      auth: { jwt_secret: BENCH_SECRET },
-      limits: { subscriptions_per_user: 100_000 },
-    },
-  });
-  await server.rows(TIDEMARK_DEFINITIONS);
-  const userTokens = await makeUsers(server, userCount);
-  const shared = { token: server.token, userTokens };
+  const { place: tidemark, server } = await startTidemark(userCount);
+  const shared = { token: tidemark.token, userTokens: tidemark.userTokens };
   const postgres = await startPostgres();
   const redis = await startRedis(directory);
   const fronts = [
-    await startFront("PostgreSQL", ["postgres", postgres.url, BENCH_SECRET]),
-    await startFront("SQLite", ["sqlite", join(directory, "sqlite.db"), BENCH_SECRET]),
+    await startFront("PostgreSQL", ["postgres", postgres.url, SECRET]),
+    await startFront("SQLite", ["sqlite", join(directory, "sqlite.db"), SECRET]),
   ];
-  const relays = redis ? [await startFront("Redis", ["redis", redis.url, BENCH_SECRET])] : [];
+  const relays = redis ? [await startFront("Redis", ["redis", redis.url, SECRET])] : [];
   if (redis === undefined) process.stderr.write("skipped: Redis, which is not installed\n");
   const placeOf = ({ name, url }: Front): Place => ({ name, isTidemark: false, url, ...shared });
   return {
-    tidemark: { name: "Tidemark", isTidemark: true, url: server.url, ...shared },
+    tidemark,
     peers: fronts.map(placeOf),
     relays: relays.map(placeOf),
     server,
@@ -70,11 +63,29 @@ export async function startPlaces(userCount: number): Promise<Places> {
   };
 }
 
+/** Starts Tidemark alone, with the tables of all jobs. @param env Of its process. */
+export async function startTidemark(
+  userCount: number,
+  env: Readonly<Record<string, string>> = {},
+): Promise<{ readonly place: Place; readonly server: ServerProcess }> {
+  const server = await startReadyServer({
+    config: {
+      auth: { jwt_secret: SECRET },
+      limits: { subscriptions_per_user: 100_000 },
+    },
+    env,
+  });
+  await server.rows(TIDEMARK_DEFINITIONS);
+  const userTokens = await makeUsers(server, userCount);
+  const { token, url } = server;
+  return { place: { name: "Tidemark", isTidemark: true, url, token, userTokens }, server };
+}
+
 /**
  * Makes users without passwords, since hashing a thousand of them would take a minute, and signs
  * the tokens that a log-in would have given them.
  */
-export async function makeUsers(server: ServerProcess, count: number): Promise<string[]> {
+async function makeUsers(server: ServerProcess, count: number): Promise<string[]> {
   const names = Array.from({ length: count }, (_, index) => `u${index}`);
   for (let first = 0; first < count; first += USERS_PER_REQUEST) {
     const some = names.slice(first, first + USERS_PER_REQUEST);
@@ -83,7 +94,7 @@ export async function makeUsers(server: ServerProcess, count: number): Promise<s
   const pattern = claimsOf(await server.createUser("pattern"));
   return names.map((name) => {
     const id = Bun.randomUUIDv7();
-    return signToken({ ...pattern, sub: name, jti: id, sid: id }, BENCH_SECRET);
+    return signToken({ ...pattern, sub: name, jti: id, sid: id }, SECRET);
   });
 }
 
