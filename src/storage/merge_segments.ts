@@ -23,7 +23,7 @@ import { OpenSegment } from "./open_segment.ts";
 import { SegmentDrafts, type SegmentTools } from "./segment_drafts.ts";
 import { type StoredTable, tableStateOf } from "./table.ts";
 
-/** So many neighbours of one size are merged at a time, and each merge makes one this much larger. */
+/** So many neighbours of one size are merged at a time. */
 const FAN_IN = 8;
 
 /** Merged segments have at most so many rows: bounds the length of a merge, and what it holds. */
@@ -32,37 +32,37 @@ const MERGED_ROWS_MAX: number = 4 * 1024 * 1024;
 /** Segments up to this size are all of the smallest size. */
 const SMALL_ROWS_MAX = 4096;
 
-/** The oldest neighbours that are due to be merged; undefined when none are. */
+/**
+ * The oldest neighbours that are due to be merged; undefined when none are: eight of one size or
+ * smaller, or fewer that fill a merged segment. Either way each of them comes into one at least
+ * twice its size, so a row is copied as often as sizes double, and not whenever a few small ones
+ * have come behind a large one.
+ */
 export function segmentsToMerge(table: StoredTable): readonly OpenSegment[] | undefined {
   const { segments } = table;
   const tierMax = tierOf(MERGED_ROWS_MAX);
   for (let tier = 0; tier <= tierMax; tier += 1) {
     let run: OpenSegment[] = [];
     let rowCount = 0;
+    let largest = 0;
     for (const segment of segments) {
       const { entry } = segment;
       const isSmall = tierOf(entry.rowCount) <= tier && !entry.quarantined;
       if (!isSmall || rowCount + entry.rowCount > MERGED_ROWS_MAX) {
-        if (isSmall && isWorthwhile(run, rowCount)) return run;
+        if (isSmall && run.length > 1 && 2 * largest <= rowCount) return run;
         run = [];
         rowCount = 0;
+        largest = 0;
       }
       if (!isSmall) continue;
       run.push(segment);
       rowCount += entry.rowCount;
-      if (run.length === FAN_IN) return run;
+      largest = Math.max(largest, entry.rowCount);
+      // The smallest cost next to nothing, whatever is beside them.
+      if (run.length >= FAN_IN && (tier === 0 || 2 * largest <= rowCount)) return run;
     }
   }
   return undefined;
-}
-
-/**
- * Whether neighbours that fill a merged segment are to become one, though they are fewer than are
- * merged at a time: when each is in one at least twice its size then, so that a row is copied a few
- * times at most.
- */
-function isWorthwhile(run: readonly OpenSegment[], rowCount: number): boolean {
-  return run.length > 1 && run.every(({ entry }) => 2 * entry.rowCount <= rowCount);
 }
 
 /**
