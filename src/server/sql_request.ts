@@ -7,13 +7,10 @@ import type { AnswerReader, Parameter, ServerAddress, SqlRequest } from "../sql/
 import { type MultipartForm, parseMultipart } from "./multipart.ts";
 import type { ServerConfig } from "./options.ts";
 import { parametersFromJson } from "./parameters.ts";
-import { RepeatedBodies } from "./repeated_bodies.ts";
 import { invalidInput, objectOf, parseJson, textFromUtf8 } from "./request_body.ts";
 import { parseSqlBody } from "./sql_body.ts";
 
 export type RequestLimits = Pick<ServerConfig, "limits" | "files">;
-
-const encoder = new TextEncoder();
 
 /** Where a JSON body has its parameters. */
 const PATH_TO_PARAMS: readonly string[] = ["params"];
@@ -21,64 +18,31 @@ const PATH_TO_PARAMS: readonly string[] = ["params"];
 /** Where a request came from, as far as its statements ask. */
 export type RequestSender = AnswerReader & ServerAddress & NonNullable<SqlRequest["origin"]>;
 
-/** Reads the bodies of one server, and remembers which come again with other parameters. */
-export class SqlRequestReader {
-  readonly #limits: RequestLimits["limits"];
-  readonly #repeated: RepeatedBodies;
-
-  constructor({ limits }: RequestLimits) {
-    this.#limits = limits;
-    this.#repeated = new RepeatedBodies(limits);
-  }
-
-  /** @throws {DatabaseError} INVALID_INPUT, INVALID_PARAMETER, INVALID_SQL */
-  fromJson(body: Uint8Array, sender?: RequestSender): SqlRequest {
-    const text = textFromUtf8(body);
-    if (text === undefined) throw invalidInput("Cannot read the body: it is not UTF-8");
-    const repeated = this.#repeated.read(text);
-    if (repeated !== undefined) return sentBy(sender, repeated.request, repeated.params);
-    const request = this.#read(text, body);
-    this.#repeated.note(text, request, (other) => this.#read(other, encoder.encode(other)));
-    return sentBy(sender, request, request.params);
-  }
-
-  /** @param text What `body` decodes to. */
-  #read(text: string, body: Uint8Array): SqlRequest {
-    const limits = this.#limits;
-    const { sqlUtf8, value } = parseSqlBody(text, body);
-    const fields = objectOf(value);
-    if (fields === undefined) throw invalidInput("Cannot read the body: expected a JSON object");
-    const { sql, params, namespace_id, timeout_ms, check, idempotency_key } = fields;
-    requireSql(sql, limits.max_sql_bytes);
-    if (check !== undefined && check !== null && typeof check !== "boolean") {
-      throw wrongField("check", "true or false");
-    }
-    const key = keyOf(idempotency_key);
-    return {
-      sql,
-      sqlUtf8,
-      params: parametersFromJson(params, text, { pathToParams: PATH_TO_PARAMS, limits }),
-      namespace: namespaceOf(namespace_id),
-      timeoutMs: timeoutOf(timeout_ms, limits.max_timeout_ms),
-      check: check === true ? true : undefined,
-      idempotency: key === undefined ? undefined : { key, digest: digestOf(body) },
-    };
-  }
-}
-
-function sentBy(
-  sender: RequestSender | undefined,
-  { check, idempotency, namespace, sql, sqlUtf8, timeoutMs }: SqlRequest,
-  params: SqlRequest["params"],
+/** @throws {DatabaseError} INVALID_INPUT, INVALID_PARAMETER, INVALID_SQL */
+export function sqlRequestFromJson(
+  body: Uint8Array,
+  { limits }: RequestLimits,
+  sender?: RequestSender,
 ): SqlRequest {
+  const text = textFromUtf8(body);
+  if (text === undefined) throw invalidInput("Cannot read the body: it is not UTF-8");
+  const { sqlUtf8, value } = parseSqlBody(text, body);
+  const fields = objectOf(value);
+  if (fields === undefined) throw invalidInput("Cannot read the body: expected a JSON object");
+  const { sql, params, namespace_id, timeout_ms, check, idempotency_key } = fields;
+  requireSql(sql, limits.max_sql_bytes);
+  if (check !== undefined && check !== null && typeof check !== "boolean") {
+    throw wrongField("check", "true or false");
+  }
+  const key = keyOf(idempotency_key);
   return {
     sql,
     sqlUtf8,
-    params,
-    namespace,
-    timeoutMs,
-    check,
-    idempotency,
+    params: parametersFromJson(params, text, { pathToParams: PATH_TO_PARAMS, limits }),
+    namespace: namespaceOf(namespace_id),
+    timeoutMs: timeoutOf(timeout_ms, limits.max_timeout_ms),
+    check: check === true ? true : undefined,
+    idempotency: key === undefined ? undefined : { key, digest: digestOf(body) },
     reader: sender,
     server: sender,
     origin: sender,

@@ -4,22 +4,13 @@
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../src/base/errors.ts";
 import { parseMultipart } from "../../src/server/multipart.ts";
-import {
-  type RequestLimits,
-  SqlRequestReader,
-  sqlRequestFromForm,
-} from "../../src/server/sql_request.ts";
-import type { SqlRequest } from "../../src/sql/mod.ts";
+import { sqlRequestFromForm, sqlRequestFromJson } from "../../src/server/sql_request.ts";
 import { serverConfig } from "../support/http.ts";
 
 const CONFIG = serverConfig({
   limits: { max_sql_bytes: 1024, max_parameters: 3, max_parameter_bytes: 100 },
   files: { max_size_bytes: 64, max_files_per_request: 2 },
 });
-
-function sqlRequestFromJson(body: Uint8Array, config: RequestLimits): SqlRequest {
-  return new SqlRequestReader(config).fromJson(body);
-}
 
 function encode(text: string): Uint8Array {
   return new TextEncoder().encode(text);
@@ -35,7 +26,7 @@ function conditionOf(read: () => unknown): string {
   }
 }
 
-test("SqlRequestReader keeps the digits of every number", () => {
+test("sqlRequestFromJson keeps the digits of every number", () => {
   const body =
     '{"sql":"SELECT $1","params":[1,1.0,-0,9223372036854775807,1e2,0.10,true,null,"x 1.5"]}';
   expect(sqlRequestFromJson(encode(body), serverConfig())).toEqual({
@@ -54,14 +45,14 @@ test("SqlRequestReader keeps the digits of every number", () => {
   });
 });
 
-test("SqlRequestReader leaves whole numbers as they are where no other stands", () => {
+test("sqlRequestFromJson leaves whole numbers as they are where no other stands", () => {
   const params = (list: string): unknown =>
     sqlRequestFromJson(encode(`{"sql":"SELECT $1","params":${list}}`), serverConfig()).params;
   expect(params('[1,9007199254740991,-5,"x"]')).toEqual([1, 9_007_199_254_740_991, -5, "x"]);
   expect(params("[1,9007199254740992]")).toEqual([{ number: "1" }, { number: "9007199254740992" }]);
 });
 
-test("SqlRequestReader leaves out what is null or absent", () => {
+test("sqlRequestFromJson leaves out what is null or absent", () => {
   const body = '{"sql":";","params":null,"namespace_id":null,"timeout_ms":null,"check":null,"x":1}';
   expect(sqlRequestFromJson(encode(body), CONFIG)).toEqual({ sql: ";", params: [] });
   const full = '{"sql":";","params":[],"namespace_id":"a","timeout_ms":5,"check":true}';
@@ -114,7 +105,7 @@ test.each<[string, string]>([
   expect(conditionOf(() => sqlRequestFromJson(encode(body), CONFIG))).toBe(condition);
 });
 
-test("SqlRequestReader refuses bytes that are not UTF-8", () => {
+test("sqlRequestFromJson refuses bytes that are not UTF-8", () => {
   const body = Uint8Array.of(...encode('{"sql":"'), 0xff, ...encode('"}'));
   expect(conditionOf(() => sqlRequestFromJson(body, CONFIG))).toBe("INVALID_INPUT");
 });

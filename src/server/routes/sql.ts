@@ -31,7 +31,7 @@ import {
   type ResultFormat,
 } from "../result_format.ts";
 import type { Route } from "../route.ts";
-import { SqlRequestReader, sqlRequestFromForm } from "../sql_request.ts";
+import { sqlRequestFromForm, sqlRequestFromJson } from "../sql_request.ts";
 import {
   type StreamedAnswer,
   streamedCsv,
@@ -87,7 +87,6 @@ export function sqlRoute(options: SqlRouteOptions): Route {
 class SqlRoute {
   readonly #options: SqlRouteOptions;
   readonly #userRate: RateLimiter;
-  readonly #requests: SqlRequestReader;
   readonly #silentMsMax: number;
   readonly #defaultTimeoutMs: number;
   /** How nearly every answer is sent. */
@@ -98,7 +97,6 @@ class SqlRoute {
     const { limits, performance } = options.config;
     const perSecond = limits.queries_per_sec_per_user;
     this.#userRate = new RateLimiter({ clock: options.clock, perSecond });
-    this.#requests = new SqlRequestReader(options.config);
     const keepaliveMs = performance.keepalive_timeout * 1000;
     this.#silentMsMax = keepaliveMs === 0 ? Infinity : keepaliveMs - KEEPALIVE_MARGIN_MS;
     const timeoutMs = performance.request_timeout * 1000;
@@ -154,7 +152,7 @@ class SqlRoute {
     if (isMultipart(contentType)) {
       return sqlRequestFromForm(body, contentType, { ...config, sender: exchange });
     }
-    return this.#requests.fromJson(body, exchange);
+    return sqlRequestFromJson(body, config, exchange);
   }
 
   #jsonResponseOf(asked: Asked, answer: Promise<SqlResponse>): Promise<Response> {
