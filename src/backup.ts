@@ -16,7 +16,7 @@ import { checksumOfFile, copyFile, makeDirectoryOf, removeTree } from "./base/co
 import type { Disk, DiskFile } from "./base/disk.ts";
 import { DatabaseError } from "./base/errors.ts";
 import { pauser } from "./base/pauser.ts";
-import type { CatalogDatabase } from "./catalog/mod.ts";
+import { CATALOG_FILE, type CatalogDatabase } from "./catalog/mod.ts";
 import {
   type BackupFile,
   type BackupList,
@@ -56,8 +56,6 @@ interface Source {
   /** A listed upload that no row names: a crash cut it off. */
   readonly mayBeMissing?: boolean;
 }
-
-const CATALOG = "catalog.sqlite";
 
 /**
  * @param target A path where nothing is, or an empty directory; its parent is there.
@@ -194,7 +192,7 @@ class Backup {
     const lengthOf = (path: string): number => disk.sizeOf(path) ?? 0;
     const sources: Source[] = [
       // The first one, since the log of SQLite grows until it is copied.
-      { path: CATALOG, bytes: this.#catalogBytes },
+      { path: CATALOG_FILE, bytes: this.#catalogBytes },
       { path: below(paths.format), bytes: lengthOf(paths.format) },
     ];
     for (const entry of segments) {
@@ -229,7 +227,7 @@ class Backup {
     const from = `${paths.root}/${path}`;
     if (mayBeMissing && !disk.exists(from)) return;
     this.#directories.push(...makeDirectoryOf(disk, this.#target, path));
-    const isCatalog = path === CATALOG;
+    const isCatalog = path === CATALOG_FILE;
     const copied = await copyFile(from, `${this.#target}/${path}`, {
       disk,
       ...(isCatalog ? { source: this.#source.catalogFile(), isPrivate: true } : {}),

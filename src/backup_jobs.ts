@@ -9,6 +9,7 @@ import type { Disk, DiskFile } from "./base/disk.ts";
 import { CorruptionError, DatabaseError, DiskError } from "./base/errors.ts";
 import type { Random } from "./base/random.ts";
 import type { Seq } from "./base/seq.ts";
+import { CATALOG_FILE } from "./catalog/mod.ts";
 import { isRestoreStaged, type StageListener, type StageRequest, stageRestore } from "./restore.ts";
 import { advanceTo, type PointWork } from "./restore_point.ts";
 import { type LogTail, missingText, type PointText, seqOfPoint } from "./restore_sources.ts";
@@ -103,7 +104,7 @@ export class BackupJobs implements BackupAccess {
   /** Once for the life of the catalog: see `CatalogDatabase.hold`. */
   #openCatalogFile(): DiskFile {
     const { disk, paths } = this.#options;
-    this.#catalogFile ??= disk.open(`${paths.root}/catalog.sqlite`, { readOnly: true });
+    this.#catalogFile ??= disk.open(`${paths.root}/${CATALOG_FILE}`, { readOnly: true });
     return this.#catalogFile;
   }
 

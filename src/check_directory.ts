@@ -9,6 +9,7 @@ import { CorruptionError } from "./base/errors.ts";
 import { silentLog } from "./base/log.ts";
 import type { Random } from "./base/random.ts";
 import {
+  CATALOG_FILE,
   type CatalogCheck,
   type CatalogDatabase,
   checkCatalog,
@@ -86,7 +87,7 @@ export function checkDirectory(
   disk.makeDirectory(scratch);
   let copy: CatalogDatabase | undefined;
   try {
-    const path = `${paths.root}/catalog.sqlite`;
+    const path = `${paths.root}/${CATALOG_FILE}`;
     const catalog = isUnborn(paths, disk, path)
       ? { damage: [], catalog: undefined, isOnlyLogDamaged: false }
       : checkCatalog({ disk, path, scratch, clock, log: silentLog });
@@ -133,7 +134,7 @@ function checkFiles(
     files.onFinding(damageFinding(fault));
   }
   for (const fault of damage) files.onFinding(damageFinding(fault));
-  const catalogPath = `${paths.root}/catalog.sqlite`;
+  const catalogPath = `${paths.root}/${CATALOG_FILE}`;
   files.onChecked(catalogPath, disk.sizeOf(catalogPath) ?? 0);
   const manifest = catalog?.manifest.load();
   // A table that was dropped takes its files along; what is listed of it goes with the next sweep.

@@ -13,7 +13,13 @@ import type { Disk } from "./base/disk.ts";
 import type { Log } from "./base/log.ts";
 import type { Random } from "./base/random.ts";
 import { RecentLog } from "./base/recent_log.ts";
-import { type Catalog, CatalogDatabase, type FileEntry, type TableEntry } from "./catalog/mod.ts";
+import {
+  CATALOG_FILE,
+  type Catalog,
+  CatalogDatabase,
+  type FileEntry,
+  type TableEntry,
+} from "./catalog/mod.ts";
 import { authSettingsFrom, type Config, settingsOf } from "./config.ts";
 import { liveLimits, sqlLimits, storeOptions } from "./layer_limits.ts";
 import { type LiveEngine, LocalLiveEngine } from "./live/mod.ts";
@@ -223,7 +229,7 @@ async function endJobs(jobs: JobList): Promise<void> {
 }
 
 function catalogPath(dataPath: string): string {
-  return `${dataPath}/catalog.sqlite`;
+  return `${dataPath}/${CATALOG_FILE}`;
 }
 
 /** A restore that RESTORE DATABASE has prepared. */

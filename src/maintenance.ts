@@ -7,6 +7,7 @@
  */
 import type { Disk } from "./base/disk.ts";
 import { DatabaseError, DiskError } from "./base/errors.ts";
+import { CATALOG_FILE } from "./catalog/mod.ts";
 import {
   type CheckParts,
   checkDirectory,
@@ -39,11 +40,11 @@ export interface MaintenanceParts extends CheckParts {
 }
 
 const EXIT_SOUND = 0;
-const EXIT_DAMAGED = 1;
-const EXIT_MISUSE = 2;
+export const EXIT_DAMAGED = 1;
+export const EXIT_MISUSE = 2;
 
 /** Work that takes longer says where it is, this often. */
-const PROGRESS_MS = 3000;
+export const PROGRESS_MS = 3000;
 
 const USAGE: Readonly<Record<string, string>> = {
   verify: "usage: tidemark verify <data_path>",
@@ -171,7 +172,7 @@ function repairAsPlanned(
 function requireDirectory(disk: Disk, root: string): DataPaths {
   const paths = dataPathsOf(root);
   const names = new Set(listed(disk, root).map(({ name }) => name));
-  const isData = ["format.json", "wal", "catalog.sqlite"].some((name) => names.has(name));
+  const isData = ["format.json", "wal", CATALOG_FILE].some((name) => names.has(name));
   if (isData) return paths;
   throw new DatabaseError(
     "STORAGE_UNAVAILABLE",

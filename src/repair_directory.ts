@@ -11,7 +11,7 @@
 import { DatabaseError } from "./base/errors.ts";
 import { silentLog } from "./base/log.ts";
 import { SEQ_ZERO, type Seq, seqFromNumber, seqFromUnixMs } from "./base/seq.ts";
-import { CatalogDatabase } from "./catalog/mod.ts";
+import { CATALOG_FILE, CatalogDatabase } from "./catalog/mod.ts";
 import type { CheckParts, DirectoryCheck } from "./check_directory.ts";
 import { AUDIT_TABLE } from "./sql/mod.ts";
 import {
@@ -60,7 +60,7 @@ export function planRepair(
 ): RepairPlan {
   const { catalog, log, manifest } = check;
   const sacrifices: string[] = [];
-  const walPath = `${paths.root}/catalog.sqlite-wal`;
+  const walPath = `${paths.root}/${CATALOG_FILE}-wal`;
   if (catalog.isOnlyLogDamaged) {
     const offset = catalog.damage[0]?.offset ?? 0;
     sacrifices.push(
@@ -96,10 +96,10 @@ export function repairDirectory(
     disk.makeDirectory(path);
   }
   if (check.catalog.isOnlyLogDamaged) {
-    const from = `${paths.root}/catalog.sqlite-wal`;
+    const from = `${paths.root}/${CATALOG_FILE}-wal`;
     kept.push(copyToLostAndFound(paths, parts, from));
   }
-  const path = `${paths.root}/catalog.sqlite`;
+  const path = `${paths.root}/${CATALOG_FILE}`;
   const catalog = CatalogDatabase.open({ path, clock, log: silentLog });
   try {
     const { manifest } = catalog;
@@ -137,12 +137,12 @@ function obstaclesOf(paths: DataPaths, check: DirectoryCheck): string[] {
   }
   if (check.catalog.damage.length > 0 && !check.catalog.isOnlyLogDamaged) {
     obstacles.push(
-      `Cannot repair ${paths.root}/catalog.sqlite: it alone knows tables, users and segments; put back a backup of the whole directory`,
+      `Cannot repair ${paths.root}/${CATALOG_FILE}: it alone knows tables, users and segments; put back a backup of the whole directory`,
     );
   }
   if (check.log.isAheadOfCatalog) {
     obstacles.push(
-      `Cannot repair ${paths.root}/catalog.sqlite: it is older than the log; put back the catalog that belongs to this log`,
+      `Cannot repair ${paths.root}/${CATALOG_FILE}: it is older than the log; put back the catalog that belongs to this log`,
     );
   }
   return obstacles;

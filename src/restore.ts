@@ -25,7 +25,7 @@ import { CorruptionError, DatabaseError } from "./base/errors.ts";
 import { type Log, silentLog } from "./base/log.ts";
 import { pauser } from "./base/pauser.ts";
 import { SEQ_ZERO, type Seq, seqFromNumber, seqFromUnixMs } from "./base/seq.ts";
-import { CatalogDatabase, checkCatalog, type UsedNumbers } from "./catalog/mod.ts";
+import { CATALOG_FILE, CatalogDatabase, checkCatalog, type UsedNumbers } from "./catalog/mod.ts";
 import { noteLostSeqs } from "./lost_seqs.ts";
 import {
   type BackupList,
@@ -71,12 +71,11 @@ export interface StageRequest {
 }
 
 /** What a database consists of beside its lock, its secret and what can be made again. */
-const STATE = ["catalog.sqlite", "wal", "segments", "files"] as const;
+const STATE = [CATALOG_FILE, "wal", "segments", "files"] as const;
 
 /** What SQLite keeps beside the catalog. */
-const SIDE_FILES = ["catalog.sqlite-wal", "catalog.sqlite-shm", "catalog.sqlite-journal"] as const;
+const SIDE_FILES = ["wal", "shm", "journal"].map((kind) => `${CATALOG_FILE}-${kind}`);
 
-const CATALOG = "catalog.sqlite";
 const DEAF: CheckListener = { onChecked() {}, onFinding() {} };
 
 /** Whether a restore is prepared, and the next start finishes it. */
@@ -98,7 +97,7 @@ export async function stageRestore(
   const list = readBackupList(disk, source);
   requireFormat(disk, dataPathsOf(source));
   refuseNewerFiles(disk, dataPathsOf(source));
-  CatalogDatabase.refuseForeign(`${source}/${CATALOG}`);
+  CatalogDatabase.refuseForeign(`${source}/${CATALOG_FILE}`);
   const totalBytes = list.files.reduce((sum, { bytes }) => sum + bytes, 0);
   const free = disk.freeBytes(paths.root);
   if (free < totalBytes) {
@@ -161,7 +160,7 @@ async function copyListed(
     if (size !== bytes)
       throw new CorruptionError(from, Math.min(size ?? 0, bytes), sizeText(size, bytes));
     directories.push(...makeDirectoryOf(disk, draft, path));
-    const isPrivate = path === CATALOG;
+    const isPrivate = path === CATALOG_FILE;
     const copied = await copyFile(from, `${draft}/${path}`, { disk, isPrivate, pause, onCopied });
     if (copied.crc !== crc || copied.bytes !== bytes) {
       throw new CorruptionError(from, 0, "it does not match its checksum in backup.json");
@@ -240,7 +239,7 @@ function succeed(
   try {
     const before = lookAt(old, scratch, parts);
     const catalog = CatalogDatabase.open({
-      path: `${staged.root}/${CATALOG}`,
+      path: `${staged.root}/${CATALOG_FILE}`,
       clock,
       log: silentLog,
     });
@@ -303,7 +302,7 @@ function lookAt(
   { clock, disk }: RestoreParts,
 ): { seq: number; reservedIds: number; used: UsedNumbers | undefined } {
   const check = checkLog({ disk, paths, firstLogFile: undefined, catalogSeq: undefined }, DEAF);
-  const path = `${paths.root}/${CATALOG}`;
+  const path = `${paths.root}/${CATALOG_FILE}`;
   const { catalog } = checkCatalog({ disk, path, scratch, clock, log: silentLog });
   const catalogSeq = catalog?.manifest.highestSeq() ?? 0;
   const used = catalog?.usedNumbers();
@@ -335,7 +334,7 @@ function moveIntoPlace(paths: DataPaths, staged: DataPaths, disk: Disk): string 
     disk.rename(`${paths.root}/${name}`, `${kept}/${name}`);
   };
   // While the new catalog is not in its place these are the old one's.
-  if (disk.exists(`${staged.root}/${CATALOG}`)) for (const name of SIDE_FILES) putAside(name);
+  if (disk.exists(`${staged.root}/${CATALOG_FILE}`)) for (const name of SIDE_FILES) putAside(name);
   for (const name of STATE) {
     if (!disk.exists(`${staged.root}/${name}`)) continue;
     putAside(name);

@@ -10,8 +10,8 @@ import { parseArgs } from "node:util";
 import { CorruptionError, DatabaseError, DiskError } from "./base/errors.ts";
 import type { Random } from "./base/random.ts";
 import type { Seq } from "./base/seq.ts";
-import { type CatalogDatabase, checkCatalog } from "./catalog/mod.ts";
-import { megabytes } from "./maintenance.ts";
+import { CATALOG_FILE, type CatalogDatabase, checkCatalog } from "./catalog/mod.ts";
+import { EXIT_DAMAGED, EXIT_MISUSE, megabytes, PROGRESS_MS } from "./maintenance.ts";
 import { finishRestore, type RestoreParts, type StageListener, stageRestore } from "./restore.ts";
 import { advanceTo } from "./restore_point.ts";
 import { missingText, type PointText, seqOfPoint, tailOf } from "./restore_sources.ts";
@@ -28,11 +28,6 @@ export interface RestoreCommandParts extends RestoreParts {
 }
 
 const EXIT_RESTORED = 0;
-const EXIT_DAMAGED = 1;
-const EXIT_MISUSE = 2;
-
-/** Work that takes longer says where it is, this often. */
-const PROGRESS_MS = 3000;
 
 const USAGE =
   "usage: tidemark restore <backup> <data_path> [--archive <archive_path>] [--to-seq <n> | --to-timestamp <t>]";
@@ -189,7 +184,7 @@ async function withCatalog<T>(
   { clock, disk, log }: RestoreCommandParts,
   work: (catalog: CatalogDatabase | undefined) => Promise<T>,
 ): Promise<T> {
-  const path = `${paths.root}/catalog.sqlite`;
+  const path = `${paths.root}/${CATALOG_FILE}`;
   if ((disk.sizeOf(path) ?? 0) === 0) return await work(undefined);
   const scratch = `${paths.tmp}/log-tail`;
   disk.makeDirectory(scratch);

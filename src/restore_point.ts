@@ -20,7 +20,7 @@ import { CorruptionError, DatabaseError } from "./base/errors.ts";
 import { silentLog } from "./base/log.ts";
 import { pauser } from "./base/pauser.ts";
 import type { Random } from "./base/random.ts";
-import { CatalogDatabase, type JournalEntry } from "./catalog/mod.ts";
+import { CATALOG_FILE, CatalogDatabase, type JournalEntry } from "./catalog/mod.ts";
 import type { StageListener } from "./restore.ts";
 import {
   type ArchivedSource,
@@ -67,8 +67,6 @@ const HELD_BYTES_MAX: number = 256 * 1024 * 1024;
 
 /** Enough for the largest row of any configuration. */
 const ROW_BYTES_MAX: number = 3 * 1024 * 1024;
-
-const CATALOG = "catalog.sqlite";
 
 /** Does all of it in a copy that nobody has open. @returns The list of what is there then. */
 export async function advanceTo(
@@ -285,7 +283,7 @@ class Advance {
     const { end } = catalog.journal;
     catalog.close();
     const entries = journal.filter(({ id }) => id > end);
-    const path = `${this.#draft.root}/${CATALOG}`;
+    const path = `${this.#draft.root}/${CATALOG_FILE}`;
     CatalogDatabase.replay(path, entries, { log: silentLog, seq });
   }
 
@@ -321,13 +319,13 @@ class Advance {
   #relist(): BackupList {
     const { disk, seq } = this.#parts;
     const { root } = this.#draft;
-    for (const name of ["LOCK", `${CATALOG}-wal`, `${CATALOG}-shm`]) {
+    for (const name of ["LOCK", `${CATALOG_FILE}-wal`, `${CATALOG_FILE}-shm`]) {
       if (disk.exists(`${root}/${name}`)) disk.remove(`${root}/${name}`);
     }
     const files: BackupFile[] = [
       { path: "format.json", ...checksumOfFile(disk, this.#draft.format) },
     ];
-    files.push({ path: CATALOG, ...checksumOfFile(disk, `${root}/${CATALOG}`) });
+    files.push({ path: CATALOG_FILE, ...checksumOfFile(disk, `${root}/${CATALOG_FILE}`) });
     for (const name of ["segments", "files", "wal"]) {
       for (const path of filesBelow(disk, root, name)) {
         files.push({ path, ...checksumOfFile(disk, `${root}/${path}`) });
@@ -340,7 +338,7 @@ class Advance {
   }
 
   #openCatalog(): CatalogDatabase {
-    const path = `${this.#draft.root}/${CATALOG}`;
+    const path = `${this.#draft.root}/${CATALOG_FILE}`;
     return CatalogDatabase.open({ path, clock: this.#parts.clock, log: silentLog });
   }
 

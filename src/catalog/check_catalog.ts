@@ -6,7 +6,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Disk } from "../base/disk.ts";
 import { CorruptionError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
-import { CatalogDatabase } from "./catalog_database.ts";
+import { CATALOG_FILE, CatalogDatabase } from "./catalog_database.ts";
 import { integrityFaults, refuseForeign } from "./sqlite_file.ts";
 import { sqliteWalDamage } from "./sqlite_wal.ts";
 
@@ -44,7 +44,7 @@ export function checkCatalog(options: CatalogCheckOptions): CatalogCheck {
   }
   const foreign = faultOf(path, () => refuseForeign(path));
   if (foreign instanceof CorruptionError) return unreadable([foreign]);
-  const copy = `${scratch}/catalog.sqlite`;
+  const copy = `${scratch}/${CATALOG_FILE}`;
   const logDamage: CorruptionError[] = [];
   for (const suffix of SUFFIXES) {
     if (!disk.exists(`${path}${suffix}`)) continue;

@@ -4,6 +4,7 @@
 export { ROOT_USER_ID } from "./accounts.ts";
 export type { Catalog, NewUser, SetupUsers, UserChange } from "./catalog.ts";
 export {
+  CATALOG_FILE,
   CatalogDatabase,
   type CatalogDatabaseOptions,
   type UsedNumbers,

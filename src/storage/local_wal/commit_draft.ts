@@ -12,8 +12,11 @@ import type { StoredColumn, TableWrite } from "../store.ts";
 import { beginFrame, type FrameHead, sealFrame, setU53 } from "./format.ts";
 import { writeHead, writeRow } from "./frame_rows.ts";
 
-/** A part that is full is a little larger than this: a sync of less costs as much. */
-const PART_BYTES_MAX: number = 4 * 1024 * 1024;
+/**
+ * A commit is split into frames of about this size, and a part that is full is a little larger: a
+ * sync of less costs as much.
+ */
+export const PART_BYTES_MAX: number = 4 * 1024 * 1024;
 
 const PART_BYTES_AT_START = 64 * 1024;
 

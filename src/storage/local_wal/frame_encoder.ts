@@ -12,7 +12,7 @@ import { assert, defined } from "../../base/assert.ts";
 import { ByteWriter } from "../../base/bytes.ts";
 import type { Batch, Row } from "../../types/mod.ts";
 import type { StoredColumn, TableWrite } from "../store.ts";
-import { CommitDraft } from "./commit_draft.ts";
+import { CommitDraft, PART_BYTES_MAX } from "./commit_draft.ts";
 import {
   beginFrame,
   FRAME_HEADER_BYTES,
@@ -22,9 +22,6 @@ import {
 } from "./format.ts";
 import { writeColumns } from "./frame_columns.ts";
 import { writeHead, writeRow, writeRowAt } from "./frame_rows.ts";
-
-/** A commit is split into frames of about this size. */
-const PART_BYTES_MAX: number = 4 * 1024 * 1024;
 
 /** A buffer that a huge commit has grown beyond this is given up afterwards. */
 const BUFFER_BYTES_KEPT: number = 16 * 1024 * 1024;
