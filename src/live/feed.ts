@@ -19,7 +19,7 @@ import { LiveQuery, takeChanges } from "./live_query.ts";
 import { PredicateIndex } from "./predicate_index.ts";
 
 /** Versions of one batch at most, and how many messages a batch should make. */
-const BATCH_ROWS_MAX = 512;
+const FEED_ROWS_MAX = 512;
 const BATCH_MESSAGES_WANTED = 8192;
 
 /** A message that is made once and put into the queues of many sockets is a part of a unit. */
@@ -223,7 +223,7 @@ export class Feed<Member extends Follower> implements GroupFeed<Member> {
   /** A batch makes about as many messages as a turn may send. */
   #batchRows(): number {
     const wanted = Math.floor(BATCH_MESSAGES_WANTED / Math.max(1, this.#messagesPerVersion));
-    return Math.min(BATCH_ROWS_MAX, Math.max(1, wanted));
+    return Math.min(FEED_ROWS_MAX, Math.max(1, wanted));
   }
 
   #deliver(batch: ChangeBatch): number {

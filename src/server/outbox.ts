@@ -6,7 +6,7 @@
  * turn or enough of them have come: with 500 subscribers and 32 writers a delivery costs 1.0 µs
  * instead of 6.3.
  */
-import type { Flusher } from "./flusher.ts";
+import type { SocketFlusher } from "./socket_flusher.ts";
 
 /** What a connection needs of a socket; the runtime's own has it, and so has a simulated one. */
 export interface Socket {
@@ -30,7 +30,7 @@ type Frame = string | Uint8Array;
 export interface OutboxParts {
   /** `websocket.send_queue_bytes`. */
   readonly budgetBytes: number;
-  readonly flusher: Flusher;
+  readonly flusher: SocketFlusher;
 }
 
 export interface OutboxOptions {

@@ -15,7 +15,6 @@ import { Connections } from "./connections.ts";
 import { Cors } from "./cors.ts";
 import { prefixesOf, routesOf } from "./endpoints.ts";
 import { Exchange, type ExchangeOptions, RequestIds } from "./exchange.ts";
-import { Flusher } from "./flusher.ts";
 import { HttpError, responseFromError } from "./http_error.ts";
 import { rangesFrom } from "./ip_address.ts";
 import { MessageTurns } from "./message_turns.ts";
@@ -32,6 +31,7 @@ import {
   notFound,
   Router,
 } from "./router.ts";
+import { SocketFlusher } from "./socket_flusher.ts";
 import { connectionRequestFrom } from "./upgrade.ts";
 
 export interface RunningServer {
@@ -98,7 +98,7 @@ class HttpServer implements RunningServer {
     this.#options = options;
     const { auth, live, log } = options;
     const budgetBytes = config.websocket.send_queue_bytes;
-    const outbox = { budgetBytes, flusher: new Flusher(clock) };
+    const outbox = { budgetBytes, flusher: new SocketFlusher(clock) };
     const turns = new MessageTurns(clock);
     this.#connectionParts = { config, auth, live, clock, log, outbox, turns };
     this.#cors = new Cors(config);

@@ -13,9 +13,9 @@ import type { LiveLimits, LocalLiveEngine } from "../../src/live/mod.ts";
 import type { ServerMessage } from "../../src/protocol/mod.ts";
 import { Connection } from "../../src/server/connection.ts";
 import type { ConnectionRequest } from "../../src/server/connection_options.ts";
-import { Flusher } from "../../src/server/flusher.ts";
 import { MessageTurns } from "../../src/server/message_turns.ts";
 import type { Socket } from "../../src/server/outbox.ts";
+import { SocketFlusher } from "../../src/server/socket_flusher.ts";
 import { authSettings, type ConfigChange, serverConfig } from "../support/http.ts";
 import { fixtureOver, MESSAGES, message, messagesTable, settle } from "../support/live_fixture.ts";
 import { ManualClock } from "../support/manual_clock.ts";
@@ -196,7 +196,7 @@ export class ConnectionFixture {
         clock: this.clock,
         log: silentLog,
         turns: this.turns,
-        outbox: { budgetBytes, flusher: new Flusher(this.clock) },
+        outbox: { budgetBytes, flusher: new SocketFlusher(this.clock) },
       },
     });
     connection.open();

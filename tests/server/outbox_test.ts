@@ -3,8 +3,8 @@
  * that counts how often it is asked, and takes as much as the test says.
  */
 import { expect, test } from "bun:test";
-import { Flusher } from "../../src/server/flusher.ts";
 import { Outbox, type Socket } from "../../src/server/outbox.ts";
+import { SocketFlusher } from "../../src/server/socket_flusher.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 
 const BUDGET_BYTES = 100;
@@ -57,7 +57,7 @@ class NarrowSocket implements Socket {
 }
 
 function outboxOver(socket: Socket): Outbox {
-  const flusher = new Flusher(new ManualClock());
+  const flusher = new SocketFlusher(new ManualClock());
   const owner = {
     sendFailed: () => {
       throw new Error("a frame was dropped");
