@@ -3,7 +3,8 @@
  *
  * The only catcher of what is a bug: it is logged and the process stops, which the log makes safe.
  *
- *     verify, repair, restore  a command of `maintenance.ts`, which has exit codes of its own
+ *     verify, repair, restore  commands of `maintenance.ts` and `restore_command.ts`, with exit codes of
+ *                              their own
  *
  *     exit 0   asked to stop, and stopped; --help, --version, a valid --check
  *     exit 1   could not start: the reason is on stderr

@@ -20,7 +20,6 @@ const BELOW: Readonly<Record<string, readonly string[]>> = {
   live: ["base", "types", "protocol", "catalog", "storage", "auth", "sql"],
   server: ["base", "types", "protocol", "catalog", "storage", "auth", "sql", "live"],
   client: ["protocol"],
-  cli: ["client", "protocol"],
 };
 
 /** Packages and runtime modules that have one home, by the beginning of the path of their users. */
@@ -47,6 +46,21 @@ export function layerFaultsIn(path: string, source: string): string[] {
       ? faultOfFile(path, posix.join(posix.dirname(path), module))
       : faultOfPackage(path, module);
     if (fault !== undefined) faults.push(`"${module}" ${fault}`);
+  }
+  return faults;
+}
+
+/** The admin page enters `src` where any other client does. */
+const UI_DOORS: ReadonlySet<string> = new Set(["src/client/mod.ts", "src/protocol/mod.ts"]);
+
+/** Lists what one file of the admin page imports against the rules. */
+export function uiFaultsIn(path: string, source: string): string[] {
+  const faults: string[] = [];
+  for (const [, named, bare, dynamic] of source.matchAll(IMPORTED)) {
+    const module = named ?? bare ?? dynamic ?? "";
+    const target = posix.join(posix.dirname(path), module);
+    if (!module.startsWith(".") || target.startsWith("ui/") || UI_DOORS.has(target)) continue;
+    faults.push(`"${module}" is neither of the page nor the door of client or protocol`);
   }
   return faults;
 }
@@ -85,14 +99,19 @@ function isDoor(path: string): boolean {
 }
 
 if (import.meta.main) {
-  let fileCount = 0;
-  for await (const path of new Glob("src/**/*.ts").scan()) {
-    fileCount += 1;
-    for (const fault of layerFaultsIn(path, await Bun.file(path).text())) {
-      process.stdout.write(`${path}: ${fault}\n`);
-      process.exitCode = 1;
+  for (const [pattern, faultsIn] of [
+    ["src/**/*.ts", layerFaultsIn],
+    ["ui/src/**/*.{ts,tsx}", uiFaultsIn],
+  ] as const) {
+    let fileCount = 0;
+    for await (const path of new Glob(pattern).scan()) {
+      fileCount += 1;
+      for (const fault of faultsIn(path, await Bun.file(path).text())) {
+        process.stdout.write(`${path}: ${fault}\n`);
+        process.exitCode = 1;
+      }
     }
+    // A checker that finds nothing to check must not pass.
+    if (fileCount === 0) throw new Error(`Cannot check layers: no file is ${pattern}`);
   }
-  // A checker that finds nothing to check must not pass.
-  if (fileCount === 0) throw new Error("Cannot check layers: no file under src");
 }

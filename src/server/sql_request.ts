@@ -1,6 +1,6 @@
 /**
- * The body of `POST /v1/api/sql`, from JSON or a form to an `SqlRequest`: size and shape are
- * checked here and never again.
+ * The body of `POST /v1/api/sql`, from JSON or a form to an `SqlRequest`: what has the wrong
+ * size or shape goes no further.
  */
 import { DatabaseError } from "../base/errors.ts";
 import type { AnswerReader, Parameter, ServerAddress, SqlRequest } from "../sql/mod.ts";

@@ -2,7 +2,7 @@
  * The checks are trusted because they find what is planted for them.
  */
 import { describe, expect, test } from "bun:test";
-import { layerFaultsIn } from "../../scripts/check/layers.ts";
+import { layerFaultsIn, uiFaultsIn } from "../../scripts/check/layers.ts";
 import { untidyIn } from "../../scripts/check/tidy.ts";
 
 describe("layerFaultsIn", () => {
@@ -27,7 +27,6 @@ describe("layerFaultsIn", () => {
     ["src/protocol/messages.ts", 'import { serve } from "bun";'],
     ["src/client/client.ts", 'import { join } from "node:path";'],
     ["src/client/client.ts", 'import { assert } from "../base/assert.ts";'],
-    ["src/cli/main.ts", 'import { Store } from "../storage/mod.ts";'],
     ["src/server/server.ts", 'import { createClient } from "../client/mod.ts";'],
     ["src/server/server.ts", 'import { Live } from "../live/live.ts";'],
     ["src/main.ts", 'import { Store } from "./storage/store.ts";'],
@@ -52,6 +51,17 @@ describe("layerFaultsIn", () => {
   test.each(allowed)("lets %s pass: %s", (path, source) => {
     expect(layerFaultsIn(path, source)).toEqual([]);
   });
+});
+
+test.each([
+  ['import type { Row } from "../../src/types/mod.ts";', 1],
+  ['import { connect } from "../../src/client/connection.ts";', 1],
+  ['import { x } from "../../scripts/build_ui.ts";', 1],
+  ['import { createClient } from "../../src/client/mod.ts";', 0],
+  ['import type { SchemaField } from "../../src/protocol/mod.ts";', 0],
+  ['import { Grid } from "./grid.tsx"; import { useState } from "react";', 0],
+])("uiFaultsIn of %s: %d", (source, count) => {
+  expect(uiFaultsIn("ui/src/results.tsx", source)).toHaveLength(count);
 });
 
 /** A file with one untidy line, whose parts are apart here so that this file stays tidy itself. */
