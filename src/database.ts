@@ -13,13 +13,7 @@ import type { Disk } from "./base/disk.ts";
 import type { Log } from "./base/log.ts";
 import type { Random } from "./base/random.ts";
 import { RecentLog } from "./base/recent_log.ts";
-import {
-  CATALOG_FILE,
-  type Catalog,
-  CatalogDatabase,
-  type FileEntry,
-  type TableEntry,
-} from "./catalog/mod.ts";
+import { CATALOG_FILE, type Catalog, CatalogDatabase, type TableEntry } from "./catalog/mod.ts";
 import { authSettingsFrom, type Config, settingsOf } from "./config.ts";
 import { liveLimits, sqlLimits, storeOptions } from "./layer_limits.ts";
 import { type LiveEngine, LocalLiveEngine } from "./live/mod.ts";
@@ -28,8 +22,9 @@ import { finishRestore } from "./restore.ts";
 import {
   AuditLog,
   type ConnectionAccess,
-  isFileLive,
+  type FileAccess,
   type LiveAccess,
+  LocalFileAccess,
   LocalSqlEngine,
   newActivity,
   ownTables,
@@ -80,7 +75,7 @@ export interface Database {
   readonly archiveLag: () => ArchiveLag | undefined;
   /** Whom `system.connections` shows; none until the server listens. */
   connections: ConnectionAccess;
-  fileIsLive(entry: FileEntry): boolean;
+  readonly files: FileAccess;
   /** Ends subscriptions, syncs the log, closes all files. */
   close(): Promise<void>;
 }
@@ -159,7 +154,7 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
     jobs,
     archiveLag: () => archiver?.lag,
     connections: { rows: () => [], kill: () => false },
-    fileIsLive: (entry) => isFileLive(entry, { catalog, store }),
+    files: new LocalFileAccess({ blobs, catalog, store }),
     async close() {
       stopUpkeep();
       live.shutdown();

@@ -127,6 +127,7 @@ export const bunDisk: Disk = {
       const { buffer, byteLength, byteOffset } = readFileSync(path);
       return new Uint8Array(buffer, byteOffset, byteLength);
     }),
+  blob: (path) => Bun.file(path),
   exists: (path) => existsSync(path),
   sizeOf: (path) => attempt("stat", path, () => statSync(path, { throwIfNoEntry: false })?.size),
   list: (path) =>

@@ -51,6 +51,8 @@ export interface Disk {
   /** Maps a file that never changes again. @throws {DiskError} */
   map(path: string): MappedFile;
   readFile(path: string): Uint8Array;
+  /** A file whose bytes are read as they are asked for, and off the event loop. */
+  blob(path: string): Blob;
   exists(path: string): boolean;
   /** File length in bytes, or undefined when there is none. */
   sizeOf(path: string): number | undefined;

@@ -9,7 +9,7 @@ import { empty } from "./responses.ts";
 import type { Route } from "./route.ts";
 import { notFound, type PrefixRoute } from "./router.ts";
 import { authRoutes } from "./routes/auth.ts";
-import { FileRoute } from "./routes/files.ts";
+import { fileResponse } from "./routes/files.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { liveRoute } from "./routes/live.ts";
 import { sqlRoute } from "./routes/sql.ts";
@@ -57,8 +57,8 @@ export function routesOf(options: ServerOptions, parts: ServerParts): readonly R
 /** Subtrees: files, and the admin page where it is wanted. */
 export function prefixesOf(options: ServerOptions): readonly PrefixRoute[] {
   const { config, uiAssets: assets, random } = options;
-  const files = new FileRoute(options);
-  const handleFile: PrefixRoute["handle"] = (exchange, rest) => files.handle(exchange, rest);
+  const handleFile: PrefixRoute["handle"] = (exchange, rest) =>
+    fileResponse(options, exchange, rest);
   const prefixes: PrefixRoute[] = [
     { prefix: "/v1/files/", method: "GET", shape: "B", handle: handleFile },
     { prefix: "/api/v1/files/", method: "GET", shape: "B", handle: handleFile },

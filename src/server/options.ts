@@ -6,10 +6,8 @@ import type { Auth } from "../auth/mod.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Random } from "../base/random.ts";
-import type { Catalog, FileEntry } from "../catalog/mod.ts";
 import type { LiveEngine } from "../live/mod.ts";
-import type { SqlEngine } from "../sql/mod.ts";
-import type { BlobStore } from "../storage/mod.ts";
+import type { FileAccess, SqlEngine } from "../sql/mod.ts";
 import type { ArchiveGauge } from "./metrics.ts";
 
 /** The keys of the configuration that the server reads, named as the configuration names them. */
@@ -96,10 +94,7 @@ export interface ServerOptions {
   readonly auth: Auth;
   readonly sql: SqlEngine;
   readonly live: LiveEngine;
-  readonly catalog: Catalog;
-  readonly blobs: BlobStore;
-  /** Whether a row still names this file: only then is it served. */
-  readonly fileIsLive: (entry: FileEntry) => boolean;
+  readonly files: FileAccess;
   /** Undefined when the page was not built. */
   readonly uiAssets: UiAssets | undefined;
   readonly clock: Clock;

@@ -31,6 +31,12 @@ export type {
   SqlLimits,
 } from "./environment.ts";
 export { beginDueErasures } from "./erasure.ts";
+export {
+  type FileAccess,
+  type FilePath,
+  LocalFileAccess,
+  type OpenFile,
+} from "./file_access.ts";
 export { isFileLive, sweepFiles } from "./files.ts";
 export { OWN_TABLES, ownTables } from "./own_tables.ts";
 export { LocalSqlEngine } from "./session.ts";

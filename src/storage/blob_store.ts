@@ -30,8 +30,8 @@ export interface StagedBlob {
 export interface BlobStore {
   /** Writes bytes under tmp/ and syncs them. @throws {DiskError} */
   stage(bytes: Uint8Array): Promise<StagedBlob>;
-  /** File system path of a published blob, for streaming; undefined when it is missing. */
-  locate(path: BlobPath): string | undefined;
+  /** The bytes of a published blob; undefined when it is missing. */
+  read(path: BlobPath): Blob | undefined;
   remove(path: BlobPath): void;
   /** Removes nothing until the function that is returned is called, which makes up for it. */
   hold(): () => void;

@@ -54,9 +54,9 @@ export class LocalBlobStore implements BlobStore {
     return this.#staged(path, { size: bytes.length, sha256 });
   }
 
-  locate(path: BlobPath): string | undefined {
+  read(path: BlobPath): Blob | undefined {
     const target = this.#pathOf(path);
-    return this.#disk.exists(target) ? target : undefined;
+    return this.#disk.exists(target) ? this.#disk.blob(target) : undefined;
   }
 
   remove(path: BlobPath): void {

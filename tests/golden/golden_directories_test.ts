@@ -58,7 +58,7 @@ describe.each(FORMATS)("the golden directory of %s", (format) => {
     const directory = copyOf(format);
     const expected: unknown = await Bun.file(join(FIXTURES, format, "contents.json")).json();
     const database = await openGolden(directory, laterClock());
-    expect(contentsOf(database)).toEqual(expected);
+    expect(await contentsOf(database)).toEqual(expected);
     const body = { user: "eve", password: GOLDEN_PASSWORD };
     const { user } = await database.auth.login(body, LOCAL_CALLER);
     expect(user.id).toBe("eve");
@@ -77,12 +77,12 @@ describe.each(FORMATS)("the golden directory of %s", (format) => {
       UPDATE app.notes SET stars = 5`;
     const { error } = await database.sql.execute(principal, { sql, params: [] });
     expect(error).toBeUndefined();
-    const before = rowsIn(contentsOf(database));
+    const before = rowsIn(await contentsOf(database));
     for (const { tableId } of database.catalog.tables()) await database.store.flush(tableId);
-    expect(rowsIn(contentsOf(database))).toEqual(before);
+    expect(rowsIn(await contentsOf(database))).toEqual(before);
     await database.close();
     const again = await openGolden(directory, laterClock());
-    expect(rowsIn(contentsOf(again))).toEqual(before);
+    expect(rowsIn(await contentsOf(again))).toEqual(before);
     await again.close();
   });
 });

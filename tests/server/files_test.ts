@@ -5,11 +5,11 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { defined } from "../../src/base/assert.ts";
 import { bunDisk } from "../../src/base/bun_disk.ts";
 import { systemRandom } from "../../src/base/random.ts";
 import { SEQ_ZERO } from "../../src/base/seq.ts";
 import type { FileEntry, TableEntry } from "../../src/catalog/mod.ts";
+import { LocalFileAccess } from "../../src/sql/mod.ts";
 import { LocalBlobStore, SHARED_OWNER } from "../../src/storage/mod.ts";
 import { startTestServer, type TestServer } from "../support/http.ts";
 
@@ -26,8 +26,10 @@ const dead = new Set<string>();
 beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), "tidemark-files-"));
   blobs = new LocalBlobStore({ disk: bunDisk, dataPath: directory, random: systemRandom });
-  const fileIsLive = ({ fileId }: FileEntry): boolean => !dead.has(fileId);
-  server = await startTestServer({ parts: { blobs, fileIsLive } });
+  const isLive = ({ fileId }: FileEntry): boolean => !dead.has(fileId);
+  server = await startTestServer({
+    files: (world) => new LocalFileAccess({ ...world, blobs, isLive }),
+  });
   await server.token();
   await server.token("bob");
   const { catalog } = server;
@@ -233,7 +235,8 @@ test.each<[string, string, string]>([
   ["a byte more", "203", "0123456789X"],
 ])("damage is never served: %s", async (_what, fileId, content) => {
   const entry = await add({ fileId, storedName: `${fileId}-d.txt` });
-  writeFileSync(defined(blobs.locate(entry), "the blob is there"), content);
+  const { owner, storedName, sub, tableId } = entry;
+  writeFileSync(join(directory, "files", `${tableId}`, `${owner}`, sub, storedName), content);
   const response = await get(`/v1/files/chat/notes/f0001/${fileId}`, { Range: "bytes=0-1" });
   expect(response.status).toBe(500);
   const body = (await response.json()) as { error: Record<string, unknown> };

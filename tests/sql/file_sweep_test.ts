@@ -6,6 +6,7 @@ import { mkdtempSync, readdirSync, rmSync, truncateSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Database } from "../../src/database.ts";
+import { isFileLive } from "../../src/sql/mod.ts";
 import { openAt, SMALL_FILES } from "../support/database.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 
@@ -69,7 +70,7 @@ test("sweepFiles keeps what a row or the history names, and removes the rest", a
   expect(storedFiles(directory).map((path) => path.split("/").at(-1))).toEqual([
     entry?.storedName ?? "",
   ]);
-  expect(entry !== undefined && database.fileIsLive(entry)).toBe(true);
+  expect(entry !== undefined && isFileLive(entry, database)).toBe(true);
   await database.close();
 });
 

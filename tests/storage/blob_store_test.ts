@@ -11,7 +11,7 @@ import { SeededRandom } from "../support/seeded_random.ts";
 import { failNth, SimulatedDisk } from "../support/simulated_disk.ts";
 
 const PATH: BlobPath = { tableId: 4, owner: 12, sub: "f0001", storedName: "1-photo.png" };
-const BYTES: Uint8Array = new TextEncoder().encode("hello");
+const BYTES: Uint8Array<ArrayBuffer> = new TextEncoder().encode("hello");
 
 function newDisk(): SimulatedDisk {
   const disk = new SimulatedDisk();
@@ -30,9 +30,9 @@ test("stage tells size and hash, and publish puts the bytes in their place", asy
   const staged = await store.stage(BYTES);
   expect(staged.size).toBe(5);
   expect(staged.sha256).toBe("2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824");
-  expect(store.locate(PATH)).toBeUndefined();
+  expect(store.read(PATH)).toBeUndefined();
   staged.publish(PATH);
-  expect(store.locate(PATH)).toBe("/data/files/4/12/f0001/1-photo.png");
+  expect(await store.read(PATH)?.bytes()).toEqual(BYTES);
   expect(disk.readFile("/data/files/4/12/f0001/1-photo.png")).toEqual(BYTES);
   expect(disk.list("/data/tmp")).toEqual([]);
 });
@@ -43,8 +43,7 @@ test("a published blob survives every crash", async () => {
   staged.publish(PATH);
   for (let seed = 0; seed < 50; seed += 1) {
     const after = disk.crash({ keep: "some", random: new SeededRandom(seed) });
-    const found = storeOn(after).locate(PATH);
-    expect(found === undefined ? undefined : after.readFile(found)).toEqual(BYTES);
+    expect(await storeOn(after).read(PATH)?.bytes()).toEqual(BYTES);
   }
 });
 
@@ -53,7 +52,7 @@ test("a published blob survives a crash after a process that was killed had made
   disk.makeDirectory("/data/files/4/12/f0001");
   const staged = await storeOn(disk).stage(BYTES);
   staged.publish(PATH);
-  expect(storeOn(disk.crash({ keep: "none" })).locate(PATH)).toBeDefined();
+  expect(storeOn(disk.crash({ keep: "none" })).read(PATH)).toBeDefined();
 });
 
 test("publish moves only what was synced, and syncs the directory after", async () => {
@@ -78,7 +77,7 @@ test("discard removes the bytes, staged or published, and can be repeated", asyn
   const second = await store.stage(BYTES);
   second.publish(PATH);
   second.discard();
-  expect(store.locate(PATH)).toBeUndefined();
+  expect(store.read(PATH)).toBeUndefined();
 });
 
 test("a failed write or sync leaves nothing behind", async () => {
@@ -105,11 +104,11 @@ test("remove and removeTable remove, also what is not there", async () => {
   staged.publish(other);
   store.remove({ ...PATH, storedName: "0.bin" });
   store.remove({ ...PATH, storedName: "0.bin" });
-  expect(store.locate({ ...PATH, storedName: "0.bin" })).toBeUndefined();
+  expect(store.read({ ...PATH, storedName: "0.bin" })).toBeUndefined();
   store.removeTable(4);
   store.removeTable(4);
   expect(disk.list("/data/files").map(({ name }) => name)).toEqual(["5"]);
-  expect(store.locate(other)).toBeDefined();
+  expect(store.read(other)).toBeDefined();
 });
 
 test("a path that is not made of plain names is refused", () => {
@@ -133,7 +132,7 @@ test("a path that is not made of plain names is refused", () => {
     { owner: Number.NaN },
   ];
   for (const each of bad) {
-    expect(() => store.locate({ ...PATH, ...each }), JSON.stringify(each)).toThrow(AssertionError);
+    expect(() => store.read({ ...PATH, ...each }), JSON.stringify(each)).toThrow(AssertionError);
     expect(() => store.remove({ ...PATH, ...each })).toThrow(AssertionError);
   }
 });

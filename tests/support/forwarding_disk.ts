@@ -22,6 +22,10 @@ export class ForwardingDisk implements Disk {
     return this.disk.readFile(path);
   }
 
+  blob(path: string): Blob {
+    return this.disk.blob(path);
+  }
+
   exists(path: string): boolean {
     return this.disk.exists(path);
   }

@@ -79,7 +79,7 @@ export async function writeGolden(directory: string): Promise<unknown> {
   );
   await fill(database, { clock, run });
   await fillPacked(database, run);
-  const contents = contentsOf(database);
+  const contents = await contentsOf(database);
   await database.close();
   return contents;
 }
@@ -198,7 +198,7 @@ async function settled(): Promise<void> {
 }
 
 /** All that a database holds but what a later program may well hold otherwise, as plain JSON. */
-export function contentsOf(database: Database): unknown {
+export async function contentsOf(database: Database): Promise<unknown> {
   const { catalog, store, blobs } = database;
   const owners: string[] = [];
   for (;;) {
@@ -211,10 +211,12 @@ export function contentsOf(database: Database): unknown {
     namespaces: catalog.namespaces(),
     users: catalog.users(),
     owners,
-    files: catalog.files().map((file) => {
-      const path = blobs.locate(file);
-      return [file, path === undefined ? undefined : readFileSync(path, "latin1")];
-    }),
+    files: await Promise.all(
+      catalog.files().map(async (file) => {
+        const bytes = await blobs.read(file)?.bytes();
+        return [file, bytes === undefined ? undefined : Buffer.from(bytes).toString("latin1")];
+      }),
+    ),
     tables: catalog.tables().map((table) => ({
       definitions: catalog.tableVersions(table.tableId),
       segments: store.segments().filter(({ tableId }) => tableId === table.tableId),

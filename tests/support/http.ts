@@ -18,7 +18,7 @@ import {
   type ServerOptions,
   startServer,
 } from "../../src/server/mod.ts";
-import type { SqlEngine, SqlRequest, SqlResponse } from "../../src/sql/mod.ts";
+import type { FileAccess, SqlEngine, SqlRequest, SqlResponse } from "../../src/sql/mod.ts";
 import { KnownQueries, LIMITS, messagesTable } from "./live_fixture.ts";
 import { ModelStore } from "./model_store.ts";
 
@@ -136,6 +136,8 @@ export interface TestServerOptions {
   script?: SqlScript;
   /** Replaces parts of the server. */
   parts?: Partial<ServerOptions>;
+  /** There are none unless given. */
+  files?: (world: { catalog: CatalogDatabase; store: ModelStore }) => FileAccess;
 }
 
 const PASSWORD = "correct horse 9";
@@ -166,15 +168,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     auth,
     sql,
     live,
-    catalog,
-    blobs: {
-      stage: noBlobs,
-      locate: noBlobs,
-      remove: noBlobs,
-      hold: noBlobs,
-      removeTable: noBlobs,
-    },
-    fileIsLive: () => true,
+    files: options.files?.({ catalog, store }) ?? { open: noFiles },
     uiAssets: undefined,
     clock,
     random,
@@ -218,8 +212,8 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   };
 }
 
-function noBlobs(): never {
-  throw new Error("Cannot reach a blob: this test has no blob store");
+function noFiles(): never {
+  throw new Error("Cannot open a file: this test has none");
 }
 
 export function authSettings(): ConstructorParameters<typeof Auth>[0]["settings"] {

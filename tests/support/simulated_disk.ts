@@ -112,6 +112,10 @@ export class SimulatedDisk implements Disk {
     return this.#inodeAt(path, "read").copy();
   }
 
+  blob(path: string): Blob {
+    return new Blob([new Uint8Array(this.readFile(path))]);
+  }
+
   exists(path: string): boolean {
     return this.#nodeAt(path) !== undefined;
   }

@@ -1,19 +1,10 @@
 /**
  * `GET /v1/files/{namespace}/{table}/{sub}/{stored_name}`: the bytes behind a FILE cell.
- *
- * A file is found by its id in the catalog; the path must agree with what is stored there, and a
- * row must still name it. Whose files are looked at follows from the caller, never from the path.
- * The bytes are checked against their checksum once, before any of them leaves.
  */
-import { type Auth, mayRead, mayReadFilesOf, type Principal } from "../../auth/mod.ts";
+import type { Auth } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
-import {
-  type Catalog,
-  type FileEntry,
-  isSystemNamespace,
-  type TableEntry,
-} from "../../catalog/mod.ts";
-import { type BlobStore, SHARED_OWNER } from "../../storage/mod.ts";
+import type { FileEntry } from "../../catalog/mod.ts";
+import type { FileAccess, FilePath, OpenFile } from "../../sql/mod.ts";
 import { type ByteRange, hasTag, rangeOf } from "../byte_range.ts";
 import type { Exchange } from "../exchange.ts";
 import { HttpError } from "../http_error.ts";
@@ -22,13 +13,8 @@ import { plainHeaders } from "../responses.ts";
 
 export interface FileRouteOptions {
   readonly auth: Auth;
-  readonly catalog: Catalog;
-  readonly blobs: BlobStore;
-  readonly fileIsLive: (entry: FileEntry) => boolean;
+  readonly files: FileAccess;
 }
-
-/** Files whose checksum held since the start: enough for every file in use. */
-const VERIFIED_COUNT_MAX = 65536;
 
 const INLINE_TYPES: ReadonlySet<string> = new Set([
   "image/png",
@@ -40,113 +26,27 @@ const INLINE_TYPES: ReadonlySet<string> = new Set([
   "text/plain",
 ]);
 
-interface FilePath {
-  readonly namespace: string;
-  readonly table: string;
-  readonly sub: string;
-  readonly storedName: string;
+/** `path` is what follows the prefix, percent-encoded. */
+export async function fileResponse(
+  { auth, files }: FileRouteOptions,
+  exchange: Exchange,
+  path: string,
+): Promise<Response> {
+  const { headers } = exchange.request;
+  const principal = auth.authenticateHeader(headers.get("authorization"), exchange);
+  const userId = exchange.queryValue("user_id");
+  const filePath = { ...filePathFrom(path), userId };
+  return respond(exchange, await files.open(principal, filePath).catch(notThere));
 }
 
-export class FileRoute {
-  readonly #options: FileRouteOptions;
-  readonly #verified = new Set<string>();
-
-  constructor(options: FileRouteOptions) {
-    this.#options = options;
-  }
-
-  /** `path` is what follows the prefix, percent-encoded. */
-  async handle(exchange: Exchange, path: string): Promise<Response> {
-    const { auth, blobs } = this.#options;
-    const { headers } = exchange.request;
-    const principal = auth.authenticateHeader(headers.get("authorization"), exchange);
-    const filePath = filePathFrom(path);
-    const table = this.#table(filePath);
-    const owner = this.#owner(table, principal, exchange.queryValue("user_id"));
-    const entry = this.#entry(filePath, table, owner);
-    const { tableId, sub, storedName } = entry;
-    const location = blobs.locate({ tableId, owner: entry.owner, sub, storedName });
-    if (location === undefined) throw damaged(entry, "its bytes are missing");
-    await this.#verify(entry, location);
-    return respond(exchange, entry, location);
-  }
-
-  #table({ namespace, table: name }: FilePath): TableEntry {
-    if (isSystemNamespace(namespace)) {
-      throw invalidInput(`Cannot read a file of ${namespace}.${name}: it is a system table`);
-    }
-    const table = this.#options.catalog.table(namespace, name);
-    if (table === undefined) {
-      throw new HttpError(404, "TABLE_NOT_FOUND", `Table ${namespace}.${name} not found`);
-    }
-    if (table.kind === "stream") {
-      throw invalidInput(`Cannot read a file of ${namespace}.${name}: it is a STREAM table`);
-    }
-    return table;
-  }
-
-  /** Whose rows hold the file; undefined when that user never had any. */
-  #owner(table: TableEntry, principal: Principal, userId: string | undefined): number | undefined {
-    const { catalog } = this.#options;
-    const name = `${table.namespace}.${table.name}`;
-    if (table.kind === "shared") {
-      if (userId !== undefined) throw invalidInput(`Table ${name} is SHARED: it has no user_id`);
-      if (!mayRead(principal, table, catalog.namespace(table.namespace))) {
-        throw new DatabaseError("PERMISSION_DENIED", `Cannot read table ${name}`);
-      }
-      return SHARED_OWNER;
-    }
-    if (userId === undefined || userId === principal.userId) return principal.owner;
-    if (!mayReadFilesOf(principal, userId)) {
-      throw new DatabaseError(
-        "PERMISSION_DENIED",
-        `Cannot read files of another user in ${name}: it takes role dba or system`,
-      );
-    }
-    return catalog.ownerNumber(userId);
-  }
-
-  #entry(path: FilePath, table: TableEntry, owner: number | undefined): FileEntry {
-    const { catalog, fileIsLive } = this.#options;
-    const fileId = /^\d{1,16}/.exec(path.storedName)?.[0];
-    const entry = fileId === undefined ? undefined : catalog.file(fileId);
-    const isWanted =
-      entry !== undefined &&
-      entry.tableId === table.tableId &&
-      entry.owner === owner &&
-      entry.sub === path.sub &&
-      (entry.storedName === path.storedName || entry.fileId === path.storedName) &&
-      fileIsLive(entry);
-    if (isWanted) return entry;
-    throw new DatabaseError(
-      "FILE_NOT_FOUND",
-      `File ${path.sub}/${path.storedName} not found in ${table.namespace}.${table.name}`,
-    );
-  }
-
-  /** @throws {DatabaseError} DATA_DAMAGED */
-  async #verify(entry: FileEntry, location: string): Promise<void> {
-    if (this.#verified.has(entry.fileId)) return;
-    const hasher = new Bun.CryptoHasher("sha256");
-    let size = 0;
-    try {
-      for await (const piece of Bun.file(location).stream()) {
-        hasher.update(piece);
-        size += piece.length;
-      }
-    } catch (error) {
-      // The system says why: the file is unreadable, or went away after it was found.
-      throw damaged(entry, `its bytes cannot be read (${String(error)})`);
-    }
-    if (size !== entry.size) throw damaged(entry, `it has ${size} bytes, not ${entry.size}`);
-    if (hasher.digest("hex") !== entry.sha256) throw damaged(entry, "its checksum does not match");
-    if (this.#verified.size >= VERIFIED_COUNT_MAX) this.#verified.clear();
-    this.#verified.add(entry.fileId);
-  }
+/** In a statement a table that is not there is a fault; in a path it is a path to nothing. */
+function notThere(error: unknown): never {
+  if (!(error instanceof DatabaseError) || error.condition !== "TABLE_NOT_FOUND") throw error;
+  throw new HttpError(404, error.condition, error.message);
 }
 
 /** @throws {DatabaseError} INVALID_INPUT */
-function filePathFrom(path: string): FilePath {
+function filePathFrom(path: string): Omit<FilePath, "userId"> {
   const segments = path.split("/").map(decodedSegment);
   const [namespace = "", table = "", sub = "", storedName = ""] = segments;
   const isComplete = segments.length === 4 && segments.every((segment) => segment !== "");
@@ -170,7 +70,7 @@ function decodedSegment(segment: string): string {
   return decoded;
 }
 
-function respond(exchange: Exchange, entry: FileEntry, location: string): Response {
+function respond(exchange: Exchange, { bytes, entry }: OpenFile): Response {
   const request = exchange.request.headers;
   const tag = `"${entry.sha256}"`;
   const headers = fileHeaders(entry, tag);
@@ -191,8 +91,7 @@ function respond(exchange: Exchange, entry: FileEntry, location: string): Respon
   const { first, last }: ByteRange = isWhole ? { first: 0, last: entry.size - 1 } : range;
   if (!isWhole) headers.set("Content-Range", `bytes ${first}-${last}/${entry.size}`);
   const status = isWhole ? 200 : 206;
-  const file = Bun.file(location);
-  const body = isWhole ? file : file.slice(first, last + 1);
+  const body = isWhole ? bytes : bytes.slice(first, last + 1);
   // The runtime would give the file's own type; ours is the stored one.
   return new Response(body.stream(), {
     status,
@@ -225,8 +124,4 @@ function dispositionOf({ mime, name }: FileEntry): string {
   );
   const kind = isInline ? "inline" : "attachment";
   return `${kind}; filename="${ascii}"; filename*=UTF-8''${utf8}`;
-}
-
-function damaged({ fileId, name }: FileEntry, what: string): DatabaseError {
-  return new DatabaseError("DATA_DAMAGED", `Cannot read file ${fileId} ("${name}"): ${what}`);
 }
