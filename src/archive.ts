@@ -22,8 +22,8 @@ import type { CatalogDatabase } from "./catalog/mod.ts";
 import {
   type DataPaths,
   decodeWalHeader,
+  type ListedLogFile,
   type LocalStore,
-  type LogFileInfo,
   WAL_HEADER_BYTES,
   walFilePath,
 } from "./storage/mod.ts";
@@ -135,7 +135,7 @@ export class Archiver {
     await this.#running;
   }
 
-  #waiting(): LogFileInfo[] {
+  #waiting(): ListedLogFile[] {
     const files = this.#store?.logFiles() ?? [];
     return files.slice(0, -1).filter(({ number }) => number >= this.neededFrom);
   }
@@ -197,7 +197,7 @@ export class Archiver {
     log.info("the log is archived", { path: this.root, upToFile: last });
   }
 
-  async #archive({ number }: LogFileInfo): Promise<void> {
+  async #archive({ number }: ListedLogFile): Promise<void> {
     const { catalog, clock, disk, incarnation, paths } = this.#options;
     if (disk.exists(unitListPath(this.root, number))) {
       const what = `the archive ${this.root} has another file ${number}: another copy of this database writes there`;

@@ -7,7 +7,7 @@ import type { Chance } from "../support/chance.ts";
 import { malformedBytes, malformedMessage } from "./malformed.ts";
 import { OPCODE, openRawSockets, RawSocket } from "./raw_socket.ts";
 
-export interface AbuseContext {
+export interface Attack {
   readonly server: ServerProcess;
   /** Of several users, none of them the victim. */
   readonly tokens: readonly string[];
@@ -17,7 +17,7 @@ export interface AbuseContext {
   readonly chance: Chance;
 }
 
-type Abuse = (context: AbuseContext) => Promise<string>;
+type Abuse = (attack: Attack) => Promise<string>;
 
 /** Enough sockets to keep a server busy with messages. */
 const STORMING_SOCKETS = 50;
@@ -55,16 +55,16 @@ export function isAbuse(name: string): name is AbuseName {
 }
 
 /** Sockets that ask for everything and read nothing, while there is ever more to send. */
-async function readNothing(context: AbuseContext): Promise<string> {
-  const { server, socketCount } = context;
-  const sockets = await openRawSockets(server.url, socketCount, tokenOf(context));
+async function readNothing(attack: Attack): Promise<string> {
+  const { server, socketCount } = attack;
+  const sockets = await openRawSockets(server.url, socketCount, tokenOf(attack));
   for (const socket of sockets) {
     socket.stopReading();
     socket.sendText(subscribe("wall", "SELECT * FROM app.wall"));
     for (let batch = 0; batch < 32; batch += 1) socket.sendText('{"type":"next_batch"}');
   }
   let writes = 0;
-  await forSeconds(context, async () => {
+  await forSeconds(attack, async () => {
     writes += 1;
     await server.rows("UPDATE app.wall SET body = REPEAT($1, 200) WHERE id <= 20", {
       params: [String(writes % 10)],
@@ -75,11 +75,11 @@ async function readNothing(context: AbuseContext): Promise<string> {
 }
 
 /** Subscriptions that come and go, each with a text of its own. */
-async function subscribeAndUnsubscribe(context: AbuseContext): Promise<string> {
-  const { server, chance } = context;
-  const sockets = await openRawSockets(server.url, STORMING_SOCKETS, tokenOf(context));
+async function subscribeAndUnsubscribe(attack: Attack): Promise<string> {
+  const { server, chance } = attack;
+  const sockets = await openRawSockets(server.url, STORMING_SOCKETS, tokenOf(attack));
   let sent = 0;
-  await forSeconds(context, async () => {
+  await forSeconds(attack, async () => {
     for (const socket of sockets) {
       const id = `s${chance.below(10)}`;
       const where = `room = 'room ${chance.below(100)}' AND id > ${chance.below(20_000)}`;
@@ -95,9 +95,9 @@ async function subscribeAndUnsubscribe(context: AbuseContext): Promise<string> {
 }
 
 /** Far more requests for batches than there are batches. */
-async function askForBatches(context: AbuseContext): Promise<string> {
-  const { server, messageCount, chance } = context;
-  const sockets = await openRawSockets(server.url, STORMING_SOCKETS, tokenOf(context));
+async function askForBatches(attack: Attack): Promise<string> {
+  const { server, messageCount, chance } = attack;
+  const sockets = await openRawSockets(server.url, STORMING_SOCKETS, tokenOf(attack));
   for (const socket of sockets) {
     for (const id of ["a", "b"]) {
       socket.sendText(subscribe(id, "SELECT * FROM app.wall", { batch_size: 10 }));
@@ -115,12 +115,12 @@ async function askForBatches(context: AbuseContext): Promise<string> {
 }
 
 /** Messages wrong in every field, and bytes that are no frame. A socket that is closed is replaced. */
-async function sendMalformed(context: AbuseContext): Promise<string> {
-  const { server, chance } = context;
-  let sockets = await openRawSockets(server.url, STORMING_SOCKETS, tokenOf(context));
+async function sendMalformed(attack: Attack): Promise<string> {
+  const { server, chance } = attack;
+  let sockets = await openRawSockets(server.url, STORMING_SOCKETS, tokenOf(attack));
   let sent = 0;
   let replaced = 0;
-  await forSeconds(context, async () => {
+  await forSeconds(attack, async () => {
     for (const socket of sockets) {
       if (chance.below(4) === 0) socket.sendBytes(malformedBytes(chance));
       else socket.sendText(malformedMessage(chance));
@@ -129,7 +129,7 @@ async function sendMalformed(context: AbuseContext): Promise<string> {
     await settle(sockets);
     const open = sockets.filter((socket) => !socket.isClosed);
     const missing = STORMING_SOCKETS - open.length;
-    sockets = [...open, ...(await openRawSockets(server.url, missing, tokenOf(context)))];
+    sockets = [...open, ...(await openRawSockets(server.url, missing, tokenOf(attack)))];
     replaced += missing;
   });
   closeAll(sockets);
@@ -137,8 +137,8 @@ async function sendMalformed(context: AbuseContext): Promise<string> {
 }
 
 /** Requests and upgrades that never end, and messages in fragments that never end. */
-async function openHalfway(context: AbuseContext): Promise<string> {
-  const { server, socketCount } = context;
+async function openHalfway(attack: Attack): Promise<string> {
+  const { server, socketCount } = attack;
   const { hostname, port } = new URL(server.url);
   const halves = await Promise.all(
     Array.from({ length: socketCount / 2 }, async (_, index) => {
@@ -152,10 +152,10 @@ async function openHalfway(context: AbuseContext): Promise<string> {
       return socket;
     }),
   );
-  const fragments = await openRawSockets(server.url, STORMING_SOCKETS, tokenOf(context));
+  const fragments = await openRawSockets(server.url, STORMING_SOCKETS, tokenOf(attack));
   const part = new Uint8Array(LARGE_MESSAGE_BYTES / 16).fill(0x20);
   let sent = 0;
-  await forSeconds(context, async () => {
+  await forSeconds(attack, async () => {
     for (const socket of halves) socket.write("X-More: more\r\n");
     for (const socket of fragments) {
       if (socket.isClosed) continue;
@@ -175,12 +175,12 @@ async function openHalfway(context: AbuseContext): Promise<string> {
 }
 
 /** The whole history, asked for again and again. */
-async function replayAll(context: AbuseContext): Promise<string> {
-  const { server, chance } = context;
+async function replayAll(attack: Attack): Promise<string> {
+  const { server, chance } = attack;
   await server.rows("UPDATE app.wall SET body = body || 'y'");
-  const sockets = await openRawSockets(server.url, STORMING_SOCKETS, tokenOf(context));
+  const sockets = await openRawSockets(server.url, STORMING_SOCKETS, tokenOf(attack));
   let sent = 0;
-  await forSeconds(context, async () => {
+  await forSeconds(attack, async () => {
     for (const socket of sockets) {
       const replay = chance.pick(["all", "latest"]);
       socket.sendText(
@@ -200,13 +200,13 @@ async function replayAll(context: AbuseContext): Promise<string> {
 }
 
 /** Connections that log in, subscribe and break off, or do only the first of it. */
-async function openAndBreak(context: AbuseContext): Promise<string> {
-  const { server, chance } = context;
+async function openAndBreak(attack: Attack): Promise<string> {
+  const { server, chance } = attack;
   let opened = 0;
-  await forSeconds(context, async () => {
+  await forSeconds(attack, async () => {
     const some = await Promise.all(
       Array.from({ length: STORMING_SOCKETS }, () =>
-        RawSocket.open(server.url, chance.below(3) === 0 ? undefined : chance.pick(context.tokens)),
+        RawSocket.open(server.url, chance.below(3) === 0 ? undefined : chance.pick(attack.tokens)),
       ),
     );
     for (const socket of some) socket.sendText(subscribe("one", "SELECT id FROM app.wall"));
@@ -229,11 +229,11 @@ function subscribe(
   });
 }
 
-function tokenOf({ tokens }: AbuseContext): (index: number) => string | undefined {
+function tokenOf({ tokens }: Attack): (index: number) => string | undefined {
   return (index) => tokens[index % tokens.length];
 }
 
-async function forSeconds({ seconds }: AbuseContext, round: () => Promise<void>): Promise<void> {
+async function forSeconds({ seconds }: Attack, round: () => Promise<void>): Promise<void> {
   const end = performance.now() + seconds * 1000;
   while (performance.now() < end) {
     await round();

@@ -10,7 +10,7 @@ import type { Principal } from "../../src/auth/mod.ts";
 import { defined } from "../../src/base/assert.ts";
 import type { Database } from "../../src/database.ts";
 import { StatementBinding } from "../../src/sql/bind/binding.ts";
-import type { DmlContext } from "../../src/sql/bind/dml_target.ts";
+import type { DmlWorld } from "../../src/sql/bind/dml_target.ts";
 import { bindQuery } from "../../src/sql/bind/select_binder.ts";
 import type { SelectFromStatement } from "../../src/sql/parse/ast.ts";
 import { type NormalizedStatement, normalizeStatement } from "../../src/sql/parse/normalize.ts";
@@ -100,8 +100,8 @@ function hit(plans: PlanCache, text: string): void {
 }
 
 function preparedOf(text: string, { normalized }: CacheKey, database: Database): Prepared {
-  const { context, node } = parsedSelect(text, normalized, database);
-  return prepare(node, { context, statement: context.statement });
+  const { world, node } = parsedSelect(text, normalized, database);
+  return prepare(node, { world, statement: world.statement });
 }
 
 /** What the planner costs where no plan is kept: each text has another shape. */
@@ -145,19 +145,19 @@ function joinOfShape(n: number): string {
 
 function plan(text: string, database: Database): void {
   const normalized = defined(normalizeStatement(text), "the text is one query");
-  const { context, node } = parsedSelect(text, normalized, database);
-  planSelect(bindQuery(node, context));
+  const { world, node } = parsedSelect(text, normalized, database);
+  planSelect(bindQuery(node, world));
 }
 
 function parsedSelect(
   text: string,
   normalized: NormalizedStatement,
   { catalog, store }: Database,
-): { node: SelectFromStatement; context: DmlContext } {
+): { node: SelectFromStatement; world: DmlWorld } {
   const parsed = defined(parseNormalized(text, normalized), "its literals are slots");
   const { statement: node } = parsed;
   if (node.type !== "select") throw new Error("Cannot plan the text: it is no SELECT");
-  const context = {
+  const world = {
     statement: new StatementBinding([], statisticsOf({ store })),
     isOutermost: true,
     bindQuery,
@@ -170,5 +170,5 @@ function parsedSelect(
       view: () => undefined,
     },
   };
-  return { node, context };
+  return { node, world };
 }

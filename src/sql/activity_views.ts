@@ -3,7 +3,7 @@
  */
 import { BIGINT, DATETIME, DOUBLE, TEXT } from "../types/mod.ts";
 import { shownSql } from "./activity.ts";
-import type { SystemView } from "./bind/select_context.ts";
+import type { SystemView } from "./bind/select_world.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { parseLimitsOf } from "./parameters.ts";
 import { ADMIN_ONLY, view } from "./system_view.ts";

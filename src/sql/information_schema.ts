@@ -14,7 +14,7 @@ import {
   type Value,
 } from "../types/mod.ts";
 import type { SystemCall } from "./bind/bound.ts";
-import type { SystemView } from "./bind/select_context.ts";
+import type { SystemView } from "./bind/select_world.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { compareNames, namespaceRows, visibleTables } from "./show.ts";
 import { OPEN, view } from "./system_view.ts";

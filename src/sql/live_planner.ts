@@ -32,7 +32,7 @@ import type { AstNode, SelectFromStatement } from "./parse/ast.ts";
 import { type ParsedRequest, type ParseLimits, parseRequest } from "./parse/parser.ts";
 import { SELECT_TYPES } from "./parse/query_nodes.ts";
 import { equalityIn } from "./plan/access.ts";
-import { dmlContextOf } from "./relation_source.ts";
+import { dmlWorldOf } from "./relation_source.ts";
 import { fieldsOf } from "./result.ts";
 
 /** Functions of the session that are fixed at subscribe. */
@@ -55,8 +55,8 @@ export function planLiveQuery(
   const node = liveSelect(request.sql, { environment, parameterCount: types.length });
   const statement = new StatementBinding(types);
   const namespace = request.namespace ?? DEFAULT_NAMESPACE;
-  const context = dmlContextOf(environment, { namespace, principal, statement });
-  const select = bindSelect(node, context);
+  const world = dmlWorldOf(environment, { namespace, principal, statement });
+  const select = bindSelect(node, world);
   const { from } = select;
   if (from?.kind === "join") throw refused("a table function", node);
   if (from?.kind === "relation" && from.relation.kind === "query") throw refused("a view", node);

@@ -4,7 +4,7 @@
  */
 import { mayRun, type Principal } from "../auth/mod.ts";
 import type { TableEntry } from "../catalog/mod.ts";
-import type { SegmentInfo } from "../storage/mod.ts";
+import type { ListedSegment } from "../storage/mod.ts";
 import { BIGINT, DATETIME, INT, JSON_TEXT, type Row, TEXT } from "../types/mod.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { ownerOf } from "./execute/scan.ts";
@@ -38,7 +38,7 @@ export function manifestRows(environment: SqlEnvironment, principal: Principal):
 function rowOf(
   { store }: SqlEnvironment,
   table: TableEntry,
-  { files: all, principal }: { files: readonly SegmentInfo[]; principal: Principal },
+  { files: all, principal }: { files: readonly ListedSegment[]; principal: Principal },
 ): Row {
   const isWhole = table.kind === "shared" || mayRun(principal, "inspect");
   const owner = isWhole ? undefined : ownerOf(principal, table);
@@ -98,7 +98,7 @@ export function manifestViewRows(environment: SqlEnvironment): Row[] {
   });
 }
 
-function segmentsByTable({ store }: SqlEnvironment): ReadonlyMap<number, SegmentInfo[]> {
+function segmentsByTable({ store }: SqlEnvironment): ReadonlyMap<number, ListedSegment[]> {
   return Map.groupBy(store.segments(), ({ tableId }) => tableId);
 }
 
@@ -120,7 +120,7 @@ function listed({
   rowCount,
   segmentId,
   status,
-}: SegmentInfo): object {
+}: ListedSegment): object {
   return {
     segment_id: segmentId,
     rows: rowCount,

@@ -14,7 +14,7 @@ import { checkDeadline, type RequestLedger } from "./execute/request_ledger.ts";
 import { MemoryBudget, type Run, type SubqueryAnswers, type UploadSink } from "./execute/run.ts";
 import { Subqueries } from "./execute/subqueries.ts";
 import type { Transaction } from "./execute/transaction.ts";
-import type { CallContext } from "./functions/function.ts";
+import type { CallWorld } from "./functions/function.ts";
 import { TemporaryFiles } from "./spill/mod.ts";
 
 export interface NewRun {
@@ -49,7 +49,7 @@ export function newRun(environment: SqlEnvironment, options: NewRun): Run {
 
 const NOTHING: ReadonlyMap<never, never> = new Map<never, never>();
 
-/** Makes the budget and the call context when they are asked for: a read by key needs neither. */
+/** Makes the budget and what functions ask for when they are wanted: a read by key needs neither. */
 class StatementRun implements Run {
   readonly store: Store;
   readonly principal: Principal;
@@ -67,7 +67,7 @@ class StatementRun implements Run {
   #memory: MemoryBudget | undefined;
   #subqueries: SubqueryAnswers | undefined;
   #pauses: Pauses | undefined;
-  #call: CallContext | undefined;
+  #call: CallWorld | undefined;
   #temporary: TemporaryFiles | undefined;
 
   constructor(environment: SqlEnvironment, options: NewRun) {
@@ -104,8 +104,8 @@ class StatementRun implements Run {
     return this.#temporary;
   }
 
-  get call(): CallContext {
-    this.#call ??= this.#callContext();
+  get call(): CallWorld {
+    this.#call ??= this.#callWorld();
     return this.#call;
   }
 
@@ -153,7 +153,7 @@ class StatementRun implements Run {
     if (this.#ledger !== undefined) checkDeadline(this.#ledger, this.#environment.clock);
   }
 
-  #callContext(): CallContext {
+  #callWorld(): CallWorld {
     const { clock, random, store, version } = this.#environment;
     const { principal } = this;
     return {

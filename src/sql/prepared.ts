@@ -10,7 +10,7 @@ import type { SchemaField } from "../protocol/mod.ts";
 import type { DataType } from "../types/mod.ts";
 import { type StatementBinding } from "./bind/binding.ts";
 import type { BoundOutput, LiteralRead, Requirement } from "./bind/bound.ts";
-import type { DmlContext } from "./bind/dml_target.ts";
+import type { DmlWorld } from "./bind/dml_target.ts";
 import { type BoundInsert, bindInsert } from "./bind/insert_binder.ts";
 import { bindQuery } from "./bind/select_binder.ts";
 import {
@@ -19,7 +19,7 @@ import {
   bindDelete,
   bindUpdate,
 } from "./bind/update_binder.ts";
-import { contextWith } from "./bind/with_binder.ts";
+import { worldWith } from "./bind/with_binder.ts";
 import type { OperatorFactory } from "./execute/build.ts";
 import { buildRowRead, type RowRead } from "./execute/build_scan.ts";
 import type { DmlProgram } from "./execute/change_writer.ts";
@@ -72,22 +72,22 @@ export type Prepared = PreparedQuery | PreparedDml;
 /** Binds, plans and compiles a statement. @throws {DatabaseError} */
 export function prepare(
   node: QueryStatement,
-  { context, statement }: { context: DmlContext; statement: StatementBinding },
+  { world, statement }: { world: DmlWorld; statement: StatementBinding },
 ): Prepared {
   switch (node.type) {
     case "insert": {
-      const bound = bindInsert(node, context);
+      const bound = bindInsert(node, world);
       const plan = planInsert(bound);
       const rows = plan.source.kind === "query" ? plan.source.query.root : undefined;
       return dml("insert", compileInsert(plan), { bound, rows, statement });
     }
     case "update": {
-      const bound = bindUpdate(node, context);
+      const bound = bindUpdate(node, world);
       const plan = planUpdate(bound);
       return dml("update", compileUpdate(plan), { bound, rows: plan.rows.root, statement });
     }
     case "delete": {
-      const bound = bindDelete(node, context);
+      const bound = bindDelete(node, world);
       const plan = planDelete(bound);
       return dml("delete", compileDelete(plan), { bound, rows: plan.rows.root, statement });
     }
@@ -95,21 +95,21 @@ export function prepare(
     case "with recursive":
       if (isChangeNode(node.in)) {
         return prepare(node.in, {
-          context: { ...context, ...contextWith(node, context) },
+          world: { ...world, ...worldWith(node, world) },
           statement,
         });
       }
-      return prepareQuery(node, { context, statement });
+      return prepareQuery(node, { world, statement });
     default:
-      return prepareQuery(node, { context, statement });
+      return prepareQuery(node, { world, statement });
   }
 }
 
 function prepareQuery(
   node: SelectStatement,
-  { context, statement }: { context: DmlContext; statement: StatementBinding },
+  { world, statement }: { world: DmlWorld; statement: StatementBinding },
 ): PreparedQuery {
-  const select = bindQuery(node, context);
+  const select = bindQuery(node, world);
   const plan = planSelect(select);
   return {
     kind: "query",

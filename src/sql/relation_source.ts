@@ -3,7 +3,7 @@
  */
 import type { Principal } from "../auth/mod.ts";
 import type { StatementBinding, TableStatistics } from "./bind/binding.ts";
-import type { DmlContext } from "./bind/dml_target.ts";
+import type { DmlWorld } from "./bind/dml_target.ts";
 import { bindQuery } from "./bind/select_binder.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { findTable } from "./names.ts";
@@ -19,10 +19,10 @@ export interface BindingPlace {
 }
 
 /** What the binder needs to know of the world. */
-export function dmlContextOf(
+export function dmlWorldOf(
   environment: SqlEnvironment,
   { namespace, principal, statement }: BindingPlace,
-): DmlContext {
+): DmlWorld {
   const systemView = systemViewFinder(environment);
   return {
     statement,

@@ -17,7 +17,7 @@ import { rowsNode } from "./node_kinds.ts";
 import { requireNoGap, typedParameters } from "./parameters.ts";
 import type { Statement } from "./parse/ast.ts";
 import { authorize, type Prepared, prepare } from "./prepared.ts";
-import { dmlContextOf, statisticsOf } from "./relation_source.ts";
+import { dmlWorldOf, statisticsOf } from "./relation_source.ts";
 import { isMendable, refuseInside } from "./request_text.ts";
 
 /**
@@ -147,8 +147,8 @@ export class RequestBinding {
     if (node.type === "explain") administration.authorize(node, principal);
     const statement = new StatementBinding(this.#parameterTypes, statisticsOf(environment));
     const { namespace } = this;
-    const context = dmlContextOf(environment, { namespace, principal: runsAs, statement });
-    const prepared = prepare(rows, { context, statement });
+    const world = dmlWorldOf(environment, { namespace, principal: runsAs, statement });
+    const prepared = prepare(rows, { world, statement });
     authorize(prepared.requirements, runsAs, environment.catalog);
     for (const number of statement.usedParameters) this.#usedParameters.add(number);
     unit.prepared = prepared;

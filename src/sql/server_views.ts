@@ -3,7 +3,7 @@
  * `system.audit_log`.
  */
 import { BIGINT, DATETIME, JSON_TEXT, type Row, TEXT } from "../types/mod.ts";
-import type { SystemView } from "./bind/select_context.ts";
+import type { SystemView } from "./bind/select_world.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { ADMIN_ONLY, view } from "./system_view.ts";
 

@@ -32,7 +32,7 @@ import { type CacheKey, literalValues, PlanCache } from "./plan_cache.ts";
 import { authorize, type Prepared, prepare } from "./prepared.ts";
 import type { QueryStat } from "./query_stats.ts";
 import { textOfKey } from "./query_text.ts";
-import { dmlContextOf, statisticsOf } from "./relation_source.ts";
+import { dmlWorldOf, statisticsOf } from "./relation_source.ts";
 import { RequestRunner } from "./request.ts";
 import {
   type RunnerOptions,
@@ -351,8 +351,8 @@ export class LocalSqlEngine implements SqlEngine {
     if (!isQueryNode(node)) return undefined;
     if (parameterCount !== types.length) return undefined;
     const statement = new StatementBinding(types, statisticsOf(this.#environment));
-    const context = dmlContextOf(this.#environment, { namespace, principal, statement });
-    const prepared = prepare(node, { context, statement });
+    const world = dmlWorldOf(this.#environment, { namespace, principal, statement });
+    const prepared = prepare(node, { world, statement });
     requireNoGap(statement.usedParameters, types.length);
     // Its constants may stand elsewhere in the next text, and it fails there, too.
     if (!hasFaultyLiteral(prepared.literals)) this.#plans.set(key, prepared);

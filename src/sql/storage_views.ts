@@ -12,7 +12,7 @@ import {
   TEXT,
   typeName,
 } from "../types/mod.ts";
-import type { SystemView } from "./bind/select_context.ts";
+import type { SystemView } from "./bind/select_world.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { MANIFEST_COLUMNS, manifestViewRows } from "./manifest_rows.ts";
 import { SHOW_STORAGES_COLUMNS, storageRow } from "./show.ts";

@@ -3,7 +3,7 @@
  */
 import type { DataType, Row } from "../types/mod.ts";
 import type { SystemCall } from "./bind/bound.ts";
-import type { SystemView } from "./bind/select_context.ts";
+import type { SystemView } from "./bind/select_world.ts";
 
 export type ColumnList = readonly (readonly [string, DataType])[];
 

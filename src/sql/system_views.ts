@@ -13,7 +13,7 @@ import {
   typeName,
 } from "../types/mod.ts";
 import { activityViews } from "./activity_views.ts";
-import type { SystemView } from "./bind/select_context.ts";
+import type { SystemView } from "./bind/select_world.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { informationSchema } from "./information_schema.ts";
 import { jobViews } from "./job_views.ts";

@@ -15,13 +15,13 @@ import { StatementBinding } from "./bind/binding.ts";
 import type { BoundSelect } from "./bind/bound.ts";
 import { columnsUsedBy } from "./bind/columns_used.ts";
 import { bindQuery } from "./bind/select_binder.ts";
-import type { RelationSource } from "./bind/select_context.ts";
+import type { RelationSource } from "./bind/select_world.ts";
 import { readLiterals } from "./bind/untyped_literals.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { findNamespace } from "./names.ts";
 import type { CreateViewStatement, DropViewStatement, QName } from "./parse/ast.ts";
 import { authorize } from "./prepared.ts";
-import { dmlContextOf } from "./relation_source.ts";
+import { dmlWorldOf } from "./relation_source.ts";
 import { systemViewFinder } from "./system_views.ts";
 import { dependentsOf, refuseDependents, shapeOf, type ViewWorld, worldOf } from "./views.ts";
 
@@ -101,21 +101,21 @@ function contentOf(
   const tables = new Map<number, TableEntry>();
   const views = new Map<number, ViewEntry>();
   const statement = new StatementBinding([]);
-  const context = dmlContextOf(environment, { namespace, principal, statement });
+  const world = dmlWorldOf(environment, { namespace, principal, statement });
   const source: RelationSource = {
-    ...context.source,
+    ...world.source,
     table: (name, at) => {
-      const table = context.source.table(name, at);
+      const table = world.source.table(name, at);
       tables.set(table.tableId, table);
       return table;
     },
     view: (name) => {
       const entry = environment.catalog.view(name.schema ?? namespace, name.name);
       if (entry !== undefined) views.set(entry.viewId, entry);
-      return context.source.view(name);
+      return world.source.view(name);
     },
   };
-  const query = bindQuery(node.query, { ...context, source, isOutermost: false });
+  const query = bindQuery(node.query, { ...world, source, isOutermost: false });
   authorize(statement.requirements, principal, environment.catalog);
   readLiterals(statement.literals);
   const used = columnsUsedBy(query);

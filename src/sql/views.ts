@@ -12,7 +12,7 @@ import type { DataType } from "../types/mod.ts";
 import { StatementBinding } from "./bind/binding.ts";
 import type { Requirement } from "./bind/bound.ts";
 import { bindQuery } from "./bind/select_binder.ts";
-import type { RelationSource, SystemView, ViewRelation } from "./bind/select_context.ts";
+import type { RelationSource, SystemView, ViewRelation } from "./bind/select_world.ts";
 import type { AstNode, SelectStatement } from "./parse/ast.ts";
 import { PARSE_LIMITS, parseStatements } from "./parse/parser.ts";
 

@@ -22,7 +22,7 @@ export interface CommitLogEvents {
 }
 
 /** A file of the log, and its size. */
-export interface LogFileInfo {
+export interface ListedLogFile {
   readonly number: number;
   readonly bytes: number;
 }
@@ -32,7 +32,7 @@ export interface CommitLog {
   /** No frame that is handed over now, or was and is not yet written, is in a file before this. */
   readonly oldestUnwrittenFile: number;
   /** Files that are kept, ascending by number; the last one is written on. */
-  readonly files: readonly LogFileInfo[];
+  readonly files: readonly ListedLogFile[];
   readonly oldestFile: number;
   /** The end of what was written, durable or not, and the highest seq in it. */
   readonly written: { readonly fileNumber: number; readonly offset: number; readonly seq: number };

@@ -16,7 +16,7 @@ import type { Row } from "../types/mod.ts";
 import { Ballast } from "./ballast.ts";
 import { StoreChangeScan } from "./change_scan.ts";
 import { Committer, type CommitterEvents } from "./commit.ts";
-import type { CommitLog, LogFileInfo } from "./commit_log.ts";
+import type { CommitLog, ListedLogFile } from "./commit_log.ts";
 import { type DataDirectory, openDataDirectory } from "./data_directory.ts";
 import { Flusher } from "./flush.ts";
 import { LowWater } from "./history.ts";
@@ -39,11 +39,11 @@ import type {
   CompactResult,
   FlushedStats,
   FlushResult,
+  ListedSegment,
   LookupOptions,
   OnVisible,
   Scan,
   ScanOptions,
-  SegmentInfo,
   SeqGap,
   StagedCommit,
   StageOptions,
@@ -369,9 +369,9 @@ export class LocalStore implements Store {
     return flushedStats(this.#table(tableId), owner);
   }
 
-  segments(): readonly SegmentInfo[] {
+  segments(): readonly ListedSegment[] {
     return [...this.#tables.values()].flatMap(({ segments }) =>
-      segments.map(({ entry }): SegmentInfo => {
+      segments.map(({ entry }): ListedSegment => {
         const { quarantined, deletionGeneration: _, ...known } = entry;
         return { ...known, status: quarantined ? "quarantined" : "live" };
       }),
@@ -403,7 +403,7 @@ export class LocalStore implements Store {
   }
 
   /** Files of the log, ascending by number; the last one is written on. */
-  logFiles(): readonly LogFileInfo[] {
+  logFiles(): readonly ListedLogFile[] {
     return this.#log.files;
   }
 

@@ -16,7 +16,7 @@ export { checkSegments } from "./check/check_segments.ts";
 export { type CheckListener, damageFinding, type Finding, noteFinding } from "./check/findings.ts";
 export { cutLog, endLog, type LogCut, plannedCut } from "./check/repair_log.ts";
 export { dropSegments, quarantineSegments } from "./check/repair_segments.ts";
-export type { LogFileInfo } from "./commit_log.ts";
+export type { ListedLogFile } from "./commit_log.ts";
 export {
   type DataDirectory,
   directoryFormat,
@@ -65,13 +65,13 @@ export {
   type FlushedStats,
   type FlushPolicy,
   type FlushResult,
+  type ListedSegment,
   type LookupOptions,
   type OnVisible,
   type Scan,
   type ScanBatch,
   type ScanOptions,
   SEQ_COLUMN_ID,
-  type SegmentInfo,
   type SeqGap,
   SHARED_OWNER,
   type StagedCommit,

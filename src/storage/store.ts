@@ -276,7 +276,7 @@ export interface FlushedStats {
   readonly isDamaged: boolean;
 }
 
-export interface SegmentInfo {
+export interface ListedSegment {
   readonly segmentId: number;
   readonly tableId: number;
   readonly minSeq: number;
@@ -362,7 +362,7 @@ export interface Store {
   stats(tableId: number): TableStats;
   /** What of a table is in segments; of one owner, or of all when `owner` is undefined. */
   flushedStats(tableId: number, owner: number | undefined): FlushedStats;
-  segments(): readonly SegmentInfo[];
+  segments(): readonly ListedSegment[];
 
   /** Assigns a seq to a definition (CREATE, ALTER, DROP), in commit order with the rows. */
   issueSeq(): Seq;

@@ -19,13 +19,13 @@ import {
   DELETED_COLUMN_ID,
   type FlushedStats,
   type FlushResult,
+  type ListedSegment,
   type LookupOptions,
   type OnVisible,
   type Scan,
   type ScanBatch,
   type ScanOptions,
   SEQ_COLUMN_ID,
-  type SegmentInfo,
   type SeqGap,
   type StagedCommit,
   type Store,
@@ -333,7 +333,7 @@ export class ModelStore implements Store {
     };
   }
 
-  segments(): readonly SegmentInfo[] {
+  segments(): readonly ListedSegment[] {
     return [];
   }
 

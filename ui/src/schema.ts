@@ -4,7 +4,7 @@
 import type { SQLNamespace } from "@codemirror/lang-sql";
 import { db } from "./database.ts";
 
-export interface TableInfo {
+export interface ListedTable {
   readonly namespace: string;
   readonly name: string;
   readonly columns: readonly { readonly name: string; readonly type: string }[];
@@ -15,8 +15,8 @@ const COLUMNS = `
   FROM information_schema.columns
   ORDER BY table_schema, table_name, ordinal_position`;
 
-export async function readTables(): Promise<TableInfo[]> {
-  const tables = new Map<string, TableInfo & { columns: { name: string; type: string }[] }>();
+export async function readTables(): Promise<ListedTable[]> {
+  const tables = new Map<string, ListedTable & { columns: { name: string; type: string }[] }>();
   for (const row of await db.query(COLUMNS)) {
     const namespace = String(row["table_schema"]);
     const name = String(row["table_name"]);
@@ -29,7 +29,7 @@ export async function readTables(): Promise<TableInfo[]> {
 }
 
 /** The tables as completion wants them: namespace, table, columns. */
-export function completionTree(tables: readonly TableInfo[]): SQLNamespace {
+export function completionTree(tables: readonly ListedTable[]): SQLNamespace {
   const tree: Record<string, Record<string, SQLNamespace>> = {};
   for (const { columns, name, namespace } of tables) {
     const inNamespace = (tree[namespace] ??= {});

@@ -3,11 +3,11 @@
  */
 import type { ReactNode } from "react";
 import { Icon } from "./icon.tsx";
-import { quoted, type TableInfo } from "./schema.ts";
+import { type ListedTable, quoted } from "./schema.ts";
 import { strings } from "./strings.ts";
 
 export interface TableListProps {
-  readonly tables: readonly TableInfo[];
+  readonly tables: readonly ListedTable[];
   readonly onChoose: (sql: string) => void;
   readonly onReload: () => void;
 }

@@ -17,7 +17,7 @@ import { type Failure, FailureBox, failureFrom } from "./failure.tsx";
 import { Icon } from "./icon.tsx";
 import { LivePanel } from "./live_panel.tsx";
 import { Results } from "./results.tsx";
-import { completionTree, readTables, type TableInfo } from "./schema.ts";
+import { completionTree, type ListedTable, readTables } from "./schema.ts";
 import { type EditorHandle, SqlEditor, type Submitted } from "./sql_editor.tsx";
 import { strings } from "./strings.ts";
 import { TableList } from "./table_list.tsx";
@@ -37,8 +37,8 @@ type Outcome =
   | { readonly kind: "live"; readonly run: number; readonly submitted: Submitted };
 
 /** Tables as they are now; read again after a run that may have changed them. */
-function useTables(): { tables: readonly TableInfo[]; reload: () => void } {
-  const [tables, setTables] = useState<readonly TableInfo[]>([]);
+function useTables(): { tables: readonly ListedTable[]; reload: () => void } {
+  const [tables, setTables] = useState<readonly ListedTable[]>([]);
   const reload = useCallback(() => {
     readTables().then(setTables, (error: unknown) => {
       // Without the list the page does all else; the next run tells what is wrong.

@@ -10,7 +10,7 @@
 import type { Role, TableEntry } from "../../catalog/mod.ts";
 import type { DataType, Row, Value } from "../../types/mod.ts";
 import type { AggregateForm } from "../functions/aggregates.ts";
-import type { CallContext, VectorFunction } from "../functions/function.ts";
+import type { CallWorld, VectorFunction } from "../functions/function.ts";
 import type { WindowName } from "../functions/window_functions.ts";
 
 /** A column of some relation of a query. */
@@ -24,7 +24,7 @@ export interface BoundColumn {
 }
 
 /** How a value is computed from values; called once a row unless a kernel knows better. */
-export type RowFunction = (values: readonly Value[], call: CallContext) => Value;
+export type RowFunction = (values: readonly Value[], call: CallWorld) => Value;
 
 /** A literal that is read before its statement runs: a constant that cannot be, or a lifted one. */
 export interface LiteralRead {

@@ -90,7 +90,7 @@ export function bindFunction({ name, args, node }: FunctionCall): BoundExpressio
     args: args.map((argument, i) =>
       castTo(argument, { to: argumentTypes[i] ?? argument.type, mode: "implicit", node }),
     ),
-    evaluate: (values, context) => overload.evaluate(values, context, argumentTypes),
+    evaluate: (values, world) => overload.evaluate(values, world, argumentTypes),
     seesNull: overload.seesNull === true,
     volatility: overload.volatility,
     evaluateVector: overload.evaluateVector,

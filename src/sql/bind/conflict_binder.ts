@@ -6,10 +6,10 @@ import type { TableEntry } from "../../catalog/mod.ts";
 import type { OnConflictAction } from "../parse/ast.ts";
 import type { Place } from "./binding.ts";
 import type { BoundColumn, BoundExpression } from "./bound.ts";
-import { type BoundSet, bindSets, type DmlContext, nameOf, type Target } from "./dml_target.ts";
+import { type BoundSet, bindSets, type DmlWorld, nameOf, type Target } from "./dml_target.ts";
 import { bindCondition } from "./expression_binder.ts";
 import { Scope } from "./scope.ts";
-import { queriesAround } from "./select_context.ts";
+import { queriesAround } from "./select_world.ts";
 
 export interface BoundConflict {
   readonly action: "nothing" | "update";
@@ -22,9 +22,9 @@ export interface BoundConflict {
 export function bindConflict(
   action: OnConflictAction,
   target: Target,
-  context: DmlContext,
+  world: DmlWorld,
 ): BoundConflict {
-  const { statement } = context;
+  const { statement } = world;
   const { table } = target;
   checkConflictTarget(action, table);
   if (action.do === "do nothing") {
@@ -55,7 +55,7 @@ export function bindConflict(
     clause: "ON CONFLICT",
     sink: undefined,
     allowsFiles: true,
-    ...queriesAround(context),
+    ...queriesAround(world),
   };
   return {
     action: "update",

@@ -11,7 +11,7 @@ import { castTo } from "./casts.ts";
 import { bindExpression } from "./expression_binder.ts";
 import { tableResult } from "./from_binder.ts";
 import type { FromResult } from "./join_binder.ts";
-import { queriesAround, type SelectContext } from "./select_context.ts";
+import { queriesAround, type SelectWorld } from "./select_world.ts";
 import { bindRowQuery } from "./subquery_binder.ts";
 
 /** A value for a column, or its default. */
@@ -23,7 +23,7 @@ export interface BoundSet {
   readonly value: BoundCell;
 }
 
-export interface DmlContext extends SelectContext {
+export interface DmlWorld extends SelectWorld {
   /** limits.require_where */
   readonly requiresWhere: boolean;
 }
@@ -35,7 +35,7 @@ export interface Target {
   readonly columns: readonly BoundColumn[];
 }
 
-export function bindTarget(name: QNameAliased, { source, statement }: DmlContext): Target {
+export function bindTarget(name: QNameAliased, { source, statement }: DmlWorld): Target {
   const namespace = name.schema ?? source.namespace;
   if (source.systemView(namespace, name.name) !== undefined) {
     throw new DatabaseError(
@@ -140,14 +140,14 @@ function settablePosition(table: TableEntry, column: Name): number {
 
 export function placeIn(
   { scope }: FromResult,
-  { clause, context }: { clause: string; context: DmlContext },
+  { clause, world }: { clause: string; world: DmlWorld },
 ): Place {
   return {
-    statement: context.statement,
+    statement: world.statement,
     scope,
     clause,
     sink: undefined,
-    ...queriesAround(context),
+    ...queriesAround(world),
   };
 }
 

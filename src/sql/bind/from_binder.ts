@@ -26,30 +26,30 @@ import { type RelationNode, Scope, type ScopeRelation } from "./scope.ts";
 import {
   type CteEntry,
   queriesAround,
-  type SelectContext,
+  type SelectWorld,
   type ViewRelation,
-} from "./select_context.ts";
+} from "./select_world.ts";
 import { bindCallItem } from "./table_functions.ts";
 import { bindValues } from "./values_binder.ts";
 import { bindView } from "./view_binder.ts";
 import { findEntry, relationOfEntry } from "./with_binder.ts";
 
 /** Binds a flat list of FROM items: an item with `join` joins everything of its comma item so far. */
-export function bindFrom(items: readonly From[], context: SelectContext): FromResult {
+export function bindFrom(items: readonly From[], world: SelectWorld): FromResult {
   let whole: FromResult | undefined;
   let around: Captures | undefined;
   let current: FromResult | undefined;
   for (const item of items) {
     if (item.join !== undefined && current !== undefined) {
-      current = joinedItem(current, item, { context, around });
+      current = joinedItem(current, item, { world, around });
       continue;
     }
     if (item.join !== undefined) throw notAvailable(item, "a join without a left side");
     if (current !== undefined) {
       whole = beside(whole, current, around);
-      around = capturesOf(whole.scope, context);
+      around = capturesOf(whole.scope, world);
     }
-    current = bindItem(item, isLateral(item) ? withOuter(context, around) : context);
+    current = bindItem(item, isLateral(item) ? withOuter(world, around) : world);
   }
   if (current === undefined) throw new DatabaseError("INVALID_QUERY", "Cannot read an empty FROM");
   return beside(whole, current, around);
@@ -68,15 +68,15 @@ function beside(
 function joinedItem(
   left: FromResult,
   item: From,
-  { around, context }: { context: SelectContext; around: Captures | undefined },
+  { around, world }: { world: SelectWorld; around: Captures | undefined },
 ): FromResult {
   const { join: clause } = item;
   if (clause === undefined) throw notAvailable(item, "a join without its kind");
   if (!isLateral(item)) {
-    return joined(left, bindItem(item, context), { clause, context });
+    return joined(left, bindItem(item, world), { clause, world });
   }
-  const captures = capturesOf(left.scope, withOuter(context, around));
-  const right = bindItem(item, withOuter(context, captures));
+  const captures = capturesOf(left.scope, withOuter(world, around));
+  const right = bindItem(item, withOuter(world, captures));
   const isOpen = clause.type === "RIGHT JOIN" || clause.type === "FULL JOIN";
   if (isOpen && captures.list.length > 0) {
     throw new DatabaseError(
@@ -85,7 +85,7 @@ function joinedItem(
       { position: item._location.start, hint: "write LEFT JOIN LATERAL or CROSS JOIN LATERAL" },
     );
   }
-  return withCaptures(joined(left, right, { clause, context }), captures);
+  return withCaptures(joined(left, right, { clause, world }), captures);
 }
 
 /** A function may read the items before it without LATERAL. */
@@ -101,14 +101,14 @@ function isLateral(item: From): boolean {
   }
 }
 
-function capturesOf(scope: Scope, context: SelectContext): Captures {
-  const { statement } = context;
-  const queries = queriesAround(context);
+function capturesOf(scope: Scope, world: SelectWorld): Captures {
+  const { statement } = world;
+  const queries = queriesAround(world);
   return new Captures({ statement, scope, clause: "LATERAL", sink: undefined, ...queries });
 }
 
-function withOuter(context: SelectContext, outer: Captures | undefined): SelectContext {
-  return outer === undefined ? context : { ...context, outer };
+function withOuter(world: SelectWorld, outer: Captures | undefined): SelectWorld {
+  return outer === undefined ? world : { ...world, outer };
 }
 
 function withCaptures(result: FromResult, captures: Captures | undefined): FromResult {
@@ -117,23 +117,23 @@ function withCaptures(result: FromResult, captures: Captures | undefined): FromR
   return { ...result, from: { ...from, captures: captures.list } };
 }
 
-function bindItem(item: From, context: SelectContext): FromResult {
+function bindItem(item: From, world: SelectWorld): FromResult {
   switch (item.type) {
     case "table":
-      return bindTable(item, context);
+      return bindTable(item, world);
     case "statement":
-      return bindDerived(item, context);
+      return bindDerived(item, world);
     case "from group":
-      return bindGroup(item, context);
+      return bindGroup(item, world);
     case "call":
     case "rows from":
-      return bindFunction(item, context);
+      return bindFunction(item, world);
   }
 }
 
 /** A join in parentheses: under an alias its tables have no names outside, only its columns have. */
-function bindGroup(item: FromGroup, context: SelectContext): FromResult {
-  const { from, scope } = bindFrom(item.from, context);
+function bindGroup(item: FromGroup, world: SelectWorld): FromResult {
+  const { from, scope } = bindFrom(item.from, world);
   const { alias, columnNames } = item;
   if (alias === undefined) return { from, scope };
   const names = renamed(scope.visible, columnNames, item);
@@ -141,14 +141,14 @@ function bindGroup(item: FromGroup, context: SelectContext): FromResult {
   return { from, scope: new Scope([{ alias, namespace: undefined, columns, systemColumns: [] }]) };
 }
 
-function bindFunction(item: FromCall | FromRows, context: SelectContext): FromResult {
+function bindFunction(item: FromCall | FromRows, world: SelectWorld): FromResult {
   const name = item.type === "call" ? item.function.name : "ROWS FROM";
-  const place = barePlace(context, `the arguments of ${name}`);
+  const place = barePlace(world, `the arguments of ${name}`);
   const bound = bindCallItem(item, { place, bind: bindExpression });
   const first = item.type === "call" ? item : item.calls[0];
   const alias = item.alias?.name ?? first?.function.name ?? name;
   const columns = renamed(bound.columns, item.alias?.columns, item).map((column) =>
-    context.statement.newColumn(column),
+    world.statement.newColumn(column),
   );
   const { functions, isValue } = bound;
   const hasOrdinality = item.withOrdinality === true;
@@ -165,16 +165,16 @@ function bindFunction(item: FromCall | FromRows, context: SelectContext): FromRe
 }
 
 /** A place that sees no columns but those around the query. */
-function barePlace(context: SelectContext, clause: string): Place {
-  const { statement } = context;
-  return { statement, scope: new Scope([]), clause, sink: undefined, ...queriesAround(context) };
+function barePlace(world: SelectWorld, clause: string): Place {
+  const { statement } = world;
+  return { statement, scope: new Scope([]), clause, sink: undefined, ...queriesAround(world) };
 }
 
-function bindTable(item: FromTable, context: SelectContext): FromResult {
-  const { source, statement } = context;
+function bindTable(item: FromTable, world: SelectWorld): FromResult {
+  const { source, statement } = world;
   if (item.systemTime !== undefined) throw notAvailable(item, "FOR SYSTEM_TIME");
-  const entry = findEntry(item, context);
-  if (entry !== undefined) return bindEntry(entry, item, context);
+  const entry = findEntry(item, world);
+  if (entry !== undefined) return bindEntry(entry, item, world);
   const { name } = item;
   const namespace = name.schema ?? source.namespace;
   const alias = name.alias ?? name.name;
@@ -196,7 +196,7 @@ function bindTable(item: FromTable, context: SelectContext): FromResult {
     );
   }
   const stored = source.view(name);
-  if (stored !== undefined) return bindStoredView(stored, item, context);
+  if (stored !== undefined) return bindStoredView(stored, item, world);
   const table = source.table(name, item);
   statement.requirements.push({ action: "read", table });
   return tableResult(table, {
@@ -208,9 +208,9 @@ function bindTable(item: FromTable, context: SelectContext): FromResult {
   });
 }
 
-function bindStoredView(view: ViewRelation, item: FromTable, context: SelectContext): FromResult {
+function bindStoredView(view: ViewRelation, item: FromTable, world: SelectWorld): FromResult {
   const { name } = item;
-  const { columns: all, query, shown } = bindView(view, item, context);
+  const { columns: all, query, shown } = bindView(view, item, world);
   const names = renamed(shown, name.columnNames, item);
   const alias = name.alias ?? name.name;
   const columns = shown.map((column, i) => renamedColumn(column, names[i]?.name));
@@ -222,8 +222,8 @@ function bindStoredView(view: ViewRelation, item: FromTable, context: SelectCont
   );
 }
 
-function bindEntry(entry: CteEntry, item: FromTable, context: SelectContext): FromResult {
-  const relation = relationOfEntry(entry, item, context);
+function bindEntry(entry: CteEntry, item: FromTable, world: SelectWorld): FromResult {
+  const relation = relationOfEntry(entry, item, world);
   const names = renamed(relation.columns, item.name.columnNames, item);
   const columns = relation.columns.map((column, i) => renamedColumn(column, names[i]?.name));
   const { alias } = relation;
@@ -305,9 +305,9 @@ function relationResult(
   };
 }
 
-function bindDerived(item: FromStatement, context: SelectContext): FromResult {
+function bindDerived(item: FromStatement, world: SelectWorld): FromResult {
   const alias = item.alias ?? "";
-  const { statement } = context;
+  const { statement } = world;
   const inScope = (columns: readonly BoundColumn[]): ScopeRelation => ({
     alias,
     namespace: undefined,
@@ -316,13 +316,13 @@ function bindDerived(item: FromStatement, context: SelectContext): FromResult {
   });
   const inner = item.statement;
   if (inner.type === "values" && inner.orderBy === undefined && inner.limit === undefined) {
-    const { constants, rows, types } = bindValues(inner, context);
+    const { constants, rows, types } = bindValues(inner, world);
     const unnamed = types.map((type, i) => ({ name: `column${i + 1}`, type }));
     const columns = renamed(unnamed, item.columnNames, item).map((c) => statement.newColumn(c));
     return relationResult({ kind: "values", rows, constants, alias, columns }, inScope(columns));
   }
-  const query = context.bindQuery(inner, {
-    ...context,
+  const query = world.bindQuery(inner, {
+    ...world,
     isOutermost: false,
     keepsUntyped: false,
   });

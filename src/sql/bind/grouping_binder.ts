@@ -16,17 +16,17 @@ import type { BoundColumn, BoundExpression, BoundOutput, GroupingSets } from "./
 import { bindValue } from "./expression_binder.ts";
 import { outputByOrdinal } from "./ordering.ts";
 import type { Scope } from "./scope.ts";
-import type { queriesAround, SelectContext } from "./select_context.ts";
+import type { queriesAround, SelectWorld } from "./select_world.ts";
 import { mapChildren } from "./walk.ts";
 
 /** A SELECT block while it is bound. */
 export interface Block {
   readonly select: SelectFromStatement;
-  readonly context: SelectContext;
+  readonly world: SelectWorld;
   readonly scope: Scope;
   readonly sink: AggregateSink;
   readonly windows: WindowSink;
-  /** Of the context, made once for all places of the block. */
+  /** Of the world, made once for all places of the block. */
   readonly queries: ReturnType<typeof queriesAround>;
 }
 
@@ -35,12 +35,12 @@ type Allowed = Pick<Place, "windows" | "expansions">;
 
 /** Where an expression of a clause of the block stands. */
 export function placeOf(
-  { context, queries, scope }: Block,
+  { world, queries, scope }: Block,
   clause: string,
   { expansions, sink, windows }: Allowed & { readonly sink?: AggregateSink | undefined } = {},
 ): Place {
   const { bindInner, outer } = queries;
-  const { statement } = context;
+  const { statement } = world;
   return { statement, scope, clause, sink, windows, expansions, bindInner, outer };
 }
 
@@ -167,7 +167,7 @@ export class GroupedBlock {
   readonly #block: Block;
 
   constructor(block: Block, { expressions, sets }: BoundGroups) {
-    const { statement } = block.context;
+    const { statement } = block.world;
     this.#block = block;
     const own = [...block.sink.aggregates, ...block.windows.calls];
     this.#ownIds = new Set(own.map(({ column }) => column.id));
@@ -204,7 +204,7 @@ export class GroupedBlock {
     }
     if (this.#ownIds.has(expression.column.id)) return expression;
     if (this.#isDetermined(expression.column)) {
-      const column = this.#block.context.statement.newColumn(columnLike(expression));
+      const column = this.#block.world.statement.newColumn(columnLike(expression));
       for (const set of this.#sets ?? []) set.push(this.#columns.length);
       this.#columns.push({ column, expression });
       this.#places.add(expression);

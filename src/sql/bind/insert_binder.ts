@@ -26,7 +26,7 @@ import {
   bindCell,
   bindTarget,
   checkTwice,
-  type DmlContext,
+  type DmlWorld,
   generatedAlways,
   nameOf,
   notUpdatable,
@@ -35,7 +35,7 @@ import {
 import { type BoundReturning, bindReturning } from "./returning_binder.ts";
 import { Scope } from "./scope.ts";
 import { bindQuery } from "./select_binder.ts";
-import { queriesAround } from "./select_context.ts";
+import { queriesAround } from "./select_world.ts";
 
 export type InsertSource =
   | { readonly kind: "rows"; readonly rows: readonly (readonly BoundCell[])[] }
@@ -53,15 +53,15 @@ export interface BoundInsert {
   readonly returning: BoundReturning | undefined;
 }
 
-export function bindInsert(insert: InsertStatement, context: DmlContext): BoundInsert {
-  const target = bindTarget(insert.into, context);
+export function bindInsert(insert: InsertStatement, world: DmlWorld): BoundInsert {
+  const target = bindTarget(insert.into, world);
   const { table } = target;
   if (table.kind === "stream" && insert.onConflict !== undefined) {
     throw notUpdatable(table, "ON CONFLICT", insert);
   }
   const listed = insert.columns?.map((name) => positionOf(table, name));
   checkTwice(insert.columns ?? []);
-  const source = bindSource(insert, context);
+  const source = bindSource(insert, world);
   const { width } = source;
   const targets = listed ?? table.columns.slice(0, width).map((_, position) => position);
   if (width !== targets.length) {
@@ -78,10 +78,8 @@ export function bindInsert(insert: InsertStatement, context: DmlContext): BoundI
     targets,
     source: source.into({ table, targets }),
     conflict:
-      insert.onConflict === undefined
-        ? undefined
-        : bindConflict(insert.onConflict, target, context),
-    returning: bindReturning(insert.returning, { target, from: target.from, context }),
+      insert.onConflict === undefined ? undefined : bindConflict(insert.onConflict, target, world),
+    returning: bindReturning(insert.returning, { target, from: target.from, world }),
   };
 }
 
@@ -98,7 +96,7 @@ interface UnplacedSource {
   into(filled: Filled): InsertSource;
 }
 
-function bindSource({ insert }: InsertStatement, context: DmlContext): UnplacedSource {
+function bindSource({ insert }: InsertStatement, world: DmlWorld): UnplacedSource {
   switch (insert.type) {
     case "default values":
       return { width: 0, into: () => ({ kind: "rows", rows: [[]] }) };
@@ -107,7 +105,7 @@ function bindSource({ insert }: InsertStatement, context: DmlContext): UnplacedS
         width: insert.columnCount,
         into: (filled) => {
           if (!areCastable(insert, filled)) {
-            const rows = bindCells(literalValuesToRows(insert), filled, context);
+            const rows = bindCells(literalValuesToRows(insert), filled, world);
             return { kind: "rows", rows };
           }
           requireWritable(insert, filled);
@@ -117,11 +115,11 @@ function bindSource({ insert }: InsertStatement, context: DmlContext): UnplacedS
     case "values":
       return {
         width: insert.values[0]?.length ?? 0,
-        into: (filled) => ({ kind: "rows", rows: bindCells(insert, filled, context) }),
+        into: (filled) => ({ kind: "rows", rows: bindCells(insert, filled, world) }),
       };
     default: {
-      const query = bindQuery(insert, { ...context, isOutermost: false, keepsUntyped: true });
-      const { statement } = context;
+      const query = bindQuery(insert, { ...world, isOutermost: false, keepsUntyped: true });
+      const { statement } = world;
       return {
         width: query.outputs.length,
         into: (filled) => ({
@@ -136,15 +134,15 @@ function bindSource({ insert }: InsertStatement, context: DmlContext): UnplacedS
 function bindCells(
   { _location, values }: ValuesStatement,
   { table, targets }: Filled,
-  context: DmlContext,
+  world: DmlWorld,
 ): BoundCell[][] {
   const place: Place = {
-    statement: context.statement,
+    statement: world.statement,
     scope: new Scope([]),
     clause: "VALUES",
     sink: undefined,
     allowsFiles: true,
-    ...queriesAround(context),
+    ...queriesAround(world),
   };
   return values.map((row) => {
     if (row.length !== targets.length) {

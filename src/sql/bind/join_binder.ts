@@ -13,7 +13,7 @@ import { columnValue } from "./bound_nodes.ts";
 import { castAlike } from "./casts.ts";
 import { bindCondition } from "./expression_binder.ts";
 import { Scope } from "./scope.ts";
-import { queriesAround, type SelectContext } from "./select_context.ts";
+import { queriesAround, type SelectWorld } from "./select_world.ts";
 
 /** A bound part of FROM, and the names that it brings. */
 export interface FromResult {
@@ -43,7 +43,7 @@ export function product(left: FromResult, right: FromResult): FromResult {
 export function joined(
   left: FromResult,
   right: FromResult,
-  { clause, context }: { clause: JoinClause; context: SelectContext },
+  { clause, world }: { clause: JoinClause; world: SelectWorld },
 ): FromResult {
   const kind = JOIN_KINDS[clause.type] ?? (clause.on === undefined ? "cross" : "inner");
   const both = product(
@@ -56,7 +56,7 @@ export function joined(
   let merged: readonly MergedColumn[] | undefined;
   if (names !== undefined) {
     const pairs = mergedPairs(names, left.scope, right.scope);
-    merged = kind === "full" ? pairs.map((pair) => mergedColumn(pair, context)) : undefined;
+    merged = kind === "full" ? pairs.map((pair) => mergedColumn(pair, world)) : undefined;
     const columns =
       merged?.map(({ column }) => column) ??
       pairs.map((pair) => (kind === "right" ? pair.right : pair.left));
@@ -69,11 +69,11 @@ export function joined(
         : { kind: "and", type: BOOLEAN, operands: pairs.map((pair) => pair.condition) };
   } else if (clause.on !== undefined) {
     condition = bindCondition(clause.on, {
-      statement: context.statement,
+      statement: world.statement,
       scope,
       clause: "ON",
       sink: undefined,
-      ...queriesAround(context),
+      ...queriesAround(world),
     });
   }
   // Names lead to columns wherever these lie, so a right join is a left one of exchanged sides.
@@ -117,10 +117,7 @@ interface MergedColumn {
 }
 
 /** Either side of a full join may have no row: the column is of the one that has. */
-function mergedColumn(
-  { left, node, right }: MergedPair,
-  { statement }: SelectContext,
-): MergedColumn {
+function mergedColumn({ left, node, right }: MergedPair, { statement }: SelectWorld): MergedColumn {
   const sides = [columnValue(left), columnValue(right)];
   const { expressions, type } = castAlike(sides, [node, node], "USING");
   const column = statement.newColumn({ name: left.name, type });

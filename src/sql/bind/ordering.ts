@@ -9,7 +9,7 @@ import type { BoundExpression, BoundOutput, BoundSelect, BoundSort } from "./bou
 import { castTo } from "./casts.ts";
 import { bindExpression } from "./expression_binder.ts";
 import { Scope } from "./scope.ts";
-import { queriesAround, type SelectContext } from "./select_context.ts";
+import { queriesAround, type SelectWorld } from "./select_world.ts";
 import { sameExpression } from "./walk.ts";
 
 /** `ORDER BY 2` and `GROUP BY 2`. @throws {DatabaseError} INVALID_QUERY out of range. */
@@ -61,7 +61,7 @@ export function orderedOutput(
 export function bindLimit(
   limit: LimitStatement | undefined,
   orderBy: readonly BoundSort[],
-  context: SelectContext,
+  world: SelectWorld,
 ): Pick<BoundSelect, "limit" | "offset" | "withTies"> {
   if (limit?.withTies === true && orderBy.length === 0) {
     throw new DatabaseError("INVALID_QUERY", "Cannot use WITH TIES without ORDER BY", {
@@ -70,11 +70,11 @@ export function bindLimit(
   }
   if (limit === undefined) return { limit: undefined, offset: undefined, withTies: false };
   const place: Place = {
-    statement: context.statement,
+    statement: world.statement,
     scope: new Scope([]),
     clause: "LIMIT",
     sink: undefined,
-    ...queriesAround(context),
+    ...queriesAround(world),
   };
   return {
     limit: countOf(limit.limit, place),

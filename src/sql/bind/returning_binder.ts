@@ -3,7 +3,7 @@
  */
 import type { SelectedColumn } from "../parse/ast.ts";
 import type { BoundColumn, BoundOutput } from "./bound.ts";
-import { type DmlContext, placeIn, type Target } from "./dml_target.ts";
+import { type DmlWorld, placeIn, type Target } from "./dml_target.ts";
 import type { FromResult } from "./join_binder.ts";
 import { bindSelectedColumns } from "./select_binder.ts";
 import { columnIdsIn } from "./walk.ts";
@@ -22,11 +22,11 @@ export interface BoundReturning {
 /** @param from The target, beside the items of FROM or USING. */
 export function bindReturning(
   returning: readonly SelectedColumn[] | undefined,
-  { context, from, target }: { target: Target; from: FromResult; context: DmlContext },
+  { world, from, target }: { target: Target; from: FromResult; world: DmlWorld },
 ): BoundReturning | undefined {
   if (returning === undefined) return undefined;
   const outputs = bindSelectedColumns(returning, {
-    place: placeIn(from, { clause: "RETURNING", context }),
+    place: placeIn(from, { clause: "RETURNING", world }),
     withSystemColumns: true,
   });
   const used = new Set<number>();

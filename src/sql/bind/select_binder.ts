@@ -26,31 +26,31 @@ import { bindFrom } from "./from_binder.ts";
 import { type Block, bindGroups, GroupedBlock, placeOf } from "./grouping_binder.ts";
 import { bindLimit, orderedOutput } from "./ordering.ts";
 import { Scope } from "./scope.ts";
-import { queriesAround, type SelectContext } from "./select_context.ts";
+import { queriesAround, type SelectWorld } from "./select_world.ts";
 import { bindSetOperation } from "./set_binder.ts";
 import { sortOf } from "./sort_entry.ts";
 import { expandedFrom } from "./table_functions.ts";
 import { bindNamedWindows, newWindowSink } from "./window_binder.ts";
 import { mapCall } from "./window_walk.ts";
-import { contextWith } from "./with_binder.ts";
+import { worldWith } from "./with_binder.ts";
 
 /** Binds a query of the forms that are available. @throws {DatabaseError} */
-export function bindQuery(query: SelectStatement, context: SelectContext): BoundSelect {
+export function bindQuery(query: SelectStatement, world: SelectWorld): BoundSelect {
   switch (query.type) {
     case "select":
-      return bindSelect(query, context);
+      return bindSelect(query, world);
     case "values":
-      return bindSelect(selectFromValues(query), { ...context, isOutermost: false });
+      return bindSelect(selectFromValues(query), { ...world, isOutermost: false });
     case "with":
     case "with recursive":
-      return bindWith(query, context);
+      return bindWith(query, world);
     default:
-      return bindSetOperation(query, context);
+      return bindSetOperation(query, world);
   }
 }
 
-function bindWith(query: WithStatement, context: SelectContext): BoundSelect {
-  const inner = contextWith(query, context);
+function bindWith(query: WithStatement, world: SelectWorld): BoundSelect {
+  const inner = worldWith(query, world);
   if (isChangeNode(query.in)) throw notAvailable(query.in, "a change inside a query");
   return bindQuery(query.in, inner);
 }
@@ -82,15 +82,15 @@ function selectFromValues(
   };
 }
 
-export function bindSelect(select: SelectFromStatement, context: SelectContext): BoundSelect {
+export function bindSelect(select: SelectFromStatement, world: SelectWorld): BoundSelect {
   const { from, scope } =
     select.from === undefined
       ? { from: undefined, scope: new Scope([]) }
-      : bindFrom(select.from, context);
+      : bindFrom(select.from, world);
   const sink = newAggregateSink();
   const windows = newWindowSink();
-  const queries = queriesAround(context);
-  const block: Block = { select, context, scope, sink, windows, queries };
+  const queries = queriesAround(world);
+  const block: Block = { select, world, scope, sink, windows, queries };
   const where =
     select.where === undefined ? undefined : bindCondition(select.where, placeOf(block, "WHERE"));
 
@@ -136,7 +136,7 @@ export function bindSelect(select: SelectFromStatement, context: SelectContext):
     aggregates: sink.aggregates,
     isAggregated,
     distinct: distinctOn === undefined ? plainDistinctOf(select) : { on: distinctOn.map(over) },
-    ...bindLimit(select.limit, orderBy, context),
+    ...bindLimit(select.limit, orderBy, world),
   };
   checkDistinct(bound, select);
   return bound;
@@ -162,13 +162,13 @@ function bindOutputs(block: Block, expansions: ExpansionSink): BoundOutput[] {
     place: placeOf(block, "the select list", { sink, windows, expansions }),
     withSystemColumns: showsSystemColumns(block),
     keepsUntyped:
-      block.context.keepsUntyped === true && distinct === undefined && orderBy === undefined,
+      block.world.keepsUntyped === true && distinct === undefined && orderBy === undefined,
   });
 }
 
 /** A plain SELECT: one stored table, no DISTINCT, no grouping, no window. */
-function showsSystemColumns({ context, scope, select }: Block): boolean {
-  if (!context.isOutermost || scope.relations.length !== 1) return false;
+function showsSystemColumns({ world, scope, select }: Block): boolean {
+  if (!world.isOutermost || scope.relations.length !== 1) return false;
   if ([...(select.columns ?? []), ...(select.orderBy ?? [])].some(hasWindowCall)) return false;
   return (
     select.distinct === undefined && select.groupBy === undefined && select.having === undefined

@@ -9,22 +9,22 @@ import type { BoundExpression, BoundOutput, BoundSelect, SetOperator } from "./b
 import { columnOutput, selectFrom, selectFromQuery } from "./bound_nodes.ts";
 import { castAlike, castTo } from "./casts.ts";
 import { bindLimit, orderedOutput } from "./ordering.ts";
-import type { SelectContext } from "./select_context.ts";
+import type { SelectWorld } from "./select_world.ts";
 import { sortOf } from "./sort_entry.ts";
 
 /** Binds a set operation with its ORDER BY and LIMIT. @throws {DatabaseError} */
-export function bindSetOperation(query: SelectFromUnion, context: SelectContext): BoundSelect {
-  const inner: SelectContext = { ...context, isOutermost: false, keepsUntyped: true };
-  const left = context.bindQuery(query.left, inner);
-  const right = context.bindQuery(query.right, inner);
-  return setOperationOf(query, [left, right], context);
+export function bindSetOperation(query: SelectFromUnion, world: SelectWorld): BoundSelect {
+  const inner: SelectWorld = { ...world, isOutermost: false, keepsUntyped: true };
+  const left = world.bindQuery(query.left, inner);
+  const right = world.bindQuery(query.right, inner);
+  return setOperationOf(query, [left, right], world);
 }
 
 /** A set operation of sides that are bound already. @throws {DatabaseError} */
 export function setOperationOf(
   query: SelectFromUnion,
   [left, right]: readonly [BoundSelect, BoundSelect],
-  context: SelectContext,
+  world: SelectWorld,
 ): BoundSelect {
   const [word = "", all] = query.type.split(" ");
   if (left.outputs.length !== right.outputs.length) {
@@ -36,7 +36,7 @@ export function setOperationOf(
   }
   const columns = alike(query, [left, right]);
   const relation = columns.map(({ name, left: value }) =>
-    context.statement.newColumn({ name, type: value.type }),
+    world.statement.newColumn({ name, type: value.type }),
   );
   const outputs = relation.map(columnOutput);
   const select = selectFrom(
@@ -47,12 +47,12 @@ export function setOperationOf(
       left: withOutputs(
         left,
         columns.map((column) => column.left),
-        context,
+        world,
       ),
       right: withOutputs(
         right,
         columns.map((column) => column.right),
-        context,
+        world,
       ),
       alias: "",
       columns: relation,
@@ -60,7 +60,7 @@ export function setOperationOf(
     outputs,
   );
   const orderBy = (query.orderBy ?? []).map((sort) => sortOf(sort, target(sort.by, outputs)));
-  return { ...select, orderBy, ...bindLimit(query.limit, orderBy, context) };
+  return { ...select, orderBy, ...bindLimit(query.limit, orderBy, world) };
 }
 
 /** A column of both sides, cast to their common type. */
@@ -87,7 +87,7 @@ function alike(
 function withOutputs(
   query: BoundSelect,
   expressions: readonly BoundExpression[],
-  { statement }: SelectContext,
+  { statement }: SelectWorld,
 ): BoundSelect {
   const isUnchanged = expressions.every((e, i) => e === query.outputs[i]?.expression);
   if (isUnchanged) return query;

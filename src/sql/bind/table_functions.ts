@@ -217,7 +217,7 @@ function scalarCall(name: string, args: readonly BoundExpression[], node: AstNod
     args: args.map((arg, i) =>
       castTo(arg, { to: argumentTypes[i] ?? arg.type, mode: "implicit", node }),
     ),
-    evaluate: (values, context) => overload.evaluate(values, context, argumentTypes),
+    evaluate: (values, world) => overload.evaluate(values, world, argumentTypes),
     seesNull: overload.seesNull === true,
     volatility: overload.volatility,
   };

@@ -15,7 +15,7 @@ import { columnOutput, columnValue, plainSelect } from "./bound_nodes.ts";
 import {
   bindSets,
   bindTarget,
-  type DmlContext,
+  type DmlWorld,
   notUpdatable,
   placeIn,
   type Target,
@@ -46,15 +46,15 @@ export interface BoundDelete {
   readonly returning: BoundReturning | undefined;
 }
 
-export function bindUpdate(update: UpdateStatement, context: DmlContext): BoundUpdate {
-  const target = bindTarget(update.table, context);
+export function bindUpdate(update: UpdateStatement, world: DmlWorld): BoundUpdate {
+  const target = bindTarget(update.table, world);
   const { table } = target;
   if (table.kind === "stream") throw notUpdatable(table, "UPDATE", update);
-  requireWhere(update.where, context, update);
-  const from = joined(target, update.from, context);
-  const sets = bindSets(update.sets, table, placeIn(from, { clause: "SET", context }));
+  requireWhere(update.where, world, update);
+  const from = joined(target, update.from, world);
+  const sets = bindSets(update.sets, table, placeIn(from, { clause: "SET", world }));
   const values = sets.flatMap(({ value }) => (value === "default" ? [] : [value]));
-  const returning = bindReturning(update.returning, { target, from, context });
+  const returning = bindReturning(update.returning, { target, from, world });
   return {
     kind: "update",
     table,
@@ -62,18 +62,18 @@ export function bindUpdate(update: UpdateStatement, context: DmlContext): BoundU
       from,
       where: update.where,
       extra: [columnValue(seqColumnOf(target)), ...values, ...carriedBy(returning)],
-      context,
+      world,
     }),
     sets: sets.map(({ position, value }) => ({ position, isDefault: value === "default" })),
     returning,
   };
 }
 
-export function bindDelete(remove: DeleteStatement, context: DmlContext): BoundDelete {
-  const target = bindTarget(remove.from, context);
-  requireWhere(remove.where, context, remove);
-  const from = joined(target, remove.using, context);
-  const returning = bindReturning(remove.returning, { target, from, context });
+export function bindDelete(remove: DeleteStatement, world: DmlWorld): BoundDelete {
+  const target = bindTarget(remove.from, world);
+  requireWhere(remove.where, world, remove);
+  const from = joined(target, remove.using, world);
+  const returning = bindReturning(remove.returning, { target, from, world });
   // What a row without a key is named by.
   const named = target.table.primaryKey.length === 0 ? [columnValue(seqColumnOf(target))] : [];
   return {
@@ -83,26 +83,22 @@ export function bindDelete(remove: DeleteStatement, context: DmlContext): BoundD
       from,
       where: remove.where,
       extra: [...named, ...carriedBy(returning)],
-      context,
+      world,
     }),
     returning,
   };
 }
 
 /** The table that is written, beside the items of FROM or USING: those do not see it. */
-function joined(
-  { from }: Target,
-  items: readonly From[] | undefined,
-  context: DmlContext,
-): FromResult {
-  return items === undefined ? from : product(from, bindFrom(items, context));
+function joined({ from }: Target, items: readonly From[] | undefined, world: DmlWorld): FromResult {
+  return items === undefined ? from : product(from, bindFrom(items, world));
 }
 
 /** The rows that a statement changes: declared columns first, then what it computes from them. */
 function rowsOf(
   target: Target,
   {
-    context,
+    world,
     extra,
     from,
     where,
@@ -110,12 +106,12 @@ function rowsOf(
     from: FromResult;
     where: Expr | undefined;
     extra: readonly BoundExpression[];
-    context: DmlContext;
+    world: DmlWorld;
   },
 ): BoundSelect {
   const { columns, table } = target;
   const declared = columns.slice(0, table.columns.length).map(columnOutput);
-  const place = placeIn(from, { clause: "WHERE", context });
+  const place = placeIn(from, { clause: "WHERE", world });
   const rows = plainSelect({
     from: from.from,
     where: where === undefined ? undefined : liveOnly(bindCondition(where, place), columns),
@@ -152,7 +148,7 @@ function carriedBy(returning: BoundReturning | undefined): BoundExpression[] {
 
 function requireWhere(
   where: Expr | undefined,
-  { requiresWhere }: DmlContext,
+  { requiresWhere }: DmlWorld,
   node: { readonly _location: { readonly start: number } },
 ): void {
   if (where !== undefined || !requiresWhere) return;

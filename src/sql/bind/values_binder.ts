@@ -9,7 +9,7 @@ import { castAlike } from "./casts.ts";
 import { bindExpression } from "./expression_binder.ts";
 import { constantsOf, literalColumnOf } from "./literal_columns.ts";
 import { Scope } from "./scope.ts";
-import { queriesAround, type SelectContext } from "./select_context.ts";
+import { queriesAround, type SelectWorld } from "./select_world.ts";
 
 interface BoundRows {
   readonly rows: readonly (readonly BoundExpression[])[];
@@ -20,9 +20,9 @@ interface BoundRows {
 }
 
 /** @throws {DatabaseError} INVALID_QUERY when rows differ in length, and what a cell raises. */
-export function bindValues(values: ValuesStatement, context: SelectContext): BoundRows {
+export function bindValues(values: ValuesStatement, world: SelectWorld): BoundRows {
   const known = values.literals === undefined ? undefined : constantRows(values.literals);
-  return known ?? bindRows(values, context);
+  return known ?? bindRows(values, world);
 }
 
 /** VALUES of many literals, each column of one form; undefined for any other. */
@@ -42,10 +42,10 @@ function constantRows(list: LiteralList): BoundRows | undefined {
 }
 
 /** VALUES: each column has the common type of its cells. */
-function bindRows({ values, _location }: ValuesStatement, context: SelectContext): BoundRows {
-  const { statement } = context;
+function bindRows({ values, _location }: ValuesStatement, world: SelectWorld): BoundRows {
+  const { statement } = world;
   const scope = new Scope([]);
-  const place = { statement, scope, clause: "VALUES", sink: undefined, ...queriesAround(context) };
+  const place = { statement, scope, clause: "VALUES", sink: undefined, ...queriesAround(world) };
   const width = values[0]?.length ?? 0;
   if (values.some((row) => row.length !== width)) {
     throw new DatabaseError("INVALID_QUERY", "Cannot read VALUES: its rows differ in length", {

@@ -8,7 +8,7 @@ import { DatabaseError } from "../../base/errors.ts";
 import { VIEW_DEPTH_MAX, VIEWS_MAX } from "../../base/limits.ts";
 import type { FromTable, Location, SelectStatement } from "../parse/ast.ts";
 import type { BoundColumn, BoundSelect } from "./bound.ts";
-import type { SelectContext, ViewRelation } from "./select_context.ts";
+import type { SelectWorld, ViewRelation } from "./select_world.ts";
 
 export interface BoundView {
   readonly query: BoundSelect;
@@ -19,9 +19,9 @@ export interface BoundView {
 }
 
 /** @throws {DatabaseError} LIMIT_EXCEEDED, and what its query raises. */
-export function bindView(view: ViewRelation, item: FromTable, context: SelectContext): BoundView {
-  const { statement } = context;
-  const viewDepth = (context.viewDepth ?? 0) + 1;
+export function bindView(view: ViewRelation, item: FromTable, world: SelectWorld): BoundView {
+  const { statement } = world;
+  const viewDepth = (world.viewDepth ?? 0) + 1;
   statement.viewCount += 1;
   if (viewDepth > VIEW_DEPTH_MAX || statement.viewCount > VIEWS_MAX) {
     throw new DatabaseError(
@@ -31,10 +31,10 @@ export function bindView(view: ViewRelation, item: FromTable, context: SelectCon
     );
   }
   const bind = (): BoundSelect =>
-    context.bindQuery(relocated(view.query, item._location), {
+    world.bindQuery(relocated(view.query, item._location), {
       statement,
       source: view.source,
-      bindQuery: context.bindQuery,
+      bindQuery: world.bindQuery,
       isOutermost: false,
       keepsUntyped: false,
       viewDepth,

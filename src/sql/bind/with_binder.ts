@@ -15,13 +15,13 @@ import { PassedOn } from "./correlation.ts";
 import { settled } from "./expression_binder.ts";
 import { isVolatileQuery, readsAround } from "./query_walk.ts";
 import { refusedPlaceOf } from "./recursive_form.ts";
-import type { CteEntry, SelectContext } from "./select_context.ts";
+import type { CteEntry, SelectWorld } from "./select_world.ts";
 import { setOperationOf } from "./set_binder.ts";
 
-/** The context of the query behind WITH. @throws {DatabaseError} */
-export function contextWith(node: WithStatement, context: SelectContext): SelectContext {
+/** The world of the query behind WITH. @throws {DatabaseError} */
+export function worldWith(node: WithStatement, world: SelectWorld): SelectWorld {
   const names = new Set<string>();
-  let { ctes } = context;
+  let { ctes } = world;
   for (const binding of node.bind) {
     const { name, _location } = binding.alias;
     if (names.has(name)) {
@@ -30,21 +30,21 @@ export function contextWith(node: WithStatement, context: SelectContext): Select
       });
     }
     names.add(name);
-    const around: SelectContext = { ...context, ctes };
+    const around: SelectWorld = { ...world, ctes };
     const entry = bindEntry(binding, around, node.type === "with recursive");
     ctes = { entry, others: ctes };
   }
-  return { ...context, ctes };
+  return { ...world, ctes };
 }
 
-function bindEntry(binding: WithBinding, context: SelectContext, isRecursive: boolean): CteEntry {
-  const inner: SelectContext = { ...context, isOutermost: false, keepsUntyped: false };
+function bindEntry(binding: WithBinding, world: SelectWorld, isRecursive: boolean): CteEntry {
+  const inner: SelectWorld = { ...world, isOutermost: false, keepsUntyped: false };
   const bind = (outer: Correlation | undefined): BoundSelect =>
     isRecursive
       ? bindRecursive(binding, { ...inner, outer })
-      : context.bindQuery(binding.statement, { ...inner, outer });
+      : world.bindQuery(binding.statement, { ...inner, outer });
   const { name, _location } = binding.alias;
-  const { height, query } = context.statement.named(() => bind(context.outer), {
+  const { height, query } = world.statement.named(() => bind(world.outer), {
     name,
     position: _location.start,
   });
@@ -57,7 +57,7 @@ function bindEntry(binding: WithBinding, context: SelectContext, isRecursive: bo
     isFree: !readsAround(query),
     references: { count: 0 },
   };
-  return { kind: "query", name, names, cte, height, outer: context.outer, bind };
+  return { kind: "query", name, names, cte, height, outer: world.outer, bind };
 }
 
 function namesOf({ alias, columnNames }: WithBinding, { outputs }: BoundSelect): string[] {
@@ -72,30 +72,26 @@ function namesOf({ alias, columnNames }: WithBinding, { outputs }: BoundSelect):
 }
 
 /** `a UNION [ALL] b`, where b may read the entry itself; any other query may not. */
-function bindRecursive(binding: WithBinding, context: SelectContext): BoundSelect {
+function bindRecursive(binding: WithBinding, world: SelectWorld): BoundSelect {
   const { statement: query } = binding;
   const isUnion = query.type === "union" || query.type === "union all";
   const isBare = isUnion && query.orderBy === undefined && query.limit === undefined;
   if (!isBare) {
     const entry: CteEntry = { kind: "forbidden", name: binding.alias.name };
-    return context.bindQuery(query, withEntry(context, entry));
+    return world.bindQuery(query, withEntry(world, entry));
   }
-  return bindUnion(query, binding, context);
+  return bindUnion(query, binding, world);
 }
 
-function withEntry(context: SelectContext, entry: CteEntry): SelectContext {
-  return { ...context, ctes: { entry, others: context.ctes } };
+function withEntry(world: SelectWorld, entry: CteEntry): SelectWorld {
+  return { ...world, ctes: { entry, others: world.ctes } };
 }
 
-function bindUnion(
-  query: SelectFromUnion,
-  binding: WithBinding,
-  context: SelectContext,
-): BoundSelect {
+function bindUnion(query: SelectFromUnion, binding: WithBinding, world: SelectWorld): BoundSelect {
   const { name } = binding.alias;
-  const { statement } = context;
-  const untyped: SelectContext = { ...context, keepsUntyped: true };
-  const left = context.bindQuery(query.left, withEntry(untyped, { kind: "forbidden", name }));
+  const { statement } = world;
+  const untyped: SelectWorld = { ...world, keepsUntyped: true };
+  const left = world.bindQuery(query.left, withEntry(untyped, { kind: "forbidden", name }));
   const first: BoundSelect = {
     ...left,
     outputs: left.outputs.map((output) => ({ ...output, expression: settled(output.expression) })),
@@ -111,13 +107,13 @@ function bindUnion(
       type: defined(types[i], "a column has its type"),
     })),
     recursion,
-    outer: context.outer,
+    outer: world.outer,
     references: { count: 0 },
   };
-  const next = context.bindQuery(query.right, withEntry(untyped, working));
+  const next = world.bindQuery(query.right, withEntry(untyped, working));
   // Not recursive after all: an ordinary union, whose sides give each other their types.
   if (working.references.count === 0) {
-    return setOperationOf(query, [left, next], context);
+    return setOperationOf(query, [left, next], world);
   }
   if (working.references.count > 1)
     throw recursiveForm(`"${name}" is read more than once`, query.right);
@@ -163,9 +159,9 @@ function castLike(
 }
 
 /** What an unqualified name in FROM means among the entries of WITH. */
-export function findEntry(item: FromTable, context: SelectContext): CteEntry | undefined {
+export function findEntry(item: FromTable, world: SelectWorld): CteEntry | undefined {
   if (item.name.schema !== undefined) return undefined;
-  for (let list = context.ctes; list !== undefined; list = list.others) {
+  for (let list = world.ctes; list !== undefined; list = list.others) {
     if (list.entry.name === item.name.name) return list.entry;
   }
   return undefined;
@@ -175,7 +171,7 @@ export function findEntry(item: FromTable, context: SelectContext): CteEntry | u
 export function relationOfEntry(
   entry: CteEntry,
   item: FromTable,
-  { outer, statement }: SelectContext,
+  { outer, statement }: SelectWorld,
 ): BoundRelation {
   const alias = item.name.alias ?? item.name.name;
   if (entry.kind === "forbidden") {

@@ -7,7 +7,7 @@ import type { Seq } from "../../base/seq.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
 import type { Store } from "../../storage/mod.ts";
 import type { Value } from "../../types/mod.ts";
-import type { CallContext } from "../functions/function.ts";
+import type { CallWorld } from "../functions/function.ts";
 import type { TemporaryFiles } from "../spill/mod.ts";
 import type { Pauses } from "./pausing.ts";
 import type { MemoryBudget, Run, SubqueryAnswers } from "./run.ts";
@@ -45,7 +45,7 @@ export class InnerRun implements Run {
     this.#around = around;
   }
 
-  get call(): CallContext {
+  get call(): CallWorld {
     return this.#around.call;
   }
 

@@ -8,7 +8,7 @@ import type { TableEntry } from "../../catalog/mod.ts";
 import type { Store } from "../../storage/mod.ts";
 import type { Batch, Row, Value, Vector } from "../../types/mod.ts";
 import type { BoundCte, BoundRecursion, BoundSubquery } from "../bind/bound.ts";
-import type { CallContext } from "../functions/function.ts";
+import type { CallWorld } from "../functions/function.ts";
 import type { TemporaryFiles } from "../spill/mod.ts";
 import type { HeldRows } from "./held_rows.ts";
 import type { Pauses } from "./pausing.ts";
@@ -25,7 +25,7 @@ export interface Run {
   readonly transaction: Transaction | undefined;
   /** @throws {DatabaseError} SERIALIZATION_FAILURE when a table was altered since it was bound. */
   requireUnaltered(table: TableEntry): void;
-  readonly call: CallContext;
+  readonly call: CallWorld;
   /** Parameters and lifted literals, by slot number. */
   readonly slots: readonly Value[];
   /** Files that came with the statement. */

@@ -12,7 +12,7 @@ import {
   valueAt,
 } from "../../types/mod.ts";
 import type { BoundSubquery, SubqueryForm } from "../bind/bound.ts";
-import type { CallContext } from "../functions/function.ts";
+import type { CallWorld } from "../functions/function.ts";
 import { keyTextOf } from "./key_text.ts";
 import { bytesOf, type MemoryBudget } from "./run.ts";
 
@@ -60,7 +60,7 @@ export class Answer {
   }
 
   /** @throws {DatabaseError} CARDINALITY_VIOLATION, and what a comparison raises. */
-  valueFor(operands: readonly Value[], { position }: BoundSubquery, call: CallContext): Value {
+  valueFor(operands: readonly Value[], { position }: BoundSubquery, call: CallWorld): Value {
     const form = this.#form;
     switch (form.kind) {
       case "exists":
@@ -79,7 +79,7 @@ export class Answer {
     }
   }
 
-  #quantified(form: Quantified, operands: readonly Value[], call: CallContext): Value {
+  #quantified(form: Quantified, operands: readonly Value[], call: CallWorld): Value {
     const { kind, operator } = form;
     if (kind === "any" && operator === "=") return this.#isMember(form, operands);
     if (kind === "all" && operator === "<>") {
@@ -112,7 +112,7 @@ export class Answer {
 interface Pairs {
   readonly operands: readonly Value[];
   readonly row: Row;
-  readonly call: CallContext;
+  readonly call: CallWorld;
 }
 
 /** The first pair that is not equal decides the order of rows; a NULL before it leaves it unknown. */

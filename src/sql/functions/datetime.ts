@@ -26,11 +26,11 @@ import {
 } from "../../types/mod.ts";
 import { clockFieldsOf, fieldOf, truncateInterval, truncateTimestamp } from "./datetime_fields.ts";
 import { functionsNamed, overload } from "./define.ts";
-import type { CallContext, Overload, ScalarFunction } from "./function.ts";
+import type { CallWorld, Overload, ScalarFunction } from "./function.ts";
 import { addToTime, addToTimestamp, ageBetween } from "./time_math.ts";
 import { resolveTimeZone } from "./time_zones.ts";
 
-type Instant = (call: CallContext, digits: number) => Value;
+type Instant = (call: CallWorld, digits: number) => Value;
 
 /** A function of the statement's time, with an optional count of fraction digits. */
 function now(names: readonly string[], result: DataType, read: Instant): ScalarFunction[] {
@@ -45,11 +45,11 @@ function now(names: readonly string[], result: DataType, read: Instant): ScalarF
   );
 }
 
-function timestampNow(call: CallContext, digits: number): Value {
+function timestampNow(call: CallWorld, digits: number): Value {
   return roundTimestamp(call.nowMicros, digits);
 }
 
-function timeNow(call: CallContext, digits: number): Value {
+function timeNow(call: CallWorld, digits: number): Value {
   return roundMicros(splitTimestamp(call.nowMicros).micros, digits) % MICROS_PER_DAY;
 }
 

@@ -3,7 +3,7 @@
  */
 import { type DataType, TEXT, type Value } from "../../types/mod.ts";
 import type {
-  CallContext,
+  CallWorld,
   Overload,
   ParameterType,
   ScalarFunction,
@@ -23,7 +23,7 @@ export interface OverloadOptions {
 export function overload(
   parameters: readonly ParameterType[],
   result: Overload["result"],
-  evaluate: (values: readonly Value[], call: CallContext, types: readonly DataType[]) => Value,
+  evaluate: (values: readonly Value[], call: CallWorld, types: readonly DataType[]) => Value,
   options: OverloadOptions = {},
 ): Overload {
   return { parameters, result, evaluate, volatility: "immutable", ...options };

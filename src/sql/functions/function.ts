@@ -7,7 +7,7 @@
 import type { DataType, Value, Vector } from "../../types/mod.ts";
 
 /** What a function may ask of its surroundings. Fixed for the length of a statement. */
-export interface CallContext {
+export interface CallWorld {
   /** Time of the statement, or of BEGIN inside a transaction: microseconds since 1970, UTC. */
   readonly nowMicros: number;
   readonly userId: string;
@@ -73,7 +73,7 @@ export interface Overload extends Signature {
   /** Called also when an argument is NULL; otherwise a NULL argument gives NULL uncalled. */
   readonly seesNull?: boolean;
   /** @throws {DatabaseError} VALUE_OUT_OF_RANGE, INVALID_VALUE, … */
-  evaluate(values: readonly Value[], call: CallContext, types: readonly DataType[]): Value;
+  evaluate(values: readonly Value[], call: CallWorld, types: readonly DataType[]): Value;
   /** The same for a column at once, if there is a loop for its form. */
   readonly evaluateVector?: VectorFunction;
   /** Names of the parameters, for calls such as `make_interval(days => 3)`; gaps are 0. */
@@ -94,7 +94,7 @@ export interface Overload extends Signature {
 /** An overload made for one call. */
 export interface Specialised {
   readonly result: DataType;
-  evaluate(values: readonly Value[], call: CallContext): Value;
+  evaluate(values: readonly Value[], call: CallWorld): Value;
 }
 
 export interface ScalarFunction {

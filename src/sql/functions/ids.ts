@@ -8,7 +8,7 @@ import { DatabaseError } from "../../base/errors.ts";
 import { seqFromNumber, seqFromUnixMs, unixMsFromSeq } from "../../base/seq.ts";
 import { BIGINT, DATETIME, TEXT, UUID, type Value, type Whole } from "../../types/mod.ts";
 import { functionsNamed, overload } from "./define.ts";
-import type { CallContext, ScalarFunction } from "./function.ts";
+import type { CallWorld, ScalarFunction } from "./function.ts";
 
 const MICROS_PER_MS = 1000;
 const ULID_DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
@@ -24,7 +24,7 @@ function withVersion(bytes: Uint8Array, version: number): string {
   return uuidText(bytes);
 }
 
-function writeMs(bytes: Uint8Array, call: CallContext): void {
+function writeMs(bytes: Uint8Array, call: CallWorld): void {
   let ms = Math.floor(call.clockMicros() / MICROS_PER_MS);
   for (let at = 5; at >= 0; at -= 1) {
     bytes[at] = ms % 256;
@@ -32,18 +32,18 @@ function writeMs(bytes: Uint8Array, call: CallContext): void {
   }
 }
 
-function uuidV4(_: readonly Value[], call: CallContext): string {
+function uuidV4(_: readonly Value[], call: CallWorld): string {
   return withVersion(Uint8Array.from(call.randomBytes(16)), 4);
 }
 
-function uuidV7(_: readonly Value[], call: CallContext): string {
+function uuidV7(_: readonly Value[], call: CallWorld): string {
   const bytes = new Uint8Array(16);
   bytes.set(call.randomBytes(10), 6);
   writeMs(bytes, call);
   return withVersion(bytes, 7);
 }
 
-function ulid(_: readonly Value[], call: CallContext): string {
+function ulid(_: readonly Value[], call: CallWorld): string {
   const bytes = new Uint8Array(16);
   bytes.set(call.randomBytes(10), 6);
   writeMs(bytes, call);

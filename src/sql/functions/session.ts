@@ -3,12 +3,12 @@
  */
 import { TEXT, typeName } from "../../types/mod.ts";
 import { firstType, functionsNamed, overload } from "./define.ts";
-import type { CallContext, ScalarFunction } from "./function.ts";
+import type { CallWorld, ScalarFunction } from "./function.ts";
 
 /** The one database that a server has. */
 const DATABASE_NAME = "tidemark";
 
-function stable(names: readonly string[], read: (call: CallContext) => string): ScalarFunction[] {
+function stable(names: readonly string[], read: (call: CallWorld) => string): ScalarFunction[] {
   return functionsNamed(
     names,
     overload([], TEXT, (_, call) => read(call), { volatility: "stable" }),

@@ -14,7 +14,7 @@ import type { Clock } from "../../base/clock.ts";
 import type { Disk, DiskFile } from "../../base/disk.ts";
 import { DiskError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
-import type { LogFileInfo } from "../commit_log.ts";
+import type { ListedLogFile } from "../commit_log.ts";
 import { type DataPaths, walFilePath } from "../file_names.ts";
 import { encodeWalHeader, type WalHeader } from "./format.ts";
 
@@ -38,7 +38,7 @@ export interface WalFilesOptions {
 
 export class WalFiles {
   readonly #options: WalFilesOptions;
-  #kept: LogFileInfo[];
+  #kept: ListedLogFile[];
   #current: DiskFile | undefined;
   #currentNumber = 0;
   /** Durable, zeros or recycled. */
@@ -48,7 +48,7 @@ export class WalFiles {
   #isClosed = false;
 
   /** `kept` are the files that recovery found, in order; the last one is written on. */
-  constructor(options: WalFilesOptions, kept: readonly LogFileInfo[]) {
+  constructor(options: WalFilesOptions, kept: readonly ListedLogFile[]) {
     this.#options = options;
     this.#kept = [...kept];
     const last = kept.at(-1);
@@ -71,7 +71,7 @@ export class WalFiles {
     return this.#kept[0]?.number ?? this.#currentNumber;
   }
 
-  get kept(): readonly LogFileInfo[] {
+  get kept(): readonly ListedLogFile[] {
     return this.#kept;
   }
 

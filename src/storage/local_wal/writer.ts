@@ -13,7 +13,7 @@
 import { assert } from "../../base/assert.ts";
 import { DiskError } from "../../base/errors.ts";
 import type { Batch, Row } from "../../types/mod.ts";
-import type { CommitLog, CommitLogEvents, LogFileInfo } from "../commit_log.ts";
+import type { CommitLog, CommitLogEvents, ListedLogFile } from "../commit_log.ts";
 import type { StoredColumn, TableWrite } from "../store.ts";
 import type { CommitDraft } from "./commit_draft.ts";
 import { WalFiles, type WalFilesOptions } from "./files.ts";
@@ -90,7 +90,7 @@ export class LocalWal implements CommitLog {
     return this.#files.currentNumber;
   }
 
-  get files(): readonly LogFileInfo[] {
+  get files(): readonly ListedLogFile[] {
     return this.#files.kept;
   }
 

@@ -2,7 +2,7 @@
  * Calls functions, operators and aggregates as the executor does: resolve, cast, evaluate.
  */
 import { resolveAggregate } from "../../../src/sql/functions/aggregates.ts";
-import type { CallContext } from "../../../src/sql/functions/function.ts";
+import type { CallWorld } from "../../../src/sql/functions/function.ts";
 import { resolveBinary, resolvePrefix } from "../../../src/sql/functions/operators.ts";
 import { resolveFunction } from "../../../src/sql/functions/registry.ts";
 import {
@@ -36,7 +36,7 @@ const NOW_MICROS = 1_735_787_045_678_901;
 
 let snowflake = 1000;
 
-export const CALL: CallContext = {
+export const CALL: CallWorld = {
   nowMicros: NOW_MICROS,
   userId: "alice",
   sessionUserId: "root",

@@ -38,7 +38,7 @@ export interface ViewRelation {
   readonly source: RelationSource;
 }
 
-export interface SelectContext {
+export interface SelectWorld {
   readonly statement: StatementBinding;
   readonly source: RelationSource;
   /** The outermost block: `*` of one stored table shows the system columns. */
@@ -58,7 +58,7 @@ export interface SelectContext {
   readonly outer?: Correlation | undefined;
 }
 
-export type BindQuery = (query: SelectStatement, context: SelectContext) => BoundSelect;
+export type BindQuery = (query: SelectStatement, world: SelectWorld) => BoundSelect;
 
 export interface CteList {
   readonly entry: CteEntry;
@@ -92,10 +92,10 @@ export type CteEntry =
   | { readonly kind: "forbidden"; readonly name: string };
 
 /** What a place in a query knows of the queries inside and around it. */
-export function queriesAround(context: SelectContext): Pick<Place, "bindInner" | "outer"> {
+export function queriesAround(world: SelectWorld): Pick<Place, "bindInner" | "outer"> {
   return {
-    outer: context.outer,
+    outer: world.outer,
     bindInner: (query, outer) =>
-      context.bindQuery(query, { ...context, isOutermost: false, keepsUntyped: false, outer }),
+      world.bindQuery(query, { ...world, isOutermost: false, keepsUntyped: false, outer }),
   };
 }
