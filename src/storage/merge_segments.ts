@@ -23,8 +23,9 @@ import { OpenSegment } from "./open_segment.ts";
 import { SegmentDrafts, type SegmentTools } from "./segment_drafts.ts";
 import { type StoredTable, tableStateOf } from "./table.ts";
 
-/** So many neighbours of one size are merged at a time. */
+/** So many neighbours are merged at a time, or more while one of them is too large beside the rest. */
 const FAN_IN = 8;
+const RUN_MAX: number = 4 * FAN_IN;
 
 /** Merged segments have at most so many rows: bounds the length of a merge, and what it holds. */
 const MERGED_ROWS_MAX: number = 4 * 1024 * 1024;
@@ -33,36 +34,46 @@ const MERGED_ROWS_MAX: number = 4 * 1024 * 1024;
 const SMALL_ROWS_MAX = 4096;
 
 /**
- * The oldest neighbours that are due to be merged; undefined when none are: eight of one size or
- * smaller, or fewer that fill a merged segment. Either way each of them comes into one at least
- * twice its size, so a row is copied as often as sizes double, and not whenever a few small ones
- * have come behind a large one.
+ * Neighbours that are due to be merged, the smallest and oldest first; undefined when none are:
+ * eight or more, or fewer that fill a merged segment. Each comes into one at least twice its size,
+ * so a row is copied as often as sizes double, and not whenever a few small ones have come behind a
+ * large one. A run may begin anywhere: behind a large one that is never due small ones still are.
  */
 export function segmentsToMerge(table: StoredTable): readonly OpenSegment[] | undefined {
   const { segments } = table;
   const tierMax = tierOf(MERGED_ROWS_MAX);
   for (let tier = 0; tier <= tierMax; tier += 1) {
-    let run: OpenSegment[] = [];
-    let rowCount = 0;
-    let largest = 0;
-    for (const segment of segments) {
-      const { entry } = segment;
-      const isSmall = tierOf(entry.rowCount) <= tier && !entry.quarantined;
-      if (!isSmall || rowCount + entry.rowCount > MERGED_ROWS_MAX) {
-        if (isSmall && run.length > 1 && 2 * largest <= rowCount) return run;
-        run = [];
-        rowCount = 0;
-        largest = 0;
-      }
-      if (!isSmall) continue;
-      run.push(segment);
-      rowCount += entry.rowCount;
-      largest = Math.max(largest, entry.rowCount);
-      // The smallest cost next to nothing, whatever is beside them.
-      if (run.length >= FAN_IN && (tier === 0 || 2 * largest <= rowCount)) return run;
+    for (let start = 0; start < segments.length; start += 1) {
+      const end = endOfDueRun(segments, start, tier);
+      if (end > start + 1) return segments.slice(start, end);
     }
   }
   return undefined;
+}
+
+/** Where a due run of segments up to a tier ends that begins at `start`; `start` if there is none. */
+function endOfDueRun(segments: readonly OpenSegment[], start: number, tier: number): number {
+  let rowCount = 0;
+  let largest = 0;
+  for (let end = start; end < Math.min(segments.length, start + RUN_MAX); end += 1) {
+    const entry = segments[end]?.entry;
+    // Between two that stay as they are nothing comes any more.
+    if (staysAsItIs(entry)) return staysAsItIs(segments[start - 1]?.entry) ? end : start;
+    const rows = entry?.rowCount ?? 0;
+    if (tierOf(rows) > tier) return start;
+    if (rowCount + rows > MERGED_ROWS_MAX) return 2 * largest <= rowCount ? end : start;
+    rowCount += rows;
+    largest = Math.max(largest, rows);
+    // The smallest cost next to nothing, whatever is beside them.
+    const isDue = tier === 0 || 2 * largest <= rowCount;
+    if (isDue && end + 1 - start >= FAN_IN) return end + 1;
+  }
+  return start;
+}
+
+/** Nothing can be twice as large as this one; also true of what lies before the first segment. */
+function staysAsItIs(entry: SegmentEntry | undefined): boolean {
+  return entry === undefined || entry.quarantined || 2 * entry.rowCount > MERGED_ROWS_MAX;
 }
 
 /**
