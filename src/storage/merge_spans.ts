@@ -3,7 +3,7 @@
  * in pieces of one row group of one source, as many pieces at a time as fit a row group of the
  * output. What they hold is weighed before it is copied.
  */
-import { assert } from "../base/assert.ts";
+import { assert, defined } from "../base/assert.ts";
 import { ROW_GROUP_ROWS_MAX } from "../base/limits.ts";
 import { constVector, physicalKind, type Vector } from "../types/mod.ts";
 import { convertVector } from "./convert.ts";
@@ -153,18 +153,17 @@ function withoutDiscarded(
 /** Each owner's rows, source by source, cut at the bounds of row groups. */
 function* allSpans(readers: readonly SegmentReader[]): Generator<Span> {
   const next = readers.map(() => 0);
+  const heads = readers.map((reader) => (reader.ownerCount > 0 ? reader.ownerAt(0) : undefined));
   for (;;) {
-    const heads = readers.map((reader, source) => {
-      const index = next[source] ?? 0;
-      return index < reader.ownerCount ? reader.ownerAt(index) : undefined;
-    });
-    const owner = heads.reduce((least, head) => Math.min(least, head?.owner ?? Infinity), Infinity);
+    let owner = Infinity;
+    for (const head of heads) if (head !== undefined && head.owner < owner) owner = head.owner;
     if (owner === Infinity) return;
     for (const [source, head] of heads.entries()) {
       if (head?.owner !== owner) continue;
-      next[source] = (next[source] ?? 0) + 1;
-      const reader = readers[source];
-      assert(reader !== undefined, "a head has its segment");
+      const reader = defined(readers[source], "a head has its segment");
+      const index = (next[source] ?? 0) + 1;
+      next[source] = index;
+      heads[source] = index < reader.ownerCount ? reader.ownerAt(index) : undefined;
       for (let row = head.start; row < head.end; ) {
         const group = reader.groupOf(row);
         const groupStart = reader.groupStart(group);
