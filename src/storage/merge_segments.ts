@@ -34,10 +34,14 @@ const MERGED_ROWS_MAX: number = 4 * 1024 * 1024;
 const SMALL_ROWS_MAX = 4096;
 
 /**
- * Neighbours that are due to be merged, the smallest and oldest first; undefined when none are:
- * eight or more, or fewer that fill a merged segment. Each comes into one at least twice its size,
- * so a row is copied as often as sizes double, and not whenever a few small ones have come behind a
- * large one. A run may begin anywhere: behind a large one that is never due small ones still are.
+ * Neighbours that are due to be merged, the smallest and oldest first; undefined when none are.
+ *
+ * - Eight or more, or fewer that fill a merged segment. But for the smallest, each comes into one at
+ *   least twice its size, so a row is copied as often as sizes double, and not whenever a few small
+ *   ones have come behind a large one.
+ * - All that lies between two that are never merged, as that happens once.
+ *
+ * A run may begin anywhere: behind a large one that is not due small ones still are.
  */
 export function segmentsToMerge(table: StoredTable): readonly OpenSegment[] | undefined {
   const { segments } = table;
