@@ -40,8 +40,7 @@ const IMPORTED = /\bfrom\s+"([^"]+)"|^import\s+"([^"]+)"|\bimport\(\s*"([^"]+)"/
 /** Lists what one file imports against the rules, as "<module>: <rule>". */
 export function layerFaultsIn(path: string, source: string): string[] {
   const faults: string[] = [];
-  for (const [, named, bare, dynamic] of source.matchAll(IMPORTED)) {
-    const module = named ?? bare ?? dynamic ?? "";
+  for (const module of modulesIn(source)) {
     const fault = module.startsWith(".")
       ? faultOfFile(path, posix.join(posix.dirname(path), module))
       : faultOfPackage(path, module);
@@ -56,13 +55,20 @@ const UI_DOORS: ReadonlySet<string> = new Set(["src/client/mod.ts", "src/protoco
 /** Lists what one file of the admin page imports against the rules. */
 export function uiFaultsIn(path: string, source: string): string[] {
   const faults: string[] = [];
-  for (const [, named, bare, dynamic] of source.matchAll(IMPORTED)) {
-    const module = named ?? bare ?? dynamic ?? "";
+  for (const module of modulesIn(source)) {
     const target = posix.join(posix.dirname(path), module);
     if (!module.startsWith(".") || target.startsWith("ui/") || UI_DOORS.has(target)) continue;
     faults.push(`"${module}" is neither of the page nor the door of client or protocol`);
   }
   return faults;
+}
+
+/** What a file imports, in whatever form. */
+function modulesIn(source: string): string[] {
+  return Array.from(
+    source.matchAll(IMPORTED),
+    ([, named, bare, dynamic]) => named ?? bare ?? dynamic ?? "",
+  );
 }
 
 function faultOfPackage(path: string, module: string): string | undefined {
