@@ -9,9 +9,11 @@ import type { StoredTable } from "../../src/storage/table.ts";
 const ROWS = 50_000_000;
 const MERGED_ROWS_MAX = 4 * 1024 * 1024;
 
-/** What the choice looks at, of segments of so many rows. */
-function tableOf(rowCounts: readonly number[]): StoredTable {
-  const segments = rowCounts.map((rowCount) => ({ entry: { rowCount, quarantined: false } }));
+/** What the choice looks at, of segments of so many rows; those at `damaged` are quarantined. */
+function tableOf(rowCounts: readonly number[], damaged: readonly number[] = []): StoredTable {
+  const segments = rowCounts.map((rowCount, index) => ({
+    entry: { rowCount, quarantined: damaged.includes(index) },
+  }));
   return { segments } as unknown as StoredTable;
 }
 
@@ -100,4 +102,12 @@ test("segmentsToMerge takes what lies between two that stay as they are, once", 
   expect(chosen([5, 900_000, 3_000_000])).toEqual([5, 900_000]);
   expect(chosen([3_000_000, 5, 900_000])).toBeUndefined();
   expect(chosen([3_000_000, 900_005, 3_000_000])).toBeUndefined();
+});
+
+test("segmentsToMerge leaves quarantined segments out, and merges what lies between two of them", () => {
+  const eight = repeated(8, 5000);
+  expect(segmentsToMerge(tableOf(eight, []))).toHaveLength(8);
+  const between = tableOf([...eight, 5000], [0, 4]);
+  expect(segmentsToMerge(between)).toEqual(between.segments.slice(1, 4));
+  expect(segmentsToMerge(tableOf(eight, [0]))).toBeUndefined();
 });
