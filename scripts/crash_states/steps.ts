@@ -8,7 +8,7 @@ import { ManualClock } from "../../tests/support/manual_clock.ts";
 import type { MemoryManifest } from "../../tests/support/memory_manifest.ts";
 import type { SeededRandom } from "../../tests/support/seeded_random.ts";
 import type { SimulatedDisk } from "../../tests/support/simulated_disk.ts";
-import { openStore } from "../../tests/support/store_fixture.ts";
+import { openStore, SMALL_MERGES } from "../../tests/support/store_fixture.ts";
 import type { PlantedDisk } from "./plants.ts";
 
 /** The table without a key, which is always there. */
@@ -17,7 +17,12 @@ export const KEYLESS_ID = 3;
 /** The table whose rows expire, which is always there. */
 export const STREAM_ID = 4;
 
-const LOG = { walSegmentBytes: 4096, rowBytesMax: 1024, walMaxBytes: 4 * 4096 };
+const SMALL = {
+  walSegmentBytes: 4096,
+  rowBytesMax: 1024,
+  walMaxBytes: 4 * 4096,
+  mergeBounds: SMALL_MERGES,
+};
 
 /** A disk as it may be found, and what must then be there. */
 export interface CrashState {
@@ -59,7 +64,7 @@ export async function opened(parts: {
 }): Promise<LocalStore | string> {
   const { disk, manifest, definitions, nowMs, clock = new ManualClock(nowMs) } = parts;
   try {
-    return await openStore({ disk, manifest, definitions, clock, options: LOG });
+    return await openStore({ disk, manifest, definitions, clock, options: SMALL });
   } catch (error) {
     return `refused: ${textOf(error)}`;
   }

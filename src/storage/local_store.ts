@@ -25,6 +25,7 @@ import { openHighWater } from "./local_wal/high_water.ts";
 import { LocalWal } from "./local_wal/writer.ts";
 import type { Manifest } from "./manifest.ts";
 import { Merger } from "./merge.ts";
+import { MERGE_BOUNDS, type MergeBounds } from "./merge_choice.ts";
 import { recover } from "./recovery.ts";
 import { StoreScan } from "./scan.ts";
 import { boundSharedCache } from "./segment/reader.ts";
@@ -77,6 +78,8 @@ export interface LocalStoreOptions {
   readonly ballastBytes: number;
   /** Replaced versions in segments may take so much room; 0 for no bound. */
   readonly historyBytesMax?: number;
+  /** Which segments are merged; those of a test are smaller. */
+  readonly mergeBounds?: MergeBounds;
   /** Unpacked parts of segments that this thread keeps; as it was when absent. */
   readonly cacheBytes?: number;
 }
@@ -202,7 +205,8 @@ export class LocalStore implements Store {
       jobs: this.#jobs,
       jobList: jobList ?? new JobList(clock),
     };
-    this.#merger = new Merger({ ...background, historyBytesMax: options.historyBytesMax ?? 0 });
+    const { historyBytesMax = 0, mergeBounds = MERGE_BOUNDS } = options;
+    this.#merger = new Merger({ ...background, historyBytesMax, mergeBounds });
     this.#flusher = new Flusher({
       ...background,
       merger: this.#merger,

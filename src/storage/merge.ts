@@ -1,5 +1,5 @@
 /**
- * Decides when segments are merged (`merge_segments.ts`): when there are many, when a good part of
+ * Decides when segments are merged (`merge_segments.ts`): when there are many (`merge_choice.ts`), when a good part of
  * one is history that nobody needs or is past its time to live, or when somebody asks. Of a table one
  * merge runs at a time, beside a flush (`flush.ts`), as a job that can be seen and stopped.
  */
@@ -10,12 +10,12 @@ import { horizonOf, sizeHorizonOf } from "./history_size.ts";
 import type { Job, JobList, NewJob } from "./job_list.ts";
 import {
   discardableShare,
-  dropExpiredSegments,
   expiredShare,
-  mergeSegments,
+  type MergeBounds,
   segmentsToCompact,
   segmentsToMerge,
-} from "./merge_segments.ts";
+} from "./merge_choice.ts";
+import { dropExpiredSegments, mergeSegments } from "./merge_segments.ts";
 import type { OpenSegment } from "./open_segment.ts";
 import type { SegmentTools } from "./segment_drafts.ts";
 import type { SpaceGuard } from "./space.ts";
@@ -39,6 +39,7 @@ export interface MergerOptions extends Omit<SegmentTools, "isCancelled"> {
   readonly jobList: JobList;
   /** Replaced versions may take so much room; 0 for no bound. */
   readonly historyBytesMax: number;
+  readonly mergeBounds: MergeBounds;
 }
 
 export class Merger {
@@ -56,7 +57,9 @@ export class Merger {
   /** After a flush or a merge: there may be many segments. */
   mergeIfDue(table: StoredTable): void {
     if (this.#merging.has(table)) return;
-    const segments = this.#unmergeable.has(table) ? undefined : segmentsToMerge(table);
+    const segments = this.#unmergeable.has(table)
+      ? undefined
+      : segmentsToMerge(table, this.#options.mergeBounds);
     this.#unmergeable.delete(table);
     if (segments !== undefined) this.#mergeInBackground(table, segments);
   }
@@ -115,7 +118,7 @@ export class Merger {
     const tools = { ...this.#options, isCancelled };
     const horizonSeq = horizonOf(table, this.#options.clock.nowMs());
     const result = { mergedSegments: 0, discardedVersions: 0 };
-    const runs = segmentsToCompact(table, horizonSeq);
+    const runs = segmentsToCompact(table, horizonSeq, this.#options.mergeBounds);
     const allRows = runs.reduce((count, segments) => count + rowsOf(segments), 0);
     let doneRows = 0;
     job?.start();

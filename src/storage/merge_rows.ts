@@ -1,14 +1,13 @@
 /**
- * Neighbouring segments as the rows of one: for each owner, ascending, the rows of each segment,
- * oldest first, without what history need not keep. Since the seqs of neighbours do not overlap,
- * that is ascending (owner, seq).
+ * Neighbouring segments as the rows of one, in the order of `merge_order.ts`.
  *
- * One row group of the output is in memory at a time, cut short where its text and bytes are many.
+ * One portion of the output is in memory at a time.
  */
-import { assert } from "../base/assert.ts";
-import { slice, type Value, type Vector, valueAt, vectorFromValues } from "../types/mod.ts";
-import { DISCARDED } from "./history.ts";
-import { countOf, type Span, type SpanSource, spanGroups, storedRows } from "./merge_spans.ts";
+import { defined } from "../base/assert.ts";
+import { concat, constVector, slice, take, type Vector } from "../types/mod.ts";
+import { convertVector } from "./convert.ts";
+import { gathered } from "./memtable_segment.ts";
+import { type MergeSource, type Portion, portions, type Stretch } from "./merge_order.ts";
 import { groupEnd } from "./segment/group_size.ts";
 import type { SegmentReader } from "./segment/reader.ts";
 import {
@@ -24,115 +23,96 @@ const NO_BYTES: Uint8Array = new Uint8Array(0);
 /** Of a merge that left every row out: no segment. */
 const EMPTY: SegmentEnd = { bytes: 0, rowCount: 0, minSeq: 0, maxSeq: 0 };
 
-export interface MergeSource extends SpanSource {
-  /** For each reader, filled in: where each of its rows is in the output, or `DISCARDED`. */
-  readonly newRows: readonly Uint32Array[];
-}
-
 /**
  * The bytes of the merged segment in order; many pieces are empty, to let other work run. Without
  * rows there is none.
+ *
+ * @throws {CorruptionError}
  */
 export function* mergedPieces(
   source: MergeSource,
   outline: SegmentOutline,
 ): Generator<Uint8Array, SegmentEnd> {
   const writer = new SegmentWriter(outline);
-  for (const newRows of source.newRows) newRows.fill(DISCARDED);
-  let outRow = 0;
-  for (const spans of spanGroups(source)) {
-    noteNewRows(source, spans, outRow);
-    const rowCount = spans.reduce((sum, span) => sum + countOf(span), 0);
-    outRow += rowCount;
+  for (const portion of portions(source)) {
     const vectors: Vector[] = [];
     for (const column of source.columns) {
-      vectors.push(mergedColumn(source.readers, spans, column));
+      vectors.push(mergedColumn(source.readers, portion, column));
       yield NO_BYTES;
     }
-    const rows = mergedRows(source.readers, spans, { vectors, rowCount });
-    for (let from = 0; from < rowCount; ) {
-      const to = groupEnd(vectors, from, rowCount);
+    const rows = mergedRows(source.readers, portion, vectors);
+    for (let from = 0; from < portion.rowCount; ) {
+      const to = groupEnd(vectors, from, portion.rowCount);
       yield* writer.group(slicedRows(rows, from, to));
       from = to;
     }
   }
-  return outRow === 0 ? EMPTY : yield* writer.finish();
-}
-
-function noteNewRows(
-  { readers, newRows }: MergeSource,
-  spans: readonly Span[],
-  outRow: number,
-): void {
-  let row = outRow;
-  for (const { source, group, start, end, kept } of spans) {
-    const groupStart = readers[source]?.groupStart(group) ?? 0;
-    const into = newRows[source];
-    assert(into !== undefined, "every source has its rows noted");
-    const count = kept?.length ?? end - start;
-    for (let index = 0; index < count; index += 1) {
-      into[groupStart + (kept?.[index] ?? start + index)] = row;
-      row += 1;
-    }
-  }
+  return writer.rowCount === 0 ? EMPTY : yield* writer.finish();
 }
 
 function mergedColumn(
   readers: readonly SegmentReader[],
-  spans: readonly Span[],
+  { places, stretches }: Portion,
   column: StoredColumn,
 ): Vector {
-  const values: Value[] = [];
-  for (const span of spans) {
-    const vector = storedRows(readers, span, column);
-    const { kept, start } = span;
-    const count = countOf(span);
-    for (let index = 0; index < count; index += 1) {
-      values.push(valueAt(vector, kept === undefined ? index : (kept[index] ?? 0) - start));
-    }
-  }
-  return vectorFromValues(column.type, values);
+  const parts = stretches.map((stretch) => storedRows(readerOf(readers, stretch), stretch, column));
+  const all = concat(column.type, parts);
+  return places === undefined ? all : take(all, { rows: places, count: places.length });
+}
+
+/** A column of a stretch, in the form that it has now. */
+function storedRows(
+  reader: SegmentReader,
+  { group, start, end }: Stretch,
+  { columnId, type, missing }: StoredColumn,
+): Vector {
+  const stored = reader.columnRows(columnId, group, { start, end });
+  if (stored === undefined) return constVector(missing, end - start);
+  const storedType = defined(reader.columnType(columnId), "a stored column has its type");
+  return convertVector(stored, storedType, type);
 }
 
 function mergedRows(
   readers: readonly SegmentReader[],
-  spans: readonly Span[],
-  { vectors, rowCount }: { vectors: readonly Vector[]; rowCount: number },
+  portion: Portion,
+  vectors: readonly Vector[],
 ): SegmentRows {
-  const rows = {
+  const numbers = (of: (reader: SegmentReader, group: number) => Float64Array): Float64Array =>
+    mergedNumbers(readers, portion, { of, arrayOf: (length) => new Float64Array(length) });
+  return {
     vectors,
-    owners: new Float64Array(rowCount),
-    seqs: new Float64Array(rowCount),
-    prevs: new Float64Array(rowCount),
-    commitSeqs: new Float64Array(rowCount),
-    deleted: new Uint8Array(rowCount),
+    owners: portion.owners,
+    seqs: numbers((reader, group) => reader.seqs(group)),
+    prevs: numbers((reader, group) => reader.prevs(group)),
+    commitSeqs: numbers((reader, group) => reader.commitSeqs(group)),
+    deleted: mergedNumbers(readers, portion, {
+      of: (reader, group) => reader.deleted(group),
+      arrayOf: (length) => new Uint8Array(length),
+    }),
   };
-  let at = 0;
-  for (const span of spans) {
-    const { owner, source, group } = span;
-    const reader = readers[source];
-    assert(reader !== undefined, "a span has its segment");
-    rows.owners.fill(owner, at, at + countOf(span));
-    copyRows(reader.seqs(group), span, { into: rows.seqs, at });
-    copyRows(reader.prevs(group), span, { into: rows.prevs, at });
-    copyRows(reader.commitSeqs(group), span, { into: rows.commitSeqs, at });
-    copyRows(reader.deleted(group), span, { into: rows.deleted, at });
-    at += countOf(span);
-  }
-  return rows;
 }
 
-function copyRows<T extends Float64Array | Uint8Array>(
-  from: T,
-  { start, end, kept }: Span,
-  { into, at }: { into: T; at: number },
-): void {
-  if (kept === undefined) {
-    into.set(from.subarray(start, end), at);
-    return;
+/** Numbers that every row has. @param of Those of a whole row group. */
+function mergedNumbers<T extends Float64Array | Uint8Array>(
+  readers: readonly SegmentReader[],
+  { places, rowCount, stretches }: Portion,
+  {
+    of,
+    arrayOf,
+  }: { of: (reader: SegmentReader, group: number) => T; arrayOf: (length: number) => T },
+): T {
+  const all = arrayOf(stretches.reduce((sum, { start, end }) => sum + end - start, 0));
+  let at = 0;
+  for (const stretch of stretches) {
+    const { group, start, end } = stretch;
+    all.set(of(readerOf(readers, stretch), group).subarray(start, end), at);
+    at += end - start;
   }
-  for (let index = 0; index < kept.length; index += 1)
-    into[at + index] = from[kept[index] ?? 0] ?? 0;
+  return places === undefined ? all : gathered(all, arrayOf(rowCount), places);
+}
+
+function readerOf(readers: readonly SegmentReader[], { source }: Stretch): SegmentReader {
+  return defined(readers[source], "a stretch has its segment");
 }
 
 function slicedRows(rows: SegmentRows, from: number, to: number): SegmentRows {

@@ -12,7 +12,6 @@
  * both do to the list of segments and to deletion vectors: that is one after the other.
  */
 import { assert } from "../base/assert.ts";
-import type { Seq } from "../base/seq.ts";
 import { DeletionVector } from "./deletion_vector.ts";
 import { segmentFileName } from "./file_names.ts";
 import { DISCARDED } from "./history.ts";
@@ -22,109 +21,6 @@ import type { MergeJob, MergeOutcome } from "./merge_job.ts";
 import { OpenSegment } from "./open_segment.ts";
 import { SegmentDrafts, type SegmentTools } from "./segment_drafts.ts";
 import { type StoredTable, tableStateOf } from "./table.ts";
-
-/** So many neighbours are merged at a time, or more while one of them is too large beside the rest. */
-const FAN_IN = 8;
-const RUN_MAX: number = 4 * FAN_IN;
-
-/** Merged segments have at most so many rows: bounds the length of a merge, and what it holds. */
-const MERGED_ROWS_MAX: number = 4 * 1024 * 1024;
-
-/** Segments up to this size are all of the smallest size. */
-const SMALL_ROWS_MAX = 4096;
-
-/**
- * Neighbours that are due to be merged, the smallest and oldest first; undefined when none are.
- *
- * - Eight or more, or fewer that fill a merged segment. But for the smallest, each comes into one at
- *   least twice its size, so a row is copied as often as sizes double, and not whenever a few small
- *   ones have come behind a large one.
- * - All that lies between two that are never merged, as that happens once.
- *
- * A run may begin anywhere: behind a large one that is not due small ones still are.
- */
-export function segmentsToMerge(table: StoredTable): readonly OpenSegment[] | undefined {
-  const { segments } = table;
-  const tierMax = tierOf(MERGED_ROWS_MAX);
-  for (let tier = 0; tier <= tierMax; tier += 1) {
-    for (let start = 0; start < segments.length; start += 1) {
-      const end = endOfDueRun(segments, start, tier);
-      if (end > start + 1) return segments.slice(start, end);
-    }
-  }
-  return undefined;
-}
-
-/** Where a due run of segments up to a tier ends that begins at `start`; `start` if there is none. */
-function endOfDueRun(segments: readonly OpenSegment[], start: number, tier: number): number {
-  let rowCount = 0;
-  let largest = 0;
-  for (let end = start; end < Math.min(segments.length, start + RUN_MAX); end += 1) {
-    const entry = segments[end]?.entry;
-    // Between two that stay as they are nothing comes any more.
-    if (staysAsItIs(entry)) return staysAsItIs(segments[start - 1]?.entry) ? end : start;
-    const rows = entry?.rowCount ?? 0;
-    if (tierOf(rows) > tier) return start;
-    if (rowCount + rows > MERGED_ROWS_MAX) return 2 * largest <= rowCount ? end : start;
-    rowCount += rows;
-    largest = Math.max(largest, rows);
-    // The smallest cost next to nothing, whatever is beside them.
-    const isDue = tier === 0 || 2 * largest <= rowCount;
-    if (isDue && end + 1 - start >= FAN_IN) return end + 1;
-  }
-  return start;
-}
-
-/** Nothing can be twice as large as this one; also true of what lies before the first segment. */
-function staysAsItIs(entry: SegmentEntry | undefined): boolean {
-  return entry === undefined || entry.quarantined || 2 * entry.rowCount > MERGED_ROWS_MAX;
-}
-
-/**
- * All that COMPACT merges: runs of neighbours as long as a merged segment may be, without those
- * that would come out as they are.
- */
-export function segmentsToCompact(
-  table: StoredTable,
-  horizonSeq: Seq,
-): readonly (readonly OpenSegment[])[] {
-  const runs: OpenSegment[][] = [];
-  let rowCount = Infinity;
-  for (const segment of table.segments) {
-    const { entry } = segment;
-    const last = runs.at(-1);
-    rowCount += entry.rowCount;
-    if (last === undefined || rowCount > MERGED_ROWS_MAX) {
-      runs.push([segment]);
-      rowCount = entry.rowCount;
-    } else {
-      last.push(segment);
-    }
-    // A damaged segment stays as it is, and its neighbours do not become one past it.
-    if (entry.quarantined) rowCount = Infinity;
-  }
-  return runs.filter(([first, ...others]) => {
-    if (first === undefined || first.entry.quarantined) return false;
-    return others.length > 0 || discardableShare(first, horizonSeq) > 0;
-  });
-}
-
-/** How much of a segment nobody can ask for any more, from 0 to 1. */
-export function discardableShare({ deletions, entry }: OpenSegment, horizonSeq: Seq): number {
-  if (entry.minSeq > horizonSeq) return 0;
-  let count = 0;
-  deletions.visitAll((_row, seq) => {
-    if (seq <= horizonSeq) count += 1;
-  });
-  return count / entry.rowCount;
-}
-
-/** About how much of a segment is past its time to live, from 0 to 1: its rows came evenly. */
-export function expiredShare({ entry }: OpenSegment, expiredSeq: number): number {
-  const { maxSeq, minSeq } = entry;
-  if (maxSeq <= expiredSeq) return 1;
-  return Math.max(0, (expiredSeq - minSeq) / (maxSeq - minSeq));
-}
 
 /**
  * Drops segments of which every row is past its time to live, in the turn that is the caller's: those
@@ -332,9 +228,4 @@ async function written(
     for (const segment of segments) segment.noteIfDamaged(error);
     throw error;
   }
-}
-
-/** 0 for small segments, and one more for each factor of the fan-in. */
-function tierOf(rowCount: number): number {
-  return Math.max(0, Math.ceil(Math.log(rowCount / SMALL_ROWS_MAX) / Math.log(FAN_IN)));
 }

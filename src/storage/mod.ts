@@ -48,6 +48,7 @@ export type {
   TableState,
 } from "./manifest.ts";
 export { mergedText } from "./merge.ts";
+export type { MergeBounds } from "./merge_choice.ts";
 export { type MergeJob, type MergeOutcome, mergeSteps } from "./merge_job.ts";
 export { refuseNewerFiles } from "./newer_files.ts";
 export { readSealedText, writeSealedText } from "./sealed_text.ts";

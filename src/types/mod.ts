@@ -24,6 +24,7 @@ export {
   groupKeyMakerFor,
   groupKeyOf,
 } from "./compare.ts";
+export { concat } from "./concat.ts";
 export {
   BIGINT,
   BOOLEAN,

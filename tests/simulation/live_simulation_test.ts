@@ -11,6 +11,7 @@ import { MESSAGES, message } from "../support/live_fixture.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import { ModelStore } from "../support/model_store.ts";
 import { SeededRandom, seedOf } from "../support/seeded_random.ts";
+import { SMALL_MERGES } from "../support/store_fixture.ts";
 import { findPlanted, PLANTS } from "./live_plants.ts";
 import { nextTurn } from "./live_simulation.ts";
 import { LocalWorld, simulateOverLocalStore, simulateOverModel } from "./live_worlds.ts";
@@ -61,15 +62,14 @@ test("over the real store, with flushes, they do as well", async () => {
 test("a world ends while a merge of its store waits for the disk", async () => {
   const random = new SeededRandom(1);
   const world = await LocalWorld.open(new ManualClock(), random);
-  // Segments are merged by eights.
-  for (let id = 0; id < 8; id += 1) {
+  for (let id = 0; id < SMALL_MERGES.fanIn; id += 1) {
     const rows = [message(id, "lobby")];
     world.store.apply({ writes: [{ tableId: MESSAGES, owner: 1, operation: "insert", rows }] });
     await world.flush();
   }
   // Turns enough for the merge to have come to its sync, which the disk holds back.
   for (let count = 0; count < 100; count += 1) await nextTurn();
-  expect(world.store.segments().length).toBe(8);
+  expect(world.store.segments().length).toBe(SMALL_MERGES.fanIn);
   await world.close();
 });
 

@@ -10,6 +10,7 @@ import { MemoryManifest } from "../support/memory_manifest.ts";
 import { ModelStore } from "../support/model_store.ts";
 import { SeededRandom } from "../support/seeded_random.ts";
 import { SimulatedDisk } from "../support/simulated_disk.ts";
+import { SMALL_MERGES } from "../support/store_fixture.ts";
 import {
   type Message,
   nextTurn,
@@ -99,6 +100,7 @@ export class LocalWorld implements SimulatedStore {
         rowBytesMax: 1 << 16,
         minFreeBytes: 0,
         ballastBytes: 0,
+        mergeBounds: SMALL_MERGES,
       },
     });
     disk.holdsSyncs = true;

@@ -25,6 +25,7 @@ import {
   openStore,
   readChanges,
   readRows,
+  SMALL_MERGES,
   StoreModel,
 } from "../support/store_fixture.ts";
 
@@ -283,7 +284,8 @@ test("LocalStore does so when commits span log files and the log is recycled", a
 test("LocalStore does so while segments are merged", async () => {
   let mergeCount = 0;
   for (let seed = firstSeed; seed < firstSeed + seedCount; seed += 1) {
-    mergeCount += await simulate(seed + 2000, { flushSteps: 35 });
+    const mergeBounds = seed % 2 === 0 ? { mergeBounds: SMALL_MERGES } : {};
+    mergeCount += await simulate(seed + 2000, { flushSteps: 35, ...mergeBounds });
   }
   expect(mergeCount).toBeGreaterThan(seedCount);
 }, 60_000);

@@ -2,23 +2,30 @@
  * Goal: whatever the size of flushes, a table has few segments, and large ones are copied few times.
  */
 import { expect, test } from "bun:test";
-import { segmentsToMerge } from "../../src/storage/merge_segments.ts";
+import { MERGE_BOUNDS, segmentsToMerge } from "../../src/storage/merge_choice.ts";
 import type { OpenSegment } from "../../src/storage/open_segment.ts";
 import type { StoredTable } from "../../src/storage/table.ts";
 
 const ROWS = 50_000_000;
-const MERGED_ROWS_MAX = 4 * 1024 * 1024;
+const MERGED_ROWS_MAX = MERGE_BOUNDS.rowsMax;
+
+/** Of a narrow row. */
+const ROW_BYTES = 40;
 
 /** What the choice looks at, of segments of so many rows; those at `damaged` are quarantined. */
-function tableOf(rowCounts: readonly number[], damaged: readonly number[] = []): StoredTable {
+function tableOf(
+  rowCounts: readonly number[],
+  { damaged = [], rowBytes = ROW_BYTES }: { damaged?: readonly number[]; rowBytes?: number } = {},
+): StoredTable {
   const segments = rowCounts.map((rowCount, index) => ({
-    entry: { rowCount, quarantined: damaged.includes(index) },
+    entry: { rowCount, bytes: rowCount * rowBytes, quarantined: damaged.includes(index) },
   }));
   return { segments } as unknown as StoredTable;
 }
 
-function chosen(rowCounts: readonly number[]): readonly number[] | undefined {
-  return segmentsToMerge(tableOf(rowCounts))?.map(({ entry }) => entry.rowCount);
+function chosen(rowCounts: readonly number[], rowBytes?: number): readonly number[] | undefined {
+  const table = tableOf(rowCounts, rowBytes === undefined ? {} : { rowBytes });
+  return segmentsToMerge(table, MERGE_BOUNDS)?.map(({ entry }) => entry.rowCount);
 }
 
 /** A table after flushes of sizes that come again and again, and what it took. */
@@ -35,7 +42,7 @@ function grown(flushes: readonly number[]): {
     rows += flushRows;
     segments = segments.concat(tableOf([flushRows]).segments);
     for (;;) {
-      const run: readonly OpenSegment[] | undefined = segmentsToMerge({ segments } as StoredTable);
+      const run: readonly OpenSegment[] | undefined = segmentsToMerge({ segments }, MERGE_BOUNDS);
       if (run === undefined) break;
       const rowCount = run.reduce((sum, { entry }) => sum + entry.rowCount, 0);
       expect(rowCount).toBeLessThanOrEqual(MERGED_ROWS_MAX);
@@ -94,7 +101,12 @@ test("segmentsToMerge leaves a large segment alone while little has come behind 
   expect(chosen([large, ...Array.from({ length: 8 }, () => 5000)])).toHaveLength(8);
   expect(chosen([large, ...Array.from({ length: 7 }, () => 150_000)])).toHaveLength(8);
   // Of the smallest, it matters to none what is beside it.
-  expect(chosen([4000, 1, 1, 1, 1, 1, 1, 1])).toHaveLength(8);
+  const tiny = repeated(7, 1);
+  expect(chosen([4000, ...tiny])).toHaveLength(8);
+  // But the rows of a small one may be wide.
+  expect(chosen([4000, ...tiny], 10_000)).toBeUndefined();
+  expect(chosen([4000, ...tiny, 1], 10_000)).toEqual([...tiny, 1]);
+  expect(chosen([4000, ...repeated(7, 600)], 10_000)).toHaveLength(8);
 });
 
 test("segmentsToMerge takes what lies between two that stay as they are, once", () => {
@@ -106,8 +118,8 @@ test("segmentsToMerge takes what lies between two that stay as they are, once", 
 
 test("segmentsToMerge leaves quarantined segments out, and merges what lies between two of them", () => {
   const eight = repeated(8, 5000);
-  expect(segmentsToMerge(tableOf(eight, []))).toHaveLength(8);
-  const between = tableOf([...eight, 5000], [0, 4]);
-  expect(segmentsToMerge(between)).toEqual(between.segments.slice(1, 4));
-  expect(segmentsToMerge(tableOf(eight, [0]))).toBeUndefined();
+  expect(segmentsToMerge(tableOf(eight), MERGE_BOUNDS)).toHaveLength(8);
+  const between = tableOf([...eight, 5000], { damaged: [0, 4] });
+  expect(segmentsToMerge(between, MERGE_BOUNDS)).toEqual(between.segments.slice(1, 4));
+  expect(segmentsToMerge(tableOf(eight, { damaged: [0] }), MERGE_BOUNDS)).toBeUndefined();
 });

@@ -3,13 +3,9 @@
  */
 import { expect, test } from "bun:test";
 import { DiskError } from "../../src/base/errors.ts";
-import { History } from "../../src/storage/history.ts";
-import { spanGroups } from "../../src/storage/merge_spans.ts";
 import type { LocalStore } from "../../src/storage/mod.ts";
-import { SegmentReader } from "../../src/storage/segment/reader.ts";
-import { encodeSegment } from "../../src/storage/segment/writer.ts";
 import { InThreadJobs } from "../../src/storage/segment_jobs.ts";
-import { TEXT, type Value } from "../../src/types/mod.ts";
+import type { Value } from "../../src/types/mod.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import { MemoryManifest } from "../support/memory_manifest.ts";
 import { SeededRandom } from "../support/seeded_random.ts";
@@ -281,68 +277,4 @@ test("a flush that failed during a merge is tried again, and the merge after the
   await settled();
   expect(store.stats(1).segments).toBe(2);
   await store.close();
-});
-
-/** A segment whose rows have texts of these lengths, in millions of characters. */
-function segmentOf(lengths: readonly number[], firstSeq: number): SegmentReader {
-  const values = [...new Set(lengths)];
-  const numbers = (at: (row: number) => number): Float64Array =>
-    Float64Array.from(lengths, (_, row) => at(row));
-  const bytes = encodeSegment({
-    segmentId: 1,
-    tableId: 1,
-    keyColumnIds: [],
-    columns: [
-      {
-        columnId: 2,
-        type: TEXT,
-        vector: {
-          kind: "dict",
-          length: lengths.length,
-          values: values.map((length) => "x".repeat(length * 1e6)),
-          codes: Uint8Array.from(lengths, (length) => values.indexOf(length)),
-          nulls: undefined,
-        },
-      },
-    ],
-    owners: numbers(() => 0),
-    seqs: numbers((row) => firstSeq + row),
-    prevs: numbers(() => 0),
-    commitSeqs: numbers((row) => firstSeq + row),
-    deleted: new Uint8Array(lengths.length),
-  });
-  const disk = new SimulatedDisk();
-  disk.open("/1.seg", { create: true }).write(bytes, 0);
-  return SegmentReader.open(disk, "/1.seg", bytes.length);
-}
-
-// Goal: a merge holds one row group of the output, and few bytes of it. Method: texts that weigh
-// three bytes a character fill some groups of 64 MiB, and one of them is more than a group alone.
-test("rows are merged in groups that their bytes cut short, each row once and in order", () => {
-  const lengths = [
-    [2, 2, 2, 2, 2, 2, 2, 2, 2, 2],
-    [2, 2, 2, 2, 2, 2, 30, 0, 0],
-    [2, 2, 2, 2, 2, 2, 2, 2, 2],
-  ];
-  const readers = lengths.map((segment, source) => segmentOf(segment, 100 * source + 1));
-  const merged: number[] = [];
-  const groups: number[] = [];
-  const keepsAll = new History({ horizonSeq: 0, expiredSeq: 0, isOldest: true, replaced: [] }, []);
-  for (const spans of spanGroups({ readers, columns: TABLE.columns, history: keepsAll })) {
-    let length = 0;
-    for (const { source, group, start, end } of spans) {
-      const first = (readers[source]?.groupStart(group) ?? 0) + start;
-      for (let row = first; row < first + end - start; row += 1) {
-        length += lengths[source]?.[row] ?? 0;
-        merged.push(100 * source + row);
-      }
-    }
-    groups.push(length);
-  }
-  expect(merged).toEqual(
-    lengths.flatMap((each, source) => each.map((_, row) => 100 * source + row)),
-  );
-  expect(groups.filter((length) => length * 3e6 > 2 ** 26)).toEqual([30]);
-  expect(groups.length).toBeLessThan(8);
-  for (const reader of readers) reader.close();
 });

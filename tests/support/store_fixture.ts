@@ -9,6 +9,7 @@ import {
   type Commit,
   LocalStore,
   type LocalStoreOptions,
+  type MergeBounds,
   SEQ_COLUMN_ID,
   type SegmentJobs,
   type Store,
@@ -33,6 +34,15 @@ const STORE_OPTIONS: LocalStoreOptions = {
   rowBytesMax: 8192,
   minFreeBytes: 0,
   ballastBytes: 0,
+};
+
+/** With these few rows are enough for every kind of merge, the largest of them included. */
+export const SMALL_MERGES: MergeBounds = {
+  fanIn: 4,
+  runMax: 8,
+  rowsMax: 400,
+  smallRowsMax: 12,
+  smallBytesMax: 4096,
 };
 
 /** A table that flushes only when asked. */

@@ -18,7 +18,7 @@ export function groupEnd(vectors: readonly Vector[], start: number, rowCount: nu
   return end;
 }
 
-/** At most how many bytes the values have that are not numbers. */
+/** How many bytes the values of rows have that are not numbers. */
 export function bytesWithin(vectors: readonly Vector[], start: number, end: number): number {
   let byteCount = 0;
   for (const vector of vectors) {
@@ -27,9 +27,8 @@ export function bytesWithin(vectors: readonly Vector[], start: number, end: numb
     } else if (vector.kind === "any") {
       for (let row = start; row < end; row += 1) byteCount += bytesOf(vector.values[row] ?? null);
     } else if (vector.kind === "dict") {
-      for (let row = start; row < end; row += 1) {
-        byteCount += bytesOf(vector.values[vector.codes[row] ?? 0] ?? null);
-      }
+      const lengths = vector.values.map(bytesOf);
+      for (let row = start; row < end; row += 1) byteCount += lengths[vector.codes[row] ?? 0] ?? 0;
     } else if (vector.kind === "const") {
       byteCount += bytesOf(vector.value) * (end - start);
     }
@@ -38,7 +37,7 @@ export function bytesWithin(vectors: readonly Vector[], start: number, end: numb
 }
 
 function bytesOf(value: Value): number {
-  if (typeof value === "string") return value.length * 3;
+  if (typeof value === "string") return Buffer.byteLength(value);
   if (value instanceof Uint8Array || value instanceof Float32Array) return value.byteLength;
   return 0;
 }

@@ -3,7 +3,15 @@
  */
 import { assert } from "../../base/assert.ts";
 import { ByteWriter, bytesOf } from "../../base/bytes.ts";
-import { type Utf8Vector, type Value, type Vector, valueAt, valuesOf } from "../../types/mod.ts";
+import {
+  type DictionaryVector,
+  textsOf,
+  type Utf8Vector,
+  type Value,
+  type Vector,
+  valueAt,
+  valuesOf,
+} from "../../types/mod.ts";
 import type { EncodedValues } from "./chunk_encoder.ts";
 import { BLOCKS, codeBytes, DICTIONARY, DICTIONARY_VALUES_MAX, TEXT } from "./encodings.ts";
 
@@ -13,7 +21,11 @@ const SAMPLE_ROWS = 1024;
 export function encodeText(vector: Vector): EncodedValues {
   // A sample decides: decoding UTF-8 that stays plain would cost more than writing it.
   if (vector.kind === "utf8" && !hasFewValues(vector, SAMPLE_ROWS)) return encodeUtf8(vector);
-  const values = valuesOf(vector);
+  if (vector.kind === "dict" && vector.values.length <= SAMPLE_ROWS) {
+    const encoded = encodeCodes(vector);
+    if (encoded !== undefined) return encoded;
+  }
+  const values = vector.kind === "utf8" ? textsOf(vector) : valuesOf(vector);
   return encodeDictionary(values) ?? encodeStrings(values);
 }
 
@@ -42,9 +54,33 @@ function encodeDictionary(values: readonly Value[]): EncodedValues | undefined {
     }
     codes[row] = code;
   }
-  const valueCount = codeByText.size;
-  if (valueCount > 1 && valueCount * 2 > values.length) return undefined;
-  const { offsets, bytes } = packStrings([...codeByText.keys()]);
+  return dictionaryOf([...codeByText.keys()], codes);
+}
+
+/** The same where texts have codes: those that no row has any more go, the others are renumbered. */
+function encodeCodes({ codes, nulls, values }: DictionaryVector): EncodedValues | undefined {
+  const newCodes = new Int32Array(values.length).fill(-1);
+  const texts: Value[] = [];
+  const renumbered = new Uint16Array(codes.length);
+  for (let row = 0; row < codes.length; row += 1) {
+    if (nulls !== undefined && nulls[row] === 1) continue;
+    const code = codes[row] as number;
+    let newCode = newCodes[code] as number;
+    if (newCode < 0) {
+      newCode = texts.length;
+      newCodes[code] = newCode;
+      texts.push(values[code] ?? null);
+    }
+    renumbered[row] = newCode;
+  }
+  return dictionaryOf(texts, renumbered);
+}
+
+/** Undefined when the rows are too few for so many values. @param codes One for each row. */
+function dictionaryOf(texts: readonly Value[], codes: Uint16Array): EncodedValues | undefined {
+  const valueCount = texts.length;
+  if (valueCount > 1 && valueCount * 2 > codes.length) return undefined;
+  const { offsets, bytes } = packStrings(texts);
   const width = codeBytes(valueCount);
   const codesPart = width === 0 ? [] : [width === 1 ? Uint8Array.from(codes) : bytesOf(codes)];
   return {
