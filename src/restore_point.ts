@@ -13,7 +13,7 @@
  */
 import { dirname } from "node:path";
 import { INCARNATION } from "./archive_units.ts";
-import type { Clock } from "./base/clock.ts";
+import { type Clock, HOUR_MS } from "./base/clock.ts";
 import { checksumOfFile, copyFile, makeDirectoryOf } from "./base/copy_file.ts";
 import type { Disk } from "./base/disk.ts";
 import { CorruptionError, DatabaseError } from "./base/errors.ts";
@@ -214,7 +214,7 @@ class Advance {
     try {
       const defaults = { flush_rows: 999_999, flush_interval_secs: 86_399, history_hours: 8760 };
       const tables = catalog.tables().map((table) => tableDefinition(table, defaults));
-      const definitions = [...tables, ...ownTables({ answersTtlMs: 3_600_000 })];
+      const definitions = [...tables, ...ownTables({ answersTtlMs: HOUR_MS })];
       const store = await LocalStore.open({
         disk,
         dataPath: this.#draft.root,

@@ -1,6 +1,7 @@
 /**
  * What the catalog says of a table, in the terms of the store.
  */
+import { HOUR_MS } from "./base/clock.ts";
 import { flushPolicyFrom, type TableEntry } from "./catalog/mod.ts";
 import type { TableDefinition } from "./storage/mod.ts";
 
@@ -10,8 +11,6 @@ export interface StorageDefaults {
   readonly flush_interval_secs: number;
   readonly history_hours: number;
 }
-
-const HOUR_MS = 3_600_000;
 
 /** How storage sees a table; options it does not set come from the configuration. */
 export function tableDefinition(table: TableEntry, storage: StorageDefaults): TableDefinition {

@@ -4,12 +4,10 @@
  * Nothing here waits, and nobody waits for it.
  */
 import type { Auth } from "./auth/mod.ts";
-import type { CancelTimer } from "./base/clock.ts";
+import { type CancelTimer, HOUR_MS } from "./base/clock.ts";
 import { repeatedly } from "./base/repeatedly.ts";
 import { beginDueErasures, type SqlEnvironment, sweepFiles } from "./sql/mod.ts";
 import type { LocalStore } from "./storage/mod.ts";
-
-const HOUR_MS = 3_600_000;
 
 /** How often the free space, and what has expired, is looked at while nobody writes. */
 const SPACE_LOOK_MS = 10_000;

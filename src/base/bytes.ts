@@ -15,6 +15,16 @@ import { CorruptionError } from "./errors.ts";
 
 const SPAN_32 = 4294967296;
 
+/** A whole number from 0 to 2^53 - 1, in eight bytes. */
+export function putU53(view: DataView, at: number, value: number): void {
+  view.setUint32(at, value % SPAN_32, true);
+  view.setUint32(at + 4, Math.floor(value / SPAN_32), true);
+}
+
+export function u53At(view: DataView, at: number): number {
+  return view.getUint32(at + 4, true) * SPAN_32 + view.getUint32(at, true);
+}
+
 /** Longest varint: 53 bits, 7 a byte. */
 const VARINT_BYTES_MAX = 8;
 
@@ -115,8 +125,7 @@ export class ByteWriter {
     assert(Number.isSafeInteger(value), "a u53 is a safe integer");
     assert(value >= 0, "a u53 is not negative");
     const at = this.#room(8);
-    this.#view.setUint32(at, value % SPAN_32, true);
-    this.#view.setUint32(at + 4, Math.floor(value / SPAN_32), true);
+    putU53(this.#view, at, value);
   }
 
   varint(value: number): void {
@@ -208,6 +217,12 @@ export class ByteWriter {
   setU32(offset: number, value: number): void {
     assert(offset + 4 <= this.#length, "only written bytes are replaced");
     this.#view.setUint32(offset, value, true);
+  }
+
+  /** Likewise eight that hold a u53. */
+  setU53(offset: number, value: number): void {
+    assert(offset + 8 <= this.#length, "only written bytes are replaced");
+    putU53(this.#view, offset, value);
   }
 
   /** Writes text if it is ASCII; else writes nothing and returns false. */
@@ -318,9 +333,8 @@ export class ByteReader {
 
   u53(): number {
     const at = this.#take(8);
-    const high = this.#view.getUint32(at + 4, true);
-    if (high >= 2097152) this.fail("holds a number beyond 53 bits");
-    return high * SPAN_32 + this.#view.getUint32(at, true);
+    if (this.#view.getUint32(at + 4, true) >= 2097152) this.fail("holds a number beyond 53 bits");
+    return u53At(this.#view, at);
   }
 
   varint(): number {

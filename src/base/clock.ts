@@ -4,6 +4,8 @@
  * The one file that reads the system's clock and sets its timers.
  */
 
+export const HOUR_MS = 3_600_000;
+
 /** Cancels a timer; doing so twice, or after it fired, changes nothing. */
 export type CancelTimer = () => void;
 

@@ -10,7 +10,7 @@
  * - `root` always exists.
  */
 import { assert, defined } from "../base/assert.ts";
-import type { Clock } from "../base/clock.ts";
+import { type Clock, HOUR_MS } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type { NewUser, SetupUsers, UserChange } from "./catalog.ts";
 import type { Counters } from "./counters.ts";
@@ -22,7 +22,7 @@ import type { SqliteFile } from "./sqlite_file.ts";
 export const ROOT_USER_ID = "root";
 
 /** A dropped account is erased so long after, unless somebody asks for it at once. */
-const GRACE_MS: number = 30 * 24 * 3_600_000;
+const GRACE_MS: number = 30 * 24 * HOUR_MS;
 
 /** One account as stored: absent fields are left out of the JSON. */
 interface AccountRecord extends UserEntry {

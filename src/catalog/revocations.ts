@@ -4,7 +4,7 @@
  * An entry is kept until nothing that it forbids could still be alive, and a day longer, since the
  * clock that decides may jump. The old ones go a few at a time, with the new ones that come.
  */
-import type { Clock } from "../base/clock.ts";
+import { type Clock, HOUR_MS } from "../base/clock.ts";
 import { allSealed, putSealed, removeSealed } from "./records.ts";
 import type { SqliteFile } from "./sqlite_file.ts";
 
@@ -14,7 +14,7 @@ interface Revocation {
   readonly expiresAtMs: number;
 }
 
-const KEPT_MS = 24 * 3_600_000;
+const KEPT_MS: number = 24 * HOUR_MS;
 
 /** Entries looked at with each new one; more than one, so that the old ones cannot pile up. */
 const LOOKED_AT_COUNT = 16;

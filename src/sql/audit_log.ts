@@ -13,7 +13,7 @@
  * - An event's id is its `_seq`.
  */
 import type { AuditEvent } from "../auth/mod.ts";
-import type { Clock } from "../base/clock.ts";
+import { type Clock, HOUR_MS } from "../base/clock.ts";
 import { CorruptionError, DatabaseError, DiskError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Seq } from "../base/seq.ts";
@@ -49,8 +49,6 @@ const COLUMN_IDS: readonly number[] = [
   ADDRESS,
   SUBJECT,
 ];
-
-const HOUR_MS = 3_600_000;
 
 /** Events of a ring. Reading both is one turn of the event loop. */
 export const AUDIT_RING_EVENTS = 20_000;

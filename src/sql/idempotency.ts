@@ -13,8 +13,10 @@
  * - The store forgets expired records, also of owners who never come back. Damage to a segment of
  *   them refuses who may have a record in it until the last one there has expired.
  */
+
 import type { Principal } from "../auth/mod.ts";
 import { assert } from "../base/assert.ts";
+import { HOUR_MS } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
 import { SEQ_COLUMN_ID, type TableDefinition, type TableWrite } from "../storage/mod.ts";
 import { BIGINT, type Row, TEXT } from "../types/mod.ts";
@@ -32,8 +34,6 @@ const COLUMN_IDS: readonly number[] = [KEY, DIGEST, ANSWER, CREATED_AT_MS];
 
 /** A longer answer is kept as its counts. */
 const ANSWER_LENGTH_MAX = 1024 * 1024;
-
-const HOUR_MS = 3_600_000;
 
 /** The table of the records as a check of its files needs it. */
 export const ANSWERS_TABLE: { readonly tableId: number; readonly name: string } = {

@@ -15,12 +15,13 @@
  * - Leaving any other version out moves the low water of its owner up to the seq of the replacement, or to
  *   the tombstone's own: who resumes from below would miss a change.
  */
+import { HOUR_MS } from "../base/clock.ts";
 import { type Seq, seqFromUnixMs } from "../base/seq.ts";
 
 /** Where a row of a source is in the merged segment when it is not there. */
 export const DISCARDED = 0xffff_ffff;
 
-const KEPT_MS_MIN = 3_600_000;
+const KEPT_MS_MIN = HOUR_MS;
 
 /** Owners whose low water is remembered one by one; more of them share the highest. */
 const OWNERS_MAX = 1000;

@@ -9,7 +9,7 @@ import { assert, defined } from "../../base/assert.ts";
 import { ByteWriter } from "../../base/bytes.ts";
 import type { Row } from "../../types/mod.ts";
 import type { StoredColumn, TableWrite } from "../store.ts";
-import { beginFrame, type FrameHead, sealFrame, setU53 } from "./format.ts";
+import { beginFrame, type FrameHead, sealFrame } from "./format.ts";
 import { writeHead, writeRow } from "./frame_rows.ts";
 
 /**
@@ -112,7 +112,7 @@ export class CommitDraft {
   seal(part: number, head: DraftHead, firstSeq: number): Uint8Array {
     const { bytes, first, jumps } = this.#at(part);
     const { offsetOf } = this.#options;
-    for (const { index, at } of jumps) setU53(bytes, at, firstSeq + offsetOf(index));
+    for (const { index, at } of jumps) bytes.setU53(at, firstSeq + offsetOf(index));
     const isLast = part === this.#parts.length - 1;
     sealFrame(bytes, 0, {
       ...head,

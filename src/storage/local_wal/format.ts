@@ -45,7 +45,7 @@
  * possibly over several files; it counts only with its end.
  */
 import { assert } from "../../base/assert.ts";
-import { ByteReader, ByteWriter } from "../../base/bytes.ts";
+import { ByteReader, ByteWriter, u53At } from "../../base/bytes.ts";
 import { crc32 } from "../../base/checksum.ts";
 import { CorruptionError, DatabaseError } from "../../base/errors.ts";
 
@@ -56,7 +56,6 @@ export const WAL_FORMAT = 1;
 
 const MAGIC = 0x4c415754;
 const HEADER_CRC_OFFSET = 60;
-const SPAN_32 = 4294967296;
 
 /** What a frame is for. */
 const FRAME_KINDS = {
@@ -163,9 +162,9 @@ export function sealFrame(into: ByteWriter, start: number, head: FrameHead): voi
   into.setU32(start + 12, head.frameNumber);
   into.setU32(start + 16, head.durableFrames);
   into.setU32(start + 20, FRAME_KINDS[head.kind] | ((end - bodyEnd) << 8));
-  setU53(into, start + 24, head.firstSeq);
-  setU53(into, start + 32, head.lastSeq);
-  setU53(into, start + 40, head.catalogVersion);
+  into.setU53(start + 24, head.firstSeq);
+  into.setU53(start + 32, head.lastSeq);
+  into.setU53(start + 40, head.catalogVersion);
   into.setU32(start, crc32(into.range(start + 4, end)));
 }
 
@@ -203,9 +202,9 @@ export function decodeFrame(bytes: Uint8Array, place: FramePlace): Frame | undef
     fileNumber,
     frameNumber: view.getUint32(12, true),
     durableFrames: view.getUint32(16, true),
-    firstSeq: getU53(view, 24),
-    lastSeq: getU53(view, 32),
-    catalogVersion: getU53(view, 40),
+    firstSeq: u53At(view, 24),
+    lastSeq: u53At(view, 32),
+    catalogVersion: u53At(view, 40),
     body: bytes.subarray(bodyStart, offset + length - padding),
   };
 }
@@ -238,13 +237,4 @@ function kindFromCode(code: number): FrameKind | undefined {
     default:
       return undefined;
   }
-}
-
-export function setU53(into: ByteWriter, offset: number, value: number): void {
-  into.setU32(offset, value % SPAN_32);
-  into.setU32(offset + 4, Math.floor(value / SPAN_32));
-}
-
-function getU53(view: DataView, offset: number): number {
-  return view.getUint32(offset + 4, true) * SPAN_32 + view.getUint32(offset, true);
 }

@@ -3,12 +3,10 @@
  * then each value at its place. A loop over one column meets values of one kind, which takes half of
  * the time of going from column to column in each row. The bytes are those of `frame_rows.ts`.
  */
-import type { ByteWriter } from "../../base/bytes.ts";
+import { type ByteWriter, putU53 } from "../../base/bytes.ts";
 import { type Batch, isNullAt, type Vector } from "../../types/mod.ts";
 import { ROW_HAS_PREV, ROW_HAS_SEQ } from "./format.ts";
 import { TAG_INT, TAG_NULL, TAG_NUMBER, TAG_SMALL, TAG_TEXT } from "./value_codec.ts";
-
-const SPAN_32 = 4294967296;
 
 /** Texts up to here have a length of one byte, up to the other one of two. */
 const LENGTH_OF_ONE_BYTE_MAX = 127;
@@ -95,17 +93,17 @@ function putHeads({ bytes, places, view }: Places, { nextSeq, prevs, seqs }: Row
     let at = places[row] ?? 0;
     bytes[at] = (seq === expected ? 0 : ROW_HAS_SEQ) | (prev === 0 ? 0 : ROW_HAS_PREV);
     at += 1;
-    if (seq !== expected) at = putU53(view, at, seq);
-    if (prev !== 0) at = putU53(view, at, prev);
+    if (seq !== expected) {
+      putU53(view, at, seq);
+      at += 8;
+    }
+    if (prev !== 0) {
+      putU53(view, at, prev);
+      at += 8;
+    }
     places[row] = at;
     expected = seq + 1;
   }
-}
-
-function putU53(view: DataView, at: number, value: number): number {
-  view.setUint32(at, value % SPAN_32, true);
-  view.setUint32(at + 4, Math.floor(value / SPAN_32), true);
-  return at + 8;
 }
 
 function addNumberWidths(column: NumberColumn, widths: Uint32Array): void {
