@@ -4,12 +4,13 @@
  *     bun scripts/dump_segment.ts <file> [--rows <count>]
  */
 import { bunDisk } from "../src/base/bun_disk.ts";
-import { CorruptionError, DiskError } from "../src/base/errors.ts";
+import { DiskError } from "../src/base/errors.ts";
 import { unixMsFromSeq } from "../src/base/seq.ts";
 import { DeletionVector } from "../src/storage/deletion_vector.ts";
 import { ENCODING_NAMES } from "../src/storage/segment/encodings.ts";
 import { SegmentReader } from "../src/storage/segment/reader.ts";
 import { typeName, type Value } from "../src/types/mod.ts";
+import { runDump } from "./support/dump.ts";
 
 const USAGE = "usage: bun scripts/dump_segment.ts <file.seg | file.dv> [--rows <count>]";
 
@@ -106,22 +107,11 @@ function valueText(value: Value): string {
   return text.length <= VALUE_CHARS_MAX ? text : `${text.slice(0, VALUE_CHARS_MAX)}…`;
 }
 
-function main(argv: readonly string[]): number {
-  const [path, flag, count = "10"] = argv;
+function linesOf([path, flag, count = "10"]: readonly string[]): Iterable<string> | undefined {
   const rowsMax = flag === "--rows" ? Number(count) : 10;
   const isKnown = flag === undefined || flag === "--rows";
-  if (path === undefined || !isKnown || !Number.isSafeInteger(rowsMax)) {
-    process.stderr.write(`${USAGE}\n`);
-    return 2;
-  }
-  try {
-    for (const line of dumpLines(path, rowsMax)) process.stdout.write(`${line}\n`);
-    return 0;
-  } catch (error) {
-    if (!(error instanceof CorruptionError || error instanceof DiskError)) throw error;
-    process.stderr.write(`${error.message}\n`);
-    return 1;
-  }
+  if (path === undefined || !isKnown || !Number.isSafeInteger(rowsMax)) return undefined;
+  return dumpLines(path, rowsMax);
 }
 
-if (import.meta.main) process.exitCode = main(process.argv.slice(2));
+if (import.meta.main) process.exitCode = runDump(USAGE, process.argv.slice(2), linesOf);

@@ -12,6 +12,9 @@ import {
   WAL_HEADER_BYTES,
 } from "../src/storage/local_wal/format.ts";
 import { decodeWrites } from "../src/storage/local_wal/logged_writes.ts";
+import { runDump } from "./support/dump.ts";
+
+const USAGE = "usage: bun scripts/dump_wal.ts <data_path>/wal/<number>.wal …";
 
 /** The lines that describe one log file. @throws {CorruptionError} If its header is damaged. */
 export function describeWal(bytes: Uint8Array, path: string): string[] {
@@ -42,8 +45,12 @@ function describeFrame(frame: Frame): string {
   return `${head} ${firstSeq}..${lastSeq} ${at} ${writes.join(", ")}`;
 }
 
-if (import.meta.main) {
-  for (const path of process.argv.slice(2)) {
-    for (const line of describeWal(bunDisk.readFile(path), path)) process.stdout.write(`${line}\n`);
-  }
+function* linesOfAll(paths: readonly string[]): Generator<string> {
+  for (const path of paths) yield* describeWal(bunDisk.readFile(path), path);
 }
+
+function linesOf(paths: readonly string[]): Iterable<string> | undefined {
+  return paths.length === 0 ? undefined : linesOfAll(paths);
+}
+
+if (import.meta.main) process.exitCode = runDump(USAGE, process.argv.slice(2), linesOf);
