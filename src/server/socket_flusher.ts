@@ -14,6 +14,9 @@ import type { Clock } from "../base/clock.ts";
 /** Sockets of one turn: a little more than a millisecond. */
 const WRITES_PER_TURN = 256;
 
+/** Sockets of the first turn, after which whoever made the change is answered: 2.5 ms sooner. */
+const FIRST_WRITES = 32;
+
 interface Flushable {
   /** Writes what it holds, which may be nothing any more. */
   flushDue(): void;
@@ -25,8 +28,10 @@ export class SocketFlusher {
   /** How many of the queue have had their turn. */
   #doneCount = 0;
   #isScheduled = false;
+  /** How many are written in the next turn. */
+  #writes = FIRST_WRITES;
   readonly #turn = (): void => {
-    const end = Math.min(this.#queue.length, this.#doneCount + WRITES_PER_TURN);
+    const end = Math.min(this.#queue.length, this.#doneCount + this.#writes);
     while (this.#doneCount < end) {
       const next = this.#queue[this.#doneCount];
       this.#doneCount += 1;
@@ -34,11 +39,13 @@ export class SocketFlusher {
     }
     if (this.#doneCount < this.#queue.length) {
       this.#forgetDone();
+      this.#writes = WRITES_PER_TURN;
       void this.#clock.yield().then(this.#turn);
       return;
     }
     this.#queue = [];
     this.#doneCount = 0;
+    this.#writes = FIRST_WRITES;
     this.#isScheduled = false;
   };
 

@@ -77,8 +77,8 @@ test("frames of later changes share the write of sockets whose turn is still to 
   sendAll("a");
   await Promise.resolve();
   const early = sockets.filter(({ frames }) => frames.length > 0).length;
-  expect(early).toBeGreaterThan(0);
-  expect(early).toBeLessThan(SOCKETS);
+  // Few, as whoever made the change is answered behind them.
+  expect(early).toBe(32);
 
   sendAll("b");
   while (await giveTurn()) continue;
