@@ -270,5 +270,7 @@ function diskError(error: unknown, path: string, operation: string): DiskError {
 
 function codeOf(error: unknown): string {
   const hasCode = typeof error === "object" && error !== null && "code" in error;
-  return hasCode && typeof error.code === "string" ? error.code : "EIO";
+  if (!hasCode || typeof error.code !== "string") return "EIO";
+  // A quota that is used up is a disk that is full, and ends as that does.
+  return error.code === "EDQUOT" ? "ENOSPC" : error.code;
 }

@@ -60,6 +60,12 @@ export interface CommitLog {
   /** Hands a draft over, whole, in place of `begin` to `end`; returns what `end` does. */
   append(draft: CommitDraft, head: { catalogVersion: number; firstSeq: number }): number;
 
+  /**
+   * Resolves once the disk has everything up to a seq that was handed over, which may be later than
+   * it was settled. Rejects when the log has failed.
+   */
+  synced(seq: number): Promise<void>;
+
   /** Files below this number are not needed to recover any table. */
   release(belowFileNumber: number): void;
   /** Waits for what is under way, and lets go of the files. */

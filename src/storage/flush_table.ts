@@ -115,8 +115,7 @@ class TableFlush {
     const changed: ChangedSegment[] = [];
     for (const segment of this.#table.segments) {
       if (!segment.isDirtyUpTo(this.#flushedSeq)) continue;
-      const { deletionGeneration } = segment.entry;
-      const entry = { ...segment.entry, deletionGeneration: deletionGeneration + 1 };
+      const entry = { ...segment.entry, deletionGeneration: segment.nextGeneration() };
       const { deletions } = segment;
       await this.#drafts.writeDeletions(entry, { deletions, upTo: this.#flushedSeq });
       changed.push({ segment, deletionGeneration: entry.deletionGeneration });
@@ -133,18 +132,17 @@ class TableFlush {
   ): SegmentEntry[] {
     const table = this.#table;
     const memtable = this.#memtable;
-    const { manifest, clock, files } = this.#tools;
+    const { clock, files } = this.#tools;
     assert(table.frozen === memtable, "the flushed memtable is still the frozen one");
     const flushedSeq = this.#flushedSeq;
     const lastFlushedAtMs = clock.nowMs();
     const { lowWater } = table.progress;
-    this.#drafts.notePublishing();
     // Only now: the segment may have been quarantined meanwhile.
     const entries = changed.map(({ segment: { entry: old }, deletionGeneration }) => ({
       ...old,
       deletionGeneration,
     }));
-    manifest.publish({
+    this.#drafts.publish({
       addSegments: [entry],
       changeSegments: entries,
       tables: [tableStateOf(table.tableId, { flushedSeq, lowWater, lastFlushedAtMs })],

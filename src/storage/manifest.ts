@@ -56,7 +56,12 @@ export interface ManifestChange {
 
 export interface Manifest {
   load(): ManifestState;
-  /** One durable transaction: when this returns, a crash does not undo it. */
+  /**
+   * One durable transaction: when this returns, a crash does not undo it.
+   *
+   * @throws {DatabaseError} DISK_FULL, and nothing happened; STORAGE_UNAVAILABLE, and nobody knows
+   * before the next start, up to which nothing more is published.
+   */
   publish(change: ManifestChange): void;
   /** A segment id that was never used before, also not before a crash. */
   nextSegmentId(): number;

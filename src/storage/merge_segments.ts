@@ -44,15 +44,21 @@ export interface MergeTools extends SegmentTools {
 }
 
 /**
- * Merges segments that are neighbours. Returns how many versions were left out.
+ * Merges segments that are neighbours. Returns how many versions were left out. Nothing is merged
+ * once one of them is quarantined: replacements of its rows may be noted nowhere, and rows that
+ * nobody may read would be live again.
  *
  * @throws {DiskError} @throws {CorruptionError}
  */
 export async function mergeSegments(
   table: StoredTable,
   segments: readonly OpenSegment[],
-  tools: MergeTools,
+  given: MergeTools,
 ): Promise<number> {
+  const isCancelled = (): boolean =>
+    given.isCancelled() || segments.some(({ entry }) => entry.quarantined);
+  if (isCancelled()) return 0;
+  const tools = { ...given, isCancelled };
   const drafts = new SegmentDrafts(tools, table.tableId);
   for (const segment of segments) {
     segment.pin();
@@ -141,9 +147,7 @@ async function publish(
   if (entry !== undefined) drafts.moveIntoPlace({ isFirst: false });
   assert(table.progress.flushedSeq === flushedSeq, "no flush publishes while a merge does");
   const progress = { ...table.progress, lowWater: table.progress.lowWater.raisedBy(lowWaters) };
-  // The draft of a segment without rows is not listed, and goes like any other.
-  if (entry !== undefined) drafts.notePublishing();
-  tools.manifest.publish({
+  drafts.publish({
     addSegments: entry === undefined ? [] : [entry],
     removeSegmentIds: segments.map((segment) => segment.entry.segmentId),
     ...(discardedCount === 0 ? {} : { tables: [tableStateOf(tableId, progress)] }),

@@ -32,6 +32,8 @@ export class OpenSegment {
   #deletions: DeletionVector | undefined;
   #pinCount = 0;
   #isDropped = false;
+  /** Of the deletion vector that was begun last, whether or not it was published. */
+  #generation = 0;
   /** Lowest and highest replacing seqs that the deletion vector on disk does not have. */
   #dirtySince = Infinity;
   #dirtyUpTo = 0;
@@ -211,6 +213,15 @@ export class OpenSegment {
   /** Whether the deletion vector on disk may lack a replacement at or below a seq. */
   isDirtyUpTo(seq: number): boolean {
     return this.#dirtySince <= seq;
+  }
+
+  /**
+   * The generation of another deletion vector. No two attempts share one: files of a failed attempt
+   * may be removed late, while the next one is published already.
+   */
+  nextGeneration(): number {
+    this.#generation = Math.max(this.#generation, this.entry.deletionGeneration) + 1;
+    return this.#generation;
   }
 
   /** The deletion vector on disk has every replacement up to a seq. */

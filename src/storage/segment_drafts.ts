@@ -4,11 +4,13 @@
  */
 import type { Clock } from "../base/clock.ts";
 import type { Disk } from "../base/disk.ts";
+import { DatabaseError } from "../base/errors.ts";
 import { pauser } from "../base/pauser.ts";
 import type { Seq } from "../base/seq.ts";
+import { isFull } from "./background.ts";
 import type { DeletionVector } from "./deletion_vector.ts";
 import { type DataPaths, deletionVectorFileName, segmentDirectory } from "./file_names.ts";
-import type { Manifest, SegmentEntry } from "./manifest.ts";
+import type { Manifest, ManifestChange, SegmentEntry } from "./manifest.ts";
 import type { SegmentSummary } from "./segment/writer.ts";
 import type { LocalSegmentFiles } from "./segment_files.ts";
 import type { SegmentJobs } from "./segment_jobs.ts";
@@ -39,7 +41,7 @@ export class SegmentDrafts {
   readonly #tools: SegmentTools;
   readonly #tableId: number;
   readonly #drafts: DraftFile[] = [];
-  #isPublishing = false;
+  #mayBeListed = false;
 
   constructor(tools: SegmentTools, tableId: number) {
     this.#tools = tools;
@@ -107,14 +109,24 @@ export class SegmentDrafts {
     disk.syncDirectory(directory);
   }
 
-  /** From now on the manifest may list the files. */
-  notePublishing(): void {
-    this.#isPublishing = true;
+  /**
+   * Publishes the files, or a change that lists none of them.
+   *
+   * @throws {DatabaseError} As the manifest does.
+   */
+  publish(change: ManifestChange): void {
+    this.#mayBeListed = change.addSegments !== undefined && change.addSegments.length > 0;
+    try {
+      this.#tools.manifest.publish(change);
+    } catch (error) {
+      if (error instanceof DatabaseError && isFull(error)) this.#mayBeListed = false;
+      throw error;
+    }
   }
 
   /** Removes what was written, unless the manifest may list it. */
   discard(): void {
-    if (this.#isPublishing) return;
+    if (this.#mayBeListed) return;
     for (const { draft, path } of this.#drafts) {
       this.#tools.files.removeFile(draft);
       this.#tools.files.removeFile(path);

@@ -60,6 +60,11 @@ export class LocalWal implements CommitLog {
   #isFatal = false;
   #isClosed = false;
   #idleWaiters: (() => void)[] = [];
+  /** Highest seq that the disk has, and who waits for more. */
+  #syncedSeq: number;
+  #syncWaiters: { readonly seq: number; readonly done: PromiseWithResolvers<void> }[] = [];
+  /** Why it takes nothing more. */
+  #failure: unknown;
 
   /** @throws {DiskError} If the first file cannot be made, or remains of a torn group not wiped. */
   constructor(options: LocalWalOptions) {
@@ -67,6 +72,7 @@ export class LocalWal implements CommitLog {
     this.#options = options;
     this.#files = new WalFiles(options, end.files);
     this.#writtenSeq = end.lastSeq;
+    this.#syncedSeq = end.lastSeq;
     const { lastSeq } = end;
     let position = { offset: end.offset, frameNumber: end.frameNumber };
     if (this.#files.currentNumber === 0) {
@@ -141,6 +147,14 @@ export class LocalWal implements CommitLog {
     const groupNumber = this.#encoder.append(draft, head);
     this.#schedule();
     return groupNumber;
+  }
+
+  synced(seq: number): Promise<void> {
+    if (seq <= this.#syncedSeq) return Promise.resolve();
+    if (this.#isFatal) return Promise.reject(this.#failure);
+    const done = Promise.withResolvers<void>();
+    this.#syncWaiters.push({ seq, done });
+    return done.promise;
   }
 
   release(belowFileNumber: number): void {
@@ -251,7 +265,10 @@ export class LocalWal implements CommitLog {
 
   #roll(fileNumber: number): void {
     // In relaxed mode the last group may not be durable yet, and only the last file may be torn.
-    if (this.#options.isRelaxed) this.#files.current.syncNow();
+    if (this.#options.isRelaxed) {
+      this.#files.current.syncNow();
+      this.#noteSynced(this.#writtenSeq);
+    }
     this.#files.roll({ fileNumber, baseSeq: this.#writtenSeq });
     // What is taken back later goes on in this file: the one before is at its end.
     this.#written = { fileNumber, offset: WAL_HEADER_BYTES, frameNumber: 0 };
@@ -274,6 +291,7 @@ export class LocalWal implements CommitLog {
     this.#isSyncing = false;
     if (this.#isFatal) return;
     if (fileNumber === this.#files.currentNumber) this.#encoder.durableFrames = nextFrame;
+    this.#noteSynced(lastSeq);
     this.#noteSettled(lastSeq);
     if (!this.#options.isRelaxed) this.events.onSettled(number);
     this.#schedule();
@@ -281,6 +299,14 @@ export class LocalWal implements CommitLog {
     // In relaxed mode more may have been written meanwhile.
     const last = this.#lastWritten;
     if (last !== undefined && last.number > number && !this.#isSyncing) this.#sync(last);
+  }
+
+  #noteSynced(seq: number): void {
+    this.#syncedSeq = Math.max(this.#syncedSeq, seq);
+    if (this.#syncWaiters.length === 0) return;
+    const waiters = this.#syncWaiters;
+    this.#syncWaiters = waiters.filter((waiter) => waiter.seq > this.#syncedSeq);
+    for (const waiter of waiters) if (waiter.seq <= this.#syncedSeq) waiter.done.resolve();
   }
 
   /** Writes the high-water file once for groups that follow each other without a pause. */
@@ -320,7 +346,9 @@ export class LocalWal implements CommitLog {
   #fail(error: unknown): void {
     if (this.#isFatal) return;
     this.#isFatal = true;
+    this.#failure = error;
     this.events.onFatal(error);
+    for (const { done } of this.#syncWaiters.splice(0)) done.reject(error);
     this.#wakeIdle();
   }
 
