@@ -336,7 +336,10 @@ export class LocalStore implements Store {
     const table = this.#table(tableId);
     // What was begun before the owner was dropped must not bring rows back.
     this.#committer.retireOwner(owner);
-    while (table.memtables().some(({ partitions }) => partitions.has(owner))) {
+    // A row that was refused leaves a partition without rows.
+    const hasRows = (): boolean =>
+      table.memtables().some(({ partitions }) => (partitions.get(owner)?.count ?? 0) > 0);
+    while (hasRows()) {
       await this.#flusher.flush(table, job);
       if (job?.isCancelled === true || table.isDropped) return 0;
     }

@@ -64,10 +64,17 @@ export class Merger {
     if (segments !== undefined) this.#mergeInBackground(table, segments);
   }
 
-  #mergeInBackground(table: StoredTable, segments: readonly OpenSegment[]): void {
+  /** @param beginNext Called behind a merge that was done; returns whether it began another. */
+  #mergeInBackground(
+    table: StoredTable,
+    segments: readonly OpenSegment[],
+    beginNext: () => boolean = () => false,
+  ): void {
     const merging = this.#merge(table, segments).finally(() => {
       this.#merging.delete(table);
-      if (!this.#isClosing && !table.isDropped) this.mergeIfDue(table);
+      if (this.#isClosing || table.isDropped) return;
+      const mayGoOn = !this.#unmergeable.has(table);
+      if (!mayGoOn || !beginNext()) this.mergeIfDue(table);
     });
     this.#merging.set(table, merging);
   }
@@ -172,16 +179,20 @@ export class Merger {
   }
 
   #discardHistory(shareMin: number): void {
-    const nowMs = this.#options.clock.nowMs();
     for (const table of this.#options.tables.values()) {
-      if (this.#merging.has(table) || table.isDropped) continue;
-      const horizonSeq = horizonOf(table, nowMs);
-      const due = table.segments.find(
-        (segment) =>
-          !segment.entry.quarantined && discardableShare(segment, horizonSeq) >= shareMin,
-      );
-      if (due !== undefined) this.#mergeInBackground(table, [due]);
+      if (!this.#merging.has(table) && !table.isDropped) this.#discardNext(table, shareMin);
     }
+  }
+
+  /** Begins to rewrite the oldest segment that is due, and then the others. */
+  #discardNext(table: StoredTable, shareMin: number): boolean {
+    const horizonSeq = horizonOf(table, this.#options.clock.nowMs());
+    const due = table.segments.find(
+      (segment) => !segment.entry.quarantined && discardableShare(segment, horizonSeq) >= shareMin,
+    );
+    if (due === undefined) return false;
+    this.#mergeInBackground(table, [due], () => this.#discardNext(table, shareMin));
+    return true;
   }
 
   /**

@@ -103,6 +103,11 @@ export function segmentsToCompact(
   let rowCount = Infinity;
   for (const segment of table.segments) {
     const { entry } = segment;
+    // A damaged segment stays as it is, and its neighbours do not become one past it.
+    if (entry.quarantined) {
+      rowCount = Infinity;
+      continue;
+    }
     const last = runs.at(-1);
     rowCount += entry.rowCount;
     if (last === undefined || rowCount > rowsMax) {
@@ -111,12 +116,10 @@ export function segmentsToCompact(
     } else {
       last.push(segment);
     }
-    // A damaged segment stays as it is, and its neighbours do not become one past it.
-    if (entry.quarantined) rowCount = Infinity;
   }
   return runs.filter(([first, ...others]) => {
-    if (first === undefined || first.entry.quarantined) return false;
-    return others.length > 0 || discardableShare(first, horizonSeq) > 0;
+    if (others.length > 0) return true;
+    return first !== undefined && discardableShare(first, horizonSeq) > 0;
   });
 }
 
