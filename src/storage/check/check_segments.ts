@@ -65,7 +65,8 @@ function isSound(
   ].filter((fault) => fault !== undefined);
   for (const fault of faults) listener.onFinding(damageFinding(fault, tableId));
   if (quarantined && faults.length === 0) {
-    const what = "quarantined, though every checksum holds now: rows it lacks were written since";
+    const what =
+      "quarantined, though every checksum holds now: what replaced its rows since is not noted, so it stays so; put back a backup, or drop the table";
     listener.onFinding(noteFinding(path, what, tableId));
   }
   return faults.length === 0;
