@@ -2,10 +2,17 @@
  * An error on its way from one thread to another, where the classes of errors do not survive: as
  * plain data, and as an error of its class again.
  */
-import { type Condition, CorruptionError, DatabaseError, DiskError } from "./base/errors.ts";
+import {
+  type Condition,
+  CorruptionError,
+  DatabaseError,
+  DiskError,
+  UnreadableError,
+} from "./base/errors.ts";
 
 export type ThreadFailure =
   | { readonly kind: "damage"; readonly path: string; readonly offset: number; what: string }
+  | { readonly kind: "unreadable"; readonly code: string; readonly path: string }
   | { readonly kind: "disk"; readonly code: string; readonly path: string; operation: string }
   | {
       readonly kind: "refusal";
@@ -16,6 +23,10 @@ export type ThreadFailure =
   | { readonly kind: "bug"; readonly text: string };
 
 export function failureFrom(error: unknown): ThreadFailure {
+  if (error instanceof UnreadableError) {
+    const { code, path } = error;
+    return { kind: "unreadable", code, path };
+  }
   if (error instanceof CorruptionError) {
     const { path, offset, what } = error;
     return { kind: "damage", path, offset, what };
@@ -36,6 +47,8 @@ export function errorFromFailure(failure: ThreadFailure): Error {
   switch (failure.kind) {
     case "damage":
       return new CorruptionError(failure.path, failure.offset, failure.what);
+    case "unreadable":
+      return new UnreadableError(failure.path, failure.code);
     case "disk":
       return new DiskError(failure.code, failure.path, failure.operation);
     case "refusal": {

@@ -132,6 +132,18 @@ export class CorruptionError extends Error {
   }
 }
 
+/** The disk would not read what should be there: it is damaged, or away for a moment. */
+export class UnreadableError extends CorruptionError {
+  /** As of {@linkcode DiskError}. */
+  readonly code: string;
+
+  constructor(path: string, code: string) {
+    super(path, 0, `the disk says ${code}`);
+    this.name = "UnreadableError";
+    this.code = code;
+  }
+}
+
 /** Whether an error says that stored bytes are damaged, met just now or known before. */
 export function isDamage(error: unknown): boolean {
   if (error instanceof CorruptionError) return true;

@@ -138,8 +138,8 @@ class TableFlush {
     const lastFlushedAtMs = clock.nowMs();
     const { lowWater } = table.progress;
     // Only now: the segment may have been quarantined meanwhile.
-    const entries = changed.map(({ segment: { entry: old }, deletionGeneration }) => ({
-      ...old,
+    const entries = changed.map(({ segment: { listedEntry }, deletionGeneration }) => ({
+      ...listedEntry,
       deletionGeneration,
     }));
     this.#drafts.publish({
@@ -153,9 +153,9 @@ class TableFlush {
       if (seq > flushedSeq) segment.noteDirty(seq);
     });
     const outdated = changed.map((change) => change.segment.entry);
-    for (const [index, change] of changed.entries()) {
-      change.segment.entry = entries[index] ?? change.segment.entry;
-      change.segment.noteWritten(flushedSeq);
+    for (const { deletionGeneration, segment: older } of changed) {
+      older.entry = { ...older.entry, deletionGeneration };
+      older.noteWritten(flushedSeq);
     }
     table.segments = [...table.segments, segment];
     table.frozen = undefined;

@@ -5,6 +5,8 @@
  * - The deletion vector in memory is ahead of the one on disk, also by replacements that may yet be
  *   taken back: what is written holds only those up to the flushed seq.
  * - A reader pins the segment; when it is dropped, its files go with the last pin.
+ * - A damaged segment is quarantined for good. One that the disk would not read is set aside: it is
+ *   quarantined in this process, and not in the manifest, as the next start may find it whole.
  */
 import { assert } from "../base/assert.ts";
 import { CorruptionError, DatabaseError } from "../base/errors.ts";
@@ -28,6 +30,7 @@ export interface SegmentFiles {
 export class OpenSegment {
   entry: SegmentEntry;
   readonly #files: SegmentFiles;
+  #isSetAside = false;
   #reader: SegmentReader | undefined;
   #deletions: DeletionVector | undefined;
   #pinCount = 0;
@@ -80,13 +83,7 @@ export class OpenSegment {
 
   /** @throws {DatabaseError} DATA_DAMAGED if the segment is quarantined. */
   get reader(): SegmentReader {
-    if (this.entry.quarantined) {
-      throw new DatabaseError(
-        "DATA_DAMAGED",
-        `Cannot read ${this.#files.segmentPath(this.entry)}: segment ${this.entry.segmentId} of table ${this.entry.tableId} is damaged and quarantined`,
-        { hint: "rows of other tables can be read; put back a backup, or drop the table" },
-      );
-    }
+    if (this.entry.quarantined) throw this.#refusal();
     this.#reader ??= this.#openReader();
     return this.#reader;
   }
@@ -100,7 +97,35 @@ export class OpenSegment {
     }
   }
 
+  /** Nobody reads it any more in this process. */
+  quarantine({ isForGood }: { isForGood: boolean }): void {
+    this.entry = { ...this.entry, quarantined: true };
+    this.#isSetAside = !isForGood;
+  }
+
+  /** What is noted of it no longer holds: should it be noted on disk, the quarantine is, too. */
+  noteUntrue(): void {
+    this.#isSetAside = false;
+  }
+
+  /** The entry as the manifest should have it. */
+  get listedEntry(): SegmentEntry {
+    return this.#isSetAside ? { ...this.entry, quarantined: false } : this.entry;
+  }
+
   // Apart from their getters, which are called for every value: a function would cost them a scope.
+
+  #refusal(): DatabaseError {
+    const { segmentId, tableId } = this.entry;
+    const what = `Cannot read ${this.#files.segmentPath(this.entry)}: segment ${segmentId} of table ${tableId}`;
+    return this.#isSetAside
+      ? new DatabaseError("DATA_DAMAGED", `${what} could not be read, and is quarantined`, {
+          hint: "look at the disk, then restart the server: it tries again",
+        })
+      : new DatabaseError("DATA_DAMAGED", `${what} is damaged and quarantined`, {
+          hint: "rows of other tables can be read; put back a backup, or drop the table",
+        });
+  }
 
   #openReader(): SegmentReader {
     return this.guard(() => this.#files.openReader(this.entry));

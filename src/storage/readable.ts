@@ -1,9 +1,13 @@
 /**
  * What a disk that fails means for a file that should be there: damage in it, and in nothing else.
  */
-import { CorruptionError, DiskError } from "../base/errors.ts";
+import { DiskError, UnreadableError } from "../base/errors.ts";
 
-/** Reads a listed file; that it is missing, or that the disk cannot read it, is damage. */
+/**
+ * Reads a listed file; that it is missing, or that the disk cannot read it, is damage.
+ *
+ * @throws {UnreadableError} And what `read` throws.
+ */
 export function readable<T>(path: string, read: () => T): T {
   try {
     return read();
@@ -11,6 +15,6 @@ export function readable<T>(path: string, read: () => T): T {
     if (!(error instanceof DiskError) || (error.code !== "ENOENT" && error.code !== "EIO")) {
       throw error;
     }
-    throw new CorruptionError(path, 0, `the disk says ${error.code}`);
+    throw new UnreadableError(path, error.code);
   }
 }

@@ -2,7 +2,7 @@
  * Opens and removes the files of segments, and quarantines a segment in which damage was met.
  */
 import type { Disk } from "../base/disk.ts";
-import { type CorruptionError, DiskError } from "../base/errors.ts";
+import { type CorruptionError, DiskError, UnreadableError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { DeletionVector } from "./deletion_vector.ts";
 import { type DataPaths, deletionVectorPath, segmentPath } from "./file_names.ts";
@@ -22,6 +22,7 @@ export interface SegmentFilesOptions {
 export class LocalSegmentFiles implements SegmentFiles {
   readonly #options: SegmentFilesOptions;
   readonly #holds = new Holds();
+  #isRecovering = true;
 
   constructor(options: SegmentFilesOptions) {
     this.#options = options;
@@ -48,15 +49,25 @@ export class LocalSegmentFiles implements SegmentFiles {
     const { manifest, log } = this.#options;
     if (segment.entry.quarantined) return;
     const { segmentId, tableId } = segment.entry;
-    log.error("damaged segment, quarantined", {
+    // Recovery passes over what it cannot note of the segment, and that is lost with the next flush.
+    const isForGood = this.#isRecovering || !(damage instanceof UnreadableError);
+    const did = isForGood
+      ? "damaged segment, quarantined"
+      : "segment cannot be read, quarantined until the next start";
+    log.error(did, {
       segment: segmentId,
       table: tableId,
       path: damage.path,
       offset: damage.offset,
+      what: damage.what,
     });
-    const entry = { ...segment.entry, quarantined: true };
-    segment.entry = entry;
-    manifest.publish({ changeSegments: [entry] });
+    segment.quarantine({ isForGood });
+    if (isForGood) manifest.publish({ changeSegments: [segment.entry] });
+  }
+
+  /** The log has been read, and everything in it is noted. */
+  noteRecovered(): void {
+    this.#isRecovering = false;
   }
 
   segmentPath(entry: SegmentEntry): string {

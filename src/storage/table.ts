@@ -304,7 +304,9 @@ export class StoredTable {
       const prev = memtable.prevs[row] ?? 0;
       const partition = memtable.partition(owner);
       if (this.#keyPositions.length > 0) this.#restoreKey(memtable, partition, row);
-      if (prev !== 0) unlessDamaged(() => this.findSeq(owner, prev)?.revert());
+      if (prev !== 0 && !unlessDamaged(() => this.findSeq(owner, prev)?.revert())) {
+        for (const segment of this.segments) if (segment.entry.quarantined) segment.noteUntrue();
+      }
       memtable.pop();
     }
   }
@@ -332,13 +334,18 @@ export class StoredTable {
   }
 }
 
-/** Notes something at a version that was replaced, if the segment that holds it can be read. */
-export function unlessDamaged(note: () => void): void {
+/**
+ * Notes something at a version that was replaced, if the segment that holds it can be read. Returns
+ * whether it could.
+ */
+export function unlessDamaged(note: () => void): boolean {
   try {
     note();
+    return true;
   } catch (error) {
-    // Safe: the segment is quarantined by now, for good, and whoever reads it hears of it.
+    // Safe: the segment is quarantined by now, and whoever reads it hears of it.
     if (!isDamage(error)) throw error;
+    return false;
   }
 }
 

@@ -320,6 +320,48 @@ test.each([
   }
 });
 
+// Goal: a file that is away for a moment costs its table the rest of the process, and no row. Method:
+// it is away when it is first read; a row of it, replaced before, is replaced again meanwhile.
+test.each(["ENOENT", "EIO"])(
+  "a segment that %s kept from being read is whole after a start",
+  async (code) => {
+    const disk = new SimulatedDisk();
+    const manifest = new MemoryManifest();
+    const definitions = [TABLE];
+    const path = `${PATHS.segments}/1/1.seg`;
+    const store = await openStore({ disk, manifest, definitions });
+    await commit(store, 1, "insert", [
+      [1, "first"],
+      [2, "first"],
+    ]);
+    await store.flush(1);
+    await commit(store, 1, "update", [[1, "before"]]);
+    await store.flush(1);
+    await store.close();
+
+    const again = await openStore({ disk, manifest, definitions });
+    if (code === "ENOENT") disk.rename(path, `${path}.away`);
+    else disk.faultPlan = (_operation, touched) => (touched === path ? { code: "EIO" } : undefined);
+    expect(() => idsOf(again)).toThrow(code);
+    if (code === "ENOENT") disk.rename(`${path}.away`, path);
+    disk.faultPlan = undefined;
+    expect(() => idsOf(again)).toThrow("could not be read, and is quarantined");
+    expect(again.segments().map(({ status }) => status)).toEqual(["quarantined", "live"]);
+    expect(await conditionOf(commit(again, 1, "insert", [[2, "again"]]))).toBe("DATA_DAMAGED");
+    await commit(again, 1, "update", [[1, "after"]]);
+    await again.flush(1);
+    await again.close();
+
+    const last = await openStore({ disk, manifest, definitions });
+    expect(readRows(last, TABLE).map(([, ...row]) => row)).toEqual([
+      [2, "first"],
+      [1, "after"],
+    ]);
+    expect(last.segments().map(({ status }) => status)).toEqual(["live", "live", "live"]);
+    await last.close();
+  },
+);
+
 /** What a run had acknowledged, and everything a next process would find, at one moment. */
 interface Moment {
   readonly operation: string;
