@@ -1,5 +1,5 @@
 /**
- * What an open database does by itself now and then: looks at the space that is left, lets go of
+ * What an open database does by itself now and then: looks at the space that is left and at the clock, lets go of
  * what has expired or nobody can name any more, erases what is due, and keeps when users were seen.
  * Nothing here waits, and nobody waits for it.
  */
@@ -9,7 +9,7 @@ import { repeatedly } from "./base/repeatedly.ts";
 import { beginDueErasures, type SqlEnvironment, sweepFiles } from "./sql/mod.ts";
 import type { LocalStore } from "./storage/mod.ts";
 
-/** How often the free space, and what has expired, is looked at while nobody writes. */
+/** How often the free space, the clock and what has expired are looked at while nobody writes. */
 const SPACE_LOOK_MS = 10_000;
 
 /** How often the catalog is told when users were last seen. */
@@ -22,10 +22,12 @@ export function startUpkeep(
 ): CancelTimer {
   const { clock } = environment;
   store.lookAtSpace();
+  store.lookAtClock();
   beginDueErasures(environment);
   const stops = [
     repeatedly(clock, SPACE_LOOK_MS, () => {
       store.lookAtSpace();
+      store.lookAtClock();
       store.dropExpired();
       store.boundHistory();
     }),

@@ -8,7 +8,9 @@
  *     └──────────────────────────────────────────┴─────────────┴──────────────────┘
  *
  * The generator is a hybrid logical clock: it follows the clock forward, never goes back with it,
- * and borrows from the next millisecond when the counter of the current one is used up.
+ * and borrows from the next millisecond when the counter of the current one is used up. So a clock
+ * that is set back stops nothing: ids go on from the newest one, a millisecond for each 4096 of them,
+ * until the clock is there again.
  */
 import { assert } from "./assert.ts";
 import type { Clock } from "./clock.ts";
@@ -28,8 +30,8 @@ export const SEQ_EPOCH_MS = 1767225600000;
 /** Ids in one millisecond. */
 const LOW_SPAN = 4096;
 
-/** How far ahead of the clock the generator may run before it refuses: one hour. */
-const AHEAD_MS_MAX = 3_600_000;
+/** The last millisecond that has ids. */
+const MS_MAX = 2 ** 41 - 1;
 
 /** Before every seq. */
 export const SEQ_ZERO: Seq = 0 as Seq;
@@ -59,7 +61,12 @@ export interface SeqGeneratorOptions {
   last: Seq;
 }
 
-/** Issues strictly ascending ids. */
+/**
+ * Issues strictly ascending ids.
+ *
+ *     #ms        highest time there was: the clock's when it was asked, and that of the newest id
+ *     #counter   ids of that millisecond which are used up
+ */
 export class SeqGenerator {
   readonly #clock: Clock;
   readonly #nodePart: number;
@@ -93,23 +100,18 @@ export class SeqGenerator {
    * Issues the next id.
    *
    * @param nowMs What the clock says, for who takes many ids in one turn and asks it once.
-   * @throws {DatabaseError} STORAGE_UNAVAILABLE if ids run over an hour ahead of the clock.
+   * @throws {DatabaseError} STORAGE_UNAVAILABLE if it would be none of 53 bits; nothing is changed.
    */
   next(nowMs: number = this.#clock.nowMs()): Seq {
     const clockMs = nowMs - SEQ_EPOCH_MS;
     if (clockMs > this.#ms) {
+      requireIds(clockMs);
       this.#ms = clockMs;
       this.#counter = 0;
     } else if (this.#counter >= this.#counterSpan) {
+      requireIds(this.#ms + 1);
       this.#ms += 1;
       this.#counter = 0;
-      if (this.#ms - clockMs > AHEAD_MS_MAX) {
-        throw new DatabaseError(
-          "STORAGE_UNAVAILABLE",
-          "Cannot issue a sequence id: the system clock is more than an hour behind the newest id",
-          { hint: "set the system clock" },
-        );
-      }
     }
     const seq = (this.#ms * LOW_SPAN + this.#nodePart + this.#counter) as Seq;
     this.#counter += 1;
@@ -121,14 +123,17 @@ export class SeqGenerator {
   /**
    * Issues `count` ids at once: id `i` of them is the first one plus `offsetOf(i)`.
    *
-   * @throws {DatabaseError} STORAGE_UNAVAILABLE if ids run over an hour ahead of the clock.
+   * @throws {DatabaseError} STORAGE_UNAVAILABLE if one would be none of 53 bits; none is issued.
    */
   block(count: number): Seq {
     assert(count >= 1, "a block has an id");
+    const clockMs = this.#clock.nowMs() - SEQ_EPOCH_MS;
+    const lastOffset = this.offsetOf(count - 1);
+    requireIds(Math.max(clockMs, this.#ms + 1) + Math.floor(lastOffset / LOW_SPAN));
     // A block begins with a millisecond of its own, so that its offsets are known before it is.
     if (this.#counter > 0) this.#counter = this.#counterSpan;
-    const first = this.next();
-    this.#last = (first + this.offsetOf(count - 1)) as Seq;
+    const first = this.next(clockMs + SEQ_EPOCH_MS);
+    this.#last = (first + lastOffset) as Seq;
     this.#ms = Math.floor(this.#last / LOW_SPAN);
     this.#counter = ((count - 1) % this.#counterSpan) + 1;
     return first;
@@ -140,16 +145,36 @@ export class SeqGenerator {
     return Math.floor(index / span) * LOW_SPAN + (index % span);
   }
 
-  /** The time that ids have: the clock's, and while that is behind, that of the newest id. */
+  /**
+   * The time that ids have, which never goes back: the highest that the clock ever said here, and
+   * while that is behind, that of the newest id. Every id from now on is of this time or later.
+   */
   nowMs(): number {
-    return Math.max(this.#clock.nowMs(), unixMsFromSeq(this.#last));
+    const clockMs = this.#clock.nowMs() - SEQ_EPOCH_MS;
+    // A time that has no ids is none to wait for: who takes an id then is refused.
+    if (clockMs > this.#ms && clockMs <= MS_MAX) {
+      this.#ms = clockMs;
+      this.#counter = 0;
+    }
+    return this.#ms + SEQ_EPOCH_MS;
   }
 
   /** Continues above an id seen elsewhere. */
   observe(seq: Seq): void {
     if (seq <= this.#last) return;
-    this.#ms = Math.floor(seq / LOW_SPAN);
+    this.#ms = Math.max(this.#ms, Math.floor(seq / LOW_SPAN));
     this.#counter = this.#counterSpan;
     this.#last = seq;
   }
+}
+
+/** @throws {DatabaseError} STORAGE_UNAVAILABLE if a millisecond, counted as in ids, has none. */
+function requireIds(ms: number): void {
+  if (ms <= MS_MAX) return;
+  const lastTime = new Date(MS_MAX + SEQ_EPOCH_MS).toISOString();
+  throw new DatabaseError(
+    "STORAGE_UNAVAILABLE",
+    `Cannot issue a sequence id of ${new Date(ms + SEQ_EPOCH_MS).toISOString()}: the last ids are of ${lastTime}`,
+    { hint: "set the system clock" },
+  );
 }

@@ -15,6 +15,7 @@ import { SEQ_ZERO, type Seq, SeqGenerator } from "../base/seq.ts";
 import type { Row } from "../types/mod.ts";
 import { Ballast } from "./ballast.ts";
 import { StoreChangeScan } from "./change_scan.ts";
+import { ClockWatch } from "./clock_watch.ts";
 import { Committer, type CommitterEvents } from "./commit.ts";
 import type { CommitLog, ListedLogFile } from "./commit_log.ts";
 import { type DataDirectory, openDataDirectory } from "./data_directory.ts";
@@ -123,6 +124,7 @@ export class LocalStore implements Store {
   readonly #merger: Merger;
   readonly #ballast: Ballast;
   readonly #space: SpaceGuard;
+  readonly #clockWatch: ClockWatch;
   readonly #jobs: SegmentJobs;
   #isOpen = true;
 
@@ -170,17 +172,14 @@ export class LocalStore implements Store {
     });
     this.#log = wal;
     const { nodeId, nodeBits, minFreeBytes, ballastBytes } = options;
-    this.#seqs = new SeqGenerator({ clock, nodeId, nodeBits, last: lastSeq });
+    const node = { clock, nodeId, nodeBits };
+    this.#seqs = new SeqGenerator({ ...node, last: lastSeq });
+    this.#clockWatch = new ClockWatch({ clock, ids: this.#seqs, log });
     const ballast = new Ballast({ disk, clock, log, path: paths.ballast, bytes: ballastBytes });
     this.#ballast = ballast;
     this.#space = new SpaceGuard({ disk, path: paths.root, minFreeBytes, ballast, log });
-    this.#ids = new SnowflakeIds({
-      clock,
-      nodeId,
-      nodeBits,
-      file: ids.file,
-      last: Math.max(lastSeq, ids.value) as Seq,
-    });
+    const lastId = Math.max(lastSeq, ids.value) as Seq;
+    this.#ids = new SnowflakeIds({ ...node, file: ids.file, last: lastId });
     this.#committer = new Committer(
       {
         log: wal,
@@ -201,6 +200,7 @@ export class LocalStore implements Store {
       manifest,
       files: this.#files,
       tables,
+      seqs: this.#seqs,
       space: this.#space,
       jobs: this.#jobs,
       jobList: jobList ?? new JobList(clock),
@@ -302,6 +302,10 @@ export class LocalStore implements Store {
     return table.lookup(options, table.expiredSeq(this.#seqs));
   }
 
+  expiredSeq(tableId: number): number {
+    return this.#table(tableId).expiredSeq(this.#seqs);
+  }
+
   earliestSeq(tableId: number, owner: number): Seq {
     return this.#table(tableId).progress.lowWater.of(owner) as Seq;
   }
@@ -349,6 +353,11 @@ export class LocalStore implements Store {
   /** Looks whether the disk is full, or no longer; for somebody who asks every few seconds. */
   lookAtSpace(): void {
     this.#space.look();
+  }
+
+  /** Looks whether the clock is far behind the ids, or no longer; for somebody who asks now and then. */
+  lookAtClock(): void {
+    this.#clockWatch.look();
   }
 
   /** Begins to discard what is older than the history of its table; for somebody who asks hourly. */

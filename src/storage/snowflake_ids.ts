@@ -12,7 +12,7 @@ import { type Seq, SeqGenerator, seqFromUnixMs } from "../base/seq.ts";
 import type { HighWaterFile } from "./local_wal/high_water.ts";
 import { diskFull } from "./space.ts";
 
-/** Ids of five seconds: small beside the hour that a generator may run ahead of the clock. */
+/** Ids of five seconds. */
 const RESERVED_IDS: number = 5000 * 4096;
 
 /** No id above this was handed out up to a time, unless ids ran ahead of the clock. */
@@ -60,7 +60,8 @@ export class SnowflakeIds {
   }
 
   #reserve(id: number): void {
-    const upTo = Math.max(id + RESERVED_IDS, reservationAt(this.#clock.nowMs()));
+    const wanted = Math.max(id + RESERVED_IDS, reservationAt(this.#clock.nowMs()));
+    const upTo = Math.min(wanted, Number.MAX_SAFE_INTEGER);
     try {
       this.#file.write(upTo);
       this.#file.syncNow();
