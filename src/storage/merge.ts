@@ -5,6 +5,7 @@
  */
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import type { SeqGenerator } from "../base/seq.ts";
 import { isExpected, isFull, runAsJob } from "./background.ts";
 import { horizonOf, sizeHorizonOf } from "./history_size.ts";
 import type { Job, JobList, NewJob } from "./job_list.ts";
@@ -33,6 +34,7 @@ const EXPIRED_SHARE_MIN = 0.5;
 
 export interface MergerOptions extends Omit<SegmentTools, "isCancelled"> {
   readonly clock: Clock;
+  readonly seqs: SeqGenerator;
   readonly log: Log;
   readonly tables: ReadonlyMap<number, StoredTable>;
   readonly space: SpaceGuard;
@@ -201,7 +203,7 @@ export class Merger {
    */
   dropExpired(): void {
     for (const table of this.#options.tables.values()) {
-      const expiredSeq = table.expiredSeq(this.#options.clock);
+      const expiredSeq = table.expiredSeq(this.#options.seqs);
       if (expiredSeq === 0 || this.#merging.has(table)) continue;
       const first = table.segments[0];
       if (first === undefined || expiredShare(first, expiredSeq) < EXPIRED_SHARE_MIN) continue;

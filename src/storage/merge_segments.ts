@@ -12,6 +12,7 @@
  * both do to the list of segments and to deletion vectors: that is one after the other.
  */
 import { assert } from "../base/assert.ts";
+import type { SeqGenerator } from "../base/seq.ts";
 import { DeletionVector } from "./deletion_vector.ts";
 import { segmentFileName } from "./file_names.ts";
 import { DISCARDED } from "./history.ts";
@@ -40,6 +41,7 @@ export function dropExpiredSegments(
 
 /** What a merge is given beside the segments; an owner to erase is left out as a whole. */
 export interface MergeTools extends SegmentTools {
+  readonly seqs: SeqGenerator;
   readonly erasedOwner?: number;
 }
 
@@ -83,7 +85,7 @@ interface Merge {
 }
 
 async function merge({ table, segments, tools, drafts }: Merge): Promise<number> {
-  const { clock, manifest } = tools;
+  const { clock, manifest, seqs } = tools;
   const { tableId, definition } = table;
   const segmentId = manifest.nextSegmentId();
   const { columns, compression, keyColumnIds } = definition;
@@ -102,7 +104,7 @@ async function merge({ table, segments, tools, drafts }: Merge): Promise<number>
     compression,
     history: {
       horizonSeq: horizonOf(table, clock.nowMs()),
-      expiredSeq: table.expiredSeq(clock),
+      expiredSeq: table.expiredSeq(seqs),
       erasedOwner: tools.erasedOwner,
       isOldest: segments[0] === table.segments[0],
       replaced: before.map((deletions) => replacementsOf(deletions)),

@@ -7,9 +7,8 @@
  * Readers see them as one ascending stream per owner.
  */
 import { assert } from "../base/assert.ts";
-import type { Clock } from "../base/clock.ts";
 import { isDamage } from "../base/errors.ts";
-import { type Seq, seqFromUnixMs } from "../base/seq.ts";
+import { type Seq, type SeqGenerator, seqFromUnixMs } from "../base/seq.ts";
 import { type Row, type Value, type Vector, valueAt } from "../types/mod.ts";
 import { converted, convertMemColumn, formOf } from "./convert.ts";
 import type { LowWater } from "./history.ts";
@@ -112,14 +111,17 @@ export class StoredTable {
   /**
    * Row versions at or below this are past their time to live; 0 where there is none.
    *
-   * @param clock Of the ids, for whoever reads or writes: a key that was free once is then free for
-   * good, whatever happens to the wall clock. That may be behind, so what it says has expired has.
+   * It never falls while the process runs, whatever happens to the wall clock, since the time of ids
+   * does not: what has vanished stays away. After a restart that time begins at the newest id on
+   * disk. A row that took the key of one that had vanished has an id above the time at which that
+   * was, so wherever the new row survives, the old one stays away too. If nothing at all was written
+   * while the clock was ahead, then what vanished meanwhile is there again until its time comes.
    */
-  expiredSeq(clock: Pick<Clock, "nowMs">): number {
+  expiredSeq(ids: Pick<SeqGenerator, "nowMs">): number {
     const { expiredSeq = 0, ttlMs } = this.#definition;
     if (ttlMs === undefined) return 0;
     // A version of the millisecond before has lived as long as it may.
-    return Math.max(expiredSeq, seqFromUnixMs(clock.nowMs() - ttlMs + 1) - 1);
+    return Math.max(expiredSeq, seqFromUnixMs(ids.nowMs() - ttlMs + 1) - 1);
   }
 
   /** Freezes the oldest memtable, to be flushed; goes on with an empty one if that was active. */

@@ -121,6 +121,21 @@ test("segments of which every row has expired go, and one that is half expired i
   await store.close();
 });
 
+test("segments that have expired go, although the clock was set back since", async () => {
+  const clock = new ManualClock();
+  const definition = { ...defineTable(1, [{ kind: "int" }, { kind: "text" }], []), ttlMs: 60_000 };
+  const store = await openStore({ definitions: [definition], clock });
+  await commit(store, 1, "insert", idRows(1, 10));
+  await store.flush(1);
+  const nowMs = clock.nowMs();
+  clock.advance(60_000);
+  expect(store.liveRowCount(1, undefined)).toBe(0);
+  clock.setWall(nowMs);
+  store.dropExpired();
+  await untilSegments(store, []);
+  await store.close();
+});
+
 async function untilSegments(store: LocalStore, rowCounts: readonly number[]): Promise<void> {
   const found = (): number[] => store.segments().map(({ rowCount }) => rowCount);
   for (let turn = 0; turn < 1000 && !Bun.deepEquals(found(), rowCounts); turn += 1) {
