@@ -12,7 +12,7 @@ import {
   requireRun,
 } from "../auth/mod.ts";
 import { DatabaseError } from "../base/errors.ts";
-import { SEQ_ZERO, type Seq, seqFromUnixMs } from "../base/seq.ts";
+import { SEQ_ZERO, type Seq } from "../base/seq.ts";
 import {
   checkObjectName,
   isReservedNamespace,
@@ -283,8 +283,7 @@ export class Definitions {
   #withoutExpired(table: TableEntry, altered: TableEntry): TableEntry {
     const { ttlSeconds } = table.options;
     if (ttlSeconds === undefined || altered.options.ttlSeconds === ttlSeconds) return altered;
-    const ended = seqFromUnixMs(this.#environment.clock.nowMs() - ttlSeconds * 1000 + 1) - 1;
-    return { ...altered, expiredSeq: Math.max(table.expiredSeq ?? 0, ended) };
+    return { ...altered, expiredSeq: this.#environment.store.expiredSeq(table.tableId) };
   }
 
   /** The views that go with dropped columns. @throws {DatabaseError} DEPENDENT_OBJECTS */

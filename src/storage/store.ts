@@ -327,6 +327,8 @@ export interface Store {
   changes(tableId: number, options: ChangesOptions): ChangeScan;
   /** The live row of a key at a seq, or undefined. */
   lookup(tableId: number, options: LookupOptions): Row | undefined;
+  /** Row versions at or below this have vanished by their time to live, for good; 0 without one. */
+  expiredSeq(tableId: number): number;
   /** A resume from a position below this cannot be answered exactly; 0 while nothing was lost. */
   earliestSeq(tableId: number, owner: number): Seq;
   /** Whether commits of that time may have been seen, and are gone: nobody stands at this seq. */

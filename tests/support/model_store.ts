@@ -270,6 +270,10 @@ export class ModelStore implements Store {
     return this.lostSeqs.some(({ after, upTo }) => seq > after && seq < upTo);
   }
 
+  expiredSeq(): number {
+    return 0;
+  }
+
   earliestSeq(tableId: number, owner: number): Seq {
     return this.#earliest.get(`${tableId}/${owner}`) ?? SEQ_ZERO;
   }
