@@ -1,15 +1,13 @@
 /**
- * Writes the log: one line an event, to the console and to files that are kept small.
+ * Writes the log: one line an event, to the console and to files (`log_files.ts`).
  *
- *     <logs_path>/tidemark.log      being written
- *     <logs_path>/tidemark.log.1    the one before, up to .<filesMax - 1>
- *
- * Lines are buffered for a moment and written together; `flush` writes what waits. A log that cannot
- * be written says so once on the console and never stops the server.
+ * Lines are buffered for a moment and written together; `flush` writes what waits. Files that cannot
+ * be written are told on the console and never stop the server: once they can be, they go on with a
+ * line that says how many are missing.
  */
-import { appendFileSync, existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
 import type { Clock } from "./clock.ts";
 import type { Log, LogFields, LogLevel } from "./log.ts";
+import { LogFiles, type LogLoss } from "./log_files.ts";
 
 export interface LogWriterOptions {
   readonly clock: Clock;
@@ -20,6 +18,8 @@ export interface LogWriterOptions {
   readonly path: string;
   readonly fileBytesMax: number;
   readonly filesMax: number;
+  /** Writes to the console; to that of the process when absent. */
+  readonly tell?: (text: string) => void;
 }
 
 const RANKS: Readonly<Record<LogLevel, number>> = {
@@ -33,21 +33,23 @@ const RANKS: Readonly<Record<LogLevel, number>> = {
 /** How long a line may wait for others. */
 const FLUSH_MS = 200;
 
-const FILE_NAME = "tidemark.log";
-
 export class LogWriter implements Log {
   readonly #options: LogWriterOptions;
-  readonly #file: string;
+  readonly #tell: (text: string) => void;
   readonly #rankMax: number;
+  readonly #files: LogFiles;
   #waiting: string[] = [];
   #isScheduled = false;
-  #isBroken = false;
 
   constructor(options: LogWriterOptions) {
     this.#options = options;
-    this.#file = `${options.path}/${FILE_NAME}`;
+    this.#tell = options.tell ?? ((text) => void process.stderr.write(text));
     this.#rankMax = RANKS[options.level];
-    this.#attempt(() => mkdirSync(options.path, { recursive: true }));
+    this.#files = new LogFiles({
+      ...options,
+      lineOf: (loss) => this.#lineOfLoss(loss),
+      onFailing: (error) => this.#tellFailure(error),
+    });
   }
 
   error(message: string, fields?: LogFields): void {
@@ -66,54 +68,58 @@ export class LogWriter implements Log {
     this.#write("debug", message, fields);
   }
 
-  /** Writes every line that waits. */
+  /** Writes every line that waits, also when files could not be written a moment ago. */
   flush(): void {
+    this.#files.appendLast(this.#takeWaiting());
+  }
+
+  #takeWaiting(): readonly string[] {
     const lines = this.#waiting;
     this.#waiting = [];
     this.#isScheduled = false;
-    if (lines.length === 0 || this.#isBroken) return;
-    this.#attempt(() => {
-      this.#rotate();
-      appendFileSync(this.#file, lines.join(""), { mode: 0o600 });
-    });
+    return lines;
   }
 
   #write(level: LogLevel, message: string, fields: LogFields = {}): void {
     if (RANKS[level] > this.#rankMax) return;
-    const { clock, format, toConsole } = this.#options;
-    const time = new Date(clock.nowMs()).toISOString();
-    const line =
-      format === "json"
-        ? jsonLine(time, level, message, fields)
-        : textLine(time, level, message, fields);
-    if (toConsole) process.stderr.write(line);
+    const line = this.#lineFrom(level, message, fields);
+    if (this.#options.toConsole) this.#tell(line);
     this.#waiting.push(line);
     if (this.#isScheduled) return;
     this.#isScheduled = true;
-    clock.after(FLUSH_MS, () => this.flush());
+    this.#options.clock.after(FLUSH_MS, () => {
+      const lines = this.#takeWaiting();
+      if (lines.length > 0) this.#files.append(lines);
+    });
   }
 
-  #rotate(): void {
-    const { fileBytesMax, filesMax } = this.#options;
-    if (!existsSync(this.#file) || statSync(this.#file).size < fileBytesMax) return;
-    rmSync(`${this.#file}.${filesMax - 1}`, { force: true });
-    for (let number = filesMax - 2; number >= 1; number -= 1) {
-      const from = `${this.#file}.${number}`;
-      if (existsSync(from)) renameSync(from, `${this.#file}.${number + 1}`);
-    }
-    if (filesMax > 1) renameSync(this.#file, `${this.#file}.1`);
-    else rmSync(this.#file);
+  #lineFrom(level: LogLevel, message: string, fields: LogFields): string {
+    const { clock, format } = this.#options;
+    const time = timeText(clock.nowMs());
+    return format === "json"
+      ? jsonLine(time, level, message, fields)
+      : textLine(time, level, message, fields);
   }
 
-  #attempt(action: () => void): void {
-    try {
-      action();
-    } catch (error) {
-      // The server is worth more than its log: say it once and go on without files.
-      this.#isBroken = true;
-      process.stderr.write(`Cannot write the log in ${this.#options.path}: ${String(error)}\n`);
-    }
+  #lineOfLoss({ lineCount, sinceMs }: LogLoss): string {
+    const since = timeText(sinceMs);
+    return this.#lineFrom("error", "lines are missing: the log could not be written", {
+      lines: lineCount,
+      since,
+    });
   }
+
+  #tellFailure(error: unknown): void {
+    const { clock, path } = this.#options;
+    const reason = error instanceof Error ? error.message : String(error);
+    this.#tell(
+      `${timeText(clock.nowMs())} Cannot write the log in ${path}: ${reason}; it is tried again, and lines are lost until then\n`,
+    );
+  }
+}
+
+function timeText(unixMs: number): string {
+  return new Date(unixMs).toISOString();
 }
 
 function textLine(time: string, level: LogLevel, message: string, fields: LogFields): string {

@@ -1,0 +1,149 @@
+/**
+ * The files of the log, kept small, on a disk that may fail them for a while.
+ *
+ *     <path>/tidemark.log      being written
+ *     <path>/tidemark.log.1    the one before, up to .<filesMax - 1>
+ *
+ *     writing ──a write fails──► failing: lines are counted and lost, a try every few seconds
+ *        ▲                          │
+ *        └──────a try succeeds──────┘  and begins with a line that says what is missing
+ *
+ * Nothing here throws: the server is worth more than its log.
+ */
+import {
+  closeSync,
+  existsSync,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  readSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from "node:fs";
+import type { Clock } from "./clock.ts";
+
+/** Lines that are in no file. */
+export interface LogLoss {
+  readonly lineCount: number;
+  /** When the first of them was lost, or could have been, in Unix milliseconds. */
+  readonly sinceMs: number;
+}
+
+export interface LogFilesOptions {
+  readonly clock: Clock;
+  /** Directory; made if missing. */
+  readonly path: string;
+  readonly fileBytesMax: number;
+  readonly filesMax: number;
+  /** The line that stands where others are missing. */
+  readonly lineOf: (loss: LogLoss) => string;
+  /** Called when files cannot be written, once until they can be again. */
+  readonly onFailing: (error: unknown) => void;
+}
+
+const FILE_NAME = "tidemark.log";
+
+/** Between two tries to write files that could not be. */
+const RETRY_MS = 10_000;
+
+const NEWLINE = 10;
+
+export class LogFiles {
+  readonly #options: LogFilesOptions;
+  readonly #file: string;
+  /** Undefined while the files can be written. */
+  #loss: LogLoss | undefined;
+  /** Whether the file may end within a line: a process before this one may have left it so. */
+  #mayBeTorn = true;
+  #willRetry = false;
+
+  constructor(options: LogFilesOptions) {
+    this.#options = options;
+    this.#file = `${options.path}/${FILE_NAME}`;
+    this.#try([]);
+  }
+
+  /** Appends lines, each with its end; while the files are failing, they only count. */
+  append(lines: readonly string[]): void {
+    if (this.#loss === undefined) this.#try(lines);
+    else this.#lose(lines.length);
+  }
+
+  /** The same for lines that are the last: they are tried in any case. */
+  appendLast(lines: readonly string[]): void {
+    if (lines.length > 0) this.#try(lines);
+  }
+
+  #try(lines: readonly string[]): void {
+    const wasFailing = this.#loss !== undefined;
+    const text = Buffer.from(lines.join(""));
+    let doneBytes = 0;
+    try {
+      // Each time, since it may have been removed together with what was in it.
+      mkdirSync(this.#options.path, { recursive: true });
+      this.#rotate();
+      const descriptor = openSync(this.#file, "a+", 0o600);
+      try {
+        this.#endTornLine(descriptor);
+        this.#mayBeTorn = true;
+        this.#noteLoss(descriptor);
+        while (doneBytes < text.length) doneBytes += writeSync(descriptor, text, doneBytes);
+        this.#mayBeTorn = false;
+      } finally {
+        closeSync(descriptor);
+      }
+    } catch (error) {
+      const doneCount = text.subarray(0, doneBytes).filter((byte) => byte === NEWLINE).length;
+      this.#lose(lines.length - doneCount);
+      if (!wasFailing) this.#options.onFailing(error);
+      this.#retryLater();
+    }
+  }
+
+  #endTornLine(descriptor: number): void {
+    const { size } = fstatSync(descriptor);
+    if (!this.#mayBeTorn || size === 0) return;
+    const last = new Uint8Array(1);
+    readSync(descriptor, last, 0, 1, size - 1);
+    if (last[0] !== NEWLINE) writeSync(descriptor, "\n");
+  }
+
+  #noteLoss(descriptor: number): void {
+    if (this.#loss === undefined) return;
+    const line = Buffer.from(this.#options.lineOf(this.#loss));
+    let doneBytes = 0;
+    while (doneBytes < line.length) doneBytes += writeSync(descriptor, line, doneBytes);
+    this.#loss = undefined;
+  }
+
+  #lose(lineCount: number): void {
+    const { lineCount: before, sinceMs } = this.#loss ?? {
+      lineCount: 0,
+      sinceMs: this.#options.clock.nowMs(),
+    };
+    this.#loss = { lineCount: before + lineCount, sinceMs };
+  }
+
+  #retryLater(): void {
+    if (this.#willRetry) return;
+    this.#willRetry = true;
+    this.#options.clock.after(RETRY_MS, () => {
+      this.#willRetry = false;
+      if (this.#loss !== undefined) this.#try([]);
+    });
+  }
+
+  #rotate(): void {
+    const { fileBytesMax, filesMax } = this.#options;
+    if (!existsSync(this.#file) || statSync(this.#file).size < fileBytesMax) return;
+    rmSync(`${this.#file}.${filesMax - 1}`, { force: true });
+    for (let number = filesMax - 2; number >= 1; number -= 1) {
+      const from = `${this.#file}.${number}`;
+      if (existsSync(from)) renameSync(from, `${this.#file}.${number + 1}`);
+    }
+    if (filesMax > 1) renameSync(this.#file, `${this.#file}.1`);
+    else rmSync(this.#file);
+  }
+}
