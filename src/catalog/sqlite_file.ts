@@ -224,8 +224,9 @@ function migrate(database: Database, { path, log }: { path: string; log: Log }):
       database.run(`PRAGMA application_id = ${APPLICATION_ID}`);
       database.run(`PRAGMA user_version = ${version + 1}`);
     })();
-    log.info("catalog format", { path, version: version + 1 });
   }
+  // One that was just made was of no version before.
+  if (found > 0) log.info("upgraded the catalog", { path, from: found, version: FORMAT_VERSION });
 }
 
 /** What SQLite finds at fault in a whole database, which nobody else may use. */

@@ -8,8 +8,11 @@ import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node
 import { dirname, join } from "node:path";
 import { CorruptionError, DatabaseError } from "../../src/base/errors.ts";
 import { silentLog } from "../../src/base/log.ts";
+import { RecentLog } from "../../src/base/recent_log.ts";
+import { APPLICATION_ID, FORMAT_VERSION, MIGRATIONS } from "../../src/catalog/migrations.ts";
 import { allSealed, putSealed } from "../../src/catalog/records.ts";
 import { SqliteFile } from "../../src/catalog/sqlite_file.ts";
+import { ManualClock } from "../support/manual_clock.ts";
 import {
   FILE,
   freshPath,
@@ -52,6 +55,22 @@ test("SqliteFile refuses a catalog of a newer format without changing a byte", (
   expect(String(error)).toContain("version 999");
   expect(String(error)).toContain(path);
   expect(directoryOf(path)).toEqual(before);
+});
+
+test("SqliteFile logs that it upgraded a catalog, and not that it made one", () => {
+  const path = freshPath();
+  const log = new RecentLog(silentLog, new ManualClock());
+  SqliteFile.open(path, log).close();
+  expect(log.lines).toEqual([]);
+  const olderPath = freshPath();
+  const older = new Database(olderPath, { create: true });
+  older.run(MIGRATIONS[0] ?? "");
+  older.run(`PRAGMA application_id = ${APPLICATION_ID}`);
+  older.run("PRAGMA user_version = 1");
+  older.close();
+  SqliteFile.open(olderPath, log).close();
+  const fields = { path: olderPath, from: 1, version: FORMAT_VERSION };
+  expect(log.lines).toMatchObject([{ level: "info", message: "upgraded the catalog", fields }]);
 });
 
 test("SqliteFile refuses files that are no catalog, and names them", () => {
