@@ -88,7 +88,7 @@ export function checkDirectory(
   let copy: CatalogDatabase | undefined;
   try {
     const path = `${paths.root}/${CATALOG_FILE}`;
-    const catalog = isUnborn(paths, disk, path)
+    const catalog = isUnborn(paths, disk)
       ? { damage: [], catalog: undefined, isOnlyLogDamaged: false }
       : checkCatalog({ disk, path, scratch, clock, log: silentLog });
     copy = catalog.catalog;
@@ -101,7 +101,8 @@ export function checkDirectory(
 }
 
 /** Whether the first start was stopped before it made a catalog, which comes before everything. */
-function isUnborn({ segments, wal }: DataPaths, disk: Disk, catalogPath: string): boolean {
+export function isUnborn({ root, segments, wal }: DataPaths, disk: Disk): boolean {
+  const catalogPath = `${root}/${CATALOG_FILE}`;
   const isEmpty = (path: string): boolean => !disk.exists(path) || disk.list(path).length === 0;
   return (disk.sizeOf(catalogPath) ?? 0) === 0 && isEmpty(wal) && isEmpty(segments);
 }

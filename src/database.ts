@@ -10,15 +10,17 @@ import { Auth } from "./auth/mod.ts";
 import { BackupJobs, type BackupJobsOptions, type PointAdvancer } from "./backup_jobs.ts";
 import type { Clock } from "./base/clock.ts";
 import type { Disk } from "./base/disk.ts";
+import { DatabaseError } from "./base/errors.ts";
 import type { Log } from "./base/log.ts";
 import type { Random } from "./base/random.ts";
 import { RecentLog } from "./base/recent_log.ts";
 import { CATALOG_FILE, type Catalog, CatalogDatabase, type TableEntry } from "./catalog/mod.ts";
+import { isUnborn } from "./check_directory.ts";
 import { authSettingsFrom, type Config, settingsOf } from "./config.ts";
 import { liveLimits, sqlLimits, storeOptions } from "./layer_limits.ts";
 import { type LiveEngine, LocalLiveEngine } from "./live/mod.ts";
 import { lostSeqsOf, noteLostSeqs } from "./lost_seqs.ts";
-import { finishRestore } from "./restore.ts";
+import { finishRestore, isRestoreStaged } from "./restore.ts";
 import {
   AuditLog,
   type ConnectionAccess,
@@ -36,6 +38,8 @@ import {
 import {
   type BlobStore,
   type DataDirectory,
+  type DataPaths,
+  dataPathsOf,
   JobList,
   LocalBlobStore,
   LocalStore,
@@ -104,6 +108,7 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
   if (archivePath !== undefined) requireArchive(disk, archivePath);
   // A directory in use, or of a newer format, is refused before a byte of it changes.
   CatalogDatabase.refuseForeign(catalogPath(dataPath));
+  requireCatalog(disk, dataPathsOf(dataPath));
   const directory = openDataDirectory(disk, dataPath);
   finishStagedRestore(parts, directory);
   const { catalog, jwtSecret } = openCatalog(config, parts, directory);
@@ -225,6 +230,23 @@ async function endJobs(jobs: JobList): Promise<void> {
 
 function catalogPath(dataPath: string): string {
   return `${dataPath}/${CATALOG_FILE}`;
+}
+
+/**
+ * An empty catalog beside a log and segments would make nothing of them, and hide that theirs is gone.
+ *
+ * @throws {DatabaseError} STORAGE_UNAVAILABLE
+ */
+function requireCatalog(disk: Disk, paths: DataPaths): void {
+  const path = catalogPath(paths.root);
+  if ((disk.sizeOf(path) ?? 0) > 0 || isUnborn(paths, disk)) return;
+  // One comes with what was restored.
+  if (isRestoreStaged(disk, paths)) return;
+  throw new DatabaseError(
+    "STORAGE_UNAVAILABLE",
+    `Cannot open ${paths.root}: ${CATALOG_FILE} is ${disk.exists(path) ? "empty" : "missing"}, and there is a log or segments that belong to one`,
+    { hint: "put back the catalog that belongs to them, or restore a backup" },
+  );
 }
 
 /** A restore that RESTORE DATABASE has prepared. */

@@ -1,0 +1,51 @@
+/**
+ * What `openDatabase` refuses before a byte of the directory changes.
+ */
+import { afterAll, expect, test } from "bun:test";
+import { mkdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { openAt, SMALL_FILES } from "./support/database.ts";
+import { freshDirectory, maintain, removeDirectories, treeOf } from "./support/maintenance.ts";
+
+afterAll(removeDirectories);
+
+async function filledDirectory(): Promise<string> {
+  const path = freshDirectory();
+  const database = await openAt(path, { config: SMALL_FILES });
+  const request = {
+    sql: "CREATE TABLE t (id INT PRIMARY KEY); INSERT INTO t VALUES (1)",
+    params: [],
+  };
+  await database.sql.execute(database.auth.principalFor("root"), request);
+  await database.close();
+  return path;
+}
+
+test("openDatabase refuses a directory whose catalog is gone, and leaves it as it is", async () => {
+  const path = await filledDirectory();
+  for (const name of ["catalog.sqlite-wal", "catalog.sqlite-shm", "jwt_secret"]) {
+    rmSync(join(path, name), { force: true });
+  }
+  truncateSync(join(path, "catalog.sqlite"), 0);
+  for (const what of ["empty", "missing"]) {
+    if (what === "missing") rmSync(join(path, "catalog.sqlite"));
+    const before = treeOf(path);
+    const refusal: unknown = await openAt(path, { config: SMALL_FILES }).catch(
+      (error: unknown) => error,
+    );
+    expect(String(refusal)).toContain(
+      `Cannot open ${path}: catalog.sqlite is ${what}, and there is a log or segments that belong to one`,
+    );
+    expect(treeOf(path)).toEqual(before);
+  }
+  expect(maintain("verify", [path]).code).toBe(1);
+});
+
+test("openDatabase makes a catalog where a first start was stopped before it did", async () => {
+  const path = freshDirectory();
+  writeFileSync(join(path, "format.json"), '{"format":1}\n');
+  for (const name of ["wal", "segments", "tmp"]) mkdirSync(join(path, name));
+  const database = await openAt(path, { config: SMALL_FILES });
+  await database.close();
+  expect(maintain("verify", [path]).code).toBe(0);
+});
