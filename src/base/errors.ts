@@ -66,6 +66,7 @@ export type Condition =
   | "RESULT_TOO_LARGE"
   | "STATEMENT_TIMEOUT"
   | "CANCELLED"
+  | "SHUTTING_DOWN"
   // files
   | "MISSING_FILE"
   | "EXTRA_FILE"

@@ -21,6 +21,7 @@ export type WireCode =
   | "SQL_EXECUTION_ERROR"
   | "RESULT_TOO_LARGE"
   | "QUERY_TIMEOUT"
+  | "SHUTTING_DOWN"
   | "IDEMPOTENCY_CONFLICT"
   | "MISSING_FILE"
   | "EXTRA_FILE"
@@ -155,6 +156,7 @@ const WIRE_ERRORS: Record<Condition, WireError> = {
   RESULT_TOO_LARGE: plain("RESULT_TOO_LARGE", "54000"),
   STATEMENT_TIMEOUT: plain("QUERY_TIMEOUT", "57014"),
   CANCELLED: execution("cancelled", "57014"),
+  SHUTTING_DOWN: plain("SHUTTING_DOWN", "57P01", 503),
 
   MISSING_FILE: plain("MISSING_FILE", "22023"),
   EXTRA_FILE: plain("EXTRA_FILE", "22023"),

@@ -35,6 +35,9 @@ export interface ErrorExtra {
   readonly field?: string;
 }
 
+/** After how long to come again, of refusals that pass by themselves. */
+export const RETRY_SECONDS = 5;
+
 export type ErrorShape = "A" | "B";
 
 /** Answers an expected failure; undefined for anything else, which is a bug. */
@@ -71,6 +74,7 @@ export function errorBodyOf(error: DatabaseError, { isAdmin }: { isAdmin: boolea
     ...(error.hint === undefined ? {} : { hint: error.hint }),
     ...(statement === undefined ? {} : { statement }),
     ...(reason === undefined ? {} : { reason }),
+    ...(error.condition === "SHUTTING_DOWN" ? { retry_after_seconds: RETRY_SECONDS } : {}),
     ...(error.earliestSeq === undefined ? {} : { earliest_seq: error.earliestSeq }),
     ...(isAdmin && isInternal(error.cause) ? { details: error.cause.message } : {}),
   };
@@ -114,7 +118,9 @@ function failureOf(error: unknown, shape: ErrorShape): Failure | undefined {
   }
   if (error instanceof DatabaseError) {
     const body = errorBodyOf(error, { isAdmin: false });
-    return { status: wireErrorOf(error.condition).status, body, extra: {} };
+    const { retry_after_seconds: retryAfterSeconds } = body;
+    const extra: ErrorExtra = retryAfterSeconds === undefined ? {} : { retryAfterSeconds };
+    return { status: wireErrorOf(error.condition).status, body, extra };
   }
   if (error instanceof CorruptionError) {
     return { status: 500, body: { code: "DATA_DAMAGED", message: error.message }, extra: {} };

@@ -15,7 +15,7 @@ import { Connections } from "./connections.ts";
 import { Cors } from "./cors.ts";
 import { prefixesOf, routesOf } from "./endpoints.ts";
 import { Exchange, type ExchangeOptions, RequestIds } from "./exchange.ts";
-import { HttpError, responseFromError } from "./http_error.ts";
+import { HttpError, RETRY_SECONDS, responseFromError } from "./http_error.ts";
 import { rangesFrom } from "./ip_address.ts";
 import { MessageTurns } from "./message_turns.ts";
 import { Metrics } from "./metrics.ts";
@@ -41,17 +41,18 @@ export interface RunningServer {
   /** What `system.connections` shows and KILL CONNECTION ends. */
   readonly connections: ConnectionAccess;
   /**
-   * Refuses new work, lets running requests end within `server.shutdown_timeout_secs`, sends what
-   * the queues of the connections hold, and closes. Resolves when the port is free.
+   * Refuses new work, lets running requests end within `server.shutdown_timeout_secs`, has the rest
+   * answered with SHUTTING_DOWN, sends what the queues of the connections hold, and closes. Resolves
+   * when the port is free.
    */
   stop(): Promise<void>;
 }
 
-/** Of refusals that pass by themselves. */
-const RETRY_SECONDS = 5;
-
 /** How often a stopping server looks whether its requests have ended. */
 const STOP_POLL_MS = 10;
+
+/** How long statements that a stop ended may take to say so. */
+const ANSWER_MS_MAX = 2000;
 
 /** Room above the send queue's budget, in frames: reaching it closes the connection. */
 const FRAMES_ABOVE_BUDGET = 8;
@@ -167,17 +168,41 @@ class HttpServer implements RunningServer {
   }
 
   async #stop(): Promise<void> {
-    const { clock, config, live } = this.#options;
+    const { config, live, log, sql } = this.#options;
     this.#isStopping = true;
     live.shutdown();
     const connectionsClosed = this.#connections.shutDown();
-    const deadlineMs = clock.monotonicMs() + config.server.shutdown_timeout_secs * 1000;
-    while (this.#runningCount > 0 && clock.monotonicMs() < deadlineMs) {
-      await new Promise<void>((resolve) => void clock.after(STOP_POLL_MS, resolve));
+    const timeoutSeconds = config.server.shutdown_timeout_secs;
+    if (!(await this.#requestsEnded(timeoutSeconds * 1000))) {
+      log.warn("ended statements that ran for longer than server.shutdown_timeout_secs", {
+        count: sql.shutDown(),
+        seconds: timeoutSeconds,
+      });
+      if (!(await this.#requestsEnded(ANSWER_MS_MAX))) {
+        log.warn("stopped without an answer to some requests", { count: this.#runningCount });
+      }
     }
     await connectionsClosed;
     this.#stopListening();
     await this.#bun.stop(true);
+  }
+
+  /** Waits for the requests under way. Returns whether all ended in time. */
+  async #requestsEnded(timeoutMs: number): Promise<boolean> {
+    const { clock } = this.#options;
+    const deadlineMs = clock.monotonicMs() + timeoutMs;
+    const startedWith = this.#runningCount;
+    while (this.#runningCount > 0) {
+      if (clock.monotonicMs() >= deadlineMs) return false;
+      await this.#pollEnd();
+    }
+    // What was counted last is on its way to its socket.
+    if (startedWith > 0) await this.#pollEnd();
+    return true;
+  }
+
+  #pollEnd(): Promise<void> {
+    return new Promise((resolve) => void this.#options.clock.after(STOP_POLL_MS, resolve));
   }
 
   /** A body is still being written when its request has been answered. Returns what ends it. */

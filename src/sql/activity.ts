@@ -2,7 +2,8 @@
  * Which requests are running, so that they can be listed and killed, and how long statements took.
  *
  * A request that is answered within its turn of the event loop is never listed: nobody could have
- * seen it. A request that is killed ends at its next look at the clock, with CANCELLED.
+ * seen it. A request that is killed ends at its next look at the clock, with CANCELLED; when the server stops, with
+ * SHUTTING_DOWN.
  */
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
@@ -42,6 +43,7 @@ class RunningRequests {
   readonly #clock: Clock;
   readonly #byId = new Map<string, RunningRequest>();
   #lastNumber = 0;
+  #isShutDown = false;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -57,6 +59,7 @@ class RunningRequests {
       asUser: request.userId,
       startedAtMs: this.#clock.nowMs() - Math.round(tookMs),
     };
+    if (this.#isShutDown) request.ledger.cancelledBy = "shutdown";
     this.#byId.set(running.queryId, running);
     return running;
   }
@@ -74,8 +77,15 @@ class RunningRequests {
   kill(queryId: string): boolean {
     const running = this.#byId.get(queryId);
     if (running === undefined) return false;
-    running.ledger.isCancelled = true;
+    running.ledger.cancelledBy ??= "kill";
     return true;
+  }
+
+  /** Ends all that run, and what begins from now on. Returns how many ran. */
+  shutDown(): number {
+    this.#isShutDown = true;
+    for (const { ledger } of this.#byId.values()) ledger.cancelledBy ??= "shutdown";
+    return this.#byId.size;
   }
 }
 

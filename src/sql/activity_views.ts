@@ -38,7 +38,7 @@ function queriesView(environment: SqlEnvironment): SystemView {
           asUser,
           // What others write is theirs: their literals are not shown.
           shownSql(sql, parseLimitsOf(environment), { hasLiterals: userId === call.userId }),
-          ledger.isCancelled ? "cancelling" : "running",
+          ledger.cancelledBy === undefined ? "running" : "cancelling",
           startedAtMs * 1000,
           environment.clock.monotonicMs() - ledger.startMs,
           ledger.rowsRead,

@@ -114,12 +114,12 @@ export class AnswerChannel implements AnswerStream {
     this.#push({ kind: "entry", result });
   }
 
-  /** Resolves when all that was pushed is taken. @throws {DatabaseError} CANCELLED */
+  /** Resolves when all that was pushed is taken. @throws {DatabaseError} CANCELLED, SHUTTING_DOWN */
   async taken(): Promise<void> {
     const startMs = this.#clock.monotonicMs();
     while (this.#parts.length > 0) {
       await this.#writerWoken();
-      if (this.#ledger.isCancelled) checkDeadline(this.#ledger, this.#clock);
+      if (this.#ledger.cancelledBy !== undefined) checkDeadline(this.#ledger, this.#clock);
       if (this.#clock.monotonicMs() - startMs < SILENT_MS_MAX) continue;
       throw new DatabaseError("CANCELLED", "Cannot finish the statement: nobody reads its rows");
     }
@@ -139,7 +139,7 @@ export class AnswerChannel implements AnswerStream {
   }
 
   cancel(): void {
-    this.#ledger.isCancelled = true;
+    this.#ledger.cancelledBy ??= "kill";
     this.#wakeWriter?.();
   }
 

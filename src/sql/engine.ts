@@ -104,6 +104,11 @@ export interface SqlEngine {
   execute(principal: Principal, request: SqlRequest): SqlResponse | Promise<SqlResponse>;
   /** @throws {DatabaseError} INVALID_SQL, UNSUPPORTED_FEATURE, TABLE_NOT_FOUND, PERMISSION_DENIED … */
   planLive(principal: Principal, request: LiveRequest): LivePlan;
+  /**
+   * Ends the requests under way as KILL QUERY does, with SHUTTING_DOWN, and each that is still to
+   * come. Returns how many were under way.
+   */
+  shutDown(): number;
 }
 
 export interface LiveRequest {

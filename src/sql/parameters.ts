@@ -20,7 +20,7 @@ export function ledgerOf(
   return {
     startMs,
     deadlineMs,
-    isCancelled: false,
+    cancelledBy: undefined,
     rowsRead: 0,
     memory: undefined,
     temporary: undefined,

@@ -205,6 +205,10 @@ export class LocalSqlEngine implements SqlEngine {
     return planLiveQuery(this.#environment, principal, request);
   }
 
+  shutDown(): number {
+    return this.#activity.running.shutDown();
+  }
+
   /** Gives back what a request holds, however it ended. Returns when that was. */
   #close(principal: Principal, request: SqlRequest, ledger: RequestLedger): number {
     const { clock, limits } = this.#environment;

@@ -34,6 +34,7 @@ test("wireErrorOf answers 400, but for the statuses that the contract names", ()
     RESUME_EXPIRED: 410,
     DISK_FULL: 507,
     DATA_DAMAGED: 500,
+    SHUTTING_DOWN: 503,
     COMMIT_UNKNOWN: 500,
     IDEMPOTENCY_CONFLICT: 409,
     INTERNAL_ERROR: 500,

@@ -260,6 +260,45 @@ describe("a signal to stop", () => {
   );
 });
 
+describe("statements that outlast the time to stop", () => {
+  const ENDLESS = "SELECT count(*) FROM generate_series(1, 9000000000)";
+  const config = { server: { shutdown_timeout_secs: 0 } };
+
+  test("are answered 503 and rolled back, and the log counts them", async () => {
+    await using server = await startReadyServer({ config });
+    await server.rows("CREATE TABLE default.t (id INT PRIMARY KEY)");
+    const asked = [
+      server.sql(ENDLESS),
+      server.sql(`BEGIN; INSERT INTO default.t VALUES (1); ${ENDLESS}; COMMIT`),
+    ];
+    const running = "SELECT 1 FROM system.queries WHERE sql NOT LIKE '%system.queries%'";
+    while ((await server.rows(running)).length < 2) await Bun.sleep(1);
+    server.kill("SIGTERM");
+    for (const { body, headers, status } of await Promise.all(asked)) {
+      expect(status).toBe(503);
+      expect(headers.get("Retry-After")).toBe("5");
+      expect(body.error).toMatchObject({ code: "SHUTTING_DOWN", retry_after_seconds: 5 });
+    }
+    expect(await server.exited()).toBe(0);
+    expect(server.output).toMatch(/WARN .*shutdown_timeout_secs.*count=2/);
+    await server.start();
+    expect(await server.rows("SELECT id FROM default.t")).toEqual([]);
+  });
+
+  test("say so at the end of an answer that has begun", async () => {
+    await using server = await startReadyServer({ config });
+    const answer = await server.post(
+      "/v1/api/sql",
+      { sql: "SELECT g FROM generate_series(1, 9000000000) g" },
+      { Authorization: `Bearer ${server.token}` },
+    );
+    server.kill("SIGTERM");
+    const text = await answer.text();
+    expect(text.slice(text.lastIndexOf('"error":'))).toContain('"code":"SHUTTING_DOWN"');
+    expect(await server.exited()).toBe(0);
+  });
+});
+
 describe("a caller from elsewhere", () => {
   test.skipIf(outsideAddress() === undefined)("may not set up or ask for health", async () => {
     const secret = "a secret for the network, with 32 bytes and more";

@@ -11,7 +11,7 @@ function endingAt(deadlineMs: number): RequestLedger {
   return {
     startMs: 0,
     deadlineMs,
-    isCancelled: false,
+    cancelledBy: undefined,
     rowsRead: 0,
     memory: undefined,
     temporary: undefined,
@@ -42,7 +42,7 @@ test("who was ended while it waited does not run, though the gate is open by the
   const open = await gates.close(1, endingAt(NEVER));
   const ledger = endingAt(NEVER);
   const waiting = laterConditionOf(() => gates.opened([1], ledger));
-  ledger.isCancelled = true;
+  ledger.cancelledBy = "kill";
   open();
   expect(await waiting).toBe("CANCELLED");
 });

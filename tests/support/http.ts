@@ -107,6 +107,11 @@ class ScriptedSql implements SqlEngine {
     return await this.#script(request, principal);
   }
 
+  /** Scripts end by themselves. */
+  shutDown(): number {
+    return 0;
+  }
+
   planLive(...request: Parameters<SqlEngine["planLive"]>): ReturnType<SqlEngine["planLive"]> {
     return this.#queries.planLive(...request);
   }

@@ -64,10 +64,17 @@ const HEADERS: Readonly<Record<ResultFormat, Headers>> = {
 
 const STREAMED = { json: streamedJson, ndjson: streamedNdjson, csv: streamedCsv } as const;
 
-function headersFor(format: ResultFormat, isReplayed: true | undefined): Headers {
-  if (isReplayed === undefined) return HEADERS[format];
+function headersFor(
+  format: ResultFormat,
+  {
+    isReplayed,
+    retrySeconds,
+  }: { isReplayed?: true | undefined; retrySeconds?: number | undefined },
+): Headers {
+  if (isReplayed === undefined && retrySeconds === undefined) return HEADERS[format];
   const headers = new Headers(HEADERS[format]);
-  headers.set("Idempotency-Replayed", "true");
+  if (isReplayed !== undefined) headers.set("Idempotency-Replayed", "true");
+  if (retrySeconds !== undefined) headers.set("Retry-After", String(retrySeconds));
   return headers;
 }
 
@@ -163,18 +170,21 @@ class SqlRoute {
     const { results, error, isReplayed, stream } = response;
     if (stream !== undefined) return this.#streamed("json", asked, { results, stream });
     const { exchange, principal } = asked;
+    const errorBody =
+      error === undefined
+        ? undefined
+        : errorBodyOf(error, { isAdmin: mayRun(principal, "inspect") });
     const options =
       error === undefined && isReplayed === undefined
         ? this.#plainJson
         : {
             ...this.#plainJson,
             status: error === undefined ? 200 : wireErrorOf(error.condition).status,
-            headers: headersFor("json", isReplayed),
+            headers: headersFor("json", {
+              isReplayed,
+              retrySeconds: errorBody?.retry_after_seconds,
+            }),
           };
-    const errorBody =
-      error === undefined
-        ? undefined
-        : errorBodyOf(error, { isAdmin: mayRun(principal, "inspect") });
     if (isLarge(results)) return this.#inPieces(exchange, { results, errorBody }, options);
     const ending = { tookMs: tookMs(exchange, this.#options.clock), error: errorBody };
     return textResponse(exchange, jsonBody(results, ending), options);
@@ -219,7 +229,7 @@ class SqlRoute {
       { pieces: STREAMED[format](answer), onEnd },
       {
         status: 200,
-        headers: headersFor(format, undefined),
+        headers: headersFor(format, {}),
         mayCompress: config.performance.http_compression,
         clock,
       },
@@ -257,7 +267,7 @@ class SqlRoute {
       format === "csv" ? csvPieces(result) : ndjsonPieces(result, () => tookMs(exchange, clock));
     const options = {
       status: 200,
-      headers: headersFor(format, response.isReplayed),
+      headers: headersFor(format, { isReplayed: response.isReplayed }),
       mayCompress: config.performance.http_compression,
     };
     return isLarge([result])

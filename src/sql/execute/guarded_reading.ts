@@ -9,6 +9,7 @@ import type { Value } from "../../types/mod.ts";
 import type { OperatorFactory } from "./build.ts";
 import { InnerRun } from "./inner_run.ts";
 import type { Operator } from "./operator.ts";
+import { endsRequest } from "./request_ledger.ts";
 import type { MemoryBudget, Reading, Run } from "./run.ts";
 
 /** Of what is read for all sets of captures at once. */
@@ -43,8 +44,7 @@ export class GuardedReading implements Reading {
       this.#steps.onEnd();
     } catch (error) {
       if (!(error instanceof DatabaseError)) throw error;
-      const { condition } = error;
-      if (condition === "STATEMENT_TIMEOUT" || condition === "CANCELLED") throw error;
+      if (endsRequest(error)) throw error;
       this.#steps.onFault(error);
     }
     this.close();

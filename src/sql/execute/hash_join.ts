@@ -35,6 +35,7 @@ import { HeldColumns } from "./held_columns.ts";
 import { JoinTable } from "./join_table.ts";
 import { NO_KEY } from "./key_index.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
+import { endsRequest } from "./request_ledger.ts";
 import { rowsWhere, type SpillOptions, SpillSite } from "./spilling.ts";
 
 export type JoinForm = "inner" | "left" | "full" | "semi" | "anti";
@@ -140,8 +141,7 @@ export class HashJoin implements Operator {
       return this.#build();
     } catch (error) {
       if (!(error instanceof DatabaseError)) throw error;
-      const { condition } = error;
-      if (condition === "STATEMENT_TIMEOUT" || condition === "CANCELLED") throw error;
+      if (endsRequest(error)) throw error;
       this.#fault = error;
       this.#isBuilt = true;
       return NOTHING_YET;

@@ -5,16 +5,20 @@
  * The end of a request is only asked for between steps of its work, so ending one is a mark here.
  */
 import type { Clock } from "../../base/clock.ts";
-import { DatabaseError } from "../../base/errors.ts";
+import { type Condition, DatabaseError } from "../../base/errors.ts";
 import type { TemporaryFiles } from "../spill/mod.ts";
 import type { MemoryBudget } from "./run.ts";
+
+/** Why a request ends before its work is done: somebody asked for that, or the server stops. */
+export type CancelCause = "kill" | "shutdown";
 
 /** Times are monotonic milliseconds. */
 export interface RequestLedger {
   readonly startMs: number;
   /** When it must end; Infinity for never. Later by each wait for the reader of its rows. */
   deadlineMs: number;
-  isCancelled: boolean;
+  /** Undefined while it may go on. */
+  cancelledBy: CancelCause | undefined;
   /** Rows that were read from tables so far. */
   rowsRead: number;
   /** Of the statement at hand, once it holds something. */
@@ -23,10 +27,15 @@ export interface RequestLedger {
   temporary: TemporaryFiles | undefined;
 }
 
-/** @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED */
-export function checkDeadline({ deadlineMs, isCancelled }: RequestLedger, clock: Clock): void {
-  if (isCancelled) {
+/** @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN */
+export function checkDeadline({ deadlineMs, cancelledBy }: RequestLedger, clock: Clock): void {
+  if (cancelledBy === "kill") {
     throw new DatabaseError("CANCELLED", "Cannot finish the statement: it was cancelled");
+  }
+  if (cancelledBy === "shutdown") {
+    throw new DatabaseError("SHUTTING_DOWN", "Cannot finish the statement: the server stops", {
+      hint: "send it again once the server is back",
+    });
   }
   if (clock.monotonicMs() >= deadlineMs) {
     throw new DatabaseError("STATEMENT_TIMEOUT", "Cannot finish the statement: its time is over", {
@@ -34,3 +43,10 @@ export function checkDeadline({ deadlineMs, isCancelled }: RequestLedger, clock:
     });
   }
 }
+
+/** Whether an error ends the whole request, whatever its statement does with errors of its rows. */
+export function endsRequest({ condition }: DatabaseError): boolean {
+  return ENDS.has(condition);
+}
+
+const ENDS: ReadonlySet<Condition> = new Set(["STATEMENT_TIMEOUT", "CANCELLED", "SHUTTING_DOWN"]);
