@@ -72,7 +72,7 @@ export class CatalogDatabase implements Catalog {
     // Before anything changes.
     this.journal = new CatalogJournal({ clock, counters, file, isKept: keepsJournal });
     this.manifest = new ManifestDatabase(file, counters);
-    this.#definitions = new Definitions(file, counters);
+    this.#definitions = new Definitions({ file, counters, manifest: this.manifest });
     this.#accounts = new Accounts({ file, counters, clock });
     this.#revocations = new Revocations(file, clock);
     for (const { name, value } of allSealed<{ name: string; value: string }>(file, "settings")) {

@@ -1,17 +1,20 @@
 /**
- * Namespaces, tables and views: what is defined, in memory for reading and in SQLite for ever.
+ * Namespaces, tables and views: what is defined, in memory for reading and in SQLite to stay.
  *
  * Invariants:
  * - `default` always exists.
  * - Every definition that a table ever had stays in `table_definitions` with the seqs between which
- *   it held, so that a restore to a seq can see the schema of that seq.
+ *   it held, for as long as the table exists.
+ * - What the catalog knows of a table goes in one transaction: its definitions, its files, and what
+ *   the manifest lists of it. A DROP that is refused has changed nothing.
  * - Memory changes only after the transaction is durable.
  */
 import { assert, defined } from "../base/assert.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type { Seq } from "../base/seq.ts";
 import type { Counters } from "./counters.ts";
-import type { NamespaceEntry, TableEntry, ViewEntry } from "./entries.ts";
+import type { FileEntry, NamespaceEntry, TableEntry, ViewEntry } from "./entries.ts";
+import type { ManifestDatabase } from "./manifest_database.ts";
 import { DEFAULT_NAMESPACE } from "./names.ts";
 import {
   allSealed,
@@ -24,14 +27,28 @@ import {
 import type { SqliteFile } from "./sqlite_file.ts";
 import { Views } from "./views.ts";
 
+export interface DefinitionsOptions {
+  readonly file: SqliteFile;
+  readonly counters: Counters;
+  readonly manifest: ManifestDatabase;
+}
+
+/** Definitions of tables that are gone, removed with each change: more than a change adds. */
+const REMOVED_PER_CHANGE = 16;
+
 export class Definitions {
   readonly #file: SqliteFile;
   readonly #counters: Counters;
+  readonly #manifest: ManifestDatabase;
   readonly #views: Views;
   readonly #namespaces = new Map<string, NamespaceEntry>();
   readonly #byId = new Map<number, TableEntry>();
   /** The definition in force of each table. */
   readonly #records = new Map<number, DefinitionRecord>();
+  /** Of all definitions of each table, ascending. */
+  readonly #definitionIds = new Map<number, number[]>();
+  /** Definitions that were found of tables that are gone. */
+  #orphans: readonly number[];
   /** By namespace, then by name. */
   readonly #byName = new Map<string, Map<string, TableEntry>>();
   /** One entry for each schema version, ascending; of tables that exist. */
@@ -40,9 +57,10 @@ export class Definitions {
   #sortedNamespaces: readonly NamespaceEntry[] | undefined;
   #nextTableId: number;
 
-  constructor(file: SqliteFile, counters: Counters) {
+  constructor({ counters, file, manifest }: DefinitionsOptions) {
     this.#file = file;
     this.#counters = counters;
+    this.#manifest = manifest;
     this.#views = new Views(file);
     this.#nextTableId = counters.get("next_table_id");
     for (const entry of allSealed<NamespaceEntry>(file, "namespaces")) {
@@ -52,9 +70,12 @@ export class Definitions {
     const current = new Set(
       records.filter(({ toSeq }) => toSeq === undefined).map(({ table }) => table.tableId),
     );
+    const orphans: number[] = [];
     for (const record of records) {
       if (current.has(record.table.tableId)) this.#remember(record);
+      else orphans.push(record.definitionId);
     }
+    this.#orphans = orphans;
   }
 
   get version(): number {
@@ -160,13 +181,22 @@ export class Definitions {
 
   dropTable(tableId: number, seq: Seq, views: readonly ViewEntry[]): void {
     const entry = defined(this.#byId.get(tableId), "a table that is dropped exists");
+    const definitionIds = defined(this.#definitionIds.get(tableId), "a table has definitions");
+    const files = allSealed<FileEntry>(this.#file, "files");
+    const listed = this.#manifest.listedOf(tableId);
     this.#change(() => {
       this.#views.remove(views);
-      this.#endDefinition(tableId, seq);
+      for (const id of definitionIds) removeSealed(this.#file, "table_definitions", id);
+      for (const file of files) {
+        if (file.tableId === tableId) removeSealed(this.#file, "files", file.fileId);
+      }
+      this.#manifest.remove(listed);
     }, seq);
     this.#views.forget(views);
+    this.#manifest.forget(listed);
     this.#byId.delete(tableId);
     this.#records.delete(tableId);
+    this.#definitionIds.delete(tableId);
     this.#versions.delete(tableId);
     this.#byName.get(entry.namespace)?.delete(entry.name);
     this.#sorted = undefined;
@@ -213,11 +243,14 @@ export class Definitions {
   /** One durable transaction that moves the catalog version. */
   #change(work: () => void, seq = 0): void {
     const version = this.version + 1;
+    const orphans = this.#orphans.slice(0, REMOVED_PER_CHANGE);
     this.#file.transaction(() => {
       work();
+      for (const id of orphans) removeSealed(this.#file, "table_definitions", id);
       this.#counters.store("catalog_version", version);
       this.#counters.store("highest_seq", seq);
     });
+    this.#orphans = this.#orphans.slice(orphans.length);
     this.#counters.raise("catalog_version", version);
     this.#counters.raise("highest_seq", seq);
   }
@@ -242,6 +275,8 @@ export class Definitions {
     const entry = tableFromJson(record.table);
     this.#counters.raise("next_definition_id", record.definitionId + 1);
     this.#records.set(entry.tableId, record);
+    const definitionIds = this.#definitionIds.get(entry.tableId) ?? [];
+    this.#definitionIds.set(entry.tableId, [...definitionIds, record.definitionId]);
     const before = this.#byId.get(entry.tableId);
     if (before !== undefined) this.#byName.get(before.namespace)?.delete(before.name);
     this.#byId.set(entry.tableId, entry);

@@ -46,6 +46,12 @@ export interface ManifestUpdate {
   readonly firstLogFile?: number;
 }
 
+/** What is listed of one table. */
+export interface ListedOfTable {
+  readonly segmentIds: readonly number[];
+  readonly tableIds: readonly number[];
+}
+
 /** Ids are reserved on disk in blocks, so that most segments cost no transaction of their own. */
 const SEGMENT_ID_BLOCK = 64;
 
@@ -83,6 +89,26 @@ export class ManifestDatabase {
     };
   }
 
+  listedOf(tableId: number): ListedOfTable {
+    const segments = [...this.#segments.values()].filter((entry) => entry.tableId === tableId);
+    return {
+      segmentIds: segments.map(({ segmentId }) => segmentId),
+      tableIds: this.#tables.has(tableId) ? [tableId] : [],
+    };
+  }
+
+  /** Within the running transaction. */
+  remove({ segmentIds, tableIds }: ListedOfTable): void {
+    for (const id of segmentIds) removeSealed(this.#file, "segments", id);
+    for (const id of tableIds) removeSealed(this.#file, "table_states", id);
+  }
+
+  /** Follows in memory once the transaction is durable. */
+  forget({ segmentIds, tableIds }: ListedOfTable): void {
+    for (const id of segmentIds) this.#segments.delete(id);
+    for (const id of tableIds) this.#tables.delete(id);
+  }
+
   /** One durable transaction: when this returns, a crash does not undo it. */
   publish(change: ManifestUpdate): void {
     const { addSegments = [], changeSegments = [], removeSegmentIds = [] } = change;
@@ -95,23 +121,22 @@ export class ManifestDatabase {
       assert(this.#segments.has(segmentId), "a segment that changes is live");
     }
     const highest = highestOf(change);
+    const removed = { segmentIds: removeSegmentIds, tableIds: removeTableIds };
     this.#file.transaction(() => {
-      for (const id of removeSegmentIds) removeSealed(this.#file, "segments", id);
+      this.remove(removed);
       for (const entry of [...addSegments, ...changeSegments]) {
         putSealed(this.#file, "segments", { key: entry.segmentId, value: entry });
       }
-      for (const id of removeTableIds) removeSealed(this.#file, "table_states", id);
       for (const entry of tables) {
         putSealed(this.#file, "table_states", { key: entry.tableId, value: entry });
       }
       this.#counters.store("highest_seq", highest);
       this.#counters.store("first_log_file", firstLogFile);
     });
-    for (const id of removeSegmentIds) this.#segments.delete(id);
+    this.forget(removed);
     for (const entry of [...addSegments, ...changeSegments]) {
       this.#segments.set(entry.segmentId, entry);
     }
-    for (const id of removeTableIds) this.#tables.delete(id);
     for (const entry of tables) this.#tables.set(entry.tableId, entry);
     this.#counters.raise("highest_seq", highest);
     this.#counters.raise("first_log_file", firstLogFile);

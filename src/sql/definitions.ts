@@ -343,8 +343,6 @@ export class Definitions {
     const { blobs, catalog, live, store } = this.#environment;
     catalog.dropTable(table.tableId, store.issueSeq(), views);
     store.dropTable(table.tableId);
-    const files = catalog.files().filter(({ tableId }) => tableId === table.tableId);
-    if (files.length > 0) catalog.removeFiles(files.map(({ fileId }) => fileId));
     blobs.removeTable(table.tableId);
     live().tableChanged(table.tableId);
   }

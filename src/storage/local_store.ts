@@ -263,12 +263,9 @@ export class LocalStore implements Store {
   dropTable(tableId: number): void {
     const table = this.#table(tableId);
     this.#noteDefinition();
+    this.#unlist(tableId);
     this.#tables.delete(tableId);
     table.isDropped = true;
-    this.#manifest.publish({
-      removeTableIds: [tableId],
-      removeSegmentIds: table.segments.map(({ entry }) => entry.segmentId),
-    });
     for (const segment of table.segments) segment.drop();
     this.#flusher.forget(table);
   }
@@ -448,6 +445,14 @@ export class LocalStore implements Store {
       for (const segment of segments) segment.close();
     }
     this.#directory.release();
+  }
+
+  /** Has the manifest let go of a table, unless that went with its definition. */
+  #unlist(tableId: number): void {
+    const { segments, tables } = this.#manifest.load();
+    const ids = segments.filter((it) => it.tableId === tableId).map(({ segmentId }) => segmentId);
+    if (ids.length === 0 && tables.every((it) => it.tableId !== tableId)) return;
+    this.#manifest.publish({ removeTableIds: [tableId], removeSegmentIds: ids });
   }
 
   /** Frames from now on say that they were written with the newest definitions. */

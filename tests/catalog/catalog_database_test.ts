@@ -3,7 +3,17 @@
  * Method: real SQLite files; a kill is a copy of the files while the catalog is open.
  */
 import { afterAll, expect, test } from "bun:test";
-import type { CatalogDatabase, TableEntry, ViewEntry } from "../../src/catalog/mod.ts";
+import { DatabaseError } from "../../src/base/errors.ts";
+import { silentLog } from "../../src/base/log.ts";
+import {
+  type CatalogDatabase,
+  DEFAULT_NAMESPACE,
+  type ManifestSegment,
+  type TableEntry,
+  type ViewEntry,
+} from "../../src/catalog/mod.ts";
+import { allSealed, putSealed } from "../../src/catalog/records.ts";
+import { SqliteFile } from "../../src/catalog/sqlite_file.ts";
 import { decimalType, TIMESTAMP } from "../../src/types/mod.ts";
 import { conditionOf } from "../support/conditions.ts";
 import { ManualClock } from "../support/manual_clock.ts";
@@ -193,6 +203,95 @@ test("CatalogDatabase.nextTableId never gives an id that a table had, dropped on
   again.close();
 });
 
+function definitionIdsIn(path: string): readonly unknown[] {
+  const file = SqliteFile.open(killedCopy(path), silentLog);
+  const rows = file.rows<{ id: number }>("SELECT definition_id AS id FROM table_definitions");
+  file.close();
+  return rows.map(({ id }) => id);
+}
+
+function segmentOf(tableId: number, segmentId: number): ManifestSegment {
+  return {
+    segmentId,
+    tableId,
+    minSeq: seqOf(1),
+    maxSeq: seqOf(9),
+    rowCount: 5,
+    bytes: 100,
+    deletionGeneration: 0,
+    createdAtMs: 7,
+    quarantined: false,
+  };
+}
+
+test("CatalogDatabase.dropTable takes files and segments along, and changes nothing when refused", () => {
+  const path = freshPath();
+  const catalog = openCatalog(path);
+  const { manifest } = catalog;
+  catalog.createTable(tableEntry(), seqOf(1));
+  catalog.createTable(tableEntry({ tableId: 2, name: "other" }), seqOf(2));
+  catalog.changeTable(tableEntry({ schemaVersion: 2 }), seqOf(3));
+  manifest.publish({
+    addSegments: [1, 2].map((tableId) => segmentOf(tableId, manifest.nextSegmentId())),
+    tables: [1, 2].map((tableId) => ({
+      tableId,
+      flushedSeq: seqOf(9),
+      lowWaterSeq: seqOf(0),
+      lastFlushedAtMs: 3,
+    })),
+  });
+  catalog.addFiles([FILE, { ...FILE, fileId: "f2", tableId: 2 }]);
+  const before = manifest.load();
+
+  const remove = manifest.remove.bind(manifest);
+  manifest.remove = () => {
+    throw new DatabaseError("DISK_FULL", "Cannot change the catalog: the disk is full");
+  };
+  expect(conditionOf(() => catalog.dropTable(1, seqOf(10)))).toBe("DISK_FULL");
+  expect([catalog.table(DEFAULT_NAMESPACE, "notes")?.schemaVersion, manifest.load()]).toEqual([
+    2,
+    before,
+  ]);
+  expect(catalog.files()).toHaveLength(2);
+  expect(definitionIdsIn(path)).toEqual([1, 2, 3]);
+
+  manifest.remove = remove;
+  catalog.dropTable(1, seqOf(11));
+  const killed = openCatalog(killedCopy(path));
+  for (const each of [catalog, killed]) {
+    expect(each.tableById(1)).toBeUndefined();
+    expect(each.files().map(({ tableId }) => tableId)).toEqual([2]);
+    const { segments, tables } = each.manifest.load();
+    expect([...segments, ...tables].map(({ tableId }) => tableId)).toEqual([2, 2]);
+    each.close();
+  }
+  expect(definitionIdsIn(path)).toEqual([2]);
+});
+
+test("CatalogDatabase removes definitions that it finds of tables that are gone", () => {
+  const path = freshPath();
+  const first = openCatalog(path);
+  first.createTable(tableEntry(), seqOf(1));
+  first.close();
+  const file = SqliteFile.open(path, silentLog);
+  const [record] = allSealed<{ table: TableEntry }>(file, "table_definitions");
+  file.transaction(() => {
+    for (let id = 2; id < 22; id += 1) {
+      const table = { ...record?.table, tableId: id };
+      const value = { definitionId: id, fromSeq: 1, toSeq: 2, table };
+      putSealed(file, "table_definitions", { key: id, value });
+    }
+  });
+  file.close();
+
+  const catalog = openCatalog(path);
+  for (let id = 30; id < 33; id += 1) {
+    catalog.createNamespace({ name: `n${id}`, owner: undefined, options: {}, createdAtMs: 1 });
+  }
+  expect(definitionIdsIn(path)).toEqual([1]);
+  catalog.close();
+});
+
 test("CatalogDatabase refuses what is taken, missing or in use", () => {
   const catalog = openCatalog(freshPath());
   const namespace = { name: "app", owner: undefined, options: {}, createdAtMs: 1 };
@@ -322,6 +421,28 @@ test("CatalogDatabase.revoke is remembered for a day beyond its end, then forgot
   const again = openCatalog(path, clock);
   expect(again.isRevoked("b")).toBeFalse();
   again.close();
+});
+
+test("CatalogDatabase.revoke removes from the file what was over when it was opened", () => {
+  const clock = new ManualClock();
+  const path = freshPath();
+  const first = openCatalog(path, clock);
+  for (let id = 0; id < 40; id += 1) first.revoke(`old ${id}`, clock.nowMs() + 1000);
+  first.close();
+  clock.advance(3 * 24 * 3_600_000);
+
+  const catalog = openCatalog(path, clock);
+  // Whatever was over counts again when it is revoked again.
+  for (const id of ["old 39", "a", "b", "c"]) catalog.revoke(id, clock.nowMs() + 1000);
+  const file = SqliteFile.open(killedCopy(path), silentLog);
+  expect(allSealed<{ id: string }>(file, "revocations").map(({ id }) => id)).toEqual([
+    "a",
+    "b",
+    "c",
+    "old 39",
+  ]);
+  file.close();
+  catalog.close();
 });
 
 test("CatalogDatabase.revoke keeps the time of the first call", () => {
