@@ -26,12 +26,15 @@ export class Revocations {
   readonly #clock: Clock;
   /** The one that was not looked at for longest comes first. */
   readonly #entries = new Map<string, Revocation>();
+  /** Ids that were over already when the file was opened. */
+  readonly #over = new Set<string>();
 
   constructor(file: SqliteFile, clock: Clock) {
     this.#file = file;
     this.#clock = clock;
     for (const entry of allSealed<Revocation>(file, "revocations")) {
-      if (!this.#isOver(entry)) this.#entries.set(entry.id, entry);
+      if (this.#isOver(entry)) this.#over.add(entry.id);
+      else this.#entries.set(entry.id, entry);
     }
   }
 
@@ -48,12 +51,15 @@ export class Revocations {
       expiresAtMs: Math.max(expiresAtMs, before?.expiresAtMs ?? 0),
     };
     const oldest = this.#entries.values().take(LOOKED_AT_COUNT).toArray();
+    const found = this.#over.values().take(LOOKED_AT_COUNT).toArray();
     const over = oldest.filter((other) => other.id !== id && this.#isOver(other));
     this.#file.transaction(() => {
+      for (const other of found) removeSealed(this.#file, "revocations", other);
       putSealed(this.#file, "revocations", { key: id, value: entry });
       for (const other of over) removeSealed(this.#file, "revocations", other.id);
     });
     this.version += 1;
+    for (const other of [...found, id]) this.#over.delete(other);
     for (const other of oldest) this.#entries.delete(other.id);
     for (const other of oldest) {
       if (!over.includes(other)) this.#entries.set(other.id, other);
