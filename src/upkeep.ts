@@ -5,8 +5,14 @@
  */
 import type { Auth } from "./auth/mod.ts";
 import { type CancelTimer, HOUR_MS } from "./base/clock.ts";
+import { DiskError } from "./base/errors.ts";
 import { repeatedly } from "./base/repeatedly.ts";
-import { beginDueErasures, type SqlEnvironment, sweepFiles } from "./sql/mod.ts";
+import {
+  beginDueErasures,
+  type SqlEnvironment,
+  sweepDroppedTables,
+  sweepFiles,
+} from "./sql/mod.ts";
 import type { LocalStore } from "./storage/mod.ts";
 
 /** How often the free space, the clock and what has expired are looked at while nobody writes. */
@@ -24,6 +30,7 @@ export function startUpkeep(
   store.lookAtSpace();
   store.lookAtClock();
   beginDueErasures(environment);
+  sweepDropped(environment);
   const stops = [
     repeatedly(clock, SPACE_LOOK_MS, () => {
       store.lookAtSpace();
@@ -51,6 +58,20 @@ function tidy(environment: SqlEnvironment, store: LocalStore): void {
     nowMs: clock.nowMs(),
   });
   if (count > 0) log.info("removed files that no row names", { count });
+  sweepDropped(environment);
   store.discardHistory();
   beginDueErasures(environment);
+}
+
+/** Removes the files of dropped tables that a stop, or the disk, kept from going with them. */
+function sweepDropped(environment: SqlEnvironment): void {
+  const { log } = environment;
+  try {
+    const count = sweepDroppedTables(environment);
+    if (count > 0) log.info("removed files of dropped tables", { tables: count });
+  } catch (error) {
+    // Safe: nobody can name them, and the next hour tries again.
+    if (!(error instanceof DiskError)) throw error;
+    log.warn("cannot remove files of dropped tables", { error: error.message });
+  }
 }

@@ -11,7 +11,7 @@ import {
   requireDrop,
   requireRun,
 } from "../auth/mod.ts";
-import { DatabaseError } from "../base/errors.ts";
+import { DatabaseError, DiskError } from "../base/errors.ts";
 import { SEQ_ZERO, type Seq } from "../base/seq.ts";
 import {
   checkObjectName,
@@ -340,11 +340,17 @@ export class Definitions {
   }
 
   #drop(table: TableEntry, views: readonly ViewEntry[] = []): void {
-    const { blobs, catalog, live, store } = this.#environment;
+    const { blobs, catalog, live, log, store } = this.#environment;
     catalog.dropTable(table.tableId, store.issueSeq(), views);
     store.dropTable(table.tableId);
-    blobs.removeTable(table.tableId);
     live().tableChanged(table.tableId);
+    try {
+      blobs.removeTable(table.tableId);
+    } catch (error) {
+      // Safe: nobody can name its files any more, and they are looked for again every hour.
+      if (!(error instanceof DiskError)) throw error;
+      log.warn("cannot remove the files of a dropped table", { error: error.message });
+    }
   }
 }
 

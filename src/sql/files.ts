@@ -192,6 +192,24 @@ export function sweepFiles(
   return dead.length;
 }
 
+/**
+ * Removes the files of tables that are gone: a table is dropped in one transaction, and its files
+ * go behind that, once no backup holds them.
+ *
+ * @returns Of how many tables there were any.
+ */
+export function sweepDroppedTables({
+  blobs,
+  catalog,
+}: {
+  readonly blobs: BlobStore;
+  readonly catalog: Catalog;
+}): number {
+  const dropped = blobs.tableIds().filter((id) => catalog.tableById(id) === undefined);
+  for (const tableId of dropped) blobs.removeTable(tableId);
+  return dropped.length;
+}
+
 /** Whether a row names a file, now or at the start of the history, as far as rows can be read. */
 function mayBeNamed(entry: FileEntry, historyStart: Seq, world: FileWorld): boolean {
   try {

@@ -37,7 +37,7 @@ export {
   LocalFileAccess,
   type OpenFile,
 } from "./file_access.ts";
-export { isFileLive, sweepFiles } from "./files.ts";
+export { isFileLive, sweepDroppedTables, sweepFiles } from "./files.ts";
 export { OWN_TABLES, ownTables } from "./own_tables.ts";
 export { LocalSqlEngine } from "./session.ts";
 export { SpillSpace } from "./spill/mod.ts";

@@ -37,6 +37,10 @@ export interface BlobStore {
   hold(): () => void;
   /** Removes every blob of a table. */
   removeTable(tableId: number): void;
+  /** Removes every blob of an owner, of all tables. */
+  removeOwner(owner: number): void;
+  /** The tables that have blobs, or had some. */
+  tableIds(): readonly number[];
 }
 
 /** The type of the constructor function in `local_blob_store.ts`. */

@@ -15,6 +15,11 @@ import type { Disk } from "../base/disk.ts";
 import type { BlobPath, BlobStore, BlobStoreOptions, StagedBlob } from "./blob_store.ts";
 import { Holds } from "./holds.ts";
 
+const FILES = "files";
+
+/** The folder of a table. */
+const TABLE_NAME = /^[1-9][0-9]{0,14}$/;
+
 const SUB = /^f[0-9]{4,9}$/;
 
 /** Starts with a letter or digit, so it is neither hidden nor "." or "..". */
@@ -71,6 +76,20 @@ export class LocalBlobStore implements BlobStore {
     this.#holds.whenFree(() => removeTree(this.#disk, path));
   }
 
+  removeOwner(owner: number): void {
+    for (const tableId of this.tableIds()) {
+      const path = [this.#dataPath, ...ownerParts(tableId, owner)].join("/");
+      this.#holds.whenFree(() => removeTree(this.#disk, path));
+    }
+  }
+
+  tableIds(): readonly number[] {
+    const path = `${this.#dataPath}/${FILES}`;
+    if (!this.#disk.exists(path)) return [];
+    const names = this.#disk.list(path).map(({ name }) => name);
+    return names.filter((name) => TABLE_NAME.test(name)).map(Number);
+  }
+
   hold(): () => void {
     return this.#holds.hold();
   }
@@ -123,11 +142,15 @@ export class LocalBlobStore implements BlobStore {
 
 function tableParts(tableId: number): string[] {
   assert(Number.isSafeInteger(tableId) && tableId > 0, "a table id is a number above 0");
-  return ["files", String(tableId)];
+  return [FILES, String(tableId)];
+}
+
+function ownerParts(tableId: number, owner: number): string[] {
+  assert(Number.isSafeInteger(owner) && owner >= 0, "an owner is a number");
+  return [...tableParts(tableId), String(owner)];
 }
 
 function directoryParts({ tableId, owner, sub }: BlobPath): string[] {
-  assert(Number.isSafeInteger(owner) && owner >= 0, "an owner is a number");
   assert(SUB.test(sub), "a sub is f and its number");
-  return [...tableParts(tableId), String(owner), sub];
+  return [...ownerParts(tableId, owner), sub];
 }

@@ -2,7 +2,7 @@
  * Files that no retained version of a row names are removed, and no others.
  */
 import { afterEach, expect, test } from "bun:test";
-import { mkdtempSync, readdirSync, rmSync, truncateSync } from "node:fs";
+import { cpSync, mkdtempSync, readdirSync, rmSync, truncateSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Database } from "../../src/database.ts";
@@ -72,6 +72,28 @@ test("sweepFiles keeps what a row or the history names, and removes the rest", a
   ]);
   expect(entry !== undefined && isFileLive(entry, database)).toBe(true);
   await database.close();
+});
+
+test("a start removes the files of a table that was dropped while a backup held them", async () => {
+  const clock = new ManualClock();
+  const { database, directory } = await open(clock);
+  await run(database, "CREATE TABLE doc (id INT PRIMARY KEY, f FILE)");
+  await run(database, "CREATE TABLE other (id INT PRIMARY KEY, f FILE)");
+  await run(database, "INSERT INTO doc VALUES (1, FILE('f'))", "of doc");
+  await run(database, "INSERT INTO other VALUES (1, FILE('f'))", "of other");
+  const release = database.blobs.hold();
+  await run(database, "DROP TABLE doc");
+  expect(database.catalog.files()).toHaveLength(1);
+  // What a server that is killed before the backup ends leaves behind.
+  const killed = freshDirectory();
+  cpSync(directory, killed, { recursive: true });
+  release();
+  await database.close();
+  expect(storedFiles(directory)).toHaveLength(1);
+  expect(storedFiles(killed)).toHaveLength(2);
+  const again = await open(clock, killed);
+  expect(storedFiles(killed)).toEqual(storedFiles(directory));
+  await again.database.close();
 });
 
 test("sweepFiles keeps the files of rows that cannot be read", async () => {

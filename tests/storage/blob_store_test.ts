@@ -111,6 +111,28 @@ test("remove and removeTable remove, also what is not there", async () => {
   expect(store.read(other)).toBeDefined();
 });
 
+test("removeOwner removes what an owner has in any table; tableIds names the tables", async () => {
+  const disk = newDisk();
+  const store = storeOn(disk);
+  expect(store.tableIds()).toEqual([]);
+  for (const [tableId, owner] of [
+    [4, 12],
+    [4, 13],
+    [5, 12],
+  ] as const) {
+    (await store.stage(BYTES)).publish({ ...PATH, tableId, owner });
+  }
+  disk.makeDirectory("/data/files/stray");
+  expect(store.tableIds()).toEqual([4, 5]);
+  const release = store.hold();
+  store.removeOwner(12);
+  expect(store.read(PATH)).toBeDefined();
+  release();
+  expect(store.read(PATH)).toBeUndefined();
+  expect(disk.list("/data/files/4").map(({ name }) => name)).toEqual(["13"]);
+  expect(disk.list("/data/files/5")).toEqual([]);
+});
+
 test("a path that is not made of plain names is refused", () => {
   const store = storeOn(newDisk());
   const bad: Partial<BlobPath>[] = [
