@@ -463,6 +463,38 @@ test("RESTORE … TO a seq and a moment of a running server, with nobody at a lo
   await database.close();
 });
 
+test("what was erased between the backup and the point is erased again", async () => {
+  const place = freshPlace();
+  let database = await open(place);
+  await rows(database, "CREATE USER TABLE mine (id INT PRIMARY KEY, v TEXT)");
+  for (const user of ["ada", "bob"]) {
+    await rows(database, `CREATE USER ${user} WITH INTERNAL EMAIL '${user}@x.org'`);
+    await rows(database, "INSERT INTO mine VALUES (1, 'secret')", user);
+  }
+  const tableId = database.catalog.table("default", "mine")?.tableId ?? 0;
+  const [ada = -1, bob = -1] = ["ada", "bob"].map((user) => database.catalog.ownerNumber(user));
+  const base = join(place.root, "base");
+  await backUp(database, base);
+  await rows(database, "INSERT INTO mine VALUES (2, 'later secret')", "ada");
+  await rows(database, "DROP USER ada PURGE");
+  expect(database.store.owners(tableId)).toEqual([bob]);
+  await rows(database, "INSERT INTO mine VALUES (2, 'wanted')", "bob");
+  const wanted = database.store.visibleSeq;
+  await rows(database, "INSERT INTO mine VALUES (3, 'unwanted')", "bob");
+  await database.close();
+
+  const point = ["--archive", place.archive, "--to-seq", String(wanted)];
+  const { code, said } = await restore([base, place.data, ...point]);
+  expect(code, said).toBe(0);
+  database = await open(place);
+  expect(database.catalog.users().find(({ userId }) => userId === "ada")?.email).toBeUndefined();
+  await until(() => database.catalog.erasures().length === 0);
+  expect(database.store.owners(tableId)).toEqual([bob]);
+  expect(database.catalog.ownerName(ada)).toBe("ada");
+  expect(await rows(database, "SELECT id FROM mine ORDER BY id", "bob")).toEqual([[1], [2]]);
+  await database.close();
+});
+
 test("a restore to a point that is killed, or whose thread dies, leaves nothing", async () => {
   const place = freshPlace();
   let database = await open(place, {

@@ -38,6 +38,19 @@ interface OwnerRecord {
   readonly isRetired: boolean;
 }
 
+/**
+ * An account as a later state has it, over rows of an earlier one: with them is back what was erased
+ * in between, so that its erasure stays due.
+ *
+ * @param before As it was in the earlier state; undefined when it was not there.
+ */
+export function accountOverEarlierRows(before: unknown, after: unknown): unknown {
+  const { eraseAfterMs, retiredOwner } = (before ?? {}) as Partial<AccountRecord>;
+  const later = after as AccountRecord;
+  if (retiredOwner === undefined || later.retiredOwner !== undefined) return later;
+  return { ...later, retiredOwner, eraseAfterMs };
+}
+
 type DroppedChange = {
   readonly [Key in "eraseAfterMs" | "retiredOwner" | "email" | "authData"]?:
     | AccountRecord[Key]

@@ -11,8 +11,9 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { seqFromUnixMs } from "../base/seq.ts";
+import { accountOverEarlierRows } from "./accounts.ts";
 import { Counters } from "./counters.ts";
-import { allSealed, putSealed, removeSealed, type SealedTable } from "./records.ts";
+import { allSealed, oneSealed, putSealed, removeSealed, type SealedTable } from "./records.ts";
 import { type SealedChange, SqliteFile } from "./sqlite_file.ts";
 
 /** One transaction. */
@@ -141,7 +142,7 @@ export function replayJournal(
           // format takes one away.
           const into = table as SealedTable;
           if (value === undefined) removeSealed(file, into, key);
-          else putSealed(file, into, { key, value });
+          else putSealed(file, into, { key, value: replayed(file, [into, key, value]) });
         }
         counters.store("journal_end", id);
         counters.store("journal_stamp", stamp);
@@ -150,4 +151,13 @@ export function replayJournal(
   } finally {
     file.close();
   }
+}
+
+/** What the replay of a change makes of its row. */
+function replayed(
+  file: SqliteFile,
+  [table, key, value]: readonly [SealedTable, string | number, unknown],
+): unknown {
+  if (table !== "accounts") return value;
+  return accountOverEarlierRows(oneSealed(file, table, key), value);
 }
