@@ -8,6 +8,7 @@
  * - That an erasure is due is in the catalog before its job begins, and that it is done after the
  *   last row is gone. A job that a crash, KILL or damage cuts short begins again at the next start
  *   or within an hour; what it has removed by then stays removed.
+ * - A restore to a point after an erasure has the rows of its backup: the erasure is due again.
  * - Log files hold what was written until they are used again, and a backup holds it for good.
  */
 import { CorruptionError, DatabaseError, DiskError } from "../base/errors.ts";
@@ -65,11 +66,7 @@ async function run(world: ErasureWorld, erasure: Erasure, job: Job): Promise<voi
     job.end(await erase(world, erasure, job));
   } catch (error) {
     job.end({ status: "failed", error: errorFrom(error) });
-    const isExpected =
-      error instanceof DatabaseError ||
-      error instanceof DiskError ||
-      error instanceof CorruptionError;
-    if (!isExpected) throw error;
+    if (!isExpected(error)) throw error;
     world.log.error("cannot erase a dropped account", {
       user: erasure.userId,
       error: error.message,
@@ -77,6 +74,13 @@ async function run(world: ErasureWorld, erasure: Erasure, job: Job): Promise<voi
   }
 }
 
+function isExpected(error: unknown): error is Error {
+  return (
+    error instanceof DatabaseError || error instanceof DiskError || error instanceof CorruptionError
+  );
+}
+
+/** @throws The failure of the first table that failed, once all others are erased. */
 async function erase(
   world: ErasureWorld,
   { accountId, owner, userId }: Erasure,
@@ -85,16 +89,25 @@ async function erase(
   const { catalog, log, store } = world;
   const tables = catalog.tables().filter(({ kind }) => kind !== "shared");
   const tableIds = [...tables.map(({ tableId }) => tableId), ANSWERS_TABLE.tableId];
+  const failures: Error[] = [];
   let versions = 0;
   for (const [done, tableId] of tableIds.entries()) {
     if (job.isCancelled) return { status: "cancelled", message: "it begins again within an hour" };
     if (isThere(catalog.tableById(tableId), tableId)) {
-      versions += await store.erase(tableId, owner, job);
+      try {
+        versions += await store.erase(tableId, owner, job);
+      } catch (error) {
+        // What one table cannot do, damaged as it may be, keeps nothing from going in the others.
+        if (!isExpected(error)) throw error;
+        failures.push(error);
+      }
     }
     job.advance((done + 1) / (tableIds.length + 1), `${done + 1} of ${tableIds.length} tables`);
   }
   if (job.isCancelled) return { status: "cancelled", message: "it begins again within an hour" };
   const files = removeFiles(world, owner);
+  const [failure] = failures;
+  if (failure !== undefined) throw failure;
   catalog.noteErased(accountId);
   log.info("account erased", { user: userId, versions, files });
   return {
@@ -108,11 +121,10 @@ function isThere(table: TableEntry | undefined, tableId: number): boolean {
   return table !== undefined || tableId === ANSWERS_TABLE.tableId;
 }
 
+/** Also files that no list names: a restore can bring back some that were removed. */
 function removeFiles({ blobs, catalog }: ErasureWorld, owner: number): number {
   const files = catalog.files().filter((file) => file.owner === owner);
-  for (const { storedName, sub, tableId } of files) {
-    blobs.remove({ tableId, owner, sub, storedName });
-  }
+  blobs.removeOwner(owner);
   catalog.removeFiles(files.map(({ fileId }) => fileId));
   return files.length;
 }

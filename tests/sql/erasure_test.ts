@@ -3,6 +3,8 @@
  * does, and what is cut short is finished later.
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { readdirSync, truncateSync } from "node:fs";
+import { join } from "node:path";
 import type { Job } from "../../src/storage/mod.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import { startReadyServer } from "../support/server_process.ts";
@@ -102,6 +104,33 @@ describe("PURGE", () => {
         "SELECT email, deleted_at IS NULL, erase_after FROM system.users WHERE user_id = 'ada'",
       ),
     ).toEqual([[null, false, null]]);
+  });
+
+  test("erases all other tables beside one that is damaged, and then says so", async () => {
+    const { catalog } = engine.database;
+    const ada = ownerOf("ada");
+    const { tableId = 0 } = catalog.table("default", "a") ?? {};
+    await engine.run("STORAGE FLUSH ALL");
+    await engine.database.close();
+    const folder = join(engine.dataPath, "segments", String(tableId));
+    for (const name of readdirSync(folder)) truncateSync(join(folder, name), 100);
+    await engine.reopen();
+
+    const [[, , status, , , message] = []] = await engine.rows("DROP USER ada PURGE");
+    expect(status).toBe("failed");
+    expect(message).toContain(`segments/${tableId}/`);
+    const { catalog: reopened, store } = engine.database;
+    for (const name of ["b", "s"]) {
+      const table = reopened.table("default", name);
+      expect(store.owners(table?.tableId ?? 0)).not.toContain(ada);
+    }
+    expect(engine.storedFiles()).toHaveLength(1);
+    // It stays due, and is done once the table can be read or is gone.
+    expect(reopened.erasures()).toHaveLength(1);
+    await engine.run("DROP TABLE a");
+    await engine.restart();
+    await jobsEnded();
+    expect(engine.database.catalog.erasures()).toEqual([]);
   });
 
   test("answers without a job if there is nobody, and refuses what DROP USER refuses", async () => {
