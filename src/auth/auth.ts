@@ -114,6 +114,11 @@ export class Auth {
       refreshLifetimeSeconds: settings.refreshLifetimeSeconds,
     });
     const policy = settings.passwordPolicy;
+    const guard = new LoginGuard({
+      clock,
+      failuresMax: settings.loginFailuresMax,
+      lockMs: settings.lockoutSeconds * 1000,
+    });
     this.#setup = new Setup({
       catalog,
       log,
@@ -129,6 +134,7 @@ export class Auth {
       hasher: this.#hasher,
       policy,
       sessionEnds: this.#sessionEnds,
+      onPassword: (userId) => guard.forgive(userId),
       isRootManaged: settings.rootPassword !== undefined,
     });
     this.#logins = new Logins({
@@ -138,11 +144,7 @@ export class Auth {
       hasher: this.#hasher,
       sessions: this.#sessions,
       bucket: this.#bucket,
-      guard: new LoginGuard({
-        clock,
-        failuresMax: settings.loginFailuresMax,
-        lockMs: settings.lockoutSeconds * 1000,
-      }),
+      guard,
       isSetupNeeded: () => this.#setup.isNeeded(),
       onAudit,
     });

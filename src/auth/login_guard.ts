@@ -4,6 +4,7 @@
  * - A pair of (login name, address) is locked after a number of consecutive failures. The name may
  *   exist or not. Another address can still log in, so nobody can lock another user out.
  * - A name that fails from many addresses gets slower for everybody, but stays open.
+ * - A new password forgives all failures of its name: they were guesses at another one.
  * - An address has a bucket of attempts: logins, setups, refreshes and failed tokens.
  *
  * Nothing here outlives the process. Memory is bounded: above the bound the oldest entry goes.
@@ -97,7 +98,7 @@ export class LoginGuard {
     const nowMs = this.#clock.monotonicMs();
     for (const [key, { count, lockedUntilMs }] of this.#pairs) {
       if (lockedUntilMs !== 0 && lockedUntilMs <= nowMs) continue;
-      const name = key.slice(key.indexOf("\n") + 1);
+      const name = nameIn(key);
       const { failures = 0, lockedForMs = 0 } = found.get(name) ?? {};
       found.set(name, {
         failures: Math.max(failures, count),
@@ -109,6 +110,12 @@ export class LoginGuard {
 
   succeeded(name: string, address: string): void {
     this.#pairs.delete(pairKey(name, address));
+  }
+
+  /** Lifts every lock of a name, and forgets its failures. */
+  forgive(name: string): void {
+    this.#names.delete(name);
+    for (const key of this.#pairs.keys()) if (nameIn(key) === name) this.#pairs.delete(key);
   }
 }
 
@@ -174,4 +181,8 @@ function putNewest<T>(map: Map<string, T>, key: string, value: T): void {
 function pairKey(name: string, address: string): string {
   // An address has no line break, so two pairs never share a key.
   return `${address}\n${name}`;
+}
+
+function nameIn(key: string): string {
+  return key.slice(key.indexOf("\n") + 1);
 }

@@ -63,7 +63,9 @@ export class Logins {
     if (!isRight || user === undefined || user.passwordHash !== hash) {
       const isLocked = guard.failed(name, caller.address);
       this.#audit(name, caller, { outcome: "failed", isLocked });
-      if (isLocked) log.warn("login locked after repeated failures", { address: caller.address });
+      if (isLocked) {
+        log.warn("login locked after repeated failures", { user: name, address: caller.address });
+      }
       throw new AuthError("unauthorized", "User or password is wrong");
     }
     guard.succeeded(name, caller.address);

@@ -51,6 +51,8 @@ export interface UserAdminOptions {
   hasher: PasswordHasher;
   policy: PasswordPolicy;
   sessionEnds: SessionEnds;
+  /** Told of every name that has got a new password. */
+  onPassword: (userId: string) => void;
   /** auth.root_password is set, so ALTER USER may not change it. */
   isRootManaged: boolean;
 }
@@ -92,6 +94,7 @@ export class UserAdmin {
     };
     authorise();
     const user = catalog.createUser(entry);
+    if (credentials.kind === "password") this.#options.onPassword(userId);
     log.info("user created", { user: userId, role, by: principal.actorId });
     return user;
   }
@@ -116,7 +119,9 @@ export class UserAdmin {
       ...(email === undefined ? {} : { email }),
     });
     if (after.tokenVersion !== before.tokenVersion) sessionEnds.endUser(userId);
-    log.info("user changed", { user: userId, by: principal.actorId });
+    if (password !== undefined) this.#options.onPassword(userId);
+    const changed = CHANGES.filter((field) => request[field] !== undefined).join(", ");
+    log.info("user changed", { user: userId, changed, role, by: principal.actorId });
     return after;
   }
 
@@ -202,6 +207,9 @@ export class UserAdmin {
     );
   }
 }
+
+/** What one ALTER USER can change. */
+const CHANGES = ["password", "role", "email"] as const;
 
 const ROLES: readonly Role[] = ["user", "service", "dba", "system"];
 

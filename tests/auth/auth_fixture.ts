@@ -9,8 +9,9 @@ import {
   type Caller,
 } from "../../src/auth/mod.ts";
 import type { DatabaseError } from "../../src/base/errors.ts";
-import { silentLog } from "../../src/base/log.ts";
+import { type Log, silentLog } from "../../src/base/log.ts";
 import { systemRandom } from "../../src/base/random.ts";
+import { RecentLog } from "../../src/base/recent_log.ts";
 import type { CatalogDatabase, Role } from "../../src/catalog/mod.ts";
 import { freshPath, openCatalog } from "../catalog/catalog_fixture.ts";
 import { ManualClock } from "../support/manual_clock.ts";
@@ -35,6 +36,7 @@ export interface AuthFixture {
   readonly catalog: CatalogDatabase;
   readonly clock: ManualClock;
   readonly path: string;
+  readonly log: RecentLog;
 }
 
 function settingsOf(change: Partial<AuthSettings> = {}): AuthSettings {
@@ -57,19 +59,20 @@ export function newServer(change: Partial<AuthSettings> = {}): AuthFixture {
   const clock = new ManualClock();
   const path = freshPath();
   const catalog = openCatalog(path, clock);
-  const auth = authOver({ catalog, clock }, change);
-  return { auth, catalog, clock, path };
+  const log = new RecentLog(silentLog, clock);
+  const auth = authOver({ catalog, clock, log }, change);
+  return { auth, catalog, clock, path, log };
 }
 
 export function authOver(
-  { catalog, clock }: Pick<AuthFixture, "catalog" | "clock">,
+  { catalog, clock, log = silentLog }: Pick<AuthFixture, "catalog" | "clock"> & { log?: Log },
   change: Partial<AuthSettings> = {},
 ): Auth {
   return new Auth({
     catalog,
     clock,
     random: systemRandom,
-    log: silentLog,
+    log,
     settings: settingsOf(change),
     onAudit: (event) => audited.push(event),
   });

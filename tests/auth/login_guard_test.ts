@@ -46,6 +46,22 @@ test("LoginGuard locks neither another address nor another name", () => {
   expect(guard.lockedForSeconds("bob", "1.1.1.1")).toBeUndefined();
 });
 
+test("LoginGuard.forgive lifts the locks and the slowness of one name, from everywhere", () => {
+  const { guard } = newGuard(2);
+  for (const name of ["ada", "ada\nbob", "bob"]) {
+    for (const address of ["1.1.1.1", "2.2.2.2"]) {
+      for (let attempt = 0; attempt < 10; attempt += 1) guard.failed(name, address);
+    }
+  }
+  guard.forgive("bob");
+  expect(["1.1.1.1", "2.2.2.2"].map((from) => guard.lockedForSeconds("bob", from))).toEqual([
+    undefined,
+    undefined,
+  ]);
+  expect([guard.delayMs("bob"), guard.delayMs("ada")]).toEqual([0, 1000]);
+  expect([...guard.troubles().keys()]).toEqual(["ada", "ada\nbob"]);
+});
+
 test("LoginGuard with 0 failures never locks", () => {
   const { guard } = newGuard(0);
   for (let count = 0; count < 200; count += 1) guard.failed("ada", "1.1.1.1");

@@ -3,6 +3,7 @@
  */
 import { afterAll, expect, test } from "bun:test";
 import { type Auth, type Principal, roleFromWord } from "../../src/auth/mod.ts";
+import type { RecentLog } from "../../src/base/recent_log.ts";
 import { removeCatalogs } from "../catalog/catalog_fixture.ts";
 import { configuredServer, failureOf, LOCAL, PASSWORD } from "./auth_fixture.ts";
 
@@ -10,15 +11,15 @@ afterAll(removeCatalogs);
 
 const CREDENTIALS = { kind: "password", password: "some horse 12" } as const;
 
-function newServer(): { auth: Auth; as: (userId: string) => Principal } {
-  const { auth } = configuredServer({
+function newServer(): { auth: Auth; as: (userId: string) => Principal; log: RecentLog } {
+  const { auth, log } = configuredServer({
     u: "user",
     s: "service",
     d: "dba",
     y: "system",
     z: "system",
   });
-  return { auth, as: (userId) => auth.principalFor(userId) };
+  return { auth, as: (userId) => auth.principalFor(userId), log };
 }
 
 test("Auth.createUser makes users of each role, whom others may not make", async () => {
@@ -97,6 +98,30 @@ test("Auth.alterUser: everybody sets the own password, dba the others but those 
   expect(await failureOf(() => auth.alterUser(as("u"), weak))).toBe("WEAK_PASSWORD");
   const answer = await auth.login({ user: "u", password: "fresh horse d" }, LOCAL);
   expect(answer.user.id).toBe("u");
+});
+
+test("Auth.alterUser with a password lifts the lock of the name, and the log says what changed", async () => {
+  const { auth, as, log } = newServer();
+  const password = "fresh horse 5";
+  for (let attempt = 0; attempt < 5; attempt += 1) {
+    await failureOf(() => auth.login({ user: "u", password }, LOCAL));
+  }
+  expect(await failureOf(() => auth.login({ user: "u", password }, LOCAL))).toBe("account_locked");
+  await auth.alterUser(as("d"), { userId: "u", role: "user" });
+  expect(await failureOf(() => auth.login({ user: "u", password }, LOCAL))).toBe("account_locked");
+  await auth.alterUser(as("d"), { userId: "u", password });
+  expect((await auth.login({ user: "u", password }, LOCAL)).user.id).toBe("u");
+  await auth.alterUser(as("d"), { userId: "u", role: "service", email: "u@x.org" });
+
+  const told = new Set(["login locked after repeated failures", "user changed"]);
+  const lines = log.lines.filter(({ message }) => told.has(message));
+  expect(lines.map(({ fields }) => fields)).toEqual([
+    { user: "u", address: LOCAL.address },
+    { user: "u", changed: "role", role: "user", by: "d" },
+    { user: "u", changed: "password", role: undefined, by: "d" },
+    { user: "u", changed: "role, email", role: "service", by: "d" },
+  ]);
+  expect(JSON.stringify(log.lines)).not.toContain(password);
 });
 
 test("Auth.alterUser changes role and email by dba only, and never the role of root", async () => {
