@@ -123,6 +123,8 @@ export class CorruptionError extends Error {
   readonly offset: number;
   /** Ends the sentence "Cannot read … at byte …: ". */
   readonly what: string;
+  /** Whether the log was told of it where it was met. */
+  isLogged = false;
 
   constructor(path: string, offset: number, what: string) {
     super(`Cannot read ${path} at byte ${offset}: ${what}`);

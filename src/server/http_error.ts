@@ -4,7 +4,7 @@
  */
 import { AuthError } from "../auth/mod.ts";
 import type { Clock } from "../base/clock.ts";
-import { CorruptionError, DatabaseError, DiskError } from "../base/errors.ts";
+import { type Condition, CorruptionError, DatabaseError, DiskError } from "../base/errors.ts";
 import { type ErrorBody, wireErrorOf } from "../protocol/mod.ts";
 import { type Exchange, tookMs } from "./exchange.ts";
 import { json } from "./responses.ts";
@@ -62,6 +62,24 @@ export function responseFromError(
   if (status === 401 && shape === "B") response.headers.set("WWW-Authenticate", "Bearer");
   return response;
 }
+
+/**
+ * Whether the log should say that a request failed for this: not for a refusal that has a code of
+ * its own, nor for what was logged where it was met.
+ */
+export function isWorthLogging(error: unknown): boolean {
+  if (error instanceof HttpError) return false;
+  if (error instanceof CorruptionError) return !error.isLogged;
+  if (error instanceof DatabaseError) return !LOGGED_BELOW.has(error.condition);
+  return true;
+}
+
+/** What the store logs itself, and what the log says of a shutdown. */
+const LOGGED_BELOW: ReadonlySet<Condition> = new Set([
+  "DISK_FULL",
+  "COMMIT_UNKNOWN",
+  "SHUTTING_DOWN",
+]);
 
 /** The inner error of shape B. `isAdmin` adds the internal cause. */
 export function errorBodyOf(error: DatabaseError, { isAdmin }: { isAdmin: boolean }): ErrorBody {

@@ -15,7 +15,7 @@ import { Connections } from "./connections.ts";
 import { Cors } from "./cors.ts";
 import { prefixesOf, routesOf } from "./endpoints.ts";
 import { Exchange, type ExchangeOptions, RequestIds } from "./exchange.ts";
-import { HttpError, RETRY_SECONDS, responseFromError } from "./http_error.ts";
+import { HttpError, isWorthLogging, RETRY_SECONDS, responseFromError } from "./http_error.ts";
 import { rangesFrom } from "./ip_address.ts";
 import { MessageTurns } from "./message_turns.ts";
 import { Metrics } from "./metrics.ts";
@@ -368,7 +368,7 @@ class HttpServer implements RunningServer {
     const { clock, log } = this.#options;
     const expected = responseFromError(exchange, error, { shape, clock });
     if (expected !== undefined) {
-      if (expected.status >= 500) {
+      if (expected.status >= 500 && isWorthLogging(error)) {
         log.error("request failed", { request: exchange.requestId, error: String(error) });
       }
       return expected;

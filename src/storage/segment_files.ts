@@ -47,6 +47,8 @@ export class LocalSegmentFiles implements SegmentFiles {
 
   onDamage(segment: OpenSegment, damage: CorruptionError): void {
     const { manifest, log } = this.#options;
+    // Of a segment that is quarantined, the log was told then.
+    damage.isLogged = true;
     if (segment.entry.quarantined) return;
     const { segmentId, tableId } = segment.entry;
     // Recovery passes over what it cannot note of the segment, and that is lost with the next flush.

@@ -3,8 +3,17 @@
  * server behaves when it starts, fails or stops.
  */
 import { expect, test } from "bun:test";
+import { systemClock } from "../../src/base/clock.ts";
+import { CorruptionError, DatabaseError, DiskError } from "../../src/base/errors.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { RecentLog } from "../../src/base/recent_log.ts";
 import type { Readiness } from "../../src/server/mod.ts";
-import { startTestServer, type TestServer, type TestServerOptions } from "../support/http.ts";
+import {
+  type SqlScript,
+  startTestServer,
+  type TestServer,
+  type TestServerOptions,
+} from "../support/http.ts";
 
 async function withServer(
   options: TestServerOptions,
@@ -177,6 +186,37 @@ test("a server that starts or stops answers probes and refuses the rest", async 
       { status: "error", error: { code: "SHUTTING_DOWN", retry_after_seconds: 5 } },
     ]);
   });
+});
+
+test("the log tells of failures, not of refusals or of what was logged where it was met", async () => {
+  const log = new RecentLog(silentLog, systemClock);
+  const known = new CorruptionError("segments/1/1.seg", 8, "known");
+  known.isLogged = true;
+  const failures: readonly Error[] = [
+    new CorruptionError("segments/1/2.seg", 8, "new"),
+    known,
+    new DatabaseError("DISK_FULL", "Cannot write: the disk is full"),
+    new DatabaseError("DATA_DAMAGED", "Cannot read file 7"),
+    new DiskError("EIO", "tmp/x", "write"),
+  ];
+  const left = [...failures];
+  let readiness: Readiness = "ready";
+  const script: SqlScript = () => {
+    throw left.shift() ?? new Error("asked too often");
+  };
+  await withServer({ script, parts: { log, readiness: () => readiness } }, async (server) => {
+    for (const { message } of failures) {
+      expect((await server.sql({ sql: "x" })).status, message).toBeGreaterThanOrEqual(500);
+    }
+    readiness = "draining";
+    expect((await server.sql({ sql: "x" })).status).toBe(503);
+  });
+  const told = log.lines.filter(({ message }) => message === "request failed");
+  expect(told.map(({ fields, level }) => [level, fields["error"]])).toEqual([
+    ["error", String(failures[0])],
+    ["error", String(failures[3])],
+    ["error", String(failures[4])],
+  ]);
 });
 
 test("stop waits for running requests", async () => {

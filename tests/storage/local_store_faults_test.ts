@@ -299,7 +299,7 @@ test("damage in a segment fails its table, quarantines the file, and leaves othe
   const path = `${PATHS.segments}/1/1.seg`;
   for (let at = 70; at < 6000; at += 40) disk.damage(path, at);
   const again = await openStore({ disk, manifest, definitions: [TABLE, other] });
-  expect(() => idsOf(again)).toThrow();
+  expect(() => idsOf(again)).toThrow(expect.objectContaining({ path, isLogged: true }));
   expect(again.segments().map(({ status }) => status)).toEqual(["quarantined", "live"]);
   expect(manifest.load().segments[0]?.quarantined).toBe(true);
   expect(await conditionOf(Promise.resolve().then(() => idsOf(again)))).toBe("DATA_DAMAGED");
