@@ -7,7 +7,10 @@
  * - Commits are lost only when the caller accepts it, and then all from one seq on, so that what
  *   remains is a state that there was. Subscribers from before are told to begin anew.
  * - No seq is handed out again.
+ * - A database whose log or catalog was cut goes on as another incarnation: it writes log files of
+ *   the numbers, and changes of the catalog of the ids, that the archive of the old one has already.
  */
+import { INCARNATION } from "./archive_units.ts";
 import { DatabaseError } from "./base/errors.ts";
 import { silentLog } from "./base/log.ts";
 import { SEQ_ZERO, type Seq, seqFromNumber, seqFromUnixMs } from "./base/seq.ts";
@@ -104,6 +107,10 @@ export function repairDirectory(
   try {
     const { manifest } = catalog;
     const nowMs = clock.nowMs();
+    // Before the cut, too, for the same reason as what is published there.
+    if (check.catalog.isOnlyLogDamaged || plan.cut !== undefined) {
+      catalog.changeSetting(INCARNATION, "");
+    }
     const audit = lostAuditSegments(check);
     if (audit.length > 0) kept.push(...dropSegments(disk, paths, { entries: audit, manifest }));
     const entries = check.damagedSegments.filter(({ tableId }) => tableId !== AUDIT_TABLE.tableId);

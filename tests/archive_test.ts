@@ -8,17 +8,23 @@ import {
   existsSync,
   mkdirSync,
   readdirSync,
+  readFileSync,
   renameSync,
   rmSync,
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
 import { bunDisk } from "../src/base/bun_disk.ts";
+import { systemClock } from "../src/base/clock.ts";
 import type { Disk } from "../src/base/disk.ts";
 import { DiskError } from "../src/base/errors.ts";
+import { silentLog } from "../src/base/log.ts";
+import { systemRandom } from "../src/base/random.ts";
 import type { Database } from "../src/database.ts";
+import { runRestore } from "../src/restore_command.ts";
 import { openAt } from "./support/database.ts";
 import {
+  copyOf,
   diskThatAsks,
   freshDirectory,
   maintain,
@@ -30,10 +36,10 @@ afterAll(removeDirectories);
 
 function open(
   { archive, data }: { archive: string; data: string },
-  disk?: Disk,
+  { config = "", disk = bunDisk }: { config?: string; disk?: Disk } = {},
 ): Promise<Database> {
   return openAt(data, {
-    ...(disk === undefined ? {} : { disk }),
+    disk,
     config: [
       "storage.ballast_bytes = 0",
       "storage.wal_segment_bytes = 1048576",
@@ -41,6 +47,7 @@ function open(
       "storage.flush_rows = 50",
       "limits.max_row_bytes = 262144",
       `storage.archive_path = ${JSON.stringify(archive)}`,
+      config,
     ].join("\n"),
   });
 }
@@ -58,22 +65,33 @@ function refusalOf(opening: Promise<Database>): Promise<unknown> {
   );
 }
 
-/** Fills so many log files, and waits until the table is in segments. */
-async function fill(database: Database, fileCount: number): Promise<void> {
-  const ask = async (sql: string): Promise<void> => {
-    const { error } = await database.sql.execute(database.auth.principalFor("root"), {
-      sql,
-      params: [],
-    });
-    if (error !== undefined) throw error;
-  };
+async function ask(database: Database, sql: string): Promise<readonly (readonly unknown[])[]> {
+  const principal = database.auth.principalFor("root");
+  const { error, results } = await database.sql.execute(principal, { sql, params: [] });
+  if (error !== undefined) throw error;
+  return results.at(-1)?.rows ?? [];
+}
+
+/** Fills so many log files, and waits until the table is in segments, if it is to be. */
+async function fill(
+  database: Database,
+  fileCount: number,
+  { isFlushed = true }: { isFlushed?: boolean } = {},
+): Promise<void> {
   await ask(
+    database,
     "CREATE SHARED TABLE IF NOT EXISTS t (id BIGINT PRIMARY KEY DEFAULT SNOWFLAKE_ID(), v TEXT)",
   );
   for (let count = 0; count < fileCount * 5; count += 1) {
-    await ask(`INSERT INTO t (v) VALUES ('${"x".repeat(210_000)}')`);
+    await ask(database, `INSERT INTO t (v) VALUES ('${"x".repeat(210_000)}')`);
   }
-  await ask("STORAGE FLUSH TABLE t");
+  if (isFlushed) await ask(database, "STORAGE FLUSH TABLE t");
+}
+
+function flip(path: string, offset: number): void {
+  const bytes = readFileSync(path);
+  bytes[offset] = (bytes[offset] ?? 0) ^ 1;
+  writeFileSync(path, bytes);
 }
 
 /** Names of the log files in a directory. */
@@ -91,7 +109,7 @@ test("log files wait for an archive that is full, and go when it has room", asyn
   const disk = diskThatAsks((path, change) => {
     if (isFull && path.startsWith(place.archive)) throw new DiskError("ENOSPC", path, change);
   });
-  const database = await open(place, disk);
+  const database = await open(place, { disk });
   await fill(database, 4);
   await until(() => database.archiveLag()?.failure !== undefined);
   expect(database.archiveLag()).toMatchObject({ lostFiles: 0 });
@@ -130,7 +148,7 @@ test("a start without a directory to archive to is refused, and touches no data"
       return bunDisk.open(path, options);
     },
   };
-  expect(await refusalOf(open(place, disk))).toMatchObject({
+  expect(await refusalOf(open(place, { disk }))).toMatchObject({
     message: expect.stringContaining("where no file can be written (EACCES)"),
     hint: expect.stringContaining("let the user of the server write there"),
   });
@@ -208,4 +226,68 @@ test("what another copy of the database put into the archive is not overwritten"
   const again = await open(place);
   expect(again.archiveLag()?.failure).toContain("it is the list of file");
   await again.close();
+});
+
+test("what a repaired log goes on with is archived apart, and leads from a backup to a point", async () => {
+  const place = freshPlace();
+  const directory = join(place.data, "..");
+  const roots = `storage.allowed_roots = ${JSON.stringify([directory])}`;
+  mkdirSync(place.archive);
+  const before = await open(place, { config: "storage.flush_interval_secs = 86399" });
+  await fill(before, 4, { isFlushed: false });
+  await until(() => before.archiveLag()?.files === 0);
+  await before.close();
+  const old = readdirSync(place.archive);
+  const archived = logsIn(place.archive);
+  expect(archived.length).toBeGreaterThan(2);
+  flip(join(place.data, "wal", archived[1] ?? ""), 500_000);
+  expect(maintain("repair", [place.data, "--accept-loss"])).toMatchObject({ code: 0 });
+
+  const after = await open(place, { config: roots });
+  const backup = join(directory, "backup");
+  await ask(after, `BACKUP DATABASE TO '${backup}'`);
+  await fill(after, 4);
+  await until(() => after.archiveLag()?.files === 0);
+  const seq = after.store.visibleSeq;
+  const [[count] = []] = await ask(after, "SELECT count(*) FROM t");
+  await fill(after, 4);
+  await until(() => after.archiveLag()?.files === 0);
+  await after.close();
+  const [fresh = ""] = readdirSync(place.archive).filter((name) => !old.includes(name));
+  expect(logsIn(join(place.archive, fresh)).length).toBeGreaterThan(2);
+  expect(logsIn(join(place.archive, old[0] ?? ""))).toEqual(archived);
+
+  const target = join(directory, "restored");
+  const lines: string[] = [];
+  const say = (line: string): void => void lines.push(line);
+  const point = ["--archive", place.archive, "--to-seq", String(seq)];
+  const code = await runRestore([backup, target, ...point], {
+    disk: bunDisk,
+    clock: systemClock,
+    random: systemRandom,
+    log: silentLog,
+    say,
+    tell: say,
+  });
+  expect(code, lines.join()).toBe(0);
+  const restored = await open({ ...place, data: target });
+  expect(await ask(restored, "SELECT count(*) FROM t")).toEqual([[count]]);
+  await restored.close();
+});
+
+test("a repair that gives up changes of the catalog leaves the old archive alone, too", async () => {
+  const place = freshPlace();
+  mkdirSync(place.archive);
+  const before = await open(place);
+  await fill(before, 4);
+  await until(() => before.archiveLag()?.files === 0);
+  const copy = copyOf(place.data);
+  await before.close();
+  const wal = join(copy, "catalog.sqlite-wal");
+  flip(wal, readFileSync(wal).length - 100);
+  expect(maintain("repair", [copy, "--accept-loss"])).toMatchObject({ code: 0 });
+  const after = await open({ ...place, data: copy });
+  expect(after.archiveLag()?.failure).toBeUndefined();
+  expect(readdirSync(place.archive)).toHaveLength(2);
+  await after.close();
 });
