@@ -9,12 +9,15 @@
  *
  * Commits go on all the while, and are not in the backup. What fails, or is cancelled, before step 3
  * leaves nothing; a crash leaves a directory without backup.json, which is no backup.
+ *
+ * A segment is copied once every checksum in it held: a backup that keeps damage would take the
+ * place of one from before it. Only what a repair has named as lost is left out.
  */
 import { dirname } from "node:path";
 import type { Clock } from "./base/clock.ts";
 import { checksumOfFile, copyFile, makeDirectoryOf, removeTree } from "./base/copy_file.ts";
 import type { Disk, DiskFile } from "./base/disk.ts";
-import { DatabaseError } from "./base/errors.ts";
+import { CorruptionError, DatabaseError } from "./base/errors.ts";
 import { pauser } from "./base/pauser.ts";
 import { CATALOG_FILE, type CatalogDatabase } from "./catalog/mod.ts";
 import {
@@ -25,14 +28,18 @@ import {
   type DataPaths,
   dataPathsOf,
   deletionVectorPath,
+  isLost,
   type Job,
   type LocalStore,
+  requireSoundSegment,
   rewriteNumberFile,
+  type SegmentEntry,
   type StoreSnapshot,
   segmentPath,
   walFilePath,
   writeBackupList,
 } from "./storage/mod.ts";
+import { tableNamesOf } from "./table_definition.ts";
 
 export interface BackupSource {
   readonly disk: Disk;
@@ -55,15 +62,27 @@ interface Source {
   readonly bytes: number;
   /** A listed upload that no row names: a crash cut it off. */
   readonly mayBeMissing?: boolean;
+  /** The segment whose file it is: checked before, with its deletion vector. */
+  readonly segment?: SegmentEntry;
+}
+
+export interface BackupResult {
+  readonly list: BackupList;
+  /** Names of the tables without rows that a repair named as lost. */
+  readonly incompleteTables: readonly string[];
 }
 
 /**
  * @param target A path where nothing is, or an empty directory; its parent is there.
  * @throws {DatabaseError} INVALID_OPTION if something is there, DISK_FULL if there is no room,
- * CANCELLED if the job was cancelled.
+ * CANCELLED if the job was cancelled, DATA_DAMAGED if what would be copied is damaged.
  * @throws {DiskError}
  */
-export async function backUp(source: BackupSource, target: string, job: Job): Promise<BackupList> {
+export async function backUp(
+  source: BackupSource,
+  target: string,
+  job: Job,
+): Promise<BackupResult> {
   const { disk } = source;
   prepareTarget(disk, target);
   let backup: Backup | undefined;
@@ -129,6 +148,8 @@ class Backup {
   readonly #catalogBytes: number;
   readonly #createdAtMs: number;
   readonly #uploads: readonly Source[];
+  readonly #tableNames: ReadonlyMap<number, string>;
+  readonly #incompleteTables = new Set<string>();
   readonly #files: BackupFile[] = [];
   readonly #directories: string[];
   readonly #pause: () => Promise<void>;
@@ -151,11 +172,12 @@ class Backup {
       bytes: size,
       mayBeMissing: true,
     }));
+    this.#tableNames = tableNamesOf(catalog);
     this.#snapshot = store.snapshot();
     this.#releaseBlobs = blobs.hold();
   }
 
-  async run(): Promise<BackupList> {
+  async run(): Promise<BackupResult> {
     const { disk, version } = this.#source;
     const sources = this.#sources();
     this.#totalBytes = sources.reduce((sum, { bytes }) => sum + bytes, 0);
@@ -176,7 +198,7 @@ class Backup {
     };
     this.#requireWanted();
     writeBackupList(disk, this.#target, list);
-    return list;
+    return { list, incompleteTables: [...this.#incompleteTables] };
   }
 
   release(): void {
@@ -196,10 +218,16 @@ class Backup {
       { path: below(paths.format), bytes: lengthOf(paths.format) },
     ];
     for (const entry of segments) {
-      sources.push({ path: below(segmentPath(paths, entry)), bytes: entry.bytes });
+      if (isLost(disk, paths, entry)) {
+        this.#incompleteTables.add(this.#nameOf(entry));
+        continue;
+      }
+      this.#requireUsable(entry);
+      const path = below(segmentPath(paths, entry));
+      sources.push({ path, bytes: entry.bytes, segment: entry });
       if (entry.deletionGeneration === 0) continue;
-      const path = deletionVectorPath(paths, entry);
-      sources.push({ path: below(path), bytes: lengthOf(path) });
+      const vectorPath = deletionVectorPath(paths, entry);
+      sources.push({ path: below(vectorPath), bytes: lengthOf(vectorPath) });
     }
     sources.push(...this.#uploads);
     for (const number of logFiles) {
@@ -221,11 +249,12 @@ class Backup {
     );
   }
 
-  async #copy({ bytes, mayBeMissing = false, path }: Source): Promise<void> {
+  async #copy({ bytes, mayBeMissing = false, path, segment }: Source): Promise<void> {
     const { disk, paths } = this.#source;
     this.#requireWanted();
     const from = `${paths.root}/${path}`;
     if (mayBeMissing && !disk.exists(from)) return;
+    if (segment !== undefined) await this.#check(segment);
     this.#directories.push(...makeDirectoryOf(disk, this.#target, path));
     const isCatalog = path === CATALOG_FILE;
     const copied = await copyFile(from, `${this.#target}/${path}`, {
@@ -237,6 +266,42 @@ class Backup {
     });
     this.#files.push({ path, ...copied });
     if (isCatalog) this.#releaseCatalog();
+  }
+
+  /** @throws {DatabaseError} DATA_DAMAGED */
+  async #check(entry: SegmentEntry): Promise<void> {
+    const { disk, paths, store } = this.#source;
+    const pause = async (): Promise<void> => {
+      this.#requireWanted();
+      await this.#pause();
+    };
+    try {
+      await requireSoundSegment(disk, paths, { entry, pause });
+    } catch (error) {
+      if (!(error instanceof CorruptionError)) throw error;
+      store.noteDamage(entry, error);
+      const { offset, path, what } = error;
+      throw this.#damaged(entry, `${path} is damaged at byte ${offset}: ${what}`);
+    }
+  }
+
+  /** What is quarantined is damaged, or lacks rows that were written since. */
+  #requireUsable(entry: SegmentEntry): void {
+    if (!entry.quarantined) return;
+    const path = segmentPath(this.#source.paths, entry);
+    throw this.#damaged(entry, `${path} is damaged and quarantined`);
+  }
+
+  #damaged(entry: SegmentEntry, what: string): DatabaseError {
+    const { root } = this.#source.paths;
+    const message = `Cannot back up to ${this.#target}: of ${this.#nameOf(entry)}, ${what}`;
+    return new DatabaseError("DATA_DAMAGED", message, {
+      hint: `keep older backups; stop the server, copy ${root}, and run tidemark repair, which gives those rows up, or drop the table: then there can be backups again`,
+    });
+  }
+
+  #nameOf({ tableId }: SegmentEntry): string {
+    return this.#tableNames.get(tableId) ?? `table ${tableId}`;
   }
 
   #note(count: number): void {

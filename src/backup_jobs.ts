@@ -7,6 +7,7 @@ import { INCARNATION } from "./archive_units.ts";
 import { type BackupSource, backUp } from "./backup.ts";
 import type { Disk, DiskFile } from "./base/disk.ts";
 import { CorruptionError, DatabaseError, DiskError } from "./base/errors.ts";
+import type { Log } from "./base/log.ts";
 import type { Random } from "./base/random.ts";
 import type { Seq } from "./base/seq.ts";
 import { CATALOG_FILE } from "./catalog/mod.ts";
@@ -29,6 +30,7 @@ export type PointAdvancer = (work: PointWork) => Promise<BackupList>;
 export interface BackupJobsOptions extends Omit<BackupSource, "catalogFile"> {
   readonly jobs: JobList;
   readonly random: Random;
+  readonly log: Log;
   /** Of the configuration: where full log files are kept. */
   readonly archivePath: string | undefined;
   /** Who brings a copy of a backup to a point; without it this thread does, in long turns. */
@@ -55,8 +57,15 @@ export class BackupJobs implements BackupAccess {
     const catalogFile = (): DiskFile => this.#openCatalogFile();
     const source = { ...this.#options, catalogFile };
     return this.#begin({ kind: "backup", createdBy, parameters: { path: target } }, async (job) => {
-      const { files, seq } = await backUp(source, target, job);
-      return `${files.length} files, up to _seq ${seq}`;
+      const { incompleteTables, list } = await backUp(source, target, job);
+      const files = `${list.files.length} files`;
+      if (incompleteTables.length === 0) return `${files}, up to _seq ${list.seq}`;
+      const tables = incompleteTables.join(", ");
+      this.#options.log.warn("a backup lacks rows that a repair has named as lost", {
+        path: target,
+        tables,
+      });
+      return `${files}, without the rows of ${tables} that a repair has named as lost, up to _seq ${list.seq}`;
     });
   }
 

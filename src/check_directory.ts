@@ -15,7 +15,6 @@ import {
   checkCatalog,
   type FileEntry,
 } from "./catalog/mod.ts";
-import { OWN_TABLES } from "./sql/mod.ts";
 import {
   type CheckListener,
   checkBlobs,
@@ -31,6 +30,7 @@ import {
   refuseNewerFiles,
   requireFormat,
 } from "./storage/mod.ts";
+import { tableNamesOf } from "./table_definition.ts";
 
 export interface CheckParts {
   readonly disk: Disk;
@@ -116,12 +116,7 @@ function checkFiles(
   }: { disk: Disk; catalog: CatalogCheck; isFormatDamaged: boolean },
   listener: DirectoryListener,
 ): DirectoryCheck {
-  const tableNames = new Map([
-    ...(catalog?.tables() ?? []).map(
-      ({ name, namespace, tableId }) => [tableId, `${namespace}.${name}`] as const,
-    ),
-    ...OWN_TABLES.map(({ name, tableId }) => [tableId, name] as const),
-  ]);
+  const tableNames = tableNamesOf(catalog);
   let damageCount = 0;
   const files: CheckListener = {
     onChecked: (path, byteCount) => listener.onChecked(path, byteCount),

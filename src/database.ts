@@ -198,7 +198,7 @@ function liveAccess(live: LocalLiveEngine): LiveAccess {
 
 function backupJobs(
   { storage }: Config,
-  { advance, clock, disk, random, version }: DatabaseParts,
+  { advance, clock, disk, log, random, version }: DatabaseParts,
   {
     directory,
     ...layers
@@ -211,6 +211,7 @@ function backupJobs(
     advance,
     disk,
     clock,
+    log,
     version,
     paths: directory.paths,
     minFreeBytes: storage.min_free_bytes,

@@ -102,12 +102,16 @@ function verify({ root }: Request, parts: MaintenanceParts): number {
   try {
     const report = new Report(parts);
     checkDirectory(paths, parts, report);
-    if (parts.disk.exists(backupListPath(root))) checkBackup(parts.disk, root, report);
+    const isBackup = parts.disk.exists(backupListPath(root));
+    if (isBackup) checkBackup(parts.disk, root, report);
     const isSound = report.damageCount === 0;
+    const advice = isBackup
+      ? "a backup is not repaired: use another one, or make a new one while the database is there"
+      : `tidemark repair ${root} says what can be done`;
     parts.say(
       isSound
         ? `${root} is sound: ${report.summary}`
-        : `${root} is damaged: ${report.summary}; tidemark repair ${root} says what can be done`,
+        : `${root} is damaged: ${report.summary}; ${advice}`,
     );
     return isSound ? EXIT_SOUND : EXIT_DAMAGED;
   } finally {

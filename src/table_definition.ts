@@ -2,7 +2,8 @@
  * What the catalog says of a table, in the terms of the store.
  */
 import { HOUR_MS } from "./base/clock.ts";
-import { flushPolicyFrom, type TableEntry } from "./catalog/mod.ts";
+import { type Catalog, flushPolicyFrom, type TableEntry } from "./catalog/mod.ts";
+import { OWN_TABLES } from "./sql/mod.ts";
 import type { TableDefinition } from "./storage/mod.ts";
 
 /** What holds for tables that set no option of their own. */
@@ -10,6 +11,16 @@ export interface StorageDefaults {
   readonly flush_rows: number;
   readonly flush_interval_secs: number;
   readonly history_hours: number;
+}
+
+/** Names of the tables that a catalog knows, and of the store's own, by id. */
+export function tableNamesOf(catalog: Pick<Catalog, "tables"> | undefined): Map<number, string> {
+  return new Map([
+    ...(catalog?.tables() ?? []).map(
+      ({ name, namespace, tableId }) => [tableId, `${namespace}.${name}`] as const,
+    ),
+    ...OWN_TABLES.map(({ name, tableId }) => [tableId, name] as const),
+  ]);
 }
 
 /** How storage sees a table; options it does not set come from the configuration. */

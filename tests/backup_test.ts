@@ -20,8 +20,8 @@ import { bunDisk } from "../src/base/bun_disk.ts";
 import { crc32 } from "../src/base/checksum.ts";
 import { systemClock } from "../src/base/clock.ts";
 import type { Disk } from "../src/base/disk.ts";
-import { DiskError } from "../src/base/errors.ts";
-import { silentLog } from "../src/base/log.ts";
+import { CorruptionError, DiskError } from "../src/base/errors.ts";
+import { type Log, type LogFields, silentLog } from "../src/base/log.ts";
 import { systemRandom } from "../src/base/random.ts";
 import type { Database } from "../src/database.ts";
 import { finishRestore } from "../src/restore.ts";
@@ -492,14 +492,32 @@ test("a disk that is full in the middle leaves the data directory as it was", as
   expect((await restore(backup, target, small)).said).toContain("1000 are free");
 });
 
-/** A database of this process on a disk of the test's. */
+/** A database of this process on a disk, and with a log, of the test's. */
 async function databaseOn(
   dataPath: string,
   roots: readonly string[],
   disk: Disk,
+  log?: Log,
 ): Promise<Database> {
   const allowed = `storage.allowed_roots = ${JSON.stringify(roots)}`;
-  return await openAt(dataPath, { disk, config: `${SMALL_FILES}\n${allowed}` });
+  const config = `${SMALL_FILES}\n${allowed}`;
+  return await openAt(dataPath, { disk, config, ...(log === undefined ? {} : { log }) });
+}
+
+/** Keeps the lines of a log as text. */
+function keptLog(): { log: Log; lines: string[] } {
+  const lines: string[] = [];
+  const keep =
+    (level: string) =>
+    (message: string, fields: LogFields = {}): void =>
+      void lines.push(`${level} ${message} ${JSON.stringify(fields)}`);
+  const log = {
+    error: keep("error"),
+    warn: keep("warn"),
+    info: keep("info"),
+    debug: keep("debug"),
+  };
+  return { log, lines };
 }
 
 async function ask(database: Database, sql: string): Promise<SqlResponse> {
@@ -596,4 +614,117 @@ test("a backup that is killed leaves nothing, and lets go of the files that it h
   const { error } = await ask(database, `BACKUP DATABASE TO '${target}'`);
   expect(error).toBeUndefined();
   await database.close();
+});
+
+function flip(path: string): void {
+  const bytes = readFileSync(path);
+  const middle = bytes.length >> 1;
+  bytes[middle] = (bytes[middle] ?? 0) ^ 4;
+  writeFileSync(path, bytes);
+}
+
+/** A closed database whose tables `t` and `other` have a segment each, of `t` with a deletion vector. */
+async function flushedDirectory(root: string): Promise<string> {
+  const dataPath = join(freshDirectory(), "data");
+  const database = await databaseOn(dataPath, [root], bunDisk);
+  for (const table of ["t", "other"]) {
+    await ask(database, `CREATE SHARED TABLE ${table} (id INT PRIMARY KEY, v TEXT)`);
+    const rows = "SELECT g, 'value ' || g FROM generate_series(1, 500) g";
+    await ask(database, `INSERT INTO ${table} ${rows}; STORAGE FLUSH TABLE ${table}`);
+  }
+  await ask(database, "DELETE FROM t WHERE id = 7; STORAGE FLUSH TABLE t");
+  await database.close();
+  return dataPath;
+}
+
+function pathIn(directory: string, end: string): string {
+  return join(directory, readdirSync(directory).find((name) => name.endsWith(end)) ?? "none");
+}
+
+test.each([
+  ["a damaged segment", ".seg", flip],
+  ["a damaged deletion vector", ".dv", flip],
+  ["a missing segment", ".seg", (path: string): void => rmSync(path)],
+])(
+  "no backup is made of %s, which is quarantined, until a repair gives it up",
+  async (...given) => {
+    const [, end, spoil] = given;
+    const root = freshDirectory();
+    const dataPath = await flushedDirectory(root);
+    const file = pathIn(join(dataPath, "segments", "1"), end);
+    spoil(file);
+    const target = join(root, "b");
+    const { lines, log } = keptLog();
+    let database = await databaseOn(dataPath, [root], bunDisk, log);
+    // The second attempt meets the quarantine.
+    for (const text of [file, join(dataPath, "segments", "1")]) {
+      const { error } = await ask(database, `BACKUP DATABASE TO '${target}'`);
+      expect(error).toMatchObject({ condition: "DATA_DAMAGED" });
+      expect(error?.message).toContain("of default.t");
+      expect(error?.message).toContain(text);
+      expect(error?.hint).toContain("drop the table");
+      expect(readdirSync(root)).toEqual([]);
+    }
+    expect(lines.filter((line) => line.startsWith("error damaged segment"))).toHaveLength(1);
+    await database.close();
+
+    expect(maintain("repair", [dataPath])).toMatchObject({ code: 0 });
+    database = await databaseOn(dataPath, [root], bunDisk, log);
+    const { error, results } = await ask(database, `BACKUP DATABASE TO '${target}'`);
+    expect(error).toBeUndefined();
+    expect(String(results[0]?.rows?.[0]?.[5])).toContain(
+      "without the rows of default.t that a repair has named as lost",
+    );
+    expect(lines.join("\n")).toContain("warn a backup lacks rows that a repair has named as lost");
+    await database.close();
+    const verified = maintain("verify", [target]);
+    expect(verified).toMatchObject({ code: 0 });
+    expect(verified.text).toContain("are lost (table default.t)");
+    const restored = join(freshDirectory(), "data");
+    expect(await restore(target, restored)).toMatchObject({ code: 0 });
+    expect(maintain("verify", [restored])).toMatchObject({ code: 0 });
+    database = await databaseOn(restored, [root], bunDisk);
+    const read = await ask(database, "SELECT count(*) FROM t");
+    expect(read.error?.condition).toBe("DATA_DAMAGED");
+    expect((await ask(database, "SELECT count(*) FROM other")).results[0]?.rows).toEqual([[500]]);
+    await database.close();
+  },
+);
+
+test("once the table of a damaged segment is dropped there are backups again", async () => {
+  const root = freshDirectory();
+  const dataPath = await flushedDirectory(root);
+  flip(pathIn(join(dataPath, "segments", "1"), ".seg"));
+  const database = await databaseOn(dataPath, [root], bunDisk);
+  const statement = `BACKUP DATABASE TO '${join(root, "b")}'`;
+  expect((await ask(database, statement)).error?.condition).toBe("DATA_DAMAGED");
+  expect((await ask(database, "DROP TABLE t")).error).toBeUndefined();
+  expect((await ask(database, statement)).error).toBeUndefined();
+  await database.close();
+});
+
+test("a quarantined segment whose file went by no repair is damage, which a repair takes over", async () => {
+  const root = freshDirectory();
+  const dataPath = await flushedDirectory(root);
+  rmSync(pathIn(join(dataPath, "segments", "2"), ".seg"));
+  const database = await databaseOn(dataPath, [root], bunDisk);
+  const met: unknown = await ask(database, "SELECT * FROM other").catch((error: unknown) => error);
+  expect(met).toBeInstanceOf(CorruptionError);
+  await database.close();
+  expect(maintain("verify", [dataPath])).toMatchObject({ code: 1 });
+  const { code, text } = maintain("repair", [dataPath]);
+  expect([code, text]).toEqual([
+    0,
+    expect.stringContaining("lost    table default.other: segment"),
+  ]);
+  expect(maintain("verify", [dataPath])).toMatchObject({ code: 0 });
+});
+
+test("verify of a damaged backup sends nobody to repair it", async () => {
+  const backup = await backupCopy();
+  flip(join(backup, "catalog.sqlite"));
+  const { code, text } = maintain("verify", [backup]);
+  expect(code).toBe(1);
+  expect(text).not.toContain("tidemark repair");
+  expect(text).toContain("a backup is not repaired: use another one");
 });

@@ -24,6 +24,8 @@ export interface ManifestSegment {
   readonly deletionGeneration: number;
   readonly createdAtMs: number;
   readonly quarantined: boolean;
+  /** A repair named its rows as lost and put its files into lost+found; absent: none did. */
+  readonly putAside?: true;
 }
 
 /** How far a table is flushed. */

@@ -8,7 +8,7 @@
 import { assert } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Disk } from "../base/disk.ts";
-import { DatabaseError } from "../base/errors.ts";
+import { type CorruptionError, DatabaseError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Random } from "../base/random.ts";
 import { SEQ_ZERO, type Seq, SeqGenerator } from "../base/seq.ts";
@@ -24,7 +24,7 @@ import { LowWater } from "./history.ts";
 import { type Job, JobList } from "./job_list.ts";
 import { openHighWater } from "./local_wal/high_water.ts";
 import { LocalWal } from "./local_wal/writer.ts";
-import type { Manifest } from "./manifest.ts";
+import type { Manifest, SegmentEntry } from "./manifest.ts";
 import { Merger } from "./merge.ts";
 import { MERGE_BOUNDS, type MergeBounds } from "./merge_choice.ts";
 import { recover } from "./recovery.ts";
@@ -55,7 +55,7 @@ import type {
   WriteBatch,
 } from "./store.ts";
 import type { StoreSnapshot } from "./store_snapshot.ts";
-import { StoredTable } from "./table.ts";
+import { StoredTable, unlessDamaged } from "./table.ts";
 import { countLiveRows, flushedStats, ownersOf, spanOfColumn, tableStats } from "./table_stats.ts";
 
 /** Smallest log file: room for a few frames. */
@@ -385,10 +385,19 @@ export class LocalStore implements Store {
   segments(): readonly ListedSegment[] {
     return [...this.#tables.values()].flatMap(({ segments }) =>
       segments.map(({ entry }): ListedSegment => {
-        const { quarantined, deletionGeneration: _, ...known } = entry;
+        const { quarantined, deletionGeneration: _, putAside: _aside, ...known } = entry;
         return { ...known, status: quarantined ? "quarantined" : "live" };
       }),
     );
+  }
+
+  /** Who copied a segment met damage: if it is live, that is as if a read had met it. */
+  noteDamage({ segmentId, tableId }: SegmentEntry, damage: CorruptionError): void {
+    const segments = this.#tables.get(tableId)?.segments ?? [];
+    const segment = segments.find(({ entry }) => entry.segmentId === segmentId);
+    segment?.noteIfDamaged(damage);
+    // One that is in memory is whole, whatever became of its file, which is written anew.
+    unlessDamaged(() => segment?.deletions);
   }
 
   /**

@@ -12,7 +12,7 @@ export type { BlobPath, BlobStore, StagedBlob } from "./blob_store.ts";
 export { checkBackup } from "./check/check_backup.ts";
 export { checkBlobs } from "./check/check_blobs.ts";
 export { checkLog, type LogCheck } from "./check/check_log.ts";
-export { checkSegments } from "./check/check_segments.ts";
+export { checkSegments, isLost, requireSoundSegment } from "./check/check_segments.ts";
 export { type CheckListener, damageFinding, type Finding, noteFinding } from "./check/findings.ts";
 export { cutLog, endLog, type LogCut, plannedCut } from "./check/repair_log.ts";
 export { dropSegments, quarantineSegments } from "./check/repair_segments.ts";

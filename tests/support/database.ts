@@ -6,7 +6,7 @@ import type { PointAdvancer } from "../../src/backup_jobs.ts";
 import { bunDisk } from "../../src/base/bun_disk.ts";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
 import type { Disk } from "../../src/base/disk.ts";
-import { silentLog } from "../../src/base/log.ts";
+import { type Log, silentLog } from "../../src/base/log.ts";
 import { type Random, systemRandom } from "../../src/base/random.ts";
 import { parseConfig } from "../../src/config.ts";
 import { type Database, openDatabase } from "../../src/database.ts";
@@ -16,6 +16,7 @@ export interface OpenOptions {
   readonly config?: string;
   readonly clock?: Clock;
   readonly disk?: Disk;
+  readonly log?: Log;
   readonly random?: Random;
   /** Who brings a backup to a point: a thread, as in a server. */
   readonly advance?: PointAdvancer;
@@ -35,6 +36,7 @@ export function openAt(
     clock = systemClock,
     config = "",
     disk = bunDisk,
+    log = silentLog,
     random = systemRandom,
   }: OpenOptions = {},
 ): Promise<Database> {
@@ -43,7 +45,7 @@ export function openAt(
     disk,
     clock,
     random,
-    log: silentLog,
+    log,
     jwtSecret: () => new Uint8Array(32).fill(7),
     version: "0.0.0",
     advance,

@@ -9,8 +9,12 @@ import { DeletionVector } from "../deletion_vector.ts";
 import { type DataPaths, deletionVectorPath, segmentPath } from "../file_names.ts";
 import type { SegmentEntry } from "../manifest.ts";
 import { readable } from "../readable.ts";
+import { ChunkCache } from "../segment/chunk_cache.ts";
 import { SegmentReader } from "../segment/reader.ts";
 import { type CheckListener, damageFinding, noteFinding } from "./findings.ts";
+
+/** What is unpacked of a segment while it is checked. */
+const CACHE_BYTES_MAX: number = 1 << 20;
 
 export interface SegmentCheckOptions {
   readonly disk: Disk;
@@ -19,6 +23,31 @@ export interface SegmentCheckOptions {
   readonly entries: readonly SegmentEntry[];
   /** Tables that there are; the segments of others go at the next start. */
   readonly tableIds: ReadonlySet<number>;
+}
+
+/** Whether nothing of a segment is left where it was, and a repair has said so. */
+export function isLost(disk: Disk, paths: DataPaths, entry: SegmentEntry): boolean {
+  return entry.putAside === true && !disk.exists(segmentPath(paths, entry));
+}
+
+/**
+ * Checks one segment and its deletion vector.
+ *
+ * @param options.pause Lets others work; resolves when it may go on.
+ * @throws {CorruptionError} @throws {DiskError} @throws What `pause` throws.
+ */
+export async function requireSoundSegment(
+  disk: Disk,
+  paths: DataPaths,
+  { entry, pause }: { entry: SegmentEntry; pause: () => Promise<void> },
+): Promise<void> {
+  const steps = checkSteps(disk, segmentPath(paths, entry), entry);
+  try {
+    while (steps.next().done !== true) await pause();
+  } finally {
+    steps.return(undefined);
+  }
+  if (entry.deletionGeneration > 0) checkDeletions(disk, deletionVectorPath(paths, entry), entry);
 }
 
 /** Returns the entries of segments with a damaged or missing file; changes nothing. */
@@ -47,14 +76,15 @@ function isSound(
 ): boolean {
   const path = segmentPath(paths, entry);
   const { tableId, minSeq, maxSeq, quarantined, rowCount } = entry;
-  if (quarantined && !disk.exists(path)) {
+  if (isLost(disk, paths, entry)) {
     const what = `quarantined: ${rowCount} row versions from seq ${minSeq} to ${maxSeq} are lost`;
     listener.onFinding(noteFinding(path, what, tableId));
     return true;
   }
   const faults = [
     faultOf(() => {
-      checkSegment(disk, path, entry);
+      const steps = checkSteps(disk, path, entry);
+      while (steps.next().done !== true);
       listener.onChecked(path, entry.bytes);
     }),
     faultOf(() => {
@@ -83,8 +113,10 @@ function faultOf(check: () => void): CorruptionError | undefined {
 }
 
 /** @throws {CorruptionError} */
-function checkSegment(disk: Disk, path: string, entry: SegmentEntry): void {
-  const reader = readable(path, () => SegmentReader.open(disk, path, entry.bytes));
+function* checkSteps(disk: Disk, path: string, entry: SegmentEntry): Generator<void> {
+  // Of its own: what is read once crowds out nothing that others read.
+  const cache = new ChunkCache(CACHE_BYTES_MAX);
+  const reader = readable(path, () => SegmentReader.open(disk, path, entry.bytes, cache));
   try {
     const isListed =
       reader.segmentId === entry.segmentId &&
@@ -96,7 +128,8 @@ function checkSegment(disk: Disk, path: string, entry: SegmentEntry): void {
       const what = `it is segment ${reader.segmentId} of table ${reader.tableId}, with ${reader.rowCount} rows, and the manifest lists segment ${entry.segmentId} with ${entry.rowCount}`;
       throw new CorruptionError(path, 0, what);
     }
-    readable(path, () => reader.verify());
+    const steps = reader.verifySteps();
+    while (readable(path, () => steps.next()).done !== true) yield;
   } finally {
     reader.close();
   }

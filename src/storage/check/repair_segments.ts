@@ -25,7 +25,10 @@ export function quarantineSegments(
   { entries, manifest }: Damaged,
 ): string[] {
   // First, so that no crash leaves an entry whose file is gone and that is not marked.
-  manifest.publish({ changeSegments: entries.map((entry) => ({ ...entry, quarantined: true })) });
+  const changeSegments = entries.map(
+    (entry): SegmentEntry => ({ ...entry, quarantined: true, putAside: true }),
+  );
+  manifest.publish({ changeSegments });
   return putAside(disk, paths, entries);
 }
 

@@ -399,11 +399,18 @@ export class SegmentReader {
    * @throws {CorruptionError}
    */
   verify(): void {
+    const steps = this.verifySteps();
+    while (steps.next().done !== true);
+  }
+
+  /** The same in steps of a chunk or a page, for who has other work between them. */
+  *verifySteps(): Generator<void> {
     for (let index = 0; index < this.#chunks.length; index += 1) {
       const chunk = this.#load(index);
       if (chunk instanceof PackedChunk) chunk.check();
+      yield;
     }
-    for (const section of Object.values(this.#directory.sections)) section.touchAll();
+    for (const section of Object.values(this.#directory.sections)) yield* section.touchSteps();
   }
 
   /** Unmaps the file. Views that are still held have length 0 from now on. */

@@ -47,9 +47,12 @@ export class Section {
     this.#isChecked[pageIndex] = 1;
   }
 
-  /** Checks every page. */
-  touchAll(): void {
-    for (let start = 0; start < this.place.byteCount; start += PAGE_BYTES) this.touch(start);
+  /** Checks every page, one in each step. */
+  *touchSteps(): Generator<void> {
+    for (let start = 0; start < this.place.byteCount; start += PAGE_BYTES) {
+      this.touch(start);
+      yield;
+    }
   }
 }
 
