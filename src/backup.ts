@@ -259,7 +259,7 @@ class Backup {
     const isCatalog = path === CATALOG_FILE;
     const copied = await copyFile(from, `${this.#target}/${path}`, {
       disk,
-      ...(isCatalog ? { source: this.#source.catalogFile(), isPrivate: true } : {}),
+      ...(isCatalog ? { source: this.#source.catalogFile() } : {}),
       upTo: bytes,
       pause: this.#pause,
       onCopied: (count) => this.#note(count),

@@ -160,8 +160,7 @@ async function copyListed(
     if (size !== bytes)
       throw new CorruptionError(from, Math.min(size ?? 0, bytes), sizeText(size, bytes));
     directories.push(...makeDirectoryOf(disk, draft, path));
-    const isPrivate = path === CATALOG_FILE;
-    const copied = await copyFile(from, `${draft}/${path}`, { disk, isPrivate, pause, onCopied });
+    const copied = await copyFile(from, `${draft}/${path}`, { disk, pause, onCopied });
     if (copied.crc !== crc || copied.bytes !== bytes) {
       throw new CorruptionError(from, 0, "it does not match its checksum in backup.json");
     }

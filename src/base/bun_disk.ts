@@ -5,6 +5,8 @@
  *   released by `transfer(0)`, which unmaps at once and leaves every view with length 0.
  * - `sync` uses the callback form of fdatasync: the promise API of `fs` takes twice as long at the
  *   median and ten times at the 99th percentile.
+ * - What it makes is for its owner alone, whatever the umask: rows and password hashes lie in it, and
+ *   not every program that uses it sets one.
  * - The lock is flock(2), which the system releases however the process ends. Where libc cannot be
  *   loaded, it is a file with a process id in it.
  */
@@ -36,6 +38,9 @@ import { DiskError } from "./errors.ts";
 
 /** Longest array of the runtime: it fails with "Out of memory" one byte above. */
 const MAP_BYTES_MAX: number = 2 ** 32;
+
+const FILE_MODE = 0o600;
+const DIRECTORY_MODE = 0o700;
 
 const LOCK_SHARED_NONBLOCKING = 1 | 4;
 const LOCK_EXCLUSIVE_NONBLOCKING = 2 | 4;
@@ -118,7 +123,7 @@ export const bunDisk: Disk = {
         : 0;
     const access = readOnly ? constants.O_RDONLY : constants.O_RDWR;
     return attempt("open", path, () => {
-      return new BunDiskFile(path, openSync(path, access | missing));
+      return new BunDiskFile(path, openSync(path, access | missing, FILE_MODE));
     });
   },
   map: (path) => attempt("map", path, () => mapFile(path)),
@@ -137,7 +142,7 @@ export const bunDisk: Disk = {
       ),
     ),
   makeDirectory(path) {
-    attempt("make", path, () => mkdirSync(path, { recursive: true }));
+    attempt("make", path, () => mkdirSync(path, { recursive: true, mode: DIRECTORY_MODE }));
   },
   rename(from, to) {
     attempt("rename", from, () => renameSync(from, to));
@@ -187,7 +192,7 @@ type Flock = (descriptor: number, operation: number) => number;
 function lockFile(path: string): (() => void) | undefined {
   const flock = loadFlock();
   if (flock === undefined) return lockByName(path);
-  const descriptor = openSync(path, "a+");
+  const descriptor = openSync(path, "a+", FILE_MODE);
   if (flock(descriptor, LOCK_EXCLUSIVE_NONBLOCKING) !== 0) {
     closeSync(descriptor);
     return undefined;
@@ -226,7 +231,7 @@ export function lockByName(path: string): (() => void) | undefined {
   const name = `${path}.pid`;
   for (;;) {
     try {
-      const descriptor = openSync(name, "wx");
+      const descriptor = openSync(name, "wx", FILE_MODE);
       writeSync(descriptor, `${process.pid}\n`);
       closeSync(descriptor);
       return () => unlinkSync(name);

@@ -15,8 +15,6 @@ export interface CopyOptions {
   readonly upTo?: number;
   /** The file to read, when it is open already; it stays open. */
   readonly source?: DiskFile;
-  /** The copy is for its owner's eyes. */
-  readonly isPrivate?: boolean;
   /** Lets others work; resolves when it may go on. */
   readonly pause: () => Promise<void>;
   /** @throws {DatabaseError} To end the copying. */
@@ -31,10 +29,10 @@ export interface Copied {
 
 /** @param to A file that is not there yet. @throws {DiskError} @throws What `onCopied` throws. */
 export async function copyFile(from: string, to: string, options: CopyOptions): Promise<Copied> {
-  const { disk, isPrivate = false, pause, onCopied } = options;
+  const { disk, pause, onCopied } = options;
   const source = options.source ?? disk.open(from, { readOnly: true });
   try {
-    const copy = openNew(disk, to, isPrivate);
+    const copy = disk.open(to, { create: true, exclusive: true });
     try {
       const end = options.upTo ?? source.size();
       const piece = new Uint8Array(Math.min(PIECE_BYTES, Math.max(1, end)));
@@ -56,15 +54,6 @@ export async function copyFile(from: string, to: string, options: CopyOptions): 
     }
   } finally {
     if (options.source === undefined) source.close();
-  }
-}
-
-function openNew(disk: Disk, path: string, isPrivate: boolean): DiskFile {
-  const mask = isPrivate ? process.umask(0o077) : undefined;
-  try {
-    return disk.open(path, { create: true, exclusive: true });
-  } finally {
-    if (mask !== undefined) process.umask(mask);
   }
 }
 

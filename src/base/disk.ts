@@ -3,7 +3,7 @@
  *
  * Every call is synchronous but {@linkcode DiskFile.sync}, which is the one that takes long.
  * Nothing is durable before `sync` of the file has resolved, and a name not before `syncDirectory`
- * of its directory has returned. Implementations: `bun_disk.ts`, and the simulated and recording
+ * of its directory has returned. What is made is for its owner alone. Implementations: `bun_disk.ts`, and the simulated and recording
  * disks of the tests.
  */
 

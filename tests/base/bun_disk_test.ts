@@ -2,7 +2,7 @@
  * The real disk, on a directory of its own.
  */
 import { afterAll, expect, test } from "bun:test";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { bunDisk, lockByName } from "../../src/base/bun_disk.ts";
@@ -158,4 +158,22 @@ test("lockByName respects a process that runs and takes over from one that is go
   const again = lockByName(path);
   expect(again).toBeDefined();
   again?.();
+});
+
+test("what is made is for its owner alone, whatever the umask", () => {
+  const before = process.umask(0);
+  try {
+    const inner = join(directory, "outer", "inner");
+    bunDisk.makeDirectory(inner);
+    const file = join(inner, "file");
+    bunDisk.open(file, { create: true }).close();
+    const locked = join(inner, "LOCK");
+    bunDisk.lock(locked)?.();
+    for (const path of [inner, join(directory, "outer")]) {
+      expect(statSync(path).mode & 0o777, path).toBe(0o700);
+    }
+    for (const path of [file, locked]) expect(statSync(path).mode & 0o777, path).toBe(0o600);
+  } finally {
+    process.umask(before);
+  }
 });
