@@ -7,11 +7,17 @@ import { INCARNATION } from "./archive_units.ts";
 import { type BackupSource, backUp } from "./backup.ts";
 import type { Disk, DiskFile } from "./base/disk.ts";
 import { CorruptionError, DatabaseError, DiskError } from "./base/errors.ts";
-import type { Log } from "./base/log.ts";
+import type { Log, LogFields } from "./base/log.ts";
 import type { Random } from "./base/random.ts";
 import type { Seq } from "./base/seq.ts";
 import { CATALOG_FILE } from "./catalog/mod.ts";
-import { isRestoreStaged, type StageListener, type StageRequest, stageRestore } from "./restore.ts";
+import {
+  isRestoreStaged,
+  type StageListener,
+  type StageRequest,
+  stagedPath,
+  stageRestore,
+} from "./restore.ts";
 import { advanceTo, type PointWork } from "./restore_point.ts";
 import { type LogTail, missingText, type PointText, seqOfPoint } from "./restore_sources.ts";
 import type { BackupAccess, BegunJob } from "./sql/mod.ts";
@@ -19,6 +25,7 @@ import {
   type BackupList,
   errorFrom,
   type Job,
+  type JobKind,
   type JobList,
   type NewJob,
   walFilePath,
@@ -37,6 +44,12 @@ export interface BackupJobsOptions extends Omit<BackupSource, "catalogFile"> {
   readonly advance?: PointAdvancer | undefined;
   /** Absolute paths of directories; what is below them may be named. */
   readonly allowedRoots: readonly string[];
+}
+
+/** What a job made, and what it says of it. */
+interface Outcome {
+  readonly list: BackupList;
+  readonly message: string;
 }
 
 /** Absolute, without `.`, `..` and empty parts, which could lead out of a root. */
@@ -59,13 +72,16 @@ export class BackupJobs implements BackupAccess {
     return this.#begin({ kind: "backup", createdBy, parameters: { path: target } }, async (job) => {
       const { incompleteTables, list } = await backUp(source, target, job);
       const files = `${list.files.length} files`;
-      if (incompleteTables.length === 0) return `${files}, up to _seq ${list.seq}`;
+      if (incompleteTables.length === 0) {
+        return { list, message: `${files}, up to _seq ${list.seq}` };
+      }
       const tables = incompleteTables.join(", ");
       this.#options.log.warn("a backup lacks rows that a repair has named as lost", {
         path: target,
         tables,
       });
-      return `${files}, without the rows of ${tables} that a repair has named as lost, up to _seq ${list.seq}`;
+      const without = `without the rows of ${tables} that a repair has named as lost`;
+      return { list, message: `${files}, ${without}, up to _seq ${list.seq}` };
     });
   }
 
@@ -82,7 +98,7 @@ export class BackupJobs implements BackupAccess {
       throw new DatabaseError(
         "INVALID_OPERATION",
         `Cannot restore from ${source}: another restore waits for the restart of the server`,
-        { hint: `to take it back, remove ${paths.root}/restore` },
+        { hint: `to withdraw it, remove ${stagedPath(paths)}` },
       );
     }
     const parameters = { path: source, ...(point === undefined ? {} : { seq: point }) };
@@ -98,9 +114,12 @@ export class BackupJobs implements BackupAccess {
         },
       };
       const advance = point === undefined ? {} : this.#advanceTo(point, { source, listener });
-      const { seq } = await stageRestore({ disk, clock }, { source, paths, listener, ...advance });
-      const next = `restart the server: it then goes on from the state of _seq ${seq}, and what was written since goes to lost+found`;
-      return [next, missingText(missing)].filter((text) => text !== undefined).join("; ");
+      const request = { source, paths, listener, orderedBy: createdBy, ...advance };
+      const list = await stageRestore({ disk, clock }, request);
+      const next = `prepared: the next start of the server goes on from the state of _seq ${list.seq}, and what was written since goes to lost+found`;
+      const withdraw = `to withdraw it before, remove ${stagedPath(paths)}`;
+      const texts = [next, withdraw, missingText(missing)];
+      return { list, message: texts.filter((text) => text !== undefined).join("; ") };
     });
   }
 
@@ -166,12 +185,53 @@ export class BackupJobs implements BackupAccess {
 
   #begin(
     begun: Pick<NewJob, "createdBy" | "parameters"> & { kind: "backup" | "restore" },
-    work: (job: Job) => Promise<string>,
+    work: (job: Job) => Promise<Outcome>,
   ): BegunJob {
     const job = this.#options.jobs.begin(begun);
     // Its failure is a bug, and stops the process.
-    void run(job, work);
+    void this.#run(job, work);
     return { job, isNew: true };
+  }
+
+  async #run(job: Job, work: (job: Job) => Promise<Outcome>): Promise<void> {
+    const { clock, log } = this.#options;
+    const { createdBy: orderedBy, jobId, kind, parameters } = job;
+    const about = { job: jobId, orderedBy, ...parameters };
+    const startMs = clock.monotonicMs();
+    job.start();
+    log.info(`began a ${kind}`, about);
+    try {
+      const { list, message } = await work(job);
+      const bytes = list.files.reduce((sum, file) => sum + file.bytes, 0);
+      const ms = Math.round(clock.monotonicMs() - startMs);
+      this.#tellCompleted(kind, { ...about, seq: list.seq, bytes, ms });
+      job.end({ status: "completed", message });
+    } catch (error) {
+      if (error instanceof DatabaseError && error.condition === "CANCELLED") {
+        log.info(`a ${kind} was cancelled`, about);
+        job.end({ status: "cancelled", message: error.message });
+        return;
+      }
+      const isExpected =
+        error instanceof DatabaseError ||
+        error instanceof DiskError ||
+        error instanceof CorruptionError;
+      const reason = told(error);
+      log.error(`a ${kind} failed`, { ...about, error: reason.message });
+      job.end({ status: "failed", error: reason });
+      if (!isExpected) throw error;
+    }
+  }
+
+  #tellCompleted(kind: JobKind, fields: LogFields): void {
+    const { log, paths } = this.#options;
+    if (kind === "backup") {
+      log.info("completed a backup", fields);
+      return;
+    }
+    // Nothing else shows that the next start is not like any other.
+    const withdraw = `remove ${stagedPath(paths)}`;
+    log.warn("prepared a restore: the next start carries it out", { ...fields, withdraw });
   }
 
   /**
@@ -215,24 +275,6 @@ function realPathOf(disk: Disk, path: string): string {
   const end = path.lastIndexOf("/");
   if (end <= 0) return path;
   return `${realPathOf(disk, path.slice(0, end)).replace(/\/$/, "")}${path.slice(end)}`;
-}
-
-async function run(job: Job, work: (job: Job) => Promise<string>): Promise<void> {
-  job.start();
-  try {
-    job.end({ status: "completed", message: await work(job) });
-  } catch (error) {
-    if (error instanceof DatabaseError && error.condition === "CANCELLED") {
-      job.end({ status: "cancelled", message: error.message });
-      return;
-    }
-    const isExpected =
-      error instanceof DatabaseError ||
-      error instanceof DiskError ||
-      error instanceof CorruptionError;
-    job.end({ status: "failed", error: told(error) });
-    if (!isExpected) throw error;
-  }
 }
 
 /** Who copies a database may know which file of which disk failed. */

@@ -20,7 +20,7 @@ import { authSettingsFrom, type Config, settingsOf } from "./config.ts";
 import { liveLimits, sqlLimits, storeOptions } from "./layer_limits.ts";
 import { type LiveEngine, LocalLiveEngine } from "./live/mod.ts";
 import { lostSeqsOf, noteLostSeqs } from "./lost_seqs.ts";
-import { finishRestore, isRestoreStaged } from "./restore.ts";
+import { type FinishedRestore, finishRestore, isRestoreStaged } from "./restore.ts";
 import {
   AuditLog,
   type ConnectionAccess,
@@ -110,7 +110,7 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
   CatalogDatabase.refuseForeign(catalogPath(dataPath));
   requireCatalog(disk, dataPathsOf(dataPath));
   const directory = openDataDirectory(disk, dataPath);
-  finishStagedRestore(parts, directory);
+  const restored = finishStagedRestore(parts, directory);
   const { catalog, jwtSecret } = openCatalog(config, parts, directory);
   const definitionOf = (table: TableEntry): TableDefinition =>
     tableDefinition(table, config.storage);
@@ -122,6 +122,7 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
   const blobs = new LocalBlobStore({ disk, dataPath, random });
   const audit = new AuditLog({ store, clock, log });
   const auth = await startAuth(config, parts, { audit, catalog, store, jwtSecret });
+  if (restored !== undefined) await noteRestore(audit, restored);
   archiver?.start(store);
   const backups = backupJobs(config, parts, { catalog, store, blobs, jobs, directory });
   const environment: SqlEnvironment = {
@@ -251,13 +252,23 @@ function requireCatalog(disk: Disk, paths: DataPaths): void {
 }
 
 /** A restore that RESTORE DATABASE has prepared. */
-function finishStagedRestore({ clock, disk, log }: DatabaseParts, directory: DataDirectory): void {
+function finishStagedRestore(
+  { clock, disk, log }: DatabaseParts,
+  directory: DataDirectory,
+): FinishedRestore | undefined {
   try {
-    finishRestore(directory.paths, { disk, clock, log });
+    return finishRestore(directory.paths, { disk, clock, log });
   } catch (error) {
     directory.release();
     throw error;
   }
+}
+
+/** The order itself is among the events of the state that was replaced. */
+async function noteRestore(audit: AuditLog, { order, seq }: FinishedRestore): Promise<void> {
+  if (order === undefined) return;
+  const { orderedBy: actor, source: target } = order;
+  await audit.note({ action: "finish restore", actor, target, outcome: "ok", details: { seq } });
 }
 
 /** What can fail while only the lock of the directory has to be given back. */

@@ -39,10 +39,12 @@ import {
   type LogCheck,
   plannedCut,
   readBackupList,
+  readSealedText,
   refuseNewerFiles,
   requireFormat,
   reservationAt,
   rewriteNumberFile,
+  writeSealedText,
 } from "./storage/mod.ts";
 
 export interface RestoreParts {
@@ -66,8 +68,25 @@ export interface StageRequest {
   readonly source: string;
   readonly paths: DataPaths;
   readonly listener: StageListener;
+  /** User id of who asked for it; absent where nobody is logged in. */
+  readonly orderedBy?: string;
   /** Brings the copy to a later moment before it counts; returns the list that it has then. */
   readonly advance?: (draft: DataPaths, list: BackupList) => Promise<BackupList>;
+}
+
+/** Who asked for a restore that a start finishes: kept beside what was prepared. */
+interface RestoreOrder {
+  readonly orderedBy: string;
+  readonly source: string;
+}
+
+/** What became of a restore that was prepared. */
+export interface FinishedRestore {
+  readonly seq: Seq;
+  /** Absent if nobody was logged in who asked for it. */
+  readonly order: RestoreOrder | undefined;
+  /** Where the state from before is now; undefined when there was none. */
+  readonly before: string | undefined;
 }
 
 /** What a database consists of beside its lock, its secret and what can be made again. */
@@ -77,6 +96,11 @@ const STATE = [CATALOG_FILE, "wal", "segments", "files"] as const;
 const SIDE_FILES = ["wal", "shm", "journal"].map((kind) => `${CATALOG_FILE}-${kind}`);
 
 const DEAF: CheckListener = { onChecked() {}, onFinding() {} };
+
+/** Where a prepared restore waits; without this directory there is none. */
+export function stagedPath({ root }: DataPaths): string {
+  return `${root}/restore`;
+}
 
 /** Whether a restore is prepared, and the next start finishes it. */
 export function isRestoreStaged(disk: Disk, paths: DataPaths): boolean {
@@ -92,7 +116,7 @@ export function isRestoreStaged(disk: Disk, paths: DataPaths): boolean {
  */
 export async function stageRestore(
   { disk, clock }: Pick<RestoreParts, "disk" | "clock">,
-  { advance, source, paths, listener }: StageRequest,
+  { advance, orderedBy, source, paths, listener }: StageRequest,
 ): Promise<BackupList> {
   const list = readBackupList(disk, source);
   requireFormat(disk, dataPathsOf(source));
@@ -114,6 +138,7 @@ export async function stageRestore(
     // What comes to another moment has another list then, which is written last.
     if (advance !== undefined) disk.remove(backupListPath(draft));
     const staged = advance === undefined ? list : await advance(dataPathsOf(draft), list);
+    if (orderedBy !== undefined) writeOrder(disk, draft, { orderedBy, source });
     disk.rename(draft, stagedPath(paths));
     disk.syncDirectory(paths.root);
     return staged;
@@ -178,29 +203,44 @@ function sizeText(size: number | undefined, bytes: number): string {
  * Finishes a restore that was staged, if there is one, in a directory whose lock the caller holds
  * and whose catalog nobody has open.
  *
- * @returns Whether there was one.
+ * @returns What became of it; undefined if there was none.
  * @throws {DatabaseError} @throws {CorruptionError} @throws {DiskError} The next attempt goes on.
  */
-export function finishRestore(paths: DataPaths, parts: RestoreParts): boolean {
+export function finishRestore(paths: DataPaths, parts: RestoreParts): FinishedRestore | undefined {
   const { disk, log } = parts;
   const staged = dataPathsOf(stagedPath(paths));
   removeTree(disk, draftPath(paths));
   if (!isRestoreStaged(disk, paths)) {
     // What a crash left of one that was finished.
     removeTree(disk, staged.root);
-    return false;
+    return undefined;
   }
   const { files, seq } = readBackupList(disk, staged.root);
+  const order = readOrder(disk, staged.root);
   onceIn(staged.root, "CHECKED", disk, () => requireListed(staged.root, files, disk));
   onceIn(staged.root, "MOVING", disk, () => succeed(paths, staged, { ...parts, seq }));
-  const kept = moveIntoPlace(paths, staged, disk);
+  const before = moveIntoPlace(paths, staged, disk);
   // The list first: what is left is nothing without it.
   disk.remove(backupListPath(staged.root));
   disk.syncDirectory(staged.root);
   removeTree(disk, staged.root);
   disk.syncDirectory(paths.root);
-  log.warn("restored a backup", { seq, before: kept });
-  return true;
+  log.warn("restored a backup", { seq, before, ...order });
+  return { seq, order, before };
+}
+
+function writeOrder(disk: Disk, root: string, order: RestoreOrder): void {
+  writeSealedText(disk, orderPath(root), JSON.stringify(order));
+}
+
+/** @throws {CorruptionError} */
+function readOrder(disk: Disk, root: string): RestoreOrder | undefined {
+  const path = orderPath(root);
+  return disk.exists(path) ? (JSON.parse(readSealedText(disk, path)) as RestoreOrder) : undefined;
+}
+
+function orderPath(root: string): string {
+  return `${root}/ORDER`;
 }
 
 /** Does a step that a mark says was done, if it was. */
@@ -360,8 +400,4 @@ function freshDirectory({ lostAndFound }: DataPaths, disk: Disk): string {
 
 function draftPath({ root }: DataPaths): string {
   return `${root}/restore.new`;
-}
-
-function stagedPath({ root }: DataPaths): string {
-  return `${root}/restore`;
 }

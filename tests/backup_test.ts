@@ -728,3 +728,39 @@ test("verify of a damaged backup sends nobody to repair it", async () => {
   expect(text).not.toContain("tidemark repair");
   expect(text).toContain("a backup is not repaired: use another one");
 });
+
+test("BACKUP and RESTORE are in the log, with who ordered them, and the restore in the audit log", async () => {
+  const root = freshDirectory();
+  const dataPath = join(freshDirectory(), "data");
+  const { lines, log } = keptLog();
+  let database = await databaseOn(dataPath, [root], bunDisk, log);
+  const target = `${root}/b`;
+  await ask(database, `BACKUP DATABASE TO '${target}'`);
+  expect((await ask(database, `BACKUP DATABASE TO '${target}'`)).error).toBeDefined();
+  const { results } = await ask(database, `RESTORE DATABASE FROM '${target}'`);
+  const withdraw = `remove ${dataPath}/restore`;
+  const message = String(results[0]?.rows?.[0]?.[5]);
+  expect(message).toContain("the next start of the server goes on from the state of _seq");
+  expect(message).toContain(`to withdraw it before, ${withdraw}`);
+  await database.close();
+  database = await databaseOn(dataPath, [root], bunDisk, log);
+  const about = `"orderedBy":"root","path":"${target}"`;
+  const wanted = [
+    `info began a backup .*${about}`,
+    `info completed a backup .*${about},"seq":\\d+,"bytes":\\d+,"ms":\\d+`,
+    `info began a backup .*${about}`,
+    `error a backup failed .*${about},"error":"Cannot back up to .*it holds a backup already`,
+    `info began a restore .*${about}`,
+    `warn prepared a restore: the next start carries it out .*${about},"seq":\\d+,"bytes":\\d+,"ms":\\d+,"withdraw":"${withdraw}"`,
+    `warn restored a backup .*"orderedBy":"root","source":"${target}"`,
+  ];
+  const found = lines.filter((line) => /backup|restore/.test(line));
+  expect(found).toHaveLength(wanted.length);
+  for (const [index, text] of wanted.entries()) expect(found[index]).toMatch(new RegExp(text));
+  const events = await ask(
+    database,
+    "SELECT actor_user_id, target, outcome FROM system.audit_log WHERE action = 'finish restore'",
+  );
+  expect(events.results[0]?.rows).toEqual([["root", target, "ok"]]);
+  await database.close();
+});

@@ -34,7 +34,14 @@ export {
 } from "./file_names.ts";
 export { flushedText } from "./flush.ts";
 export { type FlushJob, type FlushOutcome, flushSteps } from "./flush_job.ts";
-export { errorFrom, type Job, type JobEnd, JobList, type NewJob } from "./job_list.ts";
+export {
+  errorFrom,
+  type Job,
+  type JobEnd,
+  type JobKind,
+  JobList,
+  type NewJob,
+} from "./job_list.ts";
 export { LocalBlobStore } from "./local_blob_store.ts";
 export { LocalStore, type LocalStoreOptions, type LocalStoreParts } from "./local_store.ts";
 export { decodeWalHeader, WAL_HEADER_BYTES } from "./local_wal/format.ts";
