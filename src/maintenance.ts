@@ -157,6 +157,7 @@ function repairAsPlanned(
   for (const sacrifice of plan.sacrifices) {
     say(`${mayBegin ? "lost   " : "to lose"} ${sacrifice}`);
   }
+  for (const text of plan.remains) say(`keeps   ${text}`);
   for (const obstacle of plan.obstacles) say(obstacle);
   if (!mayBegin) {
     const advice =

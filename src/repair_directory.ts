@@ -4,8 +4,9 @@
  * - What is taken out of use is moved or copied to lost+found/ and never removed.
  * - Damaged segments are quarantined: their tables refuse what would need the lost rows. Those of
  *   the audit log are dropped, or it would take no event any more, and nobody can drop the table.
- * - Commits are lost only when the caller accepts it, and then all from one seq on, so that what
- *   remains is a state that there was. Subscribers from before are told to begin anew.
+ * - Commits are lost only when the caller accepts it, and then all from one seq on that are in no
+ *   segment. A table that was flushed above it keeps its rows, so what remains need not be a state
+ *   that there was: those tables are named. Subscribers from before are told to begin anew.
  * - No seq is handed out again.
  * - A database whose log or catalog was cut goes on as another incarnation: it writes log files of
  *   the numbers, and changes of the catalog of the ids, that the archive of the old one has already.
@@ -38,6 +39,8 @@ export interface RepairPlan {
   readonly losses: readonly string[];
   /** What is given up so that a server starts, and needs to be agreed to. */
   readonly sacrifices: readonly string[];
+  /** What is above the cut and stays. */
+  readonly remains: readonly string[];
   readonly cut: LogCut | undefined;
 }
 
@@ -79,7 +82,9 @@ export function planRepair(
       ? undefined
       : plannedCut(disk, paths, { check: log, firstLogFile, flushedSeqOf });
   if (cut !== undefined) sacrifices.push(...cutLines(paths, cut, check));
-  return { obstacles: obstaclesOf(paths, check), losses: lossesOf(check), sacrifices, cut };
+  const remains = cut === undefined ? [] : remainsOf(cut, check);
+  const obstacles = obstaclesOf(paths, check);
+  return { obstacles, losses: lossesOf(check), sacrifices, remains, cut };
 }
 
 /**
@@ -192,6 +197,19 @@ function cutLines(paths: DataPaths, cut: LogCut, { tableNames }: DirectoryCheck)
     );
   }
   return lines;
+}
+
+/** Tables whose segments have rows from behind the last commit that remains in the log. */
+function remainsOf({ lastSeq }: LogCut, { manifest, tableNames }: DirectoryCheck): string[] {
+  const highest = new Map<number, number>();
+  for (const { maxSeq, quarantined, tableId } of manifest?.segments ?? []) {
+    if (quarantined || maxSeq <= lastSeq || !tableNames.has(tableId)) continue;
+    highest.set(tableId, Math.max(maxSeq, highest.get(tableId) ?? 0));
+  }
+  return [...highest].map(
+    ([tableId, seq]) =>
+      `table ${tableNames.get(tableId)}: its segments have rows from behind the cut, up to seq ${seq}; of a transaction over several tables they may be the only part that is left`,
+  );
 }
 
 /** At or above every seq that anybody can have seen. */

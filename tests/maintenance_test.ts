@@ -545,6 +545,31 @@ describe("repair of a damaged log", () => {
     expect(after).toEqual([[Number(count) + 1]]);
   });
 
+  test("names the tables that keep rows from behind the cut", async () => {
+    await using engine = await TestEngine.open();
+    await engine.run("CREATE SHARED TABLE a (id INT PRIMARY KEY)");
+    await engine.run("CREATE SHARED TABLE b (id INT PRIMARY KEY, v TEXT)");
+    await engine.run(`INSERT INTO b VALUES (1, '${"x".repeat(5000)}')`);
+    await engine.run("BEGIN; INSERT INTO a VALUES (2); INSERT INTO b VALUES (2, 'half'); COMMIT");
+    await engine.run("STORAGE FLUSH TABLE a");
+    await engine.database.close();
+    const seqs = manifestOf(engine.dataPath).segments.map(({ maxSeq }) => maxSeq);
+    damage(`${engine.dataPath}/${WAL_1}`, 3000);
+    const line = `table default.a: its segments have rows from behind the cut, up to seq ${seqs[0]}`;
+    for (const [args, code] of [
+      [[], 1],
+      [["--accept-loss"], 0],
+    ] as const) {
+      const found = maintain("repair", [engine.dataPath, ...args]);
+      expect(found.code).toBe(code);
+      expect(found.text).toContain(`keeps   ${line}`);
+      expect(found.text).not.toContain("keeps   table default.b");
+    }
+    await engine.reopen();
+    expect(await engine.rows("SELECT id FROM a")).toEqual([[2]]);
+    expect(await engine.rows("SELECT id FROM b")).toEqual([]);
+  });
+
   test("lets nobody resume from before the cut", () => {
     const path = copyOf(killed);
     damage(`${path}/${WAL_2}`, 5000);
