@@ -148,7 +148,7 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
     connections: () => database.connections,
   };
   const sql = new LocalSqlEngine(environment);
-  const live = new LocalLiveEngine({ store, sql, clock, random, log, limits: liveLimits(config) });
+  const live = liveEngine(config, environment, sql);
   const stopUpkeep = startUpkeep(environment, { auth, store });
   const database: Database = {
     catalog,
@@ -186,6 +186,15 @@ function spillSpace(
     bytesMax: performance.query_temporary_bytes,
     minFreeBytes: storage.min_free_bytes,
   });
+}
+
+function liveEngine(
+  config: Config,
+  { catalog, clock, log, random, store }: SqlEnvironment,
+  sql: SqlEngine,
+): LocalLiveEngine {
+  const limits = liveLimits(config);
+  return new LocalLiveEngine({ store, sql, definitions: catalog, clock, random, log, limits });
 }
 
 function liveAccess(live: LocalLiveEngine): LiveAccess {

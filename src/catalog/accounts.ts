@@ -36,6 +36,8 @@ interface OwnerRecord {
   readonly userId: string;
   /** The account of that name was dropped; the number stays taken. */
   readonly isRetired: boolean;
+  /** Where in commit order that was; absent when it is unknown. */
+  readonly retiredSeq?: number;
 }
 
 /**
@@ -71,12 +73,23 @@ export class Accounts {
   readonly #droppedVersions = new Map<string, number>();
   readonly #owners = new Map<number, OwnerRecord>();
   readonly #ownerByUser = new Map<string, number>();
+  readonly #newSeq: () => number;
+  /** By name, where its last owner number was retired. */
+  readonly #retiredSeqs = new Map<string, number>();
   #sorted: readonly UserEntry[] | undefined;
 
-  constructor({ file, counters, clock }: { file: SqliteFile; counters: Counters; clock: Clock }) {
+  /** @param parts.newSeq Gives the next position in commit order. */
+  constructor(parts: {
+    file: SqliteFile;
+    counters: Counters;
+    clock: Clock;
+    newSeq: () => number;
+  }) {
+    const { clock, counters, file, newSeq } = parts;
     this.#file = file;
     this.#counters = counters;
     this.#clock = clock;
+    this.#newSeq = newSeq;
     for (const record of allSealed<AccountRecord>(file, "accounts")) this.#remember(record);
     for (const record of allSealed<OwnerRecord>(file, "owners")) this.#rememberOwner(record);
     if (!this.#active.has(ROOT_USER_ID)) {
@@ -98,6 +111,10 @@ export class Accounts {
 
   wasDropped(userId: string): boolean {
     return this.#droppedVersions.has(userId) && !this.#active.has(userId);
+  }
+
+  droppedSeq(userId: string): number {
+    return this.#retiredSeqs.get(userId) ?? 0;
   }
 
   create(user: NewUser): UserEntry {
@@ -153,11 +170,15 @@ export class Accounts {
       eraseAfterMs: erasesNow ? nowMs : nowMs + GRACE_MS,
       ...(owner === undefined ? {} : { retiredOwner: owner }),
     };
-    const retired = owner === undefined ? undefined : { owner, userId, isRetired: true };
+    const retiredSeq = this.#newSeq();
+    const retired =
+      owner === undefined ? undefined : { owner, userId, isRetired: true, retiredSeq };
     this.#file.transaction(() => {
       this.#put(record);
       if (retired !== undefined) this.#putOwner(retired);
+      this.#counters.store("highest_seq", retiredSeq);
     });
+    this.#counters.raise("highest_seq", retiredSeq);
     this.#active.delete(userId);
     this.#remember(record);
     if (retired !== undefined) this.#rememberOwner(retired);
@@ -309,10 +330,13 @@ export class Accounts {
     this.version += 1;
     this.#counters.raise("next_owner", record.owner + 1);
     this.#owners.set(record.owner, record);
-    if (!record.isRetired) this.#ownerByUser.set(record.userId, record.owner);
-    else if (this.#ownerByUser.get(record.userId) === record.owner) {
-      this.#ownerByUser.delete(record.userId);
+    const { owner, retiredSeq = 0, userId } = record;
+    if (!record.isRetired) {
+      this.#ownerByUser.set(userId, owner);
+      return;
     }
+    this.#retiredSeqs.set(userId, Math.max(this.droppedSeq(userId), retiredSeq));
+    if (this.#ownerByUser.get(userId) === owner) this.#ownerByUser.delete(userId);
   }
 
   #refuseTaken(userId: string): void {

@@ -67,6 +67,10 @@ export interface Catalog {
   dropTable(tableId: number, seq: Seq, views?: readonly ViewEntry[]): void;
   /** Every version of a table's schema, ascending. */
   tableVersions(tableId: number): readonly TableEntry[];
+  /** A table as it was at a position in commit order; undefined before it was created. */
+  tableAt(tableId: number, seq: Seq): TableEntry | undefined;
+  /** Where in commit order the last table of a name was dropped; 0 when none ever was. */
+  tableDroppedSeq(namespace: string, name: string): number;
 
   view(namespace: string, name: string): ViewEntry | undefined;
   /** Ordered by namespace and name. */
@@ -90,6 +94,8 @@ export interface Catalog {
   users(): readonly UserEntry[];
   /** Whether the newest account of this name was dropped, so that the name is nobody. */
   wasDropped(userId: string): boolean;
+  /** Where in commit order the last owner of rows of this name was dropped; 0 when none ever was. */
+  userDroppedSeq(userId: string): number;
   /** @throws {DatabaseError} ALREADY_EXISTS */
   createUser(user: NewUser): UserEntry;
   /** @throws {DatabaseError} USER_NOT_FOUND */

@@ -73,7 +73,8 @@ export class CatalogDatabase implements Catalog {
     this.journal = new CatalogJournal({ clock, counters, file, isKept: keepsJournal });
     this.manifest = new ManifestDatabase(file, counters);
     this.#definitions = new Definitions({ file, counters, manifest: this.manifest });
-    this.#accounts = new Accounts({ file, counters, clock });
+    const newSeq = (): number => this.journal.newSeq();
+    this.#accounts = new Accounts({ file, counters, clock, newSeq });
     this.#revocations = new Revocations(file, clock);
     for (const { name, value } of allSealed<{ name: string; value: string }>(file, "settings")) {
       this.#settings.set(name, value);
@@ -198,6 +199,14 @@ export class CatalogDatabase implements Catalog {
     return this.#definitions.tableVersions(tableId);
   }
 
+  tableAt(tableId: number, seq: Seq): TableEntry | undefined {
+    return this.#definitions.tableAt(tableId, seq);
+  }
+
+  tableDroppedSeq(namespace: string, name: string): number {
+    return this.#definitions.tableDroppedSeq(namespace, name);
+  }
+
   get accessVersion(): number {
     return this.#accounts.version + this.#revocations.version;
   }
@@ -212,6 +221,10 @@ export class CatalogDatabase implements Catalog {
 
   wasDropped(userId: string): boolean {
     return this.#accounts.wasDropped(userId);
+  }
+
+  userDroppedSeq(userId: string): number {
+    return this.#accounts.droppedSeq(userId);
   }
 
   createUser(user: NewUser): UserEntry {

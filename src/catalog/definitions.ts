@@ -4,7 +4,8 @@
  * Invariants:
  * - `default` always exists.
  * - Every definition that a table ever had stays in `table_definitions` with the seqs between which
- *   it held, for as long as the table exists.
+ *   it held, for as long as the table exists; of a table that is gone the last one, until another
+ *   of its name is dropped.
  * - What the catalog knows of a table goes in one transaction: its definitions, its files, and what
  *   the manifest lists of it. A DROP that is refused has changed nothing.
  * - Memory changes only after the transaction is durable.
@@ -47,12 +48,14 @@ export class Definitions {
   readonly #records = new Map<number, DefinitionRecord>();
   /** Of all definitions of each table, ascending. */
   readonly #definitionIds = new Map<number, number[]>();
-  /** Definitions that were found of tables that are gone. */
+  /** Definitions that were found, and that nobody needs. */
   #orphans: readonly number[];
   /** By namespace, then by name. */
   readonly #byName = new Map<string, Map<string, TableEntry>>();
-  /** One entry for each schema version, ascending; of tables that exist. */
-  readonly #versions = new Map<number, readonly TableEntry[]>();
+  /** One for each schema version, ascending; of tables that exist. */
+  readonly #versions = new Map<number, readonly TableVersion[]>();
+  /** The last definition of the last table of a name that was dropped, by {@linkcode pathOf}. */
+  readonly #dropped = new Map<string, DefinitionRecord>();
   #sorted: readonly TableEntry[] | undefined;
   #sortedNamespaces: readonly NamespaceEntry[] | undefined;
   #nextTableId: number;
@@ -73,7 +76,7 @@ export class Definitions {
     const orphans: number[] = [];
     for (const record of records) {
       if (current.has(record.table.tableId)) this.#remember(record);
-      else orphans.push(record.definitionId);
+      else orphans.push(...this.#noteDropped(record));
     }
     this.#orphans = orphans;
   }
@@ -139,7 +142,15 @@ export class Definitions {
   }
 
   tableVersions(tableId: number): readonly TableEntry[] {
-    return this.#versions.get(tableId) ?? [];
+    return (this.#versions.get(tableId) ?? []).map(({ table }) => table);
+  }
+
+  tableAt(tableId: number, seq: Seq): TableEntry | undefined {
+    return this.#versions.get(tableId)?.findLast(({ fromSeq }) => fromSeq <= seq)?.table;
+  }
+
+  tableDroppedSeq(namespace: string, name: string): number {
+    return this.#dropped.get(pathOf({ namespace, name }))?.toSeq ?? 0;
   }
 
   /** An id that no row on disk can name: it becomes durable with the table that takes it. */
@@ -182,11 +193,17 @@ export class Definitions {
   dropTable(tableId: number, seq: Seq, views: readonly ViewEntry[]): void {
     const entry = defined(this.#byId.get(tableId), "a table that is dropped exists");
     const definitionIds = defined(this.#definitionIds.get(tableId), "a table has definitions");
+    const record = defined(this.#records.get(tableId), "a table has a definition in force");
+    const ended = { ...record, toSeq: seq };
+    const before = this.#dropped.get(pathOf(entry));
+    const outdated = definitionIds.filter((id) => id !== record.definitionId);
+    if (before !== undefined) outdated.push(before.definitionId);
     const files = allSealed<FileEntry>(this.#file, "files");
     const listed = this.#manifest.listedOf(tableId);
     this.#change(() => {
       this.#views.remove(views);
-      for (const id of definitionIds) removeSealed(this.#file, "table_definitions", id);
+      this.#put(ended);
+      for (const id of outdated) removeSealed(this.#file, "table_definitions", id);
       for (const file of files) {
         if (file.tableId === tableId) removeSealed(this.#file, "files", file.fileId);
       }
@@ -199,6 +216,7 @@ export class Definitions {
     this.#definitionIds.delete(tableId);
     this.#versions.delete(tableId);
     this.#byName.get(entry.namespace)?.delete(entry.name);
+    this.#dropped.set(pathOf(entry), ended);
     this.#sorted = undefined;
   }
 
@@ -285,17 +303,27 @@ export class Definitions {
     this.#byName.set(entry.namespace, names);
     const versions = this.#versions.get(entry.tableId) ?? [];
     // A change of options keeps the schema version: the newest definition stands for it.
-    const earlier =
-      versions.at(-1)?.schemaVersion === entry.schemaVersion ? versions.slice(0, -1) : versions;
-    this.#versions.set(entry.tableId, [...earlier, entry]);
+    const same = versions.at(-1);
+    const isSame = same?.table.schemaVersion === entry.schemaVersion;
+    const fromSeq = isSame ? same.fromSeq : record.fromSeq;
+    const earlier = isSame ? versions.slice(0, -1) : versions;
+    this.#versions.set(entry.tableId, [...earlier, { fromSeq, table: entry }]);
     this.#sorted = undefined;
   }
 
+  /** Takes a definition of a table that is gone. Returns those that nobody needs any more. */
+  #noteDropped(record: DefinitionRecord): readonly number[] {
+    const path = pathOf(record.table);
+    const before = this.#dropped.get(path);
+    if (before === undefined || (before.toSeq ?? 0) < (record.toSeq ?? 0)) {
+      this.#dropped.set(path, record);
+      return before === undefined ? [] : [before.definitionId];
+    }
+    return [record.definitionId];
+  }
+
   /** Tables and views share names. */
-  #refuseTaken(
-    { name, namespace }: { readonly namespace: string; readonly name: string },
-    action: "create" | "rename",
-  ): void {
+  #refuseTaken({ name, namespace }: Named, action: "create" | "rename"): void {
     const taken = this.table(namespace, name) ?? this.view(namespace, name);
     if (taken === undefined) return;
     throw new DatabaseError(
@@ -311,6 +339,17 @@ export class Definitions {
       `Cannot ${action} namespace ${name}: it does not exist`,
     );
   }
+}
+
+interface Named {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** A schema of a table, and the seq from which it held. */
+interface TableVersion {
+  readonly fromSeq: number;
+  readonly table: TableEntry;
 }
 
 /** One definition of a table, and the seqs between which it held. */
@@ -344,6 +383,11 @@ function tableFromJson(json: TableJson): TableEntry {
     ...json,
     columns: json.columns.map((column) => ({ ...column, missing: valueFromJson(column.missing) })),
   };
+}
+
+/** One text for each pair: either part may hold any character. */
+function pathOf({ name, namespace }: Named): string {
+  return JSON.stringify([namespace, name]);
 }
 
 function compareTables(left: TableEntry, right: TableEntry): number {

@@ -84,6 +84,12 @@ export class CatalogJournal {
     return this.#counters.get("journal_stamp");
   }
 
+  /** A position in commit order for a change of the catalog; before there are commits, a guess. */
+  newSeq(): number {
+    if (this.issueSeq !== undefined) return this.issueSeq();
+    return Math.max(seqFromUnixMs(this.#clock.nowMs()), this.#counters.get("highest_seq"));
+  }
+
   /** Entries that are here, with ids above this one, ascending. */
   after(id: number): readonly JournalEntry[] {
     const entries = allSealed<JournalEntry>(this.#file, "journal");
@@ -108,15 +114,10 @@ export class CatalogJournal {
     this.#endBegun = id;
     this.#counters.store("journal_end", id);
     if (!this.#isKept) return;
-    const stamp = Math.max(this.stamp, this.#newStamp());
+    const stamp = Math.max(this.stamp, this.newSeq());
     this.#counters.store("journal_stamp", stamp);
     putSealed(this.#file, "journal", { key: id, value: { id, stamp, changes } });
     this.#stampBegun = stamp;
-  }
-
-  #newStamp(): number {
-    if (this.issueSeq !== undefined) return this.issueSeq();
-    return Math.max(seqFromUnixMs(this.#clock.nowMs()), this.#counters.get("highest_seq"));
   }
 }
 

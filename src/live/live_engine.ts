@@ -33,6 +33,7 @@ import { PACE, type Pace, Pump, type Turns, turnsOf } from "./pump.ts";
 import { planKeyOf, RecentPlans } from "./recent_plans.ts";
 import { RecentReplays } from "./recent_replays.ts";
 import { ReplayReader } from "./replay_reader.ts";
+import { type DefinitionHistory, type Resume, requireSameMeaning } from "./resume_meaning.ts";
 import { SnapshotReader } from "./snapshot_reader.ts";
 import {
   invalidResume,
@@ -61,6 +62,7 @@ export interface LocalLiveEngineOptions {
   /** Its `onVisible` is taken. */
   readonly store: Store;
   readonly sql: Pick<SqlEngine, "planLive">;
+  readonly definitions: DefinitionHistory;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
@@ -79,6 +81,7 @@ type LocalFeed = Feed<Subscription>;
 export class LocalLiveEngine implements LiveEngine {
   readonly #store: Store;
   readonly #sql: Pick<SqlEngine, "planLive">;
+  readonly #definitions: DefinitionHistory;
   readonly #random: Random;
   readonly #limits: LiveLimits;
   readonly #pump: Pump<Subscription>;
@@ -95,6 +98,7 @@ export class LocalLiveEngine implements LiveEngine {
     const { store, sql, clock, random, log, limits } = options;
     this.#store = store;
     this.#sql = sql;
+    this.#definitions = options.definitions;
     this.#random = random;
     this.#limits = limits;
     this.#recentReplays = new RecentReplays(clock);
@@ -124,7 +128,7 @@ export class LocalLiveEngine implements LiveEngine {
     const outlet = sink.note instanceof Outlet ? sink.note : new Outlet<Subscription>(sink);
     this.#checkLimits(spec.id, principal.userId, outlet);
     const plan = this.#recentPlan(principal, spec);
-    const start = this.#effectiveStart(wanted.start, plan, spec.id);
+    const start = this.#effectiveStart(wanted.start, { id: spec.id, principal, plan });
     const boundary = this.#store.visibleSeq;
     const subscription = new Subscription({
       host: this.#host,
@@ -260,18 +264,24 @@ export class LocalLiveEngine implements LiveEngine {
     }
   }
 
-  /** Checks a position against history; a client that holds nothing may get a snapshot instead. */
-  #effectiveStart(start: Start, { tableId, owner }: LivePlan, id: string): Start {
+  /**
+   * Checks a position against history; a client that holds nothing may get a snapshot instead.
+   *
+   * @throws {SubscriptionError} INVALID_RESUME, RESUME_EXPIRED, SCHEMA_CHANGED
+   */
+  #effectiveStart(start: Start, asked: Omit<Resume, "position">): Start {
     if (start.kind !== "resume") return start;
-    const earliestSeq = this.#store.earliestSeq(tableId, owner);
+    const { id, plan } = asked;
+    const earliestSeq = this.#store.earliestSeq(plan.tableId, plan.owner);
     if (start.position === 0) {
       return earliestSeq === 0 ? start : { kind: "snapshot", lastRows: undefined };
     }
     const { position } = start;
     if (position > this.#store.visibleSeq || this.#store.wasLost(position)) throw invalidResume(id);
-    if (start.position < earliestSeq) {
+    if (position < earliestSeq) {
       throw new SubscriptionError(endingFor(id, resumeExpired(earliestSeq), "planning"));
     }
+    requireSameMeaning(this.#definitions, { ...asked, position });
     return start;
   }
 

@@ -11,5 +11,6 @@ export {
   SubscriptionError,
 } from "./live.ts";
 export { type LiveLimits, LocalLiveEngine, type LocalLiveEngineOptions } from "./live_engine.ts";
+export type { DefinitionHistory } from "./resume_meaning.ts";
 export { RowPage } from "./row_page.ts";
 export { cellOf, type Field, rowShapeOf, type ShapedRows } from "./row_shape.ts";

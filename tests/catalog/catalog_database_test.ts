@@ -190,6 +190,48 @@ test("CatalogDatabase.tableVersions has one entry for each schema version, optio
   catalog.close();
 });
 
+test("CatalogDatabase.tableAt is the table as it was from each definition on, also after a start", () => {
+  const path = freshPath();
+  const catalog = openCatalog(path);
+  const second = tableEntry({ schemaVersion: 2, columns: tableEntry().columns.slice(0, 1) });
+  const third: TableEntry = { ...second, options: { flushPolicy: "rows:9" } };
+  const fourth: TableEntry = { ...third, schemaVersion: 3 };
+  catalog.createTable(tableEntry(), seqOf(10));
+  catalog.changeTable(second, seqOf(20));
+  catalog.changeTable(third, seqOf(30));
+  catalog.changeTable(fourth, seqOf(40));
+  const versions = (of: CatalogDatabase): unknown[] =>
+    [9, 10, 19, 20, 39, 40].map((seq) => of.tableAt(1, seqOf(seq))?.schemaVersion);
+
+  expect(versions(catalog)).toEqual([undefined, 1, 1, 2, 2, 3]);
+  catalog.close();
+  const again = openCatalog(path);
+  expect(versions(again)).toEqual([undefined, 1, 1, 2, 2, 3]);
+  expect(again.tableAt(1, seqOf(20))).toEqual(third);
+  again.close();
+});
+
+test("CatalogDatabase.tableDroppedSeq is where the last table of a name went, also after a start", () => {
+  const path = freshPath();
+  const catalog = openCatalog(path);
+  const droppedSeqs = (of: CatalogDatabase): number[] =>
+    ["notes", "other", "none"].map((name) => of.tableDroppedSeq("default", name));
+  catalog.createTable(tableEntry(), seqOf(1));
+  catalog.createTable(tableEntry({ tableId: 2, name: "other" }), seqOf(2));
+  expect(droppedSeqs(catalog)).toEqual([0, 0, 0]);
+  catalog.changeTable(tableEntry({ schemaVersion: 2 }), seqOf(3));
+  catalog.dropTable(1, seqOf(4));
+  catalog.createTable(tableEntry({ tableId: 3 }), seqOf(5));
+  catalog.dropTable(3, seqOf(6));
+  catalog.createTable(tableEntry({ tableId: 4 }), seqOf(7));
+
+  expect(droppedSeqs(catalog)).toEqual([6, 0, 0]);
+  catalog.close();
+  const again = openCatalog(path);
+  expect(droppedSeqs(again)).toEqual([6, 0, 0]);
+  again.close();
+});
+
 test("CatalogDatabase.nextTableId never gives an id that a table had, dropped ones included", () => {
   const path = freshPath();
   const first = openCatalog(path);
@@ -265,7 +307,28 @@ test("CatalogDatabase.dropTable takes files and segments along, and changes noth
     expect([...segments, ...tables].map(({ tableId }) => tableId)).toEqual([2, 2]);
     each.close();
   }
-  expect(definitionIdsIn(path)).toEqual([2]);
+  // The last one of a table that is gone says when that was.
+  expect(definitionIdsIn(path)).toEqual([2, 3]);
+});
+
+test("CatalogDatabase knows when the last table of a name was dropped, and keeps one definition for that", () => {
+  const path = freshPath();
+  const catalog = openCatalog(path);
+  for (let round = 1; round < 6; round += 1) {
+    const tableId = catalog.nextTableId();
+    catalog.createTable(tableEntry({ tableId, name: "again" }), seqOf(10 * round));
+    const altered = tableEntry({ tableId, name: "again", schemaVersion: 2 });
+    catalog.changeTable(altered, seqOf(10 * round + 1));
+    catalog.dropTable(tableId, seqOf(10 * round + 2));
+  }
+  const { namespace } = tableEntry();
+  expect(catalog.tableDroppedSeq(namespace, "again")).toBe(52);
+  expect(definitionIdsIn(path)).toHaveLength(1);
+  catalog.close();
+  const reopened = openCatalog(path);
+  expect(reopened.tableDroppedSeq(namespace, "again")).toBe(52);
+  expect(reopened.tableDroppedSeq(namespace, "never")).toBe(0);
+  reopened.close();
 });
 
 test("CatalogDatabase removes definitions that it finds of tables that are gone", () => {
@@ -288,7 +351,7 @@ test("CatalogDatabase removes definitions that it finds of tables that are gone"
   for (let id = 30; id < 33; id += 1) {
     catalog.createNamespace({ name: `n${id}`, owner: undefined, options: {}, createdAtMs: 1 });
   }
-  expect(definitionIdsIn(path)).toEqual([1]);
+  expect(definitionIdsIn(path)).toEqual([1, 2]);
   catalog.close();
 });
 
@@ -336,6 +399,34 @@ test("CatalogDatabase.ownerNumber: a name used again after DROP USER gets a new 
   expect(again.ownerNumber("sam")).toBeGreaterThan(0);
   expect(again.ownerName(first ?? 0)).toBe("sam");
   expect(again.wasDropped("sam")).toBeFalse();
+  again.close();
+});
+
+test("CatalogDatabase.userDroppedSeq is where the last account of a name went, also after a start", () => {
+  const path = freshPath();
+  const catalog = openCatalog(path);
+  let seq = 100;
+  catalog.journal.issueSeq = () => {
+    seq += 1;
+    return seq;
+  };
+  const user = { userId: "sam", role: "user", authType: "internal" } as const;
+  catalog.createUser(user);
+  expect(catalog.userDroppedSeq("sam")).toBe(0);
+  catalog.dropUser("sam");
+  const first = catalog.userDroppedSeq("sam");
+  catalog.createUser(user);
+  catalog.dropUser("sam");
+  const second = catalog.userDroppedSeq("sam");
+
+  expect(first).toBeGreaterThan(100);
+  expect(second).toBeGreaterThan(first);
+  expect(catalog.userDroppedSeq("root")).toBe(0);
+  catalog.close();
+  const again = openCatalog(path);
+  expect(again.userDroppedSeq("sam")).toBe(second);
+  // No commit after a start may come before it.
+  expect(again.manifest.highestSeq()).toBeGreaterThanOrEqual(second);
   again.close();
 });
 

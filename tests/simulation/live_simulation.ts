@@ -30,6 +30,7 @@ import {
   LIMITS,
   MESSAGES,
   message,
+  NO_DEFINITIONS,
   RecordingSink,
   subscriber,
 } from "../support/live_fixture.ts";
@@ -435,6 +436,7 @@ class World {
     this.#engine = new LocalLiveEngine({
       store: world.store,
       sql: new KnownQueries(),
+      definitions: NO_DEFINITIONS,
       clock,
       random,
       log: silentLog,

@@ -166,7 +166,15 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const store = new ModelStore(clock);
   store.defineTable(messagesTable());
   const sql = new ScriptedSql(options.script ?? nothing);
-  const live = new LocalLiveEngine({ store, sql, clock, random, log, limits: LIMITS });
+  const live = new LocalLiveEngine({
+    store,
+    sql,
+    definitions: catalog,
+    clock,
+    random,
+    log,
+    limits: LIMITS,
+  });
   const bugs: unknown[] = [];
   const server = startServer({
     config: serverConfig(options.config),

@@ -7,6 +7,7 @@ import { defined } from "../../src/base/assert.ts";
 import { DatabaseError } from "../../src/base/errors.ts";
 import { type Log, silentLog } from "../../src/base/log.ts";
 import {
+  type DefinitionHistory,
   type LiveLimits,
   type LiveSink,
   type LiveSubscription,
@@ -329,6 +330,14 @@ export function subscriber(userId: string, owner: number): Principal {
 export const ANN: Principal = subscriber("ann", 1);
 export const BOB: Principal = subscriber("bob", 2);
 
+/** Of a catalog without tables, as that of tests whose tables only the store knows. */
+export const NO_DEFINITIONS: DefinitionHistory = {
+  tableAt: () => undefined,
+  tableById: () => undefined,
+  tableDroppedSeq: () => 0,
+  userDroppedSeq: () => 0,
+};
+
 export const LIMITS: LiveLimits = {
   subscriptionsPerUser: 100,
   subscriptionsPerConnection: 1000,
@@ -369,6 +378,7 @@ export function fixtureOver<S extends Store>(
   const engine = new LocalLiveEngine({
     store,
     sql,
+    definitions: NO_DEFINITIONS,
     clock,
     random: new SeededRandom(1),
     log,

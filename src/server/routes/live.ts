@@ -38,6 +38,7 @@ const STATUS_OF_CODE: ReadonlyMap<string, number> = new Map([
   ["UNAUTHORIZED", 403],
   ["NOT_FOUND", 404],
   ["RESUME_EXPIRED", 410],
+  ["SCHEMA_CHANGED", 410],
   ["SUBSCRIPTION_LIMIT_EXCEEDED", 429],
   ["SHUTTING_DOWN", 503],
 ]);

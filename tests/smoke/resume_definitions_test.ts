@@ -1,0 +1,163 @@
+/**
+ * Goal: what a client that resumes holds is the current result, or it is told to begin anew: also
+ * when the name stands for another table, another user or other columns by then.
+ * Method: each case once on a server that goes on, and once over a kill between loss and resume.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { SubscribeOptions } from "../../src/protocol/mod.ts";
+import { SocketClient } from "../support/client.ts";
+import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
+
+let server: ServerProcess;
+let count = 0;
+
+beforeAll(async () => {
+  server = await startReadyServer();
+  await server.rows("CREATE NAMESPACE app");
+});
+
+afterAll(async () => {
+  await server.stop();
+});
+
+/** What comes of a subscription until it is ready or refused, and up to where it has come. */
+async function follow(
+  sql: string,
+  { token, ...options }: SubscribeOptions & { token: string },
+): Promise<{ told: unknown[]; position: number }> {
+  const socket = await SocketClient.connect(server.url, { token });
+  await socket.expect("auth_success");
+  socket.send({ type: "subscribe", subscription: { id: "a", sql, options } });
+  let message = await socket.next();
+  if (message.type === "subscription_ack") message = await socket.next();
+  socket.close();
+  if (message.type === "error") return { told: [message.code, message.earliest_seq], position: 0 };
+  if (message.type !== "initial_data_batch") throw new Error(`Nobody asked for ${message.type}`);
+  const { batch_control: control, rows } = message;
+  return { told: rows.map(({ id }) => id), position: Number(control.last_seq_id) };
+}
+
+interface Case {
+  readonly query: string;
+  readonly kind: "SHARED" | "USER";
+  readonly change: readonly string[];
+  readonly told: readonly unknown[];
+}
+
+const PUBLIC = "WITH (ACCESS_LEVEL = 'PUBLIC')";
+const ANEW = `(id INT PRIMARY KEY, v TEXT) ${PUBLIC}`;
+const COLUMNS = "(id INT PRIMARY KEY, v TEXT, n INT DEFAULT 1)";
+
+const CASES: Readonly<Record<string, Case>> = {
+  "the table was dropped and made again": {
+    query: "SELECT id, v FROM $t",
+    kind: "SHARED",
+    change: ["DROP TABLE $t", `CREATE SHARED TABLE $t ${ANEW}`, "INSERT INTO $t VALUES (3, 'c')"],
+    told: ["RESUME_EXPIRED", expect.any(Number)],
+  },
+  "the user was dropped and made again": {
+    query: "SELECT id, v FROM $t",
+    kind: "USER",
+    change: ["DROP USER $u", "CREATE USER $u WITH PASSWORD 'correct horse 9' ROLE user"],
+    told: ["RESUME_EXPIRED", expect.any(Number)],
+  },
+  "the user of a shared table was dropped and made again": {
+    query: "SELECT id, v FROM $t",
+    kind: "SHARED",
+    change: ["DROP USER $u", "CREATE USER $u WITH PASSWORD 'correct horse 9' ROLE user"],
+    told: [],
+  },
+  "a column that * stands for was added": {
+    query: "SELECT * FROM $t",
+    kind: "SHARED",
+    change: ["ALTER TABLE $t ADD COLUMN x INT NOT NULL DEFAULT 9"],
+    told: ["SCHEMA_CHANGED", undefined],
+  },
+  "a column that * stood for was dropped": {
+    query: "SELECT * FROM $t",
+    kind: "SHARED",
+    change: ["ALTER TABLE $t DROP COLUMN n"],
+    told: ["SCHEMA_CHANGED", undefined],
+  },
+  "a column was dropped and made again": {
+    query: "SELECT id FROM $t WHERE v IS NULL",
+    kind: "SHARED",
+    change: ["ALTER TABLE $t DROP COLUMN v", "ALTER TABLE $t ADD COLUMN v TEXT DEFAULT 'new'"],
+    told: ["SCHEMA_CHANGED", undefined],
+  },
+  "the columns changed their names": {
+    query: "SELECT id, v FROM $t",
+    kind: "SHARED",
+    change: ["ALTER TABLE $t RENAME COLUMN v TO w", "ALTER TABLE $t ADD COLUMN v TEXT"],
+    told: ["SCHEMA_CHANGED", undefined],
+  },
+  "a column changed its type": {
+    query: "SELECT id, n FROM $t",
+    kind: "SHARED",
+    change: ["ALTER TABLE $t ALTER COLUMN n TYPE BIGINT"],
+    told: ["SCHEMA_CHANGED", undefined],
+  },
+  "what changed is not in the query": {
+    query: "SELECT id, v FROM $t",
+    kind: "SHARED",
+    change: [
+      "ALTER TABLE $t ADD COLUMN x INT NOT NULL DEFAULT 9",
+      "ALTER TABLE $t DROP COLUMN n",
+      "ALTER TABLE $t ALTER COLUMN v SET NOT NULL",
+      "ALTER TABLE $t SET (FLUSH_POLICY = 'rows:100')",
+      "INSERT INTO $t (id, v) VALUES (4, 'd')",
+    ],
+    told: [4],
+  },
+  "another table was dropped": {
+    query: "SELECT * FROM $t",
+    kind: "SHARED",
+    change: [`CREATE SHARED TABLE $t_2 ${ANEW}`, "DROP TABLE $t_2"],
+    told: [],
+  },
+};
+
+describe.each([
+  ["on one server", false],
+  ["over a kill", true],
+])("a resume %s", (_where, isKilled) => {
+  test.each(Object.entries(CASES))("when %s", async (_what, { change, kind, query, told }) => {
+    count += 1;
+    const user = `user${count}`;
+    const named = (text: string): string =>
+      text.replaceAll("$t", `app.t${count}`).replaceAll("$u", user);
+    const access = kind === "SHARED" ? PUBLIC : "";
+    let token = await server.createUser(user);
+    await server.rows(named(`CREATE ${kind} TABLE $t ${COLUMNS} ${access}`));
+    const writer = kind === "USER" ? token : server.token;
+    await server.rows(named("INSERT INTO $t (id, v) VALUES (1, 'a'), (2, 'b')"), { token: writer });
+    const { position } = await follow(named(query), { token });
+    for (const statement of change) await server.rows(named(statement));
+    if (isKilled) await server.restart("SIGKILL");
+    token = (await server.login(user)).access_token;
+
+    const resumed = await follow(named(query), { token, from_seq_id: position });
+    expect(resumed.told).toEqual([...told]);
+    // From the beginning, and from what it has read then, it goes on.
+    const anew = await follow(named(query), { token });
+    const next = await follow(named(query), { token, from_seq_id: anew.position });
+    expect(next.told).toEqual([]);
+    const whole = await follow(named(query), { token, from_seq_id: 0 });
+    expect(new Set(whole.told)).toEqual(new Set(anew.told));
+  });
+});
+
+test("a resume by events is refused before the stream when the columns have changed", async () => {
+  await server.rows(`CREATE SHARED TABLE app.events ${COLUMNS}`);
+  await server.rows("INSERT INTO app.events (id, v) VALUES (1, 'a')");
+  const sql = "SELECT * FROM app.events";
+  const { position } = await follow(sql, { token: server.token });
+  await server.rows("ALTER TABLE app.events DROP COLUMN n");
+  const query = `sql=${encodeURIComponent(sql)}&from_seq_id=${position}`;
+  const answer = await server.get(`/v1/api/live?${query}`, {
+    Authorization: `Bearer ${server.token}`,
+  });
+
+  expect(answer.status).toBe(410);
+  expect(await answer.json()).toMatchObject({ error: { code: "SCHEMA_CHANGED" } });
+});
