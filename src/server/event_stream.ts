@@ -6,12 +6,14 @@
  *                             └─ over `websocket.send_queue_bytes`: the subscription waits at its
  *                                position until the network has taken what is queued
  *
- * Batches follow each other without being asked for, the next one once there is room. Invariant:
+ * Batches follow each other without being asked for, the next one once there is room. A stream that
+ * has ended goes on until the network has taken what is queued; one whose session is over goes after
+ * a moment, whether or not its client reads. Invariant:
  * the id of an event is a position from which a resume loses nothing; an event that is none, like a
  * delete in the middle of a net replay, has no id, so that the client keeps the one before.
  */
 import type { Principal } from "../auth/mod.ts";
-import type { Clock } from "../base/clock.ts";
+import type { CancelTimer, Clock } from "../base/clock.ts";
 import type { LiveSink, LiveSubscription, SharedMessage } from "../live/mod.ts";
 import type { DataMessage, ErrorMessage } from "../protocol/mod.ts";
 import type { ConnectionRow } from "../sql/mod.ts";
@@ -25,6 +27,9 @@ export const STREAM_WORD = "sse";
 /** How long a client should wait before it connects again. */
 const RETRY_LINE = "retry: 2000\n\n";
 
+/** How long a client that may no longer listen has to take what is queued for it. */
+const FAREWELL_MS_MAX = 500;
+
 /** Nothing to say, but still there. */
 const COMMENT_LINE = ":\n\n";
 
@@ -37,6 +42,8 @@ export interface EventStreamOptions {
   readonly clock: Clock;
   readonly queueBytesMax: number;
   readonly commentEveryMs: number;
+  /** Nothing more comes: a client that takes nothing of what is left need not be kept. */
+  readonly onEnding: () => void;
   /** The stream is over, whoever ended it. */
   readonly onClosed: () => void;
 }
@@ -61,6 +68,8 @@ export class EventStream implements LiveSink, OpenConnection {
   #isClosed = false;
   /** The network waits for something to send. */
   #wake: (() => void) | undefined;
+  #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
+  #cancelFarewell: CancelTimer | undefined;
 
   constructor(options: EventStreamOptions) {
     this.#options = options;
@@ -86,6 +95,11 @@ export class EventStream implements LiveSink, OpenConnection {
     return this.#queuedBytes;
   }
 
+  /** Whether nothing more comes. */
+  get isEnding(): boolean {
+    return this.#isEnding;
+  }
+
   /** Hands over the subscription that sends to this stream. */
   carry(subscription: LiveSubscription): void {
     // What it has sent so far may have been all of it.
@@ -96,6 +110,9 @@ export class EventStream implements LiveSink, OpenConnection {
   /** The body of the response. */
   body(): ReadableStream<Uint8Array<ArrayBuffer>> {
     return new ReadableStream({
+      start: (controller) => {
+        this.#controller = controller;
+      },
       pull: (controller) => this.#pull(controller),
       cancel: () => this.closeNow(),
     });
@@ -131,12 +148,14 @@ export class EventStream implements LiveSink, OpenConnection {
   revoke(): void {
     const message = "The session was ended; log in again";
     this.#finish(errorMessage("TOKEN_REVOKED", STREAM_WORD, message));
+    this.#closeSoon();
   }
 
   kill(): void {
     this.#finish(
       errorMessage("KILLED", STREAM_WORD, "The connection was ended by KILL CONNECTION"),
     );
+    this.#closeSoon();
   }
 
   shutDown(): void {
@@ -147,11 +166,13 @@ export class EventStream implements LiveSink, OpenConnection {
     this.#isEnding = true;
     this.#queue = [];
     this.#queuedBytes = 0;
+    // Of a client that is gone already, nobody hears it.
+    if (!this.#isClosed) this.#controller?.error(new Error("The stream was closed"));
     this.#closed();
   }
 
   row(): ConnectionRow | undefined {
-    if (this.#isEnding) return undefined;
+    if (this.#isClosed) return undefined;
     const { address, clock, principal } = this.#options;
     return connectionRow(clock, {
       connectionId: this.connectionId,
@@ -214,12 +235,20 @@ export class EventStream implements LiveSink, OpenConnection {
     const subscription = this.#subscription;
     this.#subscription = undefined;
     subscription?.close();
+    this.#options.onEnding();
     this.#wake?.();
+  }
+
+  /** A client that reads has taken everything by then, and is gone. */
+  #closeSoon(): void {
+    if (this.#isClosed) return;
+    this.#cancelFarewell ??= this.#options.clock.after(FAREWELL_MS_MAX, () => this.closeNow());
   }
 
   #closed(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
+    this.#cancelFarewell?.();
     const subscription = this.#subscription;
     this.#subscription = undefined;
     subscription?.close();

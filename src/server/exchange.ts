@@ -15,6 +15,9 @@ const HOST_FORM = /^[A-Za-z0-9._~%:[\]-]*$/;
 
 const REQUEST_ID_FORM = /^[A-Za-z0-9._:-]{1,128}$/;
 
+/** How long the client of an answer that has ended may take nothing of it. */
+const ENDING_SECONDS = 5;
+
 /** The runtime's server, as far as a request needs it. */
 export interface Peers {
   requestIP(request: Request): { readonly address: string } | null;
@@ -110,6 +113,11 @@ export class Exchange implements Caller {
   /** Lets this request be silent for longer than the keep-alive timeout. */
   liftIdleTimeout(): void {
     this.#options.peers.timeout(this.request, 0);
+  }
+
+  /** Cuts the connection when nothing more is taken of what is left to send. */
+  shortenIdleTimeout(): void {
+    this.#options.peers.timeout(this.request, ENDING_SECONDS);
   }
 
   /** Calls back when the client is gone: for what is worth ending then. */

@@ -73,6 +73,11 @@ async function liveCountIs(count: number): Promise<void> {
   expect(await liveCount()).toBe(count);
 }
 
+async function connectionCount(): Promise<number> {
+  const answer = await server.get("/metrics", { Authorization: `Bearer ${server.token}` });
+  return Number(/^tidemark_websocket_connections (\d+)$/m.exec(await answer.text())?.[1]);
+}
+
 test("a stream is the ack, all batches, then changes, each with a position as its id", async () => {
   const table = await newTable();
   const rows = Array.from({ length: 25 }, (_, id) => `(${id}, 'x')`).join(", ");
@@ -249,6 +254,36 @@ describe("a stream ends", () => {
     await acted;
     expect(await server.rows("SELECT 1 FROM system.connections")).toEqual([]);
   });
+});
+
+test.each([
+  ["its user is dropped", "DROP USER $u"],
+  ["its connection is killed", "KILL CONNECTION '$c'"],
+])("a stream whose client does not read ends when %s", async (_when, statement) => {
+  const table = await newTable();
+  const user = `user${tableCount}`;
+  const token = await server.createUser(user, "dba");
+  await server.rows(
+    `INSERT INTO ${table} SELECT i, repeat('x', 20000) FROM generate_series(1, 500) AS g(i)`,
+  );
+  const sql = encodeURIComponent(`SELECT * FROM ${table}`);
+  const socket = connect(Number(new URL(server.url).port), "127.0.0.1").pause();
+  socket.write(
+    `GET /v1/api/live?sql=${sql} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`,
+  );
+  const full =
+    "SELECT connection_id FROM system.connections WHERE user_id = $1 AND queued_bytes > 0";
+  let connectionId: unknown;
+  while (connectionId === undefined) {
+    const [row] = await server.rows(full, { params: [user] });
+    connectionId = row?.[0];
+  }
+  await server.rows(statement.replace("$u", user).replace("$c", String(connectionId)));
+
+  // What counts against the bound of connections, and not only what is listed.
+  while ((await connectionCount()) > 0) await Bun.sleep(10);
+  expect(await server.rows("SELECT 1 FROM system.connections")).toEqual([]);
+  socket.destroy();
 });
 
 describe("before it begins a stream is refused", () => {

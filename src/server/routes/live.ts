@@ -70,11 +70,13 @@ function open(exchange: Exchange, options: LiveRouteOptions): Response {
       clock,
       queueBytesMax: config.websocket.send_queue_bytes,
       commentEveryMs: config.websocket.ping_interval_secs * 1000,
+      onEnding: () => exchange.shortenIdleTimeout(),
       onClosed: () => connections.remove(stream),
     });
     stream.carry(live.subscribe({ principal, spec, sink: stream }));
     connections.add(stream);
-    exchange.liftIdleTimeout();
+    // The first batch may have ended it.
+    if (!stream.isEnding) exchange.liftIdleTimeout();
     return openResponse(exchange, stream.body(), HEADERS);
   } catch (error) {
     if (!(error instanceof SubscriptionError)) throw error;
