@@ -39,7 +39,7 @@ import type {
 import { messageResult } from "./result.ts";
 import { RowInspection } from "./row_inspection.ts";
 import { newTable, optionSettings } from "./table_elements.ts";
-import { authorizeView, createView, dropViews } from "./view_definitions.ts";
+import { authorizeView, createView, droppedMessage, dropViews } from "./view_definitions.ts";
 import { dependentsOf, refuseDependents } from "./views.ts";
 
 export class Definitions {
@@ -316,27 +316,30 @@ export class Definitions {
     const { catalog } = this.#environment;
     // A table may be named twice, and is dropped once.
     const tables = new Map<number, TableEntry>();
+    const missing: string[] = [];
     for (const name of node.names) {
       const table = catalog.table(name.schema ?? namespace, name.name);
       const isView = catalog.view(name.schema ?? namespace, name.name) !== undefined;
-      if (table === undefined && node.ifExists === true && !isView) continue;
+      if (table === undefined && node.ifExists === true && !isView) {
+        missing.push(shown(name, namespace));
+        continue;
+      }
       const found = table ?? findTable(catalog, name, { namespace, node: name, principal });
       requireDrop(principal, found, { namespace: catalog.namespace(found.namespace) });
       requireKind(node.kind, found, node);
       tables.set(found.tableId, found);
     }
     const dependents = dependentsOf(catalog, { tableIds: new Set(tables.keys()) });
+    const dropped = [...tables.values()].map((each) => `${each.namespace}.${each.name}`);
     if (node.cascade !== "cascade") {
-      const what = [...tables.values()].map((each) => `${each.namespace}.${each.name}`).join(", ");
-      refuseDependents(`drop table ${what}`, dependents, node._location.start);
+      refuseDependents(`drop table ${dropped.join(", ")}`, dependents, node._location.start);
     }
     let views: readonly ViewEntry[] = dependents;
     for (const table of tables.values()) {
       this.#drop(table, views);
       views = [];
     }
-    const names = node.names.map((name) => shown(name, namespace)).join(", ");
-    return tables.size === 0 ? `Table ${names} does not exist` : `Table ${names} dropped`;
+    return droppedMessage("table", { dropped, missing });
   }
 
   #drop(table: TableEntry, views: readonly ViewEntry[] = []): void {

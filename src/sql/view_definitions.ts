@@ -209,6 +209,7 @@ export function dropViews(
   { catalog }: SqlEnvironment,
 ): string {
   const entries = new Map<number, ViewEntry>();
+  const missing: string[] = [];
   for (const name of node.names) {
     const inNamespace = name.schema ?? namespace;
     const entry = catalog.view(inNamespace, name.name);
@@ -224,17 +225,32 @@ export function dropViews(
         { position, hint: "DROP TABLE" },
       );
     }
-    if (node.ifExists === true) continue;
+    if (node.ifExists === true) {
+      missing.push(`${inNamespace}.${name.name}`);
+      continue;
+    }
     if (name.schema !== undefined) findNamespace(catalog, inNamespace, name);
     throw new DatabaseError("TABLE_NOT_FOUND", `view ${inNamespace}.${name.name} not found`, {
       position,
     });
   }
-  const names = node.names.map((name) => `${name.schema ?? namespace}.${name.name}`).join(", ");
+  const dropped = [...entries.values()].map((each) => `${each.namespace}.${each.name}`);
   const dependents = dependentsOf(catalog, { viewIds: new Set(entries.keys()) });
   if (node.cascade !== "cascade") {
-    refuseDependents(`drop view ${names}`, dependents, node._location.start);
+    refuseDependents(`drop view ${dropped.join(", ")}`, dependents, node._location.start);
   }
   catalog.dropViews([...entries.values(), ...dependents]);
-  return entries.size === 0 ? `View ${names} does not exist` : `View ${names} dropped`;
+  return droppedMessage("view", { dropped, missing });
+}
+
+/** What DROP answers. @param missing What IF EXISTS passed over. */
+export function droppedMessage(
+  kind: "table" | "view",
+  { dropped, missing }: { dropped: readonly string[]; missing: readonly string[] },
+): string {
+  const parts: string[] = [];
+  if (dropped.length > 0) parts.push(`${kind} ${dropped.join(", ")} dropped`);
+  for (const name of missing) parts.push(`${kind} ${name} does not exist`);
+  const message = parts.join("; ");
+  return `${message.slice(0, 1).toUpperCase()}${message.slice(1)}`;
 }
