@@ -45,3 +45,16 @@ describe("DROP … IF EXISTS", () => {
     expect(dropped?.message).toBe("View app.v1 dropped; view app.nope does not exist");
   });
 });
+
+test("CHECK_VIOLATION names the check and the columns that it reads", async () => {
+  await engine.run(
+    "CREATE TABLE app.checked (id INT PRIMARY KEY, low INT CONSTRAINT above CHECK (low > 0)," +
+      " high INT, CONSTRAINT ordered CHECK (high >= low))",
+  );
+  expect((await refusal("INSERT INTO checked VALUES (1, 0, 5)")).message).toBe(
+    'Cannot write a row of app.checked: it violates check "above" of column "low"',
+  );
+  expect((await refusal("INSERT INTO checked VALUES (1, 3, 2)")).message).toBe(
+    'Cannot write a row of app.checked: it violates check "ordered" of columns "low", "high"',
+  );
+});

@@ -20,6 +20,7 @@ import { castTo } from "../bind/casts.ts";
 import { nameOf } from "../bind/dml_target.ts";
 import { bindCondition, bindExpression } from "../bind/expression_binder.ts";
 import { Scope } from "../bind/scope.ts";
+import { columnIdsIn } from "../bind/walk.ts";
 import type { Expr } from "../parse/ast.ts";
 import { parseExpression } from "../parse/parser.ts";
 import { compileExpression, type Evaluator } from "./expression.ts";
@@ -28,6 +29,13 @@ import type { Run } from "./run.ts";
 import { compileScalar } from "./scalar.ts";
 
 type DefaultValue = (run: Run) => Value;
+
+interface Check {
+  readonly name: string;
+  /** Names of those that it reads, in the order of the table. */
+  readonly columns: readonly string[];
+  readonly evaluate: Evaluator;
+}
 
 export class TableRuntime {
   readonly table: TableEntry;
@@ -39,7 +47,7 @@ export class TableRuntime {
   readonly filePositions: readonly number[];
   readonly #defaults: readonly (DefaultValue | undefined)[];
   readonly #notNull: readonly number[];
-  readonly #checks: readonly { name: string; evaluate: Evaluator }[];
+  readonly #checks: readonly Check[];
   readonly #hasLongKey: boolean;
 
   constructor(table: TableEntry) {
@@ -102,13 +110,13 @@ export class TableRuntime {
   }
 
   #runChecks(batch: Batch, run: Run): void {
-    for (const { name, evaluate } of this.#checks) {
+    for (const { columns, evaluate, name } of this.#checks) {
       const truth = evaluate(batch, run);
       for (let row = 0; row < batch.rowCount; row += 1) {
         if (valueAt(truth, row) !== false) continue;
         throw new DatabaseError(
           "CHECK_VIOLATION",
-          `Cannot write a row of ${nameOf(this.table)}: it violates check "${name}"`,
+          `Cannot write a row of ${nameOf(this.table)}: it violates check "${name}"${ofColumns(columns)}`,
         );
       }
     }
@@ -136,6 +144,13 @@ export class TableRuntime {
       `Cannot write a row of ${nameOf(this.table)}: column "${name}" must not be NULL`,
     );
   }
+}
+
+/** " of column "a"", as it stands behind the name of a check. */
+function ofColumns(names: readonly string[]): string {
+  if (names.length === 0) return "";
+  const listed = names.map((name) => `"${name}"`).join(", ");
+  return ` of ${names.length === 1 ? "column" : "columns"} ${listed}`;
 }
 
 function hasNull(column: Vector | undefined): boolean {
@@ -193,14 +208,19 @@ export function bindDefault(node: Expr): BoundExpression {
   });
 }
 
-function compileChecks(table: TableEntry): { name: string; evaluate: Evaluator }[] {
+function compileChecks(table: TableEntry): Check[] {
   const { columns, layout, scope } = checkScope(table.columns);
   return table.checks.map(({ name, sql }) => {
     const statement = new StatementBinding([]);
     const place = { statement, scope, clause: "CHECK", sink: undefined };
     const condition = bindCondition(parseExpression(sql), place);
     assert(columns.length === table.columns.length, "a check sees every column");
-    return { name, evaluate: compileExpression(condition, layout) };
+    const read = columnIdsIn(condition);
+    return {
+      name,
+      columns: columns.flatMap((column) => (read.has(column.id) ? [column.name] : [])),
+      evaluate: compileExpression(condition, layout),
+    };
   });
 }
 
