@@ -29,6 +29,7 @@ import type { RequestLedger } from "./execute/request_ledger.ts";
 import { runSteps, SharedTurns } from "./execute/step_turns.ts";
 import { Transaction } from "./execute/transaction.ts";
 import { explained } from "./explain.ts";
+import { atCell } from "./faulty_cell.ts";
 import type { AnswerRecorder } from "./idempotency.ts";
 import { commitSteps } from "./long_changes.ts";
 import { changesNames, isBegin, isReadOnlyNode } from "./node_kinds.ts";
@@ -133,7 +134,8 @@ export class RequestRunner {
       if (!(error instanceof DatabaseError)) throw error;
       const failed = units[this.#statementIndex]?.node;
       if (failed !== undefined) await this.#audit(failed, error);
-      return { results: this.#results, error: atStatement(error, this.#statementIndex) };
+      const placed = atCell(error, () => failed);
+      return { results: this.#results, error: atStatement(placed, this.#statementIndex) };
     }
   }
 

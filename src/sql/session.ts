@@ -22,12 +22,14 @@ import type {
 } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import type { RequestLedger } from "./execute/request_ledger.ts";
+import { atCell } from "./faulty_cell.ts";
 import { type AnswerRecorder, IdempotentRequests } from "./idempotency.ts";
 import { planLiveQuery } from "./live_planner.ts";
 import { isQueryNode } from "./node_kinds.ts";
 import { ledgerOf, parseLimitsOf, requireNoGap, typedParameters } from "./parameters.ts";
+import type { Statement } from "./parse/ast.ts";
 import type { SlotLiteral } from "./parse/normalize.ts";
-import { parseNormalized } from "./parse/parser.ts";
+import { parseNormalized, parseStatements } from "./parse/parser.ts";
 import { type CacheKey, literalValues, PlanCache } from "./plan_cache.ts";
 import { authorize, type Prepared, prepare } from "./prepared.ts";
 import type { QueryStat } from "./query_stats.ts";
@@ -308,9 +310,16 @@ export class LocalSqlEngine implements SqlEngine {
   /** @throws What is no expected failure. */
   #failed(run: ShortRun, error: unknown): SqlResponse {
     this.#noteEnd(run, 0);
-    const response = failedResponse(error);
+    const response = failedResponse(
+      error instanceof DatabaseError ? atCell(error, () => this.#statementOf(run)) : error,
+    );
     run.stat.errors += 1;
     return response;
+  }
+
+  /** The statement with its literals, as they stand in the text. */
+  #statementOf({ request }: ShortRun): Statement | undefined {
+    return parseStatements(request.sql, parseLimitsOf(this.#environment))[0];
   }
 
   #noteEnd(run: ShortRun, rowCount: number): void {

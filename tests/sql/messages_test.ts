@@ -58,3 +58,94 @@ test("CHECK_VIOLATION names the check and the columns that it reads", async () =
     'Cannot write a row of app.checked: it violates check "ordered" of columns "low", "high"',
   );
 });
+
+describe("a value that its column does not take", () => {
+  const SHORT: readonly (readonly [string, string, string])[] = [
+    [
+      "INSERT INTO people (id, name, born) VALUES (2, 'a', '2025-01-01'), (3, 'b', '2025-13-01')",
+      'Cannot make the date 2025-13-01: there is no such day in the years 1 to 9999 (column "born", row 2)',
+      "'2025-13-01')",
+    ],
+    [
+      "INSERT INTO people (id, name, code) VALUES (2, 'a', 'abcd')",
+      'Cannot hold "abcd" as character varying(3): it has 4 characters (column "code")',
+      "'abcd')",
+    ],
+    [
+      "INSERT INTO people (id, share, name) VALUES (2, 1234567, 'a')",
+      'Cannot hold 1234567.00 as numeric(5,2): the value must be less than 10^3 in magnitude (column "share")',
+      "1234567,",
+    ],
+    [
+      "INSERT INTO people (id, name, j) VALUES (2, 'a', '{')",
+      'Cannot read "{" as JSON: it ends too early (column "j")',
+      "'{')",
+    ],
+    [
+      "UPDATE people SET name = 'b', born = '2025-13-01' WHERE id = 1",
+      'Cannot make the date 2025-13-01: there is no such day in the years 1 to 9999 (column "born")',
+      "'2025-13-01'",
+    ],
+    [
+      "UPDATE people SET (name, code) = (SELECT 'b', 'abcd') WHERE id = 1",
+      'Cannot hold "abcd" as character varying(3): it has 4 characters (column "code")',
+      "SELECT",
+    ],
+    [
+      "INSERT INTO people (id, name) VALUES (1, 'a') ON CONFLICT (id) DO UPDATE SET code = 'abcd'",
+      'Cannot hold "abcd" as character varying(3): it has 4 characters (column "code")',
+      "'abcd'",
+    ],
+    [
+      "WITH t AS (SELECT 1) INSERT INTO people (id, name, small) VALUES (2, 'a', 99999)",
+      'Cannot hold 99999 as smallint: it must fit 16 bits (column "small")',
+      "99999)",
+    ],
+  ];
+
+  test.each(SHORT)("%s", async (sql, message, at) => {
+    expect(await refusal(sql)).toEqual({ message, at, hint: undefined });
+    // By the plan that was kept, with the value at another place.
+    const { position } = (await engine.ask(`  ${sql}`, { namespace: "app" })).error ?? {};
+    expect(`  ${sql}`.slice(position)).toStartWith(at);
+    expect(await refusal(`${sql}; SELECT 1`)).toMatchObject({ message });
+    const within = `EXPLAIN ANALYZE ${sql}`;
+    const { error } = await engine.ask(within, { namespace: "app" });
+    expect(error?.message).toBe(message);
+    expect(within.slice(error?.position)).toStartWith(at);
+  });
+
+  test("is named by its parameter", async () => {
+    const insert = "INSERT INTO people (id, name, small) VALUES ($2, 'x', $1)";
+    const message =
+      'Cannot read "abc" as smallint: expected a whole number (column "small", parameter $1)';
+    for (const sql of [insert, "UPDATE people SET small = $1 WHERE id = $2"]) {
+      expect(await refusal(sql, { params: ["abc", 1] })).toMatchObject({ message });
+    }
+    expect(await refusal(insert, { params: [1, 123456789012] })).toEqual({
+      message:
+        'Cannot hold 123456789012 as integer: it must fit 32 bits (column "id", parameter $2)',
+      at: "$2,",
+      hint: undefined,
+    });
+  });
+
+  test("is named by its column where a query gives it", async () => {
+    expect(
+      await refusal("INSERT INTO people (id, name, small) SELECT 2, 'x', 99999"),
+    ).toMatchObject({
+      message: 'Cannot hold 99999 as smallint: it must fit 16 bits (column "small")',
+    });
+  });
+
+  test("is named by its row in a long list", async () => {
+    const rows = Array.from({ length: 3000 }, (_, i) => `(${i + 10}, 'é', 1)`);
+    rows[2400] = "(2410, 'é', 99999)";
+    const sql = `INSERT INTO people (id, name, small) VALUES ${rows.join(", ")}`;
+    expect(await refusal(sql)).toEqual({
+      message: 'Cannot hold 99999 as smallint: it must fit 16 bits (column "small", row 2401)',
+      at: "99999),",
+      hint: undefined,
+    });
+  });
+});

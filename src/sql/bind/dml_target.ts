@@ -8,6 +8,7 @@ import type { Expr, Name, QNameAliased, SetStatement } from "../parse/ast.ts";
 import type { Place } from "./binding.ts";
 import type { BoundColumn, BoundExpression } from "./bound.ts";
 import { castTo } from "./casts.ts";
+import { castInColumn } from "./cell_error.ts";
 import { bindExpression } from "./expression_binder.ts";
 import { tableResult } from "./from_binder.ts";
 import type { FromResult } from "./join_binder.ts";
@@ -115,15 +116,29 @@ export function bindSets(
   return sets.flatMap((set): BoundSet[] => {
     if (set.type === "set") {
       const position = settablePosition(table, set.column);
-      return [{ position, value: bindCell(set.value, { table, position, place: cellPlace }) }];
+      const { value: node } = set;
+      if (node.type === "default") return [{ position, value: "default" }];
+      const bound = bindExpression(node, cellPlace);
+      return [{ position, value: assignedBySet(bound, { table, position, node }) }];
     }
     const positions = set.columns.map((column) => settablePosition(table, column));
     const values = bindRowQuery(set.select, { width: positions.length, place });
     return positions.map((position, i) => {
       const value = defined(values[i], "a row query has a value for each column");
-      return { position, value: assigned(value, { table, position, node: set.select }) };
+      return { position, value: assignedBySet(value, { table, position, node: set.select }) };
     });
   });
+}
+
+/** The same, with the name of its column in what its cast throws. */
+function assignedBySet(
+  bound: BoundExpression,
+  target: { table: TableEntry; position: number; node: Expr },
+): BoundExpression {
+  const value = assigned(bound, target);
+  const column = target.table.columns[target.position];
+  if (value === bound || column === undefined) return value;
+  return castInColumn(value, { column: column.name, source: "set" });
 }
 
 /** The position of a column that may be assigned. @throws {DatabaseError} INVALID_OPERATION */

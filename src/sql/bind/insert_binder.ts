@@ -20,6 +20,7 @@ import type { Place, StatementBinding } from "./binding.ts";
 import type { BoundSelect } from "./bound.ts";
 import { selectFromQuery } from "./bound_nodes.ts";
 import { castTo } from "./casts.ts";
+import { castInColumn } from "./cell_error.ts";
 import { type BoundConflict, bindConflict } from "./conflict_binder.ts";
 import {
   type BoundCell,
@@ -199,8 +200,10 @@ function castOutputs(
     if (column?.generatedAlways === true) {
       throw generatedAlways(table, column, node._location.start);
     }
-    const to = column?.type ?? expression.type;
-    return { name, expression: castTo(expression, { to, mode: "assignment", node }) };
+    if (column === undefined) return { name, expression };
+    const cast = castTo(expression, { to: column.type, mode: "assignment", node });
+    if (cast === expression) return { name, expression };
+    return { name, expression: castInColumn(cast, { column: column.name, source: "query" }) };
   });
   return { ...source, outputs };
 }

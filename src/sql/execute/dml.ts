@@ -4,6 +4,7 @@
 import { DatabaseError } from "../../base/errors.ts";
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
 import { type Batch, type Row, type Value, valueAt } from "../../types/mod.ts";
+import { errorInCell } from "../bind/cell_error.ts";
 import type { BoundConflict } from "../bind/conflict_binder.ts";
 import type { BoundCell } from "../bind/dml_target.ts";
 import type { BoundReturning } from "../bind/returning_binder.ts";
@@ -109,10 +110,23 @@ function compileSource(
       );
       return listed(programs.length, (run, from, to) => {
         const rows: Row[] = [];
-        for (let index = from; index < to; index += 1) {
-          const cells: Value[] = [];
-          for (const cell of programs[index] ?? []) cells.push(cell(run));
-          rows.push(rowOf(cells, run));
+        let cells: Value[] = [];
+        try {
+          for (let index = from; index < to; index += 1) {
+            cells = [];
+            for (const cell of programs[index] ?? []) cells.push(cell(run));
+            rows.push(rowOf(cells, run));
+          }
+        } catch (error) {
+          const columnIndex = cells.length;
+          const column = table.columns[targets[columnIndex] ?? -1];
+          // Past the last cell it was a default.
+          if (column === undefined) throw error;
+          const rowIndex = from + rows.length;
+          throw errorInCell(error, () => ({
+            column: column.name,
+            source: { rowIndex, columnIndex, rowCount: programs.length },
+          }));
         }
         return rows;
       });

@@ -16,6 +16,7 @@ import {
   valueFromNumberText,
   vectorFromValues,
 } from "../../types/mod.ts";
+import { type CellPlace, errorInCell } from "../bind/cell_error.ts";
 import { LiteralCell, type LiteralValuesStatement } from "../parse/ast.ts";
 import { literalPosition, literalText } from "../parse/literal_list.ts";
 import { readLiteralColumn } from "./literal_columns.ts";
@@ -68,7 +69,7 @@ export function literalColumns(
         values.push(
           listed === undefined
             ? runtime.defaultAt(position, run)
-            : cellValue(literals, row * literals.columnCount + listed, { runtime, position, run }),
+            : cellValue(list, (from + row) * list.columnCount + listed, { runtime, position, run }),
         );
       }
     }
@@ -114,9 +115,12 @@ function cellValue(
     const { type, value } = numberOf(literalText(literals, cell));
     return castValue(value, { from: type, to, mode: "assignment" });
   } catch (error) {
-    if (!(error instanceof DatabaseError) || error.position !== undefined) throw error;
-    const place = { position: literalPosition(literals, cell) };
-    throw new DatabaseError(error.condition, error.message, place);
+    const { columnCount, rowCount } = literals;
+    const columnIndex = cell % columnCount;
+    const rowIndex = Math.floor(cell / columnCount);
+    const column = runtime.table.columns[position]?.name ?? "";
+    const place: CellPlace = { column, source: { rowIndex, columnIndex, rowCount } };
+    throw errorInCell(error, () => place, literalPosition(literals, cell));
   }
 }
 

@@ -1,0 +1,83 @@
+/**
+ * A value that a column does not take: the error of its cast, and which column and row it was for.
+ *
+ * Casts know neither, and a plan serves ever-new literals, so both are added when an error is
+ * caught, and nothing is kept for them while all is well. Where the value stands in the text is
+ * found there, too (`sql/faulty_cell.ts`).
+ */
+import { type Condition, DatabaseError } from "../../base/errors.ts";
+import type { Value } from "../../types/mod.ts";
+import type { BoundExpression } from "./bound.ts";
+
+/** Whose value it was. */
+export interface CellPlace {
+  readonly column: string;
+  readonly source: RowPlace | "set" | "query";
+}
+
+/** A cell of VALUES; indices from 0. */
+interface RowPlace {
+  readonly rowIndex: number;
+  readonly columnIndex: number;
+  readonly rowCount: number;
+}
+
+export class CellError extends DatabaseError {
+  readonly place: CellPlace;
+  /** What the cast said. */
+  readonly reason: DatabaseError;
+
+  constructor(reason: DatabaseError, place: CellPlace, position?: number) {
+    const { condition, hint, message } = reason;
+    super(condition, `${message} (${shownPlace(place)})`, {
+      cause: reason,
+      ...(hint === undefined ? {} : { hint }),
+      ...(position === undefined ? {} : { position }),
+    });
+    this.place = place;
+    this.reason = reason;
+  }
+}
+
+/** What a value can be at fault for; any other error is not about the cell that met it. */
+const FAULTS_OF_VALUES: ReadonlySet<Condition> = new Set([
+  "INVALID_VALUE",
+  "VALUE_TOO_LONG",
+  "VALUE_OUT_OF_RANGE",
+  "DIVISION_BY_ZERO",
+  "DIMENSION_MISMATCH",
+  "TYPE_MISMATCH",
+]);
+
+/** The error to throw in place of one that was caught while a cell was computed. */
+export function errorInCell(error: unknown, place: () => CellPlace, position?: number): unknown {
+  if (!(error instanceof DatabaseError) || error instanceof CellError) return error;
+  if (error.position !== undefined || !FAULTS_OF_VALUES.has(error.condition)) return error;
+  return new CellError(error, place(), position);
+}
+
+/** A cast to the type of a column, whose failure names the column. */
+export function castInColumn(cast: BoundExpression, place: CellPlace): BoundExpression {
+  const named = (read: () => Value): Value => {
+    try {
+      return read();
+    } catch (error) {
+      throw errorInCell(error, () => place);
+    }
+  };
+  if (cast.kind === "cast") {
+    const { convert } = cast;
+    return { ...cast, convert: (value) => named(() => convert(value)) };
+  }
+  if (cast.kind === "call") {
+    const { evaluate } = cast;
+    return { ...cast, evaluate: (values, call) => named(() => evaluate(values, call)) };
+  }
+  return cast;
+}
+
+/** "column "a", row 2": the row where there are several. */
+function shownPlace({ column, source }: CellPlace): string {
+  const isOneOfMany = typeof source === "object" && source.rowCount > 1;
+  return `column "${column}"${isOneOfMany ? `, row ${source.rowIndex + 1}` : ""}`;
+}
