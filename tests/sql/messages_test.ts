@@ -149,3 +149,16 @@ describe("a value that its column does not take", () => {
     });
   });
 });
+
+describe("what is not available yet", () => {
+  test.each([
+    ["CREATE TABLE u (id INT PRIMARY KEY, a INT UNIQUE)", "UNIQUE", "make the columns the"],
+    ["CREATE DATABASE x", "CREATE DATABASE", "CREATE NAMESPACE"],
+    ["DROP DATABASE x", "DROP DATABASE", "DROP NAMESPACE"],
+    ["DROP TABLESPACE x", "DROP TABLESPACE", "DROP STORAGE"],
+  ])("%s", async (sql, construct, hint) => {
+    const found = await refusal(sql);
+    expect(found.message).toBe(`Cannot use ${construct}: it is not available yet`);
+    expect(found.hint).toStartWith(hint);
+  });
+});

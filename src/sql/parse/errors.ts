@@ -99,7 +99,7 @@ export function unsupported(
 ): DatabaseError {
   return new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot run statement ${statementIndex + 1}: ${construct} is not available yet`,
+    `Cannot use ${construct}: it is not available yet`,
     { ...details, statementIndex },
   );
 }

@@ -69,6 +69,12 @@ export function refuseStatement(cursor: Cursor): void {
   if (entry !== undefined) cursor.refuse(...entry);
 }
 
+/** Hints that hang on the verb, for all others are the same with each. */
+const HINTS_OF_DROP = new Map<string, string>([
+  ["database", "DROP NAMESPACE"],
+  ["tablespace", "DROP STORAGE"],
+]);
+
 const OBJECTS = new Map<string, readonly [construct: string, hint?: string]>([
   ["temp", ["TEMP TABLE", "use WITH, or a USER table"]],
   ["temporary", ["TEMPORARY TABLE", "use WITH, or a USER table"]],
@@ -116,5 +122,8 @@ export function refuseObject(cursor: Cursor, verb: "CREATE" | "ALTER" | "DROP"):
     refuseIndex(cursor, construct);
   }
   const entry = OBJECTS.get(cursor.word);
-  if (entry !== undefined) cursor.refuse(`${verb} ${entry[0]}`, entry[1]);
+  if (entry === undefined) return;
+  const [object, hint] = entry;
+  const hintOfDrop = verb === "DROP" ? HINTS_OF_DROP.get(cursor.word) : undefined;
+  cursor.refuse(`${verb} ${object}`, hintOfDrop ?? hint);
 }
