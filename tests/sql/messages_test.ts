@@ -162,3 +162,16 @@ describe("what is not available yet", () => {
     expect(found.hint).toStartWith(hint);
   });
 });
+
+test.each([
+  ["SELECT name, count(*) FROM people GROUP BY country", "name,"],
+  ["SELECT max(name), name || 'x' FROM people GROUP BY country", "name"],
+  ["SELECT * FROM people GROUP BY country", "*"],
+  ["SELECT count(*) FROM people GROUP BY country HAVING small > 1", "small"],
+  ["SELECT count(*) FROM people GROUP BY country ORDER BY country, small", "small"],
+  ["SELECT DISTINCT ON (name) name FROM people ORDER BY country", "country"],
+  ["SELECT DISTINCT ON (name, id) name FROM people ORDER BY name, country", "country"],
+  ["SELECT DISTINCT name FROM people ORDER BY name, country", "country"],
+])("INVALID_QUERY points at the expression at fault: %s", async (sql, at) => {
+  expect((await refusal(sql)).at).toBe(at);
+});

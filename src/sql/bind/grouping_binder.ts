@@ -8,6 +8,7 @@
 
 import { DatabaseError } from "../../base/errors.ts";
 import { INT } from "../../types/mod.ts";
+import { isAggregate } from "../functions/aggregates.ts";
 import type { Expr, GroupItem, SelectFromStatement } from "../parse/ast.ts";
 import { GROUPING } from "./aggregate_binder.ts";
 import { ExpressionPlaces } from "./alike.ts";
@@ -210,8 +211,11 @@ export class GroupedBlock {
       this.#places.add(expression);
       return { kind: "column", type: expression.type, column };
     }
-    throw this.#misuse(
-      `Cannot select column "${expression.column.name}": it must be in GROUP BY or in an aggregate`,
+    const { name } = expression.column;
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      `Cannot select column "${name}": it must be in GROUP BY or in an aggregate`,
+      { position: startOfColumn(this.#block.select, name) },
     );
   }
 
@@ -283,6 +287,27 @@ export class GroupedBlock {
     const { start } = this.#block.select._location;
     return new DatabaseError("INVALID_QUERY", message, { position: start });
   }
+}
+
+/** Where a block names a column outside of aggregates; where it begins, if no name says so. */
+function startOfColumn(
+  { columns, having, orderBy, _location }: SelectFromStatement,
+  column: string,
+): number {
+  const startIn = (value: unknown): number | undefined => {
+    if (typeof value !== "object" || value === null) return undefined;
+    const part: Partial<Expr> = value;
+    if (part.type === "ref" && (part.star === true || part.name === column)) {
+      return part._location?.start;
+    }
+    if (part.type === "call" && isAggregate(part.function?.name ?? "")) return undefined;
+    for (const child of Object.values(value)) {
+      const start = startIn(child);
+      if (start !== undefined) return start;
+    }
+    return undefined;
+  };
+  return startIn(columns) ?? startIn(having) ?? startIn(orderBy) ?? _location.start;
 }
 
 function columnLike(expression: BoundExpression): Omit<BoundColumn, "id"> {

@@ -320,16 +320,16 @@ function refuseExpansion({ _location }: SelectFromStatement): DatabaseError {
   );
 }
 
-function checkDistinct(bound: BoundSelect, { _location }: SelectFromStatement): void {
-  const position = _location.start;
+function checkDistinct(bound: BoundSelect, { orderBy = [], _location }: SelectFromStatement): void {
+  const startOf = (index: number): number => (orderBy[index]?.by ?? { _location })._location.start;
   if (bound.distinct === "all") {
     const selected = new ExpressionPlaces(bound.outputs.map(({ expression }) => expression));
-    for (const { expression } of bound.orderBy) {
+    for (const [i, { expression }] of bound.orderBy.entries()) {
       if (selected.find(expression) !== undefined) continue;
       throw new DatabaseError(
         "INVALID_QUERY",
         "Cannot order by an expression that SELECT DISTINCT does not select",
-        { position },
+        { position: startOf(i) },
       );
     }
   }
@@ -337,12 +337,12 @@ function checkDistinct(bound: BoundSelect, { _location }: SelectFromStatement): 
   const { on } = bound.distinct;
   const leading = bound.orderBy.slice(0, on.length);
   const distinct = new ExpressionPlaces(on);
-  for (const { expression } of leading) {
+  for (const [i, { expression }] of leading.entries()) {
     if (distinct.find(expression) !== undefined) continue;
     throw new DatabaseError(
       "INVALID_QUERY",
       "Cannot use DISTINCT ON: its expressions must be the first ones of ORDER BY",
-      { position },
+      { position: startOf(i) },
     );
   }
 }
