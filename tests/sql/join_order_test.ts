@@ -83,6 +83,33 @@ const EXISTENCES: readonly (readonly [condition: string, form: string, count: nu
     1995,
   ],
   ["EXISTS (SELECT 1 FROM makers WHERE m = nullif(parts.p, 5) AND name <> kind)", "semi", 1999],
+  // What is asked of the inner rows alone, or is a key, may fail.
+  [
+    "EXISTS (SELECT 1 FROM lines l WHERE l.p = parts.p AND l.day > '2024-01-07' AND l.m < parts.p)",
+    "semi",
+    950,
+  ],
+  [
+    "NOT EXISTS (SELECT 1 FROM lines l WHERE l.p = parts.p AND l.id + 1 > 2500 AND l.m < parts.p)",
+    "anti",
+    218,
+  ],
+  ["EXISTS (SELECT 1 FROM makers WHERE m = parts.p + 1 AND name LIKE '%9' AND m > p)", "semi", 200],
+  [
+    "NOT EXISTS (SELECT 1 FROM lines l WHERE l.p = parts.p - 7 AND length('k' || l.m) > 1 AND l.m > parts.p - 9)",
+    "anti",
+    1993,
+  ],
+  [
+    "EXISTS (SELECT 1 FROM lines l WHERE l.p = parts.p AND l.m <> 1 AND 6 / (l.m - 1) > parts.p % 2)",
+    "semi",
+    1857,
+  ],
+  [
+    "EXISTS (SELECT 1 FROM lines l WHERE 60 / (parts.p - l.p + l.m - 1) > parts.p % 20 AND l.p = parts.p AND l.m > 2 AND l.m <> parts.p)",
+    "semi",
+    1728,
+  ],
 ];
 
 describe("EXISTS", () => {
@@ -95,11 +122,54 @@ describe("EXISTS", () => {
     expect(await rowsOf(sql)).toEqual([[count]]);
   });
 
-  test("what may raise an error stays a subquery", async () => {
+  test("asks an outer row for its key only where the rest of what is asked of it holds", async () => {
+    const keyed = (divisor: string): string =>
+      `EXISTS (SELECT 1 FROM lines l WHERE parts.p > 9 AND l.p = 2000 / (${divisor}) AND l.m > parts.p % 7)`;
+    const asked = keyed("CASE WHEN parts.p > 9 THEN parts.p / 9 END");
+    const counts = `SELECT sum(CASE WHEN ${asked} THEN 1 ELSE 0 END)::int FROM parts`;
+    const [[count = 0] = []] = (await rowsOf(counts)) as number[][];
+    expect(count).toBeGreaterThan(0);
+    const sql = `SELECT count(*) FROM parts WHERE ${keyed("parts.p / 9")}`;
+    expect(await planText(sql)).toContain("semi");
+    expect(await rowsOf(sql)).toEqual([[count]]);
+    expect(await rowsOf(sql.replace("EXISTS", "NOT EXISTS"))).toEqual([[2000 - count]]);
+  });
+
+  test("what an inner row raises is raised for an outer row only", async () => {
+    const condition =
+      "EXISTS (SELECT 1 FROM lines l WHERE l.p = parts.p AND l.m <> parts.p AND 1 / (l.id - 1) > 0)";
+    const sql = `SELECT count(*) FROM parts WHERE ${condition}`;
+    expect(await planText(sql)).toContain("semi");
+    expect(await engine.failure(sql)).toStartWith("DIVISION_BY_ZERO");
+    expect(await rowsOf(`${sql} AND p > 9000`)).toEqual([[0]]);
+    expect(
+      await rowsOf(sql.replace("parts WHERE", "makers, parts WHERE m = p AND m > 9000 AND")),
+    ).toEqual([[0]]);
+  });
+
+  test("is the same join with parameters", async () => {
     const sql =
-      "SELECT count(*) FROM parts WHERE p > 9000 AND EXISTS (SELECT 1 FROM lines l WHERE l.p = parts.p AND 1 / (l.id - 1) > 0)";
+      "SELECT count(*) FROM parts WHERE EXISTS (SELECT 1 FROM lines l WHERE l.p = parts.p AND l.m <> parts.p AND l.day > $1 AND l.id > $2::numeric)";
+    const params = ["2024-01-07", 1000];
+    const [plan] = await engine.run(`EXPLAIN ${sql}`, { params });
+    expect(JSON.stringify(plan?.rows)).toContain("semi");
+    const asked = sql.replace("$1", "'2024-01-07'").replace("$2::numeric", "1000");
+    const [result] = await engine.run(sql, { params });
+    expect(await rowsOf(asked)).toEqual(result?.rows);
+  });
+
+  test("stays a subquery where text of both sides is computed for a pair", async () => {
+    const sql =
+      "SELECT count(*) FROM parts WHERE EXISTS (SELECT 1 FROM makers WHERE m = p AND repeat(name, p) LIKE kind || '%')";
     expect(await planText(sql)).not.toContain("semi");
     expect(await rowsOf(sql)).toEqual([[0]]);
+  });
+
+  test("stays a subquery where few rows look one up by its key each", async () => {
+    const sql =
+      "SELECT p FROM parts WHERE p = 5 AND EXISTS (SELECT 1 FROM lines l WHERE l.id = parts.p AND l.m >= parts.p)";
+    expect(await planText(sql)).not.toContain("semi");
+    expect(await rowsOf(sql)).toEqual([[5]]);
   });
 });
 

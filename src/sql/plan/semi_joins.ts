@@ -5,25 +5,38 @@
  *     t ⋉ (SELECT s.a, s.c FROM s WHERE rest)  on  t.b = a, besides c <> t.d
  *
  * Only for a condition of WHERE, which drops a row for false and NULL alike, and only where an
- * equality is the key. What may raise an error stays a subquery: rows that no outer row asks for
- * must not fail the statement.
+ * equality is the key.
+ *
+ * Errors are those of a query that is read once without the conditions between the two
+ * (`bind/decorrelate.ts`): the inner rows are asked what concerns them alone, whichever outer rows
+ * there are, but a fault counts only when there is one. Keys are evaluated for all rows of their
+ * side, an outer one only where what is asked of the outer row alone holds. All else is asked of
+ * pairs with equal keys, and what may fail last.
  */
 import { defined } from "../../base/assert.ts";
+import { physicalKind } from "../../types/mod.ts";
 import type { BoundColumn, BoundExpression, BoundSelect } from "../bind/bound.ts";
 import { columnOutput, columnValue } from "../bind/bound_nodes.ts";
 import { isVolatileQuery, readsAround, readsOuter } from "../bind/query_walk.ts";
 import {
+  childrenOf,
   conjunctionOf,
   conjunctsOf,
   hasSubquery,
   isVolatile,
   mapChildren,
-  mayFail,
+  mayFailOnRow,
   readsColumn,
+  readsForEachRow,
+  someChild,
 } from "../bind/walk.ts";
-import { keysOf } from "./join_keys.ts";
+import { isOver, keysOf } from "./join_keys.ts";
 import type { JoinNode, PlanNode } from "./plan.ts";
 import { rowsOfPlan } from "./plan_rows.ts";
+import { isLookup } from "./plan_walk.ts";
+
+/** Rows of a scan that take as long as finding one row by its key in a subquery. */
+const ROWS_PER_LOOKUP = 500;
 
 interface Existence {
   readonly subquery: Extract<BoundExpression, { kind: "subquery" }>;
@@ -44,25 +57,71 @@ export function semiJoined(
   const across: BoundExpression[] = [];
   for (const each of conjunctsOf(query.where)) (readsOuter(each) ? across : inner).push(each);
   const open: BoundSelect = { ...query, where: conjunctionOf(inner) };
+  // A query that is read for each row is asked of few rows only by the subquery.
   if (
     readsAround(open) ||
-    [...inner, ...across].some((each) => mayFail(each) || isVolatile(each))
+    inner.some((each) => readsForEachRow(each) || isVolatile(each)) ||
+    across.some((each) => hasSubquery(each) || isVolatile(each))
   ) {
     return undefined;
   }
   const columns = innerColumns(across);
   const outputs = columns.map(columnOutput);
   const right = planQuery({ ...open, outputs });
+  // Read without its conditions, the query is read whole.
+  if (subquery.keyed === undefined && rowsOfPlan(left) * ROWS_PER_LOOKUP < rowsOfPlan(right)) {
+    if (isLookup(planQuery(query))) return undefined;
+  }
   const values = new Map(subquery.captureIds.map((id, i) => [id, captures[i]]));
   const places = new Map(columns.map(({ id }, i) => [id, right.columns[i]]));
   const conditions = across.map((each) => moved(each, values, places));
   const leftIds = new Set(left.columns.map(({ id }) => id));
   const rightIds = new Set(right.columns.map(({ id }) => id));
-  const keys = keysOf(conditions, leftIds, rightIds);
-  if (keys.leftKeys.length === 0) return undefined;
-  const join = existence.isNegated ? "anti" : "semi";
-  const holdsLeft = rowsOfPlan(left) < rowsOfPlan(right);
-  return { kind: "join", join, left, right, ...keys, holdsLeft, columns: left.columns };
+  const keys = keysOf(surestFirst(conditions), leftIds, rightIds);
+  if (keys.leftKeys.length === 0 || mayHoldTurn(keys.residual)) return undefined;
+  const ofLeft = conditions.filter((each) => isOver(each, leftIds) && !mayFailOnRow(each));
+  return {
+    kind: "join",
+    join: existence.isNegated ? "anti" : "semi",
+    left,
+    right,
+    ...keys,
+    leftKeys: keys.leftKeys.map((key) => askedWhere(key, conjunctionOf(ofLeft))),
+    holdsLeft: rowsOfPlan(left) < rowsOfPlan(right),
+    // A guarded join with a residual stays in memory, so it is one only where there is a reason.
+    isGuarded: [...inner, ...keys.rightKeys].some(mayFailOnRow),
+    columns: left.columns,
+  };
+}
+
+/** What may fail stands behind what may not. */
+function surestFirst(conditions: readonly BoundExpression[]): readonly BoundExpression[] {
+  return conditions.toSorted(
+    (left, right) => Number(mayFailOnRow(left)) - Number(mayFailOnRow(right)),
+  );
+}
+
+/** A key that may fail, on no row that fails the condition: NULL equals nothing. */
+function askedWhere(key: BoundExpression, condition: BoundExpression | undefined): BoundExpression {
+  if (condition === undefined || !mayFailOnRow(key)) return key;
+  const branches = [{ when: condition, value: key }];
+  return { kind: "case", type: key.type, branches, otherwise: undefined };
+}
+
+/**
+ * Whether testing a batch of pairs may take longer than a turn: it is done in one go, and one call
+ * over values of any length may take a turn by itself.
+ */
+function mayHoldTurn(expression: BoundExpression | undefined): boolean {
+  if (expression === undefined || !readsColumn(expression)) return false;
+  const isCall =
+    expression.kind === "call" || (expression.kind === "cast" && !expression.isNumericIdentity);
+  if (isCall && [expression, ...childrenOf(expression)].some(isOfAnyLength)) return true;
+  return someChild(expression, mayHoldTurn);
+}
+
+function isOfAnyLength({ type }: BoundExpression): boolean {
+  return type.kind !== "interval" && type.kind !== "uuid" && physicalKind(type) === "any";
 }
 
 /**
