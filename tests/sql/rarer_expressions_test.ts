@@ -1,5 +1,5 @@
 /**
- * Slices of arrays, OVERLAPS, and rows that are compared with rows and queries.
+ * Elements and slices of arrays, OVERLAPS, and rows that are compared with rows and queries.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
@@ -33,6 +33,16 @@ const VALUES: readonly (readonly [string, unknown])[] = [
   ["(NULL::int[])[1:2]", null],
   ["(ARRAY(SELECT id FROM t ORDER BY id))[2:]", "{2,3}"],
   ["(SELECT max((ARRAY[10,20,30])[a:id]) FROM t WHERE id = 2)", "{10,20}"],
+  // A subscript is assigned: a larger type is narrowed, a fraction rounded.
+  ["(ARRAY['a','b','c'])[7::bigint % 3 + 1]", "b"],
+  [
+    "(SELECT max((ARRAY['a','b','c'])[count % 3]) FROM (SELECT count(*) FROM t WHERE id < 3) c)",
+    "b",
+  ],
+  ["(ARRAY[0,1,2,3,4,5,6])[extract(dow FROM DATE '2024-06-08') + 1]", 6],
+  ["(ARRAY[1,2,3])[1.6]", 2],
+  ["(ARRAY[1,2,3])[1.4::double precision:2::bigint]", "{1,2}"],
+  ["(ARRAY[1,2,3])['2']", 2],
   [`${SPAN} OVERLAPS (TIMESTAMP '2024-01-09', TIMESTAMP '2024-02-01')`, true],
   [`${SPAN} OVERLAPS (TIMESTAMP '2024-01-10', TIMESTAMP '2024-02-01')`, false],
   [`${SPAN} OVERLAPS (TIMESTAMP '2024-02-01', TIMESTAMP '2024-01-05')`, true],
@@ -59,6 +69,12 @@ describe("refusals", () => {
   test.each([
     ["SELECT (5)[1:2]", "TYPE_MISMATCH"],
     ["SELECT (ARRAY[1])['x':2]", "INVALID_VALUE"],
+    ["SELECT (ARRAY[1])[2147483648]", "VALUE_OUT_OF_RANGE"],
+    ["SELECT (ARRAY[1])[1:3e9::double precision]", "VALUE_OUT_OF_RANGE"],
+    ["SELECT (ARRAY[1])['x']", "INVALID_VALUE"],
+    ["SELECT (ARRAY[1])['1'::text]", "TYPE_MISMATCH"],
+    ["SELECT (ARRAY[1])[true]", "TYPE_MISMATCH"],
+    ["SELECT (ARRAY[1])[current_date]", "TYPE_MISMATCH"],
     ["SELECT (1, 2, 3) OVERLAPS (1, 2)", "INVALID_QUERY"],
     ["SELECT 1 OVERLAPS 2", "INVALID_QUERY"],
     ["SELECT (1, 2) OVERLAPS (1, 2)", "FUNCTION_NOT_FOUND"],

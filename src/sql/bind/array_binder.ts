@@ -19,7 +19,7 @@ export function bindElement(
   const array = bind(arrayNode, place);
   if (array.type.kind === "json") return bindMember(array, bind(indexNode, place), node);
   const element = elementType(array, arrayNode);
-  const index = castTo(bind(indexNode, place), { to: INT, mode: "implicit", node: indexNode });
+  const index = asPosition(bind(indexNode, place), indexNode);
   return {
     kind: "call",
     type: element,
@@ -43,7 +43,7 @@ export function bindSlice(
   const array = bind(arrayNode, place);
   elementType(array, arrayNode);
   const bounds = [from, to].map((node) =>
-    node === undefined ? undefined : castTo(bind(node, place), { to: INT, mode: "implicit", node }),
+    node === undefined ? undefined : asPosition(bind(node, place), node),
   );
   const hasStart = bounds[0] !== undefined;
   return {
@@ -81,6 +81,13 @@ function bindMember(
     castTo(index, { to: TEXT, mode: "explicit", node: node.index }),
   ];
   return bindFunction({ name: "jsonb_extract_path", args, node });
+}
+
+/** A position is assigned, as in PostgreSQL: a fraction is rounded, and a larger number must fit. */
+function asPosition(index: BoundExpression, node: Expr): BoundExpression {
+  // A literal is read before its statement runs, and not with its row.
+  const mode = index.type.kind === "unknown" ? "implicit" : "assignment";
+  return castTo(index, { to: INT, mode, node });
 }
 
 function elementType({ type }: BoundExpression, node: Expr): BoundExpression["type"] {
