@@ -16,10 +16,10 @@ import type { OperatorForm } from "../functions/function.ts";
 import { resolveBinary } from "../functions/operators.ts";
 import type { Expr } from "../parse/ast.ts";
 import type { BoundExpression, ComparisonOperator } from "./bound.ts";
-import { castTo } from "./casts.ts";
 import { comparedByDay } from "./day_comparison.ts";
 import { decimalLiteral } from "./decimal_literal.ts";
 import { comparedWith } from "./float_literal.ts";
+import { castArgument } from "./integer_parameters.ts";
 
 /** Magnitude up to which whole numbers are exact in doubles. */
 const WHOLE_MAX = Number.MAX_SAFE_INTEGER;
@@ -72,10 +72,9 @@ export function binaryOf(operands: BinaryOperands, node: Expr): BoundExpression 
   const [leftType = left.type, rightType = right.type] = form.operands;
   const l =
     comparedLiteral(left, tested === undefined ? undefined : MIRRORED[tested], leftType) ??
-    castTo(left, { to: leftType, mode: "implicit", node });
+    castArgument(left, { to: leftType, node });
   const r =
-    comparedLiteral(right, tested, rightType) ??
-    castTo(right, { to: rightType, mode: "implicit", node });
+    comparedLiteral(right, tested, rightType) ?? castArgument(right, { to: rightType, node });
   const { evaluate, result, seesNull } = form;
   if (comparison !== undefined && sameType(leftType, rightType)) {
     return comparedByDay(

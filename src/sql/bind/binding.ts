@@ -102,7 +102,7 @@ export class StatementBinding {
   parameter(index: number, node: AstNode): BoundExpression {
     const type = this.parameterTypes[index - 1];
     this.usedParameters.add(index);
-    if (type !== undefined) return { kind: "slot", type, slot: index - 1 };
+    if (type !== undefined) return { kind: "slot", type, slot: index - 1, isParameter: true };
     throw new DatabaseError(
       "INVALID_PARAMETER",
       `Cannot bind $${index}: the request has ${this.parameterTypes.length} parameter(s)`,

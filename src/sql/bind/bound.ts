@@ -55,6 +55,8 @@ export type BoundExpression =
       readonly type: DataType;
       readonly slot: number;
       readonly untyped?: UntypedLiteral;
+      /** A value of the request; others are literals that the plan cache lifted out, and files. */
+      readonly isParameter?: boolean;
     }
   | { readonly kind: "column"; readonly type: DataType; readonly column: BoundColumn }
   | {

@@ -10,7 +10,8 @@ import type { AstNode, ExprCall } from "../parse/ast.ts";
 import { bindAggregate, bindGrouping } from "./aggregate_binder.ts";
 import { type Bind, type Place, unknownFunction } from "./binding.ts";
 import type { BoundExpression } from "./bound.ts";
-import { castAlike, castTo } from "./casts.ts";
+import { castAlike } from "./casts.ts";
+import { castArgument, fittingOf } from "./integer_parameters.ts";
 import { bindArguments, checkNames } from "./named_arguments.ts";
 import { bindRowToJson, bindWithRows, takesRows } from "./row_values.ts";
 import { bindExists } from "./subquery_binder.ts";
@@ -80,7 +81,7 @@ export function bindFunction({ name, args, node }: FunctionCall): BoundExpressio
   const constants = args.map((argument) =>
     argument.kind === "constant" ? argument.value : undefined,
   );
-  const resolved = resolveFunction(name, types, constants);
+  const resolved = fittingOf(args, (given) => resolveFunction(name, given, constants));
   if (resolved === undefined) throw unknownFunction(name, types, node);
   const { argumentTypes, overload, result } = resolved;
   return {
@@ -88,7 +89,7 @@ export function bindFunction({ name, args, node }: FunctionCall): BoundExpressio
     type: result,
     name,
     args: args.map((argument, i) =>
-      castTo(argument, { to: argumentTypes[i] ?? argument.type, mode: "implicit", node }),
+      castArgument(argument, { to: argumentTypes[i] ?? argument.type, node }),
     ),
     evaluate: (values, world) => overload.evaluate(values, world, argumentTypes),
     seesNull: overload.seesNull === true,

@@ -15,8 +15,8 @@ import type { AstNode, ExprCall, FromCall, FromRows } from "../parse/ast.ts";
 import { type Bind, type ExpansionSink, notAvailable, type Place } from "./binding.ts";
 import type { BoundExpression, BoundFrom, BoundTableFunction } from "./bound.ts";
 import { columnValue } from "./bound_nodes.ts";
-import { castTo } from "./casts.ts";
 import { Captures } from "./correlation.ts";
+import { castArgument, fittingOf } from "./integer_parameters.ts";
 import { resolveType } from "./types.ts";
 import { isVolatile, readsColumn } from "./walk.ts";
 
@@ -152,8 +152,7 @@ function boundCall(
   args: readonly BoundExpression[],
   node: ExprCall | FromCall,
 ): BoundCall {
-  const types = args.map(({ type }) => type);
-  const found = resolveTableFunction(name, types);
+  const found = fittingOf(args, (given) => resolveTableFunction(name, given));
   if (found === undefined) return scalarCall(name, args, node);
   const { form } = found;
   const columns = columnsOf(name, { form, types: found.types, node });
@@ -163,9 +162,7 @@ function boundCall(
   };
   const made: BoundTableFunction = {
     name,
-    args: args.map((arg, i) =>
-      castTo(arg, { to: found.types[i] ?? arg.type, mode: "implicit", node }),
-    ),
+    args: args.map((arg, i) => castArgument(arg, { to: found.types[i] ?? arg.type, node })),
     seesNull: form.seesNull === true,
     width: columns.length,
     rows: (values) => form.rows(values, shape),
@@ -201,7 +198,7 @@ function columnsOf(
 /** A scalar function in FROM gives one row. @throws {DatabaseError} FUNCTION_NOT_FOUND */
 function scalarCall(name: string, args: readonly BoundExpression[], node: AstNode): BoundCall {
   const types = args.map(({ type }) => type);
-  const found = resolveFunction(name, types);
+  const found = fittingOf(args, (given) => resolveFunction(name, given));
   if (found === undefined) {
     const signature = `${name}(${types.map((type) => typeName(type)).join(", ")})`;
     const what = isTableFunction(name) ? "it does not take these types" : "there is none";
@@ -214,9 +211,7 @@ function scalarCall(name: string, args: readonly BoundExpression[], node: AstNod
     kind: "call",
     type: result,
     name,
-    args: args.map((arg, i) =>
-      castTo(arg, { to: argumentTypes[i] ?? arg.type, mode: "implicit", node }),
-    ),
+    args: args.map((arg, i) => castArgument(arg, { to: argumentTypes[i] ?? arg.type, node })),
     evaluate: (values, world) => overload.evaluate(values, world, argumentTypes),
     seesNull: overload.seesNull === true,
     volatility: overload.volatility,
