@@ -79,7 +79,9 @@ function earlierRow(
     });
     try {
       const step = scan.next();
-      assert(step !== undefined, "a predecessor above the position is in history");
+      // History reaches back to the position, so it is past its time to live, as is all before it:
+      // whoever was sent such a row was not promised to hear that it is gone.
+      if (step === undefined) return undefined;
       assert(step.seqs[0] === prev, "a version is found under its seq");
       const oldSide = query.oldSide(step, query.ownSources);
       const isMatch = query.matches(oldSide, step.hasOld);

@@ -12,6 +12,7 @@ import {
   liveFixture,
   MESSAGES,
   message,
+  messagesTable,
   RecordingSink,
   settle,
 } from "../support/live_fixture.ts";
@@ -177,6 +178,24 @@ test("replay latest: one row or one delete a key, at its newest version", () => 
     { id: 3, room: "lobby", n: 30, body: "", _seq: gone.seq, _deleted: true },
   ]);
 });
+
+test.each(["all", "latest"] as const)(
+  "replay %s: what has expired is passed over, also as a predecessor of what has not",
+  (replay) => {
+    const fixture = liveFixture();
+    fixture.store.defineTable({ ...messagesTable(), ttlMs: 1000 });
+    write(fixture, "insert", message(1, "lobby"));
+    const position = fixture.store.visibleSeq;
+    for (const id of [2, 3]) write(fixture, "insert", message(id, "hall"));
+    fixture.clock.advance(900);
+    write(fixture, "delete", message(2, "hall"));
+    write(fixture, "insert", message(4, "lobby"));
+    fixture.clock.advance(200);
+    write(fixture, "insert", message(3, "lobby"));
+    const { sink } = fixture.open(LOBBY, { from_seq_id: position, replay });
+    expect(shape(sink)).toEqual([`ack ${position}`, "ready 4,3"]);
+  },
+);
 
 test("replay latest: a client is nowhere before it has everything", () => {
   const fixture = liveFixture();

@@ -8,7 +8,7 @@
 import { assert } from "../../src/base/assert.ts";
 import type { Clock } from "../../src/base/clock.ts";
 import { DatabaseError } from "../../src/base/errors.ts";
-import { SEQ_ZERO, type Seq, SeqGenerator } from "../../src/base/seq.ts";
+import { SEQ_ZERO, type Seq, SeqGenerator, seqFromUnixMs } from "../../src/base/seq.ts";
 import {
   type ChangeBatch,
   type ChangedPartition,
@@ -118,9 +118,11 @@ export class ModelStore implements Store {
     const commitSeq = seqs.at(-1) ?? SEQ_ZERO;
     let next = 0;
     for (const { tableId, owner, operation, rows } of writes) {
+      const expiredSeq = this.#expiredSeq(tableId);
       for (const row of rows) {
         const key = this.#key(tableId, owner, row);
-        const before = this.#newest.get(key);
+        const newest = this.#newest.get(key);
+        const before = newest !== undefined && newest.seq > expiredSeq ? newest : undefined;
         const isLive = before !== undefined && !before.isDeleted;
         if (isLive === (operation === "insert")) {
           throw new DatabaseError("DUPLICATE_KEY", `Cannot ${operation} ${key}`);
@@ -197,7 +199,8 @@ export class ModelStore implements Store {
   }
 
   scan(tableId: number, options: ScanOptions): Scan {
-    const { owner, upTo, after = 0, columnIds, withTombstones = false } = options;
+    const { owner, upTo, columnIds, withTombstones = false } = options;
+    const after = Math.max(options.after ?? 0, this.#expiredSeq(tableId));
     const found = this.versions.filter(
       (version) =>
         version.tableId === tableId &&
@@ -227,7 +230,8 @@ export class ModelStore implements Store {
   }
 
   changes(tableId: number, options: ChangesOptions): ChangeScan {
-    const { owner, after, upTo, columnIds } = options;
+    const { owner, upTo, columnIds } = options;
+    const after = Math.max(options.after, this.#expiredSeq(tableId));
     if (upTo > this.#visibleSeq) throw new Error("Cannot read above the visible seq");
     const found = this.versions.filter(
       (version) =>
@@ -259,6 +263,7 @@ export class ModelStore implements Store {
         candidate.tableId === tableId &&
         candidate.owner === owner &&
         candidate.seq <= upTo &&
+        candidate.seq > this.#expiredSeq(tableId) &&
         candidate.replacedBy > upTo &&
         keyColumnIds.every((id, index) => this.#value(candidate, id) === key[index]),
     );
@@ -294,6 +299,7 @@ export class ModelStore implements Store {
         (owner === undefined || version.owner === owner) &&
         version.seq <= this.#visibleSeq &&
         version.replacedBy > this.#visibleSeq &&
+        version.seq > this.#expiredSeq(tableId) &&
         !version.isDeleted,
     ).length;
   }
@@ -401,6 +407,12 @@ export class ModelStore implements Store {
     const definition = this.#definitions.get(tableId);
     assert(definition !== undefined, "a table is defined before it is used");
     return definition;
+  }
+
+  /** Versions up to here are past their time to live. */
+  #expiredSeq(tableId: number): number {
+    const { ttlMs } = this.#definition(tableId);
+    return ttlMs === undefined ? 0 : seqFromUnixMs(this.#seqs.nowMs() - ttlMs + 1) - 1;
   }
 
   #key(tableId: number, owner: number, row: Row): string {
