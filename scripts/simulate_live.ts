@@ -6,7 +6,8 @@
  *                                  [--plant <fault>]
  *
  * Store, clock, chance and sockets are simulated; `real` is the engine's own store on a simulated
- * disk, with flushes, merges and history that goes. Every twentieth seed runs twice and must give
+ * disk, with flushes, merges and history that goes. In every third world the table is a STREAM
+ * table, whose rows expire. Every twentieth seed runs twice and must give
  * the same trace. Prints a line every ten seconds and one at the end, and exits with 1 when a
  * change was missed, sent twice, out of order or wrong, when what a client holds is not the result,
  * when the engine met what cannot be, or when a seed did not repeat. A fault names its seed: the
@@ -25,6 +26,10 @@ const LINE_MS = 10_000;
 
 /** Of so many seeds, one runs twice. */
 const SEEDS_PER_REPEAT = 20;
+
+/** Of so many seeds, one has a table whose rows expire, and when: several times in a world. */
+const SEEDS_PER_STREAM = 3;
+const TTL_MS = 40;
 
 /** After so many, more say nothing new. */
 const FAULTS_MAX = 10;
@@ -103,7 +108,8 @@ async function runSeed(store: StoreWord, seed: number): Promise<void> {
 }
 
 async function world(store: StoreWord, seed: number): Promise<SimulationReport> {
-  const report = await SIMULATIONS[store](seed, { steps });
+  const isStream = seed % SEEDS_PER_STREAM === 0;
+  const report = await SIMULATIONS[store](seed, { steps, ...(isStream ? { ttlMs: TTL_MS } : {}) });
   const failed = uncaught.splice(0);
   if (failed.length > 0) throw failed[0];
   return report;

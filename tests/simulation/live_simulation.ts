@@ -9,10 +9,12 @@
  * - every change is what the change matrix makes of its version, cell by cell;
  * - no version that does something to the result is passed over;
  * - a snapshot is the result as of its last_seq_id, and so is what the client holds at any position.
+ *
+ * Versions of a STREAM table expire meanwhile. Of what has expired a client may hear or not.
  */
 import { assert, defined } from "../../src/base/assert.ts";
 import { silentLog } from "../../src/base/log.ts";
-import type { Seq } from "../../src/base/seq.ts";
+import { type Seq, seqFromUnixMs } from "../../src/base/seq.ts";
 import { type LiveSubscription, LocalLiveEngine, SubscriptionError } from "../../src/live/mod.ts";
 import type {
   CellObject,
@@ -53,6 +55,8 @@ export interface Simulation {
   readonly clock: ManualClock;
   readonly world: SimulatedStore;
   readonly steps: number;
+  /** Of a STREAM table, whose rows are inserted and deleted; absent for one that keeps its rows. */
+  readonly ttlMs?: number | undefined;
   /** Damages what a socket delivers, to see whether it is noticed. */
   readonly tamper?: (messages: Message[], random: SeededRandom) => Message[];
 }
@@ -109,6 +113,22 @@ interface Version {
 class Ledger {
   readonly #byOwner = new Map<number, Version[]>();
   readonly #newest = new Map<string, Version>();
+  readonly #clock: ManualClock;
+  readonly #ttlMs: number | undefined;
+
+  constructor(clock: ManualClock, ttlMs: number | undefined) {
+    this.#clock = clock;
+    this.#ttlMs = ttlMs;
+  }
+
+  get isStream(): boolean {
+    return this.#ttlMs !== undefined;
+  }
+
+  hasExpired({ seq }: { seq: number }): boolean {
+    if (this.#ttlMs === undefined) return false;
+    return seq < seqFromUnixMs(this.#clock.nowMs() - this.#ttlMs + 1);
+  }
 
   add(
     owner: number,
@@ -117,7 +137,7 @@ class Ledger {
   ) {
     for (const { seq, isDeleted, row } of seqs) {
       const id = Number(row[0]);
-      const before = this.#newest.get(`${owner}/${id}`);
+      const before = this.newest(owner, id);
       const version = { seq, commitSeq, id, isDeleted, row, before };
       this.#newest.set(`${owner}/${id}`, version);
       this.of(owner).push(version);
@@ -130,8 +150,10 @@ class Ledger {
     return versions;
   }
 
+  /** The newest version of a key; one that has expired is as good as none. */
   newest(owner: number, id: number): Version | undefined {
-    return this.#newest.get(`${owner}/${id}`);
+    const newest = this.#newest.get(`${owner}/${id}`);
+    return newest === undefined || this.hasExpired(newest) ? undefined : newest;
   }
 
   at(owner: number, seq: number): Version | undefined {
@@ -258,7 +280,11 @@ class Client {
     if (seq < this.#aheadSeq) return;
     const expected = new Map<number, CellObject>();
     for (const [id, version] of this.#ledger.rowsAt(this.owner, seq)) {
+      if (this.#ledger.hasExpired(version)) continue;
       if (this.#matches(version)) expected.set(id, this.#wire(version));
+    }
+    for (const [id, row] of this.rows) {
+      if (this.#ledger.hasExpired({ seq: Number(row["_seq"]) })) this.rows.delete(id);
     }
     if (this.#isPartial) {
       for (const [id, row] of this.rows) {
@@ -344,6 +370,8 @@ class Client {
   /** No version below `seq` that was not accounted for may do anything to the result. */
   #passOver(seq: number): void {
     for (const version of this.#ledger.between(this.owner, this.#checkedSeq, seq - 1)) {
+      if (this.#ledger.hasExpired(version.isDeleted ? (version.before ?? version) : version))
+        continue;
       const effect = this.#effectOf(version);
       if (effect !== undefined) violation(`the ${effect.type} of ${version.seq} was missed`);
     }
@@ -417,7 +445,7 @@ class World {
   readonly #random: SeededRandom;
   readonly #world: SimulatedStore;
   readonly #engine: LocalLiveEngine;
-  readonly #ledger = new Ledger();
+  readonly #ledger: Ledger;
   readonly #clients: Client[] = [];
   readonly #tamper: Simulation["tamper"];
   readonly #trace = new Bun.CryptoHasher("sha1");
@@ -429,8 +457,9 @@ class World {
   #uncaught: { readonly error: unknown } | undefined;
   #isStopped = false;
 
-  constructor({ random, clock, world, tamper }: Simulation) {
+  constructor({ random, clock, world, tamper, ttlMs }: Simulation) {
     this.#random = random;
+    this.#ledger = new Ledger(clock, ttlMs);
     this.#world = world;
     this.#tamper = tamper;
     this.#engine = new LocalLiveEngine({
@@ -542,7 +571,7 @@ class World {
         random.chance(0.1) ? null : "x".repeat(random.below(60)),
       );
       if (!isLive) return { tableId: MESSAGES, owner, operation: "insert", rows: [row] };
-      return random.chance(0.3)
+      return this.#ledger.isStream || random.chance(0.3)
         ? { tableId: MESSAGES, owner, operation: "delete", rows: [newest.row] }
         : { tableId: MESSAGES, owner, operation: "update", rows: [row] };
     });

@@ -20,6 +20,9 @@ const SEED_FIRST = seedOf(1);
 const SEED_COUNT = process.env["SEED"] === undefined ? 30 : 1;
 const STEPS = 400;
 
+/** About a sixth of the time that passes in a world. */
+const TTL_MS = 40;
+
 test("subscribers see every change once, in order, and hold the result", async () => {
   let changes = 0;
   let resumes = 0;
@@ -58,6 +61,30 @@ test("over the real store, with flushes, they do as well", async () => {
   expect(changes).toBeGreaterThan(seedCount * 20);
   expect(expired).toBeGreaterThan(5);
 });
+
+test.each([
+  ["model", simulateOverModel],
+  ["real", simulateOverLocalStore],
+])(
+  "rows that expire over the %s store are told of as long as they last",
+  async (_name, simulate) => {
+    let changes = 0;
+    let resumes = 0;
+    const seedCount = Math.min(SEED_COUNT, 8);
+    for (let seed = SEED_FIRST; seed < SEED_FIRST + seedCount; seed += 1) {
+      try {
+        const report = await simulate(seed, { steps: STEPS, ttlMs: TTL_MS });
+        changes += report.changes;
+        resumes += report.resumes;
+      } catch (error) {
+        throw new Error(`seed ${seed}`, { cause: error });
+      }
+    }
+    if (SEED_COUNT === 1) return;
+    expect(changes).toBeGreaterThan(seedCount * 10);
+    expect(resumes).toBeGreaterThan(seedCount * 3);
+  },
+);
 
 test("a world ends while a merge of its store waits for the disk", async () => {
   const random = new SeededRandom(1);

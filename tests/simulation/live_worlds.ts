@@ -27,6 +27,8 @@ const HISTORY_MS = 3_600_000;
 
 export interface SimulationOptions {
   readonly steps: number;
+  /** Of a STREAM table; absent for one that keeps its rows. */
+  readonly ttlMs?: number;
   readonly store?: (clock: ManualClock) => ModelStore;
   readonly tamper?: (messages: Message[], random: SeededRandom) => Message[];
 }
@@ -34,15 +36,16 @@ export interface SimulationOptions {
 /** One world over the model store. */
 export function simulateOverModel(
   seed: number,
-  { steps, store: storeOf, tamper }: SimulationOptions,
+  { steps, store: storeOf, tamper, ttlMs }: SimulationOptions,
 ): Promise<SimulationReport> {
   const clock = new ManualClock();
   const store = storeOf?.(clock) ?? new ModelStore(clock);
-  store.defineTable(messagesTable());
+  store.defineTable({ ...messagesTable(), ttlMs });
   return simulateLive({
     random: new SeededRandom(seed),
     clock,
     steps,
+    ttlMs,
     world: {
       store,
       sync: () => Promise.resolve(store.sync()),
@@ -56,12 +59,12 @@ export function simulateOverModel(
 /** One world over the real store. */
 export async function simulateOverLocalStore(
   seed: number,
-  { steps }: { steps: number },
+  { steps, ttlMs }: Pick<SimulationOptions, "steps" | "ttlMs">,
 ): Promise<SimulationReport> {
   const clock = new ManualClock();
   const random = new SeededRandom(seed);
-  const world = await LocalWorld.open(clock, random);
-  const report = await simulateLive({ random, clock, world, steps });
+  const world = await LocalWorld.open(clock, random, { ttlMs });
+  const report = await simulateLive({ random, clock, world, steps, ttlMs });
   await world.close();
   return report;
 }
@@ -81,7 +84,11 @@ export class LocalWorld implements SimulatedStore {
     this.#clock = clock;
   }
 
-  static async open(clock: ManualClock, random: SeededRandom): Promise<LocalWorld> {
+  static async open(
+    clock: ManualClock,
+    random: SeededRandom,
+    { ttlMs }: { ttlMs?: number | undefined } = {},
+  ): Promise<LocalWorld> {
     const disk = new SimulatedDisk();
     const store = await LocalStore.open({
       disk,
@@ -90,7 +97,7 @@ export class LocalWorld implements SimulatedStore {
       random,
       log: silentLog,
       manifest: new MemoryManifest(),
-      definitions: [{ ...messagesTable(), historyMs: HISTORY_MS }],
+      definitions: [{ ...messagesTable(), historyMs: HISTORY_MS, ttlMs }],
       options: {
         nodeId: 0,
         nodeBits: 0,
