@@ -1,7 +1,7 @@
 /**
  * `tidemark verify` and `tidemark repair`: arguments → check, and repair → lines and an exit code.
  *
- *     exit 0   sound; or repaired, so that a server starts
+ *     exit 0   sound; or repaired, so that a server starts; or --help
  *     exit 1   damage was found; or was not repaired, and the directory is as it was
  *     exit 2   nothing was checked: misuse, a directory in use or of a newer format
  */
@@ -63,6 +63,10 @@ export function runMaintenance(
   args: readonly string[],
   parts: MaintenanceParts,
 ): number {
+  if (args.some((arg) => arg === "--help" || arg === "-h")) {
+    parts.say(USAGE[command] ?? "");
+    return EXIT_SOUND;
+  }
   const request = requestFrom(command, args, parts);
   if (request === undefined) return EXIT_MISUSE;
   try {

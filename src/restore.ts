@@ -90,7 +90,8 @@ export interface FinishedRestore {
 }
 
 /** What a database consists of beside its lock, its secret and what can be made again. */
-const STATE = [CATALOG_FILE, "wal", "segments", "files"] as const;
+const STATE_DIRECTORIES = ["wal", "segments", "files"] as const;
+const STATE = [CATALOG_FILE, ...STATE_DIRECTORIES] as const;
 
 /** What SQLite keeps beside the catalog. */
 const SIDE_FILES = ["wal", "shm", "journal"].map((kind) => `${CATALOG_FILE}-${kind}`);
@@ -364,8 +365,13 @@ function floorOf(seqs: readonly number[]): Seq {
 /** Returns where the old state is now; undefined when there was none. */
 function moveIntoPlace(paths: DataPaths, staged: DataPaths, disk: Disk): string | undefined {
   let kept: string | undefined;
+  const isNew = isEmpty(paths, disk);
   const putAside = (name: string): void => {
     if (!disk.exists(`${paths.root}/${name}`)) return;
+    if (isNew) {
+      removeTree(disk, `${paths.root}/${name}`);
+      return;
+    }
     if (kept === undefined) {
       disk.makeDirectory(paths.lostAndFound);
       kept = freshDirectory(paths, disk);
@@ -386,6 +392,13 @@ function moveIntoPlace(paths: DataPaths, staged: DataPaths, disk: Disk): string 
   disk.syncDirectory(staged.root);
   disk.syncDirectory(paths.root);
   return kept;
+}
+
+/** Whether there is nothing to keep: the directories that every data directory has. */
+function isEmpty({ root }: DataPaths, disk: Disk): boolean {
+  if ([CATALOG_FILE, ...SIDE_FILES].some((name) => disk.exists(`${root}/${name}`))) return false;
+  const directories = STATE_DIRECTORIES.map((name) => `${root}/${name}`);
+  return directories.every((path) => !disk.exists(path) || disk.list(path).length === 0);
 }
 
 /** A directory in lost+found/ that is not there yet. */

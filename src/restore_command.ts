@@ -2,7 +2,7 @@
  * `tidemark restore`: arguments → a backup in its place, as it is or brought to a later moment →
  * lines and an exit code.
  *
- *     exit 0   restored
+ *     exit 0   restored; or --help
  *     exit 1   the backup, or the archive of the log, is damaged; nothing was changed
  *     exit 2   nothing was changed either: misuse, a directory in use, a point that nothing covers
  */
@@ -32,6 +32,12 @@ const EXIT_RESTORED = 0;
 const USAGE =
   "usage: tidemark restore <backup> <data_path> [--archive <archive_path>] [--to-seq <n> | --to-timestamp <t>]";
 
+const OPTIONS = {
+  archive: { type: "string" },
+  "to-seq": { type: "string" },
+  "to-timestamp": { type: "string" },
+} as const;
+
 interface Request {
   readonly source: string;
   readonly root: string;
@@ -49,6 +55,10 @@ export async function runRestore(
   parts: RestoreCommandParts,
 ): Promise<number> {
   const { disk, say, tell } = parts;
+  if (args.some((arg) => arg === "--help" || arg === "-h")) {
+    say(USAGE);
+    return EXIT_RESTORED;
+  }
   const request = requestFrom(args);
   if (typeof request === "string") {
     tell(`Cannot restore: ${request}\n${USAGE}`);
@@ -58,19 +68,19 @@ export async function runRestore(
   const listener = new Progress(parts);
   try {
     // First what changes nothing: what is no backup, or no point, makes no directory.
-    readBackupList(disk, source);
     const seq = request.point === undefined ? undefined : seqOfPoint(request.point);
+    readBackupList(disk, source);
     const directory = openDataDirectory(disk, root);
     const { paths } = directory;
     try {
       const list = await stage(request, { parts, paths, seq, listener });
-      finishRestore(paths, parts);
+      const finished = finishRestore(paths, parts);
       const count = list.files.length;
       const files = `${count} file${count === 1 ? "" : "s"}`;
       say(`${root} holds the state of _seq ${list.seq}: ${files} restored`);
       const lost = missingText(listener.missing);
       if (lost !== undefined) say(lost);
-      if (disk.exists(paths.lostAndFound)) say(`what was there before is in ${paths.lostAndFound}`);
+      if (finished?.before !== undefined) say(`what was there before is in ${finished.before}`);
     } finally {
       directory.release();
     }
@@ -89,43 +99,34 @@ export async function runRestore(
 
 /** What the arguments ask for, or what is wrong with them. */
 function requestFrom(args: readonly string[]): Request | string {
-  let parsed: ReturnType<typeof parse>;
-  try {
-    parsed = parse(args);
-  } catch (error) {
-    if (!(error instanceof TypeError)) throw error;
-    return error.message;
+  const { tokens } = parseArgs({
+    args: [...args],
+    options: OPTIONS,
+    // What it says of options that it does not know is for programmers.
+    strict: false,
+    tokens: true,
+  });
+  const paths: string[] = [];
+  const values = new Map<string, string>();
+  for (const token of tokens) {
+    if (token.kind === "positional") paths.push(withoutEnd(token.value));
+    if (token.kind !== "option") continue;
+    if (!Object.hasOwn(OPTIONS, token.name)) return `unknown option ${token.rawName}`;
+    if (token.value === undefined) return `name a value behind ${token.rawName}`;
+    values.set(token.name, token.value);
   }
-  const { positionals, values } = parsed;
-  const [source = "", root = "", another] = positionals.map(withoutEnd);
+  const [source = "", root = "", another] = paths;
   if (source === "" || root === "" || another !== undefined) {
     return "name a backup and a data directory";
   }
-  const { "to-seq": toSeq, "to-timestamp": toTimestamp } = values;
+  const toSeq = values.get("to-seq");
+  const toTimestamp = values.get("to-timestamp");
   if (toSeq !== undefined && toTimestamp !== undefined) {
     return "name one point, --to-seq or --to-timestamp";
   }
-  const archivePath = values.archive === undefined ? undefined : withoutEnd(values.archive);
+  const archive = values.get("archive");
+  const archivePath = archive === undefined ? undefined : withoutEnd(archive);
   return { source, root, archivePath, point: pointFrom(toSeq, toTimestamp) };
-}
-
-function parse(args: readonly string[]): {
-  positionals: string[];
-  values: {
-    archive?: string | undefined;
-    "to-seq"?: string | undefined;
-    "to-timestamp"?: string | undefined;
-  };
-} {
-  return parseArgs({
-    args: [...args],
-    allowPositionals: true,
-    options: {
-      archive: { type: "string" },
-      "to-seq": { type: "string" },
-      "to-timestamp": { type: "string" },
-    },
-  });
 }
 
 function withoutEnd(path: string): string {

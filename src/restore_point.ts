@@ -101,8 +101,14 @@ class Advance {
     const { disk, listener, seq } = this.#parts;
     const { baseSeq, begin } = this.#lookAtCatalog();
     if (seq < baseSeq) {
-      const what = `the backup is of seq ${baseSeq} (${textOfSeq(baseSeq)}), which is later`;
-      throw pointRefused(this.#parts, what, "name an older backup");
+      const { seq: rowsSeq } = this.#list;
+      const of = `the backup is of seq ${rowsSeq} (${textOfSeq(rowsSeq)})`;
+      if (seq < rowsSeq) {
+        throw pointRefused(this.#parts, `${of}, which is later`, "name an older backup");
+      }
+      const what = `${of}, and has definitions up to seq ${baseSeq}, which is later`;
+      const hint = "name an older backup, a later point, or none, for the backup as it is";
+      throw pointRefused(this.#parts, what, hint);
     }
     const sources = sourcesOf(disk, this.#parts, begin);
     this.#requireRoom(sources);

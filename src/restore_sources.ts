@@ -71,25 +71,36 @@ export interface PointBegin {
 /**
  * The seq that a text means; of a moment, the last one of its millisecond.
  *
- * @throws {DatabaseError} INVALID_OPTION, INVALID_VALUE, VALUE_OUT_OF_RANGE
+ * @throws {DatabaseError} INVALID_OPTION
  */
 export function seqOfPoint(point: PointText): Seq {
   if (point.type === "seq") {
-    const seq = seqFromNumber(Number(point.text));
+    const seq = /^\d+$/.test(point.text) ? seqFromNumber(Number(point.text)) : undefined;
     if (seq !== undefined) return seq;
     throw new DatabaseError(
       "INVALID_OPTION",
-      `Cannot restore to seq ${point.text}: it is no _seq of a row`,
+      `Cannot restore to seq "${point.text}": it is no _seq of a row, which is a number`,
     );
   }
-  const micros = datetimeFromText(point.value, { nowMicros: undefined });
-  const ms = Math.floor(Number(micros) / 1000);
-  const next = seqFromUnixMs(ms + 1);
+  const next = seqFromUnixMs(msOfMoment(point.value) + 1);
   if (next > 0) return (next - 1) as Seq;
   throw new DatabaseError(
     "INVALID_OPTION",
     `Cannot restore to ${point.value}: it is before the first moment of any database`,
   );
+}
+
+function msOfMoment(text: string): number {
+  try {
+    return Math.floor(Number(datetimeFromText(text, { nowMicros: undefined })) / 1000);
+  } catch (error) {
+    if (!(error instanceof DatabaseError)) throw error;
+    throw new DatabaseError(
+      "INVALID_OPTION",
+      `Cannot restore to "${text}": it is no moment of the calendar, for instance 2026-01-31T14:30:00Z`,
+      { cause: error },
+    );
+  }
 }
 
 /** What a data directory whose server is stopped has of its log. */

@@ -74,6 +74,10 @@ interface RestoreRun {
 }
 
 async function restore(from: string, to: string, disk: Disk = bunDisk): Promise<RestoreRun> {
+  return await runRestoreWith([from, to], disk);
+}
+
+async function runRestoreWith(args: readonly string[], disk: Disk = bunDisk): Promise<RestoreRun> {
   const lines: string[] = [];
   const say = (line: string): void => void lines.push(line);
   const parts = {
@@ -84,7 +88,7 @@ async function restore(from: string, to: string, disk: Disk = bunDisk): Promise<
     say,
     tell: say,
   };
-  return { code: await runRestore([from, to], parts), said: lines.join("\n") };
+  return { code: await runRestore(args, parts), said: lines.join("\n") };
 }
 
 /** Rows with their seqs, ordered by id. */
@@ -763,4 +767,37 @@ test("BACKUP and RESTORE are in the log, with who ordered them, and the restore 
   );
   expect(events.results[0]?.rows).toEqual([["root", target, "ok"]]);
   await database.close();
+});
+
+test("restore says how it is used, and what is wrong with its arguments, before it looks anywhere", async () => {
+  const asked = await runRestoreWith(["--help"]);
+  expect(asked).toEqual({ code: 0, said: expect.stringContaining("usage: tidemark restore") });
+  const wrong: [args: string[], text: string][] = [
+    [[], "name a backup and a data directory\nusage:"],
+    [["b", "d", "e"], "name a backup and a data directory"],
+    [["b", "d", "--force"], "unknown option --force\nusage:"],
+    [["b", "d", "-x"], "unknown option -x"],
+    [["b", "d", "--archive"], "name a value behind --archive"],
+    [["b", "d", "--to-seq", "1", "--to-timestamp", "2026-01-01"], "name one point"],
+    [["/none", "d", "--to-seq", "abc"], `Cannot restore to seq "abc": it is no _seq of a row`],
+    [["/none", "d", "--to-seq="], `Cannot restore to seq "": it is no _seq of a row`],
+    [
+      ["/none", "d", "--to-timestamp", "yesterday"],
+      `to "yesterday": it is no moment of the calendar`,
+    ],
+  ];
+  for (const [args, text] of wrong) {
+    const { code, said } = await runRestoreWith(args);
+    expect([code, said]).toEqual([2, expect.stringContaining(text)]);
+  }
+});
+
+test("restore says where the state from before is, if there was one", async () => {
+  const backup = await backupCopy();
+  const target = join(freshDirectory(), "data");
+  const first = await restore(backup, target);
+  expect(first.said).not.toContain("what was there before");
+  expect(existsSync(join(target, "lost+found"))).toBe(false);
+  const kept = `what was there before is in ${target}/lost+found/before-restore-1`;
+  expect((await restore(backup, target)).said).toContain(kept);
 });

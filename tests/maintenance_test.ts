@@ -296,6 +296,14 @@ describe("verify", () => {
   });
 });
 
+test.each(["verify", "repair"] as const)("%s says how it is used when it is asked", (command) => {
+  for (const args of [["--help"], ["-h"], [killed, "--help"]]) {
+    const { code, told, text } = maintain(command, args);
+    expect({ code, told }).toEqual({ code: 0, told: "" });
+    expect(text).toStartWith(`usage: tidemark ${command} <data_path>`);
+  }
+});
+
 describe.each(["verify", "repair"] as const)("%s ends with 2, and touches nothing:", (command) => {
   function expectRefusal(args: readonly string[], message: string | RegExp): void {
     const { code, lines, told } = maintain(command, args);

@@ -691,3 +691,32 @@ function flip(path: string): void {
   bytes[at] = (bytes[at] ?? 0) ^ 4;
   writeFileSync(path, bytes);
 }
+
+test("what refuses a point behind the rows of a backup names the seq that the backup is known by", async () => {
+  const place = freshPlace();
+  const database = await open(place);
+  await rows(database, "CREATE SHARED TABLE t (id INT PRIMARY KEY)");
+  await rows(database, "INSERT INTO t VALUES (1)");
+  // Without the event of a statement, which would be a row behind it.
+  database.catalog.createNamespace({
+    name: "later",
+    owner: undefined,
+    createdAtMs: 0,
+    options: {},
+  });
+  const base = join(place.root, "base");
+  const seq = await backUp(database, base);
+  await database.close();
+  const to = async (point: number): Promise<string> => {
+    const target = join(freshDirectory(), "data");
+    const { code, said } = await restore([base, target, "--to-seq", String(point)]);
+    expect(code).toBe(2);
+    return said;
+  };
+  expect(await to(seq)).toMatch(
+    new RegExp(
+      `the backup is of seq ${seq} .*, and has definitions up to seq \\d+, which is later`,
+    ),
+  );
+  expect(await to(seq - 1)).toMatch(new RegExp(`the backup is of seq ${seq} .*, which is later`));
+});
