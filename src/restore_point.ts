@@ -6,7 +6,8 @@
  *     2 they are copied behind the log of the backup, each compared with its checksum
  *     3 of a long log, what was copied is written to segments now and then, and goes
  *     4 the log is cut behind the last commit at or below the point
- *     5 the catalog takes over what was changed at or below the point; the list is written anew
+ *     5 the catalog takes over what was changed at or below the point; the list is written anew,
+ *       without the uploaded files of tables and rows that are gone by then
  *
  * The result is a backup of that moment. What of it cannot be had is an error that names it, but for
  * uploaded files, which no archive has: those that are nowhere are told.
@@ -304,8 +305,10 @@ class Advance {
     const entries = catalog.files();
     catalog.close();
     const missing: string[] = [];
+    const listed = new Set<string>();
     for (const { owner, size, storedName, sub, tableId } of entries) {
       const path = `files/${tableId}/${owner}/${sub}/${storedName}`;
+      listed.add(path);
       const to = `${this.#draft.root}/${path}`;
       if (disk.exists(to)) continue;
       const from = tail === undefined ? undefined : `${tail.filesRoot}/${path}`;
@@ -319,6 +322,8 @@ class Advance {
       await copyFile(from, to, { disk, pause: this.#pause, onCopied() {} });
       disk.syncDirectory(dirname(to));
     }
+    // Nobody would find them again: what removes a file asks the catalog for its name.
+    removeUnlisted(disk, this.#draft.root, { name: "files", listed });
     return missing;
   }
 
@@ -352,6 +357,30 @@ class Advance {
     const { source } = this.#parts;
     return new DatabaseError("CANCELLED", `Cannot restore from ${source}: the job was killed`);
   }
+}
+
+/** Removes the files below a directory that a list lacks, and the directories that held no others. */
+function removeUnlisted(
+  disk: Disk,
+  root: string,
+  { listed, name }: { listed: ReadonlySet<string>; name: string },
+): void {
+  const directory = `${root}/${name}`;
+  if (!disk.exists(directory)) return;
+  let isChanged = false;
+  for (const entry of disk.list(directory)) {
+    const path = `${name}/${entry.name}`;
+    if (entry.isDirectory) {
+      removeUnlisted(disk, root, { listed, name: path });
+      if (disk.list(`${root}/${path}`).length > 0) continue;
+      disk.removeDirectory(`${root}/${path}`);
+    } else {
+      if (listed.has(path)) continue;
+      disk.remove(`${root}/${path}`);
+    }
+    isChanged = true;
+  }
+  if (isChanged) disk.syncDirectory(directory);
 }
 
 /** Paths of the files below a directory of a root, relative to the root. */

@@ -5,6 +5,7 @@
 import { afterAll, expect, test } from "bun:test";
 import {
   copyFileSync,
+  cpSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -13,7 +14,7 @@ import {
   rmSync,
   writeFileSync,
 } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { PointAdvancer } from "../src/backup_jobs.ts";
 import { bunDisk } from "../src/base/bun_disk.ts";
 import { systemClock } from "../src/base/clock.ts";
@@ -719,4 +720,47 @@ test("what refuses a point behind the rows of a backup names the seq that the ba
     ),
   );
   expect(await to(seq - 1)).toMatch(new RegExp(`the backup is of seq ${seq} .*, which is later`));
+});
+
+test("uploads of a table that is dropped at the point do not stay, and others do", async () => {
+  const place = freshPlace();
+  const database = await open(place);
+  const paths: string[] = [];
+  for (const [index, table] of ["dropped", "kept"].entries()) {
+    await rows(database, `CREATE SHARED TABLE ${table} (id INT PRIMARY KEY, f FILE)`);
+    const tableId = database.catalog.table("default", table)?.tableId ?? 0;
+    const path = `files/${tableId}/0/f0001/7${index}-a.txt`;
+    paths.push(path);
+    mkdirSync(dirname(join(place.data, path)), { recursive: true });
+    writeFileSync(join(place.data, path), "hello");
+    database.catalog.addFiles([
+      {
+        fileId: `7${index}`,
+        tableId,
+        owner: 0,
+        columnId: 2,
+        keyJson: "[1]",
+        sub: "f0001",
+        storedName: `7${index}-a.txt`,
+        name: "a.txt",
+        mime: "text/plain",
+        size: 5,
+        sha256: new Bun.CryptoHasher("sha256").update("hello").digest("hex"),
+        createdAtMs: 0,
+      },
+    ]);
+  }
+  const base = join(place.root, "base");
+  await backUp(database, base);
+  await rows(database, "DROP TABLE dropped");
+  const seq = database.store.visibleSeq;
+  await rows(database, "CREATE NAMESPACE later");
+  await database.close();
+  const target = join(freshDirectory(), "data");
+  cpSync(place.data, target, { recursive: true });
+  const { code, said } = await restore([base, target, "--to-seq", String(seq)]);
+  expect(code, said).toBe(0);
+  const found = readdirSync(join(target, "files"), { recursive: true, encoding: "utf8" });
+  const kept = (paths[1] ?? "").split("/").slice(1);
+  expect(found.toSorted()).toEqual(kept.map((_, index) => kept.slice(0, index + 1).join("/")));
 });
