@@ -8,6 +8,7 @@
  *
  *     exit 0   asked to stop, and stopped; --help, --version, a valid --check
  *     exit 1   could not start: the reason is on stderr
+ *     exit 2   the arguments make no command
  *     exit 70  a bug, or the disk failed: start again to recover
  */
 import { tmpdir } from "node:os";
@@ -19,7 +20,8 @@ import { settleGlobals } from "./base/globals.ts";
 import { silentLog } from "./base/log.ts";
 import { LogWriter } from "./base/log_writer.ts";
 import { systemRandom } from "./base/random.ts";
-import { type Config, ConfigError, parseConfig } from "./config.ts";
+import { commandFrom, helpText } from "./command_line.ts";
+import { type Config, ConfigError, type ParsedConfig, parseConfig } from "./config.ts";
 import { type Database, openDatabase } from "./database.ts";
 import { runMaintenance } from "./maintenance.ts";
 import { runRestore } from "./restore_command.ts";
@@ -27,28 +29,7 @@ import { advanceInThread } from "./restore_thread.ts";
 import { SegmentThreads } from "./segment_threads.ts";
 import { type Readiness, type RunningServer, startServer } from "./server/mod.ts";
 import { loadUi } from "./ui_assets.ts";
-import { BUILD_DATE, VERSION } from "./version.ts";
-
-const HELP = `Tidemark ${VERSION}: a SQL database server you can subscribe to.
-
-  npm start config.toml           start the server with this configuration
-  npm start -- --check <file>     check a configuration and start nothing
-  npm start -- verify <data_path> check every byte of a data directory, and change none
-  npm start -- repair <data_path> make a damaged data directory one that a server starts on, and
-                                  name what is lost; --accept-loss cuts a damaged log
-  npm start -- restore <backup> <data_path>
-                                  put a backup into a data directory, or into a new one; what was
-                                  there is kept in its lost+found. With --to-seq <n> or
-                                  --to-timestamp <t> it goes on to that moment, by the log that
-                                  is there and in --archive <archive_path>
-  npm start -- --version          print the version
-  npm start -- --help             print this
-
-With Bun: bun run start config.toml, bun run start verify <data_path>. verify, repair and restore
-need the server stopped, and end with 0 when the directory is sound, repaired or restored, 1 when
-what they read is damaged, 2 when nothing was done. config.toml explains the keys most often set;
-the view system.settings of a running server lists all.
-`;
+import { BUILD_DATE, IS_EXECUTABLE, VERSION } from "./version.ts";
 
 const EXIT_START_FAILED = 1;
 const EXIT_FATAL = 70;
@@ -66,15 +47,14 @@ function say(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-function readConfig(path: string): { config: Config; warnings: readonly string[] } {
+/** @param cannot What a configuration that is refused keeps from happening: "Cannot …". */
+function readConfig(path: string, cannot: string): ParsedConfig {
   try {
     return parseConfig(readText(path), path, process.env, readText);
   } catch (error) {
-    if (error instanceof ConfigError) return fail(`Cannot start Tidemark:\n${error.message}`);
+    if (error instanceof ConfigError) return fail(`${cannot}:\n${error.message}`);
     if (error instanceof DiskError) {
-      return fail(
-        `Cannot start Tidemark: the configuration file ${error.path} cannot be read (${error.code})`,
-      );
+      return fail(`${cannot}: the configuration file ${error.path} cannot be read (${error.code})`);
     }
     throw error;
   }
@@ -151,7 +131,7 @@ function announce(
 
 async function serve(path: string): Promise<void> {
   settleGlobals();
-  const { config, warnings } = readConfig(path);
+  const { config, warnings } = readConfig(path, "Cannot start Tidemark");
   const { logging } = config;
   const log = new LogWriter({
     clock: systemClock,
@@ -239,7 +219,7 @@ async function shutDown({
 }
 
 function check(path: string): void {
-  const { warnings } = readConfig(path);
+  const { warnings } = readConfig(path, "Cannot check the configuration");
   for (const warning of warnings) process.stdout.write(`warning: ${warning}\n`);
   process.stdout.write(`${path} is valid\n`);
 }
@@ -278,32 +258,37 @@ async function restore(args: readonly string[]): Promise<void> {
   }
 }
 
-async function main([first, second, ...rest]: readonly string[]): Promise<void> {
-  switch (first) {
-    case undefined:
-      return fail("Cannot start Tidemark: name a configuration file, e.g. npm start config.toml");
-    case "--help":
-    case "-h":
-      process.stdout.write(HELP);
+async function main(args: readonly string[]): Promise<void> {
+  const program = {
+    version: VERSION,
+    isExecutable: IS_EXECUTABLE,
+    isThere: (path: string) => bunDisk.exists(path),
+  };
+  const command = commandFrom(args, program);
+  switch (command.kind) {
+    case "refused":
+      process.stderr.write(`${command.message}\n`);
+      process.exitCode = command.exitCode;
       break;
-    case "--version":
-    case "-v":
+    case "help":
+      process.stdout.write(helpText(program));
+      break;
+    case "version":
       process.stdout.write(`${VERSION}\n`);
       break;
-    case "--check":
-      if (second === undefined) fail("Cannot check: name a configuration file behind --check");
-      check(second);
+    case "check":
+      check(command.path);
       break;
     case "verify":
     case "repair":
-      maintain(first, second === undefined ? [] : [second, ...rest]);
+      maintain(command.kind, command.args);
       break;
     case "restore":
-      await restore(second === undefined ? [] : [second, ...rest]);
+      await restore(command.args);
       break;
-    default:
-      if (first.startsWith("-")) fail(`Cannot start Tidemark: unknown option ${first}\n\n${HELP}`);
-      await serve(first);
+    case "serve":
+      await serve(command.path);
+      break;
   }
 }
 

@@ -13,6 +13,7 @@ const ROOT: string = join(import.meta.dir, "../..");
 const BUILD_MS_MAX = 120_000;
 
 let directory: string;
+let program: string;
 let server: ServerProcess;
 
 beforeAll(async () => {
@@ -23,9 +24,9 @@ beforeAll(async () => {
     stderr: "pipe",
   });
   if (!built.success) throw new Error(`Cannot build: ${built.stderr.toString()}`);
-  const name = `tidemark-${process.platform}-${process.arch}`;
+  program = join(directory, `tidemark-${process.platform}-${process.arch}`);
   const config = { server: { ui_enabled: true }, storage: { allowed_roots: [directory] } };
-  server = await startReadyServer({ command: [join(directory, name)], config });
+  server = await startReadyServer({ command: [program], config });
 }, BUILD_MS_MAX);
 
 afterAll(async () => {
@@ -39,6 +40,12 @@ test("it serves the admin page and what the page loads", async () => {
   const [, script = ""] = /src="([^"]+\.js)"/.exec(await page.text()) ?? [];
   const loaded = await fetch(new URL(script, `${server.url}/ui/`));
   expect([loaded.status, (await loaded.text()).length > 10_000]).toEqual([200, true]);
+});
+
+test("its help calls it by its name", () => {
+  const help = Bun.spawnSync([program, "--help"]).stdout.toString();
+  expect(help).toContain("\n  tidemark config.toml ");
+  expect(help).not.toContain("npm");
 });
 
 test("it flushes and merges in threads of its own", async () => {

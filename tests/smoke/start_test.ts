@@ -172,7 +172,14 @@ describe("the server", () => {
 
   test("validates with --check and starts nothing", async () => {
     expect(await run(["--check", configFile("[server]\nport = 0")])).toMatchObject({ code: 0 });
-    expectRefusal(await run(["--check", configFile("[server]\nprot = 0")]), "prot");
+    const refused = await run([configFile("[server]\nprot = 0"), "--check"]);
+    expectRefusal(refused, /^Cannot check the configuration:\n.*prot/);
+  });
+
+  test("refuses what is no command with 2 and its help, and starts nothing", async () => {
+    const { code, stderr, stdout } = await run([configFile("[server]\nport = 0"), "chekc"]);
+    expect(stderr).toMatch(/"chekc" is one argument too many\n\nTidemark .*verify <data_path>/s);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
   });
 
   test("the configuration that ships is valid", async () => {
@@ -190,7 +197,7 @@ describe("the server", () => {
   });
 
   test("warns of a missing secret and of relaxed durability", async () => {
-    await using server = await startServer({ config: { storage: { durability: "relaxed" } } });
+    await using server = await startReadyServer({ config: { storage: { durability: "relaxed" } } });
     await server.outputHas(/secret/i);
     await server.outputHas(/relaxed/i);
   });

@@ -1,0 +1,124 @@
+/**
+ * Arguments → what to do, or why not; and the help.
+ *
+ * Nothing is ignored: an argument too many may be a word that was meant to keep the server from
+ * starting.
+ */
+
+export type Command =
+  | { readonly kind: "help" | "version" }
+  /** `path` is the configuration's. */
+  | { readonly kind: "serve" | "check"; readonly path: string }
+  | { readonly kind: "verify" | "repair" | "restore"; readonly args: readonly string[] }
+  | { readonly kind: "refused"; readonly message: string; readonly exitCode: number };
+
+/** What is run, and where. */
+export interface Program {
+  readonly version: string;
+  /** Whether it is one file that needs nothing installed, and not started by a package manager. */
+  readonly isExecutable: boolean;
+  readonly isThere: (path: string) => boolean;
+}
+
+const EXIT_START_FAILED = 1;
+const EXIT_MISUSE = 2;
+
+const OPTIONS: ReadonlyMap<string, "check" | "help" | "version"> = new Map([
+  ["--check", "check"],
+  ["--help", "help"],
+  ["-h", "help"],
+  ["--version", "version"],
+  ["-v", "version"],
+]);
+
+/** Each use with what it does. */
+const USES: readonly (readonly [use: string, ...does: string[]])[] = [
+  ["config.toml", "start the server with this configuration"],
+  ["--check <file>", "check a configuration and start nothing"],
+  ["verify <data_path>", "check every byte of a data directory, and change none"],
+  [
+    "repair <data_path>",
+    "make a damaged data directory one that a server starts on, and",
+    "name what is lost; --accept-loss cuts a damaged log",
+  ],
+  [
+    "restore <backup> <data_path>",
+    "put a backup into a data directory, or into a new one; what was",
+    "there is kept in its lost+found. With --to-seq <n> or",
+    "--to-timestamp <t> it goes on to that moment, by the log that",
+    "is there and in --archive <archive_path>",
+  ],
+  ["--version", "print the version"],
+  ["--help", "print this"],
+];
+
+/** Where the second column of the help begins. */
+const DOES_COLUMN = 34;
+
+/** Reads the arguments. */
+export function commandFrom(args: readonly string[], program: Program): Command {
+  const [first, ...rest] = args;
+  if (first === undefined) {
+    const example = `${programText(program, "config.toml")} config.toml`;
+    const message = `Cannot start Tidemark: name a configuration file, e.g. ${example}`;
+    return { kind: "refused", message, exitCode: EXIT_START_FAILED };
+  }
+  if (first === "verify" || first === "repair" || first === "restore") {
+    return { kind: first, args: rest };
+  }
+  const options = args.filter((arg) => arg.startsWith("-"));
+  const words = args.filter((arg) => !arg.startsWith("-"));
+  const unknown = options.find((option) => !OPTIONS.has(option));
+  if (unknown !== undefined) return misuse(`unknown option ${unknown}`, program);
+  const [option, secondOption] = options;
+  const kind = option === undefined ? "serve" : (OPTIONS.get(option) ?? "help");
+  const wordCount = kind === "serve" || kind === "check" ? 1 : 0;
+  const surplus = secondOption ?? words[wordCount];
+  if (surplus !== undefined) return misuse(`"${surplus}" is one argument too many`, program);
+  if (kind === "help" || kind === "version") return { kind };
+  const [path] = words;
+  if (path === undefined) return misuse("--check needs a configuration file", program);
+  if (kind === "serve" && /^\w+$/.test(path) && !program.isThere(path)) {
+    return misuse(
+      `there is no command "${path}", nor a file of that name; the commands are verify, repair and restore`,
+      program,
+    );
+  }
+  return { kind, path };
+}
+
+/** The help. */
+export function helpText(program: Program): string {
+  const uses = USES.map(([use, ...does]) => {
+    const head = `  ${programText(program, use)} ${use}`;
+    const text = does.map((line) => " ".repeat(DOES_COLUMN) + line).join("\n");
+    return head.length < DOES_COLUMN ? head + text.slice(head.length) : `${head}\n${text}`;
+  });
+  const otherwise = program.isExecutable
+    ? ""
+    : "With Bun: bun run start config.toml, bun run start verify <data_path>. ";
+  return `Tidemark ${program.version}: a SQL database server you can subscribe to.
+
+${uses.join("\n")}
+
+${wrapped(
+  `${otherwise}verify, repair and restore need the server stopped, and end with 0 when the directory is sound, repaired or restored, 1 when what they read is damaged, 2 when nothing was done. config.toml explains the keys most often set; the view system.settings of a running server lists all.`,
+)}
+`;
+}
+
+/** How the program is called with an argument. npm takes options for its own unless told. */
+function programText({ isExecutable }: Program, use: string): string {
+  if (isExecutable) return "tidemark";
+  return use === "config.toml" ? "npm start" : "npm start --";
+}
+
+function misuse(what: string, program: Program): Command {
+  const message = `Cannot start Tidemark: ${what}\n\n${helpText(program)}`;
+  return { kind: "refused", message: message.trimEnd(), exitCode: EXIT_MISUSE };
+}
+
+/** Lines of at most a hundred characters. */
+function wrapped(text: string): string {
+  return text.replaceAll(/(.{1,99})(?: |$)/g, "$1\n").trimEnd();
+}

@@ -1,0 +1,72 @@
+/**
+ * What the arguments of the program mean, and that none is ignored.
+ */
+import { expect, test } from "bun:test";
+import { commandFrom, helpText, type Program } from "../src/command_line.ts";
+
+const SOURCE: Program = {
+  version: "1.2.3",
+  isExecutable: false,
+  isThere: (path) => path === "settings",
+};
+const EXECUTABLE: Program = { ...SOURCE, isExecutable: true };
+
+test.each([
+  [["config.toml"], { kind: "serve", path: "config.toml" }],
+  [["settings"], { kind: "serve", path: "settings" }],
+  [["./nowhere"], { kind: "serve", path: "./nowhere" }],
+  [["--check", "config.toml"], { kind: "check", path: "config.toml" }],
+  [["config.toml", "--check"], { kind: "check", path: "config.toml" }],
+  [["--help"], { kind: "help" }],
+  [["-h"], { kind: "help" }],
+  [["--version"], { kind: "version" }],
+  [["-v"], { kind: "version" }],
+  [["verify", "data", "--all"], { kind: "verify", args: ["data", "--all"] }],
+  [["repair"], { kind: "repair", args: [] }],
+  [["restore", "a", "b"], { kind: "restore", args: ["a", "b"] }],
+] as const)("commandFrom reads %j", (args, command) => {
+  expect(commandFrom(args, SOURCE)).toEqual(command);
+});
+
+test.each([
+  [["config.toml", "other.toml"], '"other.toml" is one argument too many'],
+  [["--check", "config.toml", "extra"], '"extra" is one argument too many'],
+  [["config.toml", "--check", "--check"], '"--check" is one argument too many'],
+  [["--help", "x"], '"x" is one argument too many'],
+  [["--version", "config.toml"], '"config.toml" is one argument too many'],
+  [["--check"], "--check needs a configuration file"],
+  [["config.toml", "--chekc"], "unknown option --chekc"],
+  [
+    ["sql"],
+    'there is no command "sql", nor a file of that name; the commands are verify, repair and restore',
+  ],
+] as const)("commandFrom refuses %j with the help and 2", (args, what) => {
+  expect(commandFrom(args, SOURCE)).toEqual({
+    kind: "refused",
+    message: `Cannot start Tidemark: ${what}\n\n${helpText(SOURCE).trimEnd()}`,
+    exitCode: 2,
+  });
+});
+
+test("commandFrom asks for a configuration, and fails the start without one", () => {
+  const refused = (program: Program): unknown => commandFrom([], program);
+  const message = "Cannot start Tidemark: name a configuration file, e.g.";
+  expect(refused(SOURCE)).toEqual({
+    kind: "refused",
+    message: `${message} npm start config.toml`,
+    exitCode: 1,
+  });
+  expect(refused(EXECUTABLE)).toMatchObject({ message: `${message} tidemark config.toml` });
+});
+
+test("helpText says how this program is called", () => {
+  const source = helpText(SOURCE);
+  expect(source).toContain("\n  npm start config.toml           start the server");
+  expect(source).toContain("\n  npm start -- --check <file>     check a configuration");
+  expect(source).toContain("With Bun: bun run start config.toml");
+  const executable = helpText(EXECUTABLE);
+  expect(executable).toContain("\n  tidemark config.toml            start the server");
+  expect(executable).toContain("\n  tidemark restore <backup> <data_path>");
+  expect(executable).not.toMatch(/npm|bun/i);
+  for (const line of `${source}${executable}`.split("\n")) expect(line.length).toBeLessThan(101);
+});
