@@ -142,6 +142,7 @@ async function serve(path: string): Promise<void> {
     fileBytesMax: logging.max_file_bytes,
     filesMax: logging.max_files,
   });
+  for (const warning of warnings) log.warn(warning);
   let readiness: Readiness = "starting";
   const database = await open(config, log);
   const server = startOrFail(config, { database, log, readiness: () => readiness });

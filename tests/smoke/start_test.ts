@@ -4,7 +4,7 @@
  */
 import { Database } from "bun:sqlite";
 import { afterEach, describe, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
 import { SocketClient } from "../support/client.ts";
@@ -200,6 +200,12 @@ describe("the server", () => {
     await using server = await startReadyServer({ config: { storage: { durability: "relaxed" } } });
     await server.outputHas(/secret/i);
     await server.outputHas(/relaxed/i);
+    // Each once in the log too, whose last lines are in its file when the server has stopped.
+    server.kill("SIGTERM");
+    await server.exited();
+    const log = readFileSync(join(server.directory, "logs/tidemark.log"), "utf8");
+    expect(log.match(/WARN .*secret is missing/g) ?? []).toHaveLength(1);
+    expect(log.match(/WARN .*durability is relaxed/g) ?? []).toHaveLength(1);
   });
 
   test("takes the environment before the file, and reads a value from a file", async () => {
