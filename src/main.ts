@@ -23,6 +23,7 @@ import { systemRandom } from "./base/random.ts";
 import { commandFrom, helpText } from "./command_line.ts";
 import { type Config, ConfigError, type ParsedConfig, parseConfig } from "./config.ts";
 import { type Database, openDatabase } from "./database.ts";
+import { listenFailure } from "./listen_failure.ts";
 import { runMaintenance } from "./maintenance.ts";
 import { runRestore } from "./restore_command.ts";
 import { advanceInThread } from "./restore_thread.ts";
@@ -195,11 +196,10 @@ function startOrFail(
       archiveLag: () => database.archiveLag(),
     });
   } catch (error) {
+    log.flush();
     // What the server cannot read in its configuration, before it listens.
     if (error instanceof DatabaseError) return fail(`Cannot start Tidemark: ${textOf(error)}`);
-    const { host, port } = config.server;
-    const reason = error instanceof Error ? error.message : String(error);
-    return fail(`Cannot start Tidemark: cannot listen on ${host}:${port}: ${reason}`);
+    return fail(`Cannot start Tidemark: ${listenFailure(error, config.server, bunDisk)}`);
   }
 }
 

@@ -158,6 +158,20 @@ max_sql_byte = 5`;
   });
 });
 
+describe("the server says in terms of its configuration", () => {
+  const secret = '[auth]\njwt_secret = "a secret for the network, with 32 bytes and more"';
+
+  test("that its host is none", async () => {
+    const path = configFile(`[server]\nhost = "192.0.2.1"\nport = 0\n${secret}`);
+    expectRefusal(await run([path]), /cannot listen on .*server\.host is "192\.0\.2\.1"/);
+  });
+
+  test("which file of TLS it cannot use", async () => {
+    const path = configFile('[server]\nport = 0\ntls_cert = "/no/c.pem"\ntls_key = "/no/k.pem"');
+    expectRefusal(await run([path]), "server.tls_cert /no/c.pem cannot be read (ENOENT)");
+  });
+});
+
 describe("the server", () => {
   test("answers --help and --version", async () => {
     const help = await run(["--help"]);

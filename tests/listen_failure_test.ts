@@ -1,0 +1,69 @@
+/**
+ * Why a server cannot listen, said with the keys and files of its configuration.
+ */
+import { expect, test } from "bun:test";
+import { generateKeyPairSync } from "node:crypto";
+import { DiskError } from "../src/base/errors.ts";
+import { parseConfig } from "../src/config.ts";
+import { listenFailure } from "../src/listen_failure.ts";
+
+const CERTIFICATE = `-----BEGIN CERTIFICATE-----
+MIIBdjCCARugAwIBAgIUI/iZMmyEJWiSpH40t88i+tC3wl4wCgYIKoZIzj0EAwIw
+DzENMAsGA1UEAwwEdGVzdDAgFw0yNjExMjMxMDQ1MTlaGA8yMTI2MTAzMDEwNDUx
+OVowDzENMAsGA1UEAwwEdGVzdDBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABIq3
+MIy32Kiw2MIzDNY6H6k4ALxzgI2GkNIyrsdyUC+GuXtajbC5N639NrRwT9T3kPLE
+agZFEnJ2TNWLG8EgVFKjUzBRMB0GA1UdDgQWBBQnj0SOMk6YMudKRqMrze9hgb9z
+YTAfBgNVHSMEGDAWgBQnj0SOMk6YMudKRqMrze9hgb9zYTAPBgNVHRMBAf8EBTAD
+AQH/MAoGCCqGSM49BAMCA0kAMEYCIQCuz2rkx6Of2AfbUpYIYG2jFU1+ID9Yp0SG
+55kNqvF0QQIhANcL79NfpcX7IQI8vIZMh/EtweoWoC7AMAQ+Jr1StdHy
+-----END CERTIFICATE-----
+`;
+
+function newKey(): string {
+  const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  return privateKey.export({ type: "pkcs8", format: "pem" });
+}
+
+/** What is said of files with these texts. */
+function failureWith(files: Readonly<Record<string, string>>): string {
+  const toml = "server = { tls_cert = '/c.pem', tls_key = '/k.pem' }";
+  return listenFailure(new Error("NO_START_LINE"), parseConfig(toml, "test", {}).config.server, {
+    readFile(path) {
+      const text = files[path];
+      if (text === undefined) throw new DiskError("ENOENT", path, "read");
+      return Buffer.from(text);
+    },
+  });
+}
+
+test("listenFailure names the key and the file that TLS fails for", () => {
+  const key = newKey();
+  expect(failureWith({})).toBe("cannot use TLS: server.tls_cert /c.pem cannot be read (ENOENT)");
+  expect(failureWith({ "/c.pem": CERTIFICATE })).toBe(
+    "cannot use TLS: server.tls_key /k.pem cannot be read (ENOENT)",
+  );
+  expect(failureWith({ "/c.pem": "no certificate", "/k.pem": key })).toBe(
+    "cannot use TLS: server.tls_cert /c.pem should hold a certificate in PEM form",
+  );
+  expect(failureWith({ "/c.pem": CERTIFICATE, "/k.pem": CERTIFICATE })).toBe(
+    "cannot use TLS: server.tls_key /k.pem should hold a private key without a password in PEM form",
+  );
+  expect(failureWith({ "/c.pem": CERTIFICATE, "/k.pem": key })).toBe(
+    "cannot use TLS: server.tls_key /k.pem is not the key of the certificate server.tls_cert /c.pem",
+  );
+});
+
+test("listenFailure says which address it is, and when it is none of this machine", () => {
+  const { server } = parseConfig("server = { host = 'elsewhere', port = 80 }", "test", {
+    TIDEMARK_JWT_SECRET: "a secret for the network, with 32 bytes and more",
+  }).config;
+  const disk = { readFile: (): Uint8Array => new Uint8Array() };
+  const failure = (code: string): string =>
+    listenFailure(Object.assign(new Error(`${code}: listen`), { code }), server, disk);
+  for (const code of ["EINVAL", "EADDRNOTAVAIL"]) {
+    expect(failure(code)).toBe(
+      `cannot listen on elsewhere:80: server.host is "elsewhere", and should be an address of this machine, or a name that has one (${code}: listen)`,
+    );
+  }
+  expect(failure("EADDRINUSE")).toBe("cannot listen on elsewhere:80: EADDRINUSE: listen");
+});
