@@ -35,6 +35,9 @@ import { BUILD_DATE, IS_EXECUTABLE, VERSION } from "./version.ts";
 const EXIT_START_FAILED = 1;
 const EXIT_FATAL = 70;
 
+/** Where Linux says what it knows of a process. */
+const PROCESS_STATUS = "/proc/self/status";
+
 function fail(message: string): never {
   process.stderr.write(`${message}\n`);
   process.exit(EXIT_START_FAILED);
@@ -169,8 +172,22 @@ async function serve(path: string): Promise<void> {
   };
   process.on("SIGTERM", () => stop("SIGTERM"));
   process.on("SIGINT", () => stop("SIGINT"));
+  if (!ignoresHangups()) {
+    // A terminal that closes and its shell both send one: the second is no wish for haste.
+    process.on("SIGHUP", () => {
+      if (!isStopping) stop("SIGHUP");
+    });
+  }
   process.on("uncaughtException", (error) => stopAtOnce(log, "stopped by a bug", error));
   process.on("unhandledRejection", (error) => stopAtOnce(log, "stopped by a bug", error));
+}
+
+/** Whether `nohup` started this process, which goes on then when its terminal closes. */
+function ignoresHangups(): boolean {
+  if (!bunDisk.exists(PROCESS_STATUS)) return false;
+  const [, mask = "0"] = /^SigIgn:\s*([0-9a-f]+)$/m.exec(readText(PROCESS_STATUS)) ?? [];
+  // The lowest bit is that of SIGHUP, the first signal.
+  return Number.parseInt(mask.slice(-1), 16) % 2 === 1;
 }
 
 function startOrFail(

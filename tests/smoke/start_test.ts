@@ -270,7 +270,7 @@ test("verify and repair refuse a directory in use, and run once the server has s
 });
 
 describe("a signal to stop", () => {
-  test.each(["SIGTERM", "SIGINT"] as const)(
+  test.each(["SIGTERM", "SIGINT", "SIGHUP"] as const)(
     "%s ends with 0, and sockets with 1001",
     async (signal) => {
       await using server = await startReadyServer();
