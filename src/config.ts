@@ -229,7 +229,12 @@ function faultsBetween(config: Config, placeOf: (path: string) => string): Findi
     "is set, and server.tls_cert and server.tls_key should be both or neither",
   );
   for (const [path, value, other, floor] of floorsOf(config)) {
-    demand(value >= floor, path, `is ${value}, and should not be below ${other}, ${floor}`);
+    // Said of the one that somebody has set, since that has a place.
+    if (config.sources.has(path) || !config.sources.has(other)) {
+      demand(value >= floor, path, `is ${value}, and should not be below ${other}, ${floor}`);
+    } else {
+      demand(value >= floor, other, `is ${floor}, and should not be above ${path}, ${value}`);
+    }
   }
   demand(
     websocket.idle_timeout_secs > websocket.ping_interval_secs,
@@ -272,7 +277,11 @@ function faultsBetween(config: Config, placeOf: (path: string) => string): Findi
 }
 
 /** Keys that may not be below another: path, value, the other's path and value. */
-function floorsOf({ auth, files }: Config): readonly (readonly [string, number, string, number])[] {
+function floorsOf({
+  auth,
+  files,
+  websocket,
+}: Config): readonly (readonly [string, number, string, number])[] {
   return [
     [
       "auth.refresh_expiry_hours",
@@ -291,6 +300,12 @@ function floorsOf({ auth, files }: Config): readonly (readonly [string, number, 
       files.max_request_bytes,
       "files.max_size_bytes",
       files.max_size_bytes,
+    ],
+    [
+      "websocket.max_batch_size",
+      websocket.max_batch_size,
+      "websocket.default_batch_size",
+      websocket.default_batch_size,
     ],
   ];
 }

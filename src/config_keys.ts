@@ -6,6 +6,7 @@
  */
 import type { LogLevel } from "./base/log.ts";
 import type { Config, KeyRule, TextForm } from "./config_shape.ts";
+import { rangeFromText } from "./server/mod.ts";
 
 type SectionRules<Section> = { readonly [Name in keyof Section]: KeyRule<Section[Name]> };
 
@@ -31,6 +32,7 @@ const ORIGIN_OR_ANY: TextForm = {
 };
 const ADDRESS: TextForm = {
   pattern: /^(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9a-f:.]*:[0-9a-f:.]*)(?:\/\d{1,3})?$/i,
+  isFitting: (range) => rangeFromText(range) !== undefined,
   expected: "an IP address or a range like 10.0.0.0/8",
 };
 const ABSOLUTE_PATH: TextForm = {

@@ -136,6 +136,8 @@ export interface Config {
 /** A form that text must have, with the words that say so. */
 export interface TextForm {
   readonly pattern: RegExp;
+  /** What a pattern cannot tell of text that it matches. */
+  readonly isFitting?: (text: string) => boolean;
   /** Reads behind "should be". */
   readonly expected: string;
 }

@@ -81,7 +81,9 @@ function inRange(rule: KeyRule, value: unknown): Checked {
 
 function isWordOrForm(rule: KeyRule, text: string): boolean {
   if (rule.words !== undefined) return rule.words.includes(text);
-  return rule.form === undefined || rule.form.pattern.test(text);
+  if (rule.form === undefined) return true;
+  const { isFitting, pattern } = rule.form;
+  return pattern.test(text) && isFitting?.(text) !== false;
 }
 
 function texts(value: unknown): readonly string[] {
@@ -132,8 +134,14 @@ function kindOf(value: unknown): string {
     case "boolean":
       return "a boolean";
     case "number":
-      return Number.isSafeInteger(value) ? "a whole number" : "a number with a fraction";
+      return kindOfNumber(value);
     default:
       return value instanceof Date ? "a date" : "a table";
   }
+}
+
+function kindOfNumber(value: number): string {
+  if (!Number.isFinite(value)) return "no finite number";
+  if (!Number.isInteger(value)) return "a number with a fraction";
+  return Number.isSafeInteger(value) ? "a whole number" : "a whole number of more than 53 bits";
 }

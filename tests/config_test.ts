@@ -232,6 +232,30 @@ test("parseConfig says file, line, column and what was meant", () => {
       "[storage]\ndata_path = 2020-01-01",
       "config.toml:2:1: storage.data_path is a date, and should be text that is not empty",
     ],
+    [
+      "[storage]\ncache_bytes = 9e99",
+      "config.toml:2:1: storage.cache_bytes is a whole number of more than 53 bits, and should be a whole number from 1048576",
+    ],
+    [
+      "[storage]\ncache_bytes = inf",
+      "config.toml:2:1: storage.cache_bytes is no finite number, and should be a whole number from 1048576",
+    ],
+    [
+      "[security]\ntrusted_proxies = ['10.0.0.0/99']",
+      'config.toml:2:1: security.trusted_proxies is ["10.0.0.0/99"], and should be a list of strings, each an IP address or a range like 10.0.0.0/8',
+    ],
+    [
+      "[security]\nmetrics_allow = ['::1', '300.1.1.1']",
+      'config.toml:2:1: security.metrics_allow is ["::1","300.1.1.1"], and should be a list of strings, each an IP address or a range like 10.0.0.0/8',
+    ],
+    [
+      "[websocket]\ndefault_batch_size = 10001",
+      "config.toml:2:1: websocket.default_batch_size is 10001, and should not be above websocket.max_batch_size, 10000",
+    ],
+    [
+      "[websocket]\nmax_batch_size = 999",
+      "config.toml:2:1: websocket.max_batch_size is 999, and should not be below websocket.default_batch_size, 1000",
+    ],
     ["[server]\nport = ", "config.toml:2:8: invalid value"],
     ["[server\n", "config.toml:1:8: "],
   ];
@@ -283,7 +307,6 @@ test("parseConfig holds each range: at its ends, below and above", () => {
     ["auth.min_password_length", 8, 128],
     ["auth.max_password_length", 64, 1024],
     ["websocket.auth_timeout_secs", 1, 60],
-    ["websocket.default_batch_size", 1, 100000],
     ["websocket.max_frame_bytes", 65536, 12582912],
     ["websocket.replay_changes", 0, 1000000],
     ["files.max_files_per_request", 1, 1000],
@@ -294,6 +317,9 @@ test("parseConfig holds each range: at its ends, below and above", () => {
     expect([countOf(key, min - 1), countOf(key, max + 1)], key).toEqual([1, 1]);
     expect([countOf(key, min), countOf(key, max)], key).toEqual([0, 0]);
   }
+  const batchFaults = (rows: number): number =>
+    faultsOf(`websocket.max_batch_size = 100000\nwebsocket.default_batch_size = ${rows}`).length;
+  expect([0, 1, 100_000, 100_001].map(batchFaults)).toEqual([1, 0, 0, 1]);
   expect(countOf("auth.jwt_expiry_hours", 0.009)).toBe(1);
   expect(countOf("auth.jwt_expiry_hours", 0.01)).toBe(0);
 });
@@ -302,7 +328,10 @@ test("parseConfig holds the rules that tie keys together", () => {
   const bad: readonly [toml: string, key: string][] = [
     ["websocket.idle_timeout_secs = 20", "websocket.idle_timeout_secs"],
     ["websocket.ping_interval_secs = 60", "websocket.idle_timeout_secs"],
-    ["files.max_size_bytes = 104857601", "files.max_request_bytes"],
+    ["files.max_size_bytes = 104857601", "files.max_size_bytes"],
+    ["files.max_request_bytes = 26214399", "files.max_request_bytes"],
+    ["websocket.default_batch_size = 10001", "websocket.default_batch_size"],
+    ["websocket.max_batch_size = 999", "websocket.max_batch_size"],
     ["storage.wal_max_bytes = 268435455", "storage.wal_max_bytes"],
     ["storage.wal_segment_bytes = 4194303", "storage.wal_segment_bytes"],
     ["auth.min_password_length = 128\nauth.max_password_length = 64", "auth.max_password_length"],
