@@ -27,6 +27,7 @@ import {
   dataPathsOf,
   directoryFormat,
   type Finding,
+  inUse,
   refuseBackup,
   refuseNewerFiles,
   requireFormat,
@@ -102,7 +103,7 @@ function requestFrom(
 
 function verify({ root }: Request, parts: MaintenanceParts): number {
   const paths = requireDirectory(parts.disk, root);
-  const release = requireUnused(root, () => parts.disk.lockShared(paths.lock));
+  const release = requireUnused(paths, parts.disk, () => parts.disk.lockShared(paths.lock));
   try {
     const report = new Report(parts);
     checkDirectory(paths, parts, report);
@@ -130,7 +131,7 @@ function repair({ acceptsLoss, root }: Request, parts: MaintenanceParts): number
   // Before the lock is taken, which writes: a newer directory stays as it is.
   if (directoryFormat(disk, paths) !== undefined) requireFormat(disk, paths);
   refuseNewerFiles(disk, paths);
-  const release = requireUnused(root, () => disk.lock(paths.lock));
+  const release = requireUnused(paths, disk, () => disk.lock(paths.lock));
   try {
     const report = new Report(parts);
     const check = checkDirectory(paths, parts, report);
@@ -201,10 +202,14 @@ function listed(disk: Disk, root: string): ReturnType<Disk["list"]> {
   }
 }
 
-function requireUnused(root: string, lock: () => (() => void) | undefined): () => void {
+function requireUnused(
+  paths: DataPaths,
+  disk: Disk,
+  lock: () => (() => void) | undefined,
+): () => void {
   const release = lock();
   if (release !== undefined) return release;
-  throw refused(`another process is using it; stop the server that runs on ${root} first`);
+  throw refused(`${inUse(disk, paths)}; stop the server that runs on ${paths.root} first`);
 }
 
 function refused(what: string): DatabaseError {

@@ -4,6 +4,7 @@
 import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { bunDisk } from "../src/base/bun_disk.ts";
 import { openAt, SMALL_FILES } from "./support/database.ts";
 import { freshDirectory, maintain, removeDirectories, treeOf } from "./support/maintenance.ts";
 
@@ -39,6 +40,20 @@ test("openDatabase refuses a directory whose catalog is gone, and leaves it as i
     expect(treeOf(path)).toEqual(before);
   }
   expect(maintain("verify", [path]).code).toBe(1);
+});
+
+test("openDatabase names the process that uses the directory, unless it only looks", async () => {
+  const path = await filledDirectory();
+  const refusal = async (): Promise<string> =>
+    String(await openAt(path, { config: SMALL_FILES }).catch((error: unknown) => error));
+  const release = bunDisk.lock(join(path, "LOCK"));
+  expect(await refusal()).toEndWith(
+    `Cannot open ${path}: another process is using it (pid ${process.pid})`,
+  );
+  release?.();
+  const endLook = bunDisk.lockShared(join(path, "LOCK"));
+  expect(await refusal()).toEndWith(`Cannot open ${path}: another process is using it`);
+  endLook?.();
 });
 
 test("openDatabase makes a catalog where a first start was stopped before it did", async () => {

@@ -366,8 +366,14 @@ describe.each(["verify", "repair"] as const)("%s ends with 2, and touches nothin
     const path = copyOf(killed);
     const release = bunDisk.lock(`${path}/LOCK`);
     const before = treeOf(path);
-    expectRefusal([path], /another process is using it; stop the server/);
+    const holder = `another process is using it (pid ${process.pid}); stop the server that runs on`;
+    expectRefusal([path], holder);
     expect(treeOf(path)).toEqual(before);
+    // What a server leaves that wrote no number yet, or is no number of a process.
+    for (const text of ["", "17", "-1\n", "0\n", "17\n18\n"]) {
+      writeFileSync(`${path}/LOCK`, text);
+      expectRefusal([path], "another process is using it; stop the server");
+    }
     release?.();
   });
 });

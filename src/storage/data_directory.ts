@@ -7,7 +7,7 @@
  * that Tidemark left behind.
  */
 import type { Disk } from "../base/disk.ts";
-import { DatabaseError } from "../base/errors.ts";
+import { DatabaseError, DiskError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { backupListPath } from "./backup_list.ts";
 import { type DataPaths, dataPathsOf, deletionVectorPath, segmentPath } from "./file_names.ts";
@@ -35,10 +35,7 @@ export function openDataDirectory(disk: Disk, root: string): DataDirectory {
   }
   const release = disk.lock(paths.lock);
   if (release === undefined) {
-    throw new DatabaseError(
-      "STORAGE_UNAVAILABLE",
-      `Cannot open ${root}: another process is using it`,
-    );
+    throw new DatabaseError("STORAGE_UNAVAILABLE", `Cannot open ${root}: ${inUse(disk, paths)}`);
   }
   try {
     if (!disk.exists(paths.format)) writeFormat(disk, paths);
@@ -50,6 +47,30 @@ export function openDataDirectory(disk: Disk, root: string): DataDirectory {
     throw error;
   }
   return { paths, release };
+}
+
+/** Says of a directory whose lock is taken by whom, as the end of a sentence. */
+export function inUse(disk: Disk, paths: DataPaths): string {
+  const processId = holderOf(disk, paths);
+  const who = processId === undefined ? "" : ` (pid ${processId})`;
+  return `another process is using it${who}`;
+}
+
+function holderOf(disk: Disk, { lock }: DataPaths): string | undefined {
+  try {
+    const release = disk.lockShared(lock);
+    if (release !== undefined) {
+      // Held by those who only look, if by anybody: the number is that of a server before them.
+      release();
+      return undefined;
+    }
+    const text = Buffer.from(disk.readFile(lock)).toString("latin1");
+    return /^([1-9]\d{0,9})\n$/.exec(text)?.[1];
+  } catch (error) {
+    // Safe: that the directory is in use is known without it.
+    if (error instanceof DiskError) return undefined;
+    throw error;
+  }
 }
 
 /**

@@ -20,6 +20,7 @@ export type { ListedLogFile } from "./commit_log.ts";
 export {
   type DataDirectory,
   directoryFormat,
+  inUse,
   moveToLostAndFound,
   openDataDirectory,
   refuseBackup,
