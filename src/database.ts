@@ -46,6 +46,7 @@ import {
   openDataDirectory,
   type SegmentJobs,
   type Store,
+  type StoreCondition,
   type TableDefinition,
 } from "./storage/mod.ts";
 import { tableDefinition } from "./table_definition.ts";
@@ -67,6 +68,11 @@ export interface DatabaseParts {
   readonly onFatal: (cause: unknown) => void;
 }
 
+export interface StorageState extends StoreCondition {
+  /** Jobs that failed since the start, by kind. */
+  readonly failedJobs: ReadonlyMap<string, number>;
+}
+
 export interface Database {
   readonly catalog: Catalog;
   readonly store: Store;
@@ -77,6 +83,10 @@ export interface Database {
   readonly jobs: JobList;
   /** How far the archive of the log is behind; undefined when there is none. */
   readonly archiveLag: () => ArchiveLag | undefined;
+  /** Whether only deletes and drops are let in, for want of room. */
+  readonly isReadOnly: () => boolean;
+  /** Room, damage and failures on disk. @throws {DiskError} */
+  readonly storageState: () => StorageState;
   /** Whom `system.connections` shows; none until the server listens. */
   connections: ConnectionAccess;
   readonly files: FileAccess;
@@ -159,6 +169,7 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
     live,
     jobs,
     archiveLag: () => archiver?.lag,
+    ...operatorView(store, jobs),
     connections: { rows: () => [], kill: () => false },
     files: new LocalFileAccess({ blobs, catalog, store }),
     async close() {
@@ -172,6 +183,16 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
     },
   };
   return database;
+}
+
+function operatorView(
+  store: LocalStore,
+  jobs: JobList,
+): Pick<Database, "isReadOnly" | "storageState"> {
+  return {
+    isReadOnly: () => store.isReadOnly,
+    storageState: () => ({ ...store.condition(), failedJobs: jobs.failedCounts }),
+  };
 }
 
 function spillSpace(

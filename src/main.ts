@@ -211,6 +211,8 @@ function startOrFail(
       onBug: (error) => stopAtOnce(log, "stopped by a bug", error),
       readiness,
       archiveLag: () => database.archiveLag(),
+      isReadOnly: () => database.isReadOnly(),
+      storageState: () => database.storageState(),
     });
   } catch (error) {
     log.flush();

@@ -47,6 +47,7 @@ export function routesOf(options: ServerOptions, parts: ServerParts): readonly R
       version,
       buildDate,
       readiness,
+      isReadOnly: () => options.isReadOnly?.() ?? false,
       apiAddress: url,
       uptimeSeconds: () => metrics.uptimeSeconds,
     }),

@@ -15,6 +15,18 @@ export interface Gauges {
   readonly delivery: () => DeliveryReport;
   /** Undefined when the log is not archived. */
   readonly archive: () => ArchiveGauge | undefined;
+  /** Undefined where nobody tells. */
+  readonly storage: () => StorageGauge | undefined;
+}
+
+/** Room, damage and failures on disk. */
+export interface StorageGauge {
+  readonly freeBytes: number;
+  readonly isReadOnly: boolean;
+  readonly logBytes: number;
+  readonly quarantinedSegments: number;
+  /** Jobs that failed since the start, by what they are. */
+  readonly failedJobs: ReadonlyMap<string, number>;
 }
 
 /** How far the archive of the log is behind. */
@@ -72,7 +84,7 @@ export class Metrics {
     const { version, gauges } = this.#options;
     const lines: string[] = [];
     const metric = (name: string, type: string, help: string): void => {
-      lines.push(`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`);
+      lines.push(...headLines(name, type, help));
     };
     metric("tidemark_build_info", "gauge", "Version of the server.");
     lines.push(`tidemark_build_info{version="${version}"} 1`);
@@ -93,17 +105,7 @@ export class Metrics {
     lines.push(`tidemark_websocket_connections_total ${this.#connectionCount}`);
     metric("tidemark_subscriptions", "gauge", "Open subscriptions.");
     lines.push(`tidemark_subscriptions ${gauges.subscriptions()}`);
-    const archive = gauges.archive();
-    if (archive !== undefined) {
-      metric("tidemark_archive_waiting_files", "gauge", "Full log files not in the archive yet.");
-      lines.push(`tidemark_archive_waiting_files ${archive.files}`);
-      metric("tidemark_archive_waiting_bytes", "gauge", "Bytes of those log files.");
-      lines.push(`tidemark_archive_waiting_bytes ${archive.bytes}`);
-      metric("tidemark_archive_failing", "gauge", "1 while log files cannot be archived.");
-      lines.push(`tidemark_archive_failing ${archive.failure === undefined ? 0 : 1}`);
-      metric("tidemark_archive_lost_files_total", "counter", "Log files that were given up.");
-      lines.push(`tidemark_archive_lost_files_total ${archive.lostFiles}`);
-    }
+    lines.push(...storageLines(gauges.storage()), ...archiveLines(gauges.archive()));
     const delivery = gauges.delivery();
     metric("tidemark_subscriptions_loading", "gauge", "Subscriptions that load or replay.");
     lines.push(`tidemark_subscriptions_loading ${delivery.loading}`);
@@ -127,6 +129,57 @@ export class Metrics {
     const sumSeconds = this.#durationSum;
     histogramLines(lines, { name, bounds: DURATION_BOUNDS, counts, sumSeconds });
   }
+}
+
+function storageLines(storage: StorageGauge | undefined): readonly string[] {
+  if (storage === undefined) return [];
+  const { failedJobs, freeBytes, isReadOnly, logBytes, quarantinedSegments } = storage;
+  const failed = "tidemark_jobs_failed_total";
+  return [
+    ...gaugeLines("tidemark_disk_free_bytes", "Free on the disk of the data.", freeBytes),
+    ...gaugeLines(
+      "tidemark_read_only",
+      "1 while only reads, DELETE and DROP run.",
+      isReadOnly ? 1 : 0,
+    ),
+    ...gaugeLines("tidemark_log_bytes", "Bytes of the files of the log.", logBytes),
+    ...gaugeLines(
+      "tidemark_quarantined_segments",
+      "Segments put aside as damaged.",
+      quarantinedSegments,
+    ),
+    ...headLines(failed, "counter", "Jobs that failed, by type."),
+    ...[...failedJobs].map(([type, count]) => `${failed}{job_type="${type}"} ${count}`),
+  ];
+}
+
+function archiveLines(archive: ArchiveGauge | undefined): readonly string[] {
+  if (archive === undefined) return [];
+  const { bytes, failure, files, lostFiles } = archive;
+  const lost = "tidemark_archive_lost_files_total";
+  return [
+    ...gaugeLines(
+      "tidemark_archive_waiting_files",
+      "Full log files not in the archive yet.",
+      files,
+    ),
+    ...gaugeLines("tidemark_archive_waiting_bytes", "Bytes of those log files.", bytes),
+    ...gaugeLines(
+      "tidemark_archive_failing",
+      "1 while log files cannot be archived.",
+      failure === undefined ? 0 : 1,
+    ),
+    ...headLines(lost, "counter", "Log files that were given up."),
+    `${lost} ${lostFiles}`,
+  ];
+}
+
+function gaugeLines(name: string, help: string, value: number): readonly string[] {
+  return [...headLines(name, "gauge", help), `${name} ${value}`];
+}
+
+function headLines(name: string, type: string, help: string): readonly string[] {
+  return [`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`];
 }
 
 /** @param counts One for each bound, and one for what is above the last. */

@@ -8,7 +8,7 @@ import type { Log } from "../base/log.ts";
 import type { Random } from "../base/random.ts";
 import type { LiveEngine } from "../live/mod.ts";
 import type { FileAccess, SqlEngine } from "../sql/mod.ts";
-import type { ArchiveGauge } from "./metrics.ts";
+import type { ArchiveGauge, StorageGauge } from "./metrics.ts";
 
 /** The keys of the configuration that the server reads, named as the configuration names them. */
 export interface ServerConfig {
@@ -110,4 +110,7 @@ export interface ServerOptions {
   readonly readiness: () => Readiness;
   /** Gives undefined when the log is not archived. */
   readonly archiveLag?: () => ArchiveGauge | undefined;
+  /** Whether the disk has no room for more; absent: it has. */
+  readonly isReadOnly?: () => boolean;
+  readonly storageState?: () => StorageGauge;
 }

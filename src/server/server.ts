@@ -130,6 +130,7 @@ class HttpServer implements RunningServer {
         delivery: () => options.live.delivery(),
         requestsRunning: () => this.#runningCount,
         archive: () => options.archiveLag?.(),
+        storage: () => options.storageState?.(),
       },
     });
     this.#router = new Router(

@@ -138,7 +138,7 @@ export class Definitions {
   }
 
   #createNamespace(node: CreateNamespaceStatement, principal: Principal): string {
-    const { catalog, clock } = this.#environment;
+    const { catalog, clock, store } = this.#environment;
     const { name } = node.name;
     checkObjectName("namespace", name, { position: node.name._location.start });
     if (catalog.namespace(name) !== undefined) {
@@ -155,6 +155,7 @@ export class Definitions {
         position: node._location.start,
       });
     }
+    store.requireRoom();
     catalog.createNamespace({ name, owner, options: {}, createdAtMs: clock.nowMs() });
     return `Namespace ${name} created`;
   }
@@ -212,6 +213,7 @@ export class Definitions {
     if (options.storageId !== undefined && options.storageId !== "local") {
       throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find storage "${options.storageId}"`);
     }
+    store.requireRoom();
     const elements = newTable(node, { kind, tableName: name });
     const nowMs = clock.nowMs();
     const entry: TableEntry = {
@@ -253,6 +255,8 @@ export class Definitions {
       if (next === undefined) {
         return `Table ${nameOf(table)} unchanged at schema version ${table.schemaVersion}`;
       }
+      // What makes a table shorter, or its history, is how room is made.
+      if (node.changes.some(({ type }) => type.startsWith("add "))) store.requireRoom();
       const views = this.#viewsWithout(table, next, node);
       const run = definitionRun(this.#environment);
       const inspection = new RowInspection({ table, next, demands, run });

@@ -70,6 +70,7 @@ export function createView(
       { position },
     );
   }
+  if (before === undefined) environment.store.requireRoom();
   const content = contentOf(node, call, environment);
   const nowMs = environment.clock.nowMs();
   const entry: ViewEntry = {

@@ -116,6 +116,9 @@ export class JobList {
   readonly #clock: Clock;
   /** In the order in which they began. */
   readonly #jobs = new Map<string, Job>();
+  readonly #failedCounts = new Map<JobKind, number>(
+    Object.keys(LETTERS).map((kind) => [kind as JobKind, 0]),
+  );
   #lastNumber = 0;
 
   constructor(clock: Clock) {
@@ -127,8 +130,14 @@ export class JobList {
     this.#lastNumber = Math.max(this.#lastNumber + 1, this.#clock.nowMs() * 1000);
     const begun = new Job(`${LETTERS[job.kind]}${this.#lastNumber}`, this.#clock, job);
     this.#jobs.set(begun.jobId, begun);
+    void begun.ended.then(() => this.#noteEnd(begun));
     this.#forgetOldest();
     return begun;
+  }
+
+  /** How many jobs have failed since the start, of each kind. */
+  get failedCounts(): ReadonlyMap<JobKind, number> {
+    return this.#failedCounts;
   }
 
   /** Oldest first. */
@@ -152,6 +161,11 @@ export class JobList {
   /** Asks every job that is under way to end. */
   cancelAll(): void {
     for (const job of this.#jobs.values()) if (!job.isEnded) job.isCancelled = true;
+  }
+
+  #noteEnd({ kind, status }: Job): void {
+    if (status !== "failed") return;
+    this.#failedCounts.set(kind, (this.#failedCounts.get(kind) ?? 0) + 1);
   }
 
   #forgetOldest(): void {

@@ -50,6 +50,7 @@ import type {
   StagedCommit,
   StageOptions,
   Store,
+  StoreCondition,
   TableDefinition,
   TableStats,
   WriteBatch,
@@ -345,6 +346,25 @@ export class LocalStore implements Store {
       if (job?.isCancelled === true || table.isDropped) return 0;
     }
     return this.#merger.erase(table, owner, job);
+  }
+
+  requireRoom(): void {
+    this.#space.admit(false);
+  }
+
+  /** Whether only deletes and drops are let in, until there is room. */
+  get isReadOnly(): boolean {
+    return this.#space.isFull;
+  }
+
+  /** @throws {DiskError} */
+  condition(): StoreCondition {
+    return {
+      freeBytes: this.#space.freeBytes,
+      isReadOnly: this.isReadOnly,
+      logBytes: this.#log.files.reduce((bytes, file) => bytes + file.bytes, 0),
+      quarantinedSegments: this.segments().filter(({ status }) => status === "quarantined").length,
+    };
   }
 
   /** Looks whether the disk is full, or no longer; for somebody who asks every few seconds. */

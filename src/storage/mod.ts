@@ -85,6 +85,7 @@ export {
   SHARED_OWNER,
   type StagedCommit,
   type Store,
+  type StoreCondition,
   type StoredColumn,
   type TableDefinition,
   type TableStats,

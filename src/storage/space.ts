@@ -1,6 +1,6 @@
 /**
  * Whether there is room to write: below the reserve, or after the disk said that it is full, only
- * deletes are let in, until there is room again, also for the ballast that is given up meanwhile.
+ * deletes and drops are let in, until there is room again, also for the ballast that is given up meanwhile.
  */
 import type { Disk } from "../base/disk.ts";
 import { DatabaseError } from "../base/errors.ts";
@@ -22,6 +22,8 @@ export interface SpaceOptions {
 export class SpaceGuard {
   readonly #options: SpaceOptions;
   #isFull = false;
+  /** Of what keeps writers out: the disk itself, and not only the reserve. */
+  #isDiskFull = false;
   #commitCount = 0;
 
   constructor(options: SpaceOptions) {
@@ -32,11 +34,17 @@ export class SpaceGuard {
     return this.#isFull;
   }
 
+  /** As the disk says now. @throws {DiskError} */
+  get freeBytes(): number {
+    const { disk, path } = this.#options;
+    return disk.freeBytes(path);
+  }
+
   /** @throws {DatabaseError} DISK_FULL if only deletes are let in, and this is none. */
   admit(isDelete: boolean): void {
     this.#commitCount += 1;
     if (this.#isFull || this.#commitCount % COMMITS_PER_LOOK === 0) this.look();
-    if (this.#isFull && !isDelete) throw diskFull();
+    if (this.#isFull && !isDelete) throw this.#isDiskFull ? diskFull() : belowReserve();
   }
 
   /** Looks at the free space. */
@@ -48,9 +56,12 @@ export class SpaceGuard {
     if (isFull === this.#isFull) return;
     this.#isFull = isFull;
     if (isFull) {
-      log.error("the disk is full: read-only but for deletes", { path, freeBytes });
+      const what =
+        "less is free on the disk than storage.min_free_bytes: read-only but for deletes";
+      log.error(what, { path, freeBytes, minFreeBytes });
       ballast.release();
     } else {
+      this.#isDiskFull = false;
       log.info("there is room on the disk again", { path, freeBytes });
     }
   }
@@ -60,8 +71,17 @@ export class SpaceGuard {
     const { ballast, log, path } = this.#options;
     if (!this.#isFull) log.error("the disk is full", { path });
     this.#isFull = true;
+    this.#isDiskFull = true;
     ballast.release();
   }
+}
+
+function belowReserve(): DatabaseError {
+  return new DatabaseError(
+    "DISK_FULL",
+    "Cannot write: less is free on the disk than storage.min_free_bytes, and only DELETE and DROP are possible until there is more",
+    { hint: "free some space, or lower storage.min_free_bytes" },
+  );
 }
 
 export function diskFull(cause?: unknown): DatabaseError {

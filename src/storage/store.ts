@@ -289,6 +289,17 @@ export interface ListedSegment {
   readonly status: "live" | "quarantined";
 }
 
+/** What operators look at before others notice. */
+export interface StoreCondition {
+  /** On the disk of the data directory. */
+  readonly freeBytes: number;
+  /** Only deletes and drops are let in, until there is room. */
+  readonly isReadOnly: boolean;
+  /** Of the files of the log. */
+  readonly logBytes: number;
+  readonly quarantinedSegments: number;
+}
+
 /** Seqs that a restore or a crash took away: above `after` and below `upTo`. */
 export interface SeqGap {
   readonly after: number;
@@ -303,6 +314,12 @@ export interface Store {
   /** Set once, before the first commit. */
   onVisible: OnVisible;
 
+  /**
+   * For who is about to add something that is no row.
+   *
+   * @throws {DatabaseError} DISK_FULL in read-only mode.
+   */
+  requireRoom(): void;
   /** Makes a table known, or changes its definition. Its data, if it has any, is already here. */
   defineTable(definition: TableDefinition): void;
   /** Forgets a table; its files go once no reader pins them. */

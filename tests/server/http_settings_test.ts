@@ -7,6 +7,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import { CorruptionError, DatabaseError, DiskError } from "../../src/base/errors.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { RecentLog } from "../../src/base/recent_log.ts";
+import type { StorageGauge } from "../../src/server/metrics.ts";
 import type { Readiness } from "../../src/server/mod.ts";
 import {
   type SqlScript,
@@ -185,6 +186,41 @@ test("a server that starts or stops answers probes and refuses the rest", async 
       503,
       { status: "error", error: { code: "SHUTTING_DOWN", retry_after_seconds: 5 } },
     ]);
+  });
+});
+
+test("a server without room on its disk is ready, and says so", async () => {
+  let isReadOnly = false;
+  const failedJobs = new Map([
+    ["backup", 2],
+    ["purge", 0],
+  ]);
+  const storageState = (): StorageGauge => ({
+    freeBytes: 4096,
+    isReadOnly,
+    logBytes: 123,
+    quarantinedSegments: 1,
+    failedJobs,
+  });
+  const parts = { isReadOnly: () => isReadOnly, storageState };
+  await withServer({ parts }, async (server) => {
+    const ready = async (): Promise<unknown> => (await server.fetch("/health/ready")).json();
+    expect(await ready()).toEqual({ status: "ready" });
+    isReadOnly = true;
+    expect(await ready()).toEqual({ status: "ready", read_only: true });
+    const admin = { Authorization: `Bearer ${await server.token("ada")}` };
+    const text = await (await server.fetch("/metrics", { headers: admin })).text();
+    const values = text.split("\n").filter((line) => !line.startsWith("#"));
+    expect(values).toEqual(
+      expect.arrayContaining([
+        "tidemark_disk_free_bytes 4096",
+        "tidemark_read_only 1",
+        "tidemark_log_bytes 123",
+        "tidemark_quarantined_segments 1",
+        'tidemark_jobs_failed_total{job_type="backup"} 2',
+        'tidemark_jobs_failed_total{job_type="purge"} 0',
+      ]),
+    );
   });
 });
 

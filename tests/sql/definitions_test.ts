@@ -2,6 +2,8 @@
  * CREATE TABLE and ALTER TABLE: what each element may say, and what happens to rows that are there.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { bunDisk } from "../../src/base/bun_disk.ts";
+import { ManualClock } from "../support/manual_clock.ts";
 import { TestEngine } from "../support/sql_engine.ts";
 
 let engine: TestEngine;
@@ -251,4 +253,42 @@ test("a fault that no definition can mend is found before anything runs", async 
   const text = "CREATE TABLE app.never (id INT PRIMARY KEY); SELECT 1 + TRUE";
   expect(await engine.failure(text)).toStartWith("TYPE_MISMATCH@2");
   expect(await engine.failure("SELECT 1 FROM app.never")).toStartWith("TABLE_NOT_FOUND");
+});
+
+test("without room on the disk nothing new is defined, and what makes room is possible", async () => {
+  let freeBytes = 1e12;
+  const disk = { ...bunDisk, freeBytes: () => freeBytes };
+  const clock = new ManualClock();
+  await using small = await TestEngine.open({ clock, disk });
+  await small.run(
+    "CREATE NAMESPACE n; CREATE TABLE n.t (id INT PRIMARY KEY, a INT, b INT); CREATE TABLE n.u (id INT PRIMARY KEY)",
+  );
+  await small.run("INSERT INTO n.t VALUES (1, 2, 3), (2, 3, 4)");
+  const fine = { freeBytes: 1e12, isReadOnly: false, quarantinedSegments: 0 };
+  expect(small.database.storageState()).toMatchObject(fine);
+  freeBytes = 1000;
+  // The space is looked at every ten seconds.
+  clock.advance(10_000);
+  for (const sql of [
+    "INSERT INTO n.t VALUES (3, 3, 3)",
+    "CREATE NAMESPACE m",
+    "CREATE TABLE n.v (id INT PRIMARY KEY)",
+    "CREATE VIEW n.w AS SELECT id FROM n.t",
+    "ALTER TABLE n.t ADD COLUMN c INT",
+    "ALTER TABLE n.t ADD CONSTRAINT k CHECK (a > 0)",
+  ]) {
+    const { error } = await small.ask(sql);
+    expect([error?.condition, error?.hint], sql).toEqual([
+      "DISK_FULL",
+      "free some space, or lower storage.min_free_bytes",
+    ]);
+    expect(error?.message).toContain("less is free on the disk than storage.min_free_bytes");
+  }
+  expect(small.database.storageState()).toMatchObject({ freeBytes: 1000, isReadOnly: true });
+  expect(small.database.isReadOnly()).toBe(true);
+  await small.run("CREATE NAMESPACE IF NOT EXISTS n; CREATE TABLE IF NOT EXISTS n.t (id INT)");
+  await small.run("DELETE FROM n.t WHERE id = 1; ALTER TABLE n.t DROP COLUMN b; DROP TABLE n.u");
+  await small.run("CREATE USER ada WITH PASSWORD 'Correct-horse-9'; DROP USER ada");
+  freeBytes = 1e12;
+  await small.run("CREATE TABLE n.v (id INT PRIMARY KEY); INSERT INTO n.t VALUES (3, 3)");
 });

@@ -88,6 +88,9 @@ export class ModelStore implements Store {
     return this.#seqs.last;
   }
 
+  /** There is always some. */
+  requireRoom(): void {}
+
   defineTable(definition: TableDefinition): void {
     const before = this.#definitions.get(definition.tableId);
     this.#definitions.set(definition.tableId, definition);

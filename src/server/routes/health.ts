@@ -18,6 +18,8 @@ export interface HealthRouteOptions {
   readonly version: string;
   readonly buildDate: string;
   readonly readiness: () => Readiness;
+  /** For want of room on the disk. */
+  readonly isReadOnly: () => boolean;
   /** Host and port of the API, for the single node of the cluster answer. */
   readonly apiAddress: () => string;
   readonly uptimeSeconds: () => number;
@@ -44,7 +46,10 @@ export function healthRoutes(options: HealthRouteOptions): readonly Route[] {
     route("/health/live", (exchange) => json(exchange, 200, { status: "alive" })),
     route("/health/ready", (exchange) => {
       const readiness = options.readiness();
-      return json(exchange, readiness === "ready" ? 200 : 503, { status: readiness });
+      if (readiness !== "ready") return json(exchange, 503, { status: readiness });
+      // Reads are served, and DELETE and DROP, which make room, have to come through.
+      const readOnly = options.isReadOnly() ? { read_only: true } : {};
+      return json(exchange, 200, { status: readiness, ...readOnly });
     }),
     // Its bearer failures are those of every bearer endpoint.
     { path: "/metrics", method: "GET", shape: "B", handle: (it) => metrics(it, options) },
