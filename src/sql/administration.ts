@@ -4,6 +4,7 @@
  */
 import {
   mayRead,
+  mayRun,
   type NewCredentials,
   type Principal,
   requireRun,
@@ -214,8 +215,10 @@ export class Administration {
       }
       case "show manifest":
         return rowsResult(SHOW_MANIFEST_COLUMNS, manifestRows(environment, principal), asUser);
-      case "show storages":
-        return rowsResult(SHOW_STORAGES_COLUMNS, [storageRow(environment)], asUser);
+      case "show storages": {
+        const row = storageRow(environment, { isAdmin: mayRun(principal, "inspect") });
+        return rowsResult(SHOW_STORAGES_COLUMNS, [row], asUser);
+      }
       case "show all":
       case "show":
         return this.#settings(node, asUser);

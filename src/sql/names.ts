@@ -42,6 +42,23 @@ export function findTable(
   );
 }
 
+/** What a name in a namespace of the system fails with. @param known Views that the caller may read. */
+export function noSystemView(
+  shown: string,
+  known: readonly string[],
+  node: AstNode,
+): DatabaseError {
+  const relation = shown.slice(shown.indexOf("."));
+  const near = known.find((name) => name.endsWith(relation)) ?? nearestName(shown, known);
+  return new DatabaseError("TABLE_NOT_FOUND", `system view ${shown} not found`, {
+    position: node._location.start,
+    hint:
+      near === undefined
+        ? "SELECT table_schema, table_name FROM information_schema.tables lists those that there are"
+        : `did you mean ${near}?`,
+  });
+}
+
 /** @throws {DatabaseError} NAMESPACE_NOT_FOUND */
 export function findNamespace(catalog: Catalog, name: string, node: AstNode): NamespaceEntry {
   const namespace = catalog.namespace(name);

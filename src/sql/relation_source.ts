@@ -6,8 +6,8 @@ import type { StatementBinding, TableStatistics } from "./bind/binding.ts";
 import type { DmlWorld } from "./bind/dml_target.ts";
 import { bindQuery } from "./bind/select_binder.ts";
 import type { SqlEnvironment } from "./environment.ts";
-import { findTable } from "./names.ts";
-import { systemViewFinder } from "./system_views.ts";
+import { findTable, noSystemView } from "./names.ts";
+import { isSystemViews, systemViewFinder, systemViewNames } from "./system_views.ts";
 import { viewRelation, worldOf } from "./views.ts";
 
 export interface BindingPlace {
@@ -31,7 +31,14 @@ export function dmlWorldOf(
     requiresWhere: environment.limits.requiresWhere,
     source: {
       namespace,
-      table: (name, node) => findTable(environment.catalog, name, { namespace, node, principal }),
+      table(name, node) {
+        const { name: relation, schema = namespace } = name;
+        if (!isSystemViews(schema)) {
+          return findTable(environment.catalog, name, { namespace, node, principal });
+        }
+        const known = systemViewNames(environment, principal);
+        throw noSystemView(`${schema}.${relation}`, known, node);
+      },
       systemView,
       view: ({ name, schema }) => {
         const entry = environment.catalog.view(schema ?? namespace, name);

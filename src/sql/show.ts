@@ -252,14 +252,19 @@ export function statsRow(
  *
  * @param path Where it lies, for those who may know.
  */
-export function storageRow({ catalog }: SqlEnvironment, path: string | null = null): Row {
+/** @param isAdmin Whether the caller may see where it lies. */
+export function storageRow(
+  { catalog, settings }: SqlEnvironment,
+  { isAdmin }: { isAdmin: boolean },
+): Row {
+  const path = settings.find(({ name }) => name === "storage.data_path")?.value;
   const madeAt = (catalog.user(ROOT_USER_ID)?.createdAtMs ?? 0) * 1000;
   return [
     "local",
     "local",
     "The data directory of this server",
     "filesystem",
-    path,
+    isAdmin && path !== undefined ? path : null,
     null,
     "{namespace}/{tableName}",
     "{namespace}/{tableName}/{userId}",

@@ -156,13 +156,9 @@ function manifestView(environment: SqlEnvironment): SystemView {
 }
 
 function storagesView(environment: SqlEnvironment): SystemView {
-  const { settings } = environment;
   return view(
     SHOW_STORAGES_COLUMNS.map(({ name, type }) => [name, type] as const),
-    () => {
-      const path = settings.find(({ name }) => name === "storage.data_path")?.value ?? null;
-      return [storageRow(environment, path)];
-    },
+    () => [storageRow(environment, { isAdmin: true })],
     ADMIN_ONLY,
   );
 }

@@ -2,6 +2,7 @@
  * The views of the namespaces `system` and `information_schema`: rows made from what the layers
  * know, at the moment they are read. No column holds a password, a hash or a key.
  */
+import { mayRun, type Principal } from "../auth/mod.ts";
 import {
   BIGINT,
   BOOLEAN,
@@ -41,12 +42,28 @@ function systemViewsOf(environment: SqlEnvironment): ReadonlyMap<string, SystemV
   return views;
 }
 
+/** Whether a namespace holds views of the system, and nothing else. */
+export function isSystemViews(namespace: string): boolean {
+  return namespace === "system" || namespace === "information_schema";
+}
+
 /** Finds a view of the system by namespace and name. */
 export function systemViewFinder(
   environment: SqlEnvironment,
 ): (namespace: string, name: string) => SystemView | undefined {
   const views = systemViewsOf(environment);
   return (namespace, name) => views.get(`${namespace}.${name}`);
+}
+
+/** Names of the views of the system that a caller may read, each with its namespace. */
+export function systemViewNames(
+  environment: SqlEnvironment,
+  principal: Principal,
+): readonly string[] {
+  const isAdmin = mayRun(principal, "inspect");
+  return [...systemViewsOf(environment)].flatMap(([name, { isOpen }]) =>
+    isOpen || isAdmin ? [name] : [],
+  );
 }
 
 function systemViews(environment: SqlEnvironment): [string, SystemView][] {

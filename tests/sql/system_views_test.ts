@@ -255,6 +255,31 @@ test("a user sees what it may read, and of system its own views only", async () 
   });
 });
 
+test("a system view that is not there is named, with one that is near and may be read", async () => {
+  const hintOf = async (name: string): Promise<unknown> => {
+    const { error } = await engine.ask(`SELECT * FROM ${name}`);
+    expect([error?.condition, error?.message]).toEqual([
+      "TABLE_NOT_FOUND",
+      `system view ${name} not found`,
+    ]);
+    return error?.hint;
+  };
+  const list =
+    "SELECT table_schema, table_name FROM information_schema.tables lists those that there are";
+  expect(await hintOf("system.views")).toBe("did you mean information_schema.views?");
+  expect(await hintOf("system.user")).toBe("did you mean system.users?");
+  expect(await hintOf("information_schema.nonsense")).toBe(list);
+  await as("ann", async () => expect(await hintOf("system.user")).toBe(list));
+});
+
+test("SHOW STORAGES has the path for whoever may read system.storages", async () => {
+  const path = "SELECT base_directory FROM system.storages";
+  const [[known] = []] = await engine.rows(path);
+  const shown = async (): Promise<unknown> => (await engine.rows("SHOW STORAGES"))[0]?.[4];
+  expect([known, await shown()]).toEqual([engine.dataPath, engine.dataPath]);
+  await as("ann", async () => expect(await shown()).toBeNull());
+});
+
 test("system.stats counts what there is, and system.logs has the newest lines", async () => {
   await engine.run("CREATE USER quinn WITH INTERNAL");
   const stats = new Map(
