@@ -8,6 +8,7 @@
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type { RequestLedger } from "./execute/request_ledger.ts";
+import { isJobNode } from "./node_kinds.ts";
 import type { ParseLimits } from "./parse/parser.ts";
 import { parseStatements } from "./parse/parser.ts";
 import { statementToSql } from "./parse/print.ts";
@@ -106,5 +107,15 @@ export function shownSql(
   } catch (error) {
     if (!(error instanceof DatabaseError)) throw error;
     return "(not parsable)";
+  }
+}
+
+/** Whether the statements of a request only wait for jobs, which say themselves how long they take. */
+export function areJobs(sql: string, limits: ParseLimits): boolean {
+  try {
+    return parseStatements(sql, limits).every(isJobNode);
+  } catch (error) {
+    if (!(error instanceof DatabaseError)) throw error;
+    return false;
   }
 }

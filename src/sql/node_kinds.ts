@@ -1,5 +1,5 @@
 /**
- * Which statements read or write rows, and which begin a transaction.
+ * Which statements read or write rows, which begin a transaction or a job.
  */
 import type { QueryStatement, Statement } from "./parse/ast.ts";
 import { isChangeNode, isSelectNode } from "./parse/query_nodes.ts";
@@ -23,6 +23,11 @@ export function isBegin(node: Statement | undefined): boolean {
 /** Whether a statement can change what later names mean. */
 export function changesNames({ type }: Statement): boolean {
   return /^(?:create|alter|drop|use) /.test(type);
+}
+
+/** Whether the work of a statement is a job, which goes on by itself while the statement waits. */
+export function isJobNode({ type }: Statement): boolean {
+  return type === "backup" || type === "restore" || type.startsWith("storage ");
 }
 
 /** Whether a statement that is not about rows may stand in a transaction. */

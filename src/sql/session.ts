@@ -7,7 +7,7 @@ import { type Condition, DatabaseError } from "../base/errors.ts";
 import { collectAfterTurn } from "../base/garbage.ts";
 import { DEFAULT_NAMESPACE } from "../catalog/mod.ts";
 import type { DataType, Value } from "../types/mod.ts";
-import { type Activity, type RunningRequest, shownSql } from "./activity.ts";
+import { type Activity, areJobs, type RunningRequest, shownSql } from "./activity.ts";
 import { AnswerChannel } from "./answer_stream.ts";
 import { atStatement } from "./at_statement.ts";
 import { StatementBinding } from "./bind/binding.ts";
@@ -227,7 +227,9 @@ export class LocalSqlEngine implements SqlEngine {
 
   /** Prints the statements anew, so that no password gets into the log. */
   #logSlow({ userId }: Principal, { sql }: SqlRequest, tookMs: number): void {
-    const shown = shownSql(sql, parseLimitsOf(this.#environment), { hasLiterals: false });
+    const limits = parseLimitsOf(this.#environment);
+    if (areJobs(sql, limits)) return;
+    const shown = shownSql(sql, limits, { hasLiterals: false });
     this.#environment.log.warn("slow query", { ms: tookMs, user: userId, sql: shown });
   }
 

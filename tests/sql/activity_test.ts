@@ -2,6 +2,9 @@
  * Running requests and how they are killed; statements and how they are counted.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
 import { bucketErrorMax, QueryStat } from "../../src/sql/query_stats.ts";
 import { TestEngine } from "../support/sql_engine.ts";
@@ -180,4 +183,17 @@ describe("system.query_stats", () => {
     }
     expect(stat.percentile(1)).toBe(1000);
   });
+});
+
+test("a statement whose work is a job is no slow query", async () => {
+  const roots = mkdtempSync(join(tmpdir(), "tidemark-"));
+  const config = `logging.slow_query_threshold_ms = 1\nstorage.allowed_roots = ["${roots}"]`;
+  await using slow = await TestEngine.open({ clock: systemClock, config });
+  await slow.run(`BACKUP DATABASE TO '${roots}/b'`);
+  await slow.run("SELECT count(*) FROM generate_series(1, 1000000)");
+  const logged = "SELECT fields ->> 'sql' FROM system.logs WHERE message = 'slow query'";
+  const texts = (await slow.rows(logged)).map(([text]) => String(text));
+  expect(texts.filter((text) => /generate_series/i.test(text))).toHaveLength(1);
+  expect(texts.filter((text) => /backup/i.test(text))).toEqual([]);
+  rmSync(roots, { recursive: true });
 });
