@@ -50,7 +50,10 @@ export interface Client {
   execute(sql: string, options?: ExecuteOptions): Promise<Execution>;
   /** Runs statements and gives the rows of the last by column name. */
   query(sql: string, params?: readonly Parameter[]): Promise<RowObject[]>;
-  /** Follows a query: its rows now, then every change, through losses of the connection. */
+  /**
+   * Follows a query: its rows now, then every change, through losses of the connection. A log-out
+   * ends it; when somebody else logs in it starts anew, with the rows of that user.
+   */
   live(sql: string, options: LiveOptions): LiveQuery;
   /** Cuts the live connection and stays away for a while, to show what a resume does. */
   interrupt(durationMs: number): void;
@@ -66,6 +69,8 @@ export function createClient(options: ClientOptions): Client {
     keepIn: options.session ?? "memory",
     environment,
     onSignedOut: options.onSignedOut ?? (() => undefined),
+    onLogout: () => connection.signedOut(),
+    onOtherUser: () => connection.startAnew(),
   });
   const connection = new LiveConnection({
     url: `${url.replace(/^http/, "ws")}/v1/ws`,

@@ -37,7 +37,11 @@ export class LiveConnection {
   #state: ConnectionState = "closed";
   #nextId = 1;
   #failures = 0;
+  /** Raised whenever a socket is given up, so that what was begun for it comes to nothing. */
+  #epoch = 0;
   #cancelRetry: (() => void) | undefined;
+  /** Of queries for which there was no room. */
+  readonly #cancelWaits = new Set<() => void>();
   #cancelHeartbeat: (() => void) | undefined;
 
   constructor(options: LiveConnectionOptions) {
@@ -58,6 +62,25 @@ export class LiveConnection {
     if (this.#subscriptions.size === 0) return;
     this.#drop();
     this.#retryAfter(durationMs);
+  }
+
+  /** Ends every query: whoever follows them is nobody any more. */
+  signedOut(): void {
+    this.#drop();
+    const subscriptions = [...this.#subscriptions.values()];
+    this.#subscriptions.clear();
+    this.#become("closed");
+    for (const subscription of subscriptions) {
+      subscription.failed(new ServerError("unauthorized", "The session has ended"));
+    }
+  }
+
+  /** Somebody else is logged in: no query goes on with what the one before was sent. */
+  startAnew(): void {
+    this.#drop();
+    for (const subscription of this.#subscriptions.values()) subscription.reset();
+    if (this.#subscriptions.size > 0) this.#connect();
+    else this.#become("closed");
   }
 
   close(): void {
@@ -92,7 +115,7 @@ export class LiveConnection {
 
   #authenticate(): void {
     const token = this.#options.session.accessToken;
-    if (token === undefined) return this.#signedOut();
+    if (token === undefined) return this.signedOut();
     // The browser is spared unpacking what the server would only pack for it.
     const protocol = { serialization: "json", compression: "none" };
     this.#send({ type: "authenticate", method: "jwt", token, protocol });
@@ -146,28 +169,51 @@ export class LiveConnection {
     if (action === "reconnect") this.#lost(message.code === "TOKEN_REVOKED");
     else if (action === "subscribe") {
       this.#send({ type: "subscribe", subscription: subscription.spec() });
-    } else if (action === "remove") this.#remove(subscription);
+    } else if (action === "wait") this.#subscribeLater(subscription);
+    else if (action === "remove") this.#remove(subscription);
+  }
+
+  #subscribeLater(subscription: Subscription): void {
+    const cancel = this.#options.environment.after(this.#delayMs(subscription.refusals - 1), () => {
+      this.#cancelWaits.delete(cancel);
+      if (!this.#subscriptions.has(subscription.id)) return;
+      this.#send({ type: "subscribe", subscription: subscription.spec() });
+    });
+    this.#cancelWaits.add(cancel);
   }
 
   /** The connection is gone: tells the queries, and sees to coming back. */
   #lost(needsToken: boolean): void {
     this.#drop();
     if (this.#subscriptions.size === 0) return this.#become("closed");
-    const { environment, session } = this.#options;
-    // Half of it by chance: after a restart of the server not everybody comes at once.
-    const ceiling = Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** this.#failures);
-    const delayMs = ceiling * (0.5 + environment.random() / 2);
+    const delayMs = this.#delayMs(this.#failures);
     this.#failures += 1;
     if (!needsToken) return this.#retryAfter(delayMs);
     this.#become("waiting");
-    session.refresh().then(
-      () => this.#retryAfter(delayMs),
-      (error: unknown) => {
-        const isRefused = error instanceof ServerError && error.status === 401;
-        if (isRefused) this.#signedOut();
-        else this.#retryAfter(delayMs);
-      },
-    );
+    void this.#renewToken(delayMs);
+  }
+
+  /** Comes back with a new token, unless the connection went another way meanwhile. */
+  async #renewToken(delayMs: number): Promise<void> {
+    const { session } = this.#options;
+    const epoch = this.#epoch;
+    let isOver = false;
+    try {
+      await session.refresh();
+    } catch (error) {
+      // Whatever else it was, the next attempt meets it again.
+      isOver = error instanceof ServerError && error.status === 401;
+    }
+    if (epoch !== this.#epoch) return;
+    // Somebody may have logged in meanwhile, as the same user.
+    if (isOver && session.accessToken === undefined) this.signedOut();
+    else this.#retryAfter(delayMs);
+  }
+
+  /** Half of it by chance: after a restart of the server not everybody comes at once. */
+  #delayMs(failureCount: number): number {
+    const ceiling = Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** failureCount);
+    return ceiling * (0.5 + this.#options.environment.random() / 2);
   }
 
   #retryAfter(delayMs: number): void {
@@ -177,19 +223,13 @@ export class LiveConnection {
     this.#cancelRetry = this.#options.environment.after(delayMs, () => this.#connect());
   }
 
-  #signedOut(): void {
-    this.#drop();
-    for (const subscription of this.#subscriptions.values()) {
-      subscription.failed(new ServerError("unauthorized", "The session has ended"));
-    }
-    this.#subscriptions.clear();
-    this.#become("closed");
-  }
-
   #drop(): void {
     const socket = this.#socket;
+    this.#epoch += 1;
     this.#socket = undefined;
     this.#isOpen = false;
+    for (const cancel of this.#cancelWaits) cancel();
+    this.#cancelWaits.clear();
     this.#cancelRetry?.();
     this.#cancelHeartbeat?.();
     socket?.close();

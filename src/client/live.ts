@@ -60,7 +60,7 @@ const RESTARTS: ReadonlySet<string> = new Set([
 ]);
 
 /** What a subscription wants its connection to do about an error. */
-export type AfterError = "nothing" | "subscribe" | "reconnect" | "remove";
+export type AfterError = "nothing" | "subscribe" | "wait" | "reconnect" | "remove";
 
 export class Subscription implements LiveQuery {
   readonly id: string;
@@ -71,6 +71,8 @@ export class Subscription implements LiveQuery {
   #position: number | undefined;
   #resumedFrom: number | undefined;
   #doubled = 0;
+  #wasAccepted = false;
+  #refusals = 0;
 
   constructor(
     id: string,
@@ -94,6 +96,11 @@ export class Subscription implements LiveQuery {
 
   get doubled(): number {
     return this.#doubled;
+  }
+
+  /** How often in a row there was no room for it. */
+  get refusals(): number {
+    return this.#refusals;
   }
 
   close(): void {
@@ -120,6 +127,8 @@ export class Subscription implements LiveQuery {
   }
 
   accepted({ schema }: SubscriptionAck): void {
+    this.#wasAccepted = true;
+    this.#refusals = 0;
     this.#emit({ type: "start", schema, resumedFrom: this.#resumedFrom });
     this.#become("loading");
   }
@@ -159,6 +168,12 @@ export class Subscription implements LiveQuery {
     if (this.#status !== "ended") this.#become("offline");
   }
 
+  /** What it holds is nobody's any more: the next start is one without a position. */
+  reset(): void {
+    this.#position = undefined;
+    this.#wasAccepted = false;
+  }
+
   failed(error: ServerError): void {
     if (this.#status === "ended") return;
     this.#status = "ended";
@@ -168,6 +183,12 @@ export class Subscription implements LiveQuery {
   error(message: ErrorMessage): AfterError {
     if (!message.ended) return message.code === "RATE_LIMIT_EXCEEDED" ? "reconnect" : "nothing";
     if (message.code === "SHUTTING_DOWN" || message.code === "TOKEN_REVOKED") return "reconnect";
+    // The server may still count the connection that was lost.
+    if (message.code === "SUBSCRIPTION_LIMIT_EXCEEDED" && this.#wasAccepted) {
+      this.#refusals += 1;
+      this.lost();
+      return "wait";
+    }
     const canRestart = this.#position !== undefined || message.code === "SCHEMA_CHANGED";
     if (RESTARTS.has(message.code) && canRestart) {
       this.#position = undefined;

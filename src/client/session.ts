@@ -4,6 +4,9 @@
  * The access token lives in memory only. The refresh token lives in the browser's HttpOnly cookie,
  * or in memory where there are no cookies. A request refused because the token has expired is
  * repeated once with a new one; requests that find that at the same time share one refresh.
+ *
+ * Whoever was asked for last is who the client is: what answers later and belongs to somebody before,
+ * or comes after a log-out, is not taken over, and no request of one user is repeated as another.
  */
 import type { AuthStatusBody, LoginBody, UserBody } from "../protocol/mod.ts";
 import type { ClientEnvironment, HttpResponse } from "./environment.ts";
@@ -17,6 +20,10 @@ export interface SessionOptions {
   readonly environment: ClientEnvironment;
   /** Told when the session has ended without having been asked to. */
   readonly onSignedOut: () => void;
+  /** Told when it ends because it was asked to, before the server is. */
+  readonly onLogout: () => void;
+  /** Told when it is another user's from now on. */
+  readonly onOtherUser: () => void;
 }
 
 export interface SetupFields {
@@ -37,6 +44,12 @@ export class Session {
   #accessToken: string | undefined;
   #refreshToken: string | undefined;
   #refreshing: Promise<Identity> | undefined;
+  /** Of whoever was logged in last. */
+  #userId: string | undefined;
+  /** Raised by every log-in that is asked for, and every log-out. */
+  #attempt = 0;
+  /** Raised when one session takes the place of another, or none does. */
+  #epoch = 0;
 
   constructor(options: SessionOptions) {
     this.#options = options;
@@ -56,32 +69,45 @@ export class Session {
   }
 
   async login(user: string, password: string): Promise<Identity> {
+    this.#attempt += 1;
+    const attempt = this.#attempt;
+    // A browser keeps the cookie that comes last.
+    if (this.#options.keepIn === "cookie") await this.#refreshing?.catch(() => undefined);
     const answer = await this.#call("POST", "/v1/api/auth/login", { body: { user, password } });
+    if (attempt !== this.#attempt) throw replaced();
+    this.#begin();
     return this.#accept(answer as LoginBody);
   }
 
   /** Goes on with the session whose refresh token is kept. @throws {ServerError} unauthorized */
   refresh(): Promise<Identity> {
-    this.#refreshing ??= this.#refresh().finally(() => {
-      this.#refreshing = undefined;
+    if (this.#refreshing !== undefined) return this.#refreshing;
+    const refreshing = this.#refresh().finally(() => {
+      if (this.#refreshing === refreshing) this.#refreshing = undefined;
     });
-    return this.#refreshing;
+    this.#refreshing = refreshing;
+    return refreshing;
   }
 
   /** Ends the session, also when the server cannot be told. */
   async logout(): Promise<void> {
     const token = this.#accessToken;
+    this.#attempt += 1;
+    this.#begin();
     this.#forget();
+    this.#options.onLogout();
     await this.#call("POST", "/v1/api/auth/logout", token === undefined ? {} : { token });
   }
 
   /** A request that needs a token. @throws {ServerError | ConnectionError} */
   async post(path: string, body: object, signal?: AbortSignal): Promise<unknown> {
+    const epoch = this.#epoch;
     try {
       return await this.#authorized(path, body, signal);
     } catch (error) {
       if (!(error instanceof ServerError) || error.code !== "TOKEN_EXPIRED") throw error;
-      await this.refresh();
+      if (epoch === this.#epoch) await this.refresh();
+      if (epoch !== this.#epoch) throw replaced();
       return await this.#authorized(path, body, signal);
     }
   }
@@ -96,23 +122,39 @@ export class Session {
     const { keepIn, onSignedOut } = this.#options;
     if (keepIn === "memory" && this.#refreshToken === undefined) throw signedOut();
     const body = this.#refreshToken === undefined ? {} : { refresh_token: this.#refreshToken };
+    const epoch = this.#epoch;
+    let answer: LoginBody;
     try {
-      return this.#accept(
-        (await this.#call("POST", "/v1/api/auth/refresh", { body })) as LoginBody,
-      );
+      answer = (await this.#call("POST", "/v1/api/auth/refresh", { body })) as LoginBody;
     } catch (error) {
+      if (epoch !== this.#epoch) throw replaced();
       if (error instanceof ServerError && error.status === 401) {
         this.#forget();
         onSignedOut();
       }
       throw error;
     }
+    if (epoch !== this.#epoch) throw replaced();
+    return this.#accept(answer);
   }
 
   #accept(answer: LoginBody): Identity {
+    const before = this.#userId;
+    this.#userId = answer.user.id;
     this.#accessToken = answer.access_token;
     if (this.#options.keepIn === "memory") this.#refreshToken = answer.refresh_token;
+    if (before !== undefined && before !== this.#userId) {
+      // Also of a refresh: another page of the browser may have logged in.
+      this.#begin();
+      this.#options.onOtherUser();
+    }
     return { user: answer.user, mayAdminister: answer.admin_ui_access };
+  }
+
+  /** What is under way belongs to the session before. */
+  #begin(): void {
+    this.#epoch += 1;
+    this.#refreshing = undefined;
   }
 
   #forget(): void {
@@ -146,6 +188,13 @@ export class Session {
     if (!response.ok) throw errorFromBody(answer, response.status);
     return answer;
   }
+}
+
+/** The answer to somebody who is no longer who the client is. */
+function replaced(): ServerError {
+  return new ServerError("unauthorized", "The session was ended, or replaced by another log-in", {
+    status: 401,
+  });
 }
 
 function signedOut(): ServerError {

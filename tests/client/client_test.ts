@@ -48,7 +48,7 @@ class FakeServer implements ClientEnvironment {
   readonly requests: { path: string; request: HttpRequest }[] = [];
   readonly sockets: ServerSocket[] = [];
   readonly timers = new Set<Timer>();
-  answer: (path: string, request: HttpRequest) => Answer = (path) =>
+  answer: (path: string, request: HttpRequest) => Answer | Promise<Answer> = (path) =>
     path.endsWith("/sql") ? ok({ results: [], status: "success", took: 1 }) : ok(loginBody("t1"));
 
   async fetch(
@@ -57,7 +57,7 @@ class FakeServer implements ClientEnvironment {
   ): Promise<{ ok: boolean; status: number; json(): Promise<unknown> }> {
     const path = new URL(url).pathname;
     this.requests.push({ path, request });
-    const { body, status } = this.answer(path, request);
+    const { body, status } = await this.answer(path, request);
     return { ok: status < 400, status, json: async () => body };
   }
 
@@ -101,11 +101,11 @@ function ok(body: unknown): Answer {
   return { status: 200, body };
 }
 
-function loginBody(token: string): object {
+function loginBody(token: string, id = "ada"): object {
   return {
     access_token: token,
     refresh_token: `refresh ${token}`,
-    user: {},
+    user: { id },
     admin_ui_access: true,
   };
 }
@@ -348,4 +348,215 @@ test("queries share a socket; the last to close closes it", async () => {
   server.socket.tell(inserted(id, 99));
   expect(server.fire()).toEqual([]);
   expect(server.sockets).toHaveLength(1);
+});
+
+/** Answers of paths that end so wait until they are let go. */
+function hold(server: FakeServer, end: string): (answer: Answer) => Promise<void> {
+  const before = server.answer;
+  const waiting: ((answer: Answer) => void)[] = [];
+  server.answer = (path, request) =>
+    path.endsWith(end)
+      ? new Promise<Answer>((resolve) => {
+          waiting.push(resolve);
+        })
+      : before(path, request);
+  return async (answer) => {
+    server.answer = before;
+    for (const resolve of waiting) resolve(answer);
+    await Bun.sleep(0);
+  };
+}
+
+function refused(): Answer {
+  return { status: 401, body: { error: "unauthorized", message: "no" } };
+}
+
+/** Logs in as that user, whose token has the same name. */
+async function logIn(server: FakeServer, client: Client, user: string): Promise<void> {
+  const before = server.answer;
+  server.answer = () => ok(loginBody(user, user));
+  await client.session.login(user, "correct horse 9");
+  server.answer = before;
+}
+
+test("a log-out ends every live query before the server is told, and is no loss of the session", async () => {
+  const server = new FakeServer();
+  const events: LiveEvent[] = [];
+  let signedOut = 0;
+  const client = createClient({
+    url: "http://db.test",
+    session: "cookie",
+    environment: server,
+    onSignedOut: () => {
+      signedOut += 1;
+    },
+  });
+  await client.session.login("ada", "x");
+  client.live("SELECT * FROM a.t", { onEvent: (event) => events.push(event) });
+  server.socket.welcome();
+  const answer = hold(server, "/logout");
+  const loggedOut = client.session.logout();
+  expect(told(events).at(-1)).toBe("ended");
+  expect(server.socket.isClosed).toBe(true);
+  // What the server says to the socket of a session that is over is not heard.
+  server.socket.tell(ended("live-1", "TOKEN_REVOKED"));
+  server.socket.handlers.onClose(1008);
+  await answer(ok({ message: "bye" }));
+  await loggedOut;
+  expect(server.fire()).toEqual([]);
+  expect(signedOut).toBe(0);
+  expect(server.requests.map(({ path }) => path.split("/").at(-1))).toEqual(["login", "logout"]);
+});
+
+test("live starts anew, without a position, when another user logs in", async () => {
+  const server = new FakeServer();
+  const { client, events, id } = await startLive(server);
+  server.socket.tell(ack(id), batch(id, [1], 4));
+  const first = server.socket;
+  await logIn(server, client, "bob");
+  expect(first.isClosed).toBe(true);
+  const message = server.socket.welcome();
+  expect(server.socket.received[0]).toMatchObject({ type: "authenticate", token: "bob" });
+  expect(JSON.stringify(message)).not.toContain("from_seq_id");
+  first.tell(inserted(id, 7));
+  server.socket.tell(ack(id), batch(id, [1], 4));
+  const once = ["start", "loading", "+1", "ready"];
+  expect(told(events)).toEqual([...once, "offline", ...once]);
+});
+
+test("live starts anew when another page of the browser has logged in as somebody else", async () => {
+  const server = new FakeServer();
+  const { client, id } = await startLive(server);
+  server.socket.tell(ack(id), batch(id, [1], 4));
+  server.answer = (path) => (path.endsWith("/refresh") ? ok(loginBody("bob", "bob")) : expired());
+  // The statement of one user is not repeated as another.
+  const thrown = await client.execute("DELETE FROM a.t").catch((failure: unknown) => failure);
+  expect(thrown).toMatchObject({ code: "unauthorized" });
+  expect(server.requests.filter(({ path }) => path.endsWith("/sql"))).toHaveLength(1);
+  expect(JSON.stringify(server.socket.welcome())).not.toContain("from_seq_id");
+  expect(server.socket.received[0]).toMatchObject({ token: "bob" });
+});
+
+test("live keeps its socket and its position when the same user logs in again", async () => {
+  const server = new FakeServer();
+  const { client, id } = await startLive(server);
+  server.socket.tell(ack(id), batch(id, [1], 4));
+  await logIn(server, client, "ada");
+  expect(server.sockets).toHaveLength(1);
+  server.socket.handlers.onClose(1006);
+  server.fire();
+  expect(server.socket.welcome()).toMatchObject({ subscription: { options: { from_seq_id: 4 } } });
+  expect(server.socket.received[0]).toMatchObject({ token: "ada" });
+});
+
+test.each<[string, Answer]>([
+  ["succeeds", ok(loginBody("late"))],
+  ["is refused", refused()],
+])(
+  "a refresh that %s late changes nothing of a newer log-in, nor after a log-out",
+  async (_how, late) => {
+    const server = new FakeServer();
+    let signedOut = 0;
+    const client = createClient({
+      url: "http://db.test",
+      environment: server,
+      onSignedOut: () => {
+        signedOut += 1;
+      },
+    });
+    await client.session.login("ada", "x");
+    for (const next of ["bob", undefined]) {
+      const answer = hold(server, "/refresh");
+      const refreshed = client.session.refresh().catch((failure: unknown) => failure);
+      if (next === undefined) await client.session.logout();
+      else await logIn(server, client, next);
+      await answer(late);
+      expect(await refreshed).toMatchObject({ code: "unauthorized", status: 401 });
+      expect(client.session.accessToken).toBe(next);
+    }
+    expect(signedOut).toBe(0);
+  },
+);
+
+test("of two log-ins the one that was asked for last counts, whichever answers first", async () => {
+  const server = new FakeServer();
+  const client = await loggedIn(server);
+  const answer = hold(server, "/login");
+  const first = client.session.login("ada", "x").catch((failure: unknown) => failure);
+  await logIn(server, client, "bob");
+  await answer(ok(loginBody("late")));
+  expect(await first).toMatchObject({ code: "unauthorized" });
+  expect(client.session.accessToken).toBe("bob");
+});
+
+test("a log-in waits for the refresh before it where a browser keeps the cookie that comes last", async () => {
+  const server = new FakeServer();
+  const client = createClient({ url: "http://db.test", session: "cookie", environment: server });
+  const answer = hold(server, "/refresh");
+  const refreshed = client.session.refresh();
+  const loggedInAs = client.session.login("ada", "x");
+  expect(server.requests.map(({ path }) => path.split("/").at(-1))).toEqual(["refresh"]);
+  await answer(ok(loginBody("t0")));
+  await refreshed;
+  await loggedInAs;
+  expect(client.session.accessToken).toBe("t1");
+});
+
+test("live connects once when its queries changed while the token was refreshed", async () => {
+  const server = new FakeServer();
+  const client = await loggedIn(server);
+  const first = client.live("SELECT * FROM a.t", { onEvent: () => undefined });
+  server.socket.welcome();
+  const answer = hold(server, "/refresh");
+  server.socket.handlers.onClose(1008);
+  first.close();
+  client.live("SELECT * FROM a.u", { onEvent: () => undefined });
+  await answer(ok(loginBody("t2")));
+  server.socket.welcome();
+  // The heartbeat only: nobody waits to connect.
+  expect(server.fire()).toEqual([20_000]);
+  expect(server.sockets).toHaveLength(2);
+});
+
+test("live goes on with the token of a log-in that came while its own was refreshed", async () => {
+  const server = new FakeServer();
+  const { client, events, id } = await startLive(server);
+  server.socket.tell(ack(id), batch(id, [1], 4));
+  const answer = hold(server, "/refresh");
+  server.socket.handlers.onClose(1008);
+  await logIn(server, client, "ada");
+  await answer(refused());
+  expect(server.fire()).toEqual([150]);
+  expect(server.socket.welcome()).toMatchObject({ subscription: { options: { from_seq_id: 4 } } });
+  expect(told(events)).not.toContain("ended");
+});
+
+test("live waits for room that it had before, longer each time, and ends where it never had any", async () => {
+  const server = new FakeServer();
+  const { client, events, id } = await startLive(server);
+  server.socket.tell(ack(id), batch(id, [1], 4));
+  server.socket.handlers.onClose(1006);
+  server.fire();
+  server.socket.welcome();
+  const full = ended(id, "SUBSCRIPTION_LIMIT_EXCEEDED");
+  for (const delayMs of [150, 300, 600]) {
+    server.socket.tell(full);
+    expect(server.fire()).toContain(delayMs);
+    expect(server.socket.received.at(-1)).toMatchObject({
+      type: "subscribe",
+      subscription: { id, options: { from_seq_id: 4 } },
+    });
+    // The heartbeat went off with it.
+    server.socket.tell({ type: "pong", id: "heartbeat", positions: {} });
+  }
+  server.socket.tell(ack(id), batch(id, [5], 6), full);
+  expect(told(events).slice(-5)).toEqual(["from 4", "loading", "+5", "ready", "offline"]);
+  expect(server.fire()).toContain(150);
+  const second: LiveEvent[] = [];
+  client.live("SELECT * FROM a.u", { onEvent: (event) => second.push(event) });
+  server.socket.tell(ended("live-2", "SUBSCRIPTION_LIMIT_EXCEEDED"));
+  expect(told(second)).toEqual(["ended"]);
+  server.socket.tell(full);
+  client.close();
+  expect(server.fire()).toEqual([]);
 });

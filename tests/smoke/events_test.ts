@@ -273,12 +273,12 @@ test.each([
   );
   const full =
     "SELECT connection_id FROM system.connections WHERE user_id = $1 AND queued_bytes > 0";
-  let connectionId: unknown;
+  let connectionId: string | undefined;
   while (connectionId === undefined) {
     const [row] = await server.rows(full, { params: [user] });
-    connectionId = row?.[0];
+    connectionId = row === undefined ? undefined : String(row[0]);
   }
-  await server.rows(statement.replace("$u", user).replace("$c", String(connectionId)));
+  await server.rows(statement.replace("$u", user).replace("$c", connectionId));
 
   // What counts against the bound of connections, and not only what is listed.
   while ((await connectionCount()) > 0) await Bun.sleep(10);
