@@ -13,4 +13,4 @@ export {
 export { type LiveLimits, LocalLiveEngine, type LocalLiveEngineOptions } from "./live_engine.ts";
 export type { DefinitionHistory } from "./resume_meaning.ts";
 export { RowPage } from "./row_page.ts";
-export { cellOf, type Field, rowShapeOf, type ShapedRows } from "./row_shape.ts";
+export { cellOf, type Field, rowShapeOf, type ShapedRows, setCell } from "./row_shape.ts";

@@ -152,7 +152,7 @@ export class RowShape {
 }
 
 /** Sets a cell, whatever the column is called. */
-export function setCell(row: MutableRow, name: string, cell: Cell): void {
+export function setCell<T>(row: Record<string, T>, name: string, cell: NoInfer<T>): void {
   if (name !== "__proto__") row[name] = cell;
   else {
     const attributes = { writable: true, enumerable: true, configurable: true };

@@ -2,7 +2,7 @@
  * Frames: round trips of every message, and refusal of everything malformed.
  */
 import { expect, test } from "bun:test";
-import { Packr } from "msgpackr";
+import { Packr, Unpackr } from "msgpackr";
 import type { SharedMessage } from "../../src/live/mod.ts";
 import { SubscriptionError } from "../../src/live/mod.ts";
 import type { DataMessage } from "../../src/protocol/mod.ts";
@@ -35,6 +35,11 @@ const CHANGE: DataMessage = {
   commit_seq: 114809262571520,
 };
 
+/** With the names of a map as they were written: the decoder of the server renames one of them. */
+function decodeMap(bytes: Uint8Array): Map<string, unknown> | undefined {
+  return new Unpackr({ useRecords: false, mapsAsObjects: false }).unpack(bytes);
+}
+
 function shared(message: DataMessage): SharedMessage {
   return { message, encoded: [] };
 }
@@ -52,6 +57,16 @@ test("msgpackFromMessage writes whole numbers as integers, and reads back the sa
   // Every number that is no fraction has an integer head: 0xcb occurs for 0.1 and 0.5 only.
   const doubles = [...bytes.keys()].filter((at) => bytes[at] === 0xcb);
   expect(doubles.length).toBe(2);
+});
+
+test("msgpackFromMessage writes a column whatever it is called", () => {
+  const row = JSON.parse('{"id":1,"__proto__":2}') as { id: number };
+  const bytes = msgpackFromMessage({ ...CHANGE, rows: [row], old_values: [] });
+  const [written] = (decodeMap(bytes)?.get("rows") as Map<string, unknown>[] | undefined) ?? [];
+  expect([...(written ?? [])]).toEqual([
+    ["id", 1],
+    ["__proto__", 2],
+  ]);
 });
 
 test("frameOf makes each form once, and gzips only what becomes smaller", () => {

@@ -7,6 +7,7 @@
  */
 import { isUtf8 } from "node:buffer";
 import { Packr, Unpackr } from "msgpackr";
+import { setCell } from "../../live/mod.ts";
 import type { ServerMessage } from "../../protocol/mod.ts";
 
 /** Nesting of a client message; the deepest that means anything has four levels. */
@@ -47,7 +48,7 @@ function withWholeNumbers(value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) return value.map(withWholeNumbers);
   const copy: Record<string, unknown> = {};
-  for (const [key, member] of Object.entries(value)) copy[key] = withWholeNumbers(member);
+  for (const [key, member] of Object.entries(value)) setCell(copy, key, withWholeNumbers(member));
   return copy;
 }
 
