@@ -22,7 +22,12 @@ import { AuthError, type Principal } from "../auth/mod.ts";
 import { assert } from "../base/assert.ts";
 import type { CancelTimer } from "../base/clock.ts";
 import { type LiveSink, type SharedMessage, SubscriptionError } from "../live/mod.ts";
-import type { ControlMessage, ErrorMessage, SubscriptionCode } from "../protocol/mod.ts";
+import type {
+  ControlMessage,
+  ErrorMessage,
+  SubscriptionCode,
+  SubscriptionSpec,
+} from "../protocol/mod.ts";
 import type { ConnectionRow } from "../sql/mod.ts";
 import {
   type Decoded,
@@ -383,11 +388,10 @@ export class Connection implements LiveSink, MessageServer, OpenConnection, Outb
   #subscribe(decoded: Decoded): void {
     const principal = this.#principal;
     assert(principal !== undefined, "an authenticated connection has a principal");
-    const id = readSubscriptionId(decoded);
+    const { live } = this.#parts;
+    const spec = this.#readSpec(decoded);
     // The old one ends first, whether or not the new one is accepted; so it makes room, too.
-    this.#subscriptions.close(id);
-    const { config, live } = this.#parts;
-    const spec = readSpec(decoded, id, config.limits);
+    this.#subscriptions.close(spec.id);
     const subscription = live.subscribe({ principal, spec, sink: this });
     // The first batch may have ended the subscription, or the connection.
     if (subscription.state === "ended") return;
@@ -396,6 +400,17 @@ export class Connection implements LiveSink, MessageServer, OpenConnection, Outb
       return;
     }
     this.#subscriptions.add(subscription);
+  }
+
+  /** @throws {SubscriptionError} After the end of the subscription whose id it has, if it says so. */
+  #readSpec(decoded: Decoded): SubscriptionSpec {
+    const id = readSubscriptionId(decoded);
+    try {
+      return readSpec(decoded, id, this.#parts.config.limits);
+    } catch (error) {
+      if (error instanceof SubscriptionError && error.response.ended) this.#subscriptions.close(id);
+      throw error;
+    }
   }
 
   #pong(id: string | undefined): void {

@@ -256,6 +256,23 @@ test("subscribes, loads batch by batch, and follows", async () => {
   expect(fixture.live.countOfUser("ada")).toBe(0);
 });
 
+test("what is no subscribe message ends nothing, and one with bad fields ends what has its id", async () => {
+  const { socket, say } = fixture.openAuthenticated();
+  say(subscribe("m1"));
+  say({ type: "subscribe", subscription: { id: "m1" } });
+  await settle();
+  const refused = { code: "INVALID_MESSAGE", subscription_id: "protocol", ended: false };
+  expect(socket.drain().at(-1)).toMatchObject(refused);
+  expect(fixture.live.countOfUser("ada")).toBe(1);
+  await fixture.insert(1, 1);
+  expect(socket.drain()).toMatchObject([{ type: "change", subscription_id: "m1" }]);
+  say({ type: "subscribe", subscription: { id: "m1", sql: "x", params: {} } });
+  expect(socket.drain()).toMatchObject([
+    { code: "INVALID_PARAMETER", subscription_id: "m1", ended: true },
+  ]);
+  expect(fixture.live.countOfUser("ada")).toBe(0);
+});
+
 test("an id in use ends the old subscription, whether or not the new one is accepted", async () => {
   const { socket, say } = fixture.openAuthenticated();
   say(subscribe("m1"));
