@@ -58,6 +58,8 @@ export function parametersFromSpec(params: SubscriptionSpec["params"]): Paramete
   }
   return given.map((value: unknown, index) => {
     if (value === null || typeof value === "boolean" || typeof value === "string") return value;
+    // Of MessagePack. Encoders in JavaScript write whole numbers beyond 32 bits as float64, so one
+    // that is whole is BIGINT whichever form it came in.
     if (typeof value === "number" || typeof value === "bigint") return { number: String(value) };
     if (isWrittenNumber(value)) return value;
     throw new DatabaseError(

@@ -5,6 +5,7 @@ import { expect, test } from "bun:test";
 import { Packr, Unpackr } from "msgpackr";
 import type { SharedMessage } from "../../src/live/mod.ts";
 import { SubscriptionError } from "../../src/live/mod.ts";
+import { parametersFromSpec } from "../../src/live/subscribe_options.ts";
 import type { DataMessage } from "../../src/protocol/mod.ts";
 import { decodeFrame } from "../../src/server/frames/decode.ts";
 import { frameOf } from "../../src/server/frames/encode.ts";
@@ -113,6 +114,19 @@ test("valueFromMsgpack reads what the subset has", () => {
   expect(valueFromMsgpack(Uint8Array.of(0xcf, 0, 0x20, 0, 0, 0, 0, 0, 1))).toEqual({
     value: 9007199254740993n,
   });
+});
+
+test("parameters: a whole number of MessagePack is BIGINT in either form, any other DOUBLE", () => {
+  const packed = [2, 2.5, 2 ** 40, 2n ** 60n, 1e300];
+  const decoded = valueFromMsgpack(new Packr({ useRecords: false }).pack(packed));
+  const params = decoded?.value as unknown[];
+  expect(parametersFromSpec(params).map((value) => (value as { number: string }).number)).toEqual([
+    "2",
+    "2.5",
+    "1099511627776",
+    "1152921504606846976",
+    "1e+300",
+  ]);
 });
 
 test.each<[string, number[]]>([
