@@ -37,6 +37,8 @@ export interface EventStreamOptions {
   readonly connectionId: string;
   readonly principal: Principal;
   readonly address: string;
+  /** On its way to the client; what is queued and counted here is not. */
+  readonly isCompressed: boolean;
   /** Changes that come while it loads are net effects: they are no positions. */
   readonly isNetReplay: boolean;
   readonly clock: Clock;
@@ -173,14 +175,14 @@ export class EventStream implements LiveSink, OpenConnection {
 
   row(): ConnectionRow | undefined {
     if (this.#isClosed) return undefined;
-    const { address, clock, principal } = this.#options;
+    const { address, clock, isCompressed, principal } = this.#options;
     return connectionRow(clock, {
       connectionId: this.connectionId,
       principal,
       transport: "sse",
       clientAddress: address,
       serialization: "json",
-      compression: "none",
+      compression: isCompressed ? "gzip" : "none",
       subscriptions: this.#subscription === undefined ? 0 : 1,
       bytesIn: 0,
       bytesOut: this.#bytesOut,

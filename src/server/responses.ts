@@ -7,6 +7,7 @@ import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import type { Clock } from "../base/clock.ts";
 import type { Exchange } from "./exchange.ts";
+import { gzipStream } from "./gzip_stream.ts";
 
 /** Shorter bodies are sent as they are. */
 const COMPRESS_BYTES_MIN = 1024;
@@ -69,7 +70,7 @@ export function empty(
 }
 
 /** Whether `Accept-Encoding` admits gzip. */
-function acceptsGzip(request: Request): boolean {
+export function acceptsGzip(request: Request): boolean {
   const header = request.headers.get("accept-encoding");
   if (header === null) return false;
   let anyAccepted = false;
@@ -159,13 +160,16 @@ export function streamResponse(
   return response;
 }
 
-/** A body that goes on until it ends by itself; never compressed, which would hold it back. */
+/** A body that goes on until it ends by itself, and must not be held back. */
 export function openResponse(
   exchange: Exchange,
   body: ReadableStream<Uint8Array<ArrayBuffer>>,
-  headers: Headers,
+  { headers, isCompressed }: { headers: Headers; isCompressed: boolean },
 ): Response {
-  return respond(exchange, body, { status: 200, headers });
+  const sent = isCompressed ? gzipStream(body) : body;
+  const response = respond(exchange, sent, { status: 200, headers });
+  markCompression(response.headers, isCompressed);
+  return response;
 }
 
 function compressed(

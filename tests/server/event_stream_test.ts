@@ -22,6 +22,7 @@ function open(): Opened {
     connectionId: "sse-1",
     principal: ANN,
     address: "127.0.0.1",
+    isCompressed: false,
     isNetReplay: false,
     clock,
     queueBytesMax: 1000,

@@ -3,6 +3,7 @@
  * server-sent events, with positions that resume without a loss.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { randomBytes } from "node:crypto";
 import { connect } from "node:net";
 import type { ServerMessage } from "../../src/protocol/mod.ts";
 import { EventClient } from "../support/event_client.ts";
@@ -257,19 +258,44 @@ describe("a stream ends", () => {
 });
 
 test.each([
-  ["its user is dropped", "DROP USER $u"],
-  ["its connection is killed", "KILL CONNECTION '$c'"],
-])("a stream whose client does not read ends when %s", async (_when, statement) => {
+  ["gzip", "gzip"],
+  ["identity", null],
+])(
+  "a stream is %s for who accepts it, and a change is read when it comes",
+  async (accepted, coding) => {
+    const table = await newTable();
+    const client = await open({ sql: `SELECT id FROM ${table}` }, { "Accept-Encoding": accepted });
+    expect(client.response.headers.get("content-encoding")).toBe(coding);
+    expect(client.response.headers.get("vary")).toContain("Accept-Encoding");
+    await loaded(client);
+    const [row] = await server.rows("SELECT compression FROM system.connections");
+    expect(row).toEqual([coding ?? "none"]);
+    for (let id = 0; id < 3; id += 1) {
+      await server.rows(`INSERT INTO ${table} (id) VALUES (${id})`);
+      expect(wordsOf(await client.expect("change"))).toEqual([`insert ${id}`]);
+    }
+    client.close();
+    await liveCountIs(0);
+  },
+);
+
+test.each([
+  ["its user is dropped", "DROP USER $u", "identity"],
+  ["its connection is killed", "KILL CONNECTION '$c'", "identity"],
+  ["its connection is killed, which is packed", "KILL CONNECTION '$c'", "gzip"],
+])("a stream whose client does not read ends when %s", async (_when, statement, accepted) => {
   const table = await newTable();
   const user = `user${tableCount}`;
   const token = await server.createUser(user, "dba");
-  await server.rows(
-    `INSERT INTO ${table} SELECT i, repeat('x', 20000) FROM generate_series(1, 500) AS g(i)`,
-  );
+  // More than the buffers of the system take, packed as well.
+  for (let id = 0; id < 30; id += 1) {
+    const params = [id, randomBytes(360_000).toString("base64")];
+    await server.rows(`INSERT INTO ${table} VALUES ($1, $2)`, { params });
+  }
   const sql = encodeURIComponent(`SELECT * FROM ${table}`);
   const socket = connect(Number(new URL(server.url).port), "127.0.0.1").pause();
   socket.write(
-    `GET /v1/api/live?sql=${sql} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`,
+    `GET /v1/api/live?sql=${sql} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nAccept-Encoding: ${accepted}\r\n\r\n`,
   );
   const full =
     "SELECT connection_id FROM system.connections WHERE user_id = $1 AND queued_bytes > 0";

@@ -12,7 +12,7 @@ import { cookieOf } from "../cookies.ts";
 import { EventStream, STREAM_WORD } from "../event_stream.ts";
 import { type Exchange, tookMs } from "../exchange.ts";
 import type { ServerConfig } from "../options.ts";
-import { apiHeaders, empty, json, openResponse } from "../responses.ts";
+import { acceptsGzip, apiHeaders, empty, json, openResponse } from "../responses.ts";
 import type { Route } from "../route.ts";
 import { refuseTooMany } from "../upgrade.ts";
 
@@ -62,10 +62,12 @@ function open(exchange: Exchange, options: LiveRouteOptions): Response {
     if (exchange.request.method === "HEAD") {
       return empty(exchange, 200, { "Content-Type": "text/event-stream" });
     }
+    const isCompressed = config.performance.http_compression && acceptsGzip(exchange.request);
     const stream = new EventStream({
       connectionId: `sse-${options.nextNumber()}`,
       principal,
       address: exchange.address,
+      isCompressed,
       isNetReplay: spec.options?.replay === "latest",
       clock,
       queueBytesMax: config.websocket.send_queue_bytes,
@@ -77,7 +79,7 @@ function open(exchange: Exchange, options: LiveRouteOptions): Response {
     connections.add(stream);
     // The first batch may have ended it.
     if (!stream.isEnding) exchange.liftIdleTimeout();
-    return openResponse(exchange, stream.body(), HEADERS);
+    return openResponse(exchange, stream.body(), { headers: HEADERS, isCompressed });
   } catch (error) {
     if (!(error instanceof SubscriptionError)) throw error;
     return refusal(exchange, error.response, clock);
