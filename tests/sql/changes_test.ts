@@ -47,6 +47,18 @@ const REFUSED: readonly (readonly [string, string])[] = [
     "INSERT INTO t VALUES (3, 3, 'x'), (1, 0, 'x') ON CONFLICT (id) DO UPDATE SET a = 100",
     "CHECK_VIOLATION@1",
   ],
+  [
+    "INSERT INTO t VALUES (1, 1, 'x') ON CONFLICT (id) DO UPDATE SET a = a + 1",
+    "AMBIGUOUS_COLUMN@1:68",
+  ],
+  [
+    "INSERT INTO t VALUES (1, 1, 'x') ON CONFLICT (id) DO UPDATE SET a = (SELECT a)",
+    "AMBIGUOUS_COLUMN@1:76",
+  ],
+  [
+    "INSERT INTO t AS s VALUES (1, 1, 'x') ON CONFLICT (id) DO UPDATE SET a = 5 WHERE b = 'one'",
+    "AMBIGUOUS_COLUMN@1:81",
+  ],
   ["UPDATE t SET a = a + 98", "CHECK_VIOLATION@1"],
   ["UPDATE t SET b = NULL WHERE id = 2", "NOT_NULL_VIOLATION@1"],
   ["UPDATE t SET a = 10 / (a - 2)", "DIVISION_BY_ZERO@1"],

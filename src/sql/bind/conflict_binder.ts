@@ -46,9 +46,9 @@ export function bindConflict(
     columns: excluded,
     systemColumns: [],
   };
-  // An unqualified name in SET and WHERE means the stored row.
+  // Either row may be meant by a name alone, as in PostgreSQL: it is ambiguous.
   const { relations, visible } = target.from.scope;
-  const scope = new Scope([...relations, proposed], visible);
+  const scope = new Scope([...relations, proposed], [...visible, ...excluded]);
   const place: Place = {
     statement,
     scope,
