@@ -1,5 +1,6 @@
 /**
- * Elements and slices of arrays, OVERLAPS, and rows that are compared with rows and queries.
+ * Elements and slices of arrays, OVERLAPS, rows that are compared with rows and queries, and
+ * distinct rows that are counted.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
@@ -52,6 +53,18 @@ const VALUES: readonly (readonly [string, unknown])[] = [
   ["(TIME '10:00', TIME '12:00') OVERLAPS (TIME '11:00', TIME '13:00')", true],
   [`${SPAN} OVERLAPS (TIMESTAMP '2024-01-05', NULL)`, true],
   [`${SPAN} OVERLAPS (NULL::timestamp, NULL)`, null],
+  // DISTINCT tells whole rows apart: a NULL is like another, and a row of NULLs is one.
+  ["(SELECT count(DISTINCT (a, id > 2)) FROM t)", 2],
+  ["(SELECT count(DISTINCT (g % 2, nullif(g % 3, 0))) FROM generate_series(1, 30) g)", 6],
+  ["(SELECT count(DISTINCT (nullif(a, a), NULL::int)) FROM t)", 1],
+  ["(SELECT count(DISTINCT (a, b)) FILTER (WHERE id < 3) FROM t)", 2],
+  ["(SELECT count(DISTINCT (id * 0.0::float8, -id * 0.0::float8)) FROM t)", 1],
+  ["(SELECT count(DISTINCT t) + count(DISTINCT t.*) FROM t)", 6],
+  ["(SELECT count(DISTINCT u) FROM t LEFT JOIN (SELECT a FROM t WHERE id = 1) u ON u.a = id)", 1],
+  [
+    "(SELECT string_agg(c::text, ',' ORDER BY c) FROM (SELECT count(DISTINCT (b, 1)) c FROM t GROUP BY a) q)",
+    "1,2",
+  ],
   ["(1, 'x') < (SELECT a, b FROM t WHERE id = 2)", true],
   ["(1, 'y') < (SELECT a, b FROM t WHERE id = 2)", false],
   ["(1, 'y') <= (SELECT a, b FROM t WHERE id = 2)", true],
@@ -75,6 +88,7 @@ describe("refusals", () => {
     ["SELECT (ARRAY[1])['1'::text]", "TYPE_MISMATCH"],
     ["SELECT (ARRAY[1])[true]", "TYPE_MISMATCH"],
     ["SELECT (ARRAY[1])[current_date]", "TYPE_MISMATCH"],
+    ["SELECT json_agg(DISTINCT (id, a)) FROM t", "INVALID_QUERY"],
     ["SELECT (1, 2, 3) OVERLAPS (1, 2)", "INVALID_QUERY"],
     ["SELECT 1 OVERLAPS 2", "INVALID_QUERY"],
     ["SELECT (1, 2) OVERLAPS (1, 2)", "FUNCTION_NOT_FOUND"],

@@ -2,6 +2,7 @@
  * Aggregate calls and GROUPING: what the block around them computes for each group.
  */
 
+import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { BOOLEAN, INT } from "../../types/mod.ts";
 import {
@@ -22,6 +23,7 @@ import {
 import type { BoundAggregate, BoundExpression, BoundSort } from "./bound.ts";
 import { castTo } from "./casts.ts";
 import { bindRow, jsonOfRow, knowsRow, misusedRow, presenceOf, takesRows } from "./row_values.ts";
+import type { Scope } from "./scope.ts";
 import { sortOf } from "./sort_entry.ts";
 import { sameList, sameOptional, sameSorts } from "./walk.ts";
 
@@ -134,6 +136,8 @@ export function bindAggregateArguments(
 ): { form: AggregateForm; args: readonly BoundExpression[] } {
   const { name } = call.function;
   checkOrder(call, name);
+  const counted = countedRows(call, inner, bind);
+  if (counted !== undefined) return counted;
   const isStar = call.args.length === 1 && isStarRef(call.args[0]);
   // What an ordered-set aggregate orders by is its last argument.
   const ordered = call.withinGroup === undefined ? [] : [call.withinGroup.by];
@@ -151,6 +155,26 @@ export function bindAggregateArguments(
     }),
   );
   return { form, args: cast };
+}
+
+/**
+ * `count(DISTINCT (a, b))`: DISTINCT tells rows apart by all arguments, and count takes the first of
+ * them, which says that there is a row.
+ */
+function countedRows(
+  call: ExprCall,
+  inner: Place,
+  bind: Bind,
+): { form: AggregateForm; args: readonly BoundExpression[] } | undefined {
+  const [argument] = call.args;
+  const { name } = call.function;
+  if (name !== "count" || call.distinct !== "distinct" || call.args.length > 1) return undefined;
+  if (argument === undefined || isStarRef(argument)) return undefined;
+  const row = bindRow(argument, inner, bind);
+  if (row === undefined) return undefined;
+  const args = [presenceOf(row), ...row.fields.map(({ value }) => value)];
+  const form = resolveAggregate(name, [BOOLEAN]);
+  return { form: defined(form, "count takes any value"), args };
 }
 
 /** count and the aggregates of JSON take rows as a whole. */
@@ -175,11 +199,7 @@ function bindOuterAggregate(call: ExprCall, place: Place, bind: Bind): BoundExpr
     return undefined;
   }
   const isOfOuter = refs.every(
-    (ref) =>
-      !isStarRef(ref) &&
-      place.scope.lookup(ref) === undefined &&
-      !knowsRow(place.scope, ref) &&
-      isKnown(ref, outer),
+    (ref) => !isStarRef(ref) && !isInScope(ref, place.scope) && isKnown(ref, outer),
   );
   return isOfOuter ? outer.capture(bindAggregate(call, outer.place, bind)) : undefined;
 }
@@ -196,8 +216,13 @@ function collectRefs(node: unknown, into: ExprRef[]): boolean {
 function isKnown(ref: ExprRef, outer: Correlation | undefined): boolean {
   if (outer === undefined) return false;
   const { place } = outer;
-  const { scope } = place;
-  return scope.lookup(ref) !== undefined || knowsRow(scope, ref) || isKnown(ref, place.outer);
+  return isInScope(ref, place.scope) || isKnown(ref, place.outer);
+}
+
+/** Whether a name means a column or a row here; `t.*` is no column. */
+function isInScope(ref: ExprRef, scope: Scope): boolean {
+  if (ref.star === true) return scope.rowNamed(ref) !== undefined;
+  return scope.lookup(ref) !== undefined || knowsRow(scope, ref);
 }
 
 export function bindFilter(condition: Expr, place: Place, bind: Bind): BoundExpression {
