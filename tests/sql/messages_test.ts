@@ -175,3 +175,29 @@ test.each([
 ])("INVALID_QUERY points at the expression at fault: %s", async (sql, at) => {
   expect((await refusal(sql)).at).toBe(at);
 });
+
+test.each([
+  ["SELECT jsonb_path_exists('{}'::jsonb, '$.a')", "function jsonb_path_exists"],
+  ["SELECT jsonb_path_match('{}'::jsonb, '$.a')", "function jsonb_path_match"],
+  ["SELECT jsonb_path_query_array('{}'::jsonb, '$.a')", "function jsonb_path_query_array"],
+  ["SELECT * FROM jsonb_path_query('{}'::jsonb, '$.a')", "function jsonb_path_query"],
+  ["CREATE POLICY p ON app.people TO user USING (true)", "CREATE POLICY"],
+  ["CREATE POLICY p ON app.people TO service, user USING (true)", "CREATE POLICY"],
+  ["ALTER POLICY p ON app.people TO user", "ALTER POLICY"],
+])("UNSUPPORTED_FEATURE names what a later version has: %s", async (sql, construct) => {
+  const { error } = await engine.ask(sql, { namespace: "app" });
+  expect(error?.condition).toBe("UNSUPPORTED_FEATURE");
+  expect(error?.message).toBe(`Cannot run ${construct}: not available yet`);
+});
+
+test.each([
+  ["SELECT uper('x')", "did you mean upper?"],
+  ["SELECT strng_agg(name, ',') FROM people", "did you mean string_agg?"],
+  ["SELECT row_numbr() OVER () FROM people", "did you mean row_number?"],
+  ["SELECT nothing_like_it(1)", undefined],
+  ["SELECT upper(1, 2)", undefined],
+])("FUNCTION_NOT_FOUND proposes the nearest name: %s", async (sql, hint) => {
+  const found = await refusal(sql);
+  expect(found.message).toStartWith("Cannot find function ");
+  expect(found.hint).toBe(hint);
+});

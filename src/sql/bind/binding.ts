@@ -5,12 +5,14 @@
 
 import { DatabaseError } from "../../base/errors.ts";
 import { QUERY_TOWER_MAX } from "../../base/limits.ts";
+import { nearestName } from "../../base/nearest_name.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
 import type { DataType } from "../../types/mod.ts";
 import { BIGINT, decimalType, FILE, INT, typeName, UNKNOWN } from "../../types/mod.ts";
-import { isAggregate } from "../functions/aggregates.ts";
-import { functionExists } from "../functions/registry.ts";
-import { isWindowName } from "../functions/window_functions.ts";
+import { aggregateNames, isAggregate } from "../functions/aggregates.ts";
+import { functionExists, functionNames } from "../functions/registry.ts";
+import { isTableFunction } from "../functions/table_functions.ts";
+import { isWindowName, windowFunctionNames } from "../functions/window_functions.ts";
 import type { AstNode, Expr, ExprSlot, SelectStatement } from "../parse/ast.ts";
 import type { Alike } from "./alike.ts";
 import type {
@@ -221,9 +223,28 @@ export function unknownFunction(
 ): DatabaseError {
   const signature = `${name}(${types.map((type) => typeName(type)).join(", ")})`;
   const isKnown =
-    functionExists(name) || isAggregate(name) || isWindowName(name) || name === "row_to_json";
+    functionExists(name) ||
+    isAggregate(name) ||
+    isWindowName(name) ||
+    isTableFunction(name) ||
+    name === "row_to_json";
+  if (!isKnown && FUNCTIONS_TO_COME.has(name)) return notAvailable(node, `function ${name}`);
   const what = isKnown ? "it does not take these types" : "there is none";
+  const near = isKnown ? undefined : nearestName(name, knownFunctions());
   return new DatabaseError("FUNCTION_NOT_FOUND", `Cannot find function ${signature}: ${what}`, {
     position: node._location.start,
+    ...(near === undefined ? {} : { hint: `did you mean ${near}?` }),
   });
+}
+
+/** Functions that the contract names for a later version. */
+const FUNCTIONS_TO_COME: ReadonlySet<string> = new Set([
+  "jsonb_path_exists",
+  "jsonb_path_match",
+  "jsonb_path_query",
+  "jsonb_path_query_array",
+]);
+
+function knownFunctions(): string[] {
+  return [...functionNames(), ...aggregateNames(), ...windowFunctionNames()];
 }

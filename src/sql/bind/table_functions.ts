@@ -7,12 +7,18 @@
  * Several calls in one select list run side by side; the shorter ones are filled up with NULL.
  */
 import { DatabaseError } from "../../base/errors.ts";
-import { BIGINT, type DataType, typeName } from "../../types/mod.ts";
+import { BIGINT, type DataType } from "../../types/mod.ts";
 import { resolveFunction } from "../functions/registry.ts";
 import type { ResultColumn, TableForm } from "../functions/table_function.ts";
-import { isTableFunction, resolveTableFunction } from "../functions/table_functions.ts";
+import { resolveTableFunction } from "../functions/table_functions.ts";
 import type { AstNode, ExprCall, FromCall, FromRows } from "../parse/ast.ts";
-import { type Bind, type ExpansionSink, notAvailable, type Place } from "./binding.ts";
+import {
+  type Bind,
+  type ExpansionSink,
+  notAvailable,
+  type Place,
+  unknownFunction,
+} from "./binding.ts";
 import type { BoundExpression, BoundFrom, BoundTableFunction } from "./bound.ts";
 import { columnValue } from "./bound_nodes.ts";
 import { Captures } from "./correlation.ts";
@@ -200,11 +206,7 @@ function scalarCall(name: string, args: readonly BoundExpression[], node: AstNod
   const types = args.map(({ type }) => type);
   const found = fittingOf(args, (given) => resolveFunction(name, given));
   if (found === undefined) {
-    const signature = `${name}(${types.map((type) => typeName(type)).join(", ")})`;
-    const what = isTableFunction(name) ? "it does not take these types" : "there is none";
-    throw new DatabaseError("FUNCTION_NOT_FOUND", `Cannot find function ${signature}: ${what}`, {
-      position: node._location.start,
-    });
+    throw unknownFunction(name, types, node);
   }
   const { argumentTypes, overload, result } = found;
   const value: BoundExpression = {

@@ -278,6 +278,11 @@ for (const [name, finish] of PAIR_FUNCTIONS) {
   });
 }
 
+/** Every name. */
+export function aggregateNames(): Iterable<string> {
+  return RESOLVERS.keys();
+}
+
 /** Whether a name, in lower case, is that of an aggregate. */
 export function isAggregate(name: string): boolean {
   return RESOLVERS.has(name);

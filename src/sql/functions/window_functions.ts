@@ -48,6 +48,11 @@ const SHAPE_BY_NAME: ReadonlyMap<string, WindowFunctionShape> = new Map(
   SHAPES.map((shape) => [shape.name, shape]),
 );
 
+/** Every name of one that is no aggregate. */
+export function windowFunctionNames(): Iterable<string> {
+  return SHAPE_BY_NAME.keys();
+}
+
 /** Whether a name, in lower case, is that of a window function that is no aggregate. */
 export function isWindowName(name: string): boolean {
   return SHAPE_BY_NAME.has(name);

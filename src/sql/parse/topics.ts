@@ -12,6 +12,7 @@ import type {
   DropPolicyStatement,
   DropTopicStatement,
   Expr,
+  Name,
   WriteOperation,
 } from "./ast.ts";
 import type { Cursor, Mutable } from "./cursor.ts";
@@ -129,7 +130,7 @@ export function parseCreatePolicy(cursor: Cursor, start: number): CreatePolicySt
     ? cursor.expectOneOf("all", "select", "insert", "update", "delete")
     : "all";
   cursor.expect("to");
-  const roles = cursor.names("a role");
+  const roles = parseRoles(cursor);
   const { using, withCheck } = parsePolicyRules(cursor);
   const _location = cursor.since(start);
   return { type: "create policy", name, table, command, roles, using, withCheck, _location };
@@ -140,10 +141,17 @@ export function parseAlterPolicy(cursor: Cursor, start: number): AlterPolicyStat
   const name = cursor.name("a policy");
   cursor.expect("on");
   const table = cursor.qname("a table");
-  const roles = cursor.accept("to") ? cursor.names("a role") : undefined;
+  const roles = cursor.accept("to") ? parseRoles(cursor) : undefined;
   const { using, withCheck } = parsePolicyRules(cursor);
   const _location = cursor.since(start);
   return { type: "alter policy", name, table, roles, using, withCheck, _location };
+}
+
+/** One of the roles is a reserved word: user. */
+function parseRoles(cursor: Cursor): Name[] {
+  const roles = [cursor.label("a role")];
+  while (cursor.accept(",")) roles.push(cursor.label("a role"));
+  return roles;
 }
 
 function parsePolicyRules(cursor: Cursor): {
