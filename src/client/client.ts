@@ -12,6 +12,7 @@ import { type ConnectionState, LiveConnection } from "./connection.ts";
 import { type ClientEnvironment, globalEnvironment } from "./environment.ts";
 import { errorFromBody } from "./errors.ts";
 import type { LiveOptions, LiveQuery } from "./live.ts";
+import { type Parameter, sentParameters } from "./parameters.ts";
 import { Session } from "./session.ts";
 
 export interface ClientOptions {
@@ -25,9 +26,6 @@ export interface ClientOptions {
   readonly onConnection?: (state: ConnectionState) => void;
   readonly environment?: ClientEnvironment;
 }
-
-/** Of an integer beyond 2^53 send its decimal digits. */
-export type Parameter = null | boolean | number | string;
 
 export interface ExecuteOptions {
   readonly params?: readonly Parameter[];
@@ -82,7 +80,7 @@ export function createClient(options: ClientOptions): Client {
     const { namespace, params, signal } = given;
     const body = {
       sql,
-      ...(params === undefined ? {} : { params }),
+      ...(params === undefined ? {} : { params: sentParameters(params) }),
       ...(namespace === undefined ? {} : { namespace_id: namespace }),
     };
     const answer = (await session.post("/v1/api/sql", body, signal)) as SqlResponseBody;

@@ -16,8 +16,8 @@ import type {
   SubscriptionAck,
   SubscriptionSpec,
 } from "../protocol/mod.ts";
-import type { Parameter } from "./client.ts";
 import { ServerError } from "./errors.ts";
+import { type Parameter, sentParameters } from "./parameters.ts";
 
 export type LiveStatus = "connecting" | "loading" | "ready" | "offline" | "ended";
 
@@ -121,7 +121,7 @@ export class Subscription implements LiveQuery {
         ...(lastRows === undefined ? {} : { last_rows: lastRows }),
         ...(this.#position === undefined ? {} : { from_seq_id: this.#position }),
       },
-      ...(params === undefined ? {} : { params }),
+      ...(params === undefined ? {} : { params: sentParameters(params) }),
       ...(namespace === undefined ? {} : { namespace_id: namespace }),
     };
   }

@@ -8,7 +8,6 @@ export {
   createClient,
   type ExecuteOptions,
   type Execution,
-  type Parameter,
   type RowObject,
 } from "./client.ts";
 export type { ConnectionState } from "./connection.ts";
@@ -21,4 +20,5 @@ export type {
 } from "./environment.ts";
 export { ConnectionError, ServerError } from "./errors.ts";
 export type { LiveEvent, LiveOptions, LiveQuery, LiveStatus } from "./live.ts";
+export type { Parameter } from "./parameters.ts";
 export type { Identity, Session, SetupFields } from "./session.ts";

@@ -171,13 +171,14 @@ export class Session {
     const headers: Record<string, string> = {};
     if (body !== undefined) headers["Content-Type"] = "application/json";
     if (token !== undefined) headers["Authorization"] = `Bearer ${token}`;
+    const sent = body === undefined ? {} : { body: JSON.stringify(body) };
     let response: HttpResponse;
     let answer: unknown;
     try {
       response = await environment.fetch(`${url}${path}`, {
         method,
         headers,
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        ...sent,
         ...(signal === undefined ? {} : { signal }),
       });
       answer = await response.json();

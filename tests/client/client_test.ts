@@ -195,6 +195,28 @@ test("query gives rows by column name, with the token of the log-in", async () =
   });
 });
 
+test("execute and live send bigints as their digits", async () => {
+  const server = new FakeServer();
+  const client = await loggedIn(server);
+  const params = [2n ** 63n - 1n, 7n, 7, "a", null];
+  const digits = ["9223372036854775807", "7", 7, "a", null];
+  await client.execute("SELECT $1, $2, $3, $4, $5", { params });
+  expect(JSON.parse(server.requests.at(-1)?.request.body ?? "")).toMatchObject({ params: digits });
+  client.live("SELECT * FROM a.t WHERE id = $1", { params: [7n], onEvent: () => undefined });
+  expect(server.socket.welcome()).toMatchObject({ subscription: { params: ["7"] } });
+  client.close();
+});
+
+test("execute throws what no JSON can hold as it is, and blames no connection", async () => {
+  const server = new FakeServer();
+  const client = await loggedIn(server);
+  const circle: unknown[] = [];
+  circle.push(circle);
+  const params = circle as never;
+  const thrown = await client.execute("SELECT $1", { params }).catch((error: unknown) => error);
+  expect(thrown).toBeInstanceOf(TypeError);
+});
+
 test("execute throws what the server refused, with what ran before, also when it came late", async () => {
   const server = new FakeServer();
   const client = await loggedIn(server);
