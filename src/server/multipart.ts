@@ -74,7 +74,9 @@ export function parseMultipart(
       if (fields.size >= FIELDS_MAX) throw invalidInput("Cannot read the form: too many parts");
       const text = textFromUtf8(part.content);
       if (text === undefined) {
-        throw invalidInput(`Cannot read the form: part "${part.name}" is not UTF-8`);
+        const rule = `a file is a part named "${FILE_PREFIX}${part.name}"`;
+        const what = part.fileName === undefined ? "" : `, and ${rule}`;
+        throw invalidInput(`Cannot read the form: part "${part.name}" is not UTF-8${what}`);
       }
       fields.set(key, text);
     }

@@ -152,6 +152,18 @@ test("sqlRequestFromForm reads fields and files", () => {
   expect(new TextDecoder().decode(upload?.bytes)).toBe("line 1\r\nline 2");
 });
 
+test("parseMultipart says how a file is to be named that came as a field", () => {
+  const head = 'Content-Disposition: form-data; name="pic"; filename="pic.png"\r\n\r\n';
+  const body = Buffer.concat([
+    encode(`--b1\r\n${head}`),
+    new Uint8Array([0x89, 0x50, 0xff]),
+    encode("\r\n--b1--\r\n"),
+  ]);
+  expect(() => sqlRequestFromForm(body, TYPE, CONFIG)).toThrow(
+    'Cannot read the form: part "pic" is not UTF-8, and a file is a part named "file:pic"',
+  );
+});
+
 test("parseMultipart reads what the runtime writes", async () => {
   const data = new FormData();
   data.append("sql", "SELECT 1");
