@@ -161,7 +161,8 @@ export function requireWrite(principal: Principal, table: TableEntry, right: Tab
       details,
     );
   }
-  throw denied(`write table ${name}`, levelOf(table), details);
+  const writer = `role ${writerOf(table)} or higher writes it, or the owner of the namespace`;
+  throw denied(`write table ${name}`, `${levelOf(table)}, and ${writer}`, details);
 }
 
 /** @throws {DatabaseError} PERMISSION_DENIED */

@@ -2,8 +2,11 @@
  * "Did you mean …": the known name that is closest to one that is not known.
  */
 
-/** At most this many edits apart, and half of the letters. */
+/** At most this many edits apart, */
 const EDITS_MAX = 2;
+
+/** and one below so many letters. */
+const SHORT_NAME_MAX = 5;
 
 /**
  * The nearest of `names`, the first of several; undefined when none is near. Case does not count.
@@ -13,7 +16,7 @@ const EDITS_MAX = 2;
 export function nearestName(
   name: string,
   names: Iterable<string>,
-  editsMax: number = Math.min(EDITS_MAX, Math.floor(name.length / 2)),
+  editsMax: number = editsOf(name),
 ): string | undefined {
   let best: string | undefined;
   let bestEdits = editsMax + 1;
@@ -25,6 +28,13 @@ export function nearestName(
     bestEdits = edits;
   }
   return best;
+}
+
+/** A name of one letter is near to no other; of `a.b` the last part counts. */
+function editsOf(name: string): number {
+  const { length } = name.slice(name.lastIndexOf(".") + 1);
+  if (length < 2) return 0;
+  return length <= SHORT_NAME_MAX ? 1 : EDITS_MAX;
 }
 
 /** Levenshtein distance with swaps of neighbours, one row at a time. */

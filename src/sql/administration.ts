@@ -60,6 +60,15 @@ const SETTING_COLUMNS: readonly PlainColumn[] = ["name", "value", "description",
   (name) => ({ name, type: TEXT }),
 );
 
+/** What shows the objects that SHOW lists in other systems. */
+const INSTEAD_OF_SHOW: ReadonlyMap<string, string> = new Map([
+  ["databases", "SHOW NAMESPACES lists namespaces"],
+  ["users", "SELECT * FROM system.users lists them"],
+  ["roles", "SELECT * FROM system.users lists users with their roles"],
+  ["views", "SHOW TABLES lists views, too"],
+  ["processlist", "SELECT * FROM system.queries lists what runs"],
+]);
+
 export class Administration {
   readonly #environment: SqlEnvironment;
 
@@ -234,7 +243,7 @@ export class Administration {
     if (found.length === 0) {
       throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find setting "${wanted ?? ""}"`, {
         position: node._location.start,
-        hint: "SHOW ALL lists them",
+        hint: INSTEAD_OF_SHOW.get(wanted ?? "") ?? "SHOW ALL lists them",
       });
     }
     const rows = found.map(({ category, description, name, value }) => [

@@ -173,7 +173,10 @@ function withMissing(
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
       `Cannot add column "${name}": its DEFAULT gives another value for each row, and the table has rows`,
-      { position },
+      {
+        position,
+        hint: "add it without DEFAULT, UPDATE the rows, then ALTER COLUMN … SET DEFAULT",
+      },
     );
   }
   const missing = compileDefaultSql(defaultSql, type)(definitionRun(environment));

@@ -278,11 +278,23 @@ function checkConstraints(constraints: readonly ColumnConstraint[], name: string
 
 function requireStorable(type: DataType, node: AstNode, kind: TableKind): void {
   const isStorable = type.kind !== "interval" && type.kind !== "array" && type.kind !== "unknown";
-  if (isStorable && !(type.kind === "file" && kind === "stream")) return;
+  const position = node._location.start;
+  if (!isStorable) {
+    throw new DatabaseError(
+      "UNSUPPORTED_TYPE",
+      `Cannot store type ${typeName(type)}: no table has columns of it`,
+      {
+        position,
+        ...(type.kind === "array" && { hint: "a JSONB column holds arrays" }),
+        ...(type.kind === "interval" && { hint: "a TEXT column holds it; read it by ::interval" }),
+      },
+    );
+  }
+  if (type.kind !== "file" || kind !== "stream") return;
   throw new DatabaseError(
     "UNSUPPORTED_TYPE",
     `Cannot store type ${typeName(type)} in a ${kind.toUpperCase()} table`,
-    { position: node._location.start },
+    { position },
   );
 }
 

@@ -16,8 +16,18 @@ test.each([
   ["x", undefined],
   ["di", "id"],
   ["", undefined],
+  // A short name has few letters to be known by.
+  ["ordre", undefined],
+  ["iq", "id"],
 ])("nearestName(%p) is %p", (given, expected) => {
   expect(nearestName(given, NAMES)).toBe(expected);
+});
+
+test("nearestName of a name with dots goes by the length of its last part", () => {
+  const names = ["app.t1", "app.orders"];
+  expect(nearestName("app.x", names)).toBeUndefined();
+  expect(nearestName("app.t2", names)).toBe("app.t1");
+  expect(nearestName("apq.ordres", names)).toBe("app.orders");
 });
 
 test("nearestName takes names as far apart as it is told: at the bound, and not above", () => {

@@ -201,3 +201,65 @@ test.each([
   expect(found.message).toStartWith("Cannot find function ");
   expect(found.hint).toBe(hint);
 });
+
+test.each([
+  ["CREATE TABLE s (id INT PRIMARY KEY, a TEXT[])", "a JSONB column holds arrays"],
+  [
+    "CREATE TABLE s (id INT PRIMARY KEY, a INTERVAL)",
+    "a TEXT column holds it; read it by ::interval",
+  ],
+  [
+    "WITH t AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM t) SELECT * FROM t",
+    'WITH RECURSIVE lets "t" read itself',
+  ],
+  ["WITH t AS (SELECT * FROM app.t) SELECT * FROM t", undefined],
+  ["WITH t AS (SELECT * FROM nowhere_near) SELECT * FROM t", undefined],
+  ["SELECT people.id FROM people p", 'it is known as "p" here'],
+  ["SELECT app.people.id FROM people p", 'it is known as "p" here'],
+  ["SELECT other.people.id FROM people p", undefined],
+  ["SELECT strangers.id FROM people p", undefined],
+  [
+    'SELECT * FROM people WHERE name = "x"',
+    "double quotes hold names; text stands in single quotes",
+  ],
+  ['SELECT * FROM people WHERE "nane" = 1', 'did you mean "name"?'],
+  ["SELECT * FROM people WHERE name = x", undefined],
+  ["SHOW DATABASES", "SHOW NAMESPACES lists namespaces"],
+  ["SHOW users", "SELECT * FROM system.users lists them"],
+  ["SHOW nothing", "SHOW ALL lists them"],
+  [
+    "ALTER TABLE people ADD COLUMN u UUID DEFAULT gen_random_uuid()",
+    "add it without DEFAULT, UPDATE the rows, then ALTER COLUMN … SET DEFAULT",
+  ],
+])("the hint shows the way: %s", async (sql, hint) => {
+  expect((await refusal(sql)).hint).toBe(hint);
+});
+
+test("what is proposed beside a DEFAULT for each row can be done", async () => {
+  await engine.run("CREATE TABLE app.grown (id INT PRIMARY KEY)");
+  await engine.run("INSERT INTO app.grown VALUES (1), (2)");
+  await engine.run("ALTER TABLE app.grown ADD COLUMN u UUID");
+  await engine.run("UPDATE app.grown SET u = gen_random_uuid() WHERE true");
+  await engine.run("ALTER TABLE app.grown ALTER COLUMN u SET DEFAULT gen_random_uuid()");
+  await engine.run("INSERT INTO app.grown (id) VALUES (3)");
+  expect(await engine.rows("SELECT count(DISTINCT u) FROM app.grown")).toEqual([[3]]);
+});
+
+test("PERMISSION_DENIED of a write says which role may write the table", async () => {
+  await engine.run("CREATE USER reader WITH PASSWORD 'correct horse 9' ROLE user");
+  for (const [level, role] of [
+    ["PUBLIC", "service"],
+    ["DBA", "dba"],
+  ]) {
+    await engine.run(
+      `CREATE TABLE app.l_${level} (id INT PRIMARY KEY) WITH (ACCESS_LEVEL = '${level}')`,
+    );
+    const principal = engine.database.auth.principalFor("reader");
+    const sql = `INSERT INTO app.l_${level} VALUES (1)`;
+    const { error } = await engine.database.sql.execute(principal, { sql, params: [] });
+    expect(error?.message).toBe(
+      `Cannot write table app.l_${level?.toLowerCase()}: it is a SHARED table of ACCESS_LEVEL '${level}', ` +
+        `and role ${role} or higher writes it, or the owner of the namespace`,
+    );
+  }
+});

@@ -145,8 +145,10 @@ export class Scope {
     const relation = this.#relationNamed(table);
     if (relation !== undefined) return relation;
     const name = table.schema === undefined ? table.name : `${table.schema}.${table.name}`;
+    const renamed = this.relations.find(({ columns }) => isOfTable(columns, table));
     throw new DatabaseError("TABLE_NOT_FOUND", `Cannot find table "${name}" in FROM`, {
       position: node._location.start,
+      ...(renamed === undefined ? {} : { hint: `it is known as "${renamed.alias}" here` }),
     });
   }
 
@@ -164,11 +166,28 @@ export class Scope {
     const names = this.relations.flatMap(({ columns }) => columns.map(({ name }) => name));
     const near = nearestName(ref.name, names);
     const shown = ref.table === undefined ? ref.name : `${ref.table.name}.${ref.name}`;
-    const position = ref._location.start;
+    const { start: position, end } = ref._location;
+    // Only the quotes make it longer than its name.
+    const isQuoted = ref.table === undefined && end - position > ref.name.length;
+    const hint =
+      near !== undefined
+        ? `did you mean "${near}"?`
+        : isQuoted
+          ? "double quotes hold names; text stands in single quotes"
+          : undefined;
     return new DatabaseError(
       "COLUMN_NOT_FOUND",
       `Cannot find column "${shown}"`,
-      near === undefined ? { position } : { position, hint: `did you mean "${near}"?` },
+      hint === undefined ? { position } : { position, hint },
     );
   }
+}
+
+/** Whether columns are those of a table, whatever it is called in FROM. */
+function isOfTable(
+  columns: readonly BoundColumn[],
+  { name, schema }: { readonly name: string; readonly schema?: string | undefined },
+): boolean {
+  const table = columns[0]?.origin?.table;
+  return table?.name === name && (schema === undefined || schema === table.namespace);
 }

@@ -42,7 +42,7 @@ function bindEntry(binding: WithBinding, world: SelectWorld, isRecursive: boolea
   const bind = (outer: Correlation | undefined): BoundSelect =>
     isRecursive
       ? bindRecursive(binding, { ...inner, outer })
-      : world.bindQuery(binding.statement, { ...inner, outer });
+      : hintingAtRecursive(binding, () => world.bindQuery(binding.statement, { ...inner, outer }));
   const { name, _location } = binding.alias;
   const { height, query } = world.statement.named(() => bind(world.outer), {
     name,
@@ -58,6 +58,42 @@ function bindEntry(binding: WithBinding, world: SelectWorld, isRecursive: boolea
     references: { count: 0 },
   };
   return { kind: "query", name, names, cte, height, outer: world.outer, bind };
+}
+
+/** A table that is not found where the entry has its name was meant to be the entry itself. */
+function hintingAtRecursive(
+  { alias, statement }: WithBinding,
+  bind: () => BoundSelect,
+): BoundSelect {
+  try {
+    return bind();
+  } catch (error) {
+    if (!(error instanceof DatabaseError) || error.condition !== "TABLE_NOT_FOUND") throw error;
+    const { position } = error;
+    if (position === undefined || !readsTableAt(statement, { name: alias.name, position })) {
+      throw error;
+    }
+    throw new DatabaseError(error.condition, error.message, {
+      position,
+      hint: `WITH RECURSIVE lets "${alias.name}" read itself`,
+      cause: error,
+    });
+  }
+}
+
+function readsTableAt(
+  value: unknown,
+  wanted: { readonly name: string; readonly position: number },
+): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  const item: Partial<FromTable> = value;
+  if (item.type === "table" && item.name !== undefined) {
+    const { name, schema, _location } = item.name;
+    if (schema === undefined && name === wanted.name && _location.start === wanted.position) {
+      return true;
+    }
+  }
+  return Object.values(value).some((child) => readsTableAt(child, wanted));
 }
 
 function namesOf({ alias, columnNames }: WithBinding, { outputs }: BoundSelect): string[] {
