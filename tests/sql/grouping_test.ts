@@ -364,8 +364,8 @@ const FAILURES: readonly (readonly [sql: string, failure: string])[] = [
   ["SELECT g FROM t GROUP BY g, GROUPING(g)", "INVALID_QUERY@1:28"],
   ["SELECT GROUPING(x) FROM t GROUP BY ROLLUP (g)", "INVALID_QUERY@1:0"],
   ["SELECT GROUPING() FROM t GROUP BY g", "INVALID_QUERY@1:7"],
-  ["SELECT x FROM t GROUP BY ROLLUP (g)", "INVALID_QUERY@1:0"],
-  ["SELECT x FROM t GROUP BY ROLLUP (id)", "INVALID_QUERY@1:0"],
+  ["SELECT x FROM t GROUP BY ROLLUP (g)", "INVALID_QUERY@1:7"],
+  ["SELECT x FROM t GROUP BY ROLLUP (id)", "INVALID_QUERY@1:7"],
   ["SELECT g FROM t GROUP BY ROLLUP (g, CUBE (x))", "INVALID_QUERY@1:36"],
   [
     "SELECT g FROM t GROUP BY CUBE (g, x, id, h, g, x, id, h, g, x, id, h, g)",

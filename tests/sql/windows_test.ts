@@ -390,8 +390,8 @@ const FAILURES: readonly (readonly [sql: string, failure: string])[] = [
   ["SELECT lag() OVER () FROM t", "FUNCTION_NOT_FOUND@1:7"],
   ["SELECT lag(x, 'a') OVER () FROM t", "INVALID_VALUE@1:14"],
   ["SELECT lag(x, 1, g) OVER () FROM t", "TYPE_MISMATCH@1:11"],
-  ["SELECT x, sum(id) OVER () FROM t GROUP BY g", "INVALID_QUERY@1:0"],
-  ["SELECT g, rank() OVER (ORDER BY x) FROM t GROUP BY g", "INVALID_QUERY@1:0"],
+  ["SELECT x, sum(id) OVER () FROM t GROUP BY g", "INVALID_QUERY@1:7"],
+  ["SELECT g, rank() OVER (ORDER BY x) FROM t GROUP BY g", "INVALID_QUERY@1:32"],
   // Windows that say too much or nothing.
   ["SELECT rank() OVER w FROM t", "INVALID_QUERY@1:19"],
   ["SELECT rank() OVER w FROM t WINDOW w AS (), w AS ()", "INVALID_QUERY@1:44"],
