@@ -1,8 +1,12 @@
 /**
- * How much one turn may do, counted and not timed, so that a simulation repeats.
+ * How much one turn may do, counted so that a simulation repeats; only rows of which each may take
+ * long are timed, too.
  *
  * One unit is about a microsecond: a version evaluated and made into a message.
  */
+
+/** What is known to take long is timed instead. */
+const UNITS_PER_MS = 1000;
 
 /** Versions that a filter looks at for one unit. */
 const SCANNED_PER_UNIT = 16;
@@ -25,6 +29,10 @@ export class Budget {
 
   spend(units: number): void {
     this.#left -= units;
+  }
+
+  spendMs(durationMs: number): void {
+    this.#left -= durationMs * UNITS_PER_MS;
   }
 
   spendScanned(rowCount: number): void {

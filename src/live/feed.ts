@@ -3,7 +3,9 @@
  * groups that follow it.
  *
  * Invariants:
- * - Every follower has been sent everything up to `position` and nothing above it.
+ * - Every follower has been sent everything up to the position of its group and nothing above it.
+ *   That is the feed's own, but for groups that are further in a batch which did not fit its turn:
+ *   the batch is read again for the others.
  * - While the feed is not marked, nothing of its partition lies between `position` and the visible
  *   seq, so `position` may be moved there.
  * - The batch columns are the union of what the following groups read.
@@ -15,7 +17,7 @@ import type { ChangeBatch, Store } from "../storage/mod.ts";
 import type { Budget } from "./budget.ts";
 import { type Asked, type Follower, Group, type GroupFeed } from "./groups.ts";
 import { resumeExpired } from "./live_errors.ts";
-import { LiveQuery, takeChanges } from "./live_query.ts";
+import { LiveQuery, sliceChanges, takeChanges } from "./live_query.ts";
 import { PredicateIndex } from "./predicate_index.ts";
 
 /** Versions of one batch at most, and how many messages a batch should make. */
@@ -44,6 +46,8 @@ export class Feed<Member extends Follower> implements GroupFeed<Member> {
   /** How many following groups read each column. */
   readonly #columnUses = new Map<number, number>();
   #position: Seq;
+  /** How far those groups are that are further than `#position`. */
+  readonly #reached = new Map<Group<Member>, Seq>();
   #isMarked = false;
   /** A batch is being delivered: its columns must stay where they are. */
   #isReading = false;
@@ -52,6 +56,10 @@ export class Feed<Member extends Follower> implements GroupFeed<Member> {
   #ahead: Set<Member> | undefined;
   /** Messages that one version has made of late. */
   #messagesPerVersion = 1;
+  /** Messages that the batch under way has made. */
+  #messageCount = 0;
+  /** Fewer versions while a group takes several turns for a batch: each turn reads it again. */
+  #rowsMax = FEED_ROWS_MAX;
 
   constructor({ store, tableId, owner, frameBytesMax }: FeedOptions) {
     this.tableId = tableId;
@@ -61,9 +69,9 @@ export class Feed<Member extends Follower> implements GroupFeed<Member> {
     this.#position = store.visibleSeq;
   }
 
-  get position(): Seq {
+  positionOf(group: Group<Member>): Seq {
     if (!this.#isMarked) this.#position = this.#store.visibleSeq;
-    return this.#position;
+    return this.#reached.get(group) ?? this.#position;
   }
 
   get isEmpty(): boolean {
@@ -143,6 +151,7 @@ export class Feed<Member extends Follower> implements GroupFeed<Member> {
     group.unfollow(member);
     this.#followerCount -= 1;
     if (group.followerCount === 0) {
+      this.#reached.delete(group);
       this.#stopReading(group);
       this.#compactColumns();
     }
@@ -186,6 +195,7 @@ export class Feed<Member extends Follower> implements GroupFeed<Member> {
       }
     }
     this.#position = upTo;
+    this.#reached.clear();
     this.#isMarked = false;
     return true;
   }
@@ -203,14 +213,12 @@ export class Feed<Member extends Follower> implements GroupFeed<Member> {
     this.#isReading = true;
     try {
       for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
-        const sentCount = this.#deliver(batch);
-        const perVersion = sentCount / batch.rowCount;
-        this.#messagesPerVersion += (perVersion - this.#messagesPerVersion) / 4;
         const lastSeq = (batch.seqs[batch.rowCount - 1] ?? 0) as Seq;
         assert(lastSeq > this.#position, "changes ascend by seq");
         assert(lastSeq <= upTo, "nothing above the visible seq is delivered");
-        this.#position = lastSeq;
-        budget.spend(batch.rowCount + sentCount / MESSAGES_PER_UNIT);
+        if (!this.#deliver(batch, budget)) return false;
+        this.#finishBatch(batch.rowCount, lastSeq);
+        budget.spend(batch.rowCount);
         if (budget.isSpent && lastSeq < upTo) return false;
       }
       return true;
@@ -223,34 +231,102 @@ export class Feed<Member extends Follower> implements GroupFeed<Member> {
   /** A batch makes about as many messages as a turn may send. */
   #batchRows(): number {
     const wanted = Math.floor(BATCH_MESSAGES_WANTED / Math.max(1, this.#messagesPerVersion));
-    return Math.min(FEED_ROWS_MAX, Math.max(1, wanted));
+    return Math.min(this.#rowsMax, Math.max(1, wanted));
   }
 
-  #deliver(batch: ChangeBatch): number {
-    let sentCount = 0;
-    for (const group of this.#index.always) {
-      sentCount += this.#deliverTo(group, batch, undefined);
-    }
-    if (!this.#index.hasConditions) return sentCount;
-    for (const [group, rows] of this.#index.candidates(batch, this.#columnIds)) {
-      sentCount += this.#deliverTo(group, batch, rows);
-    }
-    return sentCount;
+  #finishBatch(rowCount: number, lastSeq: Seq): void {
+    const perVersion = this.#messageCount / rowCount;
+    this.#messagesPerVersion += (perVersion - this.#messagesPerVersion) / 4;
+    this.#messageCount = 0;
+    this.#rowsMax = Math.min(FEED_ROWS_MAX, 2 * this.#rowsMax);
+    this.#position = lastSeq;
+    for (const [group, seq] of this.#reached) if (seq <= lastSeq) this.#reached.delete(group);
   }
 
-  /** Delivers the given rows of a batch, or all. What fails ends this group and no other. */
-  #deliverTo(group: Group<Member>, batch: ChangeBatch, rows: number[] | undefined): number {
+  /** Returns whether all groups have the batch; otherwise the budget was used up first. */
+  #deliver(batch: ChangeBatch, budget: Budget): boolean {
+    let evaluatedCount = 0;
+    for (const [group, rows] of this.#due(batch)) {
+      if (group.followerCount === 0) continue;
+      if (evaluatedCount > 0 && budget.isSpent) {
+        this.#noteReached(batch, group);
+        return false;
+      }
+      const part = this.#missingOf(group, batch, rows);
+      if (part === undefined) continue;
+      // One group is paid for by the rows.
+      if (evaluatedCount > 0) budget.spendScanned(part.rowCount);
+      evaluatedCount += 1;
+      if (this.#deliverTo(group, part, budget)) continue;
+      this.#noteReached(batch, group);
+      return false;
+    }
+    return true;
+  }
+
+  /** The groups that a batch may concern, and which rows of it; undefined for all. */
+  *#due(batch: ChangeBatch): Generator<readonly [Group<Member>, number[] | undefined]> {
+    for (const group of this.#index.always) yield [group, undefined];
+    if (this.#index.hasConditions) yield* this.#index.candidates(batch, this.#columnIds);
+  }
+
+  /** The turn ends before `next`: the groups before it have all of the batch. */
+  #noteReached(batch: ChangeBatch, next: Group<Member>): void {
+    const lastSeq = (batch.seqs[batch.rowCount - 1] ?? 0) as Seq;
+    for (const [group] of this.#due(batch)) {
+      if (group === next) return;
+      if ((this.#reached.get(group) ?? 0) < lastSeq) this.#reached.set(group, lastSeq);
+    }
+  }
+
+  /** The given rows of a batch, or all, without those that the group has; undefined for none. */
+  #missingOf(
+    group: Group<Member>,
+    batch: ChangeBatch,
+    rows: number[] | undefined,
+  ): ChangeBatch | undefined {
+    const isWhole = rows === undefined || rows.length === batch.rowCount;
+    const part = isWhole
+      ? batch
+      : takeChanges(batch, { rows: Uint32Array.from(rows), count: rows.length });
+    const reachedSeq = this.#reached.get(group);
+    if (reachedSeq === undefined) return part;
+    const start = part.seqs.findIndex((seq) => seq > reachedSeq);
+    return start < 0 ? undefined : sliceChanges(part, start, part.rowCount);
+  }
+
+  /**
+   * Delivers to one group. What fails ends this group and no other.
+   *
+   * @returns Whether it has all rows; otherwise the budget was used up first.
+   */
+  #deliverTo(group: Group<Member>, part: ChangeBatch, budget: Budget): boolean {
     try {
-      const isWhole = rows === undefined || rows.length === batch.rowCount;
-      const part = isWhole
-        ? batch
-        : takeChanges(batch, { rows: Uint32Array.from(rows), count: rows.length });
-      const changes = group.query.changesOf(part, group.sources);
-      return changes.length === 0 ? 0 : group.deliver(changes, this.#position, this.#frameBytesMax);
+      for (let start = 0; start < part.rowCount && group.followerCount > 0; ) {
+        const { query, sources } = group;
+        const portion = query.changesFrom(part, start, { sources, budget });
+        if (portion === undefined) return this.#pauseIn(part);
+        start += portion.rowCount;
+        const changes = portion.result;
+        if (changes.length > 0) {
+          const after = this.#reached.get(group) ?? this.#position;
+          const sentCount = group.deliver(changes, after, this.#frameBytesMax);
+          this.#messageCount += sentCount;
+          budget.spend(sentCount / MESSAGES_PER_UNIT);
+        }
+        if (start === part.rowCount || group.followerCount === 0) return true;
+        this.#reached.set(group, (part.seqs[start - 1] ?? 0) as Seq);
+        if (budget.isSpent) return this.#pauseIn(part);
+      }
     } catch (error) {
       failAll(group, error);
-      return 0;
     }
+    return true;
+  }
+
+  #pauseIn({ rowCount }: ChangeBatch): false {
+    this.#rowsMax = Math.max(1, Math.floor(rowCount / 2));
+    return false;
   }
 
   #startReading(group: Group<Member>): void {

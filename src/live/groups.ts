@@ -38,9 +38,9 @@ export interface Follower {
 export interface GroupFeed<Member extends Follower> {
   readonly tableId: number;
   readonly owner: number;
-  /** Every follower has been sent everything up to here. */
-  readonly position: Seq;
   readonly isEmpty: boolean;
+  /** Every follower of a group has been sent everything up to here. */
+  positionOf(group: Group<Member>): Seq;
   follow(group: Group<Member>, member: Member): void;
   unfollow(group: Group<Member>, member: Member): void;
   leave(group: Group<Member>, member: Member): void;
@@ -147,7 +147,7 @@ export class Group<Member extends Follower> {
   /**
    * Sends changes to the followers, in order.
    *
-   * @param after Position of the feed before the changes.
+   * @param after Position of the group before the changes.
    * @returns How many messages were sent.
    */
   deliver(changes: readonly LiveChange[], after: Seq, frameBytesMax: number): number {

@@ -4,14 +4,27 @@
  * A version that is not the newest of its key up to the boundary does nothing. The newest is a row
  * if it matches; else it is a delete if the key matched at the position or at any time since: a
  * client whose earlier replay broke off may hold what matched in between. Whether it did is found
- * by walking back along `prev`, so no set of keys is remembered.
+ * by walking back along `prev`, so no set of keys is remembered. A long walk is broken off and goes
+ * on in a later turn: versions do not change, so the seq that is next is all that is to be known.
  */
 import { assert } from "../base/assert.ts";
 import type { Seq } from "../base/seq.ts";
 import { type ChangeBatch, SEQ_COLUMN_ID, type Store } from "../storage/mod.ts";
 import { valueAt } from "../types/mod.ts";
 import type { Budget } from "./budget.ts";
-import { type LiveChange, type LiveQuery, selectionOf } from "./live_query.ts";
+import {
+  type LiveChange,
+  type LiveQuery,
+  type Portion,
+  selectionOf,
+  sliceChanges,
+} from "./live_query.ts";
+import type { MutableRow } from "./row_shape.ts";
+
+const UNFINISHED = "unfinished";
+
+/** A step back opens a scan for one version. */
+const STEP_UNITS = 8;
 
 export interface LatestOptions {
   readonly store: Store;
@@ -25,75 +38,139 @@ export interface LatestOptions {
   readonly budget: Budget;
 }
 
-/** At most one change a key, in ascending seq: inserts for rows, and deletes. */
-export function latestChanges(batch: ChangeBatch, options: LatestOptions): LiveChange[] {
-  const { query } = options;
-  const { rowCount } = batch;
-  const isNewest = newestFlags(batch, options);
-  const isLive = isNewest.map((flag, row) => (batch.deleted[row] === 1 ? 0 : flag));
-  const newSide = query.newSide(batch, query.ownSources);
-  const isRow = query.matches(newSide, isLive);
-  const rows = query.project(newSide, selectionOf(isRow, rowCount));
-  const oldSide = query.oldSide(batch, query.ownSources);
-  const isGone = isNewest.map((flag, row) =>
-    isRow[row] === 1 ? 0 : flag & (batch.hasOld[row] ?? 0),
-  );
-  const isLeaver = query.matches(oldSide, isGone);
-  const leavers = query.project(oldSide, selectionOf(isLeaver, rowCount));
-  const changes: LiveChange[] = [];
-  let rowIndex = 0;
-  let leaverIndex = 0;
-  for (let row = 0; row < rowCount; row += 1) {
-    if (isNewest[row] !== 1) continue;
-    if (isRow[row] === 1) {
-      const newRow = rows[rowIndex++];
-      changes.push(query.changeAt(batch, row, { newRow, oldRow: undefined }));
-    } else {
-      const oldRow = isLeaver[row] === 1 ? leavers[leaverIndex++] : earlierRow(batch, row, options);
+/** What a version and the one before it are to the result. */
+interface Sides {
+  readonly isRow: Uint8Array;
+  readonly rows: readonly MutableRow[];
+  readonly isLeaver: Uint8Array;
+  readonly leavers: readonly MutableRow[];
+}
+
+/** A walk back along a key that did not end in its turn. */
+interface Walk {
+  /** Of the version whose predecessors are looked at. */
+  readonly seq: number;
+  /** The next of them. */
+  readonly prev: number;
+}
+
+/** Of one replay: it remembers a walk from one turn to the next. */
+export class LatestChanges {
+  #walk: Walk | undefined;
+
+  /**
+   * What the first rows of a batch do, in ascending seq: inserts for rows, and deletes. At most one
+   * change a key.
+   *
+   * @returns How many rows those were, which may be none when the budget was used up; undefined
+   * when it was before any row was evaluated.
+   */
+  changesFrom(batch: ChangeBatch, options: LatestOptions): Portion<LiveChange[]> | undefined {
+    const { budget, query } = options;
+    const isNewest = newestFlags(batch, options);
+    const portion = query.portion({ rowCount: batch.rowCount, budget }, (count) =>
+      sidesOf(sliceChanges(batch, 0, count), isNewest, query),
+    );
+    if (portion === undefined) return undefined;
+    const { isLeaver, isRow, leavers, rows } = portion.result;
+    const changes: LiveChange[] = [];
+    let rowIndex = 0;
+    let leaverIndex = 0;
+    for (let row = 0; row < portion.rowCount; row += 1) {
+      if (isNewest[row] !== 1) continue;
+      if (isRow[row] === 1) {
+        const newRow = rows[rowIndex++];
+        changes.push(query.changeAt(batch, row, { newRow, oldRow: undefined }));
+        continue;
+      }
+      const oldRow =
+        isLeaver[row] === 1 ? leavers[leaverIndex++] : this.#earlierRow(batch, row, options);
+      if (oldRow === UNFINISHED) return { rowCount: row, result: changes };
       if (oldRow !== undefined) {
         changes.push(query.changeAt(batch, row, { newRow: undefined, oldRow }));
       }
     }
+    return { rowCount: portion.rowCount, result: changes };
   }
-  return changes;
+
+  /**
+   * The newest row of a key that matched, among those before its last two versions; UNFINISHED when
+   * the budget was used up first.
+   */
+  #earlierRow(
+    batch: ChangeBatch,
+    row: number,
+    options: LatestOptions,
+  ): MutableRow | typeof UNFINISHED | undefined {
+    const { budget, position } = options;
+    const seq = batch.seqs[row] ?? 0;
+    const begun = this.#walk?.seq === seq ? this.#walk : undefined;
+    this.#walk = undefined;
+    let prev = begun?.prev ?? batch.prevs[row] ?? 0;
+    let isFirst = true;
+    while (prev > position) {
+      if (budget.isSpent && !isFirst) {
+        this.#walk = { seq, prev };
+        return UNFINISHED;
+      }
+      isFirst = false;
+      budget.spend(STEP_UNITS);
+      const step = stepBack(prev, options);
+      if (step.row !== undefined) return step.row;
+      assert(step.prev < prev, "a predecessor is older");
+      prev = step.prev;
+    }
+    return undefined;
+  }
 }
 
-type ProjectedRow = ReturnType<LiveQuery["project"]>[number];
-
-/** The newest row of a key that matched, among those before its last two versions. */
-function earlierRow(
-  batch: ChangeBatch,
-  row: number,
-  options: LatestOptions,
-): ProjectedRow | undefined {
-  const { store, query, position, budget } = options;
+/** What version `prev` replaced: its row if it matched, and else where to look further. */
+function stepBack(
+  prev: number,
+  { budget, query, store }: LatestOptions,
+): { row: MutableRow | undefined; prev: number } {
   const { tableId, owner } = query.plan;
-  let prev = batch.prevs[row] ?? 0;
-  while (prev > position) {
-    budget.spend(1);
-    const scan = store.changes(tableId, {
-      owner,
-      after: (prev - 1) as Seq,
-      upTo: prev as Seq,
-      columnIds: query.storedColumnIds,
-    });
-    try {
-      const step = scan.next();
-      // History reaches back to the position, so it is past its time to live, as is all before it:
-      // whoever was sent such a row was not promised to hear that it is gone.
-      if (step === undefined) return undefined;
-      assert(step.seqs[0] === prev, "a version is found under its seq");
-      const oldSide = query.oldSide(step, query.ownSources);
+  const scan = store.changes(tableId, {
+    owner,
+    after: (prev - 1) as Seq,
+    upTo: prev as Seq,
+    columnIds: query.storedColumnIds,
+  });
+  try {
+    const step = scan.next();
+    // History reaches back to the position, so it is past its time to live, as is all before it:
+    // whoever was sent such a row was not promised to hear that it is gone.
+    if (step === undefined) return { row: undefined, prev: 0 };
+    assert(step.seqs[0] === prev, "a version is found under its seq");
+    const oldSide = query.oldSide(step, query.ownSources);
+    const portion = query.portion({ rowCount: 1, budget }, () => {
       const isMatch = query.matches(oldSide, step.hasOld);
-      if (isMatch[0] === 1) return query.project(oldSide, undefined)[0];
-      const before = step.prevs[0] ?? 0;
-      assert(before < prev, "a predecessor is older");
-      prev = before;
-    } finally {
-      scan.close();
-    }
+      return isMatch[0] === 1 ? query.project(oldSide, undefined) : [];
+    });
+    assert(portion !== undefined, "one row is never too many");
+    return { row: portion.result[0], prev: step.prevs[0] ?? 0 };
+  } finally {
+    scan.close();
   }
-  return undefined;
+}
+
+function sidesOf(batch: ChangeBatch, isNewest: Uint8Array, query: LiveQuery): Sides {
+  const { deleted, hasOld, rowCount } = batch;
+  const isLive = new Uint8Array(rowCount);
+  for (let row = 0; row < rowCount; row += 1) {
+    isLive[row] = deleted[row] === 1 ? 0 : (isNewest[row] ?? 0);
+  }
+  const newSide = query.newSide(batch, query.ownSources);
+  const isRow = query.matches(newSide, isLive);
+  const rows = query.project(newSide, selectionOf(isRow, rowCount));
+  const isGone = new Uint8Array(rowCount);
+  for (let row = 0; row < rowCount; row += 1) {
+    isGone[row] = isRow[row] === 1 ? 0 : (isNewest[row] ?? 0) & (hasOld[row] ?? 0);
+  }
+  const oldSide = query.oldSide(batch, query.ownSources);
+  const isLeaver = query.matches(oldSide, isGone);
+  const leavers = query.project(oldSide, selectionOf(isLeaver, rowCount));
+  return { isRow, rows, isLeaver, leavers };
 }
 
 /** Marks the versions that are the newest of their key at the boundary. */

@@ -19,6 +19,7 @@ import {
   type Vector,
   valueAt,
 } from "../types/mod.ts";
+import type { Budget } from "./budget.ts";
 import {
   type MutableRow,
   type RowShape,
@@ -51,6 +52,13 @@ export type Sources = readonly number[];
 const SEQ_SOURCE = -1;
 const DELETED_SOURCE = -2;
 
+/** What came of the first rows of a stretch. */
+export interface Portion<T> {
+  /** How many rows those were. */
+  readonly rowCount: number;
+  readonly result: T;
+}
+
 export class LiveQuery {
   readonly plan: LivePlan;
   /** The plan's columns that are stored, each once: what to ask the store for. */
@@ -64,6 +72,33 @@ export class LiveQuery {
     this.storedColumnIds = [...new Set(plan.columnIds.filter((columnId) => columnId > 0))];
     this.ownSources = this.sourcesIn(this.storedColumnIds);
     this.shape = rowShapeOf(plan);
+  }
+
+  /** How many rows to read at once, of at most so many: what no turn evaluates is not read. */
+  rowsAtOnce(rowsMax: number): number {
+    const { pace } = this.plan;
+    return pace === undefined ? rowsMax : Math.min(rowsMax, pace.rowsMax);
+  }
+
+  /**
+   * Evaluates over the first of so many rows, as many as fit a turn: all where none takes long.
+   *
+   * @param evaluate Without effects: it may be broken off, and asked for fewer rows.
+   * @returns undefined when the budget was used up before any row was evaluated.
+   */
+  portion<T extends object>(
+    { rowCount, budget }: { rowCount: number; budget: Budget },
+    evaluate: (count: number) => T,
+  ): Portion<T> | undefined {
+    const { pace } = this.plan;
+    if (pace === undefined) return { rowCount, result: evaluate(rowCount) };
+    do {
+      const count = Math.min(rowCount, pace.rowsMax);
+      const result = pace.attempt(count, () => evaluate(count));
+      budget.spendMs(pace.tookMs);
+      if (result !== undefined) return { rowCount: count, result };
+    } while (!budget.isSpent);
+    return undefined;
   }
 
   /** Finds the plan's columns in batches that hold `columnIds`. */
@@ -127,6 +162,22 @@ export class LiveQuery {
   /** The same as columns, which may alias the batch. */
   shaped(batch: Batch, chosen: Selection): ShapedRows {
     return this.shape.shaped(chosenOf(batch, chosen), this.plan.projections);
+  }
+
+  /**
+   * What the rows of a change batch from `start` on do to the result, as many as fit a turn.
+   *
+   * @returns undefined when the budget was used up before any row was evaluated.
+   */
+  changesFrom(
+    batch: ChangeBatch,
+    start: number,
+    { sources, budget }: { sources: Sources; budget: Budget },
+  ): Portion<LiveChange[]> | undefined {
+    const rowCount = batch.rowCount - start;
+    return this.portion({ rowCount, budget }, (count) =>
+      this.changesOf(sliceChanges(batch, start, start + count), sources),
+    );
   }
 
   /** What a change batch does to the result, in its order; versions that do nothing are left out. */
@@ -223,10 +274,7 @@ function chosenOf(batch: Batch, chosen: Selection | undefined): Batch {
 function takeBatch(batch: Batch, chosen: Selection): Batch {
   const first = at(chosen, 0);
   const end = at(chosen, chosen.count - 1) + 1;
-  if (end - first === chosen.count) {
-    const columns = batch.columns.map((column) => slice(column, first, end));
-    return { rowCount: chosen.count, columns };
-  }
+  if (end - first === chosen.count) return sliceRows(batch, first, end);
   return { rowCount: chosen.count, columns: batch.columns.map((column) => take(column, chosen)) };
 }
 
@@ -238,6 +286,28 @@ export function selectionOf(flags: Uint8Array, rowCount: number): Selection {
   let next = 0;
   for (let row = 0; next < count; row += 1) if (flags[row] === 1) rows[next++] = row;
   return { rows, count };
+}
+
+/** Rows that are neighbours in a change batch, with all their columns. Aliases the batch. */
+export function sliceChanges(batch: ChangeBatch, start: number, end: number): ChangeBatch {
+  if (start === 0 && end === batch.rowCount) return batch;
+  return {
+    rowCount: end - start,
+    seqs: batch.seqs.subarray(start, end),
+    commitSeqs: batch.commitSeqs.subarray(start, end),
+    prevs: batch.prevs.subarray(start, end),
+    deleted: batch.deleted.subarray(start, end),
+    hasOld: batch.hasOld.subarray(start, end),
+    columns: batch.columns.map((column) => slice(column, start, end)),
+    oldColumns: batch.oldColumns.map((column) => slice(column, start, end)),
+  };
+}
+
+/** Rows that are neighbours in a batch. Aliases it. */
+export function sliceRows(batch: Batch, start: number, end: number): Batch {
+  if (start === 0 && end === batch.rowCount) return batch;
+  const columns = batch.columns.map((column) => slice(column, start, end));
+  return { rowCount: end - start, columns };
 }
 
 /** Some rows of a change batch, with all their columns. */

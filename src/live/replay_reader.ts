@@ -16,7 +16,7 @@ import type { CellObject } from "../protocol/mod.ts";
 import type { Store } from "../storage/mod.ts";
 import type { Budget } from "./budget.ts";
 import { FrameBudget } from "./frame_budget.ts";
-import { latestChanges } from "./latest_changes.ts";
+import { LatestChanges } from "./latest_changes.ts";
 import { resumeExpired } from "./live_errors.ts";
 import type { LiveChange, LiveQuery } from "./live_query.ts";
 import type { BatchStep, Loader, LoadStep } from "./loader.ts";
@@ -59,6 +59,7 @@ export class ReplayReader implements Loader {
   #ahead: readonly LiveChange[] = [];
   #aheadStart = 0;
   #rows: CellObject[] = [];
+  readonly #latest = new LatestChanges();
   /** Versions that the open request still pays for. */
   #credit: number;
   #changesSent = 0;
@@ -219,25 +220,28 @@ export class ReplayReader implements Loader {
       after: this.#readSeq,
       upTo: boundary,
       columnIds: query().storedColumnIds,
-      batchRows: READ_ROWS_MAX,
+      batchRows: query().rowsAtOnce(READ_ROWS_MAX),
     });
     try {
       const batch = scan.next();
       this.#aheadStart = 0;
+      this.#ahead = [];
       if (batch === undefined) {
-        this.#ahead = [];
         this.#readSeq = boundary;
-      } else {
-        budget.spend(batch.rowCount);
-        const reader = { store, query: query(), position, budget };
-        this.#ahead =
-          mode === "all"
-            ? query().changesOf(batch, query().ownSources)
-            : latestChanges(batch, { ...reader, after: this.#readSeq, boundary });
-        const lastSeq = (batch.seqs[batch.rowCount - 1] ?? 0) as Seq;
-        assert(lastSeq > this.#readSeq, "changes ascend by seq");
-        this.#readSeq = lastSeq;
+        return;
       }
+      const reader = { store, query: query(), position, budget };
+      const portion =
+        mode === "all"
+          ? query().changesFrom(batch, 0, { sources: query().ownSources, budget })
+          : this.#latest.changesFrom(batch, { ...reader, after: this.#readSeq, boundary });
+      if (portion === undefined || portion.rowCount === 0) return;
+      const { result, rowCount } = portion;
+      budget.spend(rowCount);
+      const lastSeq = (batch.seqs[rowCount - 1] ?? 0) as Seq;
+      assert(lastSeq > this.#readSeq, "changes ascend by seq");
+      this.#ahead = result;
+      this.#readSeq = lastSeq;
     } finally {
       scan.close();
     }

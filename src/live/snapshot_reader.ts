@@ -12,7 +12,7 @@ import { type Batch, type Selection, slice, type Vector, valueAt } from "../type
 import type { Budget } from "./budget.ts";
 import { FrameBudget } from "./frame_budget.ts";
 import { resumeExpired } from "./live_errors.ts";
-import { type LiveQuery, selectionOf } from "./live_query.ts";
+import { type LiveQuery, selectionOf, sliceRows } from "./live_query.ts";
 import type { Loader, LoadStep } from "./loader.ts";
 import { RowPage, roughBytesOf } from "./row_page.ts";
 import type { ShapedRows } from "./row_shape.ts";
@@ -72,11 +72,12 @@ export class SnapshotReader implements Loader {
     const { store, query, boundary, batchSize } = this.#options;
     const { plan } = query();
     const isUnfiltered = plan.filter === undefined;
+    const rowsMax = query().rowsAtOnce(SCAN_ROWS_MAX);
     const wantedCount = batchSize + 1 - this.#rowCount;
     const scan = openScan(store, query(), {
       after: this.#cursor,
       upTo: boundary,
-      batchRows: isUnfiltered ? Math.min(SCAN_ROWS_MAX, wantedCount) : SCAN_ROWS_MAX,
+      batchRows: isUnfiltered ? Math.min(rowsMax, wantedCount) : rowsMax,
     });
     try {
       for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
@@ -98,37 +99,70 @@ export class SnapshotReader implements Loader {
     this.#takenSeq = this.#sentSeq;
   }
 
-  /** Takes the matching rows of a scan batch until a message is full. */
+  /** Takes the matching rows of a scan batch until a message is full or the budget used up. */
   #takeFrom(batch: ScanBatch, budget: Budget): LoadStep | undefined {
     const query = this.#options.query();
-    const rows = planBatch(query, batch);
+    const all = planBatch(query, batch);
     const seqs = seqsOf(query, batch);
-    const flags = query.matches(rows, undefined);
-    const chosen = selectionOf(flags, batch.rowCount);
-    budget.spendScanned(batch.rowCount);
+    for (let start = 0; start < batch.rowCount; ) {
+      const rows = sliceRows(all, start, batch.rowCount);
+      const looked = query.portion({ rowCount: rows.rowCount, budget }, (count) =>
+        query.matches(sliceRows(rows, 0, count), undefined),
+      );
+      if (looked === undefined) return undefined;
+      const end = start + looked.rowCount;
+      budget.spendScanned(looked.rowCount);
+      const found = { rows, chosen: selectionOf(looked.result, looked.rowCount) };
+      const step = this.#takeFound(found, start === 0 ? seqs : slice(seqs, start, end), budget);
+      if (step !== undefined) return step === "spent" ? undefined : step;
+      this.#cursor = seqAt(seqs, end - 1);
+      if (budget.isSpent) return undefined;
+      start = end;
+    }
+    return undefined;
+  }
+
+  /** Takes rows that match; undefined when there was room and time for all of them. */
+  #takeFound(
+    { rows, chosen }: { rows: Batch; chosen: Selection },
+    seqs: Vector,
+    budget: Budget,
+  ): LoadStep | "spent" | undefined {
     for (let start = 0; start < chosen.count; ) {
       const room = this.#options.batchSize - this.#rowCount;
       if (room === 0) return this.#cut(this.#takenSeq, false);
       const wanted = subselection(chosen, start, start + room);
-      const takenCount = this.#take(rows, wanted);
+      const takenCount = this.#take(rows, wanted, budget);
+      if (takenCount === undefined) {
+        // Rows before the last one that was taken are done with.
+        if (this.#takenSeq > this.#cursor) this.#cursor = this.#takenSeq;
+        return "spent";
+      }
       budget.spend(takenCount);
       if (takenCount === 0) return this.#cut(this.#takenSeq, false);
       this.#check(seqs, subselection(wanted, 0, takenCount));
       start += takenCount;
     }
-    this.#cursor = seqAt(seqs, batch.rowCount - 1);
     return undefined;
   }
 
-  /** Takes the first of the wanted rows. Returns how many: none when the message is full. */
-  #take(batch: Batch, wanted: Selection): number {
+  /**
+   * Takes the first of the wanted rows. Returns how many: none when the message is full, undefined
+   * when the budget was used up first.
+   */
+  #take(batch: Batch, wanted: Selection, budget: Budget): number | undefined {
     const query = this.#options.query();
     const { shape } = query;
     if (shape.isStored && wanted.count > PROJECT_ROWS_MAX) {
       const all = query.shaped(batch, wanted);
       if (this.#frame.admitsBytes(roughBytesOf(all, shape))) return this.#add(all);
     }
-    const some = query.shaped(batch, subselection(wanted, 0, PROJECT_ROWS_MAX));
+    const rowCount = Math.min(wanted.count, PROJECT_ROWS_MAX);
+    const shaped = query.portion({ rowCount, budget }, (most) =>
+      query.shaped(batch, subselection(wanted, 0, most)),
+    );
+    if (shaped === undefined) return undefined;
+    const some = shaped.result;
     if (this.#frame.admitsBytes(roughBytesOf(some, shape))) return this.#add(some);
     let count = 0;
     for (const row of shape.rowsOf(some)) {
@@ -195,12 +229,12 @@ class LastRowsFinder {
     const { store, query, boundary } = this.#options;
     if (this.#count === 0) return boundary;
     for (;;) {
-      const bounds = { after: this.#cursor, upTo: boundary, batchRows: SCAN_ROWS_MAX };
+      const batchRows = query().rowsAtOnce(SCAN_ROWS_MAX);
+      const bounds = { after: this.#cursor, upTo: boundary, batchRows };
       const scan = openScan(store, query(), bounds);
       try {
         for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
-          this.#look(batch);
-          budget.spendScanned(batch.rowCount);
+          this.#look(batch, budget);
           if (budget.isSpent) return undefined;
         }
       } finally {
@@ -222,19 +256,34 @@ class LastRowsFinder {
     this.#ringStart = 0;
   }
 
-  #look(batch: ScanBatch): void {
+  /** Looks at the rows of a batch until the budget is used up. */
+  #look(batch: ScanBatch, budget: Budget): void {
     const query = this.#options.query();
     const seqs = seqsOf(query, batch);
-    const flags = query.matches(planBatch(query, batch), undefined);
-    for (let row = 0; row < batch.rowCount; row += 1) {
-      if (flags[row] !== 1) continue;
-      if (this.#ring.length < this.#count) this.#ring.push(seqAt(seqs, row));
-      else {
-        this.#ring[this.#ringStart] = seqAt(seqs, row);
-        this.#ringStart = (this.#ringStart + 1) % this.#count;
+    const all = planBatch(query, batch);
+    for (let start = 0; start < batch.rowCount; ) {
+      const rows = sliceRows(all, start, batch.rowCount);
+      const looked = query.portion({ rowCount: rows.rowCount, budget }, (count) =>
+        query.matches(sliceRows(rows, 0, count), undefined),
+      );
+      if (looked === undefined) return;
+      const { result: flags, rowCount } = looked;
+      for (let row = 0; row < rowCount; row += 1) {
+        if (flags[row] === 1) this.#remember(seqAt(seqs, start + row));
       }
+      start += rowCount;
+      this.#cursor = seqAt(seqs, start - 1);
+      budget.spendScanned(rowCount);
+      if (budget.isSpent) return;
     }
-    this.#cursor = seqAt(seqs, batch.rowCount - 1);
+  }
+
+  #remember(seq: Seq): void {
+    if (this.#ring.length < this.#count) this.#ring.push(seq);
+    else {
+      this.#ring[this.#ringStart] = seq;
+      this.#ringStart = (this.#ringStart + 1) % this.#count;
+    }
   }
 }
 

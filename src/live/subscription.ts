@@ -29,6 +29,7 @@ import type { DeliveryTimes } from "./delivery.ts";
 import type { Follower, Group, GroupFeed, Reach } from "./groups.ts";
 import type { LiveSubscription, SharedMessage } from "./live.ts";
 import { ending, endingFor, resumeExpired } from "./live_errors.ts";
+import type { LiveChange } from "./live_query.ts";
 import type { BatchStep, Loader } from "./loader.ts";
 import { ackMessage, changeMessage, draftFrom, shared, sharedBatch } from "./messages.ts";
 import type { Outlet } from "./outlet.ts";
@@ -87,7 +88,7 @@ export class Subscription implements LiveSubscription, Follower {
   readonly #createdAtMs: number;
   #phase: "loading" | "behind" | "following" | "ended" = "loading";
   #loading: Loading | undefined;
-  /** Everything up to here has been sent; while following, the feed's position says it. */
+  /** Everything up to here has been sent; while following, the group's position says it. */
   #cursor: Seq | undefined;
   /** Made with the first change: most that are open at a time are idle. */
   #tally: ChangeTally | undefined;
@@ -124,7 +125,7 @@ export class Subscription implements LiveSubscription, Follower {
   }
 
   get position(): Seq | undefined {
-    return this.#phase === "following" ? this.feed.position : this.#cursor;
+    return this.#phase === "following" ? this.feed.positionOf(this.group) : this.#cursor;
   }
 
   /** Sends the ack, and the first batch unless it is live only. */
@@ -303,7 +304,7 @@ export class Subscription implements LiveSubscription, Follower {
       this.outlet.waitFor(this);
       return false;
     }
-    const upTo = this.feed.position;
+    const upTo = this.feed.positionOf(this.group);
     if (this.#cursor > upTo) {
       this.feed.waitFor(this);
       return false;
@@ -332,29 +333,40 @@ export class Subscription implements LiveSubscription, Follower {
       after,
       upTo,
       columnIds,
-      batchRows: READ_ROWS_MAX,
+      batchRows: query.rowsAtOnce(READ_ROWS_MAX),
     });
     try {
       for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
-        budget.spend(batch.rowCount);
-        const changes = query.changesOf(batch, query.ownSources);
-        for (let start = 0; start < changes.length; ) {
-          const draft = draftFrom(changes, start, { countMax: changes.length, frameBytesMax });
-          this.#sendChanges(shared(changeMessage(draft, this.id)), draft.lastSeq, draft.count);
-          this.#cursor = draft.lastSeq;
-          start += draft.count;
-          if (this.outlet.isFull) {
-            this.outlet.waitFor(this);
-            return false;
-          }
+        for (let start = 0; start < batch.rowCount; ) {
+          const options = { sources: query.ownSources, budget };
+          const portion = query.changesFrom(batch, start, options);
+          if (portion === undefined) return false;
+          start += portion.rowCount;
+          budget.spend(portion.rowCount);
+          if (!this.#sendAll(portion.result, frameBytesMax)) return false;
+          this.#cursor = (batch.seqs[start - 1] ?? 0) as Seq;
+          if (budget.isSpent) return false;
         }
-        this.#cursor = (batch.seqs[batch.rowCount - 1] ?? 0) as Seq;
-        if (budget.isSpent) return false;
       }
     } finally {
       scan.close();
     }
     this.#cursor = upTo;
+    return true;
+  }
+
+  /** Returns whether there was room for all of them. */
+  #sendAll(changes: readonly LiveChange[], frameBytesMax: number): boolean {
+    for (let start = 0; start < changes.length; ) {
+      const draft = draftFrom(changes, start, { countMax: changes.length, frameBytesMax });
+      this.#sendChanges(shared(changeMessage(draft, this.id)), draft.lastSeq, draft.count);
+      this.#cursor = draft.lastSeq;
+      start += draft.count;
+      if (this.outlet.isFull) {
+        this.outlet.waitFor(this);
+        return false;
+      }
+    }
     return true;
   }
 

@@ -126,6 +126,21 @@ export interface CompiledExpression {
   evaluate(batch: Batch): Vector;
 }
 
+/** Evaluates rows of which each may take long, so many at a time that others have their turns. */
+export interface RowPace {
+  /** How many rows fit a turn, by those that were evaluated last. */
+  readonly rowsMax: number;
+  /** How long the last attempt took. */
+  readonly tookMs: number;
+  /**
+   * Evaluates over so many rows.
+   *
+   * @param evaluate Without effects: it is broken off when the rows are too many.
+   * @returns undefined when they were; one row never is.
+   */
+  attempt<T extends object>(rowCount: number, evaluate: () => T): T | undefined;
+}
+
 /** A live query, bound: what to read of each version and what to make of it. */
 export interface LivePlan {
   readonly tableId: number;
@@ -140,6 +155,8 @@ export interface LivePlan {
   readonly filter: CompiledExpression | undefined;
   /** One for each field. Primary key and `_seq` are among them. */
   readonly projections: readonly CompiledExpression[];
+  /** How filter and projections are to be evaluated; undefined where no row takes long. */
+  readonly pace: RowPace | undefined;
   readonly fields: readonly SchemaField[];
   /** The SQL type of each field, for making cells. */
   readonly fieldTypes: readonly DataType[];

@@ -18,9 +18,10 @@ import type {
 import { columnValue } from "./bind/bound_nodes.ts";
 import { bindSelect } from "./bind/select_binder.ts";
 import { readLiterals } from "./bind/untyped_literals.ts";
-import { childrenOf, columnIdsIn, conjunctsOf, sameExpression } from "./bind/walk.ts";
+import { childrenOf, columnIdsIn, conjunctsOf, mayTakeLong, sameExpression } from "./bind/walk.ts";
 import type { CompiledExpression, LivePlan, LiveRequest } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
+import { Attempts } from "./execute/attempts.ts";
 import { compileExpression } from "./execute/expression.ts";
 import type { Layout } from "./execute/layout.ts";
 import type { Run } from "./execute/run.ts";
@@ -87,6 +88,8 @@ export function planLiveQuery(
   });
   const compiled = (expression: BoundExpression): CompiledExpression =>
     compiledOver(layout, { expression, run });
+  const evaluated = outputs.map(({ expression }) => expression);
+  if (select.where !== undefined) evaluated.push(select.where);
   const fields = fieldsOf(outputs);
   const indexOf = (columnId: number): number =>
     outputs.findIndex(
@@ -102,6 +105,7 @@ export function planLiveQuery(
     columnIds: named,
     filter: select.where === undefined ? undefined : compiled(select.where),
     projections: outputs.map(({ expression }) => compiled(expression)),
+    pace: evaluated.some(mayTakeLong) ? new Attempts(run) : undefined,
     fields,
     fieldTypes: outputs.map(({ expression }): DataType => expression.type),
     keyFieldIndexes: table.primaryKey.map(indexOf),

@@ -11,6 +11,7 @@ export type {
   LivePlan,
   LiveRequest,
   Parameter,
+  RowPace,
   ServerAddress,
   SqlEngine,
   SqlRequest,

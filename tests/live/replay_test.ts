@@ -4,10 +4,15 @@
  */
 import { expect, test } from "bun:test";
 import type { Seq } from "../../src/base/seq.ts";
+import { Budget } from "../../src/live/budget.ts";
+import { LiveQuery } from "../../src/live/live_query.ts";
 import { SubscriptionError } from "../../src/live/mod.ts";
+import { RecentReplays } from "../../src/live/recent_replays.ts";
+import { ReplayReader } from "../../src/live/replay_reader.ts";
 import type { TableWrite } from "../../src/storage/mod.ts";
 import type { Row } from "../../src/types/mod.ts";
 import {
+  ANN,
   type LiveFixture,
   liveFixture,
   MESSAGES,
@@ -16,6 +21,7 @@ import {
   RecordingSink,
   settle,
 } from "../support/live_fixture.ts";
+import { ManualClock } from "../support/manual_clock.ts";
 
 const EVERYTHING = "SELECT * FROM chat.messages";
 const LOBBY = "SELECT * FROM chat.messages WHERE room = 'lobby'";
@@ -196,6 +202,41 @@ test.each(["all", "latest"] as const)(
     expect(shape(sink)).toEqual([`ack ${position}`, "ready 4,3"]);
   },
 );
+
+test("replay latest: a long way back takes many turns and finds what matched", () => {
+  const { sql, store } = liveFixture();
+  const insert = (row: Row, operation: TableWrite["operation"]): Seq =>
+    store.write({ tableId: MESSAGES, owner: 1, operation, rows: [row] }).lastSeq;
+  const position = insert(message(9, "hall"), "insert");
+  insert(message(1, "lobby"), "insert");
+  insert(message(2, "hall"), "insert");
+  for (let n = 0; n < 200; n += 1) {
+    for (const id of [1, 2]) insert(message(id, "hall", n), "update");
+  }
+  const query = new LiveQuery(sql.planLive(ANN, { sql: LOBBY, params: [] }));
+  const reader = new ReplayReader({
+    store,
+    query: () => query,
+    mode: "latest",
+    position,
+    boundary: store.visibleSeq,
+    batchSize: 10,
+    frameBytesMax: 1 << 20,
+    changesMax: 10,
+    recent: new RecentReplays(new ManualClock()),
+  });
+  const deleted: unknown[] = [];
+  let turnCount = 0;
+  for (let isOver = false; !isOver; turnCount += 1) {
+    const changesCount = store.changesCount;
+    const step = reader.next(new Budget(80));
+    expect(store.changesCount - changesCount).toBeLessThan(80);
+    if (step?.kind === "change") deleted.push(...step.draft.oldValues.map((row) => row["id"]));
+    isOver = step?.kind === "batch" && step.isLast;
+  }
+  expect(deleted).toEqual([1]);
+  expect(turnCount).toBeGreaterThan(20);
+});
 
 test("replay latest: a client is nowhere before it has everything", () => {
   const fixture = liveFixture();

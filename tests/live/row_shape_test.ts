@@ -33,6 +33,7 @@ function planOf(fields: readonly FieldOf[], owner = 1): LivePlan {
     columnIds: [],
     filter: undefined,
     projections: fields.map(({ from, type }) => projectionOf(type, from)),
+    pace: undefined,
     fields: fields.map(({ name }, index) => ({ name, data_type: "BigInt", index })),
     fieldTypes: fields.map(({ type }) => type),
     keyFieldIndexes: [],

@@ -47,6 +47,7 @@ function planOf(columns: readonly Column[]): LivePlan {
         throw new Error("a plain column is found by its position");
       },
     })),
+    pace: undefined,
     fields: columns.map(({ name }, index) => ({ name, data_type: "Text", index })),
     fieldTypes: columns.map(({ type }) => type),
     keyFieldIndexes: [],

@@ -24,6 +24,7 @@ import type {
   InitialDataBatch,
   SubscribeOptions,
 } from "../../src/protocol/mod.ts";
+import type { RowPace } from "../../src/sql/mod.ts";
 import type { Commit, Store, TableWrite } from "../../src/storage/mod.ts";
 import type { Row } from "../../src/types/mod.ts";
 import {
@@ -441,6 +442,24 @@ export async function simulateLive(simulation: Simulation): Promise<SimulationRe
   return state.report();
 }
 
+/** Rows that take long now and then, so that every evaluation is broken off somewhere. */
+class FitfulPace implements RowPace {
+  readonly #random: SeededRandom;
+  rowsMax = 4;
+  tookMs = 0;
+
+  constructor(random: SeededRandom) {
+    this.#random = random;
+  }
+
+  attempt<T extends object>(rowCount: number, evaluate: () => T): T | undefined {
+    this.tookMs = this.#random.pick([0, 0.01, 5]);
+    this.rowsMax = 1 + this.#random.below(5);
+    const result = evaluate();
+    return rowCount > 1 && this.#random.chance(0.3) ? undefined : result;
+  }
+}
+
 class World {
   readonly #random: SeededRandom;
   readonly #world: SimulatedStore;
@@ -462,9 +481,11 @@ class World {
     this.#ledger = new Ledger(clock, ttlMs);
     this.#world = world;
     this.#tamper = tamper;
+    const sql = new KnownQueries();
+    if (random.chance(0.3)) sql.pace = new FitfulPace(random);
     this.#engine = new LocalLiveEngine({
       store: world.store,
-      sql: new KnownQueries(),
+      sql,
       definitions: NO_DEFINITIONS,
       clock,
       random,

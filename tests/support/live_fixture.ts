@@ -22,7 +22,13 @@ import type {
   SchemaField,
   SubscribeOptions,
 } from "../../src/protocol/mod.ts";
-import type { CompiledExpression, LivePlan, LiveRequest, SqlEngine } from "../../src/sql/mod.ts";
+import type {
+  CompiledExpression,
+  LivePlan,
+  LiveRequest,
+  RowPace,
+  SqlEngine,
+} from "../../src/sql/mod.ts";
 import {
   DELETED_COLUMN_ID,
   SEQ_COLUMN_ID,
@@ -194,6 +200,8 @@ export class KnownQueries implements Pick<SqlEngine, "planLive"> {
   tableId: number = MESSAGES;
   plannedCount = 0;
   extraField: SchemaField | undefined;
+  /** Of the queries planned from now on. */
+  pace: RowPace | undefined;
 
   planLive(principal: Principal, { sql, params }: LiveRequest): LivePlan {
     this.plannedCount += 1;
@@ -221,6 +229,7 @@ export class KnownQueries implements Pick<SqlEngine, "planLive"> {
       columnIds: known.reads,
       filter: filter === undefined ? undefined : compiled(BOOLEAN, known.reads, filter),
       projections: fields.map(({ type, value }) => compiled(type, known.reads, value)),
+      pace: this.pace,
       fields: fields.map(({ name, type }, index) => ({
         name,
         data_type: dataTypeWord(type),

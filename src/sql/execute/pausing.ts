@@ -23,7 +23,7 @@ import type { Slices } from "./slices.ts";
 export const PAUSE: Error = new Error("The turn is over");
 
 /** Thrown by who evaluates more rows than fit a turn; no failure. */
-const TOO_MANY: Error = new Error("The rows are too many for a turn");
+export const TOO_MANY: Error = new Error("The rows are too many for a turn");
 
 /** Bytes of values that rows evaluated together may make. */
 const MADE_TOGETHER_MAX = 8 * 2 ** 20;

@@ -11,7 +11,7 @@ import { NOTHING_YET, type Operator } from "./operator.ts";
 import type { Pauses } from "./pausing.ts";
 
 /** How many fewer rows are tried when some were too many. */
-const DIVISOR = 8;
+export const DIVISOR = 8;
 
 export class Slices implements Operator {
   readonly #input: Operator;

@@ -1,0 +1,121 @@
+/**
+ * Goal: a feed stops between two groups, and within a group whose rows take long, and nobody misses
+ * or repeats a change.
+ * Method: budgets that one group uses up, and followers that write down what they take.
+ */
+import { expect, test } from "bun:test";
+import { Budget } from "../../src/live/budget.ts";
+import { Feed } from "../../src/live/feed.ts";
+import type { Follower, Group, Reach } from "../../src/live/groups.ts";
+import type { SharedMessage } from "../../src/live/mod.ts";
+import type { LivePlan, RowPace } from "../../src/sql/mod.ts";
+import type { Row } from "../../src/types/mod.ts";
+import { ANN, KnownQueries, MESSAGES, message, messagesTable } from "../support/live_fixture.ts";
+import { ManualClock } from "../support/manual_clock.ts";
+import { ModelStore } from "../support/model_store.ts";
+
+const QUERIES = [
+  "SELECT * FROM chat.messages",
+  "SELECT id, body FROM chat.messages",
+  "SELECT * FROM chat.messages WHERE room = 'lobby'",
+];
+
+class Taker implements Follower {
+  readonly id = "m1";
+  readonly ids: number[] = [];
+  readonly reaches: Reach[] = [];
+
+  take({ message: sent }: SharedMessage, reach: Reach): void {
+    this.reaches.push(reach);
+    if (sent.type === "change") for (const row of sent.rows) this.ids.push(Number(row["id"]));
+  }
+
+  fail(error: unknown): void {
+    throw error;
+  }
+}
+
+interface Fixture {
+  readonly store: ModelStore;
+  readonly feed: Feed<Taker>;
+  readonly sql: KnownQueries;
+  readonly open: (query: string) => { taker: Taker; group: Group<Taker> };
+  readonly insert: (...rows: Row[]) => void;
+}
+
+function fixture(): Fixture {
+  const store = new ModelStore(new ManualClock());
+  store.defineTable(messagesTable());
+  const feed = new Feed<Taker>({ store, tableId: MESSAGES, owner: 1, frameBytesMax: 1 << 20 });
+  store.onVisible = () => void feed.mark();
+  const sql = new KnownQueries();
+  return {
+    store,
+    feed,
+    sql,
+    open: (query) => {
+      const plan: LivePlan = sql.planLive(ANN, { sql: query, params: [] });
+      const group = feed.groupFor(plan, { sql: query });
+      const taker = new Taker();
+      group.join(taker);
+      feed.follow(group, taker);
+      return { taker, group };
+    },
+    insert: (...rows) =>
+      void store.write({ tableId: MESSAGES, owner: 1, operation: "insert", rows }),
+  };
+}
+
+test("Feed stops between groups, and each gets each change once", () => {
+  const { feed, insert, open, store } = fixture();
+  const opened = QUERIES.map(open);
+  insert(message(1, "lobby"), message(2, "lobby"), message(3, "lobby"));
+  const counts: number[][] = [];
+  while (!feed.advance(new Budget(0.1))) counts.push(opened.map(({ taker }) => taker.ids.length));
+  expect(counts).toEqual([
+    [3, 0, 0],
+    [3, 3, 0],
+  ]);
+  for (const { taker, group } of opened) {
+    expect(taker.ids).toEqual([1, 2, 3]);
+    expect(feed.positionOf(group)).toBe(store.visibleSeq);
+  }
+});
+
+test("Feed.positionOf tells groups that are further in a batch from the others", () => {
+  const { feed, insert, open, store } = fixture();
+  const [first, second] = QUERIES.map(open);
+  const before = store.visibleSeq;
+  insert(message(1, "lobby"));
+  expect(feed.advance(new Budget(0.1))).toBe(false);
+  expect(first && feed.positionOf(first.group)).toBe(store.visibleSeq);
+  expect(second && feed.positionOf(second.group)).toBe(before);
+});
+
+test("Feed: a group without followers in the middle of a batch begins where the feed is", () => {
+  const { feed, insert, open } = fixture();
+  const [first, second] = QUERIES.map(open);
+  if (first === undefined || second === undefined) throw new Error("both are open");
+  insert(message(1, "lobby"));
+  expect(feed.advance(new Budget(0.1))).toBe(false);
+  feed.unfollow(first.group, first.taker);
+  feed.follow(first.group, first.taker);
+  while (!feed.advance(new Budget(0.1)));
+  expect(first.taker.ids).toEqual([1, 1]);
+  expect(second.taker.ids).toEqual([1]);
+});
+
+test("Feed stops within a group whose rows take long", () => {
+  const { feed, insert, open, sql } = fixture();
+  const pace: RowPace = { rowsMax: 2, tookMs: 5, attempt: (_count, evaluate) => evaluate() };
+  sql.pace = pace;
+  const { taker, group } = open("SELECT * FROM chat.messages");
+  insert(...[1, 2, 3, 4, 5].map((id) => message(id, "lobby")));
+  const counts: number[] = [];
+  while (!feed.advance(new Budget(100))) {
+    counts.push(taker.ids.length);
+    expect(taker.reaches.at(-1)?.lastSeq).toBe(feed.positionOf(group));
+  }
+  expect(counts).toEqual([2, 4]);
+  expect(taker.ids).toEqual([1, 2, 3, 4, 5]);
+});
