@@ -91,10 +91,13 @@ export function planLiveQuery(
   const evaluated = outputs.map(({ expression }) => expression);
   if (select.where !== undefined) evaluated.push(select.where);
   const fields = fieldsOf(outputs);
+  // An alias may stand before the column under its own name.
   const indexOf = (columnId: number): number =>
     outputs.findIndex(
-      ({ expression }) =>
-        expression.kind === "column" && expression.column.origin?.columnId === columnId,
+      ({ expression, name }) =>
+        expression.kind === "column" &&
+        expression.column.origin?.columnId === columnId &&
+        expression.column.name === name,
     );
   const named = read.flatMap(({ origin }) => (origin === undefined ? [] : [origin.columnId]));
   return {

@@ -220,6 +220,23 @@ describe.each(["json", "msgpack"] as const)("over %s", (serialization) => {
     expect((await told()).toSorted()).toEqual(["CONVERSION_ERROR ratio", "insert 61"]);
   });
 
+  test("an alias before the column itself hides neither its key nor its _seq", async () => {
+    await run("CREATE USER TABLE app.aliased (id INT PRIMARY KEY, v TEXT)", server.token);
+    subscribe("aliased", "SELECT _seq AS s, id AS k, v FROM app.aliased", null);
+    await delivered();
+    await run("INSERT INTO app.aliased VALUES (1, 'a')");
+    const [inserted] = await delivered();
+    const first = inserted?.type === "change" ? inserted.rows[0]?.["_seq"] : undefined;
+    await run("UPDATE app.aliased SET v = 'b'");
+    expect(await delivered()).toMatchObject([{ old_values: [{ id: 1, v: "a", _seq: first }] }]);
+    await run("DELETE FROM app.aliased");
+    const [deleted] = await delivered();
+    if (deleted?.type !== "change") throw new Error("a deletion is a change");
+    expect(deleted.old_values).toMatchObject([{ id: 1, k: 1, _seq: deleted.commit_seq }]);
+    socket.send({ type: "unsubscribe", subscription_id: "aliased" });
+    await delivered();
+  });
+
   test("98: a dropped table ends with NOT_FOUND", async () => {
     await run("DROP TABLE app.notes", server.token);
     const [message] = await delivered();
