@@ -82,12 +82,14 @@ function hasSameFields(before: LivePlan, after: LivePlan): boolean {
   });
 }
 
-/** A column dropped and added again has another id, and other values. */
+/**
+ * Whether each name is still that of the same column: one that was dropped and added again has
+ * other values, and two may have changed their names.
+ */
 function hasSameNames(before: LivePlan, after: LivePlan): boolean {
-  const named = new Set(before.namedColumnIds);
   return (
-    named.size === new Set(after.namedColumnIds).size &&
-    after.namedColumnIds.every((columnId) => named.has(columnId))
+    before.namedColumnIds.length === after.namedColumnIds.length &&
+    before.namedColumnIds.every((columnId, index) => columnId === after.namedColumnIds[index])
   );
 }
 

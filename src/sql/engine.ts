@@ -170,7 +170,7 @@ export interface LivePlan {
   readonly equality: { readonly columnId: number; readonly value: string | number } | undefined;
   /** The query projects `*`, so a new column ends it. */
   readonly hasStar: boolean;
-  /** Columns named anywhere in the query, by id. */
+  /** Columns named anywhere in the query, by id, each where it is first named. */
   readonly namedColumnIds: readonly number[];
   /** Rights, asked again when definitions change: false ends the subscription. */
   mayRead(): boolean;

@@ -77,7 +77,8 @@ export function planLiveQuery(
   requireRead(principal, table, { namespace: catalog.namespace(table.namespace) });
   const outputs = withIdentity(select.outputs, from.relation, node);
 
-  const read = columnsRead(select, outputs, columns);
+  const used = columnsUsed(select, outputs);
+  const read = columns.filter(({ id }) => used.has(id));
   const layout: Layout = new Map(read.map(({ id }, position) => [id, position]));
   const owned = withOwner(environment, principal);
   const run = newRun(environment, {
@@ -116,7 +117,7 @@ export function planLiveQuery(
     fingerprint: fingerprintOf(request, namespace, isOfCaller ? principal : undefined),
     equality: equalityOf(select, run),
     hasStar: (node.columns ?? []).some(({ expr }) => expr.type === "ref" && expr.star === true),
-    namedColumnIds: named.filter((columnId) => columnId > 0),
+    namedColumnIds: namedIn(used, read),
     mayRead: () => mayReadNow(catalog, principal, table.tableId),
   };
 }
@@ -143,16 +144,18 @@ function mayReadNow(catalog: Catalog, principal: Principal, tableId: number): bo
   return mayRead({ ...principal, role: user.role }, table, catalog.namespace(table.namespace));
 }
 
-/** Columns that the filter or a field reads, in the order of the table. */
-function columnsRead(
-  { where }: BoundSelect,
-  outputs: readonly BoundOutput[],
-  columns: readonly BoundColumn[],
-): BoundColumn[] {
+/** Columns that the filter or a field reads, in the order in which they do. */
+function columnsUsed({ where }: BoundSelect, outputs: readonly BoundOutput[]): Set<number> {
   const used = new Set<number>();
   for (const { expression } of outputs) columnIdsIn(expression, used);
   if (where !== undefined) columnIdsIn(where, used);
-  return columns.filter(({ id }) => used.has(id));
+  return used;
+}
+
+/** What the declared ones of them are to storage, in the same order. */
+function namedIn(used: ReadonlySet<number>, columns: readonly BoundColumn[]): number[] {
+  const origins = new Map(columns.map(({ id, origin }) => [id, origin?.columnId ?? 0]));
+  return [...used].map((id) => origins.get(id) ?? 0).filter((columnId) => columnId > 0);
 }
 
 function liveSelect(

@@ -220,6 +220,21 @@ describe.each(["json", "msgpack"] as const)("over %s", (serialization) => {
     expect((await told()).toSorted()).toEqual(["CONVERSION_ERROR ratio", "insert 61"]);
   });
 
+  test("two columns that change their names end what names one of them", async () => {
+    await run("CREATE USER TABLE app.pairs (id INT PRIMARY KEY, a INT, b INT)", server.token);
+    subscribe("both", "SELECT id, a, b FROM app.pairs", null);
+    subscribe("one", "SELECT id, a FROM app.pairs", null);
+    subscribe("filter", "SELECT id FROM app.pairs WHERE b = 20 AND a = 10", null);
+    subscribe("neither", "SELECT id FROM app.pairs", null);
+    await delivered();
+    const swap = "RENAME COLUMN a TO c, RENAME COLUMN b TO a, RENAME COLUMN c TO b";
+    await run(`ALTER TABLE app.pairs ${swap}`, server.token);
+    const ended = ["both", "filter", "one"].map((id) => `SCHEMA_CHANGED ${id}`);
+    expect((await told()).toSorted()).toEqual(ended);
+    socket.send({ type: "unsubscribe", subscription_id: "neither" });
+    await delivered();
+  });
+
   test("an alias before the column itself hides neither its key nor its _seq", async () => {
     await run("CREATE USER TABLE app.aliased (id INT PRIMARY KEY, v TEXT)", server.token);
     subscribe("aliased", "SELECT _seq AS s, id AS k, v FROM app.aliased", null);
