@@ -92,14 +92,6 @@ export function planLiveQuery(
   const evaluated = outputs.map(({ expression }) => expression);
   if (select.where !== undefined) evaluated.push(select.where);
   const fields = fieldsOf(outputs);
-  // An alias may stand before the column under its own name.
-  const indexOf = (columnId: number): number =>
-    outputs.findIndex(
-      ({ expression, name }) =>
-        expression.kind === "column" &&
-        expression.column.origin?.columnId === columnId &&
-        expression.column.name === name,
-    );
   const named = read.flatMap(({ origin }) => (origin === undefined ? [] : [origin.columnId]));
   return {
     tableId: table.tableId,
@@ -112,14 +104,24 @@ export function planLiveQuery(
     pace: evaluated.some(mayTakeLong) ? new Attempts(run) : undefined,
     fields,
     fieldTypes: outputs.map(({ expression }): DataType => expression.type),
-    keyFieldIndexes: table.primaryKey.map(indexOf),
-    seqFieldIndex: indexOf(SEQ_COLUMN_ID),
+    keyFieldIndexes: table.primaryKey.map((columnId) => fieldOf(columnId, outputs)),
+    seqFieldIndex: fieldOf(SEQ_COLUMN_ID, outputs),
     fingerprint: fingerprintOf(request, namespace, isOfCaller ? principal : undefined),
     equality: equalityOf(select, run),
     hasStar: (node.columns ?? []).some(({ expr }) => expr.type === "ref" && expr.star === true),
     namedColumnIds: namedIn(used, read),
     mayRead: () => mayReadNow(catalog, principal, table.tableId),
   };
+}
+
+/** Which field is a column under its own name; one with an alias may stand before it. */
+function fieldOf(columnId: number, outputs: readonly BoundOutput[]): number {
+  return outputs.findIndex(
+    ({ expression, name }) =>
+      expression.kind === "column" &&
+      expression.column.origin?.columnId === columnId &&
+      expression.column.name === name,
+  );
 }
 
 function compiledOver(
