@@ -11,8 +11,6 @@ import { assert, defined } from "../base/assert.ts";
 import { ROW_GROUP_ROWS_MAX } from "../base/limits.ts";
 import { constVector, physicalKind, type RowNumbers } from "../types/mod.ts";
 import { DISCARDED, type History } from "./history.ts";
-import { BLOCKS, codeBytes, DICTIONARY, TEXT } from "./segment/encodings.ts";
-import type { ChunkEntry } from "./segment/format.ts";
 import { bytesWithin, GROUP_BYTES_MAX } from "./segment/group_size.ts";
 import type { SegmentReader } from "./segment/reader.ts";
 import type { StoredColumn } from "./store.ts";
@@ -86,7 +84,8 @@ class Head {
   #group = -1;
   #groupStart = 0;
   #groupEnd = 0;
-  #bytesPerRow = 0;
+  /** What the rows of that group hold beside numbers, up to each of them; undefined for nothing. */
+  #bytesUpTo: Float64Array | undefined;
   #keepsAll = true;
 
   constructor(merge: MergeSource, reader: SegmentReader, source: number) {
@@ -102,9 +101,11 @@ class Head {
     const { owner } = this;
     while (this.owner === owner) {
       if (this.#row === this.#groupEnd) this.#toNextGroup();
-      const room = to.roomFor(this.#bytesPerRow);
-      if (room === 0) return;
-      const end = Math.min(this.#ownerEnd, this.#groupEnd, this.#row + room);
+      const from = this.#row - this.#groupStart;
+      const last = Math.min(this.#ownerEnd, this.#groupEnd) - this.#groupStart;
+      const fitting = to.fitting({ from, last, bytesUpTo: this.#bytesUpTo });
+      if (fitting === from) return;
+      const end = this.#groupStart + fitting;
       if (this.#keepsAll) this.#give(to, this.#row, end);
       else this.#giveKept(to, end);
       this.#row = end;
@@ -144,7 +145,7 @@ class Head {
       group: this.#group,
       start: from - this.#groupStart,
       end: end - this.#groupStart,
-      bytesPerRow: this.#bytesPerRow,
+      bytesUpTo: this.#bytesUpTo,
     });
   }
 
@@ -167,16 +168,19 @@ class Head {
     this.#groupStart = this.#groupEnd;
     this.#groupEnd += reader.groupRows(this.#group);
     this.#keepsAll = history.keepsAll(this.#source, reader.deleted(this.#group));
-    this.#bytesPerRow = meanRowBytes(reader, this.#group, columns);
+    this.#bytesUpTo = weighed(reader, this.#group, columns);
   }
 }
 
 interface GivenRows extends Stretch {
   readonly owner: number;
-  readonly bytesPerRow: number;
+  readonly bytesUpTo: Float64Array | undefined;
 }
 
-/** A portion that is being put together. */
+/**
+ * A portion that is being put together. What it will read counts, rows that lie between those that
+ * are kept included. Once something did not fit, nothing does: it would come before that.
+ */
 class Gathering {
   readonly #owners = new Float64Array(ROW_GROUP_ROWS_MAX);
   readonly #stretchOf = new Uint32Array(ROW_GROUP_ROWS_MAX);
@@ -213,36 +217,39 @@ class Gathering {
     return this.#firstRow + this.#rowCount;
   }
 
-  /** How many rows fit; one that is alone does. It is full when none does. */
-  roomFor(bytesPerRow: number): number {
-    // Also for narrower rows of a younger source: nothing may come before what did not fit.
-    if (this.#isFull) return 0;
-    let room = ROW_GROUP_ROWS_MAX - this.#rowCount;
-    if (bytesPerRow > 0) {
-      room = Math.min(room, Math.floor((GROUP_BYTES_MAX - this.#bytes) / bytesPerRow));
+  /**
+   * Up to where rows of a group fit that begin at `from`, at most `last` (exclusive); a row that is
+   * alone does. It is full when none does.
+   */
+  fitting({ bytesUpTo, from, last }: Wanted): number {
+    if (this.#isFull) return from;
+    let end = Math.min(last, from + ROW_GROUP_ROWS_MAX - this.#rowCount);
+    if (bytesUpTo !== undefined) {
+      const bytesMax = (bytesUpTo[from] ?? 0) + GROUP_BYTES_MAX - this.#bytes;
+      end = lastAtMost(bytesUpTo, bytesMax, { from, end });
     }
-    if (room < 1 && this.#rowCount === 0) room = 1;
-    this.#isFull = room < 1;
-    return Math.max(0, room);
+    if (end === from && this.#rowCount === 0) end = from + 1;
+    this.#isFull = end === from;
+    return end;
   }
 
   /** Rows for which there is room. */
-  add({ bytesPerRow, end, group, owner, source, start }: GivenRows): void {
+  add({ bytesUpTo, end, group, owner, source, start }: GivenRows): void {
     const last = this.#lastStretches[source];
     const open = last === undefined ? undefined : this.#stretches[last];
     let index = this.#stretches.length;
     let stretchStart = start;
-    let readRows = end - start;
+    let readFrom = start;
     if (last !== undefined && open?.group === group && start - open.end <= GAP_ROWS_MAX) {
       index = last;
       stretchStart = open.start;
-      readRows = end - open.end;
+      readFrom = open.end;
       open.end = end;
     } else {
       this.#stretches.push({ source, group, start, end });
       this.#lastStretches[source] = index;
     }
-    this.#bytes += readRows * bytesPerRow;
+    this.#bytes += (bytesUpTo?.[end] ?? 0) - (bytesUpTo?.[readFrom] ?? 0);
     const at = this.#rowCount - start;
     for (let row = start; row < end; row += 1) {
       this.#owners[at + row] = owner;
@@ -275,32 +282,52 @@ class Gathering {
   }
 }
 
-/** About how many bytes a row of a group holds beside numbers. */
-function meanRowBytes(
+/** Rows of a group, and what they hold up to each. */
+interface Wanted {
+  readonly from: number;
+  readonly last: number;
+  readonly bytesUpTo: Float64Array | undefined;
+}
+
+/** The last index from `from` to `end` at which numbers that ascend are at most `most`. */
+function lastAtMost(
+  numbers: Float64Array,
+  most: number,
+  { from, end }: { from: number; end: number },
+): number {
+  let low = from;
+  let high = end;
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if ((numbers[middle] ?? 0) <= most) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}
+
+/**
+ * How many bytes the rows of a group before each row hold beside numbers, and at the end all of
+ * them; undefined when no column has any.
+ */
+function weighed(
   reader: SegmentReader,
   group: number,
   columns: readonly StoredColumn[],
-): number {
-  let bytes = 0;
+): Float64Array | undefined {
+  const rowCount = reader.groupRows(group);
+  let sums: Float64Array | undefined;
   for (const { columnId, missing, type } of columns) {
     if (physicalKind(type) !== "any") continue;
-    const entry = reader.chunkEntry(columnId, group);
-    if (entry === undefined) bytes += bytesWithin([constVector(missing, 1)], 0, 1);
-    else bytes += meanValueBytes(reader, { columnId, group, entry });
+    const lengths = reader.byteLengths(columnId, group);
+    const missingBytes = lengths === undefined ? bytesWithin([constVector(missing, 1)], 0, 1) : 0;
+    sums ??= new Float64Array(rowCount + 1);
+    for (let row = 0; row < rowCount; row += 1) {
+      sums[row + 1] = (sums[row + 1] ?? 0) + (lengths?.[row] ?? missingBytes);
+    }
   }
-  return bytes;
-}
-
-function meanValueBytes(
-  reader: SegmentReader,
-  { columnId, group, entry }: { columnId: number; group: number; entry: ChunkEntry },
-): number {
-  const { auxiliary: valueCount, encoding } = entry;
-  if (encoding !== TEXT && encoding !== BLOCKS && encoding !== DICTIONARY) return 0;
-  const bytes = reader.unpackedBytes(columnId, group) ?? entry.byteCount;
-  const rowCount = reader.groupRows(group);
-  if (encoding !== DICTIONARY) return bytes / rowCount;
-  const textBytes = bytes - codeBytes(valueCount) * rowCount;
-  // Its long texts may be rare: together the rows had no more than a group may have.
-  return Math.min(textBytes / valueCount, Math.max(bytes, GROUP_BYTES_MAX) / rowCount);
+  if (sums === undefined) return undefined;
+  for (let row = 0; row < rowCount; row += 1) {
+    sums[row + 1] = (sums[row + 1] ?? 0) + (sums[row] ?? 0);
+  }
+  return sums;
 }

@@ -59,7 +59,7 @@ function isWide(vector: Vector): boolean {
 
 function isTextual(vector: Vector): vector is TextVector | ConstVector {
   if (vector.kind === "const") return vector.value === null || typeof vector.value === "string";
-  return vector.kind === "utf8" || vector.kind === "dict";
+  return vector.kind === "utf8" || (vector.kind === "dict" && !vector.values.includes(null));
 }
 
 function concatValues(type: DataType, parts: readonly Vector[]): Vector {
@@ -91,6 +91,7 @@ function filled<T extends Uint8Array | Int32Array | Float64Array>(
 ): T {
   let at = 0;
   for (const part of parts) {
+    // What stands where all are NULL is never read.
     if (part.kind === "const") into.fill(Number(part.value), at, at + part.length);
     else into.set(part.values, at);
     at += part.length;

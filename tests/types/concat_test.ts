@@ -56,6 +56,17 @@ test("dictionaries become one that has each text once, and texts stay bytes", ()
   expect(valuesOf(mixed)).toEqual(["spring", "ebb", "flow", "neap", "ebb", "ebb"]);
 });
 
+test("a dictionary may hold NULL", () => {
+  const holed: Vector = {
+    kind: "dict",
+    length: 2,
+    codes: Uint8Array.of(0, 1),
+    values: ["ebb", null],
+    nulls: undefined,
+  };
+  expect(valuesOf(concat(TEXT, [holed, codes(["flow"], 0)]))).toEqual(["ebb", null, "flow"]);
+});
+
 test("more than 256 and 65,536 texts get wider codes", () => {
   for (const [count, codeBytes] of [
     [200, 2],

@@ -109,3 +109,11 @@ export class ChunkCache {
 function keyOf(reader: number, chunkIndex: number): number {
   return reader * CHUNKS_MAX + chunkIndex;
 }
+
+/** Of all readers of this thread. */
+export const sharedCache: ChunkCache = new ChunkCache();
+
+/** Bounds what it keeps, in bytes. */
+export function boundSharedCache(bytesMax: number): void {
+  sharedCache.bound(bytesMax);
+}

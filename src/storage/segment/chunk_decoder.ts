@@ -310,6 +310,28 @@ export function decodeFlags(chunk: Chunk): Uint8Array {
   return new Uint8Array(chunk.rowCount).fill(flags.value === true ? 1 : 0);
 }
 
+/** How many bytes each row has in a chunk of text or bytes. */
+export function decodeLengths(chunk: Chunk): Uint32Array {
+  const { encoding } = chunk.entry;
+  if (encoding === TEXT || encoding === BLOCKS) return lengthsOf(chunk.blocks.offsets);
+  const lengths = new Uint32Array(chunk.rowCount);
+  if (encoding !== DICTIONARY) return lengths;
+  const ofValues = lengthsOf(chunk.blocks.offsets);
+  for (let row = 0; row < lengths.length; row += 1) {
+    lengths[row] = ofValues[chunk.array[row] ?? 0] ?? 0;
+  }
+  return lengths;
+}
+
+/** @param offsets Of blocks one after the other, and of the end of the last. */
+export function lengthsOf(offsets: Uint32Array): Uint32Array {
+  const lengths = new Uint32Array(offsets.length - 1);
+  for (let row = 0; row < lengths.length; row += 1) {
+    lengths[row] = (offsets[row + 1] ?? 0) - (offsets[row] ?? 0);
+  }
+  return lengths;
+}
+
 /** Bytes on the heap that a vector keeps alive, roughly: for the bound of a cache. */
 export function heapBytesOf(vector: Vector): number {
   const nullBytes = vector.kind === "any" || vector.kind === "const" ? 0 : vector.length;

@@ -352,3 +352,10 @@ assert(HEADER_BYTES % 8 === 0, "chunks begin 8-aligned");
 assert(DIRECTORY_FIXED_BYTES % 8 === 0, "the column table begins 8-aligned");
 assert(CHUNK_ENTRY_BYTES % 8 === 0, "chunk entries are 8-aligned");
 assert(PAGE_BYTES <= HASH_BYTES_MAX, "a page is hashed in one go");
+
+/** Bounds of the values of a chunk of numbers; `min` is above `max` when all are NULL. */
+export interface Zone {
+  readonly min: number;
+  readonly max: number;
+  readonly nullCount: number;
+}

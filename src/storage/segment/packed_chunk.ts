@@ -14,9 +14,11 @@ import {
   Chunk,
   type ChunkShape,
   type ColumnBuffer,
+  decodeLengths,
   decodeNumber,
   decodeRows,
   decodeValue,
+  lengthsOf,
 } from "./chunk_decoder.ts";
 import {
   BITS,
@@ -165,6 +167,16 @@ export class PackedChunk {
       if (nulls !== undefined) nulls[i] = this.#bit(start + (rows[i] ?? 0));
     }
     return { kind: "utf8", length: count, bytes, offsets, nulls };
+  }
+
+  /** How many bytes each row has, of a chunk of text or bytes. */
+  lengths(): Uint32Array {
+    const { entry, rowCount } = this.#shape;
+    if (entry.encoding !== TEXT && entry.encoding !== BLOCKS) return decodeLengths(this.whole());
+    const offsets = new Uint32Array(rowCount + 1);
+    const bytes = new Uint8Array(offsets.buffer);
+    this.#copy({ from: this.#partsAt, byteCount: bytes.length }, bytes, 0);
+    return lengthsOf(offsets);
   }
 
   /** The chunk as if it had not been packed, in memory of its own. */

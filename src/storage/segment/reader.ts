@@ -16,12 +16,13 @@ import { CorruptionError } from "../../base/errors.ts";
 import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import type { DataType, Row, Selection, Utf8Vector, Value, Vector } from "../../types/mod.ts";
 import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../store.ts";
-import { ChunkCache } from "./chunk_cache.ts";
+import { type ChunkCache, sharedCache } from "./chunk_cache.ts";
 import {
   Chunk,
   type ChunkShape,
   type ColumnBuffer,
   decodeFlags,
+  decodeLengths,
   decodeNumber,
   decodeNumbers,
   decodeRows,
@@ -37,6 +38,7 @@ import {
   PLAIN_FORMAT,
   PREV_COLUMN_ID,
   readChunkEntry,
+  type Zone,
 } from "./format.ts";
 import { KeySearch } from "./key_search.ts";
 import { PackedChunk } from "./packed_chunk.ts";
@@ -46,20 +48,6 @@ import { SegmentFile } from "./segment_file.ts";
 export interface RowSpan {
   readonly start: number;
   readonly end: number;
-}
-
-/** Bounds of the values of a chunk of numbers; `min` is above `max` when all are NULL. */
-export interface Zone {
-  readonly min: number;
-  readonly max: number;
-  readonly nullCount: number;
-}
-
-const sharedCache: ChunkCache = new ChunkCache();
-
-/** Bounds what all readers of this thread keep unpacked, in bytes. */
-export function boundSharedCache(bytesMax: number): void {
-  sharedCache.bound(bytesMax);
 }
 
 export class SegmentReader {
@@ -256,6 +244,19 @@ export class SegmentReader {
     const chunkIndex = this.#chunkIndex(columnId, groupIndex);
     const chunk = chunkIndex === undefined ? undefined : this.#load(chunkIndex);
     return chunk instanceof PackedChunk ? chunk.texts(start, selection) : undefined;
+  }
+
+  /**
+   * How many bytes each row of a group has in a column of text or bytes; undefined when the file lacks
+   * the column. Of packed texts only where they begin is unpacked.
+   *
+   * @throws {CorruptionError} As `column`.
+   */
+  byteLengths(columnId: number, groupIndex: number): Uint32Array | undefined {
+    const chunkIndex = this.#chunkIndex(columnId, groupIndex);
+    if (chunkIndex === undefined) return undefined;
+    const chunk = this.#load(chunkIndex);
+    return chunk instanceof Chunk ? decodeLengths(chunk) : chunk.lengths();
   }
 
   /** Whether the values of a column are held as numbers; false when the file lacks it. */

@@ -60,7 +60,7 @@ function encodeDictionary(values: readonly Value[]): EncodedValues | undefined {
 /** The same where texts have codes: those that no row has any more go, the others are renumbered. */
 function encodeCodes({ codes, nulls, values }: DictionaryVector): EncodedValues | undefined {
   const newCodes = new Int32Array(values.length).fill(-1);
-  const texts: Value[] = [];
+  const texts: string[] = [];
   const renumbered = new Uint16Array(codes.length);
   for (let row = 0; row < codes.length; row += 1) {
     if (nulls !== undefined && nulls[row] === 1) continue;
@@ -69,7 +69,9 @@ function encodeCodes({ codes, nulls, values }: DictionaryVector): EncodedValues 
     if (newCode < 0) {
       newCode = texts.length;
       newCodes[code] = newCode;
-      texts.push(values[code] ?? null);
+      const text = values[code];
+      assert(typeof text === "string", "a text column holds strings");
+      texts.push(text);
     }
     renumbered[row] = newCode;
   }
