@@ -114,11 +114,8 @@ const ARCHIVE_WAITS = 4;
 export async function openDatabase(config: Config, given: DatabaseParts): Promise<Database> {
   const parts = { ...given, log: new RecentLog(given.log, given.clock) };
   const { clock, disk, log, random } = parts;
-  const { archive_path: archivePath, data_path: dataPath } = config.storage;
-  if (archivePath !== undefined) requireArchive(disk, archivePath);
-  // A directory in use, or of a newer format, is refused before a byte of it changes.
-  CatalogDatabase.refuseForeign(catalogPath(dataPath));
-  requireCatalog(disk, dataPathsOf(dataPath));
+  const { data_path: dataPath } = config.storage;
+  refuseUnfit(config, disk);
   const directory = openDataDirectory(disk, dataPath);
   const restored = finishStagedRestore(parts, directory);
   const { catalog, jwtSecret } = openCatalog(config, parts, directory);
@@ -126,8 +123,8 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
     tableDefinition(table, config.storage);
   const jobs = new JobList(clock);
   const archiver = archiverOf(config, parts, { catalog, directory });
-  const storeParts = { catalog, definitionOf, directory, jobs, archiver };
-  const store = await openStore(config, parts, storeParts);
+  const opened = { catalog, definitionOf, directory, jobs, archiver };
+  const store = await openStore(config, parts, opened);
   beginCommits(config, { catalog, store });
   const blobs = new LocalBlobStore({ disk, dataPath, random });
   const audit = new AuditLog({ store, clock, log });
@@ -183,6 +180,19 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
     },
   };
   return database;
+}
+
+/**
+ * A directory of a newer format, or that has lost its catalog, is refused before a byte of it changes,
+ * and so is an archive that cannot be written.
+ *
+ * @throws {CorruptionError} @throws {DatabaseError} STORAGE_UNAVAILABLE
+ */
+function refuseUnfit({ storage }: Config, disk: Disk): void {
+  const { archive_path: archivePath, data_path: dataPath } = storage;
+  if (archivePath !== undefined) requireArchive(disk, archivePath);
+  CatalogDatabase.refuseForeign(catalogPath(dataPath));
+  requireCatalog(disk, dataPathsOf(dataPath));
 }
 
 function operatorView(

@@ -270,12 +270,13 @@ function attempt<T>(operation: string, path: string, action: () => T): T {
 
 function diskError(error: unknown, path: string, operation: string): DiskError {
   if (error instanceof DiskError) return error;
-  return new DiskError(codeOf(error), path, operation, error);
+  const code = codeOf(error);
+  // A quota that is used up refuses a write as a full disk does; of a sync nobody knows what it did.
+  const isFull = code === "EDQUOT" && operation !== "sync";
+  return new DiskError(isFull ? "ENOSPC" : code, path, operation, error);
 }
 
 function codeOf(error: unknown): string {
   const hasCode = typeof error === "object" && error !== null && "code" in error;
-  if (!hasCode || typeof error.code !== "string") return "EIO";
-  // A quota that is used up is a disk that is full, and ends as that does.
-  return error.code === "EDQUOT" ? "ENOSPC" : error.code;
+  return hasCode && typeof error.code === "string" ? error.code : "EIO";
 }

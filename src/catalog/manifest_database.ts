@@ -145,7 +145,12 @@ export class ManifestDatabase {
   }
 
   /** A segment id that was never used before, also not before a crash. */
+  get isBroken(): boolean {
+    return this.#file.failure !== undefined;
+  }
+
   nextSegmentId(): number {
+    if (this.#file.failure !== undefined) throw this.#file.failure;
     const segmentId = this.#nextSegmentId;
     if (segmentId >= this.#counters.get("next_segment_id")) {
       const reserved = segmentId + SEGMENT_ID_BLOCK;

@@ -76,6 +76,11 @@ export class SqliteFile {
     }
   }
 
+  /** Why nothing can be changed any more before the next start. */
+  get failure(): DatabaseError | undefined {
+    return this.#failure;
+  }
+
   /** Runs a query. @throws {CorruptionError} @throws {DatabaseError} STORAGE_UNAVAILABLE */
   rows<Row>(sql: string, ...parameters: Cell[]): Row[] {
     try {
@@ -112,7 +117,7 @@ export class SqliteFile {
       return result;
     } catch (error) {
       const mapped = asStorageError(error, this.path);
-      if (isIoError(error)) {
+      if (isIoError(error) || mapped instanceof CorruptionError) {
         this.#failure = new DatabaseError(
           "STORAGE_UNAVAILABLE",
           `Cannot change the catalog ${this.path}: an earlier write failed; restart the server`,

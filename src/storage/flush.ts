@@ -77,8 +77,6 @@ export class Flusher {
   /** Where recovery would begin to read the log, as the manifest has it. */
   #firstLogFile: number;
   #isClosing = false;
-  /** Nothing is published before the next start, and what is written for it would only fill the disk. */
-  #isCatalogBroken = false;
   /** Somebody copies the log. */
   readonly #logHolds = new Holds();
 
@@ -234,8 +232,8 @@ export class Flusher {
 
   /** Flushes a table for nobody in particular. */
   #request(table: StoredTable): void {
-    if (this.#flushing.has(table) || this.#isClosing || this.#isCatalogBroken) return;
-    if (table.isDropped) return;
+    if (this.#flushing.has(table) || this.#isClosing || table.isDropped) return;
+    if (this.#options.manifest.isBroken) return;
     this.flush(table).catch((error: unknown) => {
       // Safe: the rows stay readable and in the log, and the flush is tried again.
       if (!isExpected(error)) throw error;
@@ -283,7 +281,7 @@ export class Flusher {
     await this.#waitUntilDurable(() => memtable.lastSeq as Seq);
     // In relaxed mode that is sooner. A segment must not have rows that the log may yet lose: with
     // them their commit's rows in other tables would be gone.
-    await this.#options.commitLog.synced(memtable.lastSeq);
+    await this.#options.commitLog.synced(memtable.lastCommitSeq);
     const isCancelled = (): boolean => this.#isCancelled(table, job);
     try {
       const result = await flushTable(table, memtable, { ...this.#options, isCancelled });
@@ -314,9 +312,6 @@ export class Flusher {
 
   #noteFailed(table: StoredTable, error: DiskError | DatabaseError): void {
     if (isFull(error)) this.#options.space.noteFull();
-    const isUnavailable =
-      error instanceof DatabaseError && error.condition === "STORAGE_UNAVAILABLE";
-    if (isUnavailable) this.#isCatalogBroken = true;
     this.#failed.add(table);
     if (this.#isClosing) return;
     this.#cancelTimer(table);

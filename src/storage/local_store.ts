@@ -6,11 +6,7 @@
  *     scan, changes, lookup ◄── segments + memtables
  */
 import { assert } from "../base/assert.ts";
-import type { Clock } from "../base/clock.ts";
-import type { Disk } from "../base/disk.ts";
 import { type CorruptionError, DatabaseError } from "../base/errors.ts";
-import type { Log } from "../base/log.ts";
-import type { Random } from "../base/random.ts";
 import { SEQ_ZERO, type Seq, SeqGenerator } from "../base/seq.ts";
 import type { Row } from "../types/mod.ts";
 import { Ballast } from "./ballast.ts";
@@ -22,14 +18,15 @@ import { type DataDirectory, openDataDirectory } from "./data_directory.ts";
 import { Flusher } from "./flush.ts";
 import { LowWater } from "./history.ts";
 import { type Job, JobList } from "./job_list.ts";
+import { type LocalStoreParts, requireRoomForRows } from "./local_store_options.ts";
 import { openHighWater } from "./local_wal/high_water.ts";
 import { LocalWal } from "./local_wal/writer.ts";
 import type { Manifest, SegmentEntry } from "./manifest.ts";
 import { Merger } from "./merge.ts";
-import { MERGE_BOUNDS, type MergeBounds } from "./merge_choice.ts";
+import { MERGE_BOUNDS } from "./merge_choice.ts";
 import { recover } from "./recovery.ts";
 import { StoreScan } from "./scan.ts";
-import { boundSharedCache } from "./segment/reader.ts";
+import { boundSharedCache } from "./segment/chunk_cache.ts";
 import { LocalSegmentFiles } from "./segment_files.ts";
 import { InThreadJobs, type SegmentJobs } from "./segment_jobs.ts";
 import { SnowflakeIds } from "./snowflake_ids.ts";
@@ -58,53 +55,6 @@ import type {
 import type { StoreSnapshot } from "./store_snapshot.ts";
 import { StoredTable, unlessDamaged } from "./table.ts";
 import { countLiveRows, flushedStats, ownersOf, spanOfColumn, tableStats } from "./table_stats.ts";
-
-/** Smallest log file: room for a few frames. */
-const WAL_FILE_BYTES_MIN = 4096;
-
-export interface LocalStoreOptions {
-  /** This server's number in its cluster, and how many bits of a seq hold it. */
-  readonly nodeId: number;
-  readonly nodeBits: number;
-  /** Whether a commit is answered after (`sync`) or before the disk has it. */
-  readonly durability: "sync" | "relaxed";
-  /** Size of each log file. */
-  readonly walSegmentBytes: number;
-  /** Above this, tables that hold the log back are flushed early. */
-  readonly walMaxBytes: number;
-  /** Encoded bytes of one row. */
-  readonly rowBytesMax: number;
-  /** Below this much free space the store is read-only but for deletes. */
-  readonly minFreeBytes: number;
-  /** Room that is kept on the disk until it is full; 0 for none. */
-  readonly ballastBytes: number;
-  /** Replaced versions in segments may take so much room; 0 for no bound. */
-  readonly historyBytesMax?: number;
-  /** Which segments are merged; those of a test are smaller. */
-  readonly mergeBounds?: MergeBounds;
-  /** Unpacked parts of segments that this thread keeps; as it was when absent. */
-  readonly cacheBytes?: number;
-}
-
-export interface LocalStoreParts {
-  readonly disk: Disk;
-  readonly dataPath: string;
-  /** The locked directory, when the caller opened it before the catalog; taken over. */
-  readonly directory?: DataDirectory;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly log: Log;
-  readonly manifest: Manifest;
-  /** Every table there is, also those that no catalog knows. Data of others is removed. */
-  readonly definitions: readonly TableDefinition[];
-  readonly options: LocalStoreOptions;
-  /** Who writes segments; without it the store does, between other work of this thread. */
-  readonly jobs?: SegmentJobs | undefined;
-  /** Where flushes and merges can be seen. */
-  readonly jobList?: JobList | undefined;
-  /** Files of the log from this number on stay, as long as somebody copies them. */
-  readonly keepsLogFrom?: (() => number) | undefined;
-}
 
 export class LocalStore implements Store {
   /** Called once when the log failed: the process should stop, and recover by starting again. */
@@ -509,12 +459,4 @@ export class LocalStore implements Store {
     }
     return table;
   }
-}
-
-function requireRoomForRows({ walSegmentBytes, rowBytesMax }: LocalStoreOptions): void {
-  if (walSegmentBytes >= WAL_FILE_BYTES_MIN && walSegmentBytes >= 2 * rowBytesMax) return;
-  throw new DatabaseError(
-    "INVALID_OPTION",
-    `Cannot open the log: its files have ${walSegmentBytes} bytes, and must have at least ${WAL_FILE_BYTES_MIN}, and twice the ${rowBytesMax} of the largest row`,
-  );
 }

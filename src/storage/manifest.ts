@@ -57,15 +57,24 @@ export interface ManifestChange {
 }
 
 export interface Manifest {
+  /**
+   * Whether nothing can be published any more before the next start, and nobody knows whether the
+   * last change was: what is written for another would only fill the disk.
+   */
+  readonly isBroken: boolean;
   load(): ManifestState;
   /**
    * One durable transaction: when this returns, a crash does not undo it.
    *
-   * @throws {DatabaseError} DISK_FULL, and nothing happened; STORAGE_UNAVAILABLE, and nobody knows
-   * before the next start, up to which nothing more is published.
+   * @throws {DatabaseError} DISK_FULL, and nothing happened; STORAGE_UNAVAILABLE, and nobody may know
+   * whether it did.
    */
   publish(change: ManifestChange): void;
-  /** A segment id that was never used before, also not before a crash. */
+  /**
+   * A segment id that was never used before, also not before a crash.
+   *
+   * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE, also when it is broken.
+   */
   nextSegmentId(): number;
   /** Highest seq that the manifest or the catalog knows; no id at or below it is issued again. */
   highestSeq(): Seq;

@@ -131,6 +131,11 @@ export class Memtable {
     return this.rowCount === 0 ? 0 : (this.seqs[this.rowCount - 1] ?? 0);
   }
 
+  /** Last seq of the commit of the newest row, or 0. */
+  get lastCommitSeq(): number {
+    return this.rowCount === 0 ? 0 : (this.commitSeqs[this.rowCount - 1] ?? 0);
+  }
+
   /** Memory held, about. */
   get bytes(): number {
     let bytes = this.rowCount * (ROW_BYTES + KEY_BYTES);

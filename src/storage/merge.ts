@@ -1,11 +1,13 @@
 /**
- * Decides when segments are merged (`merge_segments.ts`): when there are many (`merge_choice.ts`), when a good part of
- * one is history that nobody needs or is past its time to live, or when somebody asks. Of a table one
- * merge runs at a time, beside a flush (`flush.ts`), as a job that can be seen and stopped.
+ * Decides when segments are merged (`merge_segments.ts`): when there are many (`merge_choice.ts`),
+ * when a good part of one is history that nobody needs or is past its time to live, or when somebody
+ * asks. Of a table one merge runs at a time, beside a flush (`flush.ts`), as a job that can be seen
+ * and stopped.
  */
 import type { Clock } from "../base/clock.ts";
+import { isDamage } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
-import type { SeqGenerator } from "../base/seq.ts";
+import type { Seq, SeqGenerator } from "../base/seq.ts";
 import { isExpected, isFull, runAsJob } from "./background.ts";
 import { horizonOf, sizeHorizonOf } from "./history_size.ts";
 import type { Job, JobList, NewJob } from "./job_list.ts";
@@ -72,6 +74,7 @@ export class Merger {
     segments: readonly OpenSegment[],
     beginNext: () => boolean = () => false,
   ): void {
+    if (this.#options.manifest.isBroken) return;
     const merging = this.#merge(table, segments).finally(() => {
       this.#merging.delete(table);
       if (this.#isClosing || table.isDropped) return;
@@ -136,8 +139,10 @@ export class Merger {
       const rows = rowsOf(segments);
       const discarded = await mergeSegments(table, segments, tools);
       if (isCancelled()) break;
-      result.discardedVersions += discarded;
-      result.mergedSegments += segments.length;
+      if (discarded !== undefined) {
+        result.discardedVersions += discarded;
+        result.mergedSegments += segments.length;
+      }
       doneRows += rows;
       job?.advance(doneRows / allRows, `${doneRows} of ${allRows} row versions merged`);
     }
@@ -151,11 +156,11 @@ export class Merger {
       if (isCancelled()) break;
       // Of a quarantined one nobody can say whose rows it holds.
       if (!segment.guard(() => holds(segment, owner))) continue;
-      gone += await mergeSegments(table, [segment], {
-        ...this.#options,
-        isCancelled,
-        erasedOwner: owner,
-      });
+      const tools = { ...this.#options, isCancelled, erasedOwner: owner };
+      const discarded = await mergeSegments(table, [segment], tools);
+      if (discarded !== undefined) gone += discarded;
+      // Damage that was met meanwhile: what is not erased must not be taken for it.
+      else if (!isCancelled()) segment.requireReadable();
     }
     // Those rows left by no commit.
     table.liveRows = undefined;
@@ -190,7 +195,8 @@ export class Merger {
   #discardNext(table: StoredTable, shareMin: number): boolean {
     const horizonSeq = horizonOf(table, this.#options.clock.nowMs());
     const due = table.segments.find(
-      (segment) => !segment.entry.quarantined && discardableShare(segment, horizonSeq) >= shareMin,
+      (segment) =>
+        !segment.entry.quarantined && knownDiscardableShare(segment, horizonSeq) >= shareMin,
     );
     if (due === undefined) return false;
     this.#mergeInBackground(table, [due], () => this.#discardNext(table, shareMin));
@@ -246,7 +252,7 @@ export class Merger {
           const discarded = await mergeSegments(table, segments, { ...this.#options, isCancelled });
           // Else the same segments would be merged again at once.
           if (job.isCancelled) this.#unmergeable.add(table);
-          else job.message = mergedText(segments.length, discarded);
+          else job.message = mergedText(discarded === undefined ? 0 : segments.length, discarded);
         },
       });
     } catch (error) {
@@ -272,7 +278,7 @@ export class Merger {
 }
 
 /** What a merge did, for its job. */
-export function mergedText(segments: number, discarded: number): string {
+export function mergedText(segments: number, discarded = 0): string {
   return `${segments} segment(s) merged, ${discarded} old row version(s) discarded`;
 }
 
@@ -280,6 +286,16 @@ export function mergedText(segments: number, discarded: number): string {
 function holds({ reader }: OpenSegment, owner: number): boolean {
   const rows = reader.ownerRange(owner);
   return rows !== undefined && rows.end > rows.start;
+}
+
+/** Damage of a deletion vector quarantines its segment, of which nothing is due then. */
+function knownDiscardableShare(segment: OpenSegment, horizonSeq: Seq): number {
+  try {
+    return discardableShare(segment, horizonSeq);
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    return 0;
+  }
 }
 
 function rowsOf(segments: readonly OpenSegment[]): number {

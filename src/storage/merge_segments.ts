@@ -46,21 +46,21 @@ export interface MergeTools extends SegmentTools {
 }
 
 /**
- * Merges segments that are neighbours. Returns how many versions were left out. Nothing is merged
- * once one of them is quarantined: replacements of its rows may be noted nowhere, and rows that
- * nobody may read would be live again.
+ * Merges segments that are neighbours. Returns how many versions were left out; undefined when
+ * nothing was merged: the work was cancelled, or one of them is quarantined. Replacements of its rows
+ * may be noted nowhere, and rows that nobody may read would be live again.
  *
  * @throws {DiskError} @throws {CorruptionError}
  */
 export async function mergeSegments(
   table: StoredTable,
   segments: readonly OpenSegment[],
-  given: MergeTools,
-): Promise<number> {
+  ofCaller: MergeTools,
+): Promise<number | undefined> {
   const isCancelled = (): boolean =>
-    given.isCancelled() || segments.some(({ entry }) => entry.quarantined);
-  if (isCancelled()) return 0;
-  const tools = { ...given, isCancelled };
+    ofCaller.isCancelled() || segments.some(({ entry }) => entry.quarantined);
+  if (isCancelled()) return undefined;
+  const tools = { ...ofCaller, isCancelled };
   const drafts = new SegmentDrafts(tools, table.tableId);
   for (const segment of segments) {
     segment.pin();
@@ -84,7 +84,7 @@ interface Merge {
   readonly drafts: SegmentDrafts;
 }
 
-async function merge({ table, segments, tools, drafts }: Merge): Promise<number> {
+async function merge({ table, segments, tools, drafts }: Merge): Promise<number | undefined> {
   const { clock, manifest, seqs } = tools;
   const { tableId, definition } = table;
   const segmentId = manifest.nextSegmentId();
@@ -111,9 +111,9 @@ async function merge({ table, segments, tools, drafts }: Merge): Promise<number>
     },
     draft,
   });
-  if (outcome === undefined || tools.isCancelled()) return 0;
+  if (outcome === undefined || tools.isCancelled()) return undefined;
   await drafts.sync(draft);
-  if (tools.isCancelled()) return 0;
+  if (tools.isCancelled()) return undefined;
   return table.publishing.run(() =>
     publish({ table, segments, tools, drafts }, { segmentId, before, outcome }),
   );
@@ -127,7 +127,7 @@ async function publish(
     before,
     outcome: { discardedCount, lowWaters, newRows, summary },
   }: { segmentId: number; before: readonly DeletionVector[]; outcome: MergeOutcome },
-): Promise<number> {
+): Promise<number | undefined> {
   const { tableId } = table;
   const deletions = new DeletionVector({ segmentId, rowCount: summary.rowCount });
   for (const [source, copied] of before.entries()) {
@@ -137,7 +137,7 @@ async function publish(
     });
     await drafts.pause();
   }
-  if (tools.isCancelled()) return 0;
+  if (tools.isCancelled()) return undefined;
   // With what flushes have noted on disk since: the log does not replay that any more.
   bringOver(segments, newRows, deletions);
   const { flushedSeq } = table.progress;
@@ -145,7 +145,7 @@ async function publish(
   const entry = isEmpty
     ? undefined
     : await drafts.writeEntry(segmentId, { summary, deletions, upTo: flushedSeq });
-  if (tools.isCancelled()) return 0;
+  if (tools.isCancelled()) return undefined;
   if (entry !== undefined) drafts.moveIntoPlace({ isFirst: false });
   assert(table.progress.flushedSeq === flushedSeq, "no flush publishes while a merge does");
   const progress = { ...table.progress, lowWater: table.progress.lowWater.raisedBy(lowWaters) };

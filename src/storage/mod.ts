@@ -44,7 +44,8 @@ export {
   type NewJob,
 } from "./job_list.ts";
 export { LocalBlobStore } from "./local_blob_store.ts";
-export { LocalStore, type LocalStoreOptions, type LocalStoreParts } from "./local_store.ts";
+export { LocalStore } from "./local_store.ts";
+export type { LocalStoreOptions, LocalStoreParts } from "./local_store_options.ts";
 export { decodeWalHeader, WAL_HEADER_BYTES } from "./local_wal/format.ts";
 export { rewriteNumberFile } from "./local_wal/high_water.ts";
 export { findLogPoint, type LogPoint, shortenLog } from "./log_point.ts";

@@ -83,9 +83,14 @@ export class OpenSegment {
 
   /** @throws {DatabaseError} DATA_DAMAGED if the segment is quarantined. */
   get reader(): SegmentReader {
-    if (this.entry.quarantined) throw this.#refusal();
+    this.requireReadable();
     this.#reader ??= this.#openReader();
     return this.#reader;
+  }
+
+  /** @throws {DatabaseError} DATA_DAMAGED if the segment is quarantined. */
+  requireReadable(): void {
+    if (this.entry.quarantined) throw this.#refusal();
   }
 
   /** Reads, and reports damage that this meets. @throws {CorruptionError} */

@@ -6,6 +6,7 @@ import { expect, test } from "bun:test";
 import type { DiskFile } from "../../src/base/disk.ts";
 import { DatabaseError, DiskError } from "../../src/base/errors.ts";
 import type { LocalStore } from "../../src/storage/mod.ts";
+import type { Row } from "../../src/types/mod.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import { MemoryManifest } from "../support/memory_manifest.ts";
 import { SimulatedDisk } from "../support/simulated_disk.ts";
@@ -103,6 +104,7 @@ test("a catalog that takes nothing more is not offered a segment every few secon
   let publishCount = 0;
   manifest.onPublish = () => {
     publishCount += 1;
+    manifest.isBroken = true;
     throw new DatabaseError("STORAGE_UNAVAILABLE", "the catalog takes nothing more");
   };
   for (let id = 0; id < 20; id += 1) {
@@ -132,9 +134,10 @@ test("a flush whose publication is refused for want of room leaves no file", asy
   expect(await liveRows(disk, manifest.restart())).toEqual(CHANGED);
 });
 
-/** Syncs of log files hang until they are let go. */
+/** Syncs of some log files hang until they are let go. */
 class SlowLogDisk extends SimulatedDisk {
-  hangs = false;
+  /** How their paths end; undefined for none. */
+  hangs: string | undefined;
   #waiting: (() => void)[] = [];
 
   override open(path: string, options: { create?: boolean }): DiskFile {
@@ -142,14 +145,15 @@ class SlowLogDisk extends SimulatedDisk {
     if (!/wal\/\d+\.wal$/.test(path)) return file;
     const sync = file.sync.bind(file);
     file.sync = async () => {
-      if (this.hangs) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+      const isHeld = this.hangs !== undefined && path.endsWith(this.hangs);
+      if (isHeld) await new Promise<void>((resolve) => this.#waiting.push(resolve));
       await sync();
     };
     return file;
   }
 
   letGo(): void {
-    this.hangs = false;
+    this.hangs = undefined;
     for (const go of this.#waiting.splice(0)) go();
   }
 }
@@ -160,7 +164,7 @@ test("in relaxed mode a flush waits for the log, so that a power cut takes commi
   const options = { durability: "relaxed" } as const;
   const definitions = [TABLE, NEXT];
   const store = await openStore({ disk, manifest, definitions, options });
-  disk.hangs = true;
+  disk.hangs = ".wal";
   const done = store.apply({
     writes: [
       { tableId: 1, owner: 0, operation: "insert", rows: [[1, "both"]] },
@@ -179,6 +183,34 @@ test("in relaxed mode a flush waits for the log, so that a power cut takes commi
   });
   expect(readRows(crashed, TABLE).length).toBe(readRows(crashed, NEXT).length);
   await crashed.close();
+  disk.letGo();
+  await flushing;
+  expect(store.segments().length).toBe(1);
+  await store.close();
+});
+
+// Goal: the last row of a table is not the end of its commit. Method: the commit goes on in the next
+// log file, whose sync hangs, while the first one was synced when the log rolled.
+test("in relaxed mode a flush waits for the whole of a commit that spans log files", async () => {
+  const disk = new SlowLogDisk();
+  const manifest = new MemoryManifest();
+  const options = { durability: "relaxed" } as const;
+  const definitions = [TABLE, { ...TABLE, tableId: 2 }];
+  const store = await openStore({ disk, manifest, definitions, options });
+  disk.hangs = "2.wal";
+  const rows = (count: number): Row[] =>
+    Array.from({ length: count }, (_, id) => [id, "x".repeat(4000)]);
+  const done = store.apply({
+    writes: [
+      { tableId: 1, owner: 0, operation: "insert", rows: rows(5) },
+      { tableId: 2, owner: 0, operation: "insert", rows: rows(20) },
+    ],
+  });
+  await store.durable(done.lastSeq);
+  const flushing = store.flush(1);
+  for (let turn = 0; turn < 300; turn += 1) await new Promise((next) => setImmediate(next));
+  expect(disk.exists(`${DATA_PATH}/wal/0000000002.wal`)).toBe(true);
+  expect(store.segments()).toEqual([]);
   disk.letGo();
   await flushing;
   expect(store.segments().length).toBe(1);

@@ -336,3 +336,57 @@ test("an owner is erased whose only row in memory was refused", async () => {
   expect(readRows(store, TABLE, { owner: 7 })).toEqual([]);
   await store.close();
 });
+
+/** Flips bits of a segment; twice, and they are as they were. */
+function flip(disk: SimulatedDisk, name: string): void {
+  for (let at = 70; at < 400; at += 8) disk.damage(`${DATA_PATH}/segments/1/${name}`, at);
+}
+
+test("an erasure that meets damage fails, and is not taken for done", async () => {
+  const disk = new SimulatedDisk();
+  const manifest = new MemoryManifest();
+  const store = await openStore({ disk, manifest, definitions: [TABLE] });
+  await commit(store, 1, "insert", [[1, "row"]], 7);
+  await store.flush(1);
+  await store.close();
+  const clock = new ManualClock();
+  const jobs = new HeldMerges({ disk, clock });
+  const kept = manifest.restart();
+  const again = await openStore({ disk, manifest: kept, clock, definitions: [TABLE], jobs });
+  const erasing = again.erase(1, 7).catch(String);
+  await settled();
+  // A reader meets it while the merge is under way, which finds the file whole.
+  flip(disk, "1.seg");
+  expect(() => readRows(again, TABLE, { owner: 7 })).toThrow();
+  flip(disk, "1.seg");
+  jobs.letGo();
+  expect(await erasing).toContain("quarantined");
+  await again.close();
+});
+
+test("a damaged deletion vector ends no discard of history but that of its segment", async () => {
+  const disk = new SimulatedDisk();
+  const manifest = new MemoryManifest();
+  const clock = new ManualClock();
+  const historyMs = 3_600_000;
+  const definitions = [{ ...TABLE, historyMs }];
+  const store = await openStore({ disk, manifest, clock, definitions });
+  const rows = (text: string): Value[][] => Array.from({ length: 20 }, (_, id) => [id, text]);
+  await commit(store, 1, "insert", rows("0"));
+  for (let round = 1; round < 4; round += 1) {
+    await store.flush(1);
+    await commit(store, 1, "update", rows(String(round)));
+  }
+  await store.flush(1);
+  await store.close();
+  const names = disk.list(`${DATA_PATH}/segments/1`).map(({ name }) => name);
+  const vector = names.find((name) => name.startsWith("2.") && name.endsWith(".dv")) ?? "";
+  for (let at = 8; at < 60; at += 4) disk.damage(`${DATA_PATH}/segments/1/${vector}`, at);
+  clock.advance(3 * historyMs);
+  const again = await openStore({ disk, manifest: manifest.restart(), clock, definitions });
+  again.discardHistory();
+  await settled();
+  const left = again.segments().map(({ rowCount, status }) => `${rowCount} ${status}`);
+  expect(left).toEqual(["20 quarantined", "20 live"]);
+  await again.close();
+});

@@ -3,6 +3,7 @@
  * manifest as the next process finds it.
  */
 import { assert } from "../../src/base/assert.ts";
+import { DatabaseError } from "../../src/base/errors.ts";
 import { SEQ_ZERO, type Seq } from "../../src/base/seq.ts";
 import type {
   Manifest,
@@ -18,6 +19,7 @@ export class MemoryManifest implements Manifest {
   /** What `highestSeq` answers at least: the newest seq that the catalog ever knew. */
   catalogSeq: Seq = SEQ_ZERO;
   publishCount = 0;
+  isBroken = false;
   readonly #segments = new Map<number, SegmentEntry>();
   readonly #tables = new Map<number, TableState>();
   #segmentCount = 0;
@@ -50,6 +52,7 @@ export class MemoryManifest implements Manifest {
   }
 
   nextSegmentId(): number {
+    if (this.isBroken) throw new DatabaseError("STORAGE_UNAVAILABLE", "the catalog is broken");
     this.#segmentCount += 1;
     return this.#segmentCount;
   }
