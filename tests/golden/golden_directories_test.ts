@@ -213,7 +213,7 @@ describe("a directory with a newer format is refused, and not a byte of it chang
     const before = filesIn(directory);
     const { code, stderr } = await start(directory);
     expect(stderr).toMatch(newer.message);
-    expect(stderr).toStartWith("Cannot start Tidemark");
+    expect(stderr).toMatch(/^Cannot start Tidemark/m);
     expect(stderr.trimEnd().split("\n").length).toBe(1);
     expect(code).toBe(1);
     expect(filesIn(directory)).toEqual(before);
