@@ -469,3 +469,27 @@ describe("limits", () => {
     expect(await engine.failure(sql, { timeoutMs: 60_000 })).toBe("LIMIT_EXCEEDED@1");
   }, 60_000);
 });
+
+// Goal: a key that is computed on either side of such a join is its own column. Method: the same
+// condition as a value, which is asked row by row.
+test.each([
+  "s.c = t.c AND upper(s.c) = upper(t.c)",
+  "s.b = t.b AND abs(s.a) = abs(t.a)",
+  "s.a = t.a AND upper(s.c) = upper(t.c) AND s.b + 1 > t.b",
+  "s.a = t.a AND length(s.c) = length(t.c)",
+  "s.c = t.c AND length(s.c) = length(t.c)",
+])("EXISTS over %s finds what it finds row by row", async (condition) => {
+  await using own = await TestEngine.open({ clock: systemClock });
+  const rows = "(1, 1, 0, 'x'), (2, 2, 2, 'y'), (3, NULL, 3, NULL), (4, 4, 0, '10')";
+  for (const table of ["t", "s"]) {
+    await own.run(`CREATE TABLE ${table} (id INT PRIMARY KEY, a INT, b INT, c TEXT)`);
+    await own.run(`INSERT INTO ${table} VALUES ${rows}`);
+  }
+  await own.run("UPDATE s SET c = 'other', b = 7 WHERE id = 2");
+  for (const word of ["EXISTS", "NOT EXISTS"]) {
+    const exists = `${word} (SELECT 1 FROM s WHERE ${condition})`;
+    const asked = await own.rows(`SELECT id, ${exists} FROM t ORDER BY id`);
+    const expected = asked.filter(([, isThere]) => isThere === true).map(([id]) => [id]);
+    expect(await own.rows(`SELECT id FROM t WHERE ${exists} ORDER BY id`)).toEqual(expected);
+  }
+});

@@ -15,7 +15,10 @@ import type {
 import { columnIdsIn, mayTakeLong } from "../bind/walk.ts";
 import type { AggregateNode, JoinNode, PlanNode, WindowNode } from "../plan/plan.ts";
 
-/** Ids of the planner ascend from 0; these name columns within one operator only. */
+/**
+ * These name columns within one operator only. Ids of bound columns ascend from 0; those of a query
+ * that is planned by itself, as the right side of a semi join is, descend from -1, too.
+ */
 const FIRST_ID = -1;
 
 /** Collects what is computed below one operator. */
@@ -130,7 +133,8 @@ export function windowOverComputed(node: WindowNode): WindowNode {
 
 /** Of an inner join, what pairs must satisfy besides is asked above it, too. */
 export function joinOverComputed(node: JoinNode): PlanNode {
-  const left = new Below(FIRST_ID);
+  const ids = [...node.left.columns, ...node.right.columns].map(({ id }) => id);
+  const left = new Below(Math.min(FIRST_ID, ...ids.map((id) => id - 1)));
   const leftKeys = node.leftKeys.map((key) => left.instead(key));
   const right = new Below(left.nextId);
   const rightKeys = node.rightKeys.map((key) => right.instead(key));
