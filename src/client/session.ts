@@ -48,6 +48,8 @@ export class Session {
   #userId: string | undefined;
   /** Raised by every log-in that is asked for, and every log-out. */
   #attempt = 0;
+  /** Settles when the log-in that was asked for last has its answer. Never fails. */
+  #loggingIn: Promise<unknown> = Promise.resolve();
   /** Raised when one session takes the place of another, or none does. */
   #epoch = 0;
 
@@ -68,11 +70,15 @@ export class Session {
     await this.#call("POST", "/v1/api/auth/setup", { body: fields });
   }
 
-  async login(user: string, password: string): Promise<Identity> {
+  login(user: string, password: string): Promise<Identity> {
     this.#attempt += 1;
-    const attempt = this.#attempt;
-    // A browser keeps the cookie that comes last.
-    if (this.#options.keepIn === "cookie") await this.#refreshing?.catch(() => undefined);
+    const loggingIn = this.#login(user, password, this.#attempt);
+    this.#loggingIn = loggingIn.catch(() => undefined);
+    return loggingIn;
+  }
+
+  async #login(user: string, password: string, attempt: number): Promise<Identity> {
+    await this.#cookiesSet();
     const answer = await this.#call("POST", "/v1/api/auth/login", { body: { user, password } });
     if (attempt !== this.#attempt) throw replaced();
     this.#begin();
@@ -96,7 +102,14 @@ export class Session {
     this.#begin();
     this.#forget();
     this.#options.onLogout();
+    await this.#cookiesSet();
     await this.#call("POST", "/v1/api/auth/logout", token === undefined ? {} : { token });
+  }
+
+  /** A browser keeps the cookie that comes last, so what sets one goes after what did. */
+  async #cookiesSet(): Promise<void> {
+    if (this.#options.keepIn !== "cookie") return;
+    await Promise.all([this.#loggingIn, this.#refreshing?.catch(() => undefined)]);
   }
 
   /** A request that needs a token. @throws {ServerError | ConnectionError} */
