@@ -138,9 +138,13 @@ function stepBack(
   });
   try {
     const step = scan.next();
-    // History reaches back to the position, so it is past its time to live, as is all before it:
-    // whoever was sent such a row was not promised to hear that it is gone.
-    if (step === undefined) return { row: undefined, prev: 0 };
+    if (step === undefined) {
+      // It is past its time to live, as is all before it: whoever was sent such a row was not
+      // promised to hear that it is gone.
+      const { tableId: id } = query.plan;
+      assert(prev <= store.expiredSeq(id), "a predecessor above the position is in history");
+      return { row: undefined, prev: 0 };
+    }
     assert(step.seqs[0] === prev, "a version is found under its seq");
     const oldSide = query.oldSide(step, query.ownSources);
     const portion = query.portion({ rowCount: 1, budget }, () => {

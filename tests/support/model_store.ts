@@ -278,8 +278,8 @@ export class ModelStore implements Store {
     return this.lostSeqs.some(({ after, upTo }) => seq > after && seq < upTo);
   }
 
-  expiredSeq(): number {
-    return 0;
+  expiredSeq(tableId: number): number {
+    return this.#expiredSeq(tableId);
   }
 
   earliestSeq(tableId: number, owner: number): Seq {
