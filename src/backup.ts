@@ -17,7 +17,7 @@ import { dirname } from "node:path";
 import type { Clock } from "./base/clock.ts";
 import { checksumOfFile, copyFile, makeDirectoryOf, removeTree } from "./base/copy_file.ts";
 import type { Disk, DiskFile } from "./base/disk.ts";
-import { CorruptionError, DatabaseError } from "./base/errors.ts";
+import { CorruptionError, DatabaseError, UnreadableError } from "./base/errors.ts";
 import { pauser } from "./base/pauser.ts";
 import { CATALOG_FILE, type CatalogDatabase } from "./catalog/mod.ts";
 import {
@@ -54,6 +54,10 @@ export interface BackupSource {
   /** So much room must be left on the disk of the backup. */
   readonly minFreeBytes: number;
 }
+
+/** Of a file that may be there again. */
+const UNREADABLE_HINT =
+  "look at the disk and restart the server, which tries again; if it is gone, stop the server and run tidemark repair, which gives those rows up, or drop the table";
 
 /** A file of the database, and how many of its bytes the backup has. */
 interface Source {
@@ -281,6 +285,9 @@ class Backup {
       if (!(error instanceof CorruptionError)) throw error;
       store.noteDamage(entry, error);
       const { offset, path, what } = error;
+      if (error instanceof UnreadableError) {
+        throw this.#refused(entry, `${path} cannot be read: ${what}`, UNREADABLE_HINT);
+      }
       throw this.#damaged(entry, `${path} is damaged at byte ${offset}: ${what}`);
     }
   }
@@ -289,15 +296,18 @@ class Backup {
   #requireUsable(entry: SegmentEntry): void {
     if (!entry.quarantined) return;
     const path = segmentPath(this.#source.paths, entry);
-    throw this.#damaged(entry, `${path} is damaged and quarantined`);
+    throw this.#damaged(entry, `${path} is quarantined`);
   }
 
   #damaged(entry: SegmentEntry, what: string): DatabaseError {
     const { root } = this.#source.paths;
+    const hint = `keep older backups; stop the server, copy ${root}, and run tidemark repair, which gives those rows up, or drop the table: then there can be backups again`;
+    return this.#refused(entry, what, hint);
+  }
+
+  #refused(entry: SegmentEntry, what: string, hint: string): DatabaseError {
     const message = `Cannot back up to ${this.#target}: of ${this.#nameOf(entry)}, ${what}`;
-    return new DatabaseError("DATA_DAMAGED", message, {
-      hint: `keep older backups; stop the server, copy ${root}, and run tidemark repair, which gives those rows up, or drop the table: then there can be backups again`,
-    });
+    return new DatabaseError("DATA_DAMAGED", message, { hint });
   }
 
   #nameOf({ tableId }: SegmentEntry): string {

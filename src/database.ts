@@ -126,7 +126,7 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
   const opened = { catalog, definitionOf, directory, jobs, archiver };
   const store = await openStore(config, parts, opened);
   beginCommits(config, { catalog, store });
-  const blobs = new LocalBlobStore({ disk, dataPath, random });
+  const blobs = new LocalBlobStore({ disk, dataPath, log, random });
   const audit = new AuditLog({ store, clock, log });
   const auth = await startAuth(config, parts, { audit, catalog, store, jwtSecret });
   if (restored !== undefined) await noteRestore(audit, restored);

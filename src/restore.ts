@@ -217,7 +217,7 @@ export function finishRestore(paths: DataPaths, parts: RestoreParts): FinishedRe
     return undefined;
   }
   const { files, seq } = readBackupList(disk, staged.root);
-  const order = readOrder(disk, staged.root);
+  const order = readOrder(disk, staged.root, log);
   onceIn(staged.root, "CHECKED", disk, () => requireListed(staged.root, files, disk));
   onceIn(staged.root, "MOVING", disk, () => succeed(paths, staged, { ...parts, seq }));
   const before = moveIntoPlace(paths, staged, disk);
@@ -234,10 +234,16 @@ function writeOrder(disk: Disk, root: string, order: RestoreOrder): void {
   writeSealedText(disk, orderPath(root), JSON.stringify(order));
 }
 
-/** @throws {CorruptionError} */
-function readOrder(disk: Disk, root: string): RestoreOrder | undefined {
+function readOrder(disk: Disk, root: string, log: Log): RestoreOrder | undefined {
   const path = orderPath(root);
-  return disk.exists(path) ? (JSON.parse(readSealedText(disk, path)) as RestoreOrder) : undefined;
+  try {
+    return disk.exists(path) ? (JSON.parse(readSealedText(disk, path)) as RestoreOrder) : undefined;
+  } catch (error) {
+    // Safe: it says who asked, and nothing about the data.
+    if (!(error instanceof CorruptionError)) throw error;
+    log.warn("cannot say who ordered the restore", { error: error.message });
+    return undefined;
+  }
 }
 
 function orderPath(root: string): string {

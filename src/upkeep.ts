@@ -1,11 +1,12 @@
 /**
- * What an open database does by itself now and then: looks at the space that is left and at the clock, lets go of
- * what has expired or nobody can name any more, erases what is due, and keeps when users were seen.
- * Nothing here waits, and nobody waits for it.
+ * What an open database does by itself now and then: looks at the space that is left and at the
+ * clock, lets go of what has expired or nobody can name any more, erases what is due, and keeps when
+ * users were seen. Nothing here waits, and nobody waits for it; what the disk refuses is tried again.
  */
 import type { Auth } from "./auth/mod.ts";
 import { type CancelTimer, HOUR_MS } from "./base/clock.ts";
-import { DiskError } from "./base/errors.ts";
+import { CorruptionError, DatabaseError, DiskError } from "./base/errors.ts";
+import type { Log } from "./base/log.ts";
 import { repeatedly } from "./base/repeatedly.ts";
 import {
   beginDueErasures,
@@ -26,20 +27,20 @@ export function startUpkeep(
   environment: SqlEnvironment,
   { auth, store }: { auth: Auth; store: LocalStore },
 ): CancelTimer {
-  const { clock } = environment;
-  store.lookAtSpace();
+  const { clock, log } = environment;
+  attempt(log, "look at the free space", () => store.lookAtSpace());
   store.lookAtClock();
   beginDueErasures(environment);
   sweepDropped(environment);
   const stops = [
     repeatedly(clock, SPACE_LOOK_MS, () => {
-      store.lookAtSpace();
+      attempt(log, "look at the free space", () => store.lookAtSpace());
       store.lookAtClock();
-      store.dropExpired();
-      store.boundHistory();
+      attempt(log, "drop what has expired", () => store.dropExpired());
+      attempt(log, "bound the history", () => store.boundHistory());
     }),
     repeatedly(clock, SEEN_MS, () => {
-      auth.keepSeen();
+      attempt(log, "note when users were seen", () => auth.keepSeen());
     }),
     repeatedly(clock, HOUR_MS, () => tidy(environment, store)),
   ];
@@ -53,25 +54,37 @@ export function startUpkeep(
 /** Removes files that no row names, discards history that is old enough, erases dropped accounts. */
 function tidy(environment: SqlEnvironment, store: LocalStore): void {
   const { clock, definitionOf, log } = environment;
-  const count = sweepFiles(environment, {
-    historyMsOf: (table) => definitionOf(table).historyMs,
-    nowMs: clock.nowMs(),
+  attempt(log, "remove files that no row names", () => {
+    const count = sweepFiles(environment, {
+      historyMsOf: (table) => definitionOf(table).historyMs,
+      nowMs: clock.nowMs(),
+    });
+    if (count > 0) log.info("removed files that no row names", { count });
   });
-  if (count > 0) log.info("removed files that no row names", { count });
   sweepDropped(environment);
-  store.discardHistory();
+  attempt(log, "discard history", () => store.discardHistory());
   beginDueErasures(environment);
 }
 
 /** Removes the files of dropped tables that a stop, or the disk, kept from going with them. */
 function sweepDropped(environment: SqlEnvironment): void {
   const { log } = environment;
-  try {
+  attempt(log, "remove files of dropped tables", () => {
     const count = sweepDroppedTables(environment);
     if (count > 0) log.info("removed files of dropped tables", { tables: count });
+  });
+}
+
+/** Does a task that comes again: what the disk or the catalog refuses now stops nobody. */
+function attempt(log: Log, task: string, work: () => void): void {
+  try {
+    work();
   } catch (error) {
-    // Safe: nobody can name them, and the next hour tries again.
-    if (!(error instanceof DiskError)) throw error;
-    log.warn("cannot remove files of dropped tables", { error: error.message });
+    const isExpected =
+      error instanceof DiskError ||
+      error instanceof DatabaseError ||
+      error instanceof CorruptionError;
+    if (!isExpected) throw error;
+    log.error(`cannot ${task}; it is tried again`, { error: error.message });
   }
 }

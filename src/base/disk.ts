@@ -3,8 +3,8 @@
  *
  * Every call is synchronous but {@linkcode DiskFile.sync}, which is the one that takes long.
  * Nothing is durable before `sync` of the file has resolved, and a name not before `syncDirectory`
- * of its directory has returned. What is made is for its owner alone. Implementations: `bun_disk.ts`, and the simulated and recording
- * disks of the tests.
+ * of its directory has returned. What is made is for its owner alone. Implementations:
+ * `bun_disk.ts`, and the simulated and recording disks of the tests.
  */
 
 /** An open file. Offsets and lengths are bytes. */

@@ -144,11 +144,11 @@ export class ManifestDatabase {
     this.#counters.raise("first_log_file", firstLogFile);
   }
 
-  /** A segment id that was never used before, also not before a crash. */
   get isBroken(): boolean {
     return this.#file.failure !== undefined;
   }
 
+  /** A segment id that was never used before, also not before a crash. */
   nextSegmentId(): number {
     if (this.#file.failure !== undefined) throw this.#file.failure;
     const segmentId = this.#nextSegmentId;

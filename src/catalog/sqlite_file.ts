@@ -120,7 +120,7 @@ export class SqliteFile {
       if (isIoError(error) || mapped instanceof CorruptionError) {
         this.#failure = new DatabaseError(
           "STORAGE_UNAVAILABLE",
-          `Cannot change the catalog ${this.path}: an earlier write failed; restart the server`,
+          `Cannot change the catalog ${this.path}: it failed before; restart the server`,
         );
       } else if (this.#database.inTransaction) {
         this.#database.run("ROLLBACK");

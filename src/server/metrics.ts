@@ -21,7 +21,7 @@ export interface Gauges {
 
 /** Room, damage and failures on disk. */
 export interface StorageGauge {
-  readonly freeBytes: number;
+  readonly freeBytes: number | undefined;
   readonly isReadOnly: boolean;
   readonly logBytes: number;
   readonly quarantinedSegments: number;
@@ -136,7 +136,9 @@ function storageLines(storage: StorageGauge | undefined): readonly string[] {
   const { failedJobs, freeBytes, isReadOnly, logBytes, quarantinedSegments } = storage;
   const failed = "tidemark_jobs_failed_total";
   return [
-    ...gaugeLines("tidemark_disk_free_bytes", "Free on the disk of the data.", freeBytes),
+    ...(freeBytes === undefined
+      ? []
+      : gaugeLines("tidemark_disk_free_bytes", "Free on the disk of the data.", freeBytes)),
     ...gaugeLines(
       "tidemark_read_only",
       "1 while only reads, DELETE and DROP run.",

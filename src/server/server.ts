@@ -175,10 +175,11 @@ class HttpServer implements RunningServer {
     const connectionsClosed = this.#connections.shutDown();
     const timeoutSeconds = config.server.shutdown_timeout_secs;
     if (!(await this.#requestsEnded(timeoutSeconds * 1000))) {
-      log.warn("ended statements that ran for longer than server.shutdown_timeout_secs", {
-        count: sql.shutDown(),
-        seconds: timeoutSeconds,
-      });
+      const count = sql.shutDown();
+      if (count > 0) {
+        const what = "ended statements that ran for longer than server.shutdown_timeout_secs";
+        log.warn(what, { count, seconds: timeoutSeconds });
+      }
       if (!(await this.#requestsEnded(ANSWER_MS_MAX))) {
         log.warn("stopped without an answer to some requests", { count: this.#runningCount });
       }

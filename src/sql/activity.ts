@@ -2,8 +2,8 @@
  * Which requests are running, so that they can be listed and killed, and how long statements took.
  *
  * A request that is answered within its turn of the event loop is never listed: nobody could have
- * seen it. A request that is killed ends at its next look at the clock, with CANCELLED; when the server stops, with
- * SHUTTING_DOWN.
+ * seen it. A request that is killed ends at its next look at the clock, with CANCELLED; when the
+ * server stops, with SHUTTING_DOWN.
  */
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";

@@ -250,9 +250,8 @@ export function statsRow(
 /**
  * The one storage there is; it came with the database, as root did, and is never altered.
  *
- * @param path Where it lies, for those who may know.
+ * @param isAdmin Whether the caller may see where it lies.
  */
-/** @param isAdmin Whether the caller may see where it lies. */
 export function storageRow(
   { catalog, settings }: SqlEnvironment,
   { isAdmin }: { isAdmin: boolean },

@@ -7,6 +7,7 @@
  *     files/<table id>/<owner>/<sub>/<stored name>
  */
 import type { Disk } from "../base/disk.ts";
+import type { Log } from "../base/log.ts";
 
 /** Where a blob lies. Numbers and names that the server made: nothing here comes from a client. */
 export interface BlobPath {
@@ -47,5 +48,6 @@ export interface BlobStore {
 export interface BlobStoreOptions {
   readonly disk: Disk;
   readonly dataPath: string;
+  readonly log: Log;
   readonly random: { bytes(count: number): Uint8Array };
 }

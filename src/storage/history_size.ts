@@ -8,7 +8,7 @@
 import { type Seq, seqFromUnixMs, unixMsFromSeq } from "../base/seq.ts";
 import { horizonSeqOf } from "./history.ts";
 import type { OpenSegment } from "./open_segment.ts";
-import type { StoredTable } from "./table.ts";
+import { type StoredTable, unlessDamaged } from "./table.ts";
 
 /** History goes in steps of this length, so that counting it needs no order of all versions. */
 const MINUTE_MS = 60_000;
@@ -55,7 +55,10 @@ export function sizeHorizonOf(tables: readonly StoredTable[], bytesMax: number):
 function* readable(tables: Iterable<StoredTable>): Generator<OpenSegment> {
   for (const { isDropped, segments } of tables) {
     if (isDropped) continue;
-    for (const segment of segments) if (!segment.entry.quarantined) yield segment;
+    for (const segment of segments) {
+      // Damage that is met here quarantines the segment, and stops nobody.
+      if (!segment.entry.quarantined && unlessDamaged(() => segment.deletions)) yield segment;
+    }
   }
 }
 

@@ -12,6 +12,7 @@
 import { assert } from "../base/assert.ts";
 import { removeTree } from "../base/copy_file.ts";
 import type { Disk } from "../base/disk.ts";
+import { DiskError } from "../base/errors.ts";
 import type { BlobPath, BlobStore, BlobStoreOptions, StagedBlob } from "./blob_store.ts";
 import { Holds } from "./holds.ts";
 
@@ -32,9 +33,11 @@ export class LocalBlobStore implements BlobStore {
   readonly #disk: Disk;
   readonly #dataPath: string;
   readonly #random: BlobStoreOptions["random"];
+  readonly #log: BlobStoreOptions["log"];
   readonly #holds = new Holds();
 
-  constructor({ disk, dataPath, random }: BlobStoreOptions) {
+  constructor({ disk, dataPath, log, random }: BlobStoreOptions) {
+    this.#log = log;
     this.#disk = disk;
     this.#dataPath = dataPath;
     this.#random = random;
@@ -66,21 +69,37 @@ export class LocalBlobStore implements BlobStore {
 
   remove(path: BlobPath): void {
     const target = this.#pathOf(path);
-    this.#holds.whenFree(() => {
+    this.#removeWhenFree(target, () => {
       if (this.#disk.exists(target)) this.#disk.remove(target);
     });
   }
 
   removeTable(tableId: number): void {
     const path = [this.#dataPath, ...tableParts(tableId)].join("/");
-    this.#holds.whenFree(() => removeTree(this.#disk, path));
+    this.#removeWhenFree(path, () => removeTree(this.#disk, path));
   }
 
   removeOwner(owner: number): void {
     for (const tableId of this.tableIds()) {
       const path = [this.#dataPath, ...ownerParts(tableId, owner)].join("/");
-      this.#holds.whenFree(() => removeTree(this.#disk, path));
+      this.#removeWhenFree(path, () => removeTree(this.#disk, path));
     }
+  }
+
+  /** Now, or when nobody holds any more; then nobody is left who could be told that it failed. */
+  #removeWhenFree(path: string, remove: () => void): void {
+    if (!this.#holds.isHeld) {
+      remove();
+      return;
+    }
+    this.#holds.whenFree(() => {
+      try {
+        remove();
+      } catch (error) {
+        if (!(error instanceof DiskError)) throw error;
+        this.#log.warn("cannot remove an uploaded file", { path, code: error.code });
+      }
+    });
   }
 
   tableIds(): readonly number[] {

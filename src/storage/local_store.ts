@@ -307,7 +307,6 @@ export class LocalStore implements Store {
     return this.#space.isFull;
   }
 
-  /** @throws {DiskError} */
   condition(): StoreCondition {
     return {
       freeBytes: this.#space.freeBytes,
@@ -365,9 +364,11 @@ export class LocalStore implements Store {
   noteDamage({ segmentId, tableId }: SegmentEntry, damage: CorruptionError): void {
     const segments = this.#tables.get(tableId)?.segments ?? [];
     const segment = segments.find(({ entry }) => entry.segmentId === segmentId);
-    segment?.noteIfDamaged(damage);
-    // One that is in memory is whole, whatever became of its file, which is written anew.
-    unlessDamaged(() => segment?.deletions);
+    if (segment === undefined) return;
+    segment.noteIfDamaged(damage);
+    if (damage.path !== this.#files.deletionVectorPath(segment.entry)) return;
+    // One that is in memory is whole, whatever became of its file; reading it meets the damage.
+    if (unlessDamaged(() => segment.deletions)) segment.noteVectorDamaged();
   }
 
   /**

@@ -245,6 +245,11 @@ export class OpenSegment {
     return this.#dirtySince <= seq;
   }
 
+  /** The deletion vector on disk is damaged, and the one in memory is whole: it is written anew. */
+  noteVectorDamaged(): void {
+    if (this.#deletions !== undefined) this.#dirtySince = 0;
+  }
+
   /**
    * The generation of another deletion vector. No two attempts share one: files of a failed attempt
    * may be removed late, while the next one is published already.

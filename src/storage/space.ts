@@ -1,9 +1,10 @@
 /**
  * Whether there is room to write: below the reserve, or after the disk said that it is full, only
- * deletes and drops are let in, until there is room again, also for the ballast that is given up meanwhile.
+ * deletes and drops are let in, until there is room again, also for the ballast that is given up
+ * meanwhile.
  */
 import type { Disk } from "../base/disk.ts";
-import { DatabaseError } from "../base/errors.ts";
+import { DatabaseError, DiskError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Ballast } from "./ballast.ts";
 
@@ -34,10 +35,16 @@ export class SpaceGuard {
     return this.#isFull;
   }
 
-  /** As the disk says now. @throws {DiskError} */
-  get freeBytes(): number {
+  /** As the disk says now; undefined when it does not. */
+  get freeBytes(): number | undefined {
     const { disk, path } = this.#options;
-    return disk.freeBytes(path);
+    try {
+      return disk.freeBytes(path);
+    } catch (error) {
+      // Safe: who shows it leaves it out. Who writes looks for itself.
+      if (!(error instanceof DiskError)) throw error;
+      return undefined;
+    }
   }
 
   /** @throws {DatabaseError} DISK_FULL if only deletes are let in, and this is none. */

@@ -292,7 +292,7 @@ export interface ListedSegment {
 /** What operators look at before others notice. */
 export interface StoreCondition {
   /** On the disk of the data directory. */
-  readonly freeBytes: number;
+  readonly freeBytes: number | undefined;
   /** Only deletes and drops are let in, until there is room. */
   readonly isReadOnly: boolean;
   /** Of the files of the log. */

@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { bunDisk } from "../../src/base/bun_disk.ts";
+import { silentLog } from "../../src/base/log.ts";
 import { systemRandom } from "../../src/base/random.ts";
 import { SEQ_ZERO } from "../../src/base/seq.ts";
 import type { FileEntry, TableEntry } from "../../src/catalog/mod.ts";
@@ -25,7 +26,12 @@ const dead = new Set<string>();
 
 beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), "tidemark-files-"));
-  blobs = new LocalBlobStore({ disk: bunDisk, dataPath: directory, random: systemRandom });
+  blobs = new LocalBlobStore({
+    disk: bunDisk,
+    dataPath: directory,
+    log: silentLog,
+    random: systemRandom,
+  });
   const isLive = ({ fileId }: FileEntry): boolean => !dead.has(fileId);
   server = await startTestServer({
     files: (world) => new LocalFileAccess({ ...world, blobs, isLive }),

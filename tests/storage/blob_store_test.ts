@@ -4,6 +4,7 @@
 import { expect, test } from "bun:test";
 import { AssertionError } from "../../src/base/assert.ts";
 import { DiskError } from "../../src/base/errors.ts";
+import { silentLog } from "../../src/base/log.ts";
 import type { BlobPath } from "../../src/storage/blob_store.ts";
 import { LocalBlobStore } from "../../src/storage/local_blob_store.ts";
 import { RecordingDisk } from "../support/recording_disk.ts";
@@ -21,7 +22,12 @@ function newDisk(): SimulatedDisk {
 }
 
 function storeOn(disk: SimulatedDisk | RecordingDisk): LocalBlobStore {
-  return new LocalBlobStore({ disk, dataPath: "/data", random: new SeededRandom(1) });
+  return new LocalBlobStore({
+    disk,
+    dataPath: "/data",
+    log: silentLog,
+    random: new SeededRandom(1),
+  });
 }
 
 test("stage tells size and hash, and publish puts the bytes in their place", async () => {

@@ -93,12 +93,12 @@ function isSound(
       listener.onChecked(vectorPath, checkDeletions(disk, vectorPath, entry));
     }),
   ].filter((fault) => fault !== undefined);
-  for (const fault of faults) listener.onFinding(damageFinding(fault, tableId));
   if (quarantined && faults.length === 0) {
     const what =
-      "quarantined, though every checksum holds now: what replaced its rows since is not noted, so it stays so; put back a backup, or drop the table";
-    listener.onFinding(noteFinding(path, what, tableId));
+      "quarantined, though every checksum holds now: what replaced its rows since is not noted";
+    faults.push(new CorruptionError(path, 0, what));
   }
+  for (const fault of faults) listener.onFinding(damageFinding(fault, tableId));
   return faults.length === 0;
 }
 
