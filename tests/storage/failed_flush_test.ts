@@ -116,6 +116,28 @@ test("a catalog that takes nothing more is not offered a segment every few secon
   await store.close();
 });
 
+test("for a catalog that is broken no segment is written, by a flush or by a merge", async () => {
+  const disk = new SimulatedDisk();
+  const manifest = new MemoryManifest();
+  const clock = new ManualClock();
+  const historyMs = 3_600_000;
+  const store = await openStore({ disk, manifest, clock, definitions: [{ ...TABLE, historyMs }] });
+  await commit(store, 1, "insert", [[1, "a"]]);
+  await store.flush(1);
+  await commit(store, 1, "update", [[1, "b"]]);
+  await store.flush(1);
+  await commit(store, 1, "update", [[1, "c"]]);
+  clock.advance(3 * historyMs);
+  const before = namesIn(disk, SEGMENTS);
+  manifest.isBroken = true;
+  store.discardHistory();
+  expect(await store.flush(1).catch(String)).toContain("broken");
+  for (let turn = 0; turn < 100; turn += 1) await new Promise((next) => setImmediate(next));
+  expect(namesIn(disk, SEGMENTS)).toEqual(before);
+  expect(namesIn(disk, `${DATA_PATH}/tmp`)).toEqual([]);
+  await store.close();
+});
+
 test("a flush whose publication is refused for want of room leaves no file", async () => {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
