@@ -15,7 +15,7 @@ import { archivedFiles, readUnit, unitListPath, unitLogPath, writeUnit } from ".
 import type { CancelTimer, Clock } from "./base/clock.ts";
 import { copyFile } from "./base/copy_file.ts";
 import type { Disk } from "./base/disk.ts";
-import { CorruptionError, DatabaseError, DiskError } from "./base/errors.ts";
+import { DatabaseError, DiskError, isExpected } from "./base/errors.ts";
 import type { Log } from "./base/log.ts";
 import { pauser } from "./base/pauser.ts";
 import type { CatalogDatabase } from "./catalog/mod.ts";
@@ -263,11 +263,7 @@ export class Archiver {
   }
 
   #noteFailure(error: unknown): void {
-    const isExpected =
-      error instanceof DiskError ||
-      error instanceof DatabaseError ||
-      error instanceof CorruptionError;
-    if (!isExpected) throw error;
+    if (!isExpected(error)) throw error;
     const isNews = this.#failure !== error.message;
     this.#failure = error.message;
     if (!isNews) return;

@@ -6,7 +6,7 @@ import { resolve } from "node:path";
 import { INCARNATION } from "./archive_units.ts";
 import { type BackupSource, backUp } from "./backup.ts";
 import type { Disk, DiskFile } from "./base/disk.ts";
-import { CorruptionError, DatabaseError, DiskError } from "./base/errors.ts";
+import { DatabaseError, DiskError, isExpected } from "./base/errors.ts";
 import type { Log, LogFields } from "./base/log.ts";
 import type { Random } from "./base/random.ts";
 import type { Seq } from "./base/seq.ts";
@@ -212,14 +212,10 @@ export class BackupJobs implements BackupAccess {
         job.end({ status: "cancelled", message: error.message });
         return;
       }
-      const isExpected =
-        error instanceof DatabaseError ||
-        error instanceof DiskError ||
-        error instanceof CorruptionError;
       const reason = told(error);
       log.error(`a ${kind} failed`, { ...about, error: reason.message });
       job.end({ status: "failed", error: reason });
-      if (!isExpected) throw error;
+      if (!isExpected(error)) throw error;
     }
   }
 

@@ -85,7 +85,7 @@ export interface Database {
   readonly archiveLag: () => ArchiveLag | undefined;
   /** Whether only deletes and drops are let in, for want of room. */
   readonly isReadOnly: () => boolean;
-  /** Room, damage and failures on disk. @throws {DiskError} */
+  /** Room, damage and failures on disk. */
   readonly storageState: () => StorageState;
   /** Whom `system.connections` shows; none until the server listens. */
   connections: ConnectionAccess;

@@ -5,7 +5,7 @@
  */
 import type { Auth } from "./auth/mod.ts";
 import { type CancelTimer, HOUR_MS } from "./base/clock.ts";
-import { CorruptionError, DatabaseError, DiskError } from "./base/errors.ts";
+import { isExpected } from "./base/errors.ts";
 import type { Log } from "./base/log.ts";
 import { repeatedly } from "./base/repeatedly.ts";
 import {
@@ -80,11 +80,7 @@ function attempt(log: Log, task: string, work: () => void): void {
   try {
     work();
   } catch (error) {
-    const isExpected =
-      error instanceof DiskError ||
-      error instanceof DatabaseError ||
-      error instanceof CorruptionError;
-    if (!isExpected) throw error;
+    if (!isExpected(error)) throw error;
     log.error(`cannot ${task}; it is tried again`, { error: error.message });
   }
 }

@@ -169,3 +169,10 @@ export class DiskError extends Error {
     this.operation = operation;
   }
 }
+
+/** What the disk, the data on it or the catalog can do to any work; anything else is a bug. */
+export function isExpected(error: unknown): error is Error {
+  return (
+    error instanceof DiskError || error instanceof DatabaseError || error instanceof CorruptionError
+  );
+}

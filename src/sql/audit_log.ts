@@ -14,7 +14,7 @@
  */
 import type { AuditEvent } from "../auth/mod.ts";
 import { type Clock, HOUR_MS } from "../base/clock.ts";
-import { CorruptionError, DatabaseError, DiskError } from "../base/errors.ts";
+import { DatabaseError, isExpected } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Seq } from "../base/seq.ts";
 import {
@@ -112,7 +112,7 @@ export class AuditLog {
     try {
       await this.#store.durable(this.#apply(event));
     } catch (error) {
-      if (!isStorageTrouble(error)) throw error;
+      if (!isExpected(error)) throw error;
       const { action, actor, outcome, target } = event;
       const told = { actor, action, target, outcome, error: error.message };
       this.#log.error("an event is missing in system.audit_log", told);
@@ -193,12 +193,6 @@ export class AuditLog {
     }
     return next;
   }
-}
-
-function isStorageTrouble(error: unknown): error is Error {
-  return (
-    error instanceof DatabaseError || error instanceof CorruptionError || error instanceof DiskError
-  );
 }
 
 /** Without what it says beside the names, and with those cut short. */

@@ -11,7 +11,7 @@
  * - A restore to a point after an erasure has the rows of its backup: the erasure is due again.
  * - Log files hold what was written until they are used again, and a backup holds it for good.
  */
-import { CorruptionError, DatabaseError, DiskError } from "../base/errors.ts";
+import { isExpected } from "../base/errors.ts";
 import type { Erasure, TableEntry } from "../catalog/mod.ts";
 import { errorFrom, type Job, type JobEnd } from "../storage/mod.ts";
 import type { SqlEnvironment } from "./environment.ts";
@@ -72,12 +72,6 @@ async function run(world: ErasureWorld, erasure: Erasure, job: Job): Promise<voi
       error: error.message,
     });
   }
-}
-
-function isExpected(error: unknown): error is Error {
-  return (
-    error instanceof DatabaseError || error instanceof DiskError || error instanceof CorruptionError
-  );
 }
 
 /** @throws The failure of the first table that failed, once all others are erased. */

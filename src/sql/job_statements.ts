@@ -5,7 +5,7 @@
  * each has come to by then. The jobs of one statement run one after the other.
  */
 import type { Principal } from "../auth/mod.ts";
-import { CorruptionError, DatabaseError, DiskError } from "../base/errors.ts";
+import { DatabaseError, isExpected } from "../base/errors.ts";
 import type { TableEntry } from "../catalog/mod.ts";
 import {
   errorFrom,
@@ -176,13 +176,6 @@ async function settled(
   const cancel = clock.after(ANSWER_MS_MAX, () => late.resolve());
   await Promise.race([late.promise, Promise.all(begun.map(({ job }) => job.ended))]);
   cancel();
-}
-
-/** What the disk or the data can do to a job; anything else is a bug. */
-function isExpected(error: unknown): error is Error {
-  return (
-    error instanceof DatabaseError || error instanceof DiskError || error instanceof CorruptionError
-  );
 }
 
 interface Begun {

@@ -1,7 +1,7 @@
 /**
  * What flushes and merges share: they are jobs, and the disk may fail them.
  */
-import { CorruptionError, DatabaseError, DiskError } from "../base/errors.ts";
+import { DatabaseError, DiskError } from "../base/errors.ts";
 import { errorFrom, type Job, type JobList, type NewJob } from "./job_list.ts";
 
 export interface JobWork<T> {
@@ -27,13 +27,6 @@ export async function runAsJob<T>(
     job.end({ status: "failed", error: errorFrom(error) });
     throw error;
   }
-}
-
-/** What the disk, the catalog's disk included, can do to a flush or a merge. */
-export function isExpected(error: unknown): error is Error {
-  return (
-    error instanceof DiskError || error instanceof DatabaseError || error instanceof CorruptionError
-  );
 }
 
 export function isFull(error: Error): boolean {

@@ -7,10 +7,10 @@
  * flush of the table begins with it.
  */
 import type { CancelTimer, Clock } from "../base/clock.ts";
-import { DatabaseError, DiskError } from "../base/errors.ts";
+import { DatabaseError, DiskError, isExpected } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Seq } from "../base/seq.ts";
-import { isExpected, isFull, runAsJob } from "./background.ts";
+import { isFull, runAsJob } from "./background.ts";
 import type { CommitLog } from "./commit_log.ts";
 import { flushTable } from "./flush_table.ts";
 import { Holds } from "./holds.ts";

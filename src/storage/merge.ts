@@ -5,10 +5,10 @@
  * and stopped.
  */
 import type { Clock } from "../base/clock.ts";
-import { isDamage } from "../base/errors.ts";
+import { isDamage, isExpected } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Seq, SeqGenerator } from "../base/seq.ts";
-import { isExpected, isFull, runAsJob } from "./background.ts";
+import { isFull, runAsJob } from "./background.ts";
 import { horizonOf, sizeHorizonOf } from "./history_size.ts";
 import type { Job, JobList, NewJob } from "./job_list.ts";
 import {
