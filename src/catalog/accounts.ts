@@ -156,7 +156,11 @@ export class Accounts {
     return record;
   }
 
-  drop(userId: string, { erasesNow = false }: { erasesNow?: boolean } = {}): void {
+  /** @param options.storeAlso Runs in the same transaction; what it returns, once that is durable. */
+  drop(
+    userId: string,
+    { erasesNow = false, storeAlso }: { erasesNow?: boolean; storeAlso: () => () => void },
+  ): void {
     const before = this.#activeOrThrow(userId, "drop");
     assert(userId !== ROOT_USER_ID, "root always exists");
     const nowMs = this.#clock.nowMs();
@@ -173,15 +177,17 @@ export class Accounts {
     const retiredSeq = this.#newSeq();
     const retired =
       owner === undefined ? undefined : { owner, userId, isRetired: true, retiredSeq };
-    this.#file.transaction(() => {
+    const rememberAlso = this.#file.transaction(() => {
       this.#put(record);
       if (retired !== undefined) this.#putOwner(retired);
       this.#counters.store("highest_seq", retiredSeq);
+      return storeAlso();
     });
     this.#counters.raise("highest_seq", retiredSeq);
     this.#active.delete(userId);
     this.#remember(record);
     if (retired !== undefined) this.#rememberOwner(retired);
+    rememberAlso();
   }
 
   erasures(): readonly Erasure[] {

@@ -102,7 +102,10 @@ export interface Catalog {
   changeUser(userId: string, change: UserChange): UserEntry;
   /** When users were last seen, in Unix milliseconds; whoever is dropped by now is passed over. */
   noteSeen(times: ReadonlyMap<string, number>): void;
-  /** What it owned is erased after a time, or from now on. @throws {DatabaseError} USER_NOT_FOUND */
+  /**
+   * Its rows are erased after a time, or from now on. Its namespaces are nobody's, so that a later
+   * account of the name does not get them. @throws {DatabaseError} USER_NOT_FOUND
+   */
   dropUser(userId: string, options?: { erasesNow?: boolean }): void;
   /** Of dropped accounts, oldest first. */
   erasures(): readonly Erasure[];

@@ -240,7 +240,8 @@ export class CatalogDatabase implements Catalog {
   }
 
   dropUser(userId: string, options?: { erasesNow?: boolean }): void {
-    this.#accounts.drop(userId, options);
+    const storeAlso = (): (() => void) => this.#definitions.storeWithoutOwner(userId);
+    this.#accounts.drop(userId, { ...options, storeAlso });
   }
 
   erasures(): readonly Erasure[] {

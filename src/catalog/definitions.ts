@@ -111,6 +111,25 @@ export class Definitions {
     this.#putNamespace(entry);
   }
 
+  /**
+   * Leaves the namespaces of a user to nobody, within the running transaction. Memory follows with
+   * the function that is returned, once that is durable.
+   */
+  storeWithoutOwner(userId: string): () => void {
+    const left: NamespaceEntry[] = [];
+    for (const entry of this.namespaces()) {
+      if (entry.owner === userId) left.push({ ...entry, owner: undefined });
+    }
+    const version = this.version + 1;
+    for (const entry of left) this.#storeNamespace(entry);
+    if (left.length > 0) this.#counters.store("catalog_version", version);
+    return () => {
+      if (left.length === 0) return;
+      for (const entry of left) this.#rememberNamespace(entry);
+      this.#counters.raise("catalog_version", version);
+    };
+  }
+
   dropNamespace(name: string): void {
     this.#namespaceOrThrow(name, "drop");
     assert(name !== DEFAULT_NAMESPACE, "the default namespace always exists");
@@ -253,7 +272,15 @@ export class Definitions {
   }
 
   #putNamespace(entry: NamespaceEntry): void {
-    this.#change(() => putSealed(this.#file, "namespaces", { key: entry.name, value: entry }));
+    this.#change(() => this.#storeNamespace(entry));
+    this.#rememberNamespace(entry);
+  }
+
+  #storeNamespace(entry: NamespaceEntry): void {
+    putSealed(this.#file, "namespaces", { key: entry.name, value: entry });
+  }
+
+  #rememberNamespace(entry: NamespaceEntry): void {
     this.#namespaces.set(entry.name, entry);
     this.#sortedNamespaces = undefined;
   }

@@ -402,6 +402,39 @@ test("CatalogDatabase.ownerNumber: a name used again after DROP USER gets a new 
   again.close();
 });
 
+test("CatalogDatabase.dropUser leaves their namespaces to nobody, also after a start", () => {
+  const path = freshPath();
+  const catalog = openCatalog(path);
+  const user = { userId: "sam", role: "user", authType: "internal" } as const;
+  catalog.createUser(user);
+  for (const [name, owner] of [
+    ["hers", "ada"],
+    ["his", "sam"],
+    ["more", "sam"],
+  ] as const) {
+    catalog.createNamespace({ name, owner, options: { depth: 2 }, createdAtMs: 1 });
+  }
+  const { version } = catalog;
+  catalog.dropUser("sam");
+  const owners = (from: CatalogDatabase): unknown =>
+    from.namespaces().map(({ name, owner }) => [name, owner]);
+
+  const expected = [
+    [DEFAULT_NAMESPACE, undefined],
+    ["hers", "ada"],
+    ["his", undefined],
+    ["more", undefined],
+  ];
+  expect(owners(catalog)).toEqual(expected);
+  expect(catalog.version).toBe(version + 1);
+  catalog.close();
+  const again = openCatalog(path);
+  expect(owners(again)).toEqual(expected);
+  expect(again.version).toBe(version + 1);
+  expect(again.namespace("his")?.options).toEqual({ depth: 2 });
+  again.close();
+});
+
 test("CatalogDatabase.userDroppedSeq is where the last account of a name went, also after a start", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
