@@ -48,6 +48,7 @@ export {
   type FlushPolicyOption,
   flushPolicyFrom,
   type OptionSetting,
+  refuseTwice,
   resetTableOptions,
   tableOptionsFrom,
 } from "./table_options.ts";

@@ -208,7 +208,8 @@ function ruleFor(kind: TableKind, setting: Omit<OptionSetting, "value">): Option
   return rule;
 }
 
-function refuseTwice(settings: readonly OptionSetting[]): void {
+/** @throws {DatabaseError} INVALID_OPTION */
+export function refuseTwice(settings: readonly OptionSetting[]): void {
   const seen = new Set<string>();
   for (const setting of settings) {
     const name = setting.name.toUpperCase();

@@ -15,7 +15,6 @@ import { DatabaseError, DiskError } from "../base/errors.ts";
 import { SEQ_ZERO, type Seq } from "../base/seq.ts";
 import {
   checkObjectName,
-  isReservedNamespace,
   type TableEntry,
   tableOptionsFrom,
   type ViewEntry,
@@ -27,11 +26,15 @@ import type { SqlEnvironment } from "./environment.ts";
 import type { RequestLedger } from "./execute/request_ledger.ts";
 import { stepTurns } from "./execute/step_turns.ts";
 import { findNamespace, findTable } from "./names.ts";
+import {
+  alterNamespace,
+  authorizeNamespace,
+  createNamespace,
+  dropNamespace,
+} from "./namespace_definitions.ts";
 import type {
   AlterTableStatement,
-  CreateNamespaceStatement,
   CreateTableStatement,
-  DropNamespaceStatement,
   DropTableStatement,
   QName,
   Statement,
@@ -58,10 +61,7 @@ export class Definitions {
       case "create namespace":
       case "drop namespace":
       case "alter namespace":
-        requireRun(principal, "namespace", {
-          action: `run ${node.type.toUpperCase()}`,
-          position: node._location.start,
-        });
+        authorizeNamespace(node, principal, this.#environment);
         return;
       case "create table":
         requireCreateTable(principal, shown(node.name, namespace), {
@@ -119,9 +119,11 @@ export class Definitions {
   ): string | Promise<string> | undefined {
     switch (node.type) {
       case "create namespace":
-        return this.#createNamespace(node, principal);
+        return createNamespace(node, principal, this.#environment);
+      case "alter namespace":
+        return alterNamespace(node, this.#environment);
       case "drop namespace":
-        return this.#dropNamespace(node);
+        return dropNamespace(node, this.#environment, (table) => this.#drop(table));
       case "create table":
         return this.#createTable(node, principal, namespace);
       case "alter table":
@@ -135,60 +137,6 @@ export class Definitions {
       default:
         return undefined;
     }
-  }
-
-  #createNamespace(node: CreateNamespaceStatement, principal: Principal): string {
-    const { catalog, clock, store } = this.#environment;
-    const { name } = node.name;
-    checkObjectName("namespace", name, { position: node.name._location.start });
-    if (catalog.namespace(name) !== undefined) {
-      if (node.ifNotExists === true) return `Namespace ${name} already exists`;
-      throw new DatabaseError(
-        "ALREADY_EXISTS",
-        `Cannot create namespace ${name}: it already exists`,
-        { position: node.name._location.start },
-      );
-    }
-    const owner = node.authorization?.name ?? principal.userId;
-    if (catalog.user(owner) === undefined) {
-      throw new DatabaseError("USER_NOT_FOUND", `Cannot find user "${owner}"`, {
-        position: node._location.start,
-      });
-    }
-    store.requireRoom();
-    catalog.createNamespace({ name, owner, options: {}, createdAtMs: clock.nowMs() });
-    return `Namespace ${name} created`;
-  }
-
-  #dropNamespace(node: DropNamespaceStatement): string {
-    const { catalog } = this.#environment;
-    const { name } = node.name;
-    if (isReservedNamespace(name)) {
-      throw new DatabaseError("RESERVED_NAME", `Cannot drop namespace ${name}: it is reserved`, {
-        position: node.name._location.start,
-      });
-    }
-    if (catalog.namespace(name) === undefined && node.ifExists === true) {
-      return `Namespace ${name} does not exist`;
-    }
-    findNamespace(catalog, name, node.name);
-    const tables = catalog.tables().filter((table) => table.namespace === name);
-    const views = catalog.views().filter((view) => view.namespace === name);
-    if (tables.length + views.length > 0 && node.cascade !== "cascade") {
-      throw new DatabaseError(
-        "DEPENDENT_OBJECTS",
-        `Cannot drop namespace ${name}: it holds ${tables.length} table(s) and ${views.length} view(s)`,
-        { position: node.name._location.start, hint: "drop them, or add CASCADE" },
-      );
-    }
-    const dependents = dependentsOf(catalog, {
-      tableIds: new Set(tables.map(({ tableId }) => tableId)),
-      viewIds: new Set(views.map(({ viewId }) => viewId)),
-    });
-    catalog.dropViews([...views, ...dependents]);
-    for (const table of tables) this.#drop(table);
-    catalog.dropNamespace(name);
-    return `Namespace ${name} dropped`;
   }
 
   #createTable(node: CreateTableStatement, principal: Principal, namespace: string): string {

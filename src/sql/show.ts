@@ -104,7 +104,8 @@ export function namespaceRows(environment: SqlEnvironment, principal: Principal)
     .namespaces()
     .filter(
       (namespace) =>
-        mayRun(principal, "inspect") ||
+        // Whoever makes tables in all of them sees them all.
+        mayRun(principal, "defineTable") ||
         namespace.name === DEFAULT_NAMESPACE ||
         ownsNamespace(principal, namespace) ||
         countOf(namespace.name) > 0,
