@@ -206,6 +206,29 @@ describe("INSERT … query", () => {
     }
   });
 
+  test("ORDER BY and LIMIT behind VALUES choose the rows and their order", async () => {
+    const few = "VALUES (2, 0, 'b'), (4, 0, 'd'), (3, 0, 'c')";
+    const many = `VALUES ${Array.from({ length: 200 }, (_, i) => `(${i + 2}, 0, 'x')`).join(", ")}`;
+    for (const [sql, keys] of [
+      [`INSERT INTO t ${few} LIMIT 1`, [2]],
+      [`INSERT INTO t ${few} OFFSET 1`, [4, 3]],
+      [`INSERT INTO t ${few} FETCH FIRST 2 ROWS ONLY`, [2, 4]],
+      [`INSERT INTO t ${few} LIMIT 0`, []],
+      [`INSERT INTO t ${few} ORDER BY 1 DESC`, [4, 3, 2]],
+      [`INSERT INTO t (${few}) ORDER BY column1 LIMIT 2`, [2, 3]],
+      [`INSERT INTO t (${few} LIMIT 1)`, [2]],
+      [`WITH q AS (SELECT 1) INSERT INTO t ${few} LIMIT 1`, [2]],
+      [`INSERT INTO t ${many} ORDER BY 1 DESC LIMIT 2`, [201, 200]],
+      [`INSERT INTO t ${many} EXCEPT (${many} OFFSET 2) ORDER BY 1`, [2, 3]],
+    ] as const) {
+      await engine.run("DELETE FROM t WHERE id > 1");
+      expect((await engine.rows(`${sql} RETURNING id`)).flat(), sql).toEqual([...keys]);
+    }
+    expect(await engine.failure(`INSERT INTO t VALUES (2, DEFAULT, 'b') LIMIT 1`)).toBe(
+      "INVALID_QUERY@1:25",
+    );
+  });
+
   test("the columns that a shorter query leaves take their default", async () => {
     expect(await insert("INSERT INTO t SELECT k FROM s WHERE k = 2")).toEqual([[2, null, "none"]]);
     expect(await insert("INSERT INTO t (b, id) SELECT w, k FROM s WHERE k = 2")).toEqual([

@@ -11,6 +11,7 @@ import type {
   Expr,
   InsertStatement,
   LiteralValuesStatement,
+  SelectStatement,
   ValuesStatement,
 } from "../parse/ast.ts";
 import { LiteralCell } from "../parse/ast.ts";
@@ -114,22 +115,29 @@ function bindSource({ insert }: InsertStatement, world: DmlWorld): UnplacedSourc
         },
       };
     case "values":
+      // Which of the rows are written, and in which order, is the matter of a query.
+      if (insert.orderBy !== undefined || insert.limit !== undefined) {
+        return bindQuerySource(insert, world);
+      }
       return {
         width: insert.values[0]?.length ?? 0,
         into: (filled) => ({ kind: "rows", rows: bindCells(insert, filled, world) }),
       };
-    default: {
-      const query = bindQuery(insert, { ...world, isOutermost: false, keepsUntyped: true });
-      const { statement } = world;
-      return {
-        width: query.outputs.length,
-        into: (filled) => ({
-          kind: "query",
-          query: castOutputs(query, { ...filled, statement, node: insert }),
-        }),
-      };
-    }
+    default:
+      return bindQuerySource(insert, world);
   }
+}
+
+function bindQuerySource(node: SelectStatement, world: DmlWorld): UnplacedSource {
+  const query = bindQuery(node, { ...world, isOutermost: false, keepsUntyped: true });
+  const { statement } = world;
+  return {
+    width: query.outputs.length,
+    into: (filled) => ({
+      kind: "query",
+      query: castOutputs(query, { ...filled, statement, node }),
+    }),
+  };
 }
 
 function bindCells(

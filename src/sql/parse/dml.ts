@@ -11,11 +11,22 @@ import {
   type SetStatement,
   type UpdateStatement,
 } from "./ast.ts";
-import type { Cursor } from "./cursor.ts";
+import type { Cursor, Word } from "./cursor.ts";
 import { parseFromList, parseTargetAlias } from "./from.ts";
 import { parseParenthesised } from "./primary.ts";
 import { isSelectNode } from "./query_nodes.ts";
 import { beginsQuery, parseItems, parseQuery } from "./select.ts";
+
+/** What makes a VALUES list a part of a longer query. */
+const QUERY_CONTINUATIONS: readonly Word[] = [
+  "union",
+  "intersect",
+  "except",
+  "order",
+  "limit",
+  "offset",
+  "fetch",
+];
 
 /** `INSERT INTO …`, without WITH. */
 export function parseInsert(cursor: Cursor): InsertStatement {
@@ -44,7 +55,7 @@ function parseSourceOfInsert(cursor: Cursor): InsertStatement["insert"] {
   if (cursor.acceptAll("default", "values")) {
     return { type: "default values", _location: cursor.since(start) };
   }
-  const list = cursor.takeLiteralList("values");
+  const list = isPartOfQuery(cursor) ? undefined : cursor.takeLiteralList("values");
   if (list !== undefined) {
     return { type: "literal values", ...list, _location: cursor.since(start) };
   }
@@ -53,6 +64,11 @@ function parseSourceOfInsert(cursor: Cursor): InsertStatement["insert"] {
     cursor.unexpected("VALUES or a query");
   }
   return parseQuery(cursor);
+}
+
+/** Whether a list of literals, which is one token behind VALUES, is followed by more of a query. */
+function isPartOfQuery(cursor: Cursor): boolean {
+  return QUERY_CONTINUATIONS.some((word) => cursor.isAhead(2, word));
 }
 
 function parseConflict(cursor: Cursor): OnConflictAction {
