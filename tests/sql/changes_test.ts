@@ -179,6 +179,27 @@ describe("_deleted", () => {
     expect(entry?.rows).toEqual([[1, 1, entry?.lastSeq, true]]);
   });
 
+  test("in a transaction lists what it has deleted, and no key that it has inserted", async () => {
+    await engine.run("DELETE FROM t WHERE id = 1");
+    const gone = "SELECT id, a, _seq IS NULL FROM t WHERE _deleted AND id IN (1, 2, 9) ORDER BY id";
+    const results = await engine.run(
+      `BEGIN; UPDATE t SET a = 7 WHERE id = 2; DELETE FROM t WHERE id = 2; ${gone};` +
+        `INSERT INTO t VALUES (1, 5, 'new'), (9, 9, 'nil'); ${gone};` +
+        `DELETE FROM t WHERE id IN (1, 9); ${gone}; COMMIT`,
+    );
+    const rows = results.map((entry) => entry.rows);
+    expect(rows[3]).toEqual([
+      [1, 1, false],
+      [2, 2, true],
+    ]);
+    expect(rows[5]).toEqual([[2, 2, true]]);
+    expect(rows[7]).toEqual(rows[3] ?? []);
+    expect(await engine.rows("SELECT id, a FROM t WHERE _deleted AND id < 3 ORDER BY id")).toEqual([
+      [1, 1],
+      [2, 2],
+    ]);
+  });
+
   test("is hidden from who may not read history", async () => {
     await engine.run(
       "CREATE USER sam INTERNAL ROLE service; CREATE TABLE h (id INT PRIMARY KEY);" +

@@ -30,6 +30,7 @@ import {
 import { keyTextOf } from "./key_text.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
 import type { Run } from "./run.ts";
+import type { StagedRow } from "./transaction.ts";
 
 /** An owner that has no rows: a user who has never written. */
 const NOBODY = -1;
@@ -95,7 +96,7 @@ export class TableScan implements Operator {
     this.#scan.close();
   }
 
-  /** Drops rows whose key the transaction has written. */
+  /** Drops rows whose key the transaction has written, but for what it has taken back again. */
   #withoutStaged(batch: Batch): Batch {
     const { run, table, columnIds } = this.#options;
     const staged = run.transaction?.stagedOf(table.tableId, ownerOf(run.principal, table));
@@ -107,7 +108,8 @@ export class TableScan implements Operator {
     let count = 0;
     for (let row = 0; row < batch.rowCount; row += 1) {
       const key = keys.map((vector) => (vector === undefined ? null : valueAt(vector, row)));
-      if (staged.has(keyTextOf(types, key))) continue;
+      const mine = staged.get(keyTextOf(types, key));
+      if (mine !== undefined && !isNothing(mine)) continue;
       rows[count] = row;
       count += 1;
     }
@@ -115,17 +117,19 @@ export class TableScan implements Operator {
   }
 
   #stagedRows(): Batch {
-    const { run, table, columnIds } = this.#options;
+    const { run, table, columnIds, withTombstones } = this.#options;
     const staged = run.transaction?.stagedOf(table.tableId, ownerOf(run.principal, table));
-    const live = staged === undefined ? [] : [...staged.values()].filter((row) => !row.isDeleted);
-    if (live.length === 0) return NOTHING_YET;
+    const read = [...(staged?.values() ?? [])].filter((row) =>
+      row.isDeleted ? withTombstones && !isNothing(row) : true,
+    );
+    if (read.length === 0) return NOTHING_YET;
     const columns = columnIds.map((columnId) =>
       vectorFromValues(
         typeOf(table, columnId),
-        live.map(({ row }) => stagedValue(table, row, columnId)),
+        read.map((row) => stagedValue(table, row, columnId)),
       ),
     );
-    return { rowCount: live.length, columns };
+    return { rowCount: read.length, columns };
   }
 }
 
@@ -171,16 +175,24 @@ export function readRow(
     const mine = staged.get(keyTextOf(types, key));
     if (mine?.isDeleted === true) return undefined;
     if (mine !== undefined) {
-      return columnIds.map((columnId) => stagedValue(table, mine.row, columnId));
+      return columnIds.map((columnId) => stagedValue(table, mine, columnId));
     }
   }
   return run.store.lookup(table.tableId, { owner, key, upTo: run.snapshotSeq, columnIds });
 }
 
-function stagedValue(table: TableEntry, row: Row, columnId: number): Value {
+/** Whether what a transaction did to a key comes to nothing: INSERT, then DELETE. */
+function isNothing({ isDeleted, stored }: StagedRow): boolean {
+  return isDeleted && stored === undefined;
+}
+
+function stagedValue(table: TableEntry, staged: StagedRow, columnId: number): Value {
+  const { isDeleted, row, stored } = staged;
   if (columnId === SEQ_COLUMN_ID) return null;
-  if (columnId === DELETED_COLUMN_ID) return false;
-  return row[table.columns.findIndex((column) => column.columnId === columnId)] ?? null;
+  if (columnId === DELETED_COLUMN_ID) return isDeleted;
+  // A tombstone will have what was stored last, not what the transaction made of it meanwhile.
+  const values = isDeleted ? (stored ?? row) : row;
+  return values[table.columns.findIndex((column) => column.columnId === columnId)] ?? null;
 }
 
 /** The type of a stored or system column. */
