@@ -7,7 +7,7 @@
  */
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
-import type { RequestLedger } from "./execute/request_ledger.ts";
+import { cancelRequest, type RequestLedger } from "./execute/request_ledger.ts";
 import { isJobNode } from "./node_kinds.ts";
 import type { ParseLimits } from "./parse/parser.ts";
 import { parseStatements } from "./parse/parser.ts";
@@ -78,14 +78,14 @@ class RunningRequests {
   kill(queryId: string): boolean {
     const running = this.#byId.get(queryId);
     if (running === undefined) return false;
-    running.ledger.cancelledBy ??= "kill";
+    cancelRequest(running.ledger, "kill");
     return true;
   }
 
   /** Ends all that run, and what begins from now on. Returns how many ran. */
   shutDown(): number {
     this.#isShutDown = true;
-    for (const { ledger } of this.#byId.values()) ledger.cancelledBy ??= "shutdown";
+    for (const { ledger } of this.#byId.values()) cancelRequest(ledger, "shutdown");
     return this.#byId.size;
   }
 }

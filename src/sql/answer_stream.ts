@@ -19,7 +19,7 @@ import type {
   SqlResponse,
   StatementResult,
 } from "./engine.ts";
-import { checkDeadline, type RequestLedger } from "./execute/request_ledger.ts";
+import { cancelRequest, checkDeadline, type RequestLedger } from "./execute/request_ledger.ts";
 
 /**
  * Bytes of rows, as memory counts them, from which on they are not held until the end: each byte
@@ -139,7 +139,7 @@ export class AnswerChannel implements AnswerStream {
   }
 
   cancel(): void {
-    this.#ledger.cancelledBy ??= "kill";
+    cancelRequest(this.#ledger, "kill");
     this.#wakeWriter?.();
   }
 

@@ -2,13 +2,14 @@
  * Makes the run of one execution from what the SQL layer was given.
  */
 import { mayReadHistory, type Principal } from "../auth/mod.ts";
+import { HOUR_MS } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type { Seq } from "../base/seq.ts";
 import type { TableEntry } from "../catalog/mod.ts";
 import type { Store } from "../storage/mod.ts";
 import type { Value } from "../types/mod.ts";
 import type { SqlEnvironment } from "./environment.ts";
-import { Pauses } from "./execute/pausing.ts";
+import { Pauses, type Sleeping } from "./execute/pausing.ts";
 import type { Profile } from "./execute/profile.ts";
 import { checkDeadline, type RequestLedger } from "./execute/request_ledger.ts";
 import { MemoryBudget, type Run, type SubqueryAnswers, type UploadSink } from "./execute/run.ts";
@@ -46,6 +47,9 @@ export const NO_PRINCIPAL: Principal = {
 export function newRun(environment: SqlEnvironment, options: NewRun): Run {
   return new StatementRun(environment, options);
 }
+
+/** What a request sleeps in all, whatever its time: its snapshot is held for so long. */
+const SLEEP_MS_MAX = HOUR_MS;
 
 const NOTHING: ReadonlyMap<never, never> = new Map<never, never>();
 
@@ -115,10 +119,11 @@ class StatementRun implements Run {
   }
 
   get pauses(): Pauses {
-    this.#pauses ??= new Pauses(
-      () => this.monotonicMs(),
-      () => this.#environment.limits.queryMemoryBytes,
-    );
+    this.#pauses ??= new Pauses({
+      now: () => this.monotonicMs(),
+      bytesMax: () => this.#environment.limits.queryMemoryBytes,
+      sleeping: this.#ledger === undefined ? undefined : this.#sleepingOf(this.#ledger),
+    });
     return this.#pauses;
   }
 
@@ -153,6 +158,33 @@ class StatementRun implements Run {
     if (this.#ledger !== undefined) checkDeadline(this.#ledger, this.#environment.clock);
   }
 
+  #sleepingOf(ledger: RequestLedger): Sleeping {
+    return {
+      begin: (ms) => {
+        ledger.sleepMs += ms;
+        if (ledger.sleepMs <= SLEEP_MS_MAX) return Math.min(ms, this.#transactionMsLeft());
+        throw new DatabaseError(
+          "LIMIT_EXCEEDED",
+          `Cannot sleep for ${ms / 1000} s: a request sleeps ${SLEEP_MS_MAX / 1000} s at most in all`,
+        );
+      },
+      wait: (untilMs) => {
+        ledger.wakeAtMs = Math.min(untilMs, ledger.wakeAtMs ?? untilMs);
+      },
+      get isAsleep() {
+        return ledger.wakeAtMs !== undefined;
+      },
+    };
+  }
+
+  /** Until the next statement of the transaction is refused. */
+  #transactionMsLeft(): number {
+    if (this.transaction === undefined) return Number.POSITIVE_INFINITY;
+    const { transactionTimeoutMs } = this.#environment.limits;
+    const endMs = this.transaction.startedAtMs + transactionTimeoutMs;
+    return Math.max(0, endMs - this.monotonicMs()) + 1;
+  }
+
   #callWorld(): CallWorld {
     const { clock, random, store, version } = this.#environment;
     const { principal } = this;
@@ -167,6 +199,7 @@ class StatementRun implements Run {
       snowflakeId: () => store.snowflakeId(),
       randomBytes: (count) => random.bytes(count),
       randomUnit: () => random.unit(),
+      sleep: (seconds) => this.pauses.sleep(Math.max(0, seconds) * 1000),
     };
   }
 }

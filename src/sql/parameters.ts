@@ -24,6 +24,9 @@ export function ledgerOf(
     rowsRead: 0,
     memory: undefined,
     temporary: undefined,
+    wakeAtMs: undefined,
+    sleepMs: 0,
+    wake: undefined,
   };
 }
 

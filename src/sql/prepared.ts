@@ -148,6 +148,7 @@ function dml(
     statement,
   }: { bound: BoundChange; rows: PlanNode | undefined; statement: StatementBinding },
 ): PreparedDml {
+  statement.requireNoSleep(kind.toUpperCase());
   const outputs = bound.returning?.outputs;
   return {
     kind,
@@ -177,6 +178,13 @@ export function authorize(
       if (!requirement.isOpen) {
         requireRun(principal, "inspect", { action: `read ${requirement.name}` });
       }
+      continue;
+    }
+    if (requirement.action === "sleep") {
+      requireRun(principal, "maintain", {
+        action: "call PG_SLEEP",
+        position: requirement.position,
+      });
       continue;
     }
     const { table } = requirement;

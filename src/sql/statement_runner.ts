@@ -125,14 +125,15 @@ export class StatementRunner {
     const { clock, limits } = this.#environment;
     const { cells } = prepared;
     const { principal } = options;
-    const isStreamed = this.#options.isStreamed && options.profile === undefined;
+    const isMeasured = options.profile !== undefined;
+    const isStreamed = this.#options.isStreamed && !isMeasured;
     const collected = new CollectedRows({
       cells,
       head: { schema: prepared.fields ?? [], asUser: principal.userId },
       // A reader is given its rows before they are many, so these need no budget.
       memory: isStreamed ? run.memory.elastic() : run.memory,
       rowsMax: limits.resultRowsMax,
-      isCounted: options.profile !== undefined,
+      isCounted: isMeasured,
     });
     const further = drain(prepared.build(run), {
       clock,
@@ -142,6 +143,8 @@ export class StatementRunner {
         isEnough: () => collected.areMany,
         onTurn: () => collected.send(this.#channel()),
       }),
+      // What is only measured sends no rows, and ends all the same when its reader leaves.
+      ...(this.#options.isStreamed && isMeasured && { onTurn: () => void this.#channel() }),
     });
     return further === undefined ? collected.finish() : further.then(() => collected.finish());
   }

@@ -165,6 +165,7 @@ function meets(
     if (requirement.action === "read-system") {
       return requirement.isOpen || mayRun(principal, "inspect");
     }
+    if (requirement.action === "sleep") return mayRun(principal, "maintain");
     const { table } = requirement;
     return mayRead(principal, table, catalog.namespace(table.namespace));
   });

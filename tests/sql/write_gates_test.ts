@@ -15,6 +15,9 @@ function endingAt(deadlineMs: number): RequestLedger {
     rowsRead: 0,
     memory: undefined,
     temporary: undefined,
+    wakeAtMs: undefined,
+    sleepMs: 0,
+    wake: undefined,
   };
 }
 

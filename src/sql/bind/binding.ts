@@ -90,6 +90,21 @@ export class StatementBinding {
     );
   }
 
+  /**
+   * For what cannot wait: a change may be run again while others wait for it.
+   *
+   * @throws {DatabaseError} UNSUPPORTED_FEATURE
+   */
+  requireNoSleep(place: string): void {
+    for (const requirement of this.requirements) {
+      if (requirement.action !== "sleep") continue;
+      throw new DatabaseError("UNSUPPORTED_FEATURE", `Cannot call PG_SLEEP in ${place}`, {
+        position: requirement.position,
+        hint: "run SELECT PG_SLEEP(…) by itself, in the same transaction if there is one",
+      });
+    }
+  }
+
   /** Something is read that stands so high. */
   readTower(height: number): void {
     this.towerHeight = Math.max(this.towerHeight, height);

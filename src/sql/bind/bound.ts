@@ -293,7 +293,8 @@ export interface BoundReach {
 /** What a statement needs to be allowed; checked at every execution. */
 export type Requirement =
   | { readonly action: "read" | "write"; readonly table: TableEntry }
-  | { readonly action: "read-system"; readonly name: string; readonly isOpen: boolean };
+  | { readonly action: "read-system"; readonly name: string; readonly isOpen: boolean }
+  | { readonly action: "sleep"; readonly position: number };
 
 /** A relation in FROM. */
 export type BoundRelation =

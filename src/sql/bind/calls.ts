@@ -4,6 +4,7 @@
 import { DatabaseError } from "../../base/errors.ts";
 import { isAggregate } from "../functions/aggregates.ts";
 import { resolveFunction } from "../functions/registry.ts";
+import { SLEEP } from "../functions/session.ts";
 import { isTableFunction } from "../functions/table_functions.ts";
 import { isWindowName } from "../functions/window_functions.ts";
 import type { AstNode, ExprCall } from "../parse/ast.ts";
@@ -57,13 +58,20 @@ export function bindCall(call: ExprCall, place: Place, bind: Bind): BoundExpress
       hint: `write ${name}(…) OVER (ORDER BY …)`,
     });
   }
+  return bindScalar(call, place, bind);
+}
+
+function bindScalar(call: ExprCall, place: Place, bind: Bind): BoundExpression {
+  const { name } = call.function;
+  const position = call._location.start;
   if (call.distinct !== undefined || call.orderBy !== undefined || call.filter !== undefined) {
     throw new DatabaseError(
       "INVALID_QUERY",
       `Cannot call ${name} with DISTINCT, ORDER BY or FILTER: it is not an aggregate`,
-      { position: call._location.start },
+      { position },
     );
   }
+  if (name === SLEEP) place.statement.requirements.push({ action: "sleep", position });
   const bindArgument: Bind = takesRows(name) ? (node, at) => bindWithRows(node, at, bind) : bind;
   return bindFunction({ name, args: bindArguments(call, place, bindArgument), node: call });
 }

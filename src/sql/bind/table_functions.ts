@@ -9,6 +9,7 @@
 import { DatabaseError } from "../../base/errors.ts";
 import { BIGINT, type DataType } from "../../types/mod.ts";
 import { resolveFunction } from "../functions/registry.ts";
+import { SLEEP } from "../functions/session.ts";
 import type { ResultColumn, TableForm } from "../functions/table_function.ts";
 import { resolveTableFunction } from "../functions/table_functions.ts";
 import type { AstNode, ExprCall, FromCall, FromRows } from "../parse/ast.ts";
@@ -68,6 +69,7 @@ function bindOneCall(
   if (name === "changes" || name === "vector_search") {
     throw notAvailable(item, `table function ${name}`);
   }
+  if (name === SLEEP) throw sleepInFrom(item);
   const args = schema === undefined ? item.args.map((arg) => bind(arg, place)) : [];
   const shown = schema === undefined ? name : `${schema}.${name}`;
   const calls = shown === "unnest" && args.length > 1 ? args.map((arg) => [arg]) : [args];
@@ -80,6 +82,14 @@ function bindOneCall(
     })),
   );
   return { functions: bound.map((each) => each.made), columns };
+}
+
+/** The rows of FROM are made in one go. */
+function sleepInFrom(item: FromCall): DatabaseError {
+  return new DatabaseError("UNSUPPORTED_FEATURE", "Cannot call PG_SLEEP in FROM", {
+    position: item._location.start,
+    hint: "put it into a select list: FROM (SELECT PG_SLEEP(1)) s",
+  });
 }
 
 /** A call in a select list. @throws {DatabaseError} INVALID_QUERY where it may not stand. */

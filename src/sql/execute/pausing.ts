@@ -1,6 +1,6 @@
 /**
- * Pauses in the middle of an expression: for a subquery that is read for one row, and for rows that
- * together take too long or make too much.
+ * Pauses in the middle of an expression: for a subquery that is read for one row, for rows that
+ * together take too long or make too much, and for PG_SLEEP.
  *
  * An expression is evaluated in one go. So a reading below it throws {@linkcode PAUSE} when its turn
  * is over and stays as it is, and a call throws {@linkcode TOO_MANY} when the rows so far took a turn,
@@ -11,6 +11,10 @@
  * Only an operator that can give its rows again may be left in this way. So a pause is allowed while
  * such a one evaluates, and at no time while it, or a reading, asks another operator for rows. Where
  * none is allowed, or one row is too much, what is made is bounded by the memory of the statement.
+ *
+ * A sleep is a pause, too, and {@linkcode operator.ts} waits for its end. Evaluated again, a row asks
+ * for its sleeps in the same order: how many of them are over is kept beside the row. So a sleep
+ * first asks for rows one by one, and where no pause is allowed it is refused.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { TURN_MS_MAX } from "../../base/limits.ts";
@@ -48,6 +52,30 @@ interface Evaluation {
   readonly mayDivide: boolean;
 }
 
+/** How far the sleeps of the rows at hand have come: kept by who can hand the same rows again. */
+export interface Sleeps {
+  overCount: number;
+  /** When the one after these is over; undefined before it begins. */
+  untilMs: number | undefined;
+}
+
+/** What a sleep asks of its statement. */
+export interface Sleeping {
+  /** Returns how long it may be. @throws {DatabaseError} LIMIT_EXCEEDED */
+  begin(ms: number): number;
+  /** Nothing is to be done before. */
+  wait(untilMs: number): void;
+  readonly isAsleep: boolean;
+}
+
+export interface PausesOptions {
+  readonly now: () => number;
+  /** What one evaluation may make at all. */
+  readonly bytesMax: () => number;
+  /** Absent for who has nobody to wait for it. */
+  readonly sleeping?: Sleeping | undefined;
+}
+
 const UNBROKEN: Evaluation = { atMs: Number.POSITIVE_INFINITY, mayDivide: false };
 
 /** When the evaluation under way must pause, and what it made; one for all runs of a statement. */
@@ -57,18 +85,22 @@ export class Pauses {
   #madeBytes = 0;
   #callsToLook = CALLS_PER_LOOK;
   #lookedAtMs = 0;
+  #sleeps: Sleeps | undefined;
+  /** Sleeps that the rows at hand have asked for in this evaluation. */
+  #sleepCount = 0;
   readonly #now: () => number;
   readonly #bytesMax: () => number;
+  readonly #sleeping: Sleeping | undefined;
 
-  /** @param bytesMax What one evaluation may make at all. */
-  constructor(now: () => number, bytesMax: () => number) {
+  constructor({ bytesMax, now, sleeping }: PausesOptions) {
     this.#now = now;
     this.#bytesMax = bytesMax;
+    this.#sleeping = sleeping;
   }
 
   /** Whether who evaluates now has had its turn. */
   get isDue(): boolean {
-    return this.#atMs !== Number.POSITIVE_INFINITY && this.#now() >= this.#atMs;
+    return this.areAllowed && (this.#now() >= this.#atMs || this.#sleeping?.isAsleep === true);
   }
 
   /** Whether an evaluation may pause at all. */
@@ -85,7 +117,9 @@ export class Pauses {
   }
 
   /** Within {@linkcode during}: rows are evaluated from now on. */
-  beginRows(rowCount: number): void {
+  beginRows(rowCount: number, sleeps?: Sleeps): void {
+    this.#sleeps = sleeps;
+    this.#sleepCount = 0;
     this.#lookedAtMs = this.#now();
     this.#atMs = this.#lookedAtMs + TURN_MS_MAX;
     this.#mayDivide = rowCount > 1;
@@ -144,6 +178,35 @@ export class Pauses {
     this.#lookedAtMs += tookMs;
   }
 
+  /**
+   * Returns once so much time has passed since the row at hand first asked for it.
+   *
+   * @throws TOO_MANY
+   * @throws PAUSE before that
+   * @throws {DatabaseError} UNSUPPORTED_FEATURE, LIMIT_EXCEEDED
+   */
+  sleep(ms: number): void {
+    const sleeps = this.#sleeps;
+    const sleeping = this.#sleeping;
+    if (!this.areAllowed || sleeps === undefined || sleeping === undefined) throw noSleep();
+    if (this.#mayDivide) throw TOO_MANY;
+    this.#sleepCount += 1;
+    if (this.#sleepCount <= sleeps.overCount) return;
+    const nowMs = this.#now();
+    sleeps.untilMs ??= nowMs + sleeping.begin(ms);
+    if (nowMs < sleeps.untilMs) {
+      sleeping.wait(sleeps.untilMs);
+      throw PAUSE;
+    }
+    sleeps.overCount += 1;
+    sleeps.untilMs = undefined;
+  }
+
+  /** For who reads to the end without a pause. @throws {DatabaseError} UNSUPPORTED_FEATURE */
+  requireAwake(): void {
+    if (this.#sleeping?.isAsleep === true) throw noSleep();
+  }
+
   #look(): void {
     const nowMs = this.#now();
     if (nowMs >= this.#atMs) throw TOO_MANY;
@@ -168,17 +231,32 @@ export class Pauses {
     const before = this.#atMs;
     const mayDivideBefore = this.#mayDivide;
     const madeBefore = this.#madeBytes;
+    const sleepsBefore = this.#sleeps;
+    const sleepCountBefore = this.#sleepCount;
     this.#atMs = atMs;
     this.#mayDivide = mayDivide;
     this.#madeBytes = 0;
+    this.#sleeps = undefined;
     try {
       return work();
     } finally {
       this.#atMs = before;
       this.#mayDivide = mayDivideBefore;
       this.#madeBytes = madeBefore;
+      this.#sleeps = sleepsBefore;
+      this.#sleepCount = sleepCountBefore;
     }
   }
+}
+
+function noSleep(): DatabaseError {
+  return new DatabaseError(
+    "UNSUPPORTED_FEATURE",
+    "Cannot call PG_SLEEP here: it would hold up all other requests",
+    {
+      hint: "call it in the select list or in WHERE of a query, or run SELECT PG_SLEEP(…) by itself",
+    },
+  );
 }
 
 /** Evaluates over slices, and again after a pause. */

@@ -25,6 +25,18 @@ export interface RequestLedger {
   memory: MemoryBudget | undefined;
   /** Of the statement at hand, once it needs any; what a failure leaves of them goes at its end. */
   temporary: TemporaryFiles | undefined;
+  /** When a statement that sleeps goes on; undefined while it is awake. */
+  wakeAtMs: number | undefined;
+  /** How long the request has been asked to sleep in all. */
+  sleepMs: number;
+  /** Ends the wait for that before its time. */
+  wake: (() => void) | undefined;
+}
+
+/** Has a request end at its next look at the clock, and wakes it for that. */
+export function cancelRequest(ledger: RequestLedger, cause: CancelCause): void {
+  ledger.cancelledBy ??= cause;
+  ledger.wake?.();
 }
 
 /** @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN */

@@ -8,7 +8,7 @@
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
 import { type Batch, slice } from "../../types/mod.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
-import type { Pauses } from "./pausing.ts";
+import type { Pauses, Sleeps } from "./pausing.ts";
 
 /** How many fewer rows are tried when some were too many. */
 export const DIVISOR = 8;
@@ -23,6 +23,7 @@ export class Slices implements Operator {
   #start = 0;
   #end = 0;
   #isRepeated = false;
+  #sleeps: Sleeps = { overCount: 0, untilMs: undefined };
 
   /** @param rowsMax Rows at a time; Infinity for batches as they come. */
   constructor(input: Operator, pauses: Pauses, rowsMax: number) {
@@ -52,8 +53,12 @@ export class Slices implements Operator {
   }
 
   next(): Batch | undefined {
-    if (this.#isRepeated) this.#isRepeated = false;
-    else this.#start = this.#end;
+    if (this.#isRepeated) {
+      this.#isRepeated = false;
+    } else {
+      this.#start = this.#end;
+      if (this.#sleeps.overCount > 0) this.#sleeps = { overCount: 0, untilMs: undefined };
+    }
     if (this.#start >= this.#batch.rowCount) {
       const batch = this.#pauses.never(() => this.#input.next());
       this.#start = 0;
@@ -65,7 +70,7 @@ export class Slices implements Operator {
     const start = this.#start;
     const end = Math.min(rowCount, start + this.#rows);
     this.#end = end;
-    this.#pauses.beginRows(end - start);
+    this.#pauses.beginRows(end - start, this.#sleeps);
     if (start === 0 && end === rowCount) return this.#batch;
     return { rowCount: end - start, columns: columns.map((column) => slice(column, start, end)) };
   }

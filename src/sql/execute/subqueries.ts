@@ -226,7 +226,7 @@ class SubqueryState {
     try {
       const { pauses } = this.#run;
       const step = (): boolean => addRows(answer, operator, { columnCount, held });
-      while (!pauses.never(step)) run.checkTime();
+      while (!pauses.never(step)) goOn(run);
     } finally {
       operator.close();
       working.close();
@@ -287,8 +287,14 @@ function addRows(
 function finish(reading: Reading, run: Run): void {
   try {
     const step = (): boolean => reading.step();
-    while (!run.pauses.never(step)) run.checkTime();
+    while (!run.pauses.never(step)) goOn(run);
   } finally {
     reading.close();
   }
+}
+
+/** Between two steps of who does not pause. @throws {DatabaseError} */
+function goOn(run: Run): void {
+  run.checkTime();
+  run.pauses.requireAwake();
 }

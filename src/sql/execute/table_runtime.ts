@@ -200,12 +200,11 @@ export function compileDefaultSql(sql: string, type: DataType): DefaultValue {
 
 /** Binds what a DEFAULT says, as it is before it is cast to the type of its column. */
 export function bindDefault(node: Expr): BoundExpression {
-  return bindExpression(node, {
-    statement: new StatementBinding([]),
-    scope: new Scope([]),
-    clause: "DEFAULT",
-    sink: undefined,
-  });
+  const statement = new StatementBinding([]);
+  const place = { statement, scope: new Scope([]), clause: "DEFAULT", sink: undefined };
+  const bound = bindExpression(node, place);
+  statement.requireNoSleep("DEFAULT");
+  return bound;
 }
 
 function compileChecks(table: TableEntry): Check[] {

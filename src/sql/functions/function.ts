@@ -20,6 +20,8 @@ export interface CallWorld {
   snowflakeId(): number;
   randomBytes(count: number): Uint8Array;
   randomUnit(): number;
+  /** Returns when the time is over; throws what has the row at hand evaluated again before. */
+  sleep(seconds: number): void;
 }
 
 /**

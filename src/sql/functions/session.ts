@@ -1,9 +1,12 @@
 /**
  * Functions about the session, the server and the types of expressions.
  */
-import { TEXT, typeName } from "../../types/mod.ts";
+import { DOUBLE, TEXT, typeName, type Value } from "../../types/mod.ts";
 import { firstType, functionsNamed, overload } from "./define.ts";
 import type { CallWorld, ScalarFunction } from "./function.ts";
+
+/** Needs a right of its own, so whoever binds a call asks for it by name. */
+export const SLEEP = "pg_sleep";
 
 /** The one database that a server has. */
 const DATABASE_NAME = "tidemark";
@@ -28,4 +31,11 @@ export const SESSION_FUNCTIONS: readonly ScalarFunction[] = [
       seesNull: true,
     }),
   ),
+  ...functionsNamed([SLEEP], overload([DOUBLE], TEXT, sleep, { volatility: "volatile" })),
 ];
+
+/** An empty text, as PostgreSQL shows the value that is none. */
+function sleep([seconds = 0]: readonly Value[], call: CallWorld): Value {
+  call.sleep(Number(seconds));
+  return "";
+}

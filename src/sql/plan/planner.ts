@@ -19,7 +19,7 @@ import type {
 } from "../bind/bound.ts";
 import { columnValue } from "../bind/bound_nodes.ts";
 import { readsAround } from "../bind/query_walk.ts";
-import { conjunctionOf, conjunctsOf, hasSubquery } from "../bind/walk.ts";
+import { conjunctionOf, conjunctsOf, hasSubquery, isVolatile } from "../bind/walk.ts";
 import { accessOf, type KeyAccess } from "./access.ts";
 import { ColumnReaders, type Condition, conditionOf, expressionsOf } from "./conditions.ts";
 import { factored } from "./implied.ts";
@@ -334,9 +334,12 @@ function planDerived(
   conditions: readonly Condition[],
   state: PlanningState,
 ): PlanNode {
-  // What nobody reads is not computed, unless it decides which rows are equal.
+  // What nobody reads is not computed, unless it decides which rows are equal or may do something.
   const isWhole = relation.query.distinct === "all";
-  const isNeeded = relation.columns.map(({ id }) => isWhole || state.readers.isRead(id));
+  const isNeeded = relation.query.outputs.map(({ expression }, position) => {
+    const id = defined(relation.columns[position], "each output is a column").id;
+    return isWhole || state.readers.isRead(id) || isVolatile(expression);
+  });
   const outputs = relation.query.outputs.filter((_, position) => isNeeded[position] === true);
   const columns = relation.columns.filter((_, position) => isNeeded[position] === true);
   const { root } = planSelect({ ...relation.query, outputs });

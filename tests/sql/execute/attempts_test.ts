@@ -15,10 +15,7 @@ const TEXT = "x".repeat(TEXT_BYTES / 2 - 8);
 
 function attempts(): { pace: Attempts; pauses: Pauses; clock: { ms: number } } {
   const clock = { ms: 1000 };
-  const pauses = new Pauses(
-    () => clock.ms,
-    () => BYTES_MAX,
-  );
+  const pauses = new Pauses({ now: () => clock.ms, bytesMax: () => BYTES_MAX });
   return { pace: new Attempts({ pauses, monotonicMs: () => clock.ms }), pauses, clock };
 }
 

@@ -48,10 +48,7 @@ function evaluated({ batchCount, costMs, made = () => 0 }: Trial): {
   longestMs: number;
 } {
   let nowMs = 0;
-  const pauses = new Pauses(
-    () => nowMs,
-    () => 64 * MIB,
-  );
+  const pauses = new Pauses({ now: () => nowMs, bytesMax: () => 64 * MIB });
   const slices = new Slices(new Numbers(batchCount), pauses, Number.POSITIVE_INFINITY);
   const evaluation: Operator = {
     next: () => {

@@ -50,6 +50,7 @@ export const CALL: CallWorld = {
   },
   randomBytes: (count) => new Uint8Array(count).fill(0xab),
   randomUnit: () => 0.25,
+  sleep: () => undefined,
 };
 
 /** A number as it stands in a statement, with a sign. */
