@@ -1,19 +1,22 @@
 /**
- * Every endpoint but that of the WebSocket: its path, and what its route is made of.
+ * Every endpoint: its path, and what its route is made of.
  */
 import type { Connections } from "./connections.ts";
+import { HttpError } from "./http_error.ts";
 import { rangesFrom } from "./ip_address.ts";
 import type { Metrics } from "./metrics.ts";
+import { fileOperation, SOCKET_OPERATION, UI_OPERATIONS } from "./openapi/operations.ts";
 import type { Readiness, ServerOptions } from "./options.ts";
 import { empty } from "./responses.ts";
 import type { Route } from "./route.ts";
-import { notFound, type PrefixRoute } from "./router.ts";
+import type { Endpoints, PrefixRoute } from "./router.ts";
 import { authRoutes } from "./routes/auth.ts";
 import { fileResponse } from "./routes/files.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { liveRoute } from "./routes/live.ts";
+import { openApiRoute } from "./routes/openapi.ts";
 import { sqlRoute } from "./routes/sql.ts";
-import { handleUi } from "./routes/ui.ts";
+import { handleUi, type UiRouteOptions } from "./routes/ui.ts";
 
 /** What routes ask of the server that is running. */
 export interface ServerParts {
@@ -28,8 +31,26 @@ export interface ServerParts {
   readonly url: () => string;
 }
 
+/** Where a request becomes a connection. */
+export const SOCKET_PATH = "/v1/ws";
+
 /** @throws {DatabaseError} INVALID_OPTION if an address list cannot be read. */
-export function routesOf(options: ServerOptions, parts: ServerParts): readonly Route[] {
+export function endpointsOf(options: ServerOptions, parts: ServerParts): Endpoints {
+  const endpoints: Endpoints = {
+    routes: [
+      ...routesOf(options, parts),
+      openApiRoute({
+        endpoints: () => endpoints,
+        version: options.version,
+        mayCompress: options.config.performance.http_compression,
+      }),
+    ],
+    prefixes: prefixesOf(options),
+  };
+  return endpoints;
+}
+
+function routesOf(options: ServerOptions, parts: ServerParts): readonly Route[] {
   const { config, auth, live, sql, clock, version, buildDate, onBug } = options;
   const { beginStream, connections, metrics, nextNumber, readiness, url } = parts;
   return [
@@ -51,30 +72,65 @@ export function routesOf(options: ServerOptions, parts: ServerParts): readonly R
       apiAddress: url,
       uptimeSeconds: () => metrics.uptimeSeconds,
     }),
-    { path: "/", method: "GET", shape: "A", handle: (it) => empty(it, 302, { Location: "/ui" }) },
+    {
+      path: SOCKET_PATH,
+      method: "GET",
+      shape: "A",
+      operation: SOCKET_OPERATION,
+      handle: refusePlain,
+    },
+    {
+      path: "/",
+      method: "GET",
+      shape: "A",
+      operation: UI_OPERATIONS.root,
+      handle: (exchange) => empty(exchange, 302, { Location: "/ui" }),
+    },
+    ...(config.server.ui_enabled ? [uiPage(options)] : []),
   ];
 }
 
 /** Subtrees: files, and the admin page where it is wanted. */
-export function prefixesOf(options: ServerOptions): readonly PrefixRoute[] {
-  const { config, uiAssets: assets, random } = options;
-  const handleFile: PrefixRoute["handle"] = (exchange, rest) =>
-    fileResponse(options, exchange, rest);
-  const prefixes: PrefixRoute[] = [
-    { prefix: "/v1/files/", method: "GET", shape: "B", handle: handleFile },
-    { prefix: "/api/v1/files/", method: "GET", shape: "B", handle: handleFile },
+function prefixesOf(options: ServerOptions): readonly PrefixRoute[] {
+  const files: Omit<PrefixRoute, "operation" | "prefix"> = {
+    template: "{namespace}/{table}/{sub}/{stored_name}",
+    method: "GET",
+    shape: "B",
+    handle: (exchange, rest) => fileResponse(options, exchange, rest),
+  };
+  return [
+    { ...files, prefix: "/v1/files/", operation: fileOperation("file") },
+    { ...files, prefix: "/api/v1/files/", operation: fileOperation("fileByAlias") },
+    ...(options.config.server.ui_enabled ? [uiAssets(options)] : []),
   ];
-  if (config.server.ui_enabled) {
-    const mayCompress = config.performance.http_compression;
-    prefixes.push({
-      prefix: "/ui",
-      method: "GET",
-      shape: "A",
-      handle(exchange, rest) {
-        if (rest !== "" && !rest.startsWith("/")) throw notFound(exchange.path);
-        return handleUi(exchange, rest, { assets, random, mayCompress });
-      },
-    });
-  }
-  return prefixes;
+}
+
+function uiPage(options: ServerOptions): Route {
+  return {
+    path: "/ui",
+    method: "GET",
+    shape: "A",
+    operation: UI_OPERATIONS.page,
+    handle: (exchange) => handleUi(exchange, "", uiOptions(options)),
+  };
+}
+
+function uiAssets(options: ServerOptions): PrefixRoute {
+  return {
+    prefix: "/ui/",
+    template: "{path}",
+    method: "GET",
+    shape: "A",
+    operation: UI_OPERATIONS.asset,
+    handle: (exchange, rest) => handleUi(exchange, rest, uiOptions(options)),
+  };
+}
+
+function uiOptions({ config, random, uiAssets: assets }: ServerOptions): UiRouteOptions {
+  return { assets, random, mayCompress: config.performance.http_compression };
+}
+
+/** What is no upgrade: HEAD, for one. */
+function refusePlain(): Response {
+  throw new HttpError(426, "upgrade_required", "This endpoint speaks WebSocket only");
 }

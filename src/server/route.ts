@@ -1,8 +1,9 @@
 /**
- * What a route is: a function, made once at start, and the shape of its errors.
+ * What a route is: a function, made once at start, the shape of its errors, and its description.
  */
 import type { Exchange } from "./exchange.ts";
 import type { ErrorShape } from "./http_error.ts";
+import type { Operation } from "./openapi/operation.ts";
 
 export type RouteFunction = (exchange: Exchange) => Response | Promise<Response>;
 
@@ -12,5 +13,6 @@ export interface Route {
   readonly path: string;
   readonly method: Method;
   readonly shape: ErrorShape;
+  readonly operation: Operation;
   readonly handle: RouteFunction;
 }

@@ -7,22 +7,27 @@
 import type { Exchange } from "./exchange.ts";
 import type { ErrorShape } from "./http_error.ts";
 import { HttpError } from "./http_error.ts";
+import type { Operation } from "./openapi/operation.ts";
 import type { Method, Route, RouteFunction } from "./route.ts";
 
 /** Of the wire contract, but of a later version. */
-const PLANNED_PATHS: readonly string[] = [
-  "/v1/api/topics/",
-  "/v1/exports/",
-  "/v1/openapi.json",
-  "/v1/api/auth/oidc/",
-];
+const PLANNED_PATHS: readonly string[] = ["/v1/api/topics/", "/v1/exports/", "/v1/api/auth/oidc/"];
 
 /** A subtree; its function gets what follows the prefix. */
 export interface PrefixRoute {
   readonly prefix: string;
+  /** What may follow, with the names of its parameters: `{table}/{name}`. */
+  readonly template: string;
   readonly method: Method;
   readonly shape: ErrorShape;
+  readonly operation: Operation;
   readonly handle: (exchange: Exchange, rest: string) => Response | Promise<Response>;
+}
+
+/** Everything that is served. */
+export interface Endpoints {
+  readonly routes: readonly Route[];
+  readonly prefixes: readonly PrefixRoute[];
 }
 
 /** What serves a path, whatever the method. */
@@ -36,7 +41,7 @@ export class Router {
   readonly #byPath = new Map<string, Found>();
   readonly #prefixes: readonly PrefixRoute[];
 
-  constructor(routes: readonly Route[], prefixes: readonly PrefixRoute[]) {
+  constructor({ prefixes, routes }: Endpoints) {
     for (const route of routes) this.#byPath.set(route.path, route);
     this.#prefixes = prefixes;
   }

@@ -13,7 +13,7 @@ import { Connection } from "./connection.ts";
 import type { ConnectionParts, ConnectionRequest } from "./connection_options.ts";
 import { Connections } from "./connections.ts";
 import { Cors } from "./cors.ts";
-import { prefixesOf, routesOf } from "./endpoints.ts";
+import { endpointsOf, SOCKET_PATH } from "./endpoints.ts";
 import { Exchange, type ExchangeOptions, RequestIds } from "./exchange.ts";
 import { HttpError, isWorthLogging, RETRY_SECONDS, responseFromError } from "./http_error.ts";
 import { rangesFrom } from "./ip_address.ts";
@@ -59,8 +59,6 @@ const FRAMES_ABOVE_BUDGET = 8;
 
 /** Probes are answered in every state. */
 const PROBES: ReadonlySet<string> = new Set(["/health/live", "/health/ready"]);
-
-const SOCKET_PATH = "/v1/ws";
 
 /** What the upgrade asked for, until the socket is open. */
 type SocketState = ConnectionRequest | Connection;
@@ -134,7 +132,7 @@ class HttpServer implements RunningServer {
       },
     });
     this.#router = new Router(
-      routesOf(options, {
+      endpointsOf(options, {
         connections: this.#connections,
         metrics: this.#metrics,
         readiness: () => this.#readiness(),
@@ -142,7 +140,6 @@ class HttpServer implements RunningServer {
         nextNumber: () => this.#nextNumber(),
         url: () => this.url,
       }),
-      prefixesOf(options),
     );
     this.#turns = new RequestTurns(clock, (request, arrivedMs) =>
       this.#serve(this.#exchangeOf(request, arrivedMs)),
@@ -282,7 +279,7 @@ class HttpServer implements RunningServer {
 
   /** Makes no promise of its own: most of the time of a short request lies around its route. */
   #serve(exchange: Exchange): Response | Promise<Response> {
-    const found = this.#find(exchange.path);
+    const found = this.#router.find(exchange.path);
     let answer: Response | Promise<Response>;
     try {
       answer = this.#answer(exchange, found);
@@ -311,11 +308,6 @@ class HttpServer implements RunningServer {
     if (this.#cors.isOn) this.#cors.decorate(exchange.request, response.headers);
     this.#metrics.request(response.status, this.#options.clock.monotonicMs() - exchange.startedMs);
     return response;
-  }
-
-  #find(path: string): Found | undefined {
-    if (path === SOCKET_PATH) return { method: "GET", shape: "A", handle: refusePlain };
-    return this.#router.find(path);
   }
 
   /** @throws What the request is refused with. */
@@ -442,9 +434,4 @@ class HttpServer implements RunningServer {
 
 function connectionOf({ data }: ServerSocket): Connection | undefined {
   return data instanceof Connection ? data : undefined;
-}
-
-/** HEAD of the WebSocket endpoint: what is no upgrade. */
-function refusePlain(): Response {
-  throw new HttpError(426, "upgrade_required", "This endpoint speaks WebSocket only");
 }

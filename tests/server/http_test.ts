@@ -55,7 +55,6 @@ describe("a server with defaults", () => {
     ["GET", "/v1/api/sql/", 404, "not_found"],
     ["GET", "/health/", 404, "not_found"],
     ["GET", "/uix", 404, "not_found"],
-    ["GET", "/v1/openapi.json", 404, "not_found"],
     ["POST", "/v1/api/live", 405, "method_not_allowed"],
     ["GET", "/v1/api/sql", 405, "method_not_allowed"],
     ["POST", "/v1/api/auth/me", 405, "method_not_allowed"],

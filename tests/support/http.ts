@@ -120,6 +120,8 @@ class ScriptedSql implements SqlEngine {
 export interface TestServer {
   readonly url: string;
   readonly server: RunningServer;
+  /** What the server was made of. */
+  readonly options: ServerOptions;
   readonly catalog: CatalogDatabase;
   readonly auth: Auth;
   readonly store: ModelStore;
@@ -176,7 +178,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     limits: LIMITS,
   });
   const bugs: unknown[] = [];
-  const server = startServer({
+  const made: ServerOptions = {
     config: serverConfig(options.config),
     auth,
     sql,
@@ -191,12 +193,14 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     onBug: (error) => bugs.push(error),
     readiness: () => "ready",
     ...options.parts,
-  });
+  };
+  const server = startServer(made);
   const url = `http://127.0.0.1:${server.port}`;
   const users = new Users({ auth, catalog });
   return {
     url,
     server,
+    options: made,
     catalog,
     auth,
     store,

@@ -6,6 +6,7 @@ import type { Auth } from "../../auth/mod.ts";
 import { cookieOf, expireSessionCookies, setSessionCookies } from "../cookies.ts";
 import type { Exchange } from "../exchange.ts";
 import { HttpError } from "../http_error.ts";
+import { AUTH_OPERATIONS } from "../openapi/operations.ts";
 import { objectOf, parseJson, readBytes, requireJsonType, textFromUtf8 } from "../request_body.ts";
 import { json } from "../responses.ts";
 import type { Method, Route, RouteFunction } from "../route.ts";
@@ -33,8 +34,9 @@ export function authRoutes(options: AuthRouteOptions): readonly Route[] {
   ];
 }
 
-function route(method: Method, name: string, handle: RouteFunction): Route {
-  return { path: `/v1/api/auth/${name}`, method, shape: "A", handle };
+function route(method: Method, name: keyof typeof AUTH_OPERATIONS, handle: RouteFunction): Route {
+  const operation = AUTH_OPERATIONS[name];
+  return { path: `/v1/api/auth/${name}`, method, shape: "A", operation, handle };
 }
 
 async function setUp(exchange: Exchange, options: AuthRouteOptions): Promise<Response> {

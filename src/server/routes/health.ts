@@ -2,11 +2,18 @@
  * Probes: whether the process lives, whether it takes requests, and what it has done.
  */
 import { type Auth, mayRun } from "../../auth/mod.ts";
-import type { HealthBody } from "../../protocol/mod.ts";
+import type {
+  AliveBody,
+  ClusterHealthBody,
+  HealthBody,
+  ReadinessBody,
+} from "../../protocol/mod.ts";
 import type { Exchange } from "../exchange.ts";
 import { HttpError } from "../http_error.ts";
 import { type IpRange, isInRanges } from "../ip_address.ts";
 import type { Metrics } from "../metrics.ts";
+import type { Operation } from "../openapi/operation.ts";
+import { healthOperation, PROBE_OPERATIONS as operations } from "../openapi/operations.ts";
 import type { Readiness } from "../options.ts";
 import { apiHeaders, json, textResponse } from "../responses.ts";
 import type { Route, RouteFunction } from "../route.ts";
@@ -35,29 +42,38 @@ export function healthRoutes(options: HealthRouteOptions): readonly Route[] {
     version,
     build_date: buildDate,
   };
+  const alive: AliveBody = { status: "alive" };
   const healthy = localOnly((exchange) => json(exchange, 200, body));
   return [
-    route("/health", healthy),
-    route("/v1/api/healthcheck", healthy),
+    route("/health", healthOperation("health"), healthy),
+    route("/v1/api/healthcheck", healthOperation("healthcheck"), healthy),
     route(
       "/v1/api/cluster/health",
+      operations.clusterHealth,
       localOnly((exchange) => json(exchange, 200, clusterBody(options))),
     ),
-    route("/health/live", (exchange) => json(exchange, 200, { status: "alive" })),
-    route("/health/ready", (exchange) => {
-      const readiness = options.readiness();
-      if (readiness !== "ready") return json(exchange, 503, { status: readiness });
-      // Reads are served, and DELETE and DROP, which make room, have to come through.
-      const readOnly = options.isReadOnly() ? { read_only: true } : {};
-      return json(exchange, 200, { status: readiness, ...readOnly });
+    route("/health/live", operations.live, (exchange) => json(exchange, 200, alive)),
+    route("/health/ready", operations.ready, (exchange) => {
+      const readiness = readinessBody(options);
+      return json(exchange, readiness.status === "ready" ? 200 : 503, readiness);
     }),
     // Its bearer failures are those of every bearer endpoint.
-    { path: "/metrics", method: "GET", shape: "B", handle: (it) => metrics(it, options) },
+    {
+      ...route("/metrics", operations.metrics, (exchange) => metrics(exchange, options)),
+      shape: "B",
+    },
   ];
 }
 
-function route(path: string, handle: RouteFunction): Route {
-  return { path, method: "GET", shape: "A", handle };
+function route(path: string, operation: Operation, handle: RouteFunction): Route {
+  return { path, method: "GET", shape: "A", operation, handle };
+}
+
+function readinessBody(options: HealthRouteOptions): ReadinessBody {
+  const status = options.readiness();
+  // Reads are served, and DELETE and DROP, which make room, have to come through.
+  const isReadOnly = status === "ready" && options.isReadOnly();
+  return { status, ...(isReadOnly ? { read_only: true } : {}) };
 }
 
 /** Refuses callers from elsewhere, and pages that made this machine's browser call. */
@@ -93,7 +109,7 @@ function isOnAllowList({ origin }: Exchange, allowed: readonly IpRange[]): boole
 }
 
 /** A single node is its own cluster and leads everything. */
-function clusterBody(options: HealthRouteOptions): object {
+function clusterBody(options: HealthRouteOptions): ClusterHealthBody {
   const uptimeSeconds = Math.floor(options.uptimeSeconds());
   return {
     status: options.readiness() === "ready" ? "healthy" : "degraded",

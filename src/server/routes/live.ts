@@ -11,6 +11,7 @@ import type { Connections } from "../connections.ts";
 import { cookieOf } from "../cookies.ts";
 import { EventStream, STREAM_WORD } from "../event_stream.ts";
 import { type Exchange, tookMs } from "../exchange.ts";
+import { LIVE_OPERATION } from "../openapi/operations.ts";
 import type { ServerConfig } from "../options.ts";
 import { acceptsGzip, apiHeaders, empty, json, openResponse } from "../responses.ts";
 import type { Route } from "../route.ts";
@@ -48,6 +49,7 @@ export function liveRoute(options: LiveRouteOptions): Route {
     path: "/v1/api/live",
     method: "GET",
     shape: "B",
+    operation: LIVE_OPERATION,
     handle: (exchange) => open(exchange, options),
   };
 }

@@ -16,6 +16,7 @@ import type {
 import { type Exchange, tookMs } from "../exchange.ts";
 import { errorBodyOf, errorBodyOfFailure, HttpError } from "../http_error.ts";
 import { isMultipart } from "../multipart.ts";
+import { SQL_OPERATION } from "../openapi/operations.ts";
 import type { ServerConfig } from "../options.ts";
 import { RateLimiter } from "../rate_limit.ts";
 import { requireJsonType, withBytes } from "../request_body.ts";
@@ -87,6 +88,7 @@ export function sqlRoute(options: SqlRouteOptions): Route {
     path: "/v1/api/sql",
     method: "POST",
     shape: "B",
+    operation: SQL_OPERATION,
     handle: (exchange) => route.handle(exchange),
   };
 }

@@ -25,13 +25,12 @@ const PAGE_NOT_BUILT = `<!doctype html>
 </html>
 `;
 
-/** `path` is what follows `/ui`, with its slash; empty for the bare page. */
+/** `name` is what follows `/ui/`; empty for the bare page. */
 export async function handleUi(
   exchange: Exchange,
-  path: string,
+  name: string,
   options: UiRouteOptions,
 ): Promise<Response> {
-  const name = path.slice(1);
   const lastSegment = name.slice(name.lastIndexOf("/") + 1);
   if (!lastSegment.includes(".")) return await page(exchange, options);
   const asset = await options.assets?.get(name);

@@ -1,0 +1,31 @@
+/**
+ * `GET /v1/openapi.json`: the description of every endpoint, this one included.
+ */
+import { openApiText } from "../openapi/document.ts";
+import { PROBE_OPERATIONS } from "../openapi/operations.ts";
+import { apiHeaders, textResponse } from "../responses.ts";
+import type { Route } from "../route.ts";
+import type { Endpoints } from "../router.ts";
+
+export interface OpenApiRouteOptions {
+  /** Asked at the first request, since what it gives has this route, too. */
+  readonly endpoints: () => Endpoints;
+  readonly version: string;
+  readonly mayCompress: boolean;
+}
+
+const HEADERS = apiHeaders("application/json; charset=utf-8");
+
+export function openApiRoute({ endpoints, mayCompress, version }: OpenApiRouteOptions): Route {
+  let text: string | undefined;
+  return {
+    path: "/v1/openapi.json",
+    method: "GET",
+    shape: "A",
+    operation: PROBE_OPERATIONS.openapi,
+    handle(exchange) {
+      text ??= openApiText(endpoints(), version);
+      return textResponse(exchange, text, { status: 200, headers: HEADERS, mayCompress });
+    },
+  };
+}
