@@ -58,6 +58,11 @@ interface Walk {
 export class LatestChanges {
   #walk: Walk | undefined;
 
+  /** Whether the first version of the next batch is one whose walk goes on: no other is needed. */
+  get isWalking(): boolean {
+    return this.#walk !== undefined;
+  }
+
   /**
    * What the first rows of a batch do, in ascending seq: inserts for rows, and deletes. At most one
    * change a key.
@@ -67,6 +72,7 @@ export class LatestChanges {
    */
   changesFrom(batch: ChangeBatch, options: LatestOptions): Portion<LiveChange[]> | undefined {
     const { budget, query } = options;
+    if (this.#walk?.seq !== batch.seqs[0]) this.#walk = undefined;
     const isNewest = newestFlags(batch, options);
     const portion = query.portion({ rowCount: batch.rowCount, budget }, (count) =>
       sidesOf(sliceChanges(batch, 0, count), isNewest, query),
@@ -182,11 +188,13 @@ function newestFlags(batch: ChangeBatch, options: LatestOptions): Uint8Array {
   const { store, query, after, boundary } = options;
   const { tableId, owner } = query.plan;
   const flags = new Uint8Array(batch.rowCount);
-  const lastSeq = batch.seqs[batch.rowCount - 1] ?? 0;
+  const lastSeq = (batch.seqs[batch.rowCount - 1] ?? 0) as Seq;
   const scan = store.scan(tableId, {
     owner,
     after,
     upTo: boundary,
+    // A key that is written often has its newest version far behind the batch.
+    seqMax: lastSeq,
     columnIds: [SEQ_COLUMN_ID],
     withTombstones: true,
     batchRows: batch.rowCount,
@@ -199,7 +207,6 @@ function newestFlags(batch: ChangeBatch, options: LatestOptions): Uint8Array {
       for (let index = 0; index < found.rowCount; index += 1) {
         const seq = valueAt(seqs, index);
         assert(typeof seq === "number", "a seq is a number");
-        if (seq > lastSeq) return flags;
         while (row < batch.rowCount && (batch.seqs[row] ?? 0) < seq) row += 1;
         assert(batch.seqs[row] === seq, "a newest version is among the changes");
         flags[row] = 1;

@@ -220,7 +220,7 @@ export class ReplayReader implements Loader {
       after: this.#readSeq,
       upTo: boundary,
       columnIds: query().storedColumnIds,
-      batchRows: query().rowsAtOnce(READ_ROWS_MAX),
+      batchRows: this.#latest.isWalking ? 1 : query().rowsAtOnce(READ_ROWS_MAX),
     });
     try {
       const batch = scan.next();
@@ -230,6 +230,8 @@ export class ReplayReader implements Loader {
         this.#readSeq = boundary;
         return;
       }
+      // What is evaluated is paid for, also what is evaluated again because a walk broke off.
+      budget.spend(batch.rowCount);
       const reader = { store, query: query(), position, budget };
       const portion =
         mode === "all"
@@ -237,7 +239,6 @@ export class ReplayReader implements Loader {
           : this.#latest.changesFrom(batch, { ...reader, after: this.#readSeq, boundary });
       if (portion === undefined || portion.rowCount === 0) return;
       const { result, rowCount } = portion;
-      budget.spend(rowCount);
       const lastSeq = (batch.seqs[rowCount - 1] ?? 0) as Seq;
       assert(lastSeq > this.#readSeq, "changes ascend by seq");
       this.#ahead = result;

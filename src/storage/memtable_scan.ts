@@ -25,7 +25,7 @@ export class MemtableScan implements RowSource {
     this.#partition = memtable.partitions.get(filter.owner);
     if (this.#partition !== undefined) {
       this.#index = memtable.indexAfter(this.#partition, filter.after);
-      this.#end = memtable.indexAfter(this.#partition, filter.upTo);
+      this.#end = memtable.indexAfter(this.#partition, filter.seqMax);
     }
   }
 

@@ -21,6 +21,8 @@ export interface RowFilter {
   readonly owner: number;
   readonly upTo: number;
   readonly after: number;
+  /** At most `upTo`. */
+  readonly seqMax: number;
   readonly columnIds: readonly number[];
   readonly ranges: readonly ColumnRange[];
   readonly withTombstones: boolean;
@@ -56,6 +58,7 @@ export class StoreScan implements Scan {
       owner: options.owner,
       upTo: options.upTo,
       after: options.after ?? SEQ_ZERO,
+      seqMax: Math.min(options.seqMax ?? options.upTo, options.upTo),
       columnIds: options.columnIds,
       ranges: options.ranges ?? [],
       withTombstones: options.withTombstones ?? false,
@@ -63,7 +66,7 @@ export class StoreScan implements Scan {
     };
     this.#sources = [
       ...table.segments
-        .filter(({ entry }) => entry.minSeq <= filter.upTo && entry.maxSeq > filter.after)
+        .filter(({ entry }) => entry.minSeq <= filter.seqMax && entry.maxSeq > filter.after)
         .map((segment) => new SegmentScan(table, segment, filter)),
       ...table.memtables().map((memtable) => new MemtableScan(table, memtable, filter)),
     ];

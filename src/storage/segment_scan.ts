@@ -85,12 +85,12 @@ export class SegmentScan implements RowSource {
   /** Finds the owner's rows within the bounds on seq. */
   #start(): void {
     const { reader } = this.#segment;
-    const { owner, after, upTo } = this.#filter;
+    const { owner, after, seqMax } = this.#filter;
     this.#span = { start: 0, end: 0 };
     const range = reader.ownerRange(owner);
     if (range === undefined) return;
     const start = after < reader.minSeq ? range.start : reader.firstRowAtOrAbove(range, after + 1);
-    const end = upTo >= reader.maxSeq ? range.end : reader.firstRowAtOrAbove(range, upTo + 1);
+    const end = seqMax >= reader.maxSeq ? range.end : reader.firstRowAtOrAbove(range, seqMax + 1);
     if (start >= end) return;
     this.#span = { start, end };
     this.#group = reader.groupOf(start) - 1;

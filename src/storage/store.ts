@@ -157,6 +157,8 @@ export interface ScanOptions {
   readonly upTo: Seq;
   /** Exclusive lower bound on the seq of a row, for `WHERE _seq > n`; default 0. */
   readonly after?: Seq;
+  /** Inclusive upper bound on the seq of a row, without a change of what is current; default `upTo`. */
+  readonly seqMax?: Seq;
   /** What each batch holds, in this order; may name SEQ_COLUMN_ID and DELETED_COLUMN_ID. */
   readonly columnIds: readonly number[];
   /** Row groups that cannot hold a row within all of these may be skipped. */

@@ -3,12 +3,14 @@
  * refusal.
  */
 import { expect, test } from "bun:test";
+import { defined } from "../../src/base/assert.ts";
 import type { Seq } from "../../src/base/seq.ts";
 import { Budget } from "../../src/live/budget.ts";
 import { LiveQuery } from "../../src/live/live_query.ts";
 import { SubscriptionError } from "../../src/live/mod.ts";
 import { RecentReplays } from "../../src/live/recent_replays.ts";
 import { ReplayReader } from "../../src/live/replay_reader.ts";
+import type { LivePlan } from "../../src/sql/mod.ts";
 import type { TableWrite } from "../../src/storage/mod.ts";
 import type { Row } from "../../src/types/mod.ts";
 import {
@@ -33,6 +35,22 @@ function write(
 ): { seq: Seq } {
   const commit = fixture.store.write({ tableId: MESSAGES, owner: 1, operation, rows });
   return { seq: commit.lastSeq };
+}
+
+/** A reader of the net effect of everything above a position. */
+function latestReader({ store }: LiveFixture, position: Seq, plan: LivePlan): ReplayReader {
+  const query = new LiveQuery(plan);
+  return new ReplayReader({
+    store,
+    query: () => query,
+    mode: "latest",
+    position,
+    boundary: store.visibleSeq,
+    batchSize: 10,
+    frameBytesMax: 1 << 20,
+    changesMax: 10,
+    recent: new RecentReplays(new ManualClock()),
+  });
 }
 
 /** Messages as one word and the ids in them. */
@@ -204,7 +222,8 @@ test.each(["all", "latest"] as const)(
 );
 
 test("replay latest: a long way back takes many turns and finds what matched", () => {
-  const { sql, store } = liveFixture();
+  const fixture = liveFixture();
+  const { sql, store } = fixture;
   const insert = (row: Row, operation: TableWrite["operation"]): Seq =>
     store.write({ tableId: MESSAGES, owner: 1, operation, rows: [row] }).lastSeq;
   const position = insert(message(9, "hall"), "insert");
@@ -213,18 +232,7 @@ test("replay latest: a long way back takes many turns and finds what matched", (
   for (let n = 0; n < 200; n += 1) {
     for (const id of [1, 2]) insert(message(id, "hall", n), "update");
   }
-  const query = new LiveQuery(sql.planLive(ANN, { sql: LOBBY, params: [] }));
-  const reader = new ReplayReader({
-    store,
-    query: () => query,
-    mode: "latest",
-    position,
-    boundary: store.visibleSeq,
-    batchSize: 10,
-    frameBytesMax: 1 << 20,
-    changesMax: 10,
-    recent: new RecentReplays(new ManualClock()),
-  });
+  const reader = latestReader(fixture, position, sql.planLive(ANN, { sql: LOBBY, params: [] }));
   const deleted: unknown[] = [];
   let turnCount = 0;
   for (let isOver = false; !isOver; turnCount += 1) {
@@ -236,6 +244,43 @@ test("replay latest: a long way back takes many turns and finds what matched", (
   }
   expect(deleted).toEqual([1]);
   expect(turnCount).toBeGreaterThan(20);
+});
+
+test("replay latest: a key of many versions is not looked for anew by each batch before its newest", () => {
+  const fixture = liveFixture();
+  const position = write(fixture, "insert", message(1, "lobby")).seq;
+  const versionCount = 4000;
+  for (let n = 1; n <= versionCount; n += 1) write(fixture, "update", message(1, "lobby", n));
+  const plan = fixture.sql.planLive(ANN, { sql: LOBBY, params: [] });
+  const reader = latestReader(fixture, position, plan);
+  const step = reader.next(new Budget(10 * versionCount));
+  expect(step).toMatchObject({ kind: "batch", rows: [{ id: 1, n: versionCount }], isLast: true });
+  expect(fixture.store.scannedCount).toBe(versionCount);
+});
+
+test("replay latest: versions are evaluated once, however many turns a walk before them takes", () => {
+  const fixture = liveFixture();
+  const position = write(fixture, "insert", message(9, "hall")).seq;
+  for (let n = 0; n < 200; n += 1) {
+    write(fixture, n === 0 ? "insert" : "update", message(1, "hall", n));
+  }
+  for (let id = 10; id < 210; id += 1) write(fixture, "insert", message(id, "lobby"));
+  const plan = fixture.sql.planLive(ANN, { sql: LOBBY, params: [] });
+  const filter = defined(plan.filter, "the query has a filter");
+  let evaluatedCount = 0;
+  const evaluate: typeof filter.evaluate = (batch) => {
+    evaluatedCount += batch.rowCount;
+    return filter.evaluate(batch);
+  };
+  const reader = latestReader(fixture, position, { ...plan, filter: { ...filter, evaluate } });
+  let turnCount = 0;
+  for (let isOver = false; !isOver; turnCount += 1) {
+    const step = reader.next(new Budget(40));
+    isOver = step?.kind === "batch";
+  }
+  expect(turnCount).toBeGreaterThan(50);
+  // The steps of the walk, the rows, and the first version of the walk again in each turn.
+  expect(evaluatedCount).toBeLessThan(200 + 200 + turnCount);
 });
 
 test("replay latest: a client is nowhere before it has everything", () => {

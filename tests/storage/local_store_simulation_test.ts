@@ -134,6 +134,10 @@ class Simulation {
       const batchRows = random.pick([1, 2, 7, 4096]);
       const found = readRows(store, table, { ...bounds, batchRows });
       expect(found).toEqual(model.rows(table.tableId, bounds));
+      const seqMax = this.#someSeq(store);
+      expect(readRows(store, table, { ...bounds, batchRows, seqMax })).toEqual(
+        found.filter(([seq]) => Number(seq) <= seqMax),
+      );
       expect(readChanges(store, table, { ...bounds, batchRows })).toEqual(
         model.changes(table.tableId, bounds),
       );

@@ -70,6 +70,8 @@ export class ModelStore implements Store {
   #changed = new Map<string, ChangedPartition>();
   /** Calls of `changes`, for tests of how often the store is read. */
   changesCount = 0;
+  /** Versions within the bounds of calls of `scan`, which each has to look at. */
+  scannedCount = 0;
   /** What restores and crashes took away. */
   lostSeqs: readonly SeqGap[] = [];
   openScanCount = 0;
@@ -202,16 +204,18 @@ export class ModelStore implements Store {
   }
 
   scan(tableId: number, options: ScanOptions): Scan {
-    const { owner, upTo, columnIds, withTombstones = false } = options;
+    const { owner, upTo, columnIds, seqMax = upTo, withTombstones = false } = options;
     const after = Math.max(options.after ?? 0, this.#expiredSeq(tableId));
-    const found = this.versions.filter(
+    const within = this.versions.filter(
       (version) =>
         version.tableId === tableId &&
         version.owner === owner &&
         version.seq > after &&
-        version.seq <= upTo &&
-        version.replacedBy > upTo &&
-        (withTombstones || !version.isDeleted),
+        version.seq <= Math.min(seqMax, upTo),
+    );
+    this.scannedCount += within.length;
+    const found = within.filter(
+      ({ isDeleted, replacedBy }) => replacedBy > upTo && (withTombstones || !isDeleted),
     );
     const size = Math.min(options.batchRows ?? this.#batchRows, this.#batchRows);
     let start = 0;

@@ -108,6 +108,7 @@ export interface ReadOptions {
   owner?: number;
   upTo?: number;
   after?: number;
+  seqMax?: number;
   withTombstones?: boolean;
   batchRows?: number;
 }
@@ -118,10 +119,11 @@ export function readRows(
   { tableId, columns }: TableDefinition,
   options: ReadOptions = {},
 ): Value[][] {
-  const { owner = 0, upTo = store.visibleSeq, after = 0, ...rest } = options;
+  const { owner = 0, upTo = store.visibleSeq, seqMax = upTo, after = 0, ...rest } = options;
   const scan = store.scan(tableId, {
     owner,
     upTo: upTo as Seq,
+    seqMax: seqMax as Seq,
     after: after as Seq,
     columnIds: [SEQ_COLUMN_ID, ...columns.map(({ columnId }) => columnId)],
     ...rest,
