@@ -12,7 +12,7 @@ import {
 
 export type ThreadFailure =
   | { readonly kind: "damage"; readonly path: string; readonly offset: number; what: string }
-  | { readonly kind: "unreadable"; readonly code: string; readonly path: string }
+  | { readonly kind: "unreadable"; readonly code: string; readonly path: string; offset: number }
   | { readonly kind: "disk"; readonly code: string; readonly path: string; operation: string }
   | {
       readonly kind: "refusal";
@@ -24,8 +24,8 @@ export type ThreadFailure =
 
 export function failureFrom(error: unknown): ThreadFailure {
   if (error instanceof UnreadableError) {
-    const { code, path } = error;
-    return { kind: "unreadable", code, path };
+    const { code, offset, path } = error;
+    return { kind: "unreadable", code, path, offset };
   }
   if (error instanceof CorruptionError) {
     const { path, offset, what } = error;
@@ -48,7 +48,7 @@ export function errorFromFailure(failure: ThreadFailure): Error {
     case "damage":
       return new CorruptionError(failure.path, failure.offset, failure.what);
     case "unreadable":
-      return new UnreadableError(failure.path, failure.code);
+      return new UnreadableError(failure.path, failure.code, failure.offset);
     case "disk":
       return new DiskError(failure.code, failure.path, failure.operation);
     case "refusal": {

@@ -140,8 +140,8 @@ export class UnreadableError extends CorruptionError {
   /** As of {@linkcode DiskError}. */
   readonly code: string;
 
-  constructor(path: string, code: string) {
-    super(path, 0, `the disk says ${code}`);
+  constructor(path: string, code: string, offset = 0) {
+    super(path, offset, `the disk says ${code}`);
     this.name = "UnreadableError";
     this.code = code;
   }

@@ -383,6 +383,26 @@ test.each(["ENOENT", "EIO"])(
   },
 );
 
+test("a place of a segment that the disk cannot read is damage in that segment, and named", async () => {
+  const disk = new SimulatedDisk();
+  const definitions = [TABLE, OTHER];
+  const path = `${PATHS.segments}/1/1.seg`;
+  const store = await openStore({ disk, definitions });
+  await commit(store, 1, "insert", [[1, "a"]]);
+  await commit(store, 2, "insert", [[1]]);
+  await store.flush(1);
+  // Opens the file, and touches no chunk of it.
+  const key = { owner: SHARED_OWNER, key: [2], columnIds: [2], upTo: store.visibleSeq };
+  expect(store.lookup(1, key)).toBeUndefined();
+  disk.faultPlan = (operation, touched) =>
+    operation === "read" && touched === path ? { code: "EIO" } : undefined;
+  expect(() => idsOf(store)).toThrow(/1\.seg at byte [1-9][0-9]*: the disk says EIO/);
+  disk.faultPlan = undefined;
+  expect(() => idsOf(store)).toThrow("could not be read, and is quarantined");
+  expect(readRows(store, OTHER).length).toBe(1);
+  await store.close();
+});
+
 /** What a run had acknowledged, and everything a next process would find, at one moment. */
 interface Moment {
   readonly operation: string;

@@ -6,7 +6,7 @@
  */
 import { describe, expect, test } from "bun:test";
 import { AssertionError, defined } from "../../src/base/assert.ts";
-import { CorruptionError, DiskError } from "../../src/base/errors.ts";
+import { CorruptionError, UnreadableError } from "../../src/base/errors.ts";
 import { ROW_GROUP_ROWS_MAX } from "../../src/base/limits.ts";
 import { ENCODING_NAMES } from "../../src/storage/segment/encodings.ts";
 import { SegmentReader } from "../../src/storage/segment/reader.ts";
@@ -468,13 +468,13 @@ describe("damage", () => {
     expect(() => open(swapped).column(1, 0)).toThrow(CorruptionError);
   });
 
-  test("a failing disk is a DiskError, at open and at first touch", () => {
+  test("what a failing disk does not read is unreadable, at open and at first touch", () => {
     const disk = diskWith(good);
     disk.faultPlan = failNth("read", 1, { code: "EIO" });
-    expect(() => SegmentReader.open(disk, PATH, good.length)).toThrow(DiskError);
+    expect(() => SegmentReader.open(disk, PATH, good.length)).toThrow(UnreadableError);
     const reader = SegmentReader.open(disk, PATH, good.length);
     disk.faultPlan = failNth("read", 1, { code: "EIO" });
-    expect(() => reader.seqs(0)).toThrow(DiskError);
+    expect(() => reader.seqs(0)).toThrow(UnreadableError);
     expect(reader.seqs(0).length).toBe(40);
   });
 });

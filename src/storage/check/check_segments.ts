@@ -128,8 +128,7 @@ function* checkSteps(disk: Disk, path: string, entry: SegmentEntry): Generator<v
       const what = `it is segment ${reader.segmentId} of table ${reader.tableId}, with ${reader.rowCount} rows, and the manifest lists segment ${entry.segmentId} with ${entry.rowCount}`;
       throw new CorruptionError(path, 0, what);
     }
-    const steps = reader.verifySteps();
-    while (readable(path, () => steps.next()).done !== true) yield;
+    yield* reader.verifySteps();
   } finally {
     reader.close();
   }

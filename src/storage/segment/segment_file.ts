@@ -1,7 +1,7 @@
 /**
  * A segment file that is open: mapped for reading, and read once more to check it.
  *
- * Bytes are checked through `read`, so that a failing disk is an error and not a dead process, and
+ * Bytes are checked through `read`, so that a failing disk is damage and not a dead process, and
  * only then looked at in the map. The file stays open for that as long as the map lives, since its
  * name may be gone before.
  */
@@ -9,6 +9,7 @@
 import type { Hash64 } from "../../base/checksum.ts";
 import type { Disk, DiskFile, MappedFile } from "../../base/disk.ts";
 import { CorruptionError } from "../../base/errors.ts";
+import { readable } from "../readable.ts";
 import { HASH_BYTES_MAX, PlaceHash } from "./format.ts";
 
 let scratch: Uint8Array | undefined;
@@ -71,7 +72,7 @@ export class SegmentFile {
   }
 
   #fill(into: Uint8Array, offset: number): void {
-    const count = this.#file.read(into, offset);
+    const count = readable(this.path, () => this.#file.read(into, offset), offset);
     if (count === into.length) return;
     throw new CorruptionError(this.path, offset + count, "the file ends too early");
   }
