@@ -11,6 +11,7 @@
  * old deletion vectors. Nothing is dropped here: history stays.
  */
 import { assert } from "../base/assert.ts";
+import { CorruptionError } from "../base/errors.ts";
 import type { Seq } from "../base/seq.ts";
 import type { DeletionVector } from "./deletion_vector.ts";
 import { segmentFileName } from "./file_names.ts";
@@ -24,6 +25,9 @@ import type { FlushResult } from "./store.ts";
 import { type StoredTable, tableStateOf } from "./table.ts";
 
 const NOTHING: FlushResult = { versions: 0, bytes: 0 };
+
+/** Replacements that recovery missed are noted so many at a time. */
+const MISSED_PER_STEP = 4096;
 
 /** A segment, and its deletion vector to be. */
 interface ChangedSegment {
@@ -114,6 +118,7 @@ class TableFlush {
   async #writeChangedDeletions(): Promise<ChangedSegment[]> {
     const changed: ChangedSegment[] = [];
     for (const segment of this.#table.segments) {
+      await this.#noteMissed(segment);
       if (!segment.isDirtyUpTo(this.#flushedSeq)) continue;
       const entry = { ...segment.entry, deletionGeneration: segment.nextGeneration() };
       const { deletions } = segment;
@@ -122,6 +127,21 @@ class TableFlush {
       await this.#drafts.pause();
     }
     return changed;
+  }
+
+  /** Once this flush is published, the log is not asked any more for what recovery missed. */
+  async #noteMissed(segment: OpenSegment): Promise<void> {
+    const { files } = this.#tools;
+    try {
+      while (segment.missedCount > 0) {
+        segment.noteSomeMissed(MISSED_PER_STEP);
+        await this.#drafts.pause();
+      }
+    } catch (error) {
+      // Safe: nobody reads the segment any more.
+      if (!(error instanceof CorruptionError)) throw error;
+      files.giveUp(segment, error);
+    }
   }
 
   /** Returns the entries whose deletion vectors are no longer listed. */

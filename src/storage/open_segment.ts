@@ -7,6 +7,8 @@
  * - A reader pins the segment; when it is dropped, its files go with the last pin.
  * - A damaged segment is quarantined for good. One that the disk would not read is set aside: it is
  *   quarantined in this process, and not in the manifest, as the next start may find it whole.
+ * - What recovery could not note in one that is set aside is kept until the flush that would make
+ *   the log forget it: by then it is noted, or the segment is quarantined for good.
  */
 import { assert } from "../base/assert.ts";
 import { CorruptionError, DatabaseError } from "../base/errors.ts";
@@ -15,6 +17,13 @@ import type { DeletionVector } from "./deletion_vector.ts";
 import type { SegmentEntry } from "./manifest.ts";
 import type { PreparedReplacements } from "./prepared_replacements.ts";
 import type { SegmentReader } from "./segment/reader.ts";
+
+/** A version of an owner, and the seq of the one that replaced it. */
+export interface MissedReplacement {
+  readonly owner: number;
+  readonly seq: number;
+  readonly replacedBy: number;
+}
 
 /** What opens the files of a segment, and hears of damage. */
 export interface SegmentFiles {
@@ -31,6 +40,8 @@ export class OpenSegment {
   entry: SegmentEntry;
   readonly #files: SegmentFiles;
   #isSetAside = false;
+  /** Of recovery, in the order of the log. */
+  #missed: MissedReplacement[] = [];
   #reader: SegmentReader | undefined;
   #deletions: DeletionVector | undefined;
   #pinCount = 0;
@@ -106,11 +117,41 @@ export class OpenSegment {
   quarantine({ isForGood }: { isForGood: boolean }): void {
     this.entry = { ...this.entry, quarantined: true };
     this.#isSetAside = !isForGood;
+    if (isForGood) this.#missed = [];
   }
 
   /** What is noted of it no longer holds: should it be noted on disk, the quarantine is, too. */
   noteUntrue(): void {
     this.#isSetAside = false;
+  }
+
+  /** Recovery could not note a replacement, as the disk would not read the segment. */
+  noteMissed(replacement: MissedReplacement): void {
+    // What is quarantined for good has no use for it.
+    if (this.#isSetAside) this.#missed.push(replacement);
+  }
+
+  get missedCount(): number {
+    return this.#missed.length;
+  }
+
+  /**
+   * Notes some of what recovery missed, the newest first. The segment stays set aside.
+   *
+   * @throws {CorruptionError} If it still cannot be read.
+   */
+  noteSomeMissed(countMax: number): void {
+    this.#reader ??= this.#files.openReader(this.entry);
+    this.#deletions ??= this.#files.readDeletions(this.entry);
+    for (let count = 0; count < countMax; count += 1) {
+      const missed = this.#missed.at(-1);
+      if (missed === undefined) return;
+      const { owner, replacedBy, seq } = missed;
+      const row = this.#reader.rowOfSeq(owner, seq);
+      // A merge has left it out.
+      if (row !== -1) this.replace(row, replacedBy);
+      this.#missed.pop();
+    }
   }
 
   /** The entry as the manifest should have it. */

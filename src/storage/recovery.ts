@@ -22,7 +22,6 @@ import { WriteReader } from "./local_wal/logged_writes.ts";
 import { type LoggedCommit, missingBeginning, readWal, type WalEnd } from "./local_wal/reader.ts";
 import type { Manifest, ManifestState, SegmentEntry } from "./manifest.ts";
 import { OpenSegment, type SegmentFiles } from "./open_segment.ts";
-import type { LocalSegmentFiles } from "./segment_files.ts";
 import type { TableDefinition } from "./store.ts";
 import { StoredTable } from "./table.ts";
 import { TableReplay } from "./table_replay.ts";
@@ -33,7 +32,7 @@ export interface RecoveryOptions {
   readonly log: Log;
   readonly manifest: Manifest;
   readonly definitions: readonly TableDefinition[];
-  readonly files: LocalSegmentFiles;
+  readonly files: SegmentFiles;
 }
 
 export interface Recovered {
@@ -76,7 +75,6 @@ export function recover(options: RecoveryOptions): Recovered {
   if (commitCount > 0) {
     log.info("read the log", { commits: commitCount, files: end.files.length, visibleSeq });
   }
-  files.noteRecovered();
   return { tables, end, highWater, visibleSeq, lastSeq };
 }
 

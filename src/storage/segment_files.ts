@@ -22,7 +22,6 @@ export interface SegmentFilesOptions {
 export class LocalSegmentFiles implements SegmentFiles {
   readonly #options: SegmentFilesOptions;
   readonly #holds = new Holds();
-  #isRecovering = true;
 
   constructor(options: SegmentFilesOptions) {
     this.#options = options;
@@ -51,8 +50,7 @@ export class LocalSegmentFiles implements SegmentFiles {
     damage.isLogged = true;
     if (segment.entry.quarantined) return;
     const { segmentId, tableId } = segment.entry;
-    // Recovery passes over what it cannot note of the segment, and that is lost with the next flush.
-    const isForGood = this.#isRecovering || !(damage instanceof UnreadableError);
+    const isForGood = !(damage instanceof UnreadableError);
     const did = isForGood
       ? "damaged segment, quarantined"
       : "segment cannot be read, quarantined until the next start";
@@ -67,9 +65,23 @@ export class LocalSegmentFiles implements SegmentFiles {
     if (isForGood) manifest.publish({ changeSegments: [segment.entry] });
   }
 
-  /** The log has been read, and everything in it is noted. */
-  noteRecovered(): void {
-    this.#isRecovering = false;
+  /**
+   * Gives up a segment that is set aside: the log is about to forget what was to be noted in it.
+   *
+   * @throws {DatabaseError} As the manifest does.
+   */
+  giveUp(segment: OpenSegment, damage: CorruptionError): void {
+    const { manifest, log } = this.#options;
+    const { segmentId, tableId } = segment.entry;
+    log.error("segment still cannot be read when its table is flushed, quarantined for good", {
+      segment: segmentId,
+      table: tableId,
+      path: damage.path,
+      what: damage.what,
+      missed: segment.missedCount,
+    });
+    segment.quarantine({ isForGood: true });
+    manifest.publish({ changeSegments: [segment.entry] });
   }
 
   segmentPath(entry: SegmentEntry): string {

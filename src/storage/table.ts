@@ -15,7 +15,7 @@ import type { LowWater } from "./history.ts";
 import { type Key, keyOfRow, keyOfValues } from "./key.ts";
 import type { TableState } from "./manifest.ts";
 import { type MemPartition, Memtable } from "./memtable.ts";
-import type { OpenSegment } from "./open_segment.ts";
+import type { MissedReplacement, OpenSegment } from "./open_segment.ts";
 import {
   DELETED_COLUMN_ID,
   type LookupOptions,
@@ -293,6 +293,13 @@ export class StoredTable {
     const storedType = cursor.typeOf(columnId);
     if (column === undefined || storedType === undefined) return value;
     return converted(value, formOf(storedType), column.type);
+  }
+
+  /** Keeps for later what could not be noted in the segment that has the replaced version. */
+  noteMissed(replacement: MissedReplacement): void {
+    const { seq } = replacement;
+    const segment = this.segments.find(({ entry }) => entry.minSeq <= seq && seq <= entry.maxSeq);
+    segment?.noteMissed(replacement);
   }
 
   /**

@@ -63,7 +63,9 @@ export class TableReplay implements RowTaker {
     this.#partition ??= this.#enter(write);
     const partition = this.#partition;
     // A replaced version may be gone: compaction drops what nobody can read any more.
-    if (prev !== 0) unlessDamaged(() => table.findSeq(partition.owner, prev)?.replace(seq));
+    if (prev !== 0 && !unlessDamaged(() => table.findSeq(partition.owner, prev)?.replace(seq))) {
+      table.noteMissed({ owner: partition.owner, seq: prev, replacedBy: seq });
+    }
     const isDeleted = write.operation === "delete";
     const row = memtable.push(partition, { seq, prev, isDeleted });
     memtable.setCommitSeq(row, this.#commit.commitSeq);

@@ -403,6 +403,57 @@ test("a place of a segment that the disk cannot read is damage in that segment, 
   await store.close();
 });
 
+// Goal: a segment that recovery could not read is no more lost than one that a statement could not.
+// Method: a row of it was replaced, as only the log says, and the disk reads it again before the
+// flush that lets the log forget, at that flush, or not even then.
+test.each([
+  ["before the next start", "live"],
+  ["before the flush", "live"],
+  ["never", "quarantined"],
+] as const)(
+  "a segment that recovery could not read, and that is back %s, is %s",
+  async (when, status) => {
+    const disk = new SimulatedDisk();
+    const manifest = new MemoryManifest();
+    const definitions = [TABLE, OTHER];
+    const path = `${PATHS.segments}/1/1.seg`;
+    const store = await openStore({ disk, manifest, definitions });
+    for (const id of [1, 2, 3]) await commit(store, 1, "insert", [[id, "old"]]);
+    await store.flush(1);
+    await commit(store, 1, "update", [[1, "new"]]);
+    await commit(store, 1, "delete", [[2, ""]]);
+    await commit(store, 2, "insert", [[1]]);
+    await store.close();
+
+    // The file opens, and its rows cannot be read.
+    let readCount = 0;
+    disk.faultPlan = (operation, touched) => {
+      if (operation !== "read" || touched !== path) return undefined;
+      readCount += 1;
+      return readCount > 4 ? { code: "EIO" } : undefined;
+    };
+    const again = await openStore({ disk, manifest, definitions });
+    expect(readCount, "recovery met the fault").toBeGreaterThan(4);
+    expect(readRows(again, OTHER).length).toBe(1);
+    expect(() => idsOf(again)).toThrow("could not be read, and is quarantined");
+    if (when === "before the flush") disk.faultPlan = undefined;
+    if (when !== "before the next start") await again.flush(1);
+    await again.close();
+
+    disk.faultPlan = undefined;
+    const last = await openStore({ disk, manifest, definitions });
+    expect(last.segments()[0]?.status).toBe(status);
+    const rows = (): unknown[] => readRows(last, TABLE).map(([, ...row]) => row);
+    if (status === "quarantined") expect(rows).toThrow("is damaged and quarantined");
+    else
+      expect(rows()).toEqual([
+        [3, "old"],
+        [1, "new"],
+      ]);
+    await last.close();
+  },
+);
+
 /** What a run had acknowledged, and everything a next process would find, at one moment. */
 interface Moment {
   readonly operation: string;

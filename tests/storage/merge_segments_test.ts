@@ -299,11 +299,11 @@ test("COMPACT leaves a quarantined segment as it is, wherever it stands", async 
     path.endsWith("/2.seg") ? { code: "EIO" as const } : undefined;
   const kept = manifest.restart();
   const again = await openStore({ disk, manifest: kept, definitions: [TABLE] });
-  disk.faultPlan = undefined;
   // The log said what replaced its rows, and goes with the flush: the quarantine is for good.
+  await again.flush(1);
+  disk.faultPlan = undefined;
   const listed = kept.load().segments.find(({ segmentId }) => segmentId === 2);
   expect(listed?.quarantined).toBe(true);
-  await again.flush(1);
   await again.compact(1);
   const statuses = again.segments().map(({ segmentId, status }) => `${segmentId} ${status}`);
   expect(statuses).toEqual(["1 live", "2 quarantined", "5 live"]);
