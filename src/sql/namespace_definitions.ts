@@ -69,13 +69,17 @@ export function createNamespace(
 
 /** Returns what happened. @throws {DatabaseError} */
 export function alterNamespace(node: AlterNamespaceStatement, environment: SqlEnvironment): string {
-  const { catalog, store } = environment;
+  const { catalog, live, store } = environment;
   const { name } = node.name;
   requireUnreserved(node, "alter");
   const before = findNamespace(catalog, name, node.name);
   if (node.owner !== undefined) {
     requireUser(node.owner, environment);
     catalog.changeNamespace({ ...before, owner: node.owner.name });
+    // Who owned it may follow tables that only the owner reads.
+    for (const { kind, namespace, tableId } of catalog.tables()) {
+      if (namespace === name && kind === "shared") live().tableChanged(tableId);
+    }
     return `Namespace ${name} belongs to ${node.owner.name}`;
   }
   const options = { ...before.options, ...namespaceOptions(node.options ?? []) };

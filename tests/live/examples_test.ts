@@ -269,4 +269,16 @@ describe.each(["json", "msgpack"] as const)("over %s", (serialization) => {
     await run("ALTER TABLE app.board SET (ACCESS_LEVEL = 'DBA')", server.token);
     expect(await told()).toEqual(["UNAUTHORIZED board"]);
   });
+
+  test("who no longer owns a namespace is told UNAUTHORIZED", async () => {
+    await run("CREATE NAMESPACE club AUTHORIZATION alice", server.token);
+    await run("CREATE SHARED TABLE club.plans (id INT PRIMARY KEY)");
+    subscribe("plans", "SELECT id FROM club.plans", null);
+    await delivered();
+    await run("INSERT INTO club.plans VALUES (1)");
+    expect(await told()).toEqual(["insert 1"]);
+    await run("ALTER NAMESPACE club OWNER TO root", server.token);
+    await run("INSERT INTO club.plans VALUES (2)", server.token);
+    expect(await told()).toEqual(["UNAUTHORIZED plans"]);
+  });
 });
