@@ -30,6 +30,7 @@ import type {
   QName,
   Statement,
 } from "./parse/ast.ts";
+import type { ShownSetting } from "./request_settings.ts";
 import { messageResult, type PlainColumn, rowsResult } from "./result.ts";
 import {
   DESCRIBE_COLUMNS,
@@ -54,6 +55,8 @@ export interface AdministrationCall {
   readonly namespace: string;
   /** As the caller sees it, for SUBSCRIBE TO. */
   readonly server: ServerAddress | undefined;
+  /** What SET changes, for SHOW. */
+  readonly requestSettings: readonly ShownSetting[];
 }
 
 const SETTING_COLUMNS: readonly PlainColumn[] = ["name", "value", "description", "category"].map(
@@ -66,6 +69,7 @@ const INSTEAD_OF_SHOW: ReadonlyMap<string, string> = new Map([
   ["users", "SELECT * FROM system.users lists them"],
   ["roles", "SELECT * FROM system.users lists users with their roles"],
   ["views", "SHOW TABLES lists views, too"],
+  ["search_path", "SELECT CURRENT_NAMESPACE() gives the current namespace"],
   ["processlist", "SELECT * FROM system.queries lists what runs"],
 ]);
 
@@ -192,7 +196,10 @@ export class Administration {
     }
   }
 
-  #show(node: Statement, { namespace, principal }: AdministrationCall): StatementResult {
+  #show(
+    node: Statement,
+    { namespace, principal, requestSettings }: AdministrationCall,
+  ): StatementResult {
     const environment = this.#environment;
     const { catalog } = environment;
     const asUser = principal.userId;
@@ -230,15 +237,14 @@ export class Administration {
       }
       case "show all":
       case "show":
-        return this.#settings(node, asUser);
+        return this.#settings(node, [...environment.settings, ...requestSettings], asUser);
       default:
         throw notAvailable(node, node.type.toUpperCase());
     }
   }
 
-  #settings(node: Statement, asUser: string): StatementResult {
-    const { settings } = this.#environment;
-    const wanted = node.type === "show" ? node.variable.name : undefined;
+  #settings(node: Statement, settings: readonly ShownSetting[], asUser: string): StatementResult {
+    const wanted = node.type === "show" ? node.variable.name.toLowerCase() : undefined;
     const found = settings.filter(({ name }) => wanted === undefined || name === wanted);
     if (found.length === 0) {
       throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find setting "${wanted ?? ""}"`, {

@@ -38,6 +38,7 @@ import type { Prepared } from "./prepared.ts";
 import type { QueryStat } from "./query_stats.ts";
 import { bulkShapeOf, textOfStatement } from "./query_text.ts";
 import { RequestBinding, type Unit } from "./request_binding.ts";
+import { RequestSettings } from "./request_settings.ts";
 import { statementsOf } from "./request_text.ts";
 import { messageResult, rowsResult } from "./result.ts";
 import { StatementRunner } from "./statement_runner.ts";
@@ -68,6 +69,7 @@ export class RequestRunner {
   readonly #results: StatementResult[] = [];
   readonly #turns: SharedTurns;
   readonly #binding: RequestBinding;
+  readonly #settings: RequestSettings;
   /** Of the statement that is bound or run. */
   #statementIndex = 0;
   #transaction: Transaction | undefined;
@@ -88,6 +90,7 @@ export class RequestRunner {
       definitions: this.#definitions,
       administration: this.#administration,
     });
+    this.#settings = new RequestSettings(environment.limits);
     this.#channel = channel;
     this.#turns = new SharedTurns({ clock: environment.clock, ledger: this.#ledger });
     this.#runner = new StatementRunner(environment, {
@@ -121,7 +124,7 @@ export class RequestRunner {
         await this.#turns.endStep();
         const { node } = unit;
         this.#running.asUser = node.type === "execute as" ? node.user.name : this.#principal.userId;
-        const result = await this.#measured(unit, parameters);
+        const result = await this.#timed(() => this.#measured(unit, parameters));
         this.#binding.forget(unit);
         await this.#audit(node);
         this.#results.push(result);
@@ -170,6 +173,22 @@ export class RequestRunner {
     });
   }
 
+  /** By SET, a statement may have less time than its request. */
+  async #timed<Result>(run: () => Promise<Result>): Promise<Result> {
+    const ledger = this.#ledger;
+    const limitMs = this.#settings.statementTimeoutMs;
+    const endMs = this.#environment.clock.monotonicMs() + (limitMs ?? Number.POSITIVE_INFINITY);
+    if (endMs >= ledger.deadlineMs) return await run();
+    // What the statement waits for its reader is added while it runs, and stays added.
+    const restMs = ledger.deadlineMs - endMs;
+    ledger.deadlineMs = endMs;
+    try {
+      return await run();
+    } finally {
+      ledger.deadlineMs += restMs;
+    }
+  }
+
   async #measured(unit: Unit, parameters: readonly Value[]): Promise<StatementResult> {
     const { clock } = this.#environment;
     const startMs = clock.monotonicMs();
@@ -211,6 +230,10 @@ export class RequestRunner {
       case "use namespace":
         this.#binding.useNamespace(node);
         return messageResult(`Namespace ${node.name.name} in use`, this.#principal.userId);
+      case "set":
+      case "set timezone":
+        this.#administration.authorize(node, this.#principal);
+        return messageResult(this.#settings.set(node), this.#principal.userId);
       default:
         break;
     }
@@ -242,6 +265,7 @@ export class RequestRunner {
         principal: this.#principal,
         namespace: this.#binding.namespace,
         server: this.#request.server,
+        requestSettings: this.#settings.rows(),
       }))
     );
   }
@@ -283,6 +307,7 @@ export class RequestRunner {
 
   #open({ isReadOnly }: { isReadOnly: boolean }): void {
     const { clock, limits, store } = this.#environment;
+    this.#settings.begin();
     this.#transaction = new Transaction({
       snapshotSeq: store.visibleSeq,
       nowMicros: clock.nowMs() * 1000,
@@ -308,6 +333,7 @@ export class RequestRunner {
       transaction.requireUnaltered(this.#environment.catalog);
     }
     this.#transaction = undefined;
+    this.#settings.commit();
     if (transaction.keyCount > BATCH_ROWS_MAX) {
       const record = (changesRows: boolean): readonly TableWrite[] =>
         this.#recordOf(entry, changesRows);
@@ -337,6 +363,7 @@ export class RequestRunner {
   #rollback(): StatementResult {
     this.#requireTransaction("ROLLBACK");
     this.#transaction = undefined;
+    this.#settings.rollback();
     return messageResult("Transaction rolled back", this.#principal.userId);
   }
 

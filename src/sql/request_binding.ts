@@ -18,6 +18,7 @@ import { requireNoGap, typedParameters } from "./parameters.ts";
 import type { Statement } from "./parse/ast.ts";
 import { authorize, type Prepared, prepare } from "./prepared.ts";
 import { dmlWorldOf, statisticsOf } from "./relation_source.ts";
+import { requireSettable } from "./request_settings.ts";
 import { isMendable, refuseInside } from "./request_text.ts";
 
 /**
@@ -142,6 +143,9 @@ export class RequestBinding {
       if (node.type === "execute as") throw refuseInside(node);
       definitions.authorize(node, principal, this.namespace);
       administration.authorize(node, principal);
+      if (node.type === "set" || node.type === "set timezone") {
+        requireSettable(node, environment.limits);
+      }
       return;
     }
     if (node.type === "explain") administration.authorize(node, principal);

@@ -51,7 +51,7 @@ export function checkDeadline({ deadlineMs, cancelledBy }: RequestLedger, clock:
   }
   if (clock.monotonicMs() >= deadlineMs) {
     throw new DatabaseError("STATEMENT_TIMEOUT", "Cannot finish the statement: its time is over", {
-      hint: "narrow the query, or raise timeout_ms or performance.request_timeout",
+      hint: "narrow the query, or raise timeout_ms, statement_timeout or performance.request_timeout",
     });
   }
 }
