@@ -463,7 +463,7 @@ const OTHERS: readonly Case[] = [
   ["current_user", [], "alice"],
   ["user", [], "alice"],
   ["current_user_id", [], "alice"],
-  ["pg_sleep", ["0"], ""],
+  ["pg_sleep", [dbl("0")], ""],
   ["session_user", [], "root"],
   ["current_role", [], "user"],
   ["current_namespace", [], "app"],
