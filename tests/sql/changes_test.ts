@@ -61,7 +61,7 @@ const REFUSED: readonly (readonly [string, string])[] = [
   ],
   ["UPDATE t SET a = a + 98", "CHECK_VIOLATION@1"],
   ["UPDATE t SET b = NULL WHERE id = 2", "NOT_NULL_VIOLATION@1"],
-  ["UPDATE t SET a = 10 / (a - 2)", "DIVISION_BY_ZERO@1"],
+  ["UPDATE t SET a = 10 / (a - 2)", "DIVISION_BY_ZERO@1:17"],
   ["UPDATE t SET a = 9 RETURNING 1 / (id - 2)", "DIVISION_BY_ZERO@1"],
   ["UPDATE t SET id = id", "INVALID_OPERATION@1:13"],
   ["UPDATE t SET _deleted = TRUE", "SYSTEM_COLUMN@1:13"],

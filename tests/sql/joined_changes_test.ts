@@ -273,7 +273,7 @@ const REFUSED: readonly (readonly [string, string])[] = [
   ["UPDATE t SET a = 1 FROM LATERAL (SELECT t.a) q", "TABLE_NOT_FOUND@1:40"],
   ["UPDATE t SET a = 1 FROM nope", "TABLE_NOT_FOUND@1:24"],
   ["UPDATE t SET a = w FROM s WHERE k = id", "TYPE_MISMATCH@1:17"],
-  ["UPDATE t SET a = 1 / (v - 200) FROM s WHERE k = id", "DIVISION_BY_ZERO@1"],
+  ["UPDATE t SET a = 1 / (v - 200) FROM s WHERE k = id", "DIVISION_BY_ZERO@1:17"],
   ["UPDATE t SET a = 9 FROM s WHERE k = id RETURNING 1 / (v - 300)", "DIVISION_BY_ZERO@1"],
   ["UPDATE t SET a = 1 FROM t o WHERE a = 1", "AMBIGUOUS_COLUMN@1:34"],
   ["DELETE FROM t USING t WHERE true", "INVALID_QUERY"],

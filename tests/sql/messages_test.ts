@@ -97,6 +97,21 @@ describe("a value that its column does not take", () => {
       "'abcd'",
     ],
     [
+      "UPDATE people SET small = 1, share = 7/(id-1) WHERE id = 1",
+      'Cannot divide by zero (column "share")',
+      "7/(id-1)",
+    ],
+    [
+      "UPDATE people SET name = repeat('x', -1), (share, small) = (2, 7%(id-1))",
+      'Cannot divide by zero (column "small")',
+      "7%(id-1))",
+    ],
+    [
+      "INSERT INTO people (id, name) VALUES (1, 'a') ON CONFLICT (id) DO UPDATE SET small = 7/(people.id-1)",
+      'Cannot divide by zero (column "small")',
+      "7/(people.id-1)",
+    ],
+    [
       "WITH t AS (SELECT 1) INSERT INTO people (id, name, small) VALUES (2, 'a', 99999)",
       'Cannot hold 99999 as smallint: it must fit 16 bits (column "small")',
       "99999)",
@@ -136,6 +151,9 @@ describe("a value that its column does not take", () => {
     ).toMatchObject({
       message: 'Cannot hold 99999 as smallint: it must fit 16 bits (column "small")',
     });
+    expect(
+      await refusal("INSERT INTO people (name, id) SELECT 'x', id / (id - 1) FROM people"),
+    ).toMatchObject({ message: 'Cannot divide by zero (column "id")' });
   });
 
   test("is named by its row in a long list", async () => {

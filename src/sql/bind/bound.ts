@@ -12,6 +12,7 @@ import type { DataType, Row, Value } from "../../types/mod.ts";
 import type { AggregateForm } from "../functions/aggregates.ts";
 import type { CallWorld, VectorFunction } from "../functions/function.ts";
 import type { WindowName } from "../functions/window_functions.ts";
+import type { CellPlace } from "./cell_error.ts";
 
 /** A column of some relation of a query. */
 export interface BoundColumn {
@@ -71,6 +72,8 @@ export type BoundExpression =
       readonly factor?: number | undefined;
       /** Text stays as it is, in whatever form a vector holds it. */
       readonly isSameText?: boolean;
+      /** Of a value that is written: what computing or converting it throws names its column. */
+      readonly cell?: CellPlace;
     }
   | {
       readonly kind: "call";

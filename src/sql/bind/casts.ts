@@ -21,6 +21,8 @@ import {
 } from "../../types/mod.ts";
 import type { AstNode } from "../parse/ast.ts";
 import type { BoundExpression } from "./bound.ts";
+import type { CellPlace } from "./cell_error.ts";
+import { mayFail } from "./walk.ts";
 
 export interface CastTarget {
   readonly to: DataType;
@@ -63,6 +65,21 @@ export function castTo(
     isNumericIdentity: convert === undefined || isNumericIdentity(from, to),
     factor: factorOf(from, to),
     isSameText: convert === undefined && from.kind === "text" && to.kind === "text",
+  };
+}
+
+/** The same value, written to a column: what computing it throws names the column. */
+export function castInColumn(expression: BoundExpression, cell: CellPlace): BoundExpression {
+  if (!mayFail(expression)) return expression;
+  if (expression.kind === "cast") return { ...expression, cell };
+  return {
+    kind: "cast",
+    type: expression.type,
+    operand: expression,
+    convert: sameValue,
+    isNumericIdentity: true,
+    isSameText: true,
+    cell,
   };
 }
 

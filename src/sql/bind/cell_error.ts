@@ -6,8 +6,6 @@
  * found there, too (`sql/faulty_cell.ts`).
  */
 import { type Condition, DatabaseError } from "../../base/errors.ts";
-import type { Value } from "../../types/mod.ts";
-import type { BoundExpression } from "./bound.ts";
 
 /** Whose value it was. */
 export interface CellPlace {
@@ -54,26 +52,6 @@ export function errorInCell(error: unknown, place: () => CellPlace, position?: n
   if (!(error instanceof DatabaseError) || error instanceof CellError) return error;
   if (error.position !== undefined || !FAULTS_OF_VALUES.has(error.condition)) return error;
   return new CellError(error, place(), position);
-}
-
-/** A cast to the type of a column, whose failure names the column. */
-export function castInColumn(cast: BoundExpression, place: CellPlace): BoundExpression {
-  const named = (read: () => Value): Value => {
-    try {
-      return read();
-    } catch (error) {
-      throw errorInCell(error, () => place);
-    }
-  };
-  if (cast.kind === "cast") {
-    const { convert } = cast;
-    return { ...cast, convert: (value) => named(() => convert(value)) };
-  }
-  if (cast.kind === "call") {
-    const { evaluate } = cast;
-    return { ...cast, evaluate: (values, call) => named(() => evaluate(values, call)) };
-  }
-  return cast;
 }
 
 /** "column "a", row 2": the row where there are several. */

@@ -7,8 +7,7 @@ import type { ColumnEntry, TableEntry } from "../../catalog/mod.ts";
 import type { Expr, Name, QNameAliased, SetStatement } from "../parse/ast.ts";
 import type { Place } from "./binding.ts";
 import type { BoundColumn, BoundExpression } from "./bound.ts";
-import { castTo } from "./casts.ts";
-import { castInColumn } from "./cell_error.ts";
+import { castInColumn, castTo } from "./casts.ts";
 import { bindExpression } from "./expression_binder.ts";
 import { tableResult } from "./from_binder.ts";
 import type { FromResult } from "./join_binder.ts";
@@ -130,15 +129,14 @@ export function bindSets(
   });
 }
 
-/** The same, with the name of its column in what its cast throws. */
+/** As {@linkcode assigned}, with the name of the column in what computing the value throws. */
 function assignedBySet(
   bound: BoundExpression,
   target: { table: TableEntry; position: number; node: Expr },
 ): BoundExpression {
   const value = assigned(bound, target);
   const column = target.table.columns[target.position];
-  if (value === bound || column === undefined) return value;
-  return castInColumn(value, { column: column.name, source: "set" });
+  return column === undefined ? value : castInColumn(value, { column: column.name, source: "set" });
 }
 
 /** The position of a column that may be assigned. @throws {DatabaseError} INVALID_OPERATION */

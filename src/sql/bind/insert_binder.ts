@@ -20,8 +20,7 @@ import { literalValuesToRows } from "../parse/literal_nodes.ts";
 import type { Place, StatementBinding } from "./binding.ts";
 import type { BoundSelect } from "./bound.ts";
 import { selectFromQuery } from "./bound_nodes.ts";
-import { castTo } from "./casts.ts";
-import { castInColumn } from "./cell_error.ts";
+import { castInColumn, castTo } from "./casts.ts";
 import { type BoundConflict, bindConflict } from "./conflict_binder.ts";
 import {
   type BoundCell,
@@ -210,7 +209,6 @@ function castOutputs(
     }
     if (column === undefined) return { name, expression };
     const cast = castTo(expression, { to: column.type, mode: "assignment", node });
-    if (cast === expression) return { name, expression };
     return { name, expression: castInColumn(cast, { column: column.name, source: "query" }) };
   });
   return { ...source, outputs };

@@ -19,6 +19,7 @@ import {
   vectorFromValues,
 } from "../../types/mod.ts";
 import type { BoundExpression } from "../bind/bound.ts";
+import { errorInCell } from "../bind/cell_error.ts";
 import { mayFail, readsColumn } from "../bind/walk.ts";
 import { mapDistinct, mayHoldNull } from "./distinct_values.ts";
 import { testLike } from "./kernels/like_bytes.ts";
@@ -100,12 +101,24 @@ export function compileExpression(expression: BoundExpression, layout: Layout): 
 
 type Of<Kind extends BoundExpression["kind"]> = Extract<BoundExpression, { kind: Kind }>;
 
-function compileCast(
-  { operand, convert, factor, isNumericIdentity, isSameText = false, type }: Of<"cast">,
-  layout: Layout,
-): Evaluator {
+function compileCast(cast: Of<"cast">, layout: Layout): Evaluator {
+  const { cell, isSameText = false, operand } = cast;
   const inner = compileExpression(operand, layout);
-  if (isSameText) return inner;
+  const converted = isSameText ? inner : convertedBy(cast, inner);
+  if (cell === undefined) return converted;
+  return (batch, run) => {
+    try {
+      return converted(batch, run);
+    } catch (error) {
+      throw errorInCell(error, () => cell);
+    }
+  };
+}
+
+function convertedBy(
+  { convert, factor, isNumericIdentity, type }: Of<"cast">,
+  inner: Evaluator,
+): Evaluator {
   return (batch, run) => {
     const vector = inner(batch, run);
     if (vector.kind === "const") {
