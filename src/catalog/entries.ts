@@ -57,6 +57,8 @@ export interface TableEntry {
   readonly columns: readonly ColumnEntry[];
   /** Column ids in key order. */
   readonly primaryKey: readonly number[];
+  /** What CONSTRAINT called the key; `keyNameOf` knows what it is called without. */
+  readonly keyName?: string;
   readonly checks: readonly CheckEntry[];
   readonly options: TableOptions;
   /** Of a STREAM table whose TTL was changed: rows up to here had expired by then, and stay gone. */

@@ -41,6 +41,7 @@ export {
   isReservedNamespace,
   isSystemNamespace,
   isUserId,
+  keyNameOf,
   type ObjectKind,
 } from "./names.ts";
 export {

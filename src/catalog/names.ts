@@ -5,6 +5,7 @@
  * when quoted; user ids are their own kind, since they come from outside.
  */
 import { DatabaseError, type ErrorDetails } from "../base/errors.ts";
+import type { TableEntry } from "./entries.ts";
 
 /** Always exists and holds ordinary tables. */
 export const DEFAULT_NAMESPACE = "default";
@@ -75,6 +76,11 @@ export function checkColumnName(
       details,
     );
   }
+}
+
+/** The name of the primary key among the constraints of a table. */
+export function keyNameOf({ keyName, name }: Pick<TableEntry, "keyName" | "name">): string {
+  return keyName ?? `${name}_pkey`;
 }
 
 /** Whether text can be a user id: the test that login and setup share with SQL. */

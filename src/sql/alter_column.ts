@@ -7,7 +7,7 @@
 import { DatabaseError } from "../base/errors.ts";
 import type { ColumnEntry, TableEntry } from "../catalog/mod.ts";
 import { castValue, type DataType, sameType, typeName } from "../types/mod.ts";
-import { nameOf } from "./bind/dml_target.ts";
+import { isSystemColumn, nameOf } from "./bind/dml_target.ts";
 import { isSerial, resolveType } from "./bind/types.ts";
 import type {
   AlterColumnSetDefault,
@@ -63,6 +63,13 @@ export function modifyColumn(
 export function columnNamed(table: TableEntry, { name, _location }: Name): ColumnEntry {
   const column = table.columns.find((entry) => entry.name === name);
   if (column !== undefined) return column;
+  if (isSystemColumn(name)) {
+    throw new DatabaseError(
+      "SYSTEM_COLUMN",
+      `Cannot alter column "${name}" of ${nameOf(table)}: every table has it`,
+      { position: _location.start },
+    );
+  }
   throw new DatabaseError("COLUMN_NOT_FOUND", `Cannot find column "${name}" in ${nameOf(table)}`, {
     position: _location.start,
   });
@@ -161,7 +168,7 @@ function setType(
     if (!columnsNamedIn(check.sql, table).has(name)) continue;
     requireFit({ what: `check "${check.name}"`, name, position }, () => {
       const node = { type: "check", expr: parseExpression(check.sql), source: check.sql } as const;
-      newCheck({ ...node, _location: definition._location }, { ...next, tableName: table.name });
+      newCheck({ ...node, _location: definition._location }, next);
     });
     demands.push({ kind: "check", name: check.name, position });
   }

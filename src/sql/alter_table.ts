@@ -5,18 +5,22 @@
  * No row is rewritten: a new column reads its default from the definition, a dropped one is no
  * longer asked for, a renamed one keeps its id, and older values are read as a wider type has them.
  */
+import type { Principal } from "../auth/mod.ts";
 import { DatabaseError } from "../base/errors.ts";
 import { nearestName } from "../base/nearest_name.ts";
 import {
   type ColumnEntry,
   changedTableOptions,
   checkColumnName,
+  keyNameOf,
   resetTableOptions,
   type TableEntry,
 } from "../catalog/mod.ts";
+import type { Value } from "../types/mod.ts";
 import { alterColumn, columnNamed, modifyColumn } from "./alter_column.ts";
 import { StatementBinding } from "./bind/binding.ts";
-import { nameOf } from "./bind/dml_target.ts";
+import { errorInCell } from "./bind/cell_error.ts";
+import { isSystemColumn, nameOf } from "./bind/dml_target.ts";
 import { bindExpression } from "./bind/expression_binder.ts";
 import { Scope } from "./bind/scope.ts";
 import { isVolatile } from "./bind/walk.ts";
@@ -37,14 +41,7 @@ import type {
 } from "./parse/ast.ts";
 import { parseExpression } from "./parse/parser.ts";
 import { columnsNamedIn, holdsRows, type RowDemand } from "./row_inspection.ts";
-import {
-  checksOf,
-  hasColumn,
-  keyNameOf,
-  newCheck,
-  newColumn,
-  optionSettings,
-} from "./table_elements.ts";
+import { checksOf, hasColumn, newCheck, newColumn, optionSettings } from "./table_elements.ts";
 
 export interface Alteration {
   /** Undefined when nothing changes. */
@@ -53,9 +50,16 @@ export interface Alteration {
   readonly demands: readonly RowDemand[];
 }
 
-/** What the actions of one statement share. */
-interface Altering {
+/** Who alters a table, and from where: what a default is evaluated for. */
+export interface Alterer {
   readonly environment: SqlEnvironment;
+  readonly principal: Principal;
+  /** Of unqualified names. */
+  readonly namespace: string;
+}
+
+/** What the actions of one statement share. */
+interface Altering extends Alterer {
   readonly demands: RowDemand[];
 }
 
@@ -63,11 +67,11 @@ interface Altering {
 export function alteredTable(
   table: TableEntry,
   node: AlterTableStatement,
-  environment: SqlEnvironment,
+  alterer: Alterer,
 ): Alteration {
   const demands: RowDemand[] = [];
   let next = table;
-  for (const change of node.changes) next = apply(next, change, { environment, demands });
+  for (const change of node.changes) next = apply(next, change, { ...alterer, demands });
   if (next === table) return { next: undefined, demands: [] };
   // Options are no part of the schema; columns and constraints are.
   const changesSchema = next.columns !== table.columns || next.checks !== table.checks;
@@ -75,7 +79,7 @@ export function alteredTable(
     next: {
       ...next,
       schemaVersion: table.schemaVersion + (changesSchema ? 1 : 0),
-      updatedAtMs: environment.clock.nowMs(),
+      updatedAtMs: alterer.environment.clock.nowMs(),
     },
     demands,
   };
@@ -114,8 +118,9 @@ function apply(table: TableEntry, change: TableAlteration, altering: Altering): 
 function addColumn(
   table: TableEntry,
   { column, ifNotExists }: TableAlterationAddColumn,
-  { demands, environment }: Altering,
+  altering: Altering,
 ): TableEntry {
+  const { demands, environment } = altering;
   const position = column._location.start;
   const { name } = column.name;
   if (hasColumn(table.columns, name)) {
@@ -133,11 +138,11 @@ function addColumn(
   }
   const made = newColumn(column, { columnId: table.nextColumnId, kind: table.kind });
   const hasRows = holdsRows(environment.store, table.tableId);
-  const added = hasRows ? withMissing(made, { position, environment }) : made;
+  const added = hasRows ? withMissing(made, { position, altering }) : made;
   const columns = [...table.columns, added];
   const checks = [...table.checks];
   for (const check of checksOf(column.constraints)) {
-    const entry = newCheck(check, { checks, columns, tableName: table.name, columnName: name });
+    const entry = newCheck(check, { ...table, checks, columns }, name);
     demands.push({ kind: "check", name: entry.name, position });
     checks.push(entry);
   }
@@ -152,7 +157,7 @@ function addColumn(
 /** What rows that are there already read in a new column: its default, evaluated once. */
 function withMissing(
   column: ColumnEntry,
-  { environment, position }: { position: number; environment: SqlEnvironment },
+  { altering, position }: { position: number; altering: Alterer },
 ): ColumnEntry {
   const { defaultSql, name, notNull, type } = column;
   if (defaultSql === undefined) {
@@ -179,7 +184,7 @@ function withMissing(
       },
     );
   }
-  const missing = compileDefaultSql(defaultSql, type)(definitionRun(environment));
+  const missing = defaultNow(column, compileDefaultSql(defaultSql, type), { altering, position });
   if (missing === null && notNull) {
     throw new DatabaseError(
       "NOT_NULL_VIOLATION",
@@ -192,13 +197,28 @@ function withMissing(
   return { ...column, missing };
 }
 
+function defaultNow(
+  { name }: ColumnEntry,
+  evaluate: (run: Run) => Value,
+  { altering, position }: { position: number; altering: Alterer },
+): Value {
+  const { environment, namespace, principal } = altering;
+  const atSeq = environment.store.visibleSeq;
+  try {
+    return evaluate(newRun(environment, { principal, namespace, slots: [], atSeq }));
+  } catch (error) {
+    throw errorInCell(error, () => ({ column: name, source: "query" }), position);
+  }
+}
+
 function dropColumn(
   table: TableEntry,
   { behaviour, column: named, ifExists }: TableAlterationDropColumn,
 ): TableEntry {
   const { name, _location } = named;
   const position = _location.start;
-  if (ifExists === true && table.columns.every((entry) => entry.name !== name)) return table;
+  const isMissing = table.columns.every((entry) => entry.name !== name) && !isSystemColumn(name);
+  if (ifExists === true && isMissing) return table;
   const column = columnNamed(table, named);
   if (table.primaryKey.includes(column.columnId)) {
     throw new DatabaseError(
@@ -295,10 +315,9 @@ function addConstraint(
       { position, hint: "create a table with that key and copy the rows with INSERT … SELECT" },
     );
   }
-  const { checks, columns } = table;
-  const check = newCheck(constraint, { checks, columns, tableName: table.name });
+  const check = newCheck(constraint, table);
   demands.push({ kind: "check", name: check.name, position });
-  return { ...table, checks: [...checks, check] };
+  return { ...table, checks: [...table.checks, check] };
 }
 
 function dropConstraint(
@@ -306,7 +325,7 @@ function dropConstraint(
   { constraint: { name, _location }, ifExists }: TableAlterationDropConstraint,
 ): TableEntry {
   const position = _location.start;
-  if (name === keyNameOf(table.name) && table.primaryKey.length > 0) {
+  if (name === keyNameOf(table) && table.primaryKey.length > 0) {
     throw new DatabaseError(
       "INVALID_OPERATION",
       `Cannot drop constraint "${name}": it is the key of ${nameOf(table)}`,

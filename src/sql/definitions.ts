@@ -198,7 +198,11 @@ export class Definitions {
       const table = findTable(catalog, node.table, { namespace, node: node.table, principal });
       requireAlter(principal, table, { namespace: catalog.namespace(table.namespace) });
       requireKind(node.kind, table, node);
-      const { demands, next: altered } = alteredTable(table, node, this.#environment);
+      const { demands, next: altered } = alteredTable(table, node, {
+        environment: this.#environment,
+        principal,
+        namespace,
+      });
       const next = altered === undefined ? undefined : this.#withoutExpired(table, altered);
       if (next === undefined) {
         return `Table ${nameOf(table)} unchanged at schema version ${table.schemaVersion}`;

@@ -2,7 +2,7 @@
  * The views of information_schema: what PostgreSQL tools ask, of the objects that the caller may read.
  */
 import { mayRun, ownsNamespace, type Principal } from "../auth/mod.ts";
-import type { ColumnEntry, TableEntry } from "../catalog/mod.ts";
+import { type ColumnEntry, keyNameOf, type TableEntry } from "../catalog/mod.ts";
 import {
   BIGINT,
   BOOLEAN,
@@ -214,8 +214,8 @@ function constraintRow(
 }
 
 /** STREAM tables may have none. */
-function keyName({ name, primaryKey }: TableEntry): string[] {
-  return primaryKey.length === 0 ? [] : [`${name}_pkey`];
+function keyName(table: TableEntry): string[] {
+  return table.primaryKey.length === 0 ? [] : [keyNameOf(table)];
 }
 
 function tableConstraints({ environment }: World): SystemView {

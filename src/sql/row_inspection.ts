@@ -164,7 +164,7 @@ export class RowInspection {
     if (demand.kind === "check") {
       const check = next.checks.find(({ name }) => name === demand.name);
       if (check === undefined) return undefined;
-      const { layout, scope } = checkScope(this.#columns);
+      const { layout, scope } = checkScope({ name: next.name, columns: this.#columns });
       const place = {
         statement: new StatementBinding([]),
         scope,
@@ -220,7 +220,7 @@ export function holdsRows(store: Store, tableId: number): boolean {
 
 /** Names of the columns that a stored CHECK reads. */
 export function columnsNamedIn(sql: string, table: TableEntry): ReadonlySet<string> {
-  const { columns, scope } = checkScope(table.columns);
+  const { columns, scope } = checkScope(table);
   const place = { statement: new StatementBinding([]), scope, clause: "CHECK", sink: undefined };
   const ids = columnIdsIn(bindCondition(parseExpression(sql), place));
   return new Set(columns.filter(({ id }) => ids.has(id)).map(({ name }) => name));

@@ -1,7 +1,7 @@
 /**
  * The system views of what is stored: every version of a schema, storages, uploaded files.
  */
-import type { FileEntry, TableEntry } from "../catalog/mod.ts";
+import { type FileEntry, keyNameOf, type TableEntry } from "../catalog/mod.ts";
 import {
   BIGINT,
   BOOLEAN,
@@ -138,12 +138,13 @@ function columnsOf({ columns }: TableEntry): object[] {
   }));
 }
 
-function constraintsOf({ checks, columns, name, primaryKey }: TableEntry): object[] {
+function constraintsOf(table: TableEntry): object[] {
+  const { checks, columns, primaryKey } = table;
   const keyColumns = primaryKey.map((id) => columns.find(({ columnId }) => columnId === id)?.name);
   const keys =
     primaryKey.length === 0
       ? []
-      : [{ name: `${name}_pkey`, type: "PRIMARY KEY", columns: keyColumns }];
+      : [{ name: keyNameOf(table), type: "PRIMARY KEY", columns: keyColumns }];
   return [
     ...keys,
     ...checks.map((check) => ({ name: check.name, type: "CHECK", check: check.sql })),

@@ -7,6 +7,8 @@ import {
   type CheckEntry,
   type ColumnEntry,
   checkColumnName,
+  checkObjectName,
+  keyNameOf,
   type OptionSetting,
   type TableEntry,
   type TableKind,
@@ -27,6 +29,7 @@ import type {
   CreateColumnDef,
   CreateTableStatement,
   Expr,
+  Name,
   OptionEntry,
 } from "./parse/ast.ts";
 
@@ -47,7 +50,10 @@ const UNFIT_DEFAULTS: ReadonlySet<string> = new Set([
 
 const SNOWFLAKE_DEFAULT = "SNOWFLAKE_ID()";
 
-export type TableElements = Pick<TableEntry, "columns" | "primaryKey" | "checks" | "nextColumnId">;
+export type TableElements = Pick<
+  TableEntry,
+  "columns" | "primaryKey" | "keyName" | "checks" | "nextColumnId"
+>;
 
 /** @throws {DatabaseError} INVALID_DEFINITION, UNSUPPORTED_TYPE, RESERVED_NAME … */
 export function newTable(
@@ -56,15 +62,15 @@ export function newTable(
 ): TableElements {
   const columns = node.columns.map((column, i) => newColumn(column, { columnId: i + 1, kind }));
   checkNames(node.columns);
-  const keyNames = keyNamesOf(node) ?? (kind === "stream" ? [] : undefined);
-  if (keyNames === undefined) {
+  const key = keyOf(node);
+  if (key === undefined && kind !== "stream") {
     throw new DatabaseError(
       "INVALID_DEFINITION",
       `Cannot create table ${tableName}: a ${kind.toUpperCase()} table needs a PRIMARY KEY`,
       { position: node._location.start, hint: "id BIGINT PRIMARY KEY DEFAULT SNOWFLAKE_ID()" },
     );
   }
-  const primaryKey = keyNames.map(({ name, _location }) => {
+  const primaryKey = (key?.columns ?? []).map(({ name, _location }) => {
     const column = columns.find((entry) => entry.name === name);
     if (column === undefined) {
       throw new DatabaseError("COLUMN_NOT_FOUND", `Cannot find key column "${name}"`, {
@@ -72,24 +78,27 @@ export function newTable(
       });
     }
     requireKeyType(column, _location.start);
+    const constraints = node.columns.find((each) => each.name.name === name)?.constraints;
+    refuseNull(constraints ?? [], name, KEY_IS_NOT_NULL);
     return column.columnId;
   });
+  const named = key?.constraintName === undefined ? {} : { keyName: key.constraintName.name };
+  const table = { name: tableName, columns, primaryKey, ...named };
   const checks: CheckEntry[] = [];
   for (const column of node.columns) {
     for (const check of checksOf(column.constraints)) {
-      checks.push(newCheck(check, { checks, columns, tableName, columnName: column.name.name }));
+      checks.push(newCheck(check, { ...table, checks }, column.name.name));
     }
   }
   for (const constraint of node.constraints ?? []) {
-    if (constraint.type === "check") {
-      checks.push(newCheck(constraint, { checks, columns, tableName }));
-    }
+    if (constraint.type === "check") checks.push(newCheck(constraint, { ...table, checks }));
   }
   return {
     columns: columns.map((column) =>
       primaryKey.includes(column.columnId) ? { ...column, notNull: true } : column,
     ),
     primaryKey,
+    ...named,
     checks,
     nextColumnId: columns.length + 1,
   };
@@ -115,6 +124,7 @@ export function newColumn(
     );
   }
   const hasSnowflake = isGenerated || isSerial(dataType);
+  if (hasSnowflake) refuseNull(all, name.name, "a generated value is not NULL");
   const given = all.find((constraint) => constraint.type === "default");
   if (hasSnowflake && given !== undefined) {
     throw new DatabaseError(
@@ -146,23 +156,18 @@ export function checksOf(constraints: readonly ColumnConstraint[] | undefined): 
   );
 }
 
-/** A CHECK with its name; binding it proves that it is a condition over the columns. */
+/**
+ * A CHECK with its name; binding it proves that it is a condition over the columns.
+ *
+ * @param columnName The column whose constraint it is.
+ */
 export function newCheck(
   check: ConstraintCheck,
-  {
-    checks,
-    columnName,
-    columns,
-    tableName,
-  }: {
-    checks: readonly CheckEntry[];
-    columns: readonly ColumnEntry[];
-    tableName: string;
-    /** The column whose constraint it is. */
-    columnName?: string;
-  },
+  table: Pick<TableEntry, "checks" | "columns" | "keyName" | "name" | "primaryKey">,
+  columnName?: string,
 ): CheckEntry {
-  const { scope } = checkScope(columns);
+  const { checks, columns, name: tableName } = table;
+  const { scope } = checkScope(table);
   const place = { statement: new StatementBinding([]), scope, clause: "CHECK", sink: undefined };
   const condition = bindCondition(check.expr, place);
   readLiterals(place.statement.literals);
@@ -175,11 +180,19 @@ export function newCheck(
   }
   const named = columnName ?? onlyColumnIn(condition, columns);
   const wanted = check.constraintName?.name ?? automaticName(tableName, named);
-  const isTaken = (name: string): boolean => checks.some((entry) => entry.name === name);
-  if (check.constraintName !== undefined && isTaken(wanted)) {
-    throw new DatabaseError("ALREADY_EXISTS", `Cannot name constraint "${wanted}": it exists`, {
-      position: check._location.start,
-    });
+  const isKey = (name: string): boolean => table.primaryKey.length > 0 && name === keyNameOf(table);
+  const isTaken = (name: string): boolean =>
+    checks.some((entry) => entry.name === name) || isKey(name);
+  if (check.constraintName !== undefined) {
+    const position = check._location.start;
+    checkObjectName("constraint", wanted, { position });
+    if (isTaken(wanted)) {
+      throw new DatabaseError(
+        "ALREADY_EXISTS",
+        `Cannot name constraint "${wanted}": ${isKey(wanted) ? "the key" : "a check"} has that name`,
+        { position },
+      );
+    }
   }
   let name = wanted;
   for (let number = 1; isTaken(name); number += 1) name = `${wanted}${number}`;
@@ -199,17 +212,16 @@ function onlyColumnIn(
   return position === undefined || others.length > 0 ? undefined : columns[position]?.name;
 }
 
-/** The name of the primary key among the constraints of a table. */
-export function keyNameOf(tableName: string): string {
-  return `${tableName}_pkey`;
+interface NewKey {
+  readonly columns: readonly Name[];
+  readonly constraintName: Name | undefined;
 }
 
-function keyNamesOf(
-  node: CreateTableStatement,
-): readonly (AstNode & { name: string })[] | undefined {
-  const ofColumns = node.columns.filter(({ constraints = [] }) =>
-    constraints.some(({ type }) => type === "primary key"),
-  );
+function keyOf(node: CreateTableStatement): NewKey | undefined {
+  const ofColumns = node.columns.flatMap(({ constraints = [], name }): NewKey[] => {
+    const key = constraints.find(({ type }) => type === "primary key");
+    return key === undefined ? [] : [{ columns: [name], constraintName: key.constraintName }];
+  });
   const ofTable = (node.constraints ?? []).flatMap((c) => (c.type === "primary key" ? [c] : []));
   if (ofColumns.length + ofTable.length > 1) {
     throw new DatabaseError("INVALID_DEFINITION", "Cannot define two primary keys", {
@@ -217,10 +229,15 @@ function keyNamesOf(
       hint: "PRIMARY KEY (a, b) is one key of two columns",
     });
   }
-  const [column] = ofColumns;
-  if (column !== undefined) return [column.name];
+  const [ofColumn] = ofColumns;
   const [key] = ofTable;
-  if (key === undefined) return undefined;
+  const { constraintName } = ofColumn ?? key ?? {};
+  if (constraintName !== undefined) {
+    checkObjectName("constraint", constraintName.name, {
+      position: constraintName._location.start,
+    });
+  }
+  if (ofColumn !== undefined || key === undefined) return ofColumn;
   const names = new Set(key.columns.map(({ name }) => name));
   if (names.size !== key.columns.length || key.columns.length > KEY_COLUMNS_MAX) {
     throw new DatabaseError(
@@ -229,7 +246,7 @@ function keyNamesOf(
       { position: key._location.start },
     );
   }
-  return key.columns;
+  return { columns: key.columns, constraintName };
 }
 
 function checkNames(columns: readonly CreateColumnDef[]): void {
@@ -266,14 +283,18 @@ function checkConstraints(constraints: readonly ColumnConstraint[], name: string
     }
     seen.add(type);
   }
+  if (seen.has("primary key")) refuseNull(constraints, name, KEY_IS_NOT_NULL);
+}
+
+const KEY_IS_NOT_NULL = "a key is not NULL";
+
+/** @throws {DatabaseError} INVALID_DEFINITION when a column that cannot be NULL is called so. */
+function refuseNull(constraints: readonly ColumnConstraint[], name: string, why: string): void {
   const nullable = constraints.find(({ type }) => type === "null");
-  if (nullable !== undefined && seen.has("primary key")) {
-    throw new DatabaseError(
-      "INVALID_DEFINITION",
-      `Cannot define column "${name}": a key is not NULL`,
-      { position: nullable._location.start },
-    );
-  }
+  if (nullable === undefined) return;
+  throw new DatabaseError("INVALID_DEFINITION", `Cannot define column "${name}": ${why}`, {
+    position: nullable._location.start,
+  });
 }
 
 function requireStorable(type: DataType, node: AstNode, kind: TableKind): void {

@@ -193,6 +193,9 @@ test("rows of every owner are looked at", async () => {
 
 const REFUSED: readonly (readonly [string, string])[] = [
   ["ALTER nope SET NOT NULL", "COLUMN_NOT_FOUND"],
+  ["ALTER _seq SET DEFAULT 1", "SYSTEM_COLUMN"],
+  ["RENAME _deleted TO gone", "SYSTEM_COLUMN"],
+  ["DROP COLUMN IF EXISTS _seq", "SYSTEM_COLUMN"],
   ["ALTER id DROP NOT NULL", "INVALID_OPERATION"],
   ["ALTER v TYPE SMALLINT", "UNSUPPORTED_FEATURE"],
   ["ALTER v TYPE TEXT", "UNSUPPORTED_FEATURE"],

@@ -26,6 +26,9 @@ const REFUSED_ELEMENTS: readonly (readonly [string, string])[] = [
   ["id INT, PRIMARY KEY (nope)", "COLUMN_NOT_FOUND"],
   ["id INT NULL NOT NULL PRIMARY KEY", "INVALID_DEFINITION"],
   ["id INT NULL PRIMARY KEY", "INVALID_DEFINITION"],
+  ["id INT NULL, PRIMARY KEY (id)", "INVALID_DEFINITION"],
+  ["id INT PRIMARY KEY, b SERIAL NULL", "INVALID_DEFINITION"],
+  ["id INT PRIMARY KEY, b BIGINT NULL GENERATED ALWAYS AS IDENTITY", "INVALID_DEFINITION"],
   ["id JSON PRIMARY KEY", "INVALID_DEFINITION"],
   ["id EMBEDDING(3) PRIMARY KEY", "INVALID_DEFINITION"],
   ["id FILE PRIMARY KEY", "INVALID_DEFINITION"],
@@ -49,6 +52,12 @@ const REFUSED_ELEMENTS: readonly (readonly [string, string])[] = [
     "id INT PRIMARY KEY, b INT CONSTRAINT p CHECK (b > 0), CONSTRAINT p CHECK (b > 1)",
     "ALREADY_EXISTS",
   ],
+  ["id INT CONSTRAINT p PRIMARY KEY, b INT, CONSTRAINT p CHECK (b > 1)", "ALREADY_EXISTS"],
+  ["id INT PRIMARY KEY, b INT, CONSTRAINT t_pkey CHECK (b > 1)", "ALREADY_EXISTS"],
+  ["id INT PRIMARY KEY, CONSTRAINT _p CHECK (id > 1)", "INVALID_NAME"],
+  [`id INT CONSTRAINT "a b" PRIMARY KEY`, "INVALID_NAME"],
+  [`id INT, CONSTRAINT "a b" PRIMARY KEY (id)`, "INVALID_NAME"],
+  ["id INT PRIMARY KEY, CHECK (other.id > 1)", "TABLE_NOT_FOUND"],
   ["id INT PRIMARY KEY, _b INT", "RESERVED_NAME"],
   [`id INT PRIMARY KEY, "_seq" INT`, "RESERVED_NAME"],
   ["id INT PRIMARY KEY, b INT UNIQUE", "UNSUPPORTED_FEATURE"],
@@ -120,6 +129,38 @@ test("CREATE TABLE names a fault in CHECK where it stands in the statement", asy
   expect(await engine.failure(sql)).toBe(`COLUMN_NOT_FOUND@1:${sql.indexOf("nope")}`);
 });
 
+test("a key has the name that CONSTRAINT gives it, also after a restart", async () => {
+  const key = "SELECT constraint_name FROM information_schema.key_column_usage WHERE table_name = ";
+  await engine.run(
+    "CREATE TABLE app.named (id INT CONSTRAINT of_named PRIMARY KEY, b INT CHECK (b > 0));" +
+      "CREATE TABLE app.pair (a INT, b INT, CONSTRAINT of_pair PRIMARY KEY (a, b))",
+  );
+  await engine.restart();
+  expect(await engine.rows(`${key} 'named'`)).toEqual([["of_named"]]);
+  expect(await engine.rows(`${key} 'pair'`)).toEqual([["of_pair"], ["of_pair"]]);
+  const insert = "INSERT INTO app.named VALUES (1, 1) ON CONFLICT ON CONSTRAINT";
+  expect((await engine.run(`${insert} of_named DO NOTHING`))[0]?.rowCount).toBe(1);
+  expect(await engine.failure(`${insert} named_pkey DO NOTHING`)).toStartWith("OBJECT_NOT_FOUND");
+  expect(await engine.failure(`${insert} named_b_check DO NOTHING`)).toStartWith("INVALID_QUERY");
+  const alter = "ALTER TABLE app.named";
+  expect(await engine.failure(`${alter} DROP CONSTRAINT of_named`)).toStartWith(
+    "INVALID_OPERATION",
+  );
+  expect(await engine.failure(`${alter} ADD CONSTRAINT of_named CHECK (b > 1)`)).toStartWith(
+    "ALREADY_EXISTS",
+  );
+  await engine.run(`${alter} ADD CONSTRAINT named_pkey CHECK (b > 0), DROP CONSTRAINT named_pkey`);
+});
+
+test("CHECK may name its columns with the table", async () => {
+  await engine.run(
+    "CREATE TABLE app.own (id INT PRIMARY KEY, a INT CHECK (own.a > 0)); INSERT INTO app.own VALUES (1, 1)",
+  );
+  await engine.run("ALTER TABLE app.own RENAME a TO b, ADD CHECK (own.b < 9)");
+  expect(await engine.failure("INSERT INTO app.own VALUES (2, 0)")).toBe("CHECK_VIOLATION@1");
+  expect(await engine.failure("INSERT INTO app.own VALUES (2, 9)")).toBe("CHECK_VIOLATION@1");
+});
+
 test("CREATE TABLE takes option names and words in any case", async () => {
   const options = "access_level='public', Compression='ZSTD', FLUSH_POLICY='interval:60,rows:10'";
   await engine.run(
@@ -182,6 +223,16 @@ describe.each(["in memory", "in a segment"])("ALTER TABLE over rows %s", (where)
     );
     expect(await engine.failure(`${add} a INT PRIMARY KEY`)).toStartWith("INVALID_DEFINITION@1");
     expect(await engine.rows(`SELECT * FROM ${table}`)).toHaveLength(1);
+  });
+
+  test("ADD COLUMN evaluates a default for who adds it", async () => {
+    await engine.run(
+      "DROP TABLE IF EXISTS app.who; CREATE TABLE app.who (id INT PRIMARY KEY); INSERT INTO app.who VALUES (1);" +
+        "ALTER TABLE app.who ADD by TEXT DEFAULT CURRENT_USER, ADD role TEXT DEFAULT CURRENT_ROLE",
+    );
+    expect(await engine.rows("SELECT by, role FROM app.who")).toEqual([["root", "system"]]);
+    const { error } = await engine.ask("ALTER TABLE app.who ADD n INT DEFAULT 1/0");
+    expect([error?.message, error?.position]).toEqual(['Cannot divide by zero (column "n")', 24]);
   });
 
   test("DROP COLUMN hides values; a later column of the name starts empty", async () => {

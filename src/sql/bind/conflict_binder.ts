@@ -2,7 +2,7 @@
  * ON CONFLICT: its target is the primary key, its actions see the stored and the proposed row.
  */
 import { DatabaseError } from "../../base/errors.ts";
-import type { TableEntry } from "../../catalog/mod.ts";
+import { keyNameOf, type TableEntry } from "../../catalog/mod.ts";
 import type { OnConflictAction } from "../parse/ast.ts";
 import type { Place } from "./binding.ts";
 import type { BoundColumn, BoundExpression } from "./bound.ts";
@@ -71,10 +71,12 @@ function checkConflictTarget({ on, _location }: OnConflictAction, table: TableEn
     (columnId) => table.columns.find((column) => column.columnId === columnId)?.name ?? "",
   );
   if (on.type === "on constraint") {
-    if (on.constraint.name === `${table.name}_pkey`) return;
+    const { name } = on.constraint;
+    if (name === keyNameOf(table)) return;
+    const isCheck = table.checks.some((check) => check.name === name);
     throw new DatabaseError(
-      "OBJECT_NOT_FOUND",
-      `Cannot find constraint "${on.constraint.name}": the key of ${nameOf(table)} is ${table.name}_pkey`,
+      isCheck ? "INVALID_QUERY" : "OBJECT_NOT_FOUND",
+      `Cannot ${isCheck ? "use" : "find"} constraint "${name}": the key of ${nameOf(table)} is ${keyNameOf(table)}`,
       { position: on._location.start },
     );
   }

@@ -168,7 +168,7 @@ export function placeIn(
 export function positionOf(table: TableEntry, { name, _location }: Name): number {
   const position = table.columns.findIndex((column) => column.name === name);
   if (position !== -1) return position;
-  if (name === "_seq" || name === "_deleted") {
+  if (isSystemColumn(name)) {
     throw new DatabaseError(
       "SYSTEM_COLUMN",
       `Cannot write column "${name}" of ${nameOf(table)}: the server assigns it`,
@@ -178,6 +178,11 @@ export function positionOf(table: TableEntry, { name, _location }: Name): number
   throw new DatabaseError("COLUMN_NOT_FOUND", `Cannot find column "${name}" in ${nameOf(table)}`, {
     position: _location.start,
   });
+}
+
+/** Whether a column of this name is the server's own. */
+export function isSystemColumn(name: string): boolean {
+  return name === "_seq" || name === "_deleted";
 }
 
 export function checkTwice(names: readonly Name[]): void {

@@ -208,7 +208,7 @@ export function bindDefault(node: Expr): BoundExpression {
 }
 
 function compileChecks(table: TableEntry): Check[] {
-  const { columns, layout, scope } = checkScope(table.columns);
+  const { columns, layout, scope } = checkScope(table);
   return table.checks.map(({ name, sql }) => {
     const statement = new StatementBinding([]);
     const place = { statement, scope, clause: "CHECK", sink: undefined };
@@ -223,14 +223,14 @@ function compileChecks(table: TableEntry): Check[] {
   });
 }
 
-/** The columns of a table as CHECK sees them. */
-export function checkScope(columns: readonly Pick<ColumnEntry, "name" | "type">[]): {
+/** The columns of a table as CHECK sees them, also under the name of the table. */
+export function checkScope({ columns, name: alias }: Pick<TableEntry, "columns" | "name">): {
   columns: readonly BoundColumn[];
   layout: ReadonlyMap<number, number>;
   scope: Scope;
 } {
   const bound = columns.map(({ name, type }, id): BoundColumn => ({ id, name, type }));
-  const relation = { alias: "", namespace: undefined, columns: bound, systemColumns: [] };
+  const relation = { alias, namespace: undefined, columns: bound, systemColumns: [] };
   return {
     columns: bound,
     layout: new Map(bound.map(({ id }, position) => [id, position])),
