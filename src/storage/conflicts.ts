@@ -4,8 +4,7 @@
 import { assert } from "../base/assert.ts";
 import { DatabaseError } from "../base/errors.ts";
 import { SEQ_ZERO, type Seq } from "../base/seq.ts";
-import type { Row } from "../types/mod.ts";
-import { keyOfValues } from "./key.ts";
+import { type DataType, type Row, textFromValue } from "../types/mod.ts";
 import type { TableWrite } from "./store.ts";
 import type { StoredTable } from "./table.ts";
 import type { VersionCursor } from "./version_cursor.ts";
@@ -90,14 +89,25 @@ function requireUnchanged(
   );
 }
 
-/** For instance: key (room, id) = ('a', 7). */
 function describeKey({ definition, keyPositions }: StoredTable, row: Row): string {
-  const names = keyPositions.map((position) => definition.columns[position]?.name ?? "");
-  const values = keyPositions.map((position) => {
-    const value = row[position] ?? null;
-    if (typeof value !== "string") return String(keyOfValues([value]));
-    const isLong = value.length > VALUE_CHARS_MAX;
-    return `'${isLong ? `${value.slice(0, VALUE_CHARS_MAX)}…` : value}'`;
+  const columns = keyPositions.flatMap((position) => definition.columns[position] ?? []);
+  return shownKey(
+    columns,
+    keyPositions.map((position) => row[position] ?? null),
+  );
+}
+
+/** A key in a message, for instance: key (room, id) = ('a', 7). */
+export function shownKey(
+  columns: readonly { readonly name: string; readonly type: DataType }[],
+  key: Row,
+): string {
+  const values = columns.map(({ type }, i) => {
+    const value = key[i] ?? null;
+    if (value === null) return "NULL";
+    const text = textFromValue(type, value);
+    const shown = text.length > VALUE_CHARS_MAX ? `${text.slice(0, VALUE_CHARS_MAX)}…` : text;
+    return type.kind === "text" ? `'${shown}'` : shown;
   });
-  return `key (${names.join(", ")}) = (${values.join(", ")})`;
+  return `key (${columns.map(({ name }) => name).join(", ")}) = (${values.join(", ")})`;
 }

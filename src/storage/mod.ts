@@ -17,6 +17,7 @@ export { type CheckListener, damageFinding, type Finding, noteFinding } from "./
 export { cutLog, endLog, type LogCut, plannedCut } from "./check/repair_log.ts";
 export { dropSegments, quarantineSegments } from "./check/repair_segments.ts";
 export type { ListedLogFile } from "./commit_log.ts";
+export { shownKey } from "./conflicts.ts";
 export {
   type DataDirectory,
   directoryFormat,

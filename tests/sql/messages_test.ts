@@ -59,6 +59,24 @@ test("CHECK_VIOLATION names the check and the columns that it reads", async () =
   );
 });
 
+test("DUPLICATE_KEY shows the key as a query does, whoever finds it", async () => {
+  await engine.run(
+    "CREATE TABLE app.kinds (n NUMERIC(5,2), at TIMESTAMP, d DATE, b BYTES, u UUID, t TEXT, ok BOOLEAN," +
+      " x DOUBLE, PRIMARY KEY (n, at, d, b, u, t, ok, x))",
+  );
+  const row =
+    "(1.5, '2026-01-02 03:04:05', '2026-01-02', '\\x00ff', '00000000-0000-0000-0000-00000000000a', 'it', TRUE, 0.5)";
+  const message =
+    "Cannot insert into app.kinds: key (n, at, d, b, u, t, ok, x) = (1.50, 2026-01-02 03:04:05, 2026-01-02," +
+    " \\x00ff, 00000000-0000-0000-0000-00000000000a, 'it', true, 0.5) already exists";
+  const insert = `INSERT INTO app.kinds VALUES ${row}`;
+  const twice = `${insert}, ${row}`;
+  expect((await refusal(twice)).message).toBe(message);
+  expect((await refusal(`BEGIN; ${insert}; ${insert}; COMMIT`)).message).toBe(message);
+  await engine.run(insert);
+  expect((await refusal(insert)).message).toBe(message);
+});
+
 describe("a value that its column does not take", () => {
   const SHORT: readonly (readonly [string, string, string])[] = [
     [

@@ -7,8 +7,8 @@
  */
 import { assert } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
-import { type Commit, SEQ_COLUMN_ID, type TableWrite } from "../../storage/mod.ts";
-import { type Batch, type Row, textFromValue, type Value } from "../../types/mod.ts";
+import { type Commit, SEQ_COLUMN_ID, shownKey, type TableWrite } from "../../storage/mod.ts";
+import type { Batch, Row, Value } from "../../types/mod.ts";
 import { nameOf } from "../bind/dml_target.ts";
 import { keyTextOf } from "./key_text.ts";
 import type { Run } from "./run.ts";
@@ -181,14 +181,10 @@ function isStored({ table }: TableRuntime, key: Row, run: Run): boolean {
 
 export function duplicateKey(runtime: TableRuntime, key: Row): DatabaseError {
   const { table } = runtime;
-  const names = runtime.keyPositions.map((position) => table.columns[position]?.name ?? "");
-  const values = key.map((value, i) => {
-    const type = runtime.keyTypes[i];
-    return value === null || type === undefined ? "NULL" : textFromValue(type, value);
-  });
+  const columns = runtime.keyPositions.flatMap((position) => table.columns[position] ?? []);
   return new DatabaseError(
     "DUPLICATE_KEY",
-    `Cannot insert into ${nameOf(table)}: key (${names.join(", ")}) = (${values.join(", ")}) already exists`,
+    `Cannot insert into ${nameOf(table)}: ${shownKey(columns, key)} already exists`,
   );
 }
 
