@@ -73,6 +73,8 @@ export class RequestRunner {
   /** Of the statement that is bound or run. */
   #statementIndex = 0;
   #transaction: Transaction | undefined;
+  /** The entry of the BEGIN whose changes are not in effect yet. */
+  #beginIndex: number | undefined;
 
   constructor({ channel, environment, principal, recorder, request, running }: RequestOptions) {
     this.#environment = environment;
@@ -138,7 +140,9 @@ export class RequestRunner {
       const failed = units[this.#statementIndex]?.node;
       if (failed !== undefined) await this.#audit(failed, error);
       const placed = atCell(error, () => failed);
-      return { results: this.#results, error: atStatement(placed, this.#statementIndex) };
+      // What was undone with its transaction did not happen.
+      const results = this.#results.slice(0, this.#beginIndex);
+      return { results, error: atStatement(placed, this.#statementIndex) };
     }
   }
 
@@ -223,7 +227,9 @@ export class RequestRunner {
         return this.#begin(node);
       case "commit": {
         const result = messageResult("Transaction committed", this.#principal.userId);
-        return { ...result, lastSeq: await this.#commit(result) };
+        const lastSeq = await this.#commit(result);
+        this.#beginIndex = undefined;
+        return { ...result, lastSeq };
       }
       case "rollback":
         return this.#rollback();
@@ -306,6 +312,7 @@ export class RequestRunner {
   }
 
   #open({ isReadOnly }: { isReadOnly: boolean }): void {
+    this.#beginIndex = this.#results.length;
     const { clock, limits, store } = this.#environment;
     this.#settings.begin();
     this.#transaction = new Transaction({
@@ -363,6 +370,7 @@ export class RequestRunner {
   #rollback(): StatementResult {
     this.#requireTransaction("ROLLBACK");
     this.#transaction = undefined;
+    this.#beginIndex = undefined;
     this.#settings.rollback();
     return messageResult("Transaction rolled back", this.#principal.userId);
   }

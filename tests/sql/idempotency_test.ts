@@ -52,11 +52,8 @@ test("all statements of a text are one transaction", async () => {
   const key = freshKey();
   const failing = "INSERT INTO t VALUES (2, 1); INSERT INTO t VALUES (1, 1)";
   const { error, results } = await ask(failing, key);
-  expect([error?.condition, error?.statementIndex, results.length]).toEqual([
-    "DUPLICATE_KEY",
-    1,
-    1,
-  ]);
+  expect([error?.condition, error?.statementIndex]).toEqual(["DUPLICATE_KEY", 1]);
+  expect(results).toEqual([]);
   expect(await count()).toBe(1);
   // What failed left no record, so the key may still be used, and another body is no conflict.
   const text = "INSERT INTO t VALUES (2, 1); UPDATE t SET v = v + 1; SELECT sum(v) FROM t";

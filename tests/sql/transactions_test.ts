@@ -252,6 +252,45 @@ test("several transactions and single statements follow each other in one text",
   expect(await engine.rows("SELECT id FROM t")).toEqual([[1]]);
 });
 
+describe("a request that fails answers with the entries that stay in effect", () => {
+  const kept = async (sql: string): Promise<readonly (string | undefined)[]> => {
+    const { error, results } = await engine.ask(sql);
+    expect(error).toBeDefined();
+    return results.map(({ message }) => message);
+  };
+
+  test("none of a transaction that was undone, whatever undid it", async () => {
+    const first = "INSERT INTO t VALUES (7, 7); BEGIN; INSERT INTO t VALUES (8, 8); SELECT 1;";
+    for (const last of ["SELECT 1 / 0; COMMIT", "", "BEGIN"]) {
+      expect(await kept(first + last)).toEqual(["Inserted 1 row(s)"]);
+      expect(await engine.rows("SELECT id FROM t WHERE id > 3")).toEqual([[7]]);
+      await engine.run("DELETE FROM t WHERE id = 7");
+    }
+  });
+
+  test("those of transactions that ended before, either way", async () => {
+    const ended = "BEGIN; INSERT INTO t VALUES (8, 8); COMMIT; BEGIN; DELETE FROM t; ROLLBACK;";
+    expect(await kept(`${ended} BEGIN; DELETE FROM t; SELECT 1 / 0`)).toEqual([
+      "Transaction started",
+      "Inserted 1 row(s)",
+      "Transaction committed",
+      "Transaction started",
+      "Deleted 4 row(s)",
+      "Transaction rolled back",
+    ]);
+    expect(await engine.rows("SELECT count(*) FROM t")).toEqual([[4]]);
+  });
+
+  test("none of one whose COMMIT fails", async () => {
+    const held = await clock.hold(() =>
+      engine.ask("BEGIN; SELECT id FROM t; UPDATE t SET v = 0 WHERE id = 1; COMMIT"),
+    );
+    await engine.run("UPDATE t SET v = 5 WHERE id = 1");
+    const { error, results } = await held.resume();
+    expect([error?.condition, results]).toEqual(["SERIALIZATION_FAILURE", []]);
+  });
+});
+
 test("one transaction writes rows of several owners", async () => {
   await engine.run("CREATE USER ann INTERNAL; CREATE USER ben INTERNAL");
   const text =
