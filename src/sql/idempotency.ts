@@ -63,7 +63,7 @@ export type AnswerRecorder = (answer: KeptAnswer) => readonly TableWrite[];
 
 export interface KeptAnswer {
   readonly results: readonly StatementResult[];
-  /** The entry of COMMIT whose `last_seq` is that of the record. */
+  /** The entry whose `last_seq` is that of the record: COMMIT, or without one the last change. */
   readonly commitIndex?: number;
 }
 
@@ -133,7 +133,7 @@ export class IdempotentRequests {
     const { results, commitIndex } = JSON.parse(answer) as KeptAnswer;
     if (commitIndex === undefined) return results;
     const commit = results[commitIndex];
-    assert(commit !== undefined, "a kept answer has the entry of its COMMIT");
+    assert(commit !== undefined, "a kept answer has the entry of its commit");
     return results.with(commitIndex, { ...commit, lastSeq: Number(seq) });
   }
 

@@ -132,7 +132,7 @@ export class RequestRunner {
         this.#results.push(result);
         if (this.#channel?.isOpen === true) this.#channel.pushEntry(result);
       }
-      if (isWrapped) await this.#commit();
+      if (isWrapped) await this.#commitWhole();
       this.#requireClosed();
       return { results: this.#results };
     } catch (error) {
@@ -358,13 +358,28 @@ export class RequestRunner {
     return changesRows ? commit.lastSeq : null;
   }
 
+  /** Commits a request without a COMMIT of its own: its last change has the `last_seq`. */
+  async #commitWhole(): Promise<void> {
+    const lastSeq = await this.#commit();
+    const index = this.#lastChangeIndex();
+    const entry = this.#results[index];
+    if (lastSeq !== null && entry !== undefined) this.#results[index] = { ...entry, lastSeq };
+  }
+
+  /** Below 0 when no statement changed a row. */
+  #lastChangeIndex(): number {
+    return this.#results.findLastIndex(({ lastSeq, rowCount }) => lastSeq === null && rowCount > 0);
+  }
+
   /** The writes that record the answer of a request with a key. */
   #recordOf(entry: StatementResult | undefined, changesRows: boolean): readonly TableWrite[] {
     if (this.#recorder === undefined) return [];
     const results =
       entry === undefined ? this.#results : [...this.#results, { ...entry, lastSeq: null }];
-    const hasLastSeq = entry !== undefined && changesRows;
-    return this.#recorder(hasLastSeq ? { results, commitIndex: results.length - 1 } : { results });
+    const index = entry === undefined ? this.#lastChangeIndex() : results.length - 1;
+    return this.#recorder(
+      changesRows && index >= 0 ? { results, commitIndex: index } : { results },
+    );
   }
 
   #rollback(): StatementResult {

@@ -76,6 +76,21 @@ test("BEGIN … COMMIT in the text answers its last_seq again", async () => {
   expect((await ask("BEGIN; SELECT 1; COMMIT", reading)).results[2]?.lastSeq).toBeNull();
 });
 
+test("without BEGIN the last change has the last_seq, also when it is answered again", async () => {
+  const key = freshKey();
+  const text = "INSERT INTO t VALUES (2, 1); DELETE FROM t WHERE id = 9; SELECT 1";
+  const first = await ask(text, key);
+  const [inserted, deleted] = first.results;
+  expect(inserted?.lastSeq).toBeGreaterThanOrEqual(
+    Number((await engine.rows("SELECT _seq FROM t WHERE id = 2"))[0]?.[0]),
+  );
+  expect(deleted?.lastSeq).toBeNull();
+  expect((await ask(text, key)).results).toEqual(JSON.parse(JSON.stringify(first.results)));
+  const without = "INSERT INTO t VALUES (3, 1); DELETE FROM t WHERE id = 3";
+  const none = (await ask(without, freshKey())).results;
+  expect(none.map(({ lastSeq }) => lastSeq)).toEqual([null, null]);
+});
+
 test("another body is refused, another user's key is another key", async () => {
   const key = freshKey();
   await ask("INSERT INTO t VALUES (2, 1)", key);
