@@ -11,6 +11,8 @@ export interface Caller {
   readonly isLocal: boolean;
   /** Whether `Host` names this server; false for a rebound name. Default true. */
   readonly isHostAllowed?: boolean;
+  /** Of the request, for the log and the audit. */
+  readonly requestId?: string;
 }
 
 export interface UserAnswer {

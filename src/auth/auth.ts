@@ -178,13 +178,13 @@ export class Auth {
   async refresh(token: string | undefined, caller: Caller): Promise<SessionAnswer> {
     this.#bucket.takeAttempt(caller);
     if (token === undefined) throw unauthorized();
-    return await this.#sessions.refresh(token);
+    return await this.#sessions.refresh(token, caller);
   }
 
   /** Ends the session of a token, or all sessions of its user. Never fails on a bad token. */
   logout(
     token: string | undefined,
-    caller: Pick<Caller, "address">,
+    caller: Pick<Caller, "address" | "requestId">,
     { all = false }: { all?: boolean } = {},
   ): void {
     if (token !== undefined) this.#sessions.logout(token, { isAll: all, caller });

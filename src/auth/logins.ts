@@ -9,7 +9,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Catalog } from "../catalog/mod.ts";
 import { bodyFields, type Caller, type SessionAnswer, textField } from "./answers.ts";
-import type { OnAudit } from "./audit.ts";
+import { type OnAudit, sourceOf } from "./audit.ts";
 import { AuthError } from "./auth_error.ts";
 import type { AuthBucket, LoginGuard, LoginTrouble } from "./login_guard.ts";
 import type { PasswordHasher } from "./password.ts";
@@ -64,7 +64,8 @@ export class Logins {
       const isLocked = guard.failed(name, caller.address);
       this.#audit(name, caller, { outcome: "failed", isLocked });
       if (isLocked) {
-        log.warn("login locked after repeated failures", { user: name, address: caller.address });
+        const { address, requestId: request } = caller;
+        log.warn("login locked after repeated failures", { user: name, address, request });
       }
       throw new AuthError("unauthorized", "User or password is wrong");
     }
@@ -83,10 +84,11 @@ export class Logins {
 
   #audit(
     name: string,
-    { address }: Caller,
+    caller: Caller,
     { isLocked, outcome }: { outcome: "ok" | "failed"; isLocked: boolean },
   ): void {
-    const event = { action: "login", actor: name, target: name, subject: name, outcome, address };
-    this.#options.onAudit(isLocked ? { ...event, details: { locked: true } } : event);
+    const source = sourceOf(caller, isLocked ? { locked: true } : {});
+    const about = { actor: name, target: name, subject: name };
+    this.#options.onAudit({ ...source, ...about, action: "login", outcome });
   }
 }

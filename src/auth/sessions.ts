@@ -15,7 +15,7 @@ import type { Log } from "../base/log.ts";
 import type { Random } from "../base/random.ts";
 import type { Catalog, UserEntry } from "../catalog/mod.ts";
 import { answerFromUser, type Caller, hasAdminUi, rfc3339, type SessionAnswer } from "./answers.ts";
-import type { OnAudit } from "./audit.ts";
+import { type OnAudit, sourceOf } from "./audit.ts";
 import { AuthError } from "./auth_error.ts";
 import type { SessionEnds } from "./session_ends.ts";
 import type { TokenClaims, Tokens, TokenType } from "./token.ts";
@@ -37,6 +37,9 @@ const RETIRED_GRACE_MS = 30_000;
 
 /** Tokens are still taken this long after their end; a revocation outlives that. */
 const REVOCATION_MARGIN_MS = 5 * 60_000;
+
+/** From where a request came, as far as is told of it. */
+type Source = Pick<Caller, "address" | "requestId">;
 
 export class Sessions {
   readonly #options: SessionsOptions;
@@ -67,7 +70,7 @@ export class Sessions {
    *
    * @throws {AuthError} unauthorized
    */
-  async refresh(token: string): Promise<SessionAnswer> {
+  async refresh(token: string, caller: Source): Promise<SessionAnswer> {
     const { catalog, clock, log, onAudit } = this.#options;
     const claims = this.#options.tokens.verify(token);
     if (claims === undefined || claims.tokenType !== "refresh") throw unauthorized();
@@ -80,16 +83,17 @@ export class Sessions {
       log.warn("a retired refresh token was used: the session is revoked as stolen", {
         user: claims.userId,
         session: claims.sessionId,
+        request: caller.requestId,
       });
       const { userId } = claims;
       const details = { reason: "a retired refresh token was used", session: claims.sessionId };
       onAudit({
+        ...sourceOf(caller, details),
         action: "revoke session",
         actor: userId,
         target: userId,
         subject: userId,
         outcome: "ok",
-        details,
       });
       this.#endSession(claims);
       throw unauthorized();
@@ -101,10 +105,7 @@ export class Sessions {
    * Ends the session of a token, or with `isAll` every session of its user. A token that is not
    * one of ours ends nothing, and says nothing.
    */
-  logout(
-    token: string,
-    { caller: { address }, isAll }: { isAll: boolean; caller: Pick<Caller, "address"> },
-  ): void {
+  logout(token: string, { caller, isAll }: { isAll: boolean; caller: Source }): void {
     const { catalog, onAudit, sessionEnds, tokens } = this.#options;
     const claims = tokens.verify(token);
     if (claims === undefined) return;
@@ -113,8 +114,8 @@ export class Sessions {
     this.#endSession(claims);
     if (user !== undefined) {
       const { userId } = user;
-      const about = { actor: userId, target: userId, subject: userId, address };
-      onAudit({ ...about, action: "logout", outcome: "ok", details: { all: isAll } });
+      const about = { actor: userId, target: userId, subject: userId };
+      onAudit({ ...sourceOf(caller, { all: isAll }), ...about, action: "logout", outcome: "ok" });
     }
     if (!isAll || user === undefined) return;
     catalog.changeUser(user.userId, { tokenVersion: user.tokenVersion + 1 });

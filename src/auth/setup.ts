@@ -17,7 +17,7 @@ import {
   type StatusAnswer,
   textField,
 } from "./answers.ts";
-import type { OnAudit } from "./audit.ts";
+import { type OnAudit, sourceOf } from "./audit.ts";
 import { AuthError } from "./auth_error.ts";
 import { type PasswordHasher, type PasswordPolicy, passwordFault } from "./password.ts";
 
@@ -101,7 +101,7 @@ export class Setup {
     });
   }
 
-  async #run(request: SetupRequest, { address }: Caller): Promise<SetupAnswer> {
+  async #run(request: SetupRequest, caller: Caller): Promise<SetupAnswer> {
     const { catalog, hasher, log, onAudit } = this.#options;
     this.#refuseConfigured();
     const [rootPasswordHash, passwordHash] = await Promise.all([
@@ -120,9 +120,15 @@ export class Setup {
         ...(request.email === undefined ? {} : { email: request.email }),
       },
     });
-    log.info("first-time setup complete", { user: user.userId });
     const { userId } = user;
-    onAudit({ action: "setup", actor: userId, target: userId, outcome: "ok", address });
+    log.info("first-time setup complete", { user: userId, request: caller.requestId });
+    onAudit({
+      ...sourceOf(caller),
+      action: "setup",
+      actor: userId,
+      target: userId,
+      outcome: "ok",
+    });
     return {
       user: answerFromUser(user),
       message: `Setup complete; log in as ${user.userId}`,

@@ -226,11 +226,16 @@ export class LocalSqlEngine implements SqlEngine {
   }
 
   /** Prints the statements anew, so that no password gets into the log. */
-  #logSlow({ userId }: Principal, { sql }: SqlRequest, tookMs: number): void {
+  #logSlow({ userId }: Principal, { origin, sql }: SqlRequest, tookMs: number): void {
     const limits = parseLimitsOf(this.#environment);
     if (areJobs(sql, limits)) return;
     const shown = shownSql(sql, limits, { hasLiterals: false });
-    this.#environment.log.warn("slow query", { ms: tookMs, user: userId, sql: shown });
+    this.#environment.log.warn("slow query", {
+      ms: tookMs,
+      user: userId,
+      request: origin?.requestId,
+      sql: shown,
+    });
   }
 
   /** Runs the one statement of a text through the plan cache; undefined for the long way. */

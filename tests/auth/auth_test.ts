@@ -451,6 +451,25 @@ test("Auth.principalFor knows users only", async () => {
   expect(await failureOf(() => auth.principalFor("nobody"))).toBe("USER_NOT_FOUND");
 });
 
+test("Auth tells of which request each event came", async () => {
+  audited.length = 0;
+  const { auth, clock } = configuredServer();
+  const by = (requestId: string): typeof LOCAL => ({ ...LOCAL, requestId });
+  await failureOf(() => auth.login({ user: "ada", password: "wrong" }, by("a")));
+  const first = await auth.login(RIGHT, by("b"));
+  await auth.refresh(first.refresh_token, by("c"));
+  clock.advance(30_001);
+  await failureOf(() => auth.refresh(first.refresh_token, by("d")));
+  auth.logout((await auth.login(RIGHT, by("e"))).access_token, by("f"));
+  expect(audited.map(({ action, details }) => [action, details?.["request_id"]])).toEqual([
+    ["login", "a"],
+    ["login", "b"],
+    ["revoke session", "d"],
+    ["login", "e"],
+    ["logout", "f"],
+  ]);
+});
+
 test("Auth tells of logins, of the failure that locks, of logouts and of stolen sessions", async () => {
   audited.length = 0;
   const { auth, clock } = configuredServer();
@@ -473,7 +492,7 @@ test("Auth tells of logins, of the failure that locks, of logouts and of stolen 
     `${failed} true`,
     "login nobody failed 127.0.0.1 false",
     "login ada ok 127.0.0.1 false",
-    "revoke session ada ok  false",
+    "revoke session ada ok 127.0.0.1 false",
     "login ada ok 127.0.0.1 false",
     "logout ada ok 127.0.0.1 false",
   ]);

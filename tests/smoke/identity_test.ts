@@ -274,6 +274,16 @@ describe("a session", () => {
     expect(await code("EXECUTE AS USER 'root' (SELECT 1)", server.token)).toBe("PERMISSION_DENIED");
   });
 
+  test("the audit names the request that an event came from", async () => {
+    const body = { user: ADMIN, password: "wrong" };
+    await server.post(LOGIN, body, { "X-Request-ID": "mine-7" });
+    const named =
+      "SELECT action, outcome FROM system.audit_log WHERE details ->> 'request_id' = 'mine-7'";
+    // Nobody waits for the event of a login; that of a user who is made comes behind it.
+    await server.createUser("una");
+    expect(await server.rows(named)).toEqual([["login", "failed"]]);
+  });
+
   test("no statement shows a password", async () => {
     await server.createUser("otto");
     const texts = await Promise.all(

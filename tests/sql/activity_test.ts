@@ -185,6 +185,15 @@ describe("system.query_stats", () => {
   });
 });
 
+test("the log names the request of a slow query", async () => {
+  const config = "logging.slow_query_threshold_ms = 1";
+  await using slow = await TestEngine.open({ clock: systemClock, config });
+  const origin = { address: "127.0.0.1", requestId: "mine-1" };
+  await slow.ask("SELECT count(*) FROM generate_series(1, 1000000)", { origin });
+  const logged = "SELECT fields ->> 'request' FROM system.logs WHERE message = 'slow query'";
+  expect(await slow.rows(logged)).toEqual([["mine-1"]]);
+});
+
 test("a statement whose work is a job is no slow query", async () => {
   const roots = mkdtempSync(join(tmpdir(), "tidemark-"));
   const config = `logging.slow_query_threshold_ms = 1\nstorage.allowed_roots = ["${roots}"]`;
