@@ -71,6 +71,7 @@ function routesOf(options: ServerOptions, parts: ServerParts): readonly Route[] 
       isReadOnly: () => options.isReadOnly?.() ?? false,
       apiAddress: url,
       uptimeSeconds: () => metrics.uptimeSeconds,
+      nodeId: config.cluster.node_id,
     }),
     {
       path: SOCKET_PATH,

@@ -69,6 +69,9 @@ export interface ServerConfig {
     readonly max_files_per_request: number;
     readonly allowed_mime_types: readonly string[];
   };
+  readonly cluster: {
+    readonly node_id: number;
+  };
 }
 
 /** The built admin page. */

@@ -44,6 +44,13 @@ test("a bug is 500, names nothing, and goes up", async () => {
   await server.close();
 });
 
+test("the state of the cluster names this node by cluster.node_id", async () => {
+  await withServer({ config: { cluster: { node_id: 3 } } }, async (server) => {
+    const answer = await server.fetch("/v1/api/cluster/health");
+    expect(await answer.json()).toMatchObject({ node_id: 3, nodes: [{ node_id: 3 }] });
+  });
+});
+
 test("CORS: a listed origin is echoed, another gets nothing, and preflight is 204", async () => {
   const origin = "https://app.example";
   const cors = { allowed_origins: [origin], allow_credentials: true, max_age: 77 };

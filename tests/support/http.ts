@@ -72,6 +72,7 @@ const DEFAULTS: ServerConfig = {
     max_files_per_request: 20,
     allowed_mime_types: [],
   },
+  cluster: { node_id: 0 },
 };
 
 /** A whole configuration from the sections that a test changes. */
@@ -84,6 +85,7 @@ export function serverConfig(change: ConfigChange = {}): ServerConfig {
     security: { ...DEFAULTS.security, ...change.security },
     websocket: { ...DEFAULTS.websocket, ...change.websocket },
     files: { ...DEFAULTS.files, ...change.files },
+    cluster: { ...DEFAULTS.cluster, ...change.cluster },
   };
 }
 

@@ -25,6 +25,7 @@ export interface HealthRouteOptions {
   readonly version: string;
   readonly buildDate: string;
   readonly readiness: () => Readiness;
+  readonly nodeId: number;
   /** For want of room on the disk. */
   readonly isReadOnly: () => boolean;
   /** Host and port of the API, for the single node of the cluster answer. */
@@ -117,7 +118,7 @@ function clusterBody(options: HealthRouteOptions): ClusterHealthBody {
     build_date: options.buildDate,
     is_cluster_mode: false,
     cluster_id: "standalone",
-    node_id: 0,
+    node_id: options.nodeId,
     is_leader: true,
     total_groups: 0,
     groups_leading: 0,
@@ -126,7 +127,7 @@ function clusterBody(options: HealthRouteOptions): ClusterHealthBody {
     millis_since_quorum_ack: null,
     nodes: [
       {
-        node_id: 0,
+        node_id: options.nodeId,
         role: "leader",
         status: "active",
         api_addr: options.apiAddress(),
