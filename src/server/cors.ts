@@ -55,7 +55,23 @@ export class Cors {
   /** Whether a WebSocket may be opened by this page; no Origin is a native client. */
   mayUpgrade(request: Request): boolean {
     const origin = request.headers.get("origin");
-    if (origin === null || origin === this.#publicOrigin || this.#isListed(origin)) return true;
+    return origin === null || this.#isListed(origin) || this.#isOwn(origin, request);
+  }
+
+  /**
+   * Whether the cookies of a request that changes something are its page's to use. Browsers keep
+   * them from other sites, but not from another port or subdomain of this one.
+   */
+  mayUseCookies(request: Request): boolean {
+    // Browsers say so themselves, also where a proxy has put another Host.
+    if (request.headers.get("sec-fetch-site") === "same-origin") return true;
+    const origin = request.headers.get("origin");
+    if (origin === null || this.#isOwn(origin, request)) return true;
+    return this.#allowsCredentials && this.#isListed(origin);
+  }
+
+  #isOwn(origin: string, request: Request): boolean {
+    if (origin === this.#publicOrigin) return true;
     const host = request.headers.get("host");
     return host !== null && isOriginOf(origin, host);
   }

@@ -2,6 +2,7 @@
  * Every endpoint: its path, and what its route is made of.
  */
 import type { Connections } from "./connections.ts";
+import type { Cors } from "./cors.ts";
 import { HttpError } from "./http_error.ts";
 import { rangesFrom } from "./ip_address.ts";
 import type { Metrics } from "./metrics.ts";
@@ -20,6 +21,7 @@ import { handleUi, type UiRouteOptions } from "./routes/ui.ts";
 
 /** What routes ask of the server that is running. */
 export interface ServerParts {
+  readonly cors: Cors;
   readonly connections: Connections;
   readonly metrics: Metrics;
   readonly readiness: () => Readiness;
@@ -52,7 +54,7 @@ export function endpointsOf(options: ServerOptions, parts: ServerParts): Endpoin
 
 function routesOf(options: ServerOptions, parts: ServerParts): readonly Route[] {
   const { config, auth, live, sql, clock, version, buildDate, onBug } = options;
-  const { beginStream, connections, metrics, nextNumber, readiness, url } = parts;
+  const { beginStream, connections, cors, metrics, nextNumber, readiness, url } = parts;
   return [
     sqlRoute({ auth, sql, config, clock, onBug, beginStream }),
     liveRoute({ auth, live, config, clock, connections, nextNumber }),
@@ -60,6 +62,7 @@ function routesOf(options: ServerOptions, parts: ServerParts): readonly Route[] 
       auth,
       bodyBytesMax: config.limits.max_body_bytes,
       areCookiesSecure: config.auth.cookie_secure,
+      mayUseCookies: (request) => cors.mayUseCookies(request),
     }),
     ...healthRoutes({
       auth,
@@ -68,10 +71,10 @@ function routesOf(options: ServerOptions, parts: ServerParts): readonly Route[] 
       version,
       buildDate,
       readiness,
+      nodeId: config.cluster.node_id,
       isReadOnly: () => options.isReadOnly?.() ?? false,
       apiAddress: url,
       uptimeSeconds: () => metrics.uptimeSeconds,
-      nodeId: config.cluster.node_id,
     }),
     {
       path: SOCKET_PATH,

@@ -133,6 +133,7 @@ class HttpServer implements RunningServer {
     });
     this.#router = new Router(
       endpointsOf(options, {
+        cors: this.#cors,
         connections: this.#connections,
         metrics: this.#metrics,
         readiness: () => this.#readiness(),

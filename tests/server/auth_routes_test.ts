@@ -1,7 +1,7 @@
 /**
  * `/v1/api/auth/…` over HTTP: statuses in their order, cookies, and where tokens may come from.
  */
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { startTestServer, type TestServer, type TestServerOptions } from "../support/http.ts";
 
 const SETUP = { user: "ada", password: "correct horse 9", root_password: "battery staple 7" };
@@ -157,6 +157,52 @@ test("me and refresh take header before cookie; other endpoints take no cookie",
     });
     expect(sql.status).toBe(401);
     expect((await server.fetch("/metrics", { headers: { Cookie: cookie } })).status).toBe(401);
+  });
+});
+
+describe("a page of another origin", () => {
+  const cors = { allowed_origins: ["https://app.example"], allow_credentials: true, max_age: 0 };
+  const security = { trusted_proxies: [], allowed_hosts: [], metrics_allow: [], cors };
+  const foreign = { Origin: "http://127.0.0.1:1" };
+
+  async function loggedIn(server: TestServer): Promise<{ cookie: string; bearer: string }> {
+    await server.token();
+    const { body, headers } = await post(server, "login", LOGIN);
+    const cookies = headers.getSetCookie().map((it) => it.slice(0, it.indexOf(";")));
+    return { cookie: cookies.join("; "), bearer: `Bearer ${text(body["access_token"])}` };
+  }
+
+  test("gets no new tokens for the cookie that its browser sends", async () => {
+    await withServer({ config: { security } }, async (server) => {
+      const { cookie: Cookie } = await loggedIn(server);
+      const status = async (headers: Record<string, string>): Promise<number> =>
+        (await post(server, "refresh", "", { Cookie, ...headers })).status;
+      expect(await status(foreign)).toBe(401);
+      expect(await status({ Origin: "null" })).toBe(401);
+      expect(await status({ ...foreign, "Sec-Fetch-Site": "same-site" })).toBe(401);
+      expect(await status({})).toBe(200);
+      expect(await status({ Origin: server.url })).toBe(200);
+      expect(await status({ Origin: "https://app.example" })).toBe(200);
+      expect(await status({ ...foreign, "Sec-Fetch-Site": "same-origin" })).toBe(200);
+    });
+    const any = { ...cors, allowed_origins: ["*"], allow_credentials: false };
+    await withServer({ config: { security: { ...security, cors: any } } }, async (server) => {
+      const { cookie: Cookie } = await loggedIn(server);
+      expect((await post(server, "refresh", "", { Cookie, ...foreign })).status).toBe(401);
+    });
+  });
+
+  test("ends no session by cookie, but by a token that it holds", async () => {
+    await withServer({ config: { security } }, async (server) => {
+      const { bearer, cookie: Cookie } = await loggedIn(server);
+      const me = async (): Promise<number> =>
+        (await server.fetch("/v1/api/auth/me", { headers: { Authorization: bearer } })).status;
+      const refused = await post(server, "logout", "", { Cookie, ...foreign });
+      expect([refused.status, refused.headers.getSetCookie()]).toEqual([200, []]);
+      expect(await me()).toBe(200);
+      await post(server, "logout", "", { Authorization: bearer, ...foreign });
+      expect(await me()).toBe(401);
+    });
   });
 });
 

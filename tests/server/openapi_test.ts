@@ -6,6 +6,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { Connections } from "../../src/server/connections.ts";
+import { Cors } from "../../src/server/cors.ts";
 import { endpointsOf } from "../../src/server/endpoints.ts";
 import { Metrics } from "../../src/server/metrics.ts";
 import type { Schema } from "../../src/server/openapi/operation.ts";
@@ -104,6 +105,7 @@ test("openapi.json has every route of the table, and no other", () => {
     storage: () => undefined,
   };
   const { prefixes, routes } = endpointsOf(server.options, {
+    cors: new Cors(server.options.config),
     connections: new Connections(systemClock),
     metrics: new Metrics({ clock: systemClock, version: "1.2.3", gauges }),
     readiness: () => "ready",

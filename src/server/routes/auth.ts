@@ -17,6 +17,8 @@ export interface AuthRouteOptions {
   readonly bodyBytesMax: number;
   /** `auth.cookie_secure`. */
   readonly areCookiesSecure: boolean;
+  /** Whether the page that sends a request may act by its cookies. */
+  readonly mayUseCookies: (request: Request) => boolean;
 }
 
 export function authRoutes(options: AuthRouteOptions): readonly Route[] {
@@ -59,8 +61,9 @@ async function refresh(exchange: Exchange, options: AuthRouteOptions): Promise<R
   if (given !== undefined && given !== null && typeof given !== "string") {
     throw new HttpError(401, "unauthorized", "The refresh token is not valid");
   }
-  const token =
-    given ?? bearerOf(exchange.request) ?? cookieOf(exchange.request, "tidemark_refresh");
+  const { request } = exchange;
+  const cookie = options.mayUseCookies(request) ? cookieOf(request, "tidemark_refresh") : undefined;
+  const token = given ?? bearerOf(request) ?? cookie;
   const login = await options.auth.refresh(token, exchange);
   const response = json(exchange, 200, login);
   setSessionCookies(response.headers, login, { isSecure: isSecure(exchange, options) });
@@ -70,13 +73,16 @@ async function refresh(exchange: Exchange, options: AuthRouteOptions): Promise<R
 async function logOut(exchange: Exchange, options: AuthRouteOptions): Promise<Response> {
   const body = await bodyOf(exchange, options);
   const { request } = exchange;
-  const token =
-    bearerOf(request) ??
-    cookieOf(request, "tidemark_auth") ??
-    cookieOf(request, "tidemark_refresh");
-  options.auth.logout(token, exchange, { all: objectOf(body)?.["all"] === true });
+  const mayUseCookies = options.mayUseCookies(request);
+  const cookie = mayUseCookies
+    ? (cookieOf(request, "tidemark_auth") ?? cookieOf(request, "tidemark_refresh"))
+    : undefined;
+  const isAll = objectOf(body)?.["all"] === true;
+  options.auth.logout(bearerOf(request) ?? cookie, exchange, { all: isAll });
   const response = json(exchange, 200, { message: "Logged out" });
-  expireSessionCookies(response.headers, { isSecure: isSecure(exchange, options) });
+  if (mayUseCookies) {
+    expireSessionCookies(response.headers, { isSecure: isSecure(exchange, options) });
+  }
   return response;
 }
 
