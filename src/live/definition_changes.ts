@@ -6,6 +6,8 @@
 import type { Principal } from "../auth/mod.ts";
 import type { EndCode, ErrorMessage, SubscriptionSpec } from "../protocol/mod.ts";
 import type { LivePlan } from "../sql/mod.ts";
+import type { Budget } from "./budget.ts";
+import type { Review } from "./feed.ts";
 import type { Group } from "./groups.ts";
 import { SubscriptionError } from "./live.ts";
 import { ending } from "./live_errors.ts";
@@ -14,34 +16,59 @@ import type { Subscription } from "./subscription.ts";
 /** @throws {SubscriptionError} */
 type Planner = (principal: Principal, spec: SubscriptionSpec) => LivePlan;
 
-interface Outcomes {
-  readonly ended: readonly (readonly [Subscription, ErrorMessage])[];
-  /** The group's new plan; undefined when nobody is left. */
-  readonly plan: LivePlan | undefined;
-}
+/** A query that is planned takes 100 to 200 µs; a member that is told, 15. */
+const PLAN_UNITS = 128;
+const MEMBER_UNITS = 16;
 
-export function definitionOutcomes(group: Group<Subscription>, planner: Planner): Outcomes {
-  const before = group.query.plan;
-  const ended: [Subscription, ErrorMessage][] = [];
-  const byPrincipal = new Map<string, LivePlan | SubscriptionError>();
-  let plan: LivePlan | undefined;
-  for (const subscription of group.members()) {
-    const { principal, spec } = subscription;
-    // Members of a group ask the same, so the answer depends on who asks only.
-    const key = JSON.stringify([principal.userId, principal.role]);
-    let outcome = byPrincipal.get(key);
-    if (outcome === undefined) {
-      outcome = planned(planner, principal, spec);
-      byPrincipal.set(key, outcome);
+/** Of one group, which may have thousands of members: goes on from turn to turn. */
+export class DefinitionReview implements Review {
+  readonly #before: LivePlan;
+  readonly #planner: Planner;
+  readonly #members: readonly Subscription[];
+  #index = 0;
+  readonly #byPrincipal = new Map<string, LivePlan | SubscriptionError>();
+  #plan: LivePlan | undefined;
+
+  constructor(group: Group<Subscription>, planner: Planner) {
+    this.#before = group.query.plan;
+    this.#planner = planner;
+    this.#members = group.members();
+  }
+
+  get plan(): LivePlan | undefined {
+    return this.#plan;
+  }
+
+  advance(budget: Budget): boolean {
+    for (; this.#index < this.#members.length; this.#index += 1) {
+      if (budget.isSpent) return false;
+      const member = this.#members[this.#index];
+      if (member !== undefined && member.state !== "ended") this.#review(member, budget);
     }
+    return true;
+  }
+
+  #review(subscription: Subscription, budget: Budget): void {
+    budget.spend(MEMBER_UNITS);
+    const outcome = this.#outcomeFor(subscription, budget);
     const verdict =
       outcome instanceof SubscriptionError
         ? codeAfterRefusal(outcome.response.code)
-        : codeAfterPlanning(before, outcome);
-    if (verdict !== undefined) ended.push([subscription, told(subscription.id, verdict, before)]);
-    else if (!(outcome instanceof SubscriptionError)) plan = outcome;
+        : codeAfterPlanning(this.#before, outcome);
+    if (verdict !== undefined) subscription.end(told(subscription.id, verdict, this.#before));
+    else if (!(outcome instanceof SubscriptionError)) this.#plan = outcome;
   }
-  return { ended, plan };
+
+  #outcomeFor({ principal, spec }: Subscription, budget: Budget): LivePlan | SubscriptionError {
+    // Members of a group ask the same, so the answer depends on who asks only.
+    const key = JSON.stringify([principal.userId, principal.role]);
+    const known = this.#byPrincipal.get(key);
+    if (known !== undefined) return known;
+    budget.spend(PLAN_UNITS);
+    const outcome = planned(this.#planner, principal, spec);
+    this.#byPrincipal.set(key, outcome);
+    return outcome;
+  }
 }
 
 function planned(

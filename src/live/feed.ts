@@ -6,6 +6,8 @@
  * - Every follower has been sent everything up to the position of its group and nothing above it.
  *   That is the feed's own, but for groups that are further in a batch which did not fit its turn:
  *   the batch is read again for the others.
+ * - Once a definition has changed, nothing is read for anyone until each group has had its review:
+ *   no row is sent that was written after the change to somebody whom the change ends.
  * - While the feed is not marked, nothing of its partition lies between `position` and the visible
  *   seq, so `position` may be moved there.
  * - The batch columns are the union of what the following groups read.
@@ -27,11 +29,20 @@ const BATCH_MESSAGES_WANTED = 8192;
 /** A message that is made once and put into the queues of many sockets is a part of a unit. */
 const MESSAGES_PER_UNIT = 4;
 
-export interface FeedOptions {
+/** Finds out what a changed definition means to each member of a group, and ends who has to. */
+export interface Review {
+  /** @returns Whether it is known of all; otherwise the budget was used up first. */
+  advance(budget: Budget): boolean;
+  /** The plan of those who go on; undefined when nobody does. */
+  readonly plan: LivePlan | undefined;
+}
+
+export interface FeedOptions<Member extends Follower> {
   readonly store: Store;
   readonly tableId: number;
   readonly owner: number;
   readonly frameBytesMax: number;
+  readonly reviewOf: (group: Group<Member>) => Review;
 }
 
 export class Feed<Member extends Follower> implements GroupFeed<Member> {
@@ -39,6 +50,7 @@ export class Feed<Member extends Follower> implements GroupFeed<Member> {
   readonly owner: number;
   readonly #store: Store;
   readonly #frameBytesMax: number;
+  readonly #reviewOf: (group: Group<Member>) => Review;
   readonly #byFingerprint = new Map<string, Group<Member>>();
   readonly #groups = new Set<Group<Member>>();
   readonly #index = new PredicateIndex<Group<Member>>();
@@ -58,14 +70,18 @@ export class Feed<Member extends Follower> implements GroupFeed<Member> {
   #messagesPerVersion = 1;
   /** Messages that the batch under way has made. */
   #messageCount = 0;
+  /** Groups whose review is to come or under way. */
+  #suspended: Set<Group<Member>> | undefined;
+  #review: { readonly group: Group<Member>; readonly review: Review } | undefined;
   /** Fewer versions while a group takes several turns for a batch: each turn reads it again. */
   #rowsMax = FEED_ROWS_MAX;
 
-  constructor({ store, tableId, owner, frameBytesMax }: FeedOptions) {
+  constructor({ store, tableId, owner, frameBytesMax, reviewOf }: FeedOptions<Member>) {
     this.tableId = tableId;
     this.owner = owner;
     this.#store = store;
     this.#frameBytesMax = frameBytesMax;
+    this.#reviewOf = reviewOf;
     this.#position = store.visibleSeq;
   }
 
@@ -139,6 +155,32 @@ export class Feed<Member extends Follower> implements GroupFeed<Member> {
     if (isFollowing) this.#startReading(group);
   }
 
+  isSuspended(group: Group<Member>): boolean {
+    return this.#suspended?.has(group) === true;
+  }
+
+  /** A definition has changed: each group waits for its review, and whoever comes joins another. */
+  suspend(): void {
+    this.#suspended = new Set(this.#groups);
+    this.#review = undefined;
+    this.#byFingerprint.clear();
+  }
+
+  /** Returns whether no group is suspended any more; otherwise the budget was used up first. */
+  review(budget: Budget): boolean {
+    for (const group of this.#suspended ?? []) {
+      if (this.#review?.group !== group) this.#review = { group, review: this.#reviewOf(group) };
+      const { review } = this.#review;
+      if (!review.advance(budget)) return false;
+      this.#review = undefined;
+      this.#suspended?.delete(group);
+      if (review.plan !== undefined && group.memberCount > 0) this.replan(group, review.plan);
+    }
+    this.#suspended = undefined;
+    this.#review = undefined;
+    return true;
+  }
+
   /** A subscription that has everything up to `position` takes each change from now on. */
   follow(group: Group<Member>, member: Member): void {
     assert(!this.#isReading, "nobody joins in the middle of a batch");
@@ -165,6 +207,7 @@ export class Feed<Member extends Follower> implements GroupFeed<Member> {
     if (group.memberCount > 0) return;
     this.#groups.delete(group);
     this.#forgetFingerprint(group);
+    this.#suspended?.delete(group);
   }
 
   /** Remembers a subscription that is ahead of the feed. */
@@ -185,6 +228,7 @@ export class Feed<Member extends Follower> implements GroupFeed<Member> {
    * budget was used up first.
    */
   advance(budget: Budget): boolean {
+    if (!this.review(budget)) return false;
     const upTo = this.#store.visibleSeq;
     if (this.#followerCount > 0 && this.#position < upTo) {
       try {

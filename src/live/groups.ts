@@ -39,6 +39,8 @@ export interface GroupFeed<Member extends Follower> {
   readonly tableId: number;
   readonly owner: number;
   readonly isEmpty: boolean;
+  /** Whether it is not known yet what a changed definition means to the members of a group. */
+  isSuspended(group: Group<Member>): boolean;
   /** Every follower of a group has been sent everything up to here. */
   positionOf(group: Group<Member>): Seq;
   follow(group: Group<Member>, member: Member): void;

@@ -17,9 +17,11 @@ import type { Seq } from "../base/seq.ts";
 import type { SubscriptionSpec } from "../protocol/mod.ts";
 import type { LiveMatch, LivePlan, LiveRow, SqlEngine } from "../sql/mod.ts";
 import type { ChangedPartition, Store } from "../storage/mod.ts";
-import { definitionOutcomes } from "./definition_changes.ts";
+import { Budget } from "./budget.ts";
+import { DefinitionReview } from "./definition_changes.ts";
 import { type DeliveryReport, DeliveryTimes } from "./delivery.ts";
 import { Feed } from "./feed.ts";
+import type { Group } from "./groups.ts";
 import {
   type LiveEngine,
   type LiveSink,
@@ -84,6 +86,7 @@ export class LocalLiveEngine implements LiveEngine {
   readonly #definitions: DefinitionHistory;
   readonly #random: Random;
   readonly #limits: LiveLimits;
+  readonly #pace: Pace;
   readonly #pump: Pump<Subscription>;
   readonly #host: SubscriptionHost;
   readonly #feeds = new Map<number, Map<number, LocalFeed>>();
@@ -92,6 +95,9 @@ export class LocalLiveEngine implements LiveEngine {
   readonly #recentReplays: RecentReplays;
   readonly #countByUser = new Map<string, number>();
   readonly #arrivals = new Arrivals();
+  /** One for all feeds, of which there may be as many as users. */
+  readonly #reviewOf = (group: Group<Subscription>): DefinitionReview =>
+    new DefinitionReview(group, (principal, spec) => this.#plan(principal, spec));
   #isShutDown = false;
 
   constructor(options: LocalLiveEngineOptions) {
@@ -102,7 +108,8 @@ export class LocalLiveEngine implements LiveEngine {
     this.#random = random;
     this.#limits = limits;
     this.#recentReplays = new RecentReplays(clock);
-    this.#pump = new Pump(options.turns ?? turnsOf(clock), options.pace ?? PACE);
+    this.#pace = options.pace ?? PACE;
+    this.#pump = new Pump(options.turns ?? turnsOf(clock), this.#pace);
     this.#host = {
       store,
       clock,
@@ -188,18 +195,14 @@ export class LocalLiveEngine implements LiveEngine {
 
   /**
    * A table was altered or dropped, or who may read it changed: ends the subscriptions that do not
-   * survive it, and plans the others anew. Call it after the catalog and the store have changed.
+   * survive it, and plans the others anew, the first of many in this turn and the rest in later
+   * ones. Call it after the catalog and the store have changed.
    */
   tableChanged(tableId: number): void {
-    for (const feed of this.#feeds.get(tableId)?.values() ?? []) {
-      for (const group of feed.groups) {
-        const { ended, plan } = definitionOutcomes(group, (principal, spec) =>
-          this.#plan(principal, spec),
-        );
-        for (const [subscription, message] of ended) subscription.end(message);
-        if (plan !== undefined) feed.replan(group, plan);
-      }
-    }
+    const feeds = [...(this.#feeds.get(tableId)?.values() ?? [])];
+    for (const feed of feeds) feed.suspend();
+    const budget = new Budget(this.#pace.turnUnits);
+    for (const feed of feeds) if (!feed.review(budget)) this.#pump.mark(feed);
   }
 
   /** Found through their groups: a set of its own would cost each that is idle one more entry. */
@@ -318,8 +321,13 @@ export class LocalLiveEngine implements LiveEngine {
     if (byOwner === undefined) this.#feeds.set(tableId, (byOwner = new Map()));
     let feed = byOwner.get(owner);
     if (feed === undefined) {
-      const { frameBytesMax } = this.#limits;
-      feed = new Feed({ store: this.#store, tableId, owner, frameBytesMax });
+      feed = new Feed({
+        store: this.#store,
+        tableId,
+        owner,
+        frameBytesMax: this.#limits.frameBytesMax,
+        reviewOf: this.#reviewOf,
+      });
       byOwner.set(owner, feed);
     }
     return feed;

@@ -209,6 +209,10 @@ export class Subscription implements LiveSubscription, Follower {
    * @returns Whether nothing is left to do now; otherwise the budget was used up first.
    */
   advance(budget: Budget): boolean {
+    if (this.#phase !== "ended" && this.feed.isSuspended(this.group)) {
+      this.feed.waitFor(this);
+      return true;
+    }
     try {
       if (this.#phase === "loading" && this.#load(budget)) return false;
       return this.#phase !== "behind" || !this.#catchUp(budget);

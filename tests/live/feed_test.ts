@@ -46,7 +46,13 @@ interface Fixture {
 function fixture(): Fixture {
   const store = new ModelStore(new ManualClock());
   store.defineTable(messagesTable());
-  const feed = new Feed<Taker>({ store, tableId: MESSAGES, owner: 1, frameBytesMax: 1 << 20 });
+  const feed = new Feed<Taker>({
+    store,
+    tableId: MESSAGES,
+    owner: 1,
+    frameBytesMax: 1 << 20,
+    reviewOf: () => ({ advance: () => true, plan: undefined }),
+  });
   store.onVisible = () => void feed.mark();
   const sql = new KnownQueries();
   return {

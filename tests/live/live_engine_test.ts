@@ -7,9 +7,11 @@ import { DatabaseError } from "../../src/base/errors.ts";
 import { type Log, silentLog } from "../../src/base/log.ts";
 import { SubscriptionError } from "../../src/live/mod.ts";
 import type { SubscribeOptions } from "../../src/protocol/mod.ts";
+import type { TableWrite } from "../../src/storage/mod.ts";
 import {
   ANN,
   BOB,
+  type LiveFixture,
   liveFixture,
   MESSAGES,
   message,
@@ -18,6 +20,7 @@ import {
   settle,
   subscriber,
 } from "../support/live_fixture.ts";
+import { until } from "../support/until.ts";
 
 const EVERYTHING = "SELECT * FROM chat.messages";
 const NARROW = "SELECT id, body FROM chat.messages";
@@ -292,4 +295,82 @@ test("tableChanged: a column added in the middle of a snapshot moves nothing", (
     "text 2",
     "text 3",
   ]);
+});
+
+/** Followers of one room each, more than one turn plans anew. */
+function manyRooms(fixture: LiveFixture): RecordingSink[] {
+  return Array.from({ length: 100 }, (_, index) => {
+    const params = [`room ${index}`];
+    return fixture.open(ROOM, null, { id: `m${index}`, params }).sink;
+  });
+}
+
+test("tableChanged: many queries take turns, and who is to end hears of nothing written after it", async () => {
+  const fixture = liveFixture();
+  const sinks = manyRooms(fixture);
+  await settle();
+  const plannedBefore = fixture.sql.plannedCount;
+  fixture.sql.mayRead = false;
+  fixture.engine.tableChanged(MESSAGES);
+  const toldCount = sinks.filter((sink) => sink.errors().length > 0).length;
+  expect(toldCount).toBeGreaterThan(0);
+  expect(toldCount).toBeLessThan(50);
+  const rows = sinks.map((_, index) => message(index, `room ${index}`));
+  fixture.store.write({ tableId: MESSAGES, owner: 1, operation: "insert", rows });
+  await until(() => sinks.every((sink) => sink.errors().length > 0));
+  expect(sinks.flatMap((sink) => sink.errors()).map(({ code }) => code)).toEqual(
+    sinks.map(() => "UNAUTHORIZED"),
+  );
+  expect(sinks.flatMap((sink) => sink.changes())).toEqual([]);
+  expect(fixture.sql.plannedCount - plannedBefore).toBe(sinks.length);
+  expect(fixture.engine.subscriptions()).toEqual([]);
+});
+
+test("tableChanged: members of one group take turns, each is told once", async () => {
+  const fixture = liveFixture({ subscriptionsPerUser: 0 });
+  const sinks = Array.from({ length: 400 }, () => fixture.open(EVERYTHING, null).sink);
+  await settle();
+  fixture.sql.refusal = new DatabaseError("TABLE_NOT_FOUND", "gone");
+  fixture.engine.tableChanged(MESSAGES);
+  const toldCount = sinks.filter((sink) => sink.errors().length > 0).length;
+  expect(toldCount).toBeLessThan(200);
+  await until(() => sinks.every((sink) => sink.errors().length > 0));
+  expect(sinks.flatMap((sink) => sink.errors())).toHaveLength(sinks.length);
+});
+
+test("tableChanged: who survives a change that takes turns misses and repeats nothing meanwhile", async () => {
+  const fixture = liveFixture({ subscriptionsPerUser: 0 });
+  const sinks = manyRooms(fixture);
+  const rows = sinks.map((_, index) => message(index, `room ${index}`));
+  const write = (operation: TableWrite["operation"]): void =>
+    void fixture.store.write({ tableId: MESSAGES, owner: 1, operation, rows });
+  await settle();
+  write("insert");
+  const loading = fixture.open(EVERYTHING, { batch_size: 1 });
+  const snapshot = fixture.open(NARROW, { batch_size: 60 });
+  fixture.sql.schemaVersion = 2;
+  fixture.engine.tableChanged(MESSAGES);
+  // Again before the first is over, and somebody leaves and comes back meanwhile.
+  fixture.engine.tableChanged(MESSAGES);
+  write("delete");
+  snapshot.subscription.nextBatch();
+  loading.subscription.close();
+  const late = fixture.open(ROOM, null, { id: "late", params: ["room 99"] });
+  write("insert");
+  const heard = (type: string): number =>
+    snapshot.sink
+      .changes()
+      .filter((change) => change.change_type === type)
+      .reduce((sum, { old_values: old = [], rows: sent }) => sum + sent.length + old.length, 0);
+  await until(() => late.sink.changes().length === 1 && heard("insert") === rows.length);
+  expect(heard("delete")).toBe(rows.length);
+  for (const sink of sinks) {
+    expect(sink.changes().map(({ change_type: type }) => type)).toEqual([
+      "insert",
+      "delete",
+      "insert",
+    ]);
+    expect(sink.errors()).toEqual([]);
+  }
+  expect(snapshot.sink.batches().flatMap((batch) => batch.rows)).toHaveLength(sinks.length);
 });
