@@ -330,13 +330,17 @@ export class Feed<Member extends Follower> implements GroupFeed<Member> {
     rows: number[] | undefined,
   ): ChangeBatch | undefined {
     const isWhole = rows === undefined || rows.length === batch.rowCount;
-    const part = isWhole
-      ? batch
-      : takeChanges(batch, { rows: Uint32Array.from(rows), count: rows.length });
     const reachedSeq = this.#reached.get(group);
-    if (reachedSeq === undefined) return part;
-    const start = part.seqs.findIndex((seq) => seq > reachedSeq);
-    return start < 0 ? undefined : sliceChanges(part, start, part.rowCount);
+    if (reachedSeq === undefined) return isWhole ? batch : takeRows(batch, rows);
+    // Asked before anything is copied: in a batch of many turns most groups have all of it.
+    const isMissing = (row: number): boolean => (batch.seqs[row] ?? 0) > reachedSeq;
+    if (!isMissing(batch.rowCount - 1)) return undefined;
+    if (isWhole) {
+      const start = batch.seqs.findIndex((seq) => seq > reachedSeq);
+      return sliceChanges(batch, start, batch.rowCount);
+    }
+    const missing = rows.filter(isMissing);
+    return missing.length === 0 ? undefined : takeRows(batch, missing);
   }
 
   /**
@@ -409,6 +413,10 @@ export class Feed<Member extends Follower> implements GroupFeed<Member> {
     const { fingerprint } = group.query.plan;
     if (this.#byFingerprint.get(fingerprint) === group) this.#byFingerprint.delete(fingerprint);
   }
+}
+
+function takeRows(batch: ChangeBatch, rows: readonly number[]): ChangeBatch {
+  return takeChanges(batch, { rows: Uint32Array.from(rows), count: rows.length });
 }
 
 function failAll<Member extends Follower>(group: Group<Member>, error: unknown): void {

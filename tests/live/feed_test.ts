@@ -9,6 +9,7 @@ import { Feed } from "../../src/live/feed.ts";
 import type { Follower, Group, Reach } from "../../src/live/groups.ts";
 import type { SharedMessage } from "../../src/live/mod.ts";
 import type { LivePlan, RowPace } from "../../src/sql/mod.ts";
+import type { ChangeBatch } from "../../src/storage/mod.ts";
 import type { Row } from "../../src/types/mod.ts";
 import { ANN, KnownQueries, MESSAGES, message, messagesTable } from "../support/live_fixture.ts";
 import { ManualClock } from "../support/manual_clock.ts";
@@ -86,6 +87,40 @@ test("Feed stops between groups, and each gets each change once", () => {
     expect(taker.ids).toEqual([1, 2, 3]);
     expect(feed.positionOf(group)).toBe(store.visibleSeq);
   }
+});
+
+test("Feed copies no rows for a group that has all of them", () => {
+  const { feed, insert, open, sql, store } = fixture();
+  const opened = [1, 2, 3].map((version) => {
+    sql.schemaVersion = version;
+    return open("SELECT * FROM chat.messages WHERE room = 'lobby'");
+  });
+  insert(message(1, "lobby"), message(2, "hall"), message(3, "lobby"));
+  let readCount = 0;
+  const changes = store.changes.bind(store);
+  store.changes = (...given) => {
+    const scan = changes(...given);
+    const next = (): ChangeBatch | undefined => {
+      const batch = scan.next();
+      if (batch === undefined) return undefined;
+      const { columns } = batch;
+      return Object.defineProperty({ ...batch }, "columns", {
+        get() {
+          readCount += 1;
+          return columns;
+        },
+      });
+    };
+    return { next, close: () => scan.close() };
+  };
+  const readCounts: number[] = [];
+  for (let isThere = false; !isThere; readCount = 0) {
+    isThere = feed.advance(new Budget(0.1));
+    readCounts.push(readCount);
+  }
+  expect(readCounts).toHaveLength(3);
+  expect(readCounts[1]).toBe(readCounts[0]);
+  for (const { taker } of opened) expect(taker.ids).toEqual([1, 3]);
 });
 
 test("Feed.positionOf tells groups that are further in a batch from the others", () => {
