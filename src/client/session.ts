@@ -5,8 +5,9 @@
  * or in memory where there are no cookies. A request refused because the token has expired is
  * repeated once with a new one; requests that find that at the same time share one refresh.
  *
- * Whoever was asked for last is who the client is: what answers later and belongs to somebody before,
- * or comes after a log-out, is not taken over, and no request of one user is repeated as another.
+ * Of those whom the server lets in, whoever was asked for last is who the client is: what answers
+ * later and belongs to somebody before, or comes after a log-out, is not taken over, and no request of
+ * one user is repeated as another.
  */
 import type { AuthStatusBody, LoginBody, UserBody } from "../protocol/mod.ts";
 import type { ClientEnvironment, HttpResponse } from "./environment.ts";
@@ -48,6 +49,8 @@ export class Session {
   #userId: string | undefined;
   /** Raised by every log-in that is asked for, and every log-out. */
   #attempt = 0;
+  /** Which of them made the client who it is. */
+  #attemptTaken = 0;
   /** Settles when the log-in that was asked for last has its answer. Never fails. */
   #loggingIn: Promise<unknown> = Promise.resolve();
   /** Raised when one session takes the place of another, or none does. */
@@ -80,7 +83,9 @@ export class Session {
   async #login(user: string, password: string, attempt: number): Promise<Identity> {
     await this.#cookiesSet();
     const answer = await this.#call("POST", "/v1/api/auth/login", { body: { user, password } });
-    if (attempt !== this.#attempt) throw replaced();
+    // A later one that is refused, or has no answer yet, takes nothing from this one.
+    if (attempt < this.#attemptTaken) throw replaced();
+    this.#attemptTaken = attempt;
     this.#begin();
     return this.#accept(answer as LoginBody);
   }
@@ -99,6 +104,7 @@ export class Session {
   async logout(): Promise<void> {
     const token = this.#accessToken;
     this.#attempt += 1;
+    this.#attemptTaken = this.#attempt;
     this.#begin();
     this.#forget();
     this.#options.onLogout();

@@ -505,11 +505,29 @@ test("of two log-ins the one that was asked for last counts, whichever answers f
   const client = await loggedIn(server);
   const answer = hold(server, "/login");
   const first = client.session.login("ada", "x").catch((failure: unknown) => failure);
+  await Bun.sleep(0);
   await logIn(server, client, "bob");
   await answer(ok(loginBody("late")));
   expect(await first).toMatchObject({ code: "unauthorized" });
   expect(client.session.accessToken).toBe("bob");
 });
+
+test.each(["memory", "cookie"] as const)(
+  "a log-in that is refused takes nothing from one before it that has no answer yet, in %s",
+  async (keepIn) => {
+    const server = new FakeServer();
+    const client = createClient({ url: "http://db.test", session: keepIn, environment: server });
+    const late = Promise.withResolvers<Answer>();
+    server.answer = (_path, { body }) => (body?.includes("ada") ? late.promise : refused());
+    const first = client.session.login("ada", "x");
+    const second = client.session.login("bob", "wrong").catch((failure: unknown) => failure);
+    await Bun.sleep(0);
+    late.resolve(ok(loginBody("t1")));
+    expect(await first).toMatchObject({ user: { id: "ada" } });
+    expect(await second).toMatchObject({ code: "unauthorized" });
+    expect(client.session.accessToken).toBe("t1");
+  },
+);
 
 test("a log-in waits for the refresh before it where a browser keeps the cookie that comes last", async () => {
   const server = new FakeServer();
