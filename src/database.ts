@@ -44,6 +44,7 @@ import {
   LocalBlobStore,
   LocalStore,
   openDataDirectory,
+  refuseForeignDirectory,
   type SegmentJobs,
   type Store,
   type StoreCondition,
@@ -183,16 +184,18 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
 }
 
 /**
- * A directory of a newer format, or that has lost its catalog, is refused before a byte of it changes,
- * and so is an archive that cannot be written.
+ * A directory of something else, of a newer format, or that has lost its catalog is refused before a
+ * byte of it changes, and so is an archive that cannot be written.
  *
  * @throws {CorruptionError} @throws {DatabaseError} STORAGE_UNAVAILABLE
  */
 function refuseUnfit({ storage }: Config, disk: Disk): void {
   const { archive_path: archivePath, data_path: dataPath } = storage;
   if (archivePath !== undefined) requireArchive(disk, archivePath);
+  const paths = dataPathsOf(dataPath);
+  refuseForeignDirectory(disk, paths);
   CatalogDatabase.refuseForeign(catalogPath(dataPath));
-  requireCatalog(disk, dataPathsOf(dataPath));
+  requireCatalog(disk, paths);
 }
 
 function operatorView(

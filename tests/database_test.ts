@@ -2,7 +2,7 @@
  * What `openDatabase` refuses before a byte of the directory changes.
  */
 import { afterAll, expect, test } from "bun:test";
-import { mkdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { bunDisk } from "../src/base/bun_disk.ts";
 import { openAt, SMALL_FILES } from "./support/database.ts";
@@ -40,6 +40,31 @@ test("openDatabase refuses a directory whose catalog is gone, and leaves it as i
     expect(treeOf(path)).toEqual(before);
   }
   expect(maintain("verify", [path]).code).toBe(1);
+});
+
+test("openDatabase refuses a directory of something else, and leaves it as it is", async () => {
+  for (const name of ["tmp", "segments", "wal", "files", "restore", "restore.new", "ballast"]) {
+    const path = freshDirectory();
+    mkdirSync(join(path, name));
+    writeFileSync(join(path, name, "mine"), "x");
+    const before = treeOf(path);
+    const refusal: unknown = await openAt(path).catch((error: unknown) => error);
+    expect(String(refusal)).toContain(`Cannot open ${path}: it has`);
+    expect(String(refusal)).toContain("but no format.json");
+    expect(treeOf(path)).toEqual(before);
+  }
+});
+
+test("openDatabase goes on beside files of others, and refuses a file", async () => {
+  const path = freshDirectory();
+  writeFileSync(join(path, "notes.txt"), "x");
+  mkdirSync(join(path, "lost+found"));
+  const database = await openAt(path);
+  await database.close();
+  expect(readFileSync(join(path, "notes.txt"), "utf8")).toBe("x");
+  const file = join(path, "notes.txt");
+  const refusal: unknown = await openAt(file).catch((error: unknown) => error);
+  expect(String(refusal)).toEndWith(`Cannot open ${file}: it is a file, and not a directory`);
 });
 
 test("openDatabase names the process that uses the directory, unless it only looks", async () => {

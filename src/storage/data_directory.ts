@@ -3,8 +3,8 @@
  *
  * `format.json` names the version of the layout. It is read before anything is written, the lock
  * included, and so are the formats of the files, so that an older program leaves a newer directory
- * exactly as it is. It is made first, so a directory that has a log but no `format.json` is not one
- * that Tidemark left behind.
+ * exactly as it is. It is made first, so a directory that has a log or a `tmp` but no `format.json`
+ * is not one that Tidemark left behind.
  */
 import type { Disk } from "../base/disk.ts";
 import { DatabaseError, DiskError } from "../base/errors.ts";
@@ -17,16 +17,28 @@ import { refuseNewerFiles } from "./newer_files.ts";
 /** Raised whenever an older program could not read what this one writes. */
 const DIRECTORY_FORMAT = 1;
 
+/** What is swept, written over or removed at a start, where it is taken for a server's own. */
+const OWN_NAMES: ReadonlySet<string> = new Set([
+  "ballast",
+  "files",
+  "restore",
+  "restore.new",
+  "segments",
+  "tmp",
+  "wal",
+]);
+
 export interface DataDirectory {
   readonly paths: DataPaths;
   /** Gives the lock back. */
   release(): void;
 }
 
-/** @throws {DatabaseError} STORAGE_UNAVAILABLE if it is of a newer version, or in use. */
+/** @throws {DatabaseError} STORAGE_UNAVAILABLE if it is foreign, of a newer version, or in use. */
 export function openDataDirectory(disk: Disk, root: string): DataDirectory {
   const paths = dataPathsOf(root);
   refuseBackup(disk, root);
+  refuseForeignDirectory(disk, paths);
   requireFormat(disk, paths);
   refuseNewerFiles(disk, paths);
   if (!disk.exists(root)) {
@@ -164,6 +176,36 @@ export function requireFormat(disk: Disk, paths: DataPaths): void {
       ? `Cannot open ${paths.root}: format.json does not name a format`
       : `Cannot open ${paths.root}: it has format ${format}, and this version reads ${DIRECTORY_FORMAT}`,
   );
+}
+
+/**
+ * Refuses a file, and a directory of something else, in which a start would take for its own what
+ * is not: it empties `tmp`, for one.
+ *
+ * @throws {DatabaseError} STORAGE_UNAVAILABLE
+ */
+export function refuseForeignDirectory(disk: Disk, paths: DataPaths): void {
+  const { format, root } = paths;
+  if (!disk.exists(root) || disk.exists(format)) return;
+  const names = namesIn(disk, root);
+  const found = names.find((name) => OWN_NAMES.has(name));
+  if (found === undefined) return;
+  const has = found === "wal" ? "a log" : `"${found}"`;
+  throw new DatabaseError(
+    "STORAGE_UNAVAILABLE",
+    `Cannot open ${root}: it has ${has} but no format.json, so it is no data directory, or a damaged one`,
+    { hint: "name a directory that is empty or not there yet, or put back format.json" },
+  );
+}
+
+function namesIn(disk: Disk, root: string): string[] {
+  try {
+    return disk.list(root).map(({ name }) => name);
+  } catch (error) {
+    if (!(error instanceof DiskError) || error.code !== "ENOTDIR") throw error;
+    const what = "it is a file, and not a directory";
+    throw new DatabaseError("STORAGE_UNAVAILABLE", `Cannot open ${root}: ${what}`);
+  }
 }
 
 /**

@@ -25,6 +25,7 @@ export {
   moveToLostAndFound,
   openDataDirectory,
   refuseBackup,
+  refuseForeignDirectory,
   requireFormat,
 } from "./data_directory.ts";
 export {
