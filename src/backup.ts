@@ -13,7 +13,6 @@
  * A segment is copied once every checksum in it held: a backup that keeps damage would take the
  * place of one from before it. Only what a repair has named as lost is left out.
  */
-import { dirname } from "node:path";
 import type { Clock } from "./base/clock.ts";
 import { checksumOfFile, copyFile, makeDirectoryOf, removeTree } from "./base/copy_file.ts";
 import type { Disk, DiskFile } from "./base/disk.ts";
@@ -24,6 +23,7 @@ import {
   type BackupFile,
   type BackupList,
   type BlobStore,
+  backupAround,
   backupListPath,
   type DataPaths,
   dataPathsOf,
@@ -120,14 +120,6 @@ function prepareTarget(disk: Disk, target: string): void {
     ? "it holds a backup already"
     : "it is not empty";
   throw refused(target, what);
-}
-
-/** The backup that a directory is, or lies in. */
-function backupAround(disk: Disk, directory: string): string | undefined {
-  for (let path = directory; path !== "" && path !== "/"; path = dirname(path)) {
-    if (disk.exists(backupListPath(path))) return path;
-  }
-  return undefined;
 }
 
 function isDirectory(disk: Disk, path: string): boolean {

@@ -135,6 +135,9 @@ export function sourcesOf(disk: Disk, request: PointRequest, begin: PointBegin):
   const { incarnation } = begin;
   const root = `${archivePath ?? ""}/${incarnation ?? ""}`;
   const hasArchive = archivePath !== undefined && incarnation !== undefined;
+  if (archivePath !== undefined && !disk.exists(archivePath)) {
+    throw pointRefused(request, `there is no archive ${archivePath}`, "name the directory of one");
+  }
   const archived = new Set(hasArchive ? archivedFiles(disk, root) : []);
   const isOwnTail = tail !== undefined && tail.incarnation === incarnation;
   const tailFiles = new Map(

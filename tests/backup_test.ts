@@ -566,6 +566,15 @@ test("a backup whose catalog cannot be copied leaves nothing, and can be tried a
   await database.close();
 });
 
+test("no database begins inside a backup", async () => {
+  const backup = await backupCopy();
+  const before = treeOf(backup);
+  const source = await backupCopy();
+  const { code, said } = await restore(source, join(backup, "files", "data"));
+  expect([code, said]).toEqual([2, expect.stringContaining(`inside the backup ${backup}`)]);
+  expect(treeOf(backup)).toEqual(before);
+});
+
 test("no backup is made inside another one, and verify tells of one that was put there", async () => {
   const root = freshDirectory();
   const outer = join(root, "outer");

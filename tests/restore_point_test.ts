@@ -637,6 +637,13 @@ test("what does not lead to the point is refused, and changes nothing", async ()
       2,
       "there is no log file",
     ],
+    [
+      "an archive that is not there",
+      join(freshDirectory(), "none"),
+      archiveEnd,
+      2,
+      "there is no archive",
+    ],
   ];
   for (const [why, archive, seq, code, text] of cases) {
     // Without the log files themselves the archive has to do.

@@ -7,6 +7,7 @@
  * Paths are relative to the backup. Every other file of a backup is listed with its length and its
  * CRC-32.
  */
+import { dirname, resolve } from "node:path";
 import type { Disk } from "../base/disk.ts";
 import { CorruptionError, DatabaseError } from "../base/errors.ts";
 import { type Seq, seqFromNumber } from "../base/seq.ts";
@@ -37,6 +38,17 @@ export interface BackupList {
 
 export function backupListPath(root: string): string {
   return `${root}/${NAME}`;
+}
+
+/** The backup that a directory is, or lies in. */
+export function backupAround(disk: Disk, directory: string): string | undefined {
+  let path = resolve(directory);
+  for (;;) {
+    if (disk.exists(backupListPath(path))) return path;
+    const parent = dirname(path);
+    if (parent === path) return undefined;
+    path = parent;
+  }
 }
 
 /** Finishes a backup, durably. @throws {DiskError} */

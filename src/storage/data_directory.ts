@@ -9,7 +9,7 @@
 import type { Disk } from "../base/disk.ts";
 import { DatabaseError, DiskError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
-import { backupListPath } from "./backup_list.ts";
+import { backupAround, backupListPath } from "./backup_list.ts";
 import { type DataPaths, dataPathsOf, deletionVectorPath, segmentPath } from "./file_names.ts";
 import type { SegmentEntry } from "./manifest.ts";
 import { refuseNewerFiles } from "./newer_files.ts";
@@ -179,14 +179,23 @@ export function requireFormat(disk: Disk, paths: DataPaths): void {
 }
 
 /**
- * Refuses a file, and a directory of something else, in which a start would take for its own what
- * is not: it empties `tmp`, for one.
+ * Refuses a file; a directory of something else, in which a start would take for its own what is
+ * not: it empties `tmp`, for one; and a new one inside a backup, which would go with that.
  *
  * @throws {DatabaseError} STORAGE_UNAVAILABLE
  */
 export function refuseForeignDirectory(disk: Disk, paths: DataPaths): void {
   const { format, root } = paths;
-  if (!disk.exists(root) || disk.exists(format)) return;
+  if (disk.exists(format)) return;
+  const backup = backupAround(disk, root);
+  if (backup !== undefined) {
+    throw new DatabaseError(
+      "STORAGE_UNAVAILABLE",
+      `Cannot open ${root}: it lies inside the backup ${backup}`,
+      { hint: "name a directory elsewhere" },
+    );
+  }
+  if (!disk.exists(root)) return;
   const names = namesIn(disk, root);
   const found = names.find((name) => OWN_NAMES.has(name));
   if (found === undefined) return;

@@ -4,6 +4,7 @@
 export {
   type BackupFile,
   type BackupList,
+  backupAround,
   backupListPath,
   readBackupList,
   writeBackupList,
