@@ -170,6 +170,11 @@ export class DiskError extends Error {
   }
 }
 
+/** Whether a code of {@linkcode DiskError} says that the process, or the system, has too many files open. */
+export function hasNoDescriptor(code: string): boolean {
+  return code === "EMFILE" || code === "ENFILE";
+}
+
 /** What the disk, the data on it or the catalog can do to any work; anything else is a bug. */
 export function isExpected(error: unknown): error is Error {
   return (

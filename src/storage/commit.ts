@@ -7,7 +7,7 @@
  * visible seq moves, `onVisible` is called, and only then the writers are answered.
  *
  *     applied ──group synced──► visible
- *        ├─────disk full──────► taken back: rows, keys and replacements are as before
+ *        ├─────no room────────► taken back: rows, keys and replacements are as before
  *        └─────log failed─────► unknown: never visible in this process
  *
  * - `visibleSeq` <= `appliedSeq`, and both only grow, but that `appliedSeq` falls back to
@@ -15,7 +15,7 @@
  * - Seqs of rows that were taken back are never issued again.
  */
 import { assert } from "../base/assert.ts";
-import { DatabaseError } from "../base/errors.ts";
+import { DatabaseError, DiskError, hasNoDescriptor } from "../base/errors.ts";
 import { SEQ_ZERO, type Seq, type SeqGenerator } from "../base/seq.ts";
 import type { Batch } from "../types/mod.ts";
 import { pushBatch } from "./batch_insert.ts";
@@ -208,8 +208,9 @@ export class Committer implements CommitLogEvents {
   }
 
   onTakenBack(groupNumber: number, cause: unknown): void {
-    this.#space.noteFull();
-    const error = diskFull(cause);
+    const isShortOfFiles = cause instanceof DiskError && hasNoDescriptor(cause.code);
+    if (!isShortOfFiles) this.#space.noteFull();
+    const error = isShortOfFiles ? tooManyFiles(cause) : diskFull(cause);
     const failed = this.#groups.filter(({ number }) => number >= groupNumber);
     this.#groups = this.#groups.filter(({ number }) => number < groupNumber);
     // Newest first: a row's own replacement must be gone before the row is.
@@ -449,6 +450,14 @@ export class Committer implements CommitLogEvents {
     this.#failures.push({ after, upTo, error });
     if (this.#failures.length > FAILURES_MAX) this.#failures.shift();
   }
+}
+
+function tooManyFiles(cause: DiskError): DatabaseError {
+  return new DatabaseError(
+    "STORAGE_UNAVAILABLE",
+    "Cannot write: the log needs another file, and the server may open no more",
+    { hint: "close connections, or raise the limit of open files for the server", cause },
+  );
 }
 
 function areDeletes(writes: readonly TableWrite[]): boolean {

@@ -13,7 +13,7 @@ import type { StoredColumn, TableWrite } from "./store.ts";
 export interface CommitLogEvents {
   /** Everything up to and including this group may be acknowledged. */
   onSettled(groupNumber: number): void;
-  /** This group and every later one was taken back whole: there was no room for it. */
+  /** This group and every later one was taken back whole: there was no room, or no file, for it. */
   onTakenBack(groupNumber: number, cause: unknown): void;
   /** Nobody knows what is durable beyond the settled groups. The log takes nothing more. */
   onFatal(cause: unknown): void;

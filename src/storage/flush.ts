@@ -304,8 +304,8 @@ export class Flusher {
         await this.#options.durable(seq);
         return;
       } catch (error) {
-        const isTakenBack = error instanceof DatabaseError && error.condition === "DISK_FULL";
-        if (!isTakenBack || lastSeq() === seq) throw error;
+        const isTakenBack = error instanceof DatabaseError && lastSeq() !== seq;
+        if (!isTakenBack) throw error;
       }
     }
   }

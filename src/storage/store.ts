@@ -338,7 +338,7 @@ export interface Store {
   stage(options: StageOptions): StagedCommit;
   /**
    * Resolves when everything up to `seq` is durable and visible.
-   * Rejects with COMMIT_UNKNOWN, or DISK_FULL when the group was taken back.
+   * Rejects with COMMIT_UNKNOWN, or DISK_FULL or STORAGE_UNAVAILABLE when the group was taken back.
    */
   durable(seq: Seq): Promise<void>;
 

@@ -2,10 +2,12 @@
  * What the store does when the disk is full, fails, or stops anywhere.
  */
 import { expect, test } from "bun:test";
-import { DatabaseError } from "../../src/base/errors.ts";
+import type { DiskFile, OpenOptions } from "../../src/base/disk.ts";
+import { DatabaseError, DiskError } from "../../src/base/errors.ts";
 import { dataPathsOf } from "../../src/storage/file_names.ts";
 import { type LocalStore, SHARED_OWNER, type Store } from "../../src/storage/mod.ts";
 import type { Row } from "../../src/types/mod.ts";
+import { ForwardingDisk, ForwardingFile } from "../support/forwarding_disk.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import { MemoryManifest } from "../support/memory_manifest.ts";
 import { RecordingDisk } from "../support/recording_disk.ts";
@@ -192,6 +194,72 @@ test("a full disk that cannot hold another log file makes the store read-only un
   disk.capacityBytes = 1e9;
   await insert(100);
   expect(idsOf(store).at(-1)).toBe(100);
+  await store.close();
+});
+
+test("a log that may open no more files takes commits back, and goes on once it may", async () => {
+  const disk = new SimulatedDisk();
+  const options = { walSegmentBytes: 16384, rowBytesMax: 4096 };
+  const store = await openStore({ disk, definitions: [TABLE], options });
+  let fatal: unknown;
+  store.onFatal = (cause) => {
+    fatal = cause;
+  };
+  const insert = (id: number): Promise<unknown> =>
+    commit(store, 1, "insert", [[id, "x".repeat(3000)]]);
+  disk.faultPlan = (operation, path) =>
+    operation === "open" && path.includes("/tmp/wal.") ? { code: "EMFILE" } : undefined;
+  const outcomes: (string | undefined)[] = [];
+  for (let id = 0; id < 12; id += 1) outcomes.push(await conditionOf(insert(id)));
+  const accepted = outcomes.filter((outcome) => outcome === undefined).length;
+  expect(accepted).toBeGreaterThan(2);
+  expect(new Set(outcomes.slice(accepted))).toEqual(new Set(["STORAGE_UNAVAILABLE"]));
+  expect([fatal, store.isReadOnly, idsOf(store).length]).toEqual([undefined, false, accepted]);
+  disk.faultPlan = undefined;
+  await insert(100);
+  expect(idsOf(store).at(-1)).toBe(100);
+  await store.close();
+});
+
+/** A full disk refuses the sync of the first log file, when it is asked for in the same turn. */
+class FullAtRollDisk extends ForwardingDisk {
+  override open(path: string, options: OpenOptions): DiskFile {
+    const file = super.open(path, options);
+    return path.endsWith("/0000000001.wal") ? new FullAtRollFile(file) : file;
+  }
+}
+
+class FullAtRollFile extends ForwardingFile {
+  override syncNow(): void {
+    throw new DiskError("ENOSPC", this.path, "sync");
+  }
+}
+
+/** A full disk refuses to make the name of the second log file durable. */
+function fullAtName(): SimulatedDisk {
+  const disk = new SimulatedDisk();
+  disk.faultPlan = (operation, path) =>
+    operation === "syncDirectory" && path === PATHS.wal && disk.exists(`${path}/0000000002.wal`)
+      ? { code: "ENOSPC" }
+      : undefined;
+  return disk;
+}
+
+// A full disk is one that can be waited for, but not where it leaves open what is on it.
+test.each([
+  ["the sync of the file before", "relaxed", () => new FullAtRollDisk(new SimulatedDisk())],
+  ["the name of the new file", "sync", fullAtName],
+] as const)("a full disk that fails %s is fatal to the log", async (_what, durability, diskOf) => {
+  const options = { walSegmentBytes: 16384, rowBytesMax: 4096, durability };
+  const store = await openStore({ disk: diskOf(), definitions: [TABLE], options });
+  let fatal: unknown;
+  store.onFatal = (cause) => {
+    fatal = cause;
+  };
+  for (let id = 0; id < 12 && fatal === undefined; id += 1) {
+    await conditionOf(commit(store, 1, "insert", [[id, "x".repeat(3000)]]));
+  }
+  expect(fatal).toMatchObject({ code: "ENOSPC" });
   await store.close();
 });
 

@@ -41,6 +41,7 @@ export class WalFiles {
   #kept: ListedLogFile[];
   #current: DiskFile | undefined;
   #currentNumber = 0;
+  #isBetweenFiles = false;
   /** Durable, zeros or recycled. */
   readonly #spares: string[] = [];
   #madeCount = 0;
@@ -56,6 +57,11 @@ export class WalFiles {
       this.#currentNumber = last.number;
       this.#current = options.disk.open(walFilePath(options.paths, last.number), {});
     }
+  }
+
+  /** A roll failed behind the new file's name: which file a crash ends with is not known. */
+  get isBetweenFiles(): boolean {
+    return this.#isBetweenFiles;
   }
 
   /** 0 before the first file. */
@@ -80,7 +86,11 @@ export class WalFiles {
     return this.#kept.at(-1)?.bytes ?? 0;
   }
 
-  /** Begins a file, whose number follows the current one's. @throws {DiskError} */
+  /**
+   * Begins a file, whose number follows the current one's.
+   *
+   * @throws {DiskError} The current file is then the one before, unless it is between two.
+   */
   roll(header: WalHeader): void {
     assert(header.fileNumber === this.#currentNumber + 1, "log files are numbered without gaps");
     const { disk, paths, fileBytes } = this.#options;
@@ -95,10 +105,12 @@ export class WalFiles {
     }
     const path = walFilePath(paths, header.fileNumber);
     disk.rename(spare, path);
+    this.#isBetweenFiles = true;
     this.#spares.pop();
     disk.syncDirectory(paths.wal);
     this.#current?.close();
     this.#current = disk.open(path, {});
+    this.#isBetweenFiles = false;
     this.#currentNumber = header.fileNumber;
     this.#kept.push({ number: header.fileNumber, bytes: fileBytes });
   }

@@ -7,11 +7,12 @@
  * - A group is what is in the buffer when the sync before it ends: there is no timer.
  * - Nothing is written behind a group before that group is durable (but in relaxed mode), so a frame
  *   can say how many frames before it are durable: see `format.ts`.
- * - A group that met a full disk is wiped, and it and all later ones are taken back. Any other error
- *   is fatal, since nobody can know what is on the disk: a sync is never tried again.
+ * - A group that met a full disk is wiped, and it and all later ones are taken back; so is one for
+ *   which no further log file could be opened, of which nothing is on the disk. Any other error is
+ *   fatal, since nobody can know what is there: a sync is never tried again.
  */
 import { assert } from "../../base/assert.ts";
-import { DiskError } from "../../base/errors.ts";
+import { DiskError, hasNoDescriptor } from "../../base/errors.ts";
 import type { Batch, Row } from "../../types/mod.ts";
 import type { CommitLog, CommitLogEvents, ListedLogFile } from "../commit_log.ts";
 import type { StoredColumn, TableWrite } from "../store.ts";
@@ -29,6 +30,9 @@ export interface LocalWalOptions extends WalFilesOptions {
   readonly rowBytesMax: number;
   readonly end: WalEnd;
 }
+
+/** What of a group fails: what is before it in relaxed mode, the file that it begins, or itself. */
+type WriteStep = "sync" | "roll" | "write";
 
 /** A log in which nothing was written for so long is at rest, and nobody waits for the disk. */
 const REST_MS = 100;
@@ -219,14 +223,18 @@ export class LocalWal implements CommitLog {
 
   /** Returns whether the group is written; if not, it was taken back or the log has failed. */
   #writeGroup(group: FrameGroup): boolean {
-    let isBegun = false;
+    const isRolling = group.fileNumber !== this.#files.currentNumber;
+    let step: WriteStep = "sync";
     try {
-      if (group.fileNumber !== this.#files.currentNumber) this.#roll(group.fileNumber);
-      isBegun = true;
+      // In relaxed mode the last group may not be durable yet, and only the last file may be torn.
+      if (isRolling && this.#options.isRelaxed) this.#syncNow();
+      step = "roll";
+      if (isRolling) this.#roll(group.fileNumber);
+      step = "write";
       this.#files.current.write(this.#encoder.bytesOf(group), group.offset);
     } catch (error) {
       if (!(error instanceof DiskError)) throw error;
-      this.#failWrite(group, { error, isBegun });
+      this.#failWrite(group, step, error);
       return false;
     }
     this.#written = {
@@ -263,12 +271,12 @@ export class LocalWal implements CommitLog {
     });
   }
 
+  #syncNow(): void {
+    this.#files.current.syncNow();
+    this.#noteSynced(this.#writtenSeq);
+  }
+
   #roll(fileNumber: number): void {
-    // In relaxed mode the last group may not be durable yet, and only the last file may be torn.
-    if (this.#options.isRelaxed) {
-      this.#files.current.syncNow();
-      this.#noteSynced(this.#writtenSeq);
-    }
     this.#files.roll({ fileNumber, baseSeq: this.#writtenSeq });
     // What is taken back later goes on in this file: the one before is at its end.
     this.#written = { fileNumber, offset: WAL_HEADER_BYTES, frameNumber: 0 };
@@ -324,14 +332,14 @@ export class LocalWal implements CommitLog {
     }
   }
 
-  #failWrite(group: FrameGroup, { error, isBegun }: { error: DiskError; isBegun: boolean }): void {
-    if (error.code !== "ENOSPC") {
+  #failWrite(group: FrameGroup, step: WriteStep, error: DiskError): void {
+    if (!this.#isRefused(step, error)) {
       this.#fail(error);
       return;
     }
     try {
       // What was written of the group must never be taken for a commit.
-      if (isBegun) {
+      if (step === "write") {
         this.#files.current.write(new Uint8Array(group.end - group.start), group.offset);
         this.#files.current.syncNow();
       }
@@ -341,6 +349,13 @@ export class LocalWal implements CommitLog {
     }
     this.#encoder.takeBack(this.#written, this.#writtenSeq);
     this.events.onTakenBack(group.number, error);
+  }
+
+  /** Whether an error says that nothing was done, and not that nobody knows what was. */
+  #isRefused(step: WriteStep, { code }: DiskError): boolean {
+    if (step === "sync") return false;
+    if (step === "write") return code === "ENOSPC";
+    return !this.#files.isBetweenFiles && (code === "ENOSPC" || hasNoDescriptor(code));
   }
 
   #fail(error: unknown): void {
