@@ -1,7 +1,10 @@
 /**
  * Leaves out rows that cannot be among the first n of a sort: those that do not come before the last
- * of n rows that are held. Most rows of a long input are left out by their first key, which is
- * compared as it lies in its vector: nothing is made for them.
+ * of n rows that are held, and those behind n others of their own batch. Most rows of a long input are
+ * left out by their first key, which is compared as it lies in its vector: nothing is made for them.
+ *
+ * Of rows that arrive in the opposite order, as the newest n of a table do, each comes before all that
+ * are held: only the batch itself says which are too many.
  */
 import {
   compareTextBytes,
@@ -73,6 +76,55 @@ export class RowBound {
     }
     return false;
   }
+}
+
+/** So many times n rows of a batch are worth a look at each other. */
+const LEADING_SHARE = 4;
+
+/**
+ * Of the chosen rows of a batch those that are not behind n others of them by the first key; rows that
+ * equal the last of these stay. All of them, where that is not found out cheaply.
+ */
+export function leadingRows(
+  chosen: Selection,
+  rowsMax: number,
+  { isDescending, vector }: { isDescending: boolean; vector: Vector | undefined },
+): Selection {
+  const isNumber = (vector?.kind === "i32" || vector?.kind === "f64") && vector.nulls === undefined;
+  if (!isNumber || rowsMax < 1 || chosen.count < LEADING_SHARE * rowsMax) return chosen;
+  const { values } = vector;
+  const sign = isDescending ? 1 : -1;
+  const valueOf = (i: number): number => sign * (values[chosen.rows[i] ?? 0] ?? 0);
+  const best = new Float64Array(rowsMax);
+  for (let i = 0; i < rowsMax; i += 1) best[i] = valueOf(i);
+  best.sort();
+  for (let i = rowsMax; i < chosen.count; i += 1) {
+    const value = valueOf(i);
+    if (value > (best[0] ?? 0)) replaceLeast(best, value);
+  }
+  const least = best[0] ?? 0;
+  const rows = new Uint32Array(chosen.count);
+  let count = 0;
+  for (let i = 0; i < chosen.count; i += 1) {
+    if (valueOf(i) < least) continue;
+    rows[count] = chosen.rows[i] ?? 0;
+    count += 1;
+  }
+  return { rows, count };
+}
+
+/** Puts a value in place of the first of a binary heap, whose first is the least. */
+function replaceLeast(heap: Float64Array, value: number): void {
+  let at = 0;
+  for (;;) {
+    let child = 2 * at + 1;
+    if (child >= heap.length) break;
+    if (child + 1 < heap.length && (heap[child + 1] ?? 0) < (heap[child] ?? 0)) child += 1;
+    if ((heap[child] ?? 0) >= value) break;
+    heap[at] = heap[child] ?? 0;
+    at = child;
+  }
+  heap[at] = value;
 }
 
 function orderOf({ bytes, key, value }: KeyBound, vector: Vector, row: number): number {

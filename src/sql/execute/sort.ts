@@ -6,6 +6,7 @@ import {
   type Batch,
   type DataType,
   keepRows,
+  type Selection,
   slice,
   take,
   type Value,
@@ -15,7 +16,8 @@ import {
 import type { RunMerge, SortedRuns } from "../spill/mod.ts";
 import { HeldRows } from "./held_rows.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
-import { RowBound } from "./row_bound.ts";
+import { leadingRows, RowBound } from "./row_bound.ts";
+import { allRows } from "./row_choice.ts";
 import { batchBytes, type Run } from "./run.ts";
 import { compareByKey, type SortKey } from "./sort_key.ts";
 import { prefixSteps, type SortPrefix } from "./sort_prefix.ts";
@@ -181,13 +183,21 @@ export class Sort implements Operator {
     // The input may have further columns, which only keys are read from.
     const columns = [...batch.columns.slice(0, this.#keyStart), ...keyVectors];
     const { rowCount } = batch;
-    const needed = this.#bound?.rowsBefore(keyVectors, rowCount);
-    const rows =
-      needed === undefined ? { rowCount, columns } : keepRows({ rowCount, columns }, needed);
+    const rows = keepRows({ rowCount, columns }, this.#needed(keyVectors, rowCount));
     this.#rows.append(rows.columns, rows.rowCount);
     if (this.#rows.rowCount > 2 * rowsMax + SLACK_ROWS) this.#steps = this.#cut();
     else if (this.#site.isDue) this.#steps = this.#spill();
     return NOTHING_YET;
+  }
+
+  /** The rows of a batch that may be among the first ones. */
+  #needed(keyVectors: readonly Vector[], rowCount: number): Selection {
+    const { keys, rowsMax } = this.#options;
+    const [first] = keys;
+    const before = this.#bound?.rowsBefore(keyVectors, rowCount) ?? allRows(rowCount);
+    if (first === undefined) return before;
+    const { isDescending } = first;
+    return leadingRows(before, rowsMax, { isDescending, vector: keyVectors[0] });
   }
 
   /** The order of the rows that are held, of those that are needed. */
