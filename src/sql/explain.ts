@@ -16,9 +16,10 @@ import { ownerOf } from "./execute/scan.ts";
 import { plansOfSubquery } from "./execute/subquery_program.ts";
 import { type Slots, textOfExpression } from "./explain_expression.ts";
 import type { ExplainStatement } from "./parse/ast.ts";
+import { keyCountOf } from "./plan/access.ts";
 import { estimatedRows, type Known } from "./plan/estimate.ts";
 import type { PlanNode, ScanNode } from "./plan/plan.ts";
-import { inputsOf, ownSubqueries } from "./plan/plan_walk.ts";
+import { inputsOf, isByKey, ownSubqueries } from "./plan/plan_walk.ts";
 import type { Prepared } from "./prepared.ts";
 import { rowsResult } from "./result.ts";
 
@@ -247,13 +248,15 @@ class Explainer {
     }
   }
 
-  #scan({ key, ranges, table, withTombstones }: ScanNode): ExplainNode {
+  #scan({ key, ranges, sought, table, withTombstones }: ScanNode): ExplainNode {
     const text = (expression: BoundExpression): string => this.#text(expression);
     const nameOf = (columnId: number): string =>
       columnId === SEQ_COLUMN_ID
         ? "_seq"
         : (table.columns.find((column) => column.columnId === columnId)?.name ?? `#${columnId}`);
-    const keys = key?.map((value, i) => `${nameOf(table.primaryKey[i] ?? 0)} = ${text(value)}`);
+    const keys =
+      key?.map((value, i) => `${nameOf(table.primaryKey[i] ?? 0)} = ${text(value)}`) ??
+      (sought === undefined ? undefined : [`any of ${keyCountOf(sought)}`]);
     const bounds = ranges.flatMap(({ columnId, max, min }) => {
       if (min !== undefined && min === max) return [`${nameOf(columnId)} = ${text(min)}`];
       const low = min === undefined ? [] : [`${nameOf(columnId)} >= ${text(min)}`];
@@ -293,7 +296,7 @@ function measuredFields(plan: PlanNode, measured: Measured | undefined): Record<
   } = measured ?? {};
   const spilled = spilledBytes === 0 ? {} : { spilled_bytes: spilledBytes };
   const fields = { rows, loops, ms: roundedMs(ms), bytes, ...spilled };
-  if (plan.kind !== "scan" || plan.key !== undefined) return fields;
+  if (plan.kind !== "scan" || isByKey(plan)) return fields;
   return { ...fields, segments_read: groupsRead, segments_pruned: groupsPruned };
 }
 

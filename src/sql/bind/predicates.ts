@@ -3,7 +3,15 @@
  */
 import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
-import { BOOLEAN, commonType, type DataType, TEXT, typeName, type Value } from "../../types/mod.ts";
+import {
+  BOOLEAN,
+  commonType,
+  type DataType,
+  sameType,
+  TEXT,
+  typeName,
+  type Value,
+} from "../../types/mod.ts";
 import { resolveBinary, resolveLike } from "../functions/operators.ts";
 import type {
   Expr,
@@ -324,6 +332,11 @@ export function bindQuantified(expression: ExprBinary, place: Place, bind: Bind)
   if (form.result.kind !== "boolean") throw noTruth(op, call);
   const [leftType = left.type, itemType = element] = form.operands;
   const settles = call.function.name !== "all";
+  if (settles && op === "=" && sameType(leftType, itemType)) {
+    const operand = castTo(left, { to: leftType, mode: "implicit", node: expression.left });
+    const listed = inElements(operand, array, argument);
+    if (listed !== undefined) return listed;
+  }
   return {
     kind: "call",
     type: BOOLEAN,
@@ -341,6 +354,24 @@ export function bindQuantified(expression: ExprBinary, place: Place, bind: Bind)
     seesNull: true,
     volatility: "immutable",
   };
+}
+
+/** `x = ANY (ARRAY[…])` as the IN that it is: tested against a set. Undefined for other arrays. */
+function inElements(
+  operand: BoundExpression,
+  array: BoundExpression,
+  node: Expr,
+): BoundExpression | undefined {
+  const { type } = operand;
+  if (!isListable(type)) return undefined;
+  const list = { kind: "in", type: BOOLEAN, operand, negated: false } as const;
+  if (array.kind === "constant" && Array.isArray(array.value)) {
+    // Nothing at all is in an empty array, whereas IN says of NULL that it is unknown.
+    return array.value.length === 0 ? undefined : { ...list, items: [], constants: array.value };
+  }
+  if (array.kind !== "call" || array.name !== "array" || array.args.length === 0) return undefined;
+  const items = array.args.map((item) => castTo(item, { to: type, mode: "implicit", node }));
+  return { ...list, items, constants: [] };
 }
 
 function settled(type: DataType): DataType {

@@ -8,10 +8,12 @@ import type { Row, Value } from "../../types/mod.ts";
 import { hasSubquery } from "../bind/walk.ts";
 import type { PlanNode, ScanNode } from "../plan/plan.ts";
 import { RowCounts, RowSource } from "./filter.ts";
+import { keyTextOf } from "./key_text.ts";
 import type { Operator } from "./operator.ts";
 import type { Run } from "./run.ts";
 import { compileScalar } from "./scalar.ts";
 import { KeyLookup, readRow, TableScan } from "./scan.ts";
+import { runtimeOf } from "./table_runtime.ts";
 
 /** Reads the one row that a query can yield, as its output columns. */
 export type RowRead = (run: Run) => Row | undefined;
@@ -67,7 +69,7 @@ export function buildScan(
   const columnIds = node.columns.map(({ origin }) => {
     return defined(origin, "a scanned column is a stored one").columnId;
   });
-  const key = node.key?.map((value) => compileScalar(value));
+  const keysOf = compileKeys(node);
   const bounds = node.ranges.map(({ columnId, min, max }) => ({
     columnId,
     min: min === undefined ? undefined : compileScalar(min),
@@ -90,10 +92,7 @@ export function buildScan(
       batchRows,
       reusesMemory: isConsumed,
     };
-    if (key !== undefined) {
-      const values = key.map((value) => value(run));
-      return shaped(new KeyLookup(options, values.includes(null) ? undefined : values));
-    }
+    if (keysOf !== undefined) return shaped(new KeyLookup(options, keysOf(run)));
     const ranges: ColumnRange[] = bounds.map(({ columnId, min, max }) => ({
       columnId,
       min: min === undefined ? Number.NEGATIVE_INFINITY : numberFrom(min(run), "min"),
@@ -103,6 +102,42 @@ export function buildScan(
       run.profile?.scanned(node, { read, pruned });
     return shaped(new TableScan({ ...options, ranges, onEnd }));
   };
+}
+
+/** The keys of a lookup, each once; none with a NULL, which equals nothing. */
+function compileKeys({ key, sought, table }: ScanNode): ((run: Run) => readonly Row[]) | undefined {
+  if (key !== undefined) {
+    const parts = key.map((value) => compileScalar(value));
+    return (run) => {
+      const values = parts.map((part) => part(run));
+      return values.includes(null) ? [] : [values];
+    };
+  }
+  if (sought === undefined) return undefined;
+  const { keyTypes } = runtimeOf(table);
+  const alternatives = sought.map((parts) =>
+    parts.map(({ constants, items }) => {
+      const scalars = items.map((item) => compileScalar(item));
+      return (run: Run): Value[] => [...scalars.map((scalar) => scalar(run)), ...constants];
+    }),
+  );
+  return (run) => {
+    const found = new Map<string, Row>();
+    for (const parts of alternatives) {
+      for (const row of combined(parts.map((part) => part(run)))) {
+        if (!row.includes(null)) found.set(keyTextOf(keyTypes, row), row);
+      }
+    }
+    return [...found.values()];
+  };
+}
+
+/** Every row that has one value of each list, at its position. */
+function combined(lists: readonly (readonly Value[])[]): Row[] {
+  let rows: Value[][] = [[]];
+  for (const values of lists)
+    rows = rows.flatMap((row) => values.map((value) => row.concat(value)));
+  return rows;
 }
 
 /** A bound as a number; beyond 2^53 it is rounded outwards, so that it can only be too generous. */

@@ -4,6 +4,7 @@
  */
 import type { TableEntry } from "../../catalog/mod.ts";
 import type { BoundExpression } from "../bind/bound.ts";
+import { keyCountOf } from "./access.ts";
 import type { PlanNode } from "./plan.ts";
 
 /** Rows of what says nothing about itself: system views, table functions, recursion. */
@@ -62,7 +63,9 @@ function passedRows(
   switch (node.kind) {
     case "filter": {
       // The bounds of a scan are read out of the condition above it.
-      const isCounted = node.input.kind === "scan" && node.input.ranges.length > 0;
+      const isCounted =
+        node.input.kind === "scan" &&
+        (node.input.ranges.length > 0 || node.input.sought !== undefined);
       return isCounted ? rows : atLeastOne(rows * FILTER_SHARE, rows);
     }
     case "project":
@@ -106,11 +109,12 @@ function cutRows(
 }
 
 function scanRows(
-  { key, ranges, table }: Extract<PlanNode, { kind: "scan" }>,
+  { key, ranges, sought, table }: Extract<PlanNode, { kind: "scan" }>,
   { rowsOf }: Known,
 ): number {
   const rows = rowsOf(table);
   if (key !== undefined) return Math.min(1, rows);
+  if (sought !== undefined) return Math.min(keyCountOf(sought), rows);
   return atLeastOne(rows * FILTER_SHARE ** ranges.length, rows);
 }
 

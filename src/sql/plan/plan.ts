@@ -6,6 +6,7 @@
  * may use only the columns of its inputs.
  */
 import type { TableEntry } from "../../catalog/mod.ts";
+import type { Value } from "../../types/mod.ts";
 import type {
   BoundAggregate,
   BoundCapture,
@@ -29,6 +30,16 @@ export interface PlannedRange {
   readonly max: BoundExpression | undefined;
 }
 
+/** The values that a column of a key may have. */
+export interface KeyPart {
+  readonly items: readonly BoundExpression[];
+  /** Further values. */
+  readonly constants: readonly Value[];
+}
+
+/** Keys, as alternatives: of each all combinations of its parts, which stand in key order. */
+export type SoughtKeys = readonly (readonly KeyPart[])[];
+
 export interface ScanNode {
   readonly kind: "scan";
   readonly table: TableEntry;
@@ -37,6 +48,8 @@ export interface ScanNode {
   readonly ranges: readonly PlannedRange[];
   /** Values of the whole primary key, when the filter fixes it: a lookup instead of a scan. */
   readonly key: readonly BoundExpression[] | undefined;
+  /** Every key that the filter above accepts, where to look them up is less work than to scan. */
+  readonly sought?: SoughtKeys | undefined;
   readonly withTombstones: boolean;
   /** How many rows the table has now, over all owners. */
   readonly rowCount: () => number;

@@ -36,7 +36,12 @@ function addSubqueriesOf(expression: BoundExpression, found: BoundSubquery[]): v
 /** Whether a plan reads tables by their keys only, and at least one. */
 export function isLookup(root: PlanNode): boolean {
   const scans = nodesOf(root).filter((node): node is ScanNode => node.kind === "scan");
-  return scans.length > 0 && scans.every(({ key }) => key !== undefined);
+  return scans.length > 0 && scans.every(isByKey);
+}
+
+/** Whether rows are found by their keys. */
+export function isByKey({ key, sought }: ScanNode): boolean {
+  return key !== undefined || sought !== undefined;
 }
 
 /** A plan and all that it reads. */
@@ -116,9 +121,9 @@ function expressionsOf(node: PlanNode): readonly BoundExpression[] {
   }
 }
 
-function expressionsOfScan({ key = [], ranges }: ScanNode): readonly BoundExpression[] {
-  if (ranges.length === 0) return key;
-  const found = [...key];
+function expressionsOfScan({ key = [], ranges, sought }: ScanNode): readonly BoundExpression[] {
+  if (ranges.length === 0 && sought === undefined) return key;
+  const found = [...key, ...(sought?.flat().flatMap(({ items }) => items) ?? [])];
   for (const { max, min } of ranges) found.push(...present([min, max]));
   return found;
 }

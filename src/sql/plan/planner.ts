@@ -20,7 +20,7 @@ import type {
 import { columnValue } from "../bind/bound_nodes.ts";
 import { readsAround } from "../bind/query_walk.ts";
 import { conjunctionOf, conjunctsOf, hasSubquery, isVolatile } from "../bind/walk.ts";
-import { accessOf, type KeyAccess } from "./access.ts";
+import { accessOf, areFewKeys, type KeyAccess, keyCountOf } from "./access.ts";
 import { ColumnReaders, type Condition, conditionOf, expressionsOf } from "./conditions.ts";
 import { factored } from "./implied.ts";
 import { isPlainJoin, planInnerJoins } from "./inner_joins.ts";
@@ -297,7 +297,7 @@ function planTable(
   conditions: readonly Condition[],
   state: PlanningState,
 ): PlanNode {
-  const { lookup, ranges } = accessOf(relation.table, conditions);
+  const { lookup, ranges, sought } = accessOf(relation.table, conditions);
   // Tombstones are read only where a condition of the same block names `_deleted`.
   const deleted = relation.columns.find(isDeletedColumn);
   const withTombstones = deleted !== undefined && state.readers.isReadByCondition(deleted.id);
@@ -305,12 +305,15 @@ function planTable(
     return planLookup(relation, { conditions, lookup }, state);
   }
   const columns = stillRead(relation.columns, state);
+  const keyCount = sought === undefined ? Number.POSITIVE_INFINITY : keyCountOf(sought);
+  const isWanted = !withTombstones && areFewKeys(relation, keyCount);
   const scan: PlanNode = {
     kind: "scan",
     table: relation.table,
     columns,
     ranges,
     key: undefined,
+    sought: isWanted ? sought : undefined,
     withTombstones,
     rowCount: relation.rowCount,
     isBulk: state.isBulk,

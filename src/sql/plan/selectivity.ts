@@ -22,10 +22,9 @@ export function shareOf(condition: BoundExpression, rowCount: number): number {
     case "not":
       return Math.max(0, 1 - shareOf(condition.operand, rowCount));
     case "in": {
-      const share = Math.min(
-        0.5,
-        (condition.items.length + condition.constants.length) * EQUAL_SHARE,
-      );
+      const count = condition.items.length + condition.constants.length;
+      const each = isKey(condition.operand) ? 1 / Math.max(1, rowCount) : EQUAL_SHARE;
+      const share = Math.min(0.5, count * each);
       return condition.negated ? 1 - share : share;
     }
     case "compare":
@@ -43,11 +42,12 @@ function shareOfComparison(
 ): number {
   if (operator === "<>") return 1 - EQUAL_SHARE;
   if (operator !== "=") return RANGE_SHARE;
-  const isKey = [left, right].some((side) => {
-    const table = side.kind === "column" ? side.column.origin?.table : undefined;
-    return table !== undefined && isWholeKey(table, columnIdOf(side));
-  });
-  return isKey ? 1 / Math.max(1, rowCount) : EQUAL_SHARE;
+  return isKey(left) || isKey(right) ? 1 / Math.max(1, rowCount) : EQUAL_SHARE;
+}
+
+function isKey(side: BoundExpression): boolean {
+  const table = side.kind === "column" ? side.column.origin?.table : undefined;
+  return table !== undefined && isWholeKey(table, columnIdOf(side));
 }
 
 function isWholeKey({ primaryKey }: TableEntry, columnId: number | undefined): boolean {

@@ -1,0 +1,122 @@
+/**
+ * Goal: a query that lists the keys of its rows looks them up and answers as a scan does. Method: the
+ * plan, and random lists beside the same condition on an expression that hides the column.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { systemClock } from "../../src/base/clock.ts";
+import { SeededRandom } from "../support/seeded_random.ts";
+import { TestEngine } from "../support/sql_engine.ts";
+
+let engine: TestEngine;
+
+beforeAll(async () => {
+  engine = await TestEngine.open({ clock: systemClock });
+  await engine.run(
+    "CREATE TABLE parts (id INT PRIMARY KEY, v INT);" +
+      "CREATE TABLE lines (o BIGINT, l INT, v INT, PRIMARY KEY (o, l));" +
+      "CREATE TABLE words (w TEXT PRIMARY KEY, v INT);" +
+      "INSERT INTO parts SELECT g, g % 7 FROM generate_series(1, 5000) g;" +
+      "INSERT INTO lines SELECT g / 3, g % 3, g FROM generate_series(1, 6000) g;" +
+      "INSERT INTO words SELECT 'w' || g, g FROM generate_series(1, 3000) g;" +
+      "STORAGE FLUSH TABLE parts; STORAGE FLUSH TABLE lines;" +
+      "UPDATE parts SET v = 100 WHERE id % 50 = 0; DELETE FROM parts WHERE id % 70 = 0",
+  );
+});
+afterAll(() => engine[Symbol.asyncDispose]());
+
+async function rowsOf(sql: string): Promise<unknown> {
+  return (await engine.run(sql)).at(-1)?.rows;
+}
+
+async function planText(sql: string): Promise<string> {
+  const [entry] = await engine.run(`EXPLAIN ANALYZE ${sql}`);
+  return (entry?.rows ?? []).map(([line]) => String(line)).join("\n");
+}
+
+describe("a list of keys", () => {
+  test.each([
+    ["SELECT v FROM parts WHERE id IN (1, 2, 3, 2)", "any of 4", 3],
+    ["SELECT v FROM parts WHERE id = ANY (ARRAY[1, 2, 9999])", "any of 3", 2],
+    ["SELECT v FROM parts WHERE id = 1 OR id = 2 OR id IN (3, 4)", "any of 4", 4],
+    ["SELECT v FROM parts WHERE id IN (1, NULL, 2)", "any of 3", 2],
+    ["SELECT v FROM parts WHERE id IN (1, 3000000000, 9223372036854775807)", "any of 3", 1],
+    ["SELECT v FROM parts WHERE id IN (1, 2) AND v = 2", "any of 2", 2],
+    ["SELECT v FROM lines WHERE o IN (5, 6) AND l IN (0, 1)", "any of 4", 4],
+    ["SELECT v FROM lines WHERE (o, l) IN ((1, 1), (2, 1), (2, 1))", "any of 3", 2],
+    ["SELECT v FROM lines WHERE (o = 1 AND l = 1) OR (o = 2 AND l IN (0, 2))", "any of 3", 3],
+    ["SELECT v FROM words WHERE w IN ('w1', 'w3000', 'x')", "any of 3", 2],
+  ])("%s is looked up", async (sql, keys, readCount) => {
+    const plan = await planText(sql);
+    expect(plan).toContain(`key: ${keys};`);
+    expect(plan).toMatch(new RegExp(`Key Lookup .* rows: ${readCount}; loops: 1`));
+  });
+
+  test.each([
+    "SELECT v FROM parts WHERE id NOT IN (1, 2)",
+    "SELECT v FROM parts WHERE id IN (1, v)",
+    "SELECT v FROM parts WHERE id IN (1, 2) OR v = 3",
+    "SELECT v FROM parts WHERE id IN (1, 1 / 0)",
+    "SELECT v FROM lines WHERE o IN (5, 6)",
+    "SELECT v FROM lines WHERE (o = 1 AND l = 1) OR o = 2",
+    "SELECT v FROM parts WHERE id IN (1, (SELECT max(v) FROM parts))",
+    `SELECT v FROM parts WHERE id IN (${Array.from({ length: 500 }, (_, i) => i).join(",")})`,
+  ])("%# is scanned where the keys are not known, or many", async (sql) => {
+    const [entry] = await engine.run(`EXPLAIN ${sql}`);
+    expect(JSON.stringify(entry?.rows)).toContain("Table Scan");
+  });
+
+  test("many keys of a table that belongs to many users are scanned", async () => {
+    await engine.run(
+      "CREATE USER TABLE own (id INT PRIMARY KEY);" +
+        "INSERT INTO own SELECT g FROM generate_series(1, 9000) g",
+    );
+    const list = (count: number): string => Array.from({ length: count }, (_, i) => i).join(", ");
+    expect(await planText(`SELECT id FROM own WHERE id IN (${list(32)})`)).toContain("any of 32;");
+    expect(await planText(`SELECT id FROM own WHERE id IN (${list(33)})`)).toContain("Table Scan");
+  });
+
+  test("x = ANY (ARRAY[…]) means what it means of other arrays", async () => {
+    const sql =
+      "SELECT NULL::int = ANY (ARRAY[]::int[]), 1 = ANY (ARRAY[NULL, 1]), 1 = ANY (ARRAY[2, NULL]), ";
+    const others =
+      "1 = ANY (ARRAY['1']::int[]), 'a' = ANY (ARRAY['b', 'a']), 2 = ANY (ARRAY[1.5, 2])";
+    expect(await rowsOf(sql + others)).toEqual([[false, true, null, true, true, true]]);
+  });
+
+  test("a transaction finds the rows that it has written", async () => {
+    const sql =
+      "BEGIN; INSERT INTO parts VALUES (9001, 1); DELETE FROM parts WHERE id = 3;" +
+      "SELECT id FROM parts WHERE id IN (3, 4, 9001) ORDER BY id; ROLLBACK";
+    const entries = await engine.run(sql);
+    expect(entries.find(({ rows }) => rows !== undefined && rows.length > 0)?.rows).toEqual([
+      [4],
+      [9001],
+    ]);
+  });
+
+  test("changes find the same rows", async () => {
+    await engine.run("UPDATE words SET v = 0 WHERE w IN ('w5', 'w6', 'w5', 'nobody')");
+    await engine.run("DELETE FROM words WHERE w = 'w7' OR w = 'w8'");
+    expect(await rowsOf("SELECT w FROM words WHERE v = 0 ORDER BY w")).toEqual([["w5"], ["w6"]]);
+    expect(await rowsOf("SELECT count(*) FROM words")).toEqual([[2998]]);
+  });
+
+  test("random lists give what a scan gives", async () => {
+    for (let seed = 1; seed <= 60; seed += 1) {
+      const random = new SeededRandom(seed);
+      const list = (below: number): string =>
+        Array.from({ length: 1 + random.below(8) }, () =>
+          random.below(10) === 0 ? "NULL" : String(random.below(below)),
+        ).join(", ");
+      const keys = list(5200);
+      const parts = "SELECT id, v FROM parts WHERE";
+      expect(await rowsOf(`${parts} id IN (${keys}) ORDER BY id`)).toEqual(
+        await rowsOf(`${parts} id + 0 IN (${keys}) ORDER BY id`),
+      );
+      const [orders, numbers] = [list(2100), list(4)];
+      const lines = (o: string): string =>
+        `SELECT o, l, v FROM lines WHERE ${o} IN (${orders}) AND l IN (${numbers}) ORDER BY o, l`;
+      expect(await rowsOf(lines("o"))).toEqual(await rowsOf(lines("o + 0")));
+    }
+  });
+});
