@@ -17,7 +17,14 @@ import { notAvailable } from "./bind/binding.ts";
 import type { ServerAddress, StatementResult } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { eraseName } from "./erasure.ts";
-import { copyDatabase, JOB_COLUMNS, killJob, maintainTables, purgeUser } from "./job_statements.ts";
+import {
+  copyDatabase,
+  JOB_COLUMNS,
+  killJob,
+  maintainedTables,
+  maintainTables,
+  purgeUser,
+} from "./job_statements.ts";
 import { manifestRows, SHOW_MANIFEST_COLUMNS } from "./manifest_rows.ts";
 import { findNamespace, findTable } from "./names.ts";
 import type {
@@ -73,6 +80,26 @@ const INSTEAD_OF_SHOW: ReadonlyMap<string, string> = new Map([
   ["processlist", "SELECT * FROM system.queries lists what runs"],
 ]);
 
+/** Statements that name nothing of the catalog, or what is only known at their turn. */
+const RUN_ONLY: ReadonlySet<Statement["type"]> = new Set<Statement["type"]>([
+  "begin",
+  "start transaction",
+  "commit",
+  "rollback",
+  "set",
+  "set timezone",
+  "use namespace",
+  "create user",
+  "alter user",
+  "drop user",
+  "backup",
+  "restore",
+  "kill",
+  "show namespaces",
+  "show storages",
+  "show manifest",
+]);
+
 export class Administration {
   readonly #environment: SqlEnvironment;
 
@@ -92,6 +119,24 @@ export class Administration {
       action: `run ${node.type.toUpperCase()}`,
       position: node._location.start,
     });
+  }
+
+  /** Finds what a statement names wrongly as the catalog is, and changes nothing. @throws {DatabaseError} */
+  check(node: Statement, call: AdministrationCall): void {
+    switch (node.type) {
+      case "storage flush":
+      case "storage compact":
+        maintainedTables(this.#environment, node, call);
+        return;
+      case "subscribe":
+        subscribe(this.#environment, node, call);
+        return;
+      case "explain subscribe":
+        explainSubscribe(this.#environment, node.subscribe, call);
+        return;
+      default:
+        if (!RUN_ONLY.has(node.type)) this.#show(node, call);
+    }
   }
 
   /** @throws {DatabaseError} UNSUPPORTED_FEATURE for statements that are not built. */

@@ -19,7 +19,7 @@ import {
   tableOptionsFrom,
   type ViewEntry,
 } from "../catalog/mod.ts";
-import { alteredTable, definitionRun } from "./alter_table.ts";
+import { type Alteration, alteredTable, definitionRun } from "./alter_table.ts";
 import { nameOf } from "./bind/dml_target.ts";
 import type { StatementResult } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
@@ -29,6 +29,7 @@ import { findNamespace, findTable } from "./names.ts";
 import {
   alterNamespace,
   authorizeNamespace,
+  type BoundDefinition,
   createNamespace,
   dropNamespace,
 } from "./namespace_definitions.ts";
@@ -44,6 +45,13 @@ import { RowInspection } from "./row_inspection.ts";
 import { newTable, optionSettings } from "./table_elements.ts";
 import { authorizeView, createView, droppedMessage, dropViews } from "./view_definitions.ts";
 import { dependentsOf, refuseDependents } from "./views.ts";
+
+/** What an ALTER TABLE makes of a table; `next` is undefined when it stays as it is. */
+interface AlteredTable extends Alteration {
+  readonly table: TableEntry;
+  /** Those that go with dropped columns. */
+  readonly views: readonly ViewEntry[];
+}
 
 export class Definitions {
   readonly #environment: SqlEnvironment;
@@ -101,6 +109,16 @@ export class Definitions {
     }
   }
 
+  /**
+   * Finds what a definition would be refused for as the catalog is, and changes nothing. Returns
+   * whether the statement is one.
+   *
+   * @throws {DatabaseError}
+   */
+  check(node: Statement, principal: Principal, namespace: string): boolean {
+    return this.#bound(node, principal, namespace) !== undefined;
+  }
+
   /** Runs a definition; undefined when the statement is none. @throws {DatabaseError} */
   async run(
     node: Statement,
@@ -108,15 +126,12 @@ export class Definitions {
     namespace: string,
   ): Promise<StatementResult | undefined> {
     this.authorize(node, principal, namespace);
-    const message = await this.#message(node, principal, namespace);
-    return message === undefined ? undefined : messageResult(message, principal.userId);
+    const change = this.#bound(node, principal, namespace);
+    return change === undefined ? undefined : messageResult(await change(), principal.userId);
   }
 
-  #message(
-    node: Statement,
-    principal: Principal,
-    namespace: string,
-  ): string | Promise<string> | undefined {
+  /** A definition bound against the catalog of this turn; undefined for any other statement. */
+  #bound(node: Statement, principal: Principal, namespace: string): BoundDefinition | undefined {
     switch (node.type) {
       case "create namespace":
         return createNamespace(node, principal, this.#environment);
@@ -139,7 +154,11 @@ export class Definitions {
     }
   }
 
-  #createTable(node: CreateTableStatement, principal: Principal, namespace: string): string {
+  #createTable(
+    node: CreateTableStatement,
+    principal: Principal,
+    namespace: string,
+  ): BoundDefinition {
     const { catalog, clock, definitionOf, store } = this.#environment;
     const inNamespace = node.name.schema ?? namespace;
     const name = node.name.name;
@@ -150,7 +169,7 @@ export class Definitions {
       catalog.table(inNamespace, name) !== undefined ||
       catalog.view(inNamespace, name) !== undefined;
     if (isTaken) {
-      if (node.ifNotExists === true) return `Table ${inNamespace}.${name} already exists`;
+      if (node.ifNotExists === true) return () => `Table ${inNamespace}.${name} already exists`;
       throw new DatabaseError(
         "ALREADY_EXISTS",
         `Cannot create table ${inNamespace}.${name}: it already exists`,
@@ -161,55 +180,72 @@ export class Definitions {
     if (options.storageId !== undefined && options.storageId !== "local") {
       throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find storage "${options.storageId}"`);
     }
-    store.requireRoom();
     const elements = newTable(node, { kind, tableName: name });
-    const nowMs = clock.nowMs();
-    const entry: TableEntry = {
-      ...elements,
-      tableId: catalog.nextTableId(),
-      namespace: inNamespace,
-      name,
-      kind,
-      options,
-      schemaVersion: 1,
-      createdBy: principal.userId,
-      createdAtMs: nowMs,
-      updatedAtMs: nowMs,
+    return () => {
+      store.requireRoom();
+      const nowMs = clock.nowMs();
+      const entry: TableEntry = {
+        ...elements,
+        tableId: catalog.nextTableId(),
+        namespace: inNamespace,
+        name,
+        kind,
+        options,
+        schemaVersion: 1,
+        createdBy: principal.userId,
+        createdAtMs: nowMs,
+        updatedAtMs: nowMs,
+      };
+      catalog.createTable(entry, store.issueSeq());
+      store.defineTable(definitionOf(entry));
+      return `Table ${inNamespace}.${name} created`;
     };
-    catalog.createTable(entry, store.issueSeq());
-    store.defineTable(definitionOf(entry));
-    return `Table ${inNamespace}.${name} created`;
   }
 
-  async #alterTable(
-    node: AlterTableStatement,
-    principal: Principal,
-    namespace: string,
-  ): Promise<string> {
-    const { catalog, clock, store } = this.#environment;
-    let inspected: { readonly table: TableEntry; readonly upTo: Seq } | undefined;
+  #alterTable(node: AlterTableStatement, principal: Principal, namespace: string): BoundDefinition {
+    const { catalog } = this.#environment;
     const { name, schema = namespace } = node.table;
     const isThere =
       catalog.table(schema, name) !== undefined || catalog.view(schema, name) !== undefined;
     if (node.ifExists === true && !isThere) {
-      return `Table ${shown(node.table, namespace)} does not exist`;
+      return () => `Table ${shown(node.table, namespace)} does not exist`;
     }
-    for (;;) {
-      const table = findTable(catalog, node.table, { namespace, node: node.table, principal });
-      requireAlter(principal, table, { namespace: catalog.namespace(table.namespace) });
-      requireKind(node.kind, table, node);
-      const { demands, next: altered } = alteredTable(table, node, {
-        environment: this.#environment,
-        principal,
-        namespace,
-      });
-      const next = altered === undefined ? undefined : this.#withoutExpired(table, altered);
+    const altered = (): AlteredTable => this.#altered(node, principal, namespace);
+    const first = altered();
+    return () => this.#inspectAndAlter(node, first, altered);
+  }
+
+  /** What a table becomes, as the catalog of this turn has it. @throws {DatabaseError} */
+  #altered(node: AlterTableStatement, principal: Principal, namespace: string): AlteredTable {
+    const { catalog } = this.#environment;
+    const table = findTable(catalog, node.table, { namespace, node: node.table, principal });
+    requireAlter(principal, table, { namespace: catalog.namespace(table.namespace) });
+    requireKind(node.kind, table, node);
+    const { demands, next: altered } = alteredTable(table, node, {
+      environment: this.#environment,
+      principal,
+      namespace,
+    });
+    const next = altered === undefined ? undefined : this.#withoutExpired(table, altered);
+    const views = next === undefined ? [] : this.#viewsWithout(table, next, node);
+    return { table, next, demands, views };
+  }
+
+  /** @param altered As at a later turn, since others change tables while rows are looked at. */
+  async #inspectAndAlter(
+    node: AlterTableStatement,
+    first: AlteredTable,
+    altered: () => AlteredTable,
+  ): Promise<string> {
+    const { clock, store } = this.#environment;
+    let inspected: { readonly table: TableEntry; readonly upTo: Seq } | undefined;
+    for (let at = first; ; at = altered()) {
+      const { demands, next, table, views } = at;
       if (next === undefined) {
         return `Table ${nameOf(table)} unchanged at schema version ${table.schemaVersion}`;
       }
       // What makes a table shorter, or its history, is how room is made.
       if (node.changes.some(({ type }) => type.startsWith("add "))) store.requireRoom();
-      const views = this.#viewsWithout(table, next, node);
       const run = definitionRun(this.#environment);
       const inspection = new RowInspection({ table, next, demands, run });
       const upTo = store.appliedSeq;
@@ -268,7 +304,7 @@ export class Definitions {
     return [...views.values()];
   }
 
-  #dropTables(node: DropTableStatement, principal: Principal, namespace: string): string {
+  #dropTables(node: DropTableStatement, principal: Principal, namespace: string): BoundDefinition {
     const { catalog } = this.#environment;
     // A table may be named twice, and is dropped once.
     const tables = new Map<number, TableEntry>();
@@ -290,12 +326,14 @@ export class Definitions {
     if (node.cascade !== "cascade") {
       refuseDependents(`drop table ${dropped.join(", ")}`, dependents, node._location.start);
     }
-    let views: readonly ViewEntry[] = dependents;
-    for (const table of tables.values()) {
-      this.#drop(table, views);
-      views = [];
-    }
-    return droppedMessage("table", { dropped, missing });
+    return () => {
+      let views: readonly ViewEntry[] = dependents;
+      for (const table of tables.values()) {
+        this.#drop(table, views);
+        views = [];
+      }
+      return droppedMessage("table", { dropped, missing });
+    };
   }
 
   #drop(table: TableEntry, views: readonly ViewEntry[] = []): void {

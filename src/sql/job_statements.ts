@@ -65,22 +65,32 @@ const MAINTENANCE: Readonly<Record<StorageTableStatement["type"], Maintenance>> 
   },
 };
 
-/** Begins a flush or a merge of one table or of many. @returns One job row for each table. */
-export async function maintainTables(
-  environment: SqlEnvironment,
+/** The tables that a flush or a merge is of. @throws {DatabaseError} */
+export function maintainedTables(
+  { catalog }: SqlEnvironment,
   node: StorageTableStatement,
   { namespace, principal }: { namespace: string; principal: Principal },
-): Promise<Row[]> {
-  const { catalog, jobs } = environment;
+): readonly TableEntry[] {
   if (node.namespace !== undefined) findNamespace(catalog, node.namespace.name, node);
   const tables =
     node.table === undefined
       ? catalog.tables().filter((table) => isMeant(table, node))
       : [findTable(catalog, node.table, { namespace, node: node.table, principal })];
+  for (const table of tables) requireNoStream(table, MAINTENANCE[node.type].kind, node);
+  return tables;
+}
+
+/** Begins a flush or a merge of one table or of many. @returns One job row for each table. */
+export async function maintainTables(
+  environment: SqlEnvironment,
+  node: StorageTableStatement,
+  call: { namespace: string; principal: Principal },
+): Promise<Row[]> {
+  const { jobs } = environment;
+  const { principal } = call;
   const { kind, run } = MAINTENANCE[node.type];
   const rows: (Row | Begun)[] = [];
-  for (const table of tables) {
-    requireNoStream(table, kind, node);
+  for (const table of maintainedTables(environment, node, call)) {
     const { tableId } = table;
     const open = jobs.openOf(kind, tableId);
     rows.push(

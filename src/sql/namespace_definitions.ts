@@ -22,6 +22,12 @@ import type {
 import { optionSettings } from "./table_elements.ts";
 import { dependentsOf } from "./views.ts";
 
+/**
+ * A definition that is bound against the catalog: what is left to do, in the same turn. Returns what
+ * happened.
+ */
+export type BoundDefinition = () => string | Promise<string>;
+
 /** Before anything of the request runs. @throws {DatabaseError} PERMISSION_DENIED */
 export function authorizeNamespace(
   node: AlterNamespaceStatement | CreateNamespaceStatement | DropNamespaceStatement,
@@ -43,17 +49,17 @@ export function authorizeNamespace(
   });
 }
 
-/** Returns what happened. @throws {DatabaseError} */
+/** @throws {DatabaseError} */
 export function createNamespace(
   node: CreateNamespaceStatement,
   principal: Principal,
   environment: SqlEnvironment,
-): string {
+): BoundDefinition {
   const { catalog, clock, store } = environment;
   const { name } = node.name;
   checkObjectName("namespace", name, { position: node.name._location.start });
   if (catalog.namespace(name) !== undefined) {
-    if (node.ifNotExists === true) return `Namespace ${name} already exists`;
+    if (node.ifNotExists === true) return () => `Namespace ${name} already exists`;
     throw new DatabaseError(
       "ALREADY_EXISTS",
       `Cannot create namespace ${name}: it already exists`,
@@ -62,35 +68,45 @@ export function createNamespace(
   }
   if (node.authorization !== undefined) requireUser(node.authorization, environment);
   const owner = node.authorization?.name ?? principal.userId;
-  store.requireRoom();
-  catalog.createNamespace({ name, owner, options: {}, createdAtMs: clock.nowMs() });
-  return `Namespace ${name} created`;
+  return () => {
+    store.requireRoom();
+    catalog.createNamespace({ name, owner, options: {}, createdAtMs: clock.nowMs() });
+    return `Namespace ${name} created`;
+  };
 }
 
-/** Returns what happened. @throws {DatabaseError} */
-export function alterNamespace(node: AlterNamespaceStatement, environment: SqlEnvironment): string {
-  const { catalog, live, store } = environment;
+/** @throws {DatabaseError} */
+export function alterNamespace(
+  node: AlterNamespaceStatement,
+  environment: SqlEnvironment,
+): BoundDefinition {
+  const { catalog, store } = environment;
   const { name } = node.name;
   requireUnreserved(node, "alter");
   const before = findNamespace(catalog, name, node.name);
-  if (node.owner !== undefined) {
-    requireUser(node.owner, environment);
-    catalog.changeNamespace({ ...before, owner: node.owner.name });
-    // Who owned it may follow tables that only the owner reads.
-    for (const { kind, namespace, tableId } of catalog.tables()) {
-      if (namespace === name && kind === "shared") live().tableChanged(tableId);
-    }
-    return `Namespace ${name} belongs to ${node.owner.name}`;
+  const { owner } = node;
+  if (owner !== undefined) {
+    requireUser(owner, environment);
+    return () => changeOwner({ ...before, owner: owner.name }, environment);
   }
   const options = { ...before.options, ...namespaceOptions(node.options ?? []) };
-  store.requireRoom();
-  catalog.changeNamespace({ ...before, options });
-  return `Namespace ${name} altered`;
+  return () => {
+    store.requireRoom();
+    catalog.changeNamespace({ ...before, options });
+    return `Namespace ${name} altered`;
+  };
+}
+
+function changeOwner(entry: NamespaceEntry, { catalog, live }: SqlEnvironment): string {
+  catalog.changeNamespace(entry);
+  // Who owned it may follow tables that only the owner reads.
+  for (const { kind, namespace, tableId } of catalog.tables()) {
+    if (namespace === entry.name && kind === "shared") live().tableChanged(tableId);
+  }
+  return `Namespace ${entry.name} belongs to ${entry.owner}`;
 }
 
 /**
- * Returns what happened.
- *
  * @param dropTable Drops one of its tables, on which no view depends any more.
  * @throws {DatabaseError}
  */
@@ -98,11 +114,11 @@ export function dropNamespace(
   node: DropNamespaceStatement,
   { catalog }: SqlEnvironment,
   dropTable: (table: TableEntry) => void,
-): string {
+): BoundDefinition {
   const { name } = node.name;
   requireUnreserved(node, "drop");
   if (catalog.namespace(name) === undefined && node.ifExists === true) {
-    return `Namespace ${name} does not exist`;
+    return () => `Namespace ${name} does not exist`;
   }
   findNamespace(catalog, name, node.name);
   const tables = catalog.tables().filter((table) => table.namespace === name);
@@ -118,10 +134,12 @@ export function dropNamespace(
     tableIds: new Set(tables.map(({ tableId }) => tableId)),
     viewIds: new Set(views.map(({ viewId }) => viewId)),
   });
-  catalog.dropViews([...views, ...dependents]);
-  for (const table of tables) dropTable(table);
-  catalog.dropNamespace(name);
-  return `Namespace ${name} dropped`;
+  return () => {
+    catalog.dropViews([...views, ...dependents]);
+    for (const table of tables) dropTable(table);
+    catalog.dropNamespace(name);
+    return `Namespace ${name} dropped`;
+  };
 }
 
 /** Options of any name: a number is kept as such where a double holds it. */

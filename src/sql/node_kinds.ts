@@ -20,11 +20,6 @@ export function isBegin(node: Statement | undefined): boolean {
   return node?.type === "begin" || node?.type === "start transaction";
 }
 
-/** Whether a statement can change what later names mean. */
-export function changesNames({ type }: Statement): boolean {
-  return /^(?:create|alter|drop|use) /.test(type);
-}
-
 /** Whether the work of a statement is a job, which goes on by itself while the statement waits. */
 export function isJobNode({ type }: Statement): boolean {
   return type === "backup" || type === "restore" || type.startsWith("storage ");

@@ -7,7 +7,7 @@
  * A request with a key is one transaction, begun and committed by its text or around it.
  *
  * A statement behind a definition in the same text may name what that definition makes: when it
- * does not bind at first, it is bound at its turn.
+ * does not bind at first, it is bound at its turn. Any other fault is found before anything runs.
  */
 import type { Principal } from "../auth/mod.ts";
 import { defined } from "../base/assert.ts";
@@ -32,7 +32,7 @@ import { explained } from "./explain.ts";
 import { atCell } from "./faulty_cell.ts";
 import type { AnswerRecorder } from "./idempotency.ts";
 import { commitSteps } from "./long_changes.ts";
-import { changesNames, isBegin, isReadOnlyNode } from "./node_kinds.ts";
+import { isBegin, isReadOnlyNode } from "./node_kinds.ts";
 import type { BeginStatement, ExplainStatement, Statement } from "./parse/ast.ts";
 import type { Prepared } from "./prepared.ts";
 import type { QueryStat } from "./query_stats.ts";
@@ -159,12 +159,11 @@ export class RequestRunner {
 
   /** Binds and authorises all before any runs. */
   async #bindAll(units: readonly Unit[], parameterCount: number): Promise<void> {
-    let isAfterDefinition = false;
+    const isAlone = units.length === 1 && this.#request.check !== true;
     for (const [index, unit] of units.entries()) {
       this.#statementIndex = index;
       await this.#turns.endStep();
-      this.#binding.bind(unit, isAfterDefinition);
-      isAfterDefinition ||= changesNames(unit.node);
+      this.#binding.bind(unit, { isAlone });
     }
     this.#binding.requireNoGap(parameterCount);
   }

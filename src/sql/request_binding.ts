@@ -5,10 +5,12 @@
  * Invariant: few statements are kept bound at a time, however many a text has.
  */
 import type { Principal } from "../auth/mod.ts";
+import { DatabaseError } from "../base/errors.ts";
 import { DEFAULT_NAMESPACE } from "../catalog/mod.ts";
 import type { DataType, Value } from "../types/mod.ts";
 import type { Administration } from "./administration.ts";
 import { StatementBinding } from "./bind/binding.ts";
+import { definedNames, usesAny } from "./defined_names.ts";
 import type { Definitions } from "./definitions.ts";
 import type { SqlRequest } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
@@ -18,8 +20,8 @@ import { requireNoGap, typedParameters } from "./parameters.ts";
 import type { Statement } from "./parse/ast.ts";
 import { authorize, type Prepared, prepare } from "./prepared.ts";
 import { dmlWorldOf, statisticsOf } from "./relation_source.ts";
-import { requireSettable } from "./request_settings.ts";
-import { isMendable, refuseInside } from "./request_text.ts";
+import { RequestSettings, requireSettable } from "./request_settings.ts";
+import { refuseInside } from "./request_text.ts";
 
 /**
  * How many statements of a text are kept as they were bound until their turn; those behind them are
@@ -51,6 +53,8 @@ export class RequestBinding {
   readonly #options: RequestBindingOptions;
   #parameterTypes: readonly DataType[] = [];
   readonly #usedParameters = new Set<number>();
+  /** What statements that were bound define, by name. */
+  readonly #defined = new Set<string>();
   #keptCount = 0;
   #hasRows = false;
 
@@ -79,25 +83,45 @@ export class RequestBinding {
   }
 
   /**
-   * Binds and authorises a statement before anything runs.
+   * Binds and authorises a statement before anything runs. One that does not bind may at its turn,
+   * when it uses what an earlier one defines.
    *
-   * @param isAfterDefinition What does not bind now may at its turn.
+   * @param options.isAlone Whether it is the whole text; a definition is then bound at its turn only.
    * @throws {DatabaseError}
    */
-  bind(unit: Unit, isAfterDefinition: boolean): void {
+  bind(unit: Unit, { isAlone }: { isAlone: boolean }): void {
     const { node } = unit;
     try {
       if (node.type === "use namespace") this.useNamespace(node);
       else this.#prepare(unit);
+      if (unit.prepared === undefined && !isAlone) this.#check(node);
     } catch (error) {
-      if (!isAfterDefinition || !isMendable(error)) throw error;
+      if (!this.#isMendable(node, error)) throw error;
       if (node.type === "use namespace") this.namespace = node.name.name;
     }
+    for (const name of definedNames(node)) this.#defined.add(name);
     if (unit.prepared === undefined) return;
     this.#hasRows = true;
     this.#keptCount += 1;
     // A check tells what was bound, and nothing has its turn.
     if (this.#keptCount > KEPT_MAX && this.#options.request.check !== true) this.forget(unit);
+  }
+
+  /** Whether a fault of a statement may be gone once the definitions before it have run. */
+  #isMendable(node: Statement, error: unknown): boolean {
+    if (!(error instanceof DatabaseError) || error.condition === "PERMISSION_DENIED") return false;
+    // A definition depends on more than it names: DROP TABLE on the views that are dropped before it.
+    const isOfNames = rowsNode(node) !== undefined || node.type === "use namespace";
+    return isOfNames ? usesAny(node, this.#defined) : this.#defined.size > 0;
+  }
+
+  /** Finds what a statement that is not about rows names wrongly. @throws {DatabaseError} */
+  #check(node: Statement): void {
+    const { administration, definitions, environment, principal } = this.#options;
+    const { namespace } = this;
+    if (definitions.check(node, principal, namespace)) return;
+    const requestSettings = new RequestSettings(environment.limits).rows();
+    administration.check(node, { principal, namespace, server: undefined, requestSettings });
   }
 
   /** @throws {DatabaseError} NAMESPACE_NOT_FOUND */

@@ -1,6 +1,6 @@
 /**
  * The statements of a request's text: which of them may stand in one text, asked before anything is
- * bound and without a look at the catalog, and what a definition among them may mend of later ones.
+ * bound and without a look at the catalog.
  */
 import { DatabaseError } from "../base/errors.ts";
 import type { SqlRequest } from "./engine.ts";
@@ -16,16 +16,6 @@ export interface TextOptions {
   readonly isRepeatable: boolean;
   readonly parameterCount: number;
 }
-
-/** Conditions that an earlier definition of the same text can mend. */
-const MENDABLE: ReadonlySet<string> = new Set([
-  "TABLE_NOT_FOUND",
-  "NAMESPACE_NOT_FOUND",
-  "COLUMN_NOT_FOUND",
-  "OBJECT_NOT_FOUND",
-  "USER_NOT_FOUND",
-  "INVALID_QUERY",
-]);
 
 /** @throws {DatabaseError} for what does not parse, or cannot stand in one text. */
 export function statementsOf(
@@ -82,9 +72,4 @@ export function refuseInside({ statement }: ExecuteAsStatement): DatabaseError {
     `Cannot run ${statement.type.toUpperCase()} inside EXECUTE AS: only SELECT, INSERT, UPDATE and DELETE`,
     { position: statement._location.start },
   );
-}
-
-/** Whether a fault of a statement may be gone once the definitions before it have run. */
-export function isMendable(error: unknown): boolean {
-  return error instanceof DatabaseError && MENDABLE.has(error.condition);
 }

@@ -19,6 +19,7 @@ import type { RelationSource } from "./bind/select_world.ts";
 import { readLiterals } from "./bind/untyped_literals.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { findNamespace } from "./names.ts";
+import type { BoundDefinition } from "./namespace_definitions.ts";
 import type { CreateViewStatement, DropViewStatement, QName } from "./parse/ast.ts";
 import { authorize } from "./prepared.ts";
 import { dmlWorldOf } from "./relation_source.ts";
@@ -48,12 +49,12 @@ export function authorizeView(
   }
 }
 
-/** Returns what happened. @throws {DatabaseError} */
+/** @throws {DatabaseError} */
 export function createView(
   node: CreateViewStatement,
   call: ViewCall,
   environment: SqlEnvironment,
-): string {
+): BoundDefinition {
   const { catalog } = environment;
   const namespace = node.name.schema ?? call.namespace;
   const { name, _location } = node.name;
@@ -70,27 +71,34 @@ export function createView(
       { position },
     );
   }
-  if (before === undefined) environment.store.requireRoom();
   const content = contentOf(node, call, environment);
-  const nowMs = environment.clock.nowMs();
-  const entry: ViewEntry = {
-    ...content,
-    viewId: before?.viewId ?? catalog.nextTableId(),
-    namespace,
-    name,
-    sql: node.source,
-    searchNamespace: call.namespace,
-    createdBy: call.principal.userId,
-    createdAtMs: before?.createdAtMs ?? nowMs,
-    updatedAtMs: nowMs,
+  const entryOf = (viewId: number): ViewEntry => {
+    const nowMs = environment.clock.nowMs();
+    return {
+      ...content,
+      viewId,
+      namespace,
+      name,
+      sql: node.source,
+      searchNamespace: call.namespace,
+      createdBy: call.principal.userId,
+      createdAtMs: before?.createdAtMs ?? nowMs,
+      updatedAtMs: nowMs,
+    };
   };
   if (before === undefined) {
-    catalog.createView(entry);
-    return `View ${shown} created`;
+    return () => {
+      environment.store.requireRoom();
+      catalog.createView(entryOf(catalog.nextTableId()));
+      return `View ${shown} created`;
+    };
   }
+  const entry = entryOf(before.viewId);
   requireReplaceable(before, entry, environment, position);
-  catalog.changeView(entry);
-  return `View ${shown} replaced`;
+  return () => {
+    catalog.changeView(entry);
+    return `View ${shown} replaced`;
+  };
 }
 
 /** What a view is made of, found by binding its query once. */
@@ -203,12 +211,12 @@ function keepsShape(entry: ViewEntry, before: ViewWorld, after: ViewWorld): bool
   }
 }
 
-/** Returns what happened. @throws {DatabaseError} TABLE_NOT_FOUND, DEPENDENT_OBJECTS, … */
+/** @throws {DatabaseError} TABLE_NOT_FOUND, DEPENDENT_OBJECTS, … */
 export function dropViews(
   node: DropViewStatement,
   { namespace }: ViewCall,
   { catalog }: SqlEnvironment,
-): string {
+): BoundDefinition {
   const entries = new Map<number, ViewEntry>();
   const missing: string[] = [];
   for (const name of node.names) {
@@ -240,8 +248,10 @@ export function dropViews(
   if (node.cascade !== "cascade") {
     refuseDependents(`drop view ${dropped.join(", ")}`, dependents, node._location.start);
   }
-  catalog.dropViews([...entries.values(), ...dependents]);
-  return droppedMessage("view", { dropped, missing });
+  return () => {
+    catalog.dropViews([...entries.values(), ...dependents]);
+    return droppedMessage("view", { dropped, missing });
+  };
 }
 
 /** What DROP answers. @param missing What IF EXISTS passed over. */

@@ -1,0 +1,114 @@
+/**
+ * What of a text is found before anything of it runs, and what is only known at its turn, because an
+ * earlier statement defines what a later one uses.
+ */
+import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import { TestEngine } from "../support/sql_engine.ts";
+
+let engine: TestEngine;
+
+beforeAll(async () => {
+  engine = await TestEngine.open();
+  await engine.run(`CREATE NAMESPACE app; CREATE SHARED TABLE app.t (id INT PRIMARY KEY, a INT);
+    CREATE STREAM TABLE app.s (id INT) WITH (TTL_SECONDS = 60);
+    CREATE VIEW app.v AS SELECT id FROM app.t`);
+});
+afterAll(() => engine[Symbol.asyncDispose]());
+beforeEach(() => engine.run("DELETE FROM app.t"));
+
+/** Each behind an INSERT, which must not have run. */
+const FAULTS: readonly (readonly [string, string])[] = [
+  ["SELECT * FROM app.missing", "TABLE_NOT_FOUND"],
+  ["SELECT missing FROM app.t", "COLUMN_NOT_FOUND"],
+  ["USE missing", "NAMESPACE_NOT_FOUND"],
+  ["USE app; SELECT missing FROM t", "COLUMN_NOT_FOUND"],
+  ["CREATE TABLE app.t (id INT PRIMARY KEY)", "ALREADY_EXISTS"],
+  ["CREATE TABLE missing.t (id INT PRIMARY KEY)", "NAMESPACE_NOT_FOUND"],
+  ["CREATE TABLE app.other (id NO_TYPE PRIMARY KEY)", "UNSUPPORTED_TYPE"],
+  ["CREATE TABLE app.other (id INT PRIMARY KEY) WITH (NO_OPTION = 1)", "INVALID_OPTION"],
+  ["ALTER TABLE app.missing ADD COLUMN b INT", "TABLE_NOT_FOUND"],
+  ["ALTER TABLE app.t DROP COLUMN missing", "COLUMN_NOT_FOUND"],
+  ["ALTER TABLE app.t DROP COLUMN id", "INVALID_OPERATION"],
+  ["ALTER USER TABLE app.t ADD COLUMN b INT", "INVALID_OPERATION"],
+  ["DROP TABLE app.missing", "TABLE_NOT_FOUND"],
+  ["DROP TABLE app.t", "DEPENDENT_OBJECTS"],
+  ["CREATE VIEW app.v AS SELECT 1 AS one", "ALREADY_EXISTS"],
+  ["CREATE VIEW app.w AS SELECT missing FROM app.t", "COLUMN_NOT_FOUND"],
+  ["CREATE OR REPLACE VIEW app.v AS SELECT * FROM app.v", "INVALID_DEFINITION"],
+  ["DROP VIEW app.missing", "TABLE_NOT_FOUND"],
+  ["CREATE NAMESPACE app", "ALREADY_EXISTS"],
+  ["CREATE NAMESPACE fresh AUTHORIZATION nobody", "USER_NOT_FOUND"],
+  ["ALTER NAMESPACE default OWNER TO root", "RESERVED_NAME"],
+  ["DROP NAMESPACE app", "DEPENDENT_OBJECTS"],
+  ["DESCRIBE app.missing", "TABLE_NOT_FOUND"],
+  ["SHOW STATS FOR TABLE app.missing", "TABLE_NOT_FOUND"],
+  ["SHOW TABLES IN missing", "NAMESPACE_NOT_FOUND"],
+  ["SHOW missing", "OBJECT_NOT_FOUND"],
+  ["STORAGE FLUSH TABLE app.missing", "TABLE_NOT_FOUND"],
+  ["STORAGE COMPACT TABLE app.s", "INVALID_OPERATION"],
+  ["SUBSCRIBE TO app.missing", "TABLE_NOT_FOUND"],
+  ["EXPLAIN SUBSCRIBE TO app.missing", "TABLE_NOT_FOUND"],
+  ["EXPORT USER DATA", "UNSUPPORTED_FEATURE"],
+  ["CREATE TABLE app.unused (id INT PRIMARY KEY); SELECT * FROM app.missing", "TABLE_NOT_FOUND"],
+];
+
+test.each(FAULTS)("%s is found before anything runs", async (sql, condition) => {
+  const { error, results } = await engine.ask(`INSERT INTO app.t VALUES (1, 1); ${sql}`);
+  expect(error?.condition).toBe(condition as NonNullable<typeof error>["condition"]);
+  expect(results).toEqual([]);
+  expect(await engine.rows("SELECT * FROM app.t")).toEqual([]);
+  expect(await engine.rows("SELECT * FROM system.tables WHERE table_name = 'unused'")).toEqual([]);
+});
+
+test.each([
+  [
+    "a table",
+    "CREATE TABLE app.n (id INT PRIMARY KEY); INSERT INTO app.n VALUES (1); DROP TABLE app.n",
+  ],
+  [
+    "a namespace",
+    "CREATE NAMESPACE n; USE n; CREATE TABLE m (id INT PRIMARY KEY); SELECT * FROM m; DROP NAMESPACE n CASCADE",
+  ],
+  [
+    "a column",
+    "ALTER TABLE app.t ADD COLUMN b INT; UPDATE app.t SET b = 1; ALTER TABLE app.t DROP COLUMN b",
+  ],
+  [
+    "a type",
+    "CREATE TABLE app.n (id INT PRIMARY KEY, f INT); ALTER TABLE app.n DROP COLUMN f; " +
+      "ALTER TABLE app.n ADD COLUMN f BOOLEAN; INSERT INTO app.n VALUES (1, TRUE); DROP TABLE app.n",
+  ],
+  ["a view", "DROP VIEW app.v; CREATE VIEW app.v AS SELECT id, a FROM app.t; SELECT a FROM app.v"],
+  [
+    "what is dropped before",
+    "DROP VIEW app.v; ALTER TABLE app.t DROP COLUMN a; ALTER TABLE app.t ADD COLUMN a INT; " +
+      "CREATE VIEW app.v AS SELECT id FROM app.t",
+  ],
+  [
+    "a user",
+    "CREATE USER uma INTERNAL; DROP USER uma; CREATE USER uma INTERNAL; EXECUTE AS uma (SELECT 1)",
+  ],
+])("what depends on %s that is defined before is bound at its turn", async (_, sql) => {
+  const { error } = await engine.ask(sql);
+  expect(error?.message).toBeUndefined();
+});
+
+test("a column whose type is changed before is written as it is then", async () => {
+  await engine.run("CREATE TABLE app.typed (id INT PRIMARY KEY, f INT)");
+  const text = "ALTER TABLE app.typed DROP COLUMN f, ADD COLUMN g BOOLEAN";
+  expect(await engine.failure(`INSERT INTO app.typed VALUES (1, TRUE); ${text}`)).toStartWith(
+    "TYPE_MISMATCH@1",
+  );
+  await engine.run(`${text}; INSERT INTO app.typed VALUES (1, TRUE)`);
+  expect(await engine.rows("SELECT g FROM app.typed")).toEqual([[true]]);
+});
+
+test("a check says what a definition is refused for", async () => {
+  expect(await engine.failure("DROP TABLE app.missing", { check: true })).toStartWith(
+    "TABLE_NOT_FOUND",
+  );
+  expect(
+    await engine.run("CREATE TABLE app.other (id INT PRIMARY KEY)", { check: true }),
+  ).toMatchObject([{ message: "checked" }]);
+  expect(await engine.failure("SELECT * FROM app.other")).toStartWith("TABLE_NOT_FOUND");
+});
