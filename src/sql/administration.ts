@@ -50,11 +50,18 @@ import {
   SHOW_TABLES_COLUMNS,
   statsRow,
   storageRow,
+  systemTableRows,
   tableRows,
 } from "./show.ts";
 import { rightOf } from "./statement_rights.ts";
 import { explainSubscribe, subscribe } from "./subscribe_statement.ts";
-import { systemViewFinder } from "./system_views.ts";
+import {
+  findSystemView,
+  isSystemViews,
+  refuseSystemView,
+  systemViewFinder,
+  systemViewNames,
+} from "./system_views.ts";
 import { type ShownView, visibleViews } from "./views.ts";
 
 export interface AdministrationCall {
@@ -252,13 +259,23 @@ export class Administration {
       case "show namespaces":
         return rowsResult(SHOW_NAMESPACES_COLUMNS, namespaceRows(environment, principal), asUser);
       case "show tables": {
-        if (node.namespace !== undefined) findNamespace(catalog, node.namespace.name, node);
+        const within = node.namespace?.name;
+        if (within !== undefined && isSystemViews(within)) {
+          const names = systemViewNames(environment, principal);
+          const rows = systemTableRows(environment, { names, namespace: within });
+          return rowsResult(SHOW_TABLES_COLUMNS, rows, asUser);
+        }
+        if (within !== undefined) findNamespace(catalog, within, node);
         const views = visibleViews(catalog, principal, systemViewFinder(environment));
-        const rows = tableRows(environment, { principal, namespace: node.namespace?.name, views });
+        const rows = tableRows(environment, { principal, namespace: within, views });
         return rowsResult(SHOW_TABLES_COLUMNS, rows, asUser);
       }
       case "show columns":
       case "describe": {
+        const system = findSystemView(environment, node.table, { namespace, principal });
+        if (system !== undefined) {
+          return rowsResult(DESCRIBE_COLUMNS, describeViewRows(system), asUser);
+        }
         const view = this.#visibleView(node.table, { namespace, principal });
         if (view !== undefined) {
           return rowsResult(DESCRIBE_COLUMNS, describeViewRows(view), asUser);
@@ -271,6 +288,8 @@ export class Administration {
         return rowsResult(DESCRIBE_COLUMNS, versions.flatMap(describeRows), asUser);
       }
       case "show stats": {
+        const action = "show stats of";
+        refuseSystemView(environment, node.table, { namespace, principal, action });
         const table = this.#visibleTable(node.table, { namespace, principal });
         return rowsResult(SHOW_STATS_COLUMNS, [statsRow(environment, table, principal)], asUser);
       }

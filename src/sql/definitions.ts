@@ -25,7 +25,7 @@ import type { StatementResult } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import type { RequestLedger } from "./execute/request_ledger.ts";
 import { stepTurns } from "./execute/step_turns.ts";
-import { findNamespace, findTable } from "./names.ts";
+import { findTable, requireHolder } from "./names.ts";
 import {
   alterNamespace,
   authorizeNamespace,
@@ -42,6 +42,7 @@ import type {
 } from "./parse/ast.ts";
 import { messageResult } from "./result.ts";
 import { RowInspection } from "./row_inspection.ts";
+import { refuseSystemView } from "./system_views.ts";
 import { newTable, optionSettings } from "./table_elements.ts";
 import { authorizeView, createView, droppedMessage, dropViews } from "./view_definitions.ts";
 import { dependentsOf, refuseDependents } from "./views.ts";
@@ -163,7 +164,7 @@ export class Definitions {
     const inNamespace = node.name.schema ?? namespace;
     const name = node.name.name;
     const position = node.name._location.start;
-    findNamespace(catalog, inNamespace, node.name);
+    requireHolder(catalog, inNamespace, node.name);
     checkObjectName("table", name, { position });
     const isTaken =
       catalog.table(inNamespace, name) !== undefined ||
@@ -204,10 +205,17 @@ export class Definitions {
 
   #alterTable(node: AlterTableStatement, principal: Principal, namespace: string): BoundDefinition {
     const { catalog } = this.#environment;
+    const { ifExists } = node;
+    refuseSystemView(this.#environment, node.table, {
+      namespace,
+      principal,
+      action: "alter",
+      ifExists,
+    });
     const { name, schema = namespace } = node.table;
     const isThere =
       catalog.table(schema, name) !== undefined || catalog.view(schema, name) !== undefined;
-    if (node.ifExists === true && !isThere) {
+    if (ifExists === true && !isThere) {
       return () => `Table ${shown(node.table, namespace)} does not exist`;
     }
     const altered = (): AlteredTable => this.#altered(node, principal, namespace);
@@ -309,10 +317,13 @@ export class Definitions {
     // A table may be named twice, and is dropped once.
     const tables = new Map<number, TableEntry>();
     const missing: string[] = [];
+    const { ifExists } = node;
     for (const name of node.names) {
+      const place = { namespace, principal, action: "drop", ifExists };
+      refuseSystemView(this.#environment, name, place);
       const table = catalog.table(name.schema ?? namespace, name.name);
       const isView = catalog.view(name.schema ?? namespace, name.name) !== undefined;
-      if (table === undefined && node.ifExists === true && !isView) {
+      if (table === undefined && ifExists === true && !isView) {
         missing.push(shown(name, namespace));
         continue;
       }

@@ -27,6 +27,7 @@ import type {
   StorageTableStatement,
 } from "./parse/ast.ts";
 import { type PlainColumn } from "./result.ts";
+import { refuseSystemView } from "./system_views.ts";
 
 /** A statement that is answered later than this has its jobs still under way. */
 const ANSWER_MS_MAX = 5000;
@@ -67,10 +68,15 @@ const MAINTENANCE: Readonly<Record<StorageTableStatement["type"], Maintenance>> 
 
 /** The tables that a flush or a merge is of. @throws {DatabaseError} */
 export function maintainedTables(
-  { catalog }: SqlEnvironment,
+  environment: SqlEnvironment,
   node: StorageTableStatement,
   { namespace, principal }: { namespace: string; principal: Principal },
 ): readonly TableEntry[] {
+  const { catalog } = environment;
+  if (node.table !== undefined) {
+    const action = MAINTENANCE[node.type].kind;
+    refuseSystemView(environment, node.table, { namespace, principal, action });
+  }
   if (node.namespace !== undefined) findNamespace(catalog, node.namespace.name, node);
   const tables =
     node.table === undefined

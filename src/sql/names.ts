@@ -4,7 +4,12 @@
 import { mayRead, type Principal } from "../auth/mod.ts";
 import { DatabaseError } from "../base/errors.ts";
 import { nearestName } from "../base/nearest_name.ts";
-import type { Catalog, NamespaceEntry, TableEntry } from "../catalog/mod.ts";
+import {
+  type Catalog,
+  isSystemNamespace,
+  type NamespaceEntry,
+  type TableEntry,
+} from "../catalog/mod.ts";
 import type { AstNode } from "./parse/ast.ts";
 
 export interface TableName {
@@ -28,7 +33,7 @@ export function findTable(
       position,
     });
   }
-  if (schema !== undefined) findNamespace(catalog, schema, node);
+  findNamespace(catalog, inNamespace, node);
   // A hint must not tell of tables that the caller may not see.
   const known = catalog
     .tables()
@@ -57,6 +62,18 @@ export function noSystemView(
         ? "SELECT table_schema, table_name FROM information_schema.tables lists those that there are"
         : `did you mean ${near}?`,
   });
+}
+
+/** The namespace in which something is to be made. @throws {DatabaseError} RESERVED_NAME, NAMESPACE_NOT_FOUND */
+export function requireHolder(catalog: Catalog, name: string, node: AstNode): void {
+  if (isSystemNamespace(name)) {
+    throw new DatabaseError(
+      "RESERVED_NAME",
+      `Cannot create anything in namespace ${name}: it is reserved`,
+      { position: node._location.start },
+    );
+  }
+  findNamespace(catalog, name, node);
 }
 
 /** @throws {DatabaseError} NAMESPACE_NOT_FOUND */

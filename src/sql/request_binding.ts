@@ -22,6 +22,7 @@ import { authorize, type Prepared, prepare } from "./prepared.ts";
 import { dmlWorldOf, statisticsOf } from "./relation_source.ts";
 import { RequestSettings, requireSettable } from "./request_settings.ts";
 import { refuseInside } from "./request_text.ts";
+import { isSystemViews } from "./system_views.ts";
 
 /**
  * How many statements of a text are kept as they were bound until their turn; those behind them are
@@ -126,8 +127,9 @@ export class RequestBinding {
 
   /** @throws {DatabaseError} NAMESPACE_NOT_FOUND */
   useNamespace(node: Extract<Statement, { type: "use namespace" }>): void {
-    findNamespace(this.#options.environment.catalog, node.name.name, node);
-    this.namespace = node.name.name;
+    const { name } = node.name;
+    if (!isSystemViews(name)) findNamespace(this.#options.environment.catalog, name, node);
+    this.namespace = name;
   }
 
   /**

@@ -166,6 +166,21 @@ export function tableRows(
     .map(({ row }) => row);
 }
 
+/** The views of the system in one namespace, as SHOW TABLES tells of tables; they came with the database. */
+export function systemTableRows(
+  { catalog }: SqlEnvironment,
+  { names, namespace }: { namespace: string; names: readonly string[] },
+): Row[] {
+  const madeAt = (catalog.user(ROOT_USER_ID)?.createdAtMs ?? 0) * 1000;
+  return names
+    .filter((name) => name.startsWith(`${namespace}.`))
+    .toSorted()
+    .map((name) => {
+      const table = name.slice(namespace.length + 1);
+      return [name, table, namespace, "SYSTEM", madeAt, 1, null, madeAt, null, null, null];
+    });
+}
+
 /** By namespace, then by name. */
 export function compareNames(
   left: { readonly namespace: string; readonly name: string },
@@ -175,8 +190,8 @@ export function compareNames(
   return left.name < right.name ? -1 : left.name > right.name ? 1 : 0;
 }
 
-/** The columns of a view. */
-export function describeViewRows(shown: ShownView): Row[] {
+/** The columns of a view, of users or of the system. */
+export function describeViewRows(shown: { readonly columns: readonly PlainColumn[] }): Row[] {
   return shown.columns.map(({ name, type }, i) => [
     name,
     i + 1,

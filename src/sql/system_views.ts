@@ -2,7 +2,8 @@
  * The views of the namespaces `system` and `information_schema`: rows made from what the layers
  * know, at the moment they are read. No column holds a password, a hash or a key.
  */
-import { mayRun, type Principal } from "../auth/mod.ts";
+import { mayRun, type Principal, requireRun } from "../auth/mod.ts";
+import { DatabaseError } from "../base/errors.ts";
 import {
   BIGINT,
   BOOLEAN,
@@ -19,6 +20,8 @@ import type { SqlEnvironment } from "./environment.ts";
 import { informationSchema } from "./information_schema.ts";
 import { jobViews } from "./job_views.ts";
 import { liveViews } from "./live_views.ts";
+import { noSystemView } from "./names.ts";
+import type { QName } from "./parse/ast.ts";
 import { serverViews } from "./server_views.ts";
 import { storageViews } from "./storage_views.ts";
 import { ADMIN_ONLY, OPEN, view } from "./system_view.ts";
@@ -53,6 +56,47 @@ export function systemViewFinder(
 ): (namespace: string, name: string) => SystemView | undefined {
   const views = systemViewsOf(environment);
   return (namespace, name) => views.get(`${namespace}.${name}`);
+}
+
+/**
+ * A view of the system, for who may read it; undefined in namespaces that hold none.
+ *
+ * @throws {DatabaseError} TABLE_NOT_FOUND, PERMISSION_DENIED
+ */
+export function findSystemView(
+  environment: SqlEnvironment,
+  { _location, name, schema }: QName,
+  { namespace, principal }: { namespace: string; principal: Principal },
+): SystemView | undefined {
+  const inNamespace = schema ?? namespace;
+  if (!isSystemViews(inNamespace)) return undefined;
+  const shown = `${inNamespace}.${name}`;
+  const found = systemViewsOf(environment).get(shown);
+  if (found === undefined) {
+    throw noSystemView(shown, systemViewNames(environment, principal), { _location });
+  }
+  if (!found.isOpen) requireRun(principal, "inspect", { action: `read ${shown}` });
+  return found;
+}
+
+/**
+ * Refuses a view of the system where only tables and views of users can stand.
+ *
+ * @param place.ifExists Whether one that is missing is none of the caller's faults.
+ * @throws {DatabaseError} READ_ONLY_OBJECT, TABLE_NOT_FOUND, PERMISSION_DENIED
+ */
+export function refuseSystemView(
+  environment: SqlEnvironment,
+  name: QName,
+  place: { namespace: string; principal: Principal; action: string; ifExists?: true | undefined },
+): void {
+  const { action, ifExists, namespace } = place;
+  const shown = `${name.schema ?? namespace}.${name.name}`;
+  if (ifExists === true && !systemViewsOf(environment).has(shown)) return;
+  if (findSystemView(environment, name, place) === undefined) return;
+  throw new DatabaseError("READ_ONLY_OBJECT", `Cannot ${action} ${shown}: it is a system view`, {
+    position: name._location.start,
+  });
 }
 
 /** Names of the views of the system that a caller may read, each with its namespace. */

@@ -18,12 +18,12 @@ import { bindQuery } from "./bind/select_binder.ts";
 import type { RelationSource } from "./bind/select_world.ts";
 import { readLiterals } from "./bind/untyped_literals.ts";
 import type { SqlEnvironment } from "./environment.ts";
-import { findNamespace } from "./names.ts";
+import { findNamespace, requireHolder } from "./names.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
 import type { CreateViewStatement, DropViewStatement, QName } from "./parse/ast.ts";
 import { authorize } from "./prepared.ts";
 import { dmlWorldOf } from "./relation_source.ts";
-import { systemViewFinder } from "./system_views.ts";
+import { refuseSystemView, systemViewFinder } from "./system_views.ts";
 import { dependentsOf, refuseDependents, shapeOf, type ViewWorld, worldOf } from "./views.ts";
 
 export interface ViewCall {
@@ -59,7 +59,7 @@ export function createView(
   const namespace = node.name.schema ?? call.namespace;
   const { name, _location } = node.name;
   const position = _location.start;
-  findNamespace(catalog, namespace, node.name);
+  requireHolder(catalog, namespace, node.name);
   checkObjectName("view", name, { position });
   const shown = `${namespace}.${name}`;
   const before = catalog.view(namespace, name);
@@ -214,12 +214,15 @@ function keepsShape(entry: ViewEntry, before: ViewWorld, after: ViewWorld): bool
 /** @throws {DatabaseError} TABLE_NOT_FOUND, DEPENDENT_OBJECTS, … */
 export function dropViews(
   node: DropViewStatement,
-  { namespace }: ViewCall,
-  { catalog }: SqlEnvironment,
+  { namespace, principal }: ViewCall,
+  environment: SqlEnvironment,
 ): BoundDefinition {
+  const { catalog } = environment;
+  const { ifExists } = node;
   const entries = new Map<number, ViewEntry>();
   const missing: string[] = [];
   for (const name of node.names) {
+    refuseSystemView(environment, name, { namespace, principal, action: "drop", ifExists });
     const inNamespace = name.schema ?? namespace;
     const entry = catalog.view(inNamespace, name.name);
     if (entry !== undefined) {
@@ -234,11 +237,11 @@ export function dropViews(
         { position, hint: "DROP TABLE" },
       );
     }
-    if (node.ifExists === true) {
+    if (ifExists === true) {
       missing.push(`${inNamespace}.${name.name}`);
       continue;
     }
-    if (name.schema !== undefined) findNamespace(catalog, inNamespace, name);
+    findNamespace(catalog, inNamespace, name);
     throw new DatabaseError("TABLE_NOT_FOUND", `view ${inNamespace}.${name.name} not found`, {
       position,
     });
