@@ -28,6 +28,7 @@ import {
   type LiveAccess,
   LocalFileAccess,
   LocalSqlEngine,
+  type MetricSample,
   newActivity,
   ownTables,
   SpillSpace,
@@ -90,6 +91,8 @@ export interface Database {
   readonly storageState: () => StorageState;
   /** Whom `system.connections` shows; none until the server listens. */
   connections: ConnectionAccess;
+  /** What `/metrics` exports, for `system.stats`; nothing until the server listens. */
+  metrics: () => readonly MetricSample[];
   readonly files: FileAccess;
   /** Ends subscriptions, syncs the log, closes all files. */
   close(): Promise<void>;
@@ -153,7 +156,7 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
     definitionOf,
     backups,
     live: () => liveAccess(live),
-    connections: () => database.connections,
+    ...serverAccess(() => database),
   };
   const sql = new LocalSqlEngine(environment);
   const live = liveEngine(config, environment, sql);
@@ -168,7 +171,7 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
     jobs,
     archiveLag: () => archiver?.lag,
     ...operatorView(store, jobs),
-    connections: { rows: () => [], kill: () => false },
+    ...withoutServer(),
     files: new LocalFileAccess({ blobs, catalog, store }),
     async close() {
       stopUpkeep();
@@ -196,6 +199,15 @@ function refuseUnfit({ storage }: Config, disk: Disk): void {
   refuseForeignDirectory(disk, paths);
   CatalogDatabase.refuseForeign(catalogPath(dataPath));
   requireCatalog(disk, paths);
+}
+
+/** What SQL asks of the server, which is made after it. */
+function serverAccess(database: () => Database): Pick<SqlEnvironment, "connections" | "metrics"> {
+  return { connections: () => database().connections, metrics: () => database().metrics() };
+}
+
+function withoutServer(): Pick<Database, "connections" | "metrics"> {
+  return { connections: { rows: () => [], kill: () => false }, metrics: () => [] };
 }
 
 function operatorView(

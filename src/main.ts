@@ -151,6 +151,7 @@ async function serve(path: string): Promise<void> {
   const database = await open(config, log);
   const server = startOrFail(config, { database, log, readiness: () => readiness });
   database.connections = server.connections;
+  database.metrics = () => server.metrics();
   readiness = "ready";
   announce(config, { database, server, warnings });
   log.info("started", {

@@ -3,6 +3,7 @@
  */
 import type { Clock } from "../base/clock.ts";
 import { DELIVERY_BOUNDS, type DeliveryReport } from "../live/mod.ts";
+import type { MetricSample } from "../sql/mod.ts";
 
 /** Upper bounds of the request duration buckets, in seconds. */
 const DURATION_BOUNDS: readonly number[] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10];
@@ -119,6 +120,19 @@ export class Metrics {
     metric(name, "histogram", "Time from a commit to the queue of a connection.");
     histogramLines(lines, { name, bounds: DELIVERY_BOUNDS, ...delivery });
     return `${lines.join("\n")}\n`;
+  }
+
+  /** The same one by one. */
+  samples(): readonly MetricSample[] {
+    const samples: MetricSample[] = [];
+    let description: string | undefined;
+    for (const line of this.text().trimEnd().split("\n")) {
+      if (line.startsWith("# HELP ")) description = line.split(" ").slice(3).join(" ");
+      if (line.startsWith("#")) continue;
+      const space = line.lastIndexOf(" ");
+      samples.push({ name: line.slice(0, space), value: line.slice(space + 1), description });
+    }
+    return samples;
   }
 
   #durationLines(lines: string[]): void {

@@ -8,7 +8,7 @@
  * the caller gets 500, and the error goes up by `onBug`.
  */
 import type { ServerWebSocket } from "bun";
-import type { ConnectionAccess } from "../sql/mod.ts";
+import type { ConnectionAccess, MetricSample } from "../sql/mod.ts";
 import { Connection } from "./connection.ts";
 import type { ConnectionParts, ConnectionRequest } from "./connection_options.ts";
 import { Connections } from "./connections.ts";
@@ -40,6 +40,8 @@ export interface RunningServer {
   readonly port: number;
   /** What `system.connections` shows and KILL CONNECTION ends. */
   readonly connections: ConnectionAccess;
+  /** What `system.stats` shows of `/metrics`. */
+  metrics(): readonly MetricSample[];
   /**
    * Refuses new work, lets running requests end within `server.shutdown_timeout_secs`, has the rest
    * answered with SHUTTING_DOWN, sends what the queues of the connections hold, and closes. Resolves
@@ -155,6 +157,10 @@ class HttpServer implements RunningServer {
 
   get connections(): ConnectionAccess {
     return this.#connections;
+  }
+
+  metrics(): readonly MetricSample[] {
+    return this.#metrics.samples();
   }
 
   get url(): string {

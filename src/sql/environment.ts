@@ -131,6 +131,14 @@ export interface ConnectionAccess {
   kill(connectionId: string): boolean;
 }
 
+/** One number of `/metrics`, for `system.stats`. */
+export interface MetricSample {
+  /** With its labels, as it is exported. */
+  readonly name: string;
+  readonly value: string;
+  readonly description: string | undefined;
+}
+
 export interface SqlEnvironment {
   readonly catalog: Catalog;
   readonly store: Store;
@@ -157,6 +165,8 @@ export interface SqlEnvironment {
   readonly live: () => LiveAccess;
   /** Asked at each use: the server is made last, and tests have none. */
   readonly connections: () => ConnectionAccess;
+  /** Asked at each use, as the connections are. */
+  readonly metrics: () => readonly MetricSample[];
   /** How storage sees a table; the flush and history defaults of the configuration are in it. */
   readonly definitionOf: (table: TableEntry) => TableDefinition;
 }

@@ -27,6 +27,7 @@ export type {
   LiveAccess,
   LiveMatch,
   LiveRow,
+  MetricSample,
   SettingRow,
   SqlEnvironment,
   SqlLimits,

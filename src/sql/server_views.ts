@@ -43,6 +43,9 @@ function statsView(environment: SqlEnvironment): SystemView {
         row("server_version", environment.version),
         row("server_uptime_seconds", seconds.toFixed(0), "seconds"),
         row("node_id", 0),
+        ...environment
+          .metrics()
+          .map(({ description, name, value }) => row(name, value, undefined, description)),
       ];
     },
     ADMIN_ONLY,

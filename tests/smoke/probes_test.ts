@@ -57,6 +57,22 @@ describe("a probe", () => {
     expect(answer.headers.get("Content-Type")).toContain("text/plain");
     expect(await answer.text()).toMatch(/^# (?:HELP|TYPE) /m);
   });
+
+  test("system.stats has every exported metric under its name", async () => {
+    const answer = await server.get("/metrics", { Authorization: `Bearer ${server.token}` });
+    const exported = (await answer.text()).split("\n").filter((line) => /^[a-z]/.test(line));
+    const rows = await server.rows(
+      "SELECT metric_name, metric_value, description FROM system.stats",
+    );
+    const stats = new Map(rows.map(([name, ...rest]) => [name, rest]));
+
+    for (const line of exported) {
+      const name = line.slice(0, line.lastIndexOf(" "));
+      expect(stats.has(name), name).toBeTrue();
+    }
+    expect(stats.get("tidemark_subscriptions")).toEqual(["0", "Open subscriptions."]);
+    expect(stats.get("tidemark_http_requests_running")?.[0]).toBe("1");
+  });
 });
 
 describe("every path", () => {
