@@ -25,6 +25,12 @@ const REFUSED: readonly (readonly [string, string])[] = [
   ["INSERT INTO t VALUES (3, 3, 'x'), (4, 3, NULL)", "NOT_NULL_VIOLATION@1"],
   ["INSERT INTO t VALUES (3, 3, 'x'), (4, 3, 'long')", "VALUE_TOO_LONG@1:41"],
   ["INSERT INTO t VALUES (3, 3, 'x'), (NULL, 3, 'x')", "NOT_NULL_VIOLATION@1"],
+  ["INSERT INTO t VALUES (3, 300, 'x'), (4, 3, NULL)", "CHECK_VIOLATION@1"],
+  ["INSERT INTO t VALUES (3, 3, NULL), (4, 300, 'x')", "NOT_NULL_VIOLATION@1"],
+  [
+    "INSERT INTO t SELECT g, g * 50, CASE WHEN g < 9 THEN 'x' END FROM generate_series(3, 9) g",
+    "CHECK_VIOLATION@1",
+  ],
   ["INSERT INTO t VALUES (3, 3, 'x'), (4, 99999999999, 'x')", "VALUE_OUT_OF_RANGE@1:38"],
   ["INSERT INTO t VALUES (3, 1, 'x') RETURNING 1 / (a - 1)", "DIVISION_BY_ZERO@1"],
   ["INSERT INTO t SELECT id + 1, a, b FROM t", "DUPLICATE_KEY@1"],

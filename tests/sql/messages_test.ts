@@ -59,6 +59,19 @@ test("CHECK_VIOLATION names the check and the columns that it reads", async () =
   );
 });
 
+test("of several faulty rows the first is named, and of its faults the first", async () => {
+  await engine.run(
+    "CREATE TABLE app.faulty (id INT PRIMARY KEY, a INT CHECK (a > 0), b INT CHECK (b > 0), c INT NOT NULL)",
+  );
+  const faultOf = async (rows: string) =>
+    (await refusal(`INSERT INTO app.faulty VALUES ${rows}`)).message.replace(/^.*: /, "");
+  expect(await faultOf("(1, 1, 0, 1), (2, 0, 1, 1)")).toContain("faulty_b_check");
+  expect(await faultOf("(1, 0, 0, 1)")).toContain("faulty_a_check");
+  expect(await faultOf("(1, 0, 1, 1), (2, 1, 1, NULL)")).toContain("faulty_a_check");
+  expect(await faultOf("(1, 1, 1, NULL), (2, 0, 0, 1)")).toContain('"c" must not be NULL');
+  expect(await faultOf("(1, 0, 1, NULL)")).toContain('"c" must not be NULL');
+});
+
 test("DUPLICATE_KEY shows the key as a query does, whoever finds it", async () => {
   await engine.run(
     "CREATE TABLE app.kinds (n NUMERIC(5,2), at TIMESTAMP, d DATE, b BYTES, u UUID, t TEXT, ok BOOLEAN," +

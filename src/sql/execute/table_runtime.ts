@@ -84,14 +84,25 @@ export class TableRuntime {
    * @throws {DatabaseError} NOT_NULL_VIOLATION, CHECK_VIOLATION, VALUE_TOO_LONG
    */
   check(rows: readonly Row[], run: Run): void {
-    for (const row of rows) {
-      for (const position of this.#notNull) {
-        if (row[position] === null || row[position] === undefined) throw this.#isNull(position);
-      }
-      if (this.#hasLongKey) this.#checkKey(row);
+    let fault: DatabaseError | undefined;
+    let soundCount = 0;
+    for (; soundCount < rows.length; soundCount += 1) {
+      fault = this.#faultOf(rows[soundCount] ?? []);
+      if (fault !== undefined) break;
     }
-    if (this.#checks.length === 0) return;
-    this.#runChecks({ rowCount: rows.length, columns: columnsFromRows(rows, this.types) }, run);
+    if (this.#checks.length > 0) {
+      const sound = fault === undefined ? rows : rows.slice(0, soundCount);
+      this.#runChecks({ rowCount: soundCount, columns: columnsFromRows(sound, this.types) }, run);
+    }
+    if (fault !== undefined) throw fault;
+  }
+
+  /** What a row lacks before any CHECK is asked. */
+  #faultOf(row: Row): DatabaseError | undefined {
+    for (const position of this.#notNull) {
+      if (row[position] === null || row[position] === undefined) return this.#isNull(position);
+    }
+    return this.#hasLongKey ? this.#faultOfKey(row) : undefined;
   }
 
   /** As {@linkcode check}, for all columns of the table. @throws {DatabaseError} The same. */
@@ -110,19 +121,25 @@ export class TableRuntime {
   }
 
   #runChecks(batch: Batch, run: Run): void {
-    for (const { columns, evaluate, name } of this.#checks) {
-      const truth = evaluate(batch, run);
-      for (let row = 0; row < batch.rowCount; row += 1) {
+    let violated: Check | undefined;
+    let end = batch.rowCount;
+    for (const check of this.#checks) {
+      const truth = check.evaluate(batch, run);
+      for (let row = 0; row < end; row += 1) {
         if (valueAt(truth, row) !== false) continue;
-        throw new DatabaseError(
-          "CHECK_VIOLATION",
-          `Cannot write a row of ${nameOf(this.table)}: it violates check "${name}"${ofColumns(columns)}`,
-        );
+        violated = check;
+        end = row;
       }
     }
+    if (violated === undefined) return;
+    const { columns, name } = violated;
+    throw new DatabaseError(
+      "CHECK_VIOLATION",
+      `Cannot write a row of ${nameOf(this.table)}: it violates check "${name}"${ofColumns(columns)}`,
+    );
   }
 
-  #checkKey(row: Row): void {
+  #faultOfKey(row: Row): DatabaseError | undefined {
     let bytes = 0;
     for (const position of this.keyPositions) {
       const value = row[position];
@@ -130,8 +147,8 @@ export class TableRuntime {
       else if (value instanceof Uint8Array) bytes += value.length;
       else bytes += 8;
     }
-    if (bytes <= KEY_BYTES_MAX) return;
-    throw new DatabaseError(
+    if (bytes <= KEY_BYTES_MAX) return undefined;
+    return new DatabaseError(
       "VALUE_TOO_LONG",
       `Cannot write a row of ${nameOf(this.table)}: its key has ${bytes} bytes, the most is ${KEY_BYTES_MAX}`,
     );
