@@ -14,7 +14,7 @@ import { DatabaseError } from "../base/errors.ts";
 import type { Role, TableEntry } from "../catalog/mod.ts";
 import { TEXT } from "../types/mod.ts";
 import { notAvailable } from "./bind/binding.ts";
-import type { ServerAddress, StatementResult } from "./engine.ts";
+import type { Parameter, ServerAddress, StatementResult } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { eraseName } from "./erasure.ts";
 import {
@@ -71,6 +71,8 @@ export interface AdministrationCall {
   readonly server: ServerAddress | undefined;
   /** What SET changes, for SHOW. */
   readonly requestSettings: readonly ShownSetting[];
+  /** Of the request, for SUBSCRIBE TO. */
+  readonly params: readonly Parameter[];
 }
 
 const SETTING_COLUMNS: readonly PlainColumn[] = ["name", "value", "description", "category"].map(

@@ -271,6 +271,7 @@ export class RequestRunner {
         namespace: this.#binding.namespace,
         server: this.#request.server,
         requestSettings: this.#settings.rows(),
+        params: this.#request.params,
       }))
     );
   }

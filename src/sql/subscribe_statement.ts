@@ -6,7 +6,7 @@ import { DatabaseError } from "../base/errors.ts";
 import type { TableEntry } from "../catalog/mod.ts";
 import { TEXT } from "../types/mod.ts";
 import type { AdministrationCall } from "./administration.ts";
-import type { LivePlan, StatementResult } from "./engine.ts";
+import type { LivePlan, Parameter, StatementResult } from "./engine.ts";
 import type { LiveMatch, SqlEnvironment } from "./environment.ts";
 import { planLiveQuery } from "./live_planner.ts";
 import type { SubscribeStatement } from "./parse/ast.ts";
@@ -34,17 +34,21 @@ const OPTION_FORMS: ReadonlyMap<string, RegExp> = new Map([
 export function subscribe(
   environment: SqlEnvironment,
   node: SubscribeStatement,
-  { namespace, principal, server }: AdministrationCall,
+  call: AdministrationCall,
 ): StatementResult {
+  const { namespace, params, principal, server } = call;
   const options = optionsOf(node);
-  planLiveQuery(environment, principal, { sql: node.source, params: [], namespace });
+  planOf(environment, node, call);
   const id = `sub${environment.store.snowflakeId()}`;
-  const subscription = JSON.stringify({
-    id,
-    sql: node.source,
-    options,
-    ...(isQualified(node) ? {} : { namespace_id: namespace }),
-  });
+  const parts = {
+    id: JSON.stringify(id),
+    sql: JSON.stringify(node.source),
+    ...(params.length > 0 && { params: `[${params.map(jsonOf).join(",")}]` }),
+    options: JSON.stringify(options),
+    ...(isQualified(node) ? {} : { namespace_id: JSON.stringify(namespace) }),
+  };
+  const members = Object.entries(parts).map(([name, json]) => `"${name}":${json}`);
+  const subscription = `{${members.join(",")}}`;
   const wsUrl = `${(server?.publicUrl ?? "").replace(/^http/, "ws")}/v1/ws`;
   const message = `Connect to ${wsUrl}, authenticate, and send this subscription`;
   const row = ["active", wsUrl, subscription, message];
@@ -55,10 +59,11 @@ export function subscribe(
 export function explainSubscribe(
   environment: SqlEnvironment,
   node: SubscribeStatement,
-  { namespace, principal }: AdministrationCall,
+  call: AdministrationCall,
 ): StatementResult {
+  const { principal } = call;
   optionsOf(node);
-  const plan = planLiveQuery(environment, principal, { sql: node.source, params: [], namespace });
+  const plan = planOf(environment, node, call);
   const table = environment.catalog.tableById(plan.tableId);
   const { query } = node;
   const where = query.type === "select" ? query.where : undefined;
@@ -74,6 +79,31 @@ export function explainSubscribe(
     lines.map((line) => [line]),
     principal.userId,
   );
+}
+
+/** The plan of the query, whose faults are placed in the text of the request. */
+function planOf(
+  environment: SqlEnvironment,
+  { _location, source, sourceStart }: SubscribeStatement,
+  { namespace, params, principal }: AdministrationCall,
+): LivePlan {
+  try {
+    return planLiveQuery(environment, principal, { sql: source, params, namespace });
+  } catch (error) {
+    if (!(error instanceof DatabaseError) || error.position === undefined) throw error;
+    const { condition, hint, message } = error;
+    throw new DatabaseError(condition, message, {
+      cause: error,
+      position: Math.max(_location.start, sourceStart + error.position),
+      ...(hint === undefined ? {} : { hint }),
+    });
+  }
+}
+
+/** A parameter as JSON; a number keeps its digits. */
+function jsonOf(parameter: Parameter): string {
+  const isNumber = typeof parameter === "object" && parameter !== null;
+  return isNumber ? parameter.number : JSON.stringify(parameter);
 }
 
 function matchLines(plan: LivePlan, table: TableEntry | undefined, match: LiveMatch): string[] {
@@ -106,6 +136,11 @@ function isQualified({ query }: SubscribeStatement): boolean {
 function optionsOf(node: SubscribeStatement): Record<string, string | number> {
   const options: Record<string, string | number> = {};
   for (const { name, value, _location } of node.options ?? []) {
+    if (name in options) {
+      throw new DatabaseError("INVALID_OPTION", `Cannot set option ${name} twice`, {
+        position: _location.start,
+      });
+    }
     const given = value.type === "integer" || value.type === "string" ? value.value : undefined;
     const isKnown = given !== undefined && OPTION_FORMS.get(name)?.test(String(given)) === true;
     // Only a position may be text: it can have more digits than some clients' numbers.

@@ -49,7 +49,25 @@ test.each([
   socket.close();
 });
 
+test("SUBSCRIBE TO passes parameters on", async () => {
+  const sql = "SUBSCRIBE TO app.notes WHERE n > $1 AND room <> $2";
+  const { body } = await server.sql(sql, { token: alice, params: [6, 'r"0'] });
+  const [row] = body.results[0]?.rows ?? [];
+  const subscription = JSON.parse(String(row?.[2])) as SubscriptionSpec;
+  expect(subscription.params).toEqual([6, 'r"0']);
+  const socket = await SocketClient.connect(server.url, { token: alice });
+  await socket.expect("auth_success");
+  socket.send({ type: "subscribe", subscription });
+  await socket.expect("subscription_ack");
+  const batch = await socket.expect("initial_data_batch");
+  expect(batch.rows.map(({ id }) => id)).toEqual([7, 8]);
+  socket.close();
+  const without = await server.sql(sql, { token: alice });
+  expect(without.body.error?.code).toBe("INVALID_PARAMETER");
+});
+
 test.each([
+  ["SUBSCRIBE TO app.notes OPTIONS (last_rows = 1, last_rows = 2)", "INVALID_OPTION"],
   ["SUBSCRIBE TO app.notes OPTIONS (last_rows = 'x')", "INVALID_OPTION"],
   ["SUBSCRIBE TO app.notes OPTIONS (last_rows = '4')", "INVALID_OPTION"],
   ["SUBSCRIBE TO app.notes OPTIONS (batch_size = 0)", "INVALID_OPTION"],
@@ -61,6 +79,17 @@ test.each([
 ])("%s is %s", async (sql, code) => {
   const { body } = await server.sql(sql, { token: alice });
   expect([body.error?.code, body.error?.reason?.toUpperCase()]).toContain(code);
+});
+
+test.each([
+  ["SELECT 1; SUBSCRIBE TO app.nope", "app.nope"],
+  ["SUBSCRIBE TO app.notes WHERE nope > 1", "nope > 1"],
+  ["SELECT 1; SUBSCRIBE TO SELECT id FROM app.notes WHERE nope > 1", "nope > 1"],
+  ["EXPLAIN SUBSCRIBE TO app.notes WHERE nope > 1", "nope > 1"],
+  ["SELECT 1; SUBSCRIBE TO app.notes WHERE random() < 1", "SUBSCRIBE"],
+])("%s is refused where it is at fault", async (sql, at) => {
+  const { body } = await server.sql(sql);
+  expect(sql.slice(body.error?.position)).toStartWith(at);
 });
 
 async function explained(sql: string): Promise<string[]> {

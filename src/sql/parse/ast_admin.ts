@@ -158,6 +158,8 @@ export interface SubscribeStatement extends AstNode {
   readonly query: SelectStatement;
   /** The text of `query`, as a client would send it. */
   readonly source: string;
+  /** Where `source` would begin in the text of the request, from which it is taken. */
+  readonly sourceStart: number;
   readonly options?: readonly OptionEntry[] | undefined;
 }
 

@@ -138,8 +138,11 @@ export function parseSubscribe(cursor: Cursor, start: number): SubscribeStatemen
   const range = cursor.since(token);
   const text = cursor.text.slice(range.start, range.end);
   const options = cursor.accept("options") ? parseOptions(cursor) : undefined;
-  const source = isQuery ? text : `SELECT * FROM ${text}`;
-  return { type: "subscribe", query, source, options, _location: cursor.since(start) };
+  const before = isQuery ? "" : "SELECT * FROM ";
+  const source = before + text;
+  const sourceStart = range.start - before.length;
+  const _location = cursor.since(start);
+  return { type: "subscribe", query, source, sourceStart, options, _location };
 }
 
 function parseSubscribedTable(cursor: Cursor): ReturnType<typeof parseQuery> {

@@ -4,13 +4,13 @@
 
 type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 
-/** A tree as plain data with sorted keys, without `_location`, `source` and absent members. */
+/** A tree as plain data with sorted keys, without `_location`, `source`, `sourceStart` and absent members. */
 export function bare(node: unknown): Json {
   if (Array.isArray(node)) return node.map(bare);
   if (node instanceof Uint8Array || node instanceof Int32Array) return [...node];
   if (typeof node !== "object" || node === null) return node as Json;
   const members = Object.entries(node)
-    .filter(([key, value]) => key !== "_location" && value !== undefined)
+    .filter(([key, value]) => key !== "_location" && key !== "sourceStart" && value !== undefined)
     // RESTORE has a source that is no text of the statement.
     .filter(([key]) => key !== "source" || ("type" in node && node.type === "restore"))
     .map(([key, value]) => [key, bare(value)] as const)
