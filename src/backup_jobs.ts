@@ -233,14 +233,18 @@ export class BackupJobs implements BackupAccess {
   /**
    * What a path says has to be allowed, and where it leads through symbolic links as well.
    *
-   * @throws {DatabaseError} INVALID_OPTION
+   * @throws {DatabaseError} INVALID_OPTION, UNSUPPORTED_FEATURE
    */
   #requireAllowed(action: string, path: string): void {
     const { allowedRoots, disk, paths } = this.#options;
     const refuse = (what: string, hint: string): DatabaseError =>
       new DatabaseError("INVALID_OPTION", `Cannot ${action} "${path}": ${what}`, { hint });
     if (path.startsWith("s3://")) {
-      throw refuse("object storage is not available yet", "name a directory of the server");
+      throw new DatabaseError(
+        "UNSUPPORTED_FEATURE",
+        `Cannot ${action} "${path}": object storage is not available yet`,
+        { hint: "name a directory of the server" },
+      );
     }
     if (!PLAIN_PATH.test(path)) {
       throw refuse("it is no absolute path without . and ..", "for instance /var/backups/monday");
