@@ -310,17 +310,18 @@ function parseDistinct(cursor: Cursor): SelectFromStatement["distinct"] {
   return expressions;
 }
 
-// `SELECT FROM t` has no columns. What cannot begin an expression says so at the right place.
+// `SELECT FROM t` has no columns, as EXISTS asks for none. What cannot begin an expression, nor end
+// a list, says so at the right place.
 function endsSelectList(cursor: Cursor): boolean {
-  switch (cursor.word) {
-    case "from":
-    case "where":
-    case "into":
-      return true;
-    default:
-      return false;
-  }
+  return cursor.kind === Token.end || LIST_ENDS.has(cursor.word);
 }
+
+/** Reserved words and signs that follow a select list. */
+const LIST_ENDS: ReadonlySet<string> = new Set(
+  "from where into group having window order limit offset fetch for union intersect except ) ;".split(
+    " ",
+  ),
+);
 
 /**
  * Outputs that may be written in one list, several times as many as a table of any use has columns:

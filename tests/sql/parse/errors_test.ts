@@ -42,7 +42,7 @@ test.each([
 });
 
 test.each([
-  ["SELECT", 6, "found the end of the text, expected an expression"],
+  ["SELECT ,", 7, 'found ",", expected an expression'],
   ["SELECT (1", 9, 'found the end of the text, expected ")" or ","'],
   ["SELECT a,, b", 9, 'found ",", expected an expression'],
   ["SELECT 1 2", 9, 'found "2", expected the end of the statement, AS, ",", INTO, FROM, WHERE …'],

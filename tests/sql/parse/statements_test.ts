@@ -31,6 +31,9 @@ function treeOf(text: string): Json {
 test.each<[string, Tree]>([
   ["SELECT 1", one],
   ["SELECT FROM t", select({ from: [table("t")] })],
+  ["SELECT", select({})],
+  ["SELECT LIMIT 1", { ...select({}), limit: { limit: integer(1) } }],
+  ["SELECT UNION SELECT", { type: "union", left: select({}), right: select({}) }],
   ["TABLE t", select({ columns: [star], from: [table("t")] })],
   ["VALUES (1), (2)", { type: "values", values: [[integer(1)], [integer(2)]] }],
   [
