@@ -83,6 +83,19 @@ function combined(
   return { ...parts, orderBy: undefined, limit: undefined, _location: cursor.since(start) };
 }
 
+/** The words of a lock, as they are written. */
+function lockOf(cursor: Cursor): string {
+  const words = ["for"];
+  while (words.length < LOCK_WORDS_MAX && LOCK_WORDS.has(cursor.wordAhead(words.length))) {
+    words.push(cursor.wordAhead(words.length));
+  }
+  return words.join(" ").toUpperCase();
+}
+
+/** FOR NO KEY UPDATE has the most words. */
+const LOCK_WORDS_MAX = 4;
+const LOCK_WORDS: ReadonlySet<string> = new Set(["no", "key", "update", "share"]);
+
 // ORDER BY and LIMIT belong to the whole. Behind parentheses they add to what stands inside, as in
 // PostgreSQL: `(SELECT … LIMIT 1) ORDER BY a` sorts first.
 function parseTail(cursor: Cursor, query: SelectStatement, start: number): SelectStatement {
@@ -90,8 +103,10 @@ function parseTail(cursor: Cursor, query: SelectStatement, start: number): Selec
   const orderBy = cursor.is("order") ? parseOrderBy(cursor) : undefined;
   const limit = parseLimit(cursor);
   if (cursor.is("for")) {
-    const construct = cursor.isAhead(1, "update") ? "FOR UPDATE" : "FOR SHARE";
-    cursor.refuse(construct, "a transaction that loses a conflict fails and may be sent again");
+    cursor.refuse(
+      lockOf(cursor),
+      "a transaction that loses a conflict fails and may be sent again",
+    );
   }
   if (orderBy === undefined && limit === undefined) return query;
   const target = tailOwner(query);
