@@ -359,10 +359,10 @@ const FAILURES: readonly (readonly [sql: string, failure: string])[] = [
   ["SELECT * FROM t RIGHT JOIN LATERAL (SELECT t.id) q ON TRUE", "INVALID_QUERY@1:27"],
   ["SELECT id FROM t FULL JOIN t u USING (nothing)", "COLUMN_NOT_FOUND@1:38"],
   ["SELECT t.id FROM t FULL JOIN t ON TRUE", "INVALID_QUERY@1"],
-  ["SELECT GROUPING(g) FROM t", "INVALID_QUERY@1:0"],
+  ["SELECT GROUPING(g) FROM t", "INVALID_QUERY@1:7"],
   ["SELECT g FROM t WHERE GROUPING(g) = 0 GROUP BY g", "INVALID_QUERY@1:22"],
   ["SELECT g FROM t GROUP BY g, GROUPING(g)", "INVALID_QUERY@1:28"],
-  ["SELECT GROUPING(x) FROM t GROUP BY ROLLUP (g)", "INVALID_QUERY@1:0"],
+  ["SELECT GROUPING(g), GROUPING(x) FROM t GROUP BY ROLLUP (g)", "INVALID_QUERY@1:20"],
   ["SELECT GROUPING() FROM t GROUP BY g", "INVALID_QUERY@1:7"],
   ["SELECT x FROM t GROUP BY ROLLUP (g)", "INVALID_QUERY@1:7"],
   ["SELECT x FROM t GROUP BY ROLLUP (id)", "INVALID_QUERY@1:7"],
@@ -376,10 +376,27 @@ const FAILURES: readonly (readonly [sql: string, failure: string])[] = [
   ["SELECT sum(x) WITHIN GROUP (ORDER BY x) FROM t", "INVALID_QUERY@1:7"],
   ["SELECT mode(DISTINCT x) WITHIN GROUP (ORDER BY x) FROM t", "INVALID_QUERY@1:7"],
   ["SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY g) FROM t", "FUNCTION_NOT_FOUND@1:7"],
-  ["SELECT percentile_cont(x) WITHIN GROUP (ORDER BY id) FROM t", "INVALID_QUERY@1:0"],
+  ["SELECT percentile_cont(x) WITHIN GROUP (ORDER BY id) FROM t", "INVALID_QUERY@1:23"],
   ["SELECT percentile_cont(2) WITHIN GROUP (ORDER BY x) FROM t", "VALUE_OUT_OF_RANGE@1"],
   ["SELECT sum(x ORDER BY sum(x)) FROM t", "INVALID_QUERY@1:22"],
   ["SELECT upper(DISTINCT g) FROM t", "INVALID_QUERY@1:7"],
+  // The position is that of the column that is read where it may not be.
+  ["SELECT t.id, u.id FROM t, t u GROUP BY t.id", "INVALID_QUERY@1:13"],
+  ["SELECT upper(g), sum(x), x FROM t GROUP BY upper(g)", "INVALID_QUERY@1:25"],
+  ["SELECT upper(g), lower(g) FROM t GROUP BY 1", "INVALID_QUERY@1:23"],
+  ["SELECT count(*) OVER (ORDER BY x) FROM t GROUP BY g", "INVALID_QUERY@1:31"],
+  ["SELECT g, count(*) FROM t GROUP BY g, 2", "INVALID_QUERY@1:38"],
+  ["SELECT g, count(*) AS n FROM t GROUP BY g, n", "INVALID_QUERY@1:43"],
+  // Equal values are one, so what else is of their rows gives them no order.
+  ["SELECT array_agg(DISTINCT g ORDER BY id) FROM t", "INVALID_QUERY@1:37"],
+  ["SELECT string_agg(DISTINCT g, ',' ORDER BY g, upper(g)) FROM t", "INVALID_QUERY@1:46"],
+  ["SELECT string_agg(DISTINCT x::TEXT, ',' ORDER BY x) FROM t", "INVALID_QUERY@1:49"],
+  ["SELECT count(DISTINCT (g, x) ORDER BY g) FROM t", "INVALID_QUERY@1:38"],
+  // A constant orders and groups nothing.
+  ["SELECT g FROM t ORDER BY 'g'", "INVALID_QUERY@1:25"],
+  ["SELECT g FROM t ORDER BY -1.5", "INVALID_QUERY@1:25"],
+  ["SELECT count(*) FROM t GROUP BY ROLLUP (NULL)", "INVALID_QUERY@1:40"],
+  ["SELECT DISTINCT ON (TRUE) g FROM t", "INVALID_QUERY@1:20"],
 ];
 
 test.each(FAILURES.map(([sql, failure]) => ({ sql, failure })))(

@@ -243,6 +243,8 @@ test.each([
   ["SELECT uper('x')", "did you mean upper?"],
   ["SELECT strng_agg(name, ',') FROM people", "did you mean string_agg?"],
   ["SELECT row_numbr() OVER () FROM people", "did you mean row_number?"],
+  ["SELECT * FROM generat_series(1, 2)", "did you mean generate_series?"],
+  ["SELECT unnset(ARRAY[1])", "did you mean unnest?"],
   ["SELECT nothing_like_it(1)", undefined],
   ["SELECT upper(1, 2)", undefined],
 ])("FUNCTION_NOT_FOUND proposes the nearest name: %s", async (sql, hint) => {

@@ -11,6 +11,7 @@ import {
   resolveAggregate,
 } from "../functions/aggregates.ts";
 import type { Expr, ExprCall, ExprRef } from "../parse/ast.ts";
+import { expressionToSql } from "../parse/print_queries.ts";
 import { isSelectNode } from "../parse/query_nodes.ts";
 import { Alike, formOfList } from "./alike.ts";
 import {
@@ -25,7 +26,7 @@ import { castTo } from "./casts.ts";
 import { bindRow, jsonOfRow, knowsRow, misusedRow, presenceOf, takesRows } from "./row_values.ts";
 import type { Scope } from "./scope.ts";
 import { sortOf } from "./sort_entry.ts";
-import { sameList, sameOptional, sameSorts } from "./walk.ts";
+import { sameExpression, sameList, sameOptional, sameSorts } from "./walk.ts";
 
 /** An aggregate call without OVER. @throws {DatabaseError} INVALID_QUERY, FUNCTION_NOT_FOUND */
 export function bindAggregate(call: ExprCall, place: Place, bind: Bind): BoundExpression {
@@ -44,12 +45,10 @@ export function bindAggregate(call: ExprCall, place: Place, bind: Bind): BoundEx
     windows: undefined,
     clause: `the arguments of ${name}`,
   };
-  const { args, form } = bindAggregateArguments(call, inner, bind);
+  const { args, form, given } = bindAggregateArguments(call, inner, bind);
   const isDistinct = call.distinct === "distinct";
   const orderBy =
-    form.isOrderedSet === true
-      ? withinGroup(call, args)
-      : call.orderBy?.map((sort) => sortOf(sort, bind(sort.by, inner)));
+    form.isOrderedSet === true ? withinGroup(call, args) : ordersOf(call, given, { inner, bind });
   const [argument, ...extra] = args;
   const made: BoundAggregate = {
     column: place.statement.newColumn({ name, type: form.result }),
@@ -96,6 +95,42 @@ function ascending(expression: BoundExpression): BoundSort {
   return { expression, isDescending: false, nullsFirst: false };
 }
 
+/**
+ * ORDER BY in the parentheses; behind DISTINCT it can only be by what tells the values apart, since
+ * of equal ones any might be asked for something else.
+ */
+function ordersOf(
+  call: ExprCall,
+  given: readonly BoundExpression[] | undefined,
+  { bind, inner }: { bind: Bind; inner: Place },
+): BoundSort[] | undefined {
+  if (call.distinct !== "distinct") {
+    return call.orderBy?.map((sort) => sortOf(sort, bind(sort.by, inner)));
+  }
+  return call.orderBy?.flatMap((sort) => {
+    const { by } = sort;
+    if (given === undefined) {
+      // The order of rows that are counted changes nothing.
+      const [row] = call.args;
+      if (row !== undefined && expressionToSql(by) === expressionToSql(row)) return [];
+      throw notDistinguished(call, by);
+    }
+    const expression = bind(by, inner);
+    if (given.some((argument) => sameExpression(argument, expression))) {
+      return [sortOf(sort, expression)];
+    }
+    throw notDistinguished(call, by);
+  });
+}
+
+function notDistinguished({ function: { name } }: ExprCall, by: Expr): DatabaseError {
+  return new DatabaseError(
+    "INVALID_QUERY",
+    `Cannot order ${name}(DISTINCT …) by this: it must be one of its arguments`,
+    { position: by._location.start },
+  );
+}
+
 /** The order of an ordered-set aggregate, whose last argument is what it orders by. */
 function withinGroup(call: ExprCall, args: readonly BoundExpression[]): BoundSort[] {
   const { withinGroup: sort } = call;
@@ -128,12 +163,20 @@ function checkOrder(call: ExprCall, name: string): void {
   );
 }
 
-/** The arguments of an aggregate, cast to what its form for them takes. */
+export interface AggregateArguments {
+  readonly form: AggregateForm;
+  /** Cast to what the form takes. */
+  readonly args: readonly BoundExpression[];
+  /** As they are written; undefined for a row. */
+  readonly given: readonly BoundExpression[] | undefined;
+}
+
+/** The arguments of an aggregate. @throws {DatabaseError} FUNCTION_NOT_FOUND, INVALID_QUERY */
 export function bindAggregateArguments(
   call: ExprCall,
   inner: Place,
   bind: Bind,
-): { form: AggregateForm; args: readonly BoundExpression[] } {
+): AggregateArguments {
   const { name } = call.function;
   checkOrder(call, name);
   const counted = countedRows(call, inner, bind);
@@ -154,18 +197,14 @@ export function bindAggregateArguments(
       node: nodes[i],
     }),
   );
-  return { form, args: cast };
+  return { form, args: cast, given: args };
 }
 
 /**
  * `count(DISTINCT (a, b))`: DISTINCT tells rows apart by all arguments, and count takes the first of
  * them, which says that there is a row.
  */
-function countedRows(
-  call: ExprCall,
-  inner: Place,
-  bind: Bind,
-): { form: AggregateForm; args: readonly BoundExpression[] } | undefined {
+function countedRows(call: ExprCall, inner: Place, bind: Bind): AggregateArguments | undefined {
   const [argument] = call.args;
   const { name } = call.function;
   if (name !== "count" || call.distinct !== "distinct" || call.args.length > 1) return undefined;
@@ -174,7 +213,7 @@ function countedRows(
   if (row === undefined) return undefined;
   const args = [presenceOf(row), ...row.fields.map(({ value }) => value)];
   const form = resolveAggregate(name, [BOOLEAN]);
-  return { form: defined(form, "count takes any value"), args };
+  return { form: defined(form, "count takes any value"), args, given: undefined };
 }
 
 /** count and the aggregates of JSON take rows as a whole. */
@@ -255,15 +294,15 @@ export function bindGrouping(call: ExprCall, place: Place, bind: Bind): BoundExp
     );
   }
   const inner: Place = { ...place, sink: undefined, windows: undefined, clause: "GROUPING" };
-  const made: BoundExpression = {
+  const args = call.args.map((argument) => bind(argument, inner));
+  place.sink.groupings.push({ args, start: position });
+  return {
     kind: "call",
     type: INT,
     name: GROUPING,
-    args: call.args.map((argument) => bind(argument, inner)),
+    args,
     evaluate: () => null,
     seesNull: true,
     volatility: "immutable",
   };
-  place.sink.groupings.push(made);
-  return made;
 }

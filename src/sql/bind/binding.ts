@@ -11,7 +11,7 @@ import type { DataType } from "../../types/mod.ts";
 import { BIGINT, decimalType, FILE, INT, typeName, UNKNOWN } from "../../types/mod.ts";
 import { aggregateNames, isAggregate } from "../functions/aggregates.ts";
 import { functionExists, functionNames } from "../functions/registry.ts";
-import { isTableFunction } from "../functions/table_functions.ts";
+import { isTableFunction, tableFunctionNames } from "../functions/table_functions.ts";
 import { isWindowName, windowFunctionNames } from "../functions/window_functions.ts";
 import type { AstNode, Expr, ExprSlot, SelectStatement } from "../parse/ast.ts";
 import type { Alike } from "./alike.ts";
@@ -168,7 +168,7 @@ export interface AggregateSink {
   /** The same, to be found. */
   readonly known: Alike<BoundAggregate>;
   /** Calls of GROUPING, which make a block a grouping one as well. */
-  readonly groupings: BoundExpression[];
+  readonly groupings: { readonly args: readonly BoundExpression[]; readonly start: number }[];
 }
 
 /** Collects the calls over windows of a block; its presence says that they are allowed here. */
@@ -261,5 +261,10 @@ const FUNCTIONS_TO_COME: ReadonlySet<string> = new Set([
 ]);
 
 function knownFunctions(): string[] {
-  return [...functionNames(), ...aggregateNames(), ...windowFunctionNames()];
+  return [
+    ...functionNames(),
+    ...aggregateNames(),
+    ...windowFunctionNames(),
+    ...tableFunctionNames(),
+  ];
 }

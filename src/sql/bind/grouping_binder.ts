@@ -8,7 +8,6 @@
 
 import { DatabaseError } from "../../base/errors.ts";
 import { INT } from "../../types/mod.ts";
-import { isAggregate } from "../functions/aggregates.ts";
 import type { Expr, GroupItem, SelectFromStatement } from "../parse/ast.ts";
 import { GROUPING } from "./aggregate_binder.ts";
 import { ExpressionPlaces } from "./alike.ts";
@@ -16,6 +15,7 @@ import type { AggregateSink, Place, WindowSink } from "./binding.ts";
 import type { BoundColumn, BoundExpression, BoundOutput, GroupingSets } from "./bound.ts";
 import { bindValue } from "./expression_binder.ts";
 import { outputByOrdinal } from "./ordering.ts";
+import { startOfRead } from "./read_position.ts";
 import type { Scope } from "./scope.ts";
 import type { queriesAround, SelectWorld } from "./select_world.ts";
 import { mapChildren } from "./walk.ts";
@@ -50,6 +50,8 @@ const SETS_MAX = 4096;
 
 export interface BoundGroups {
   readonly expressions: readonly BoundExpression[];
+  /** Where each of them stands in the text. */
+  readonly starts: readonly number[];
   /** Positions of the expressions; undefined: all in one set, which GROUP BY without words is. */
   readonly sets: readonly (readonly number[])[] | undefined;
 }
@@ -60,20 +62,22 @@ export function bindGroups(
   outputs: readonly BoundOutput[],
   block: Block,
 ): BoundGroups {
-  if (items.length === 0) return { expressions: [], sets: undefined };
+  if (items.length === 0) return { expressions: [], starts: [], sets: undefined };
   const expressions: BoundExpression[] = [];
+  const starts: number[] = [];
   const places = new ExpressionPlaces();
   const positionOf = (node: Expr): number => {
     const bound = bindGroup(node, outputs, block);
     const known = places.find(bound);
     if (known !== undefined) return known;
     expressions.push(bound);
+    starts.push(node._location.start);
     return places.add(bound);
   };
   const plain = items.filter((item) => !("groups" in item) && !isEmpty(item)) as Expr[];
   if (plain.length === items.length) {
     for (const node of plain.flatMap(membersOf)) positionOf(node);
-    return { expressions, sets: undefined };
+    return { expressions, starts, sets: undefined };
   }
   let sets: readonly (readonly Expr[])[] = [[]];
   for (const item of items) {
@@ -91,6 +95,7 @@ export function bindGroups(
   const numbered = sets.map((set) => Array.from(new Set(set.map(numberOf))));
   return {
     expressions,
+    starts,
     sets: block.select.groupDistinct === true ? distinctSets(numbered) : numbered,
   };
 }
@@ -167,7 +172,7 @@ export class GroupedBlock {
   readonly #ownIds: ReadonlySet<number>;
   readonly #block: Block;
 
-  constructor(block: Block, { expressions, sets }: BoundGroups) {
+  constructor(block: Block, { expressions, sets, starts }: BoundGroups) {
     const { statement } = block.world;
     this.#block = block;
     const own = [...block.sink.aggregates, ...block.windows.calls];
@@ -179,7 +184,9 @@ export class GroupedBlock {
     this.#places = new ExpressionPlaces(expressions);
     this.#sets = sets?.map((set) => Array.from(set));
     this.#setColumn = statement.newColumn({ name: "", type: INT });
-    for (const expression of expressions) this.#checkGroup(expression);
+    for (const [i, expression] of expressions.entries()) {
+      this.#checkGroup(expression, starts[i] ?? block.select._location.start);
+    }
   }
 
   get groupBy(): readonly { column: BoundColumn; expression: BoundExpression }[] {
@@ -215,7 +222,7 @@ export class GroupedBlock {
     throw new DatabaseError(
       "INVALID_QUERY",
       `Cannot select column "${name}": it must be in GROUP BY or in an aggregate`,
-      { position: startOfColumn(this.#block.select, name) },
+      { position: startOfRead(this.#block.select, expression.column, this.#block.scope) },
     );
   }
 
@@ -232,7 +239,9 @@ export class GroupedBlock {
     const positions = args.map((argument) => {
       const position = this.#places.find(argument);
       if (position !== undefined) return position;
-      throw this.#misuse("Cannot call GROUPING with what is no expression of GROUP BY");
+      const { sink, select } = this.#block;
+      const call = sink.groupings.find((each) => each.args === args) ?? select._location;
+      throw misuse("Cannot call GROUPING with what is no expression of GROUP BY", call.start);
     });
     const masks = (this.#sets ?? []).map((set) =>
       positions.reduce((mask, position) => 2 * mask + (set.includes(position) ? 0 : 1), 0),
@@ -270,44 +279,22 @@ export class GroupedBlock {
     });
   }
 
-  #checkGroup(expression: BoundExpression): void {
+  #checkGroup(expression: BoundExpression, position: number): void {
     if (expression.kind === "column" && this.#ownIds.has(expression.column.id)) {
-      throw this.#misuse("Cannot use an aggregate or a window function in GROUP BY");
+      throw misuse("Cannot use an aggregate or a window function in GROUP BY", position);
     }
     if (expression.kind === "call" && expression.name === GROUPING) {
-      throw this.#misuse("Cannot use GROUPING in GROUP BY");
+      throw misuse("Cannot use GROUPING in GROUP BY", position);
     }
     mapChildren(expression, (child) => {
-      this.#checkGroup(child);
+      this.#checkGroup(child, position);
       return child;
     });
   }
-
-  #misuse(message: string): DatabaseError {
-    const { start } = this.#block.select._location;
-    return new DatabaseError("INVALID_QUERY", message, { position: start });
-  }
 }
 
-/** Where a block names a column outside of aggregates; where it begins, if no name says so. */
-function startOfColumn(
-  { columns, having, orderBy, _location }: SelectFromStatement,
-  column: string,
-): number {
-  const startIn = (value: unknown): number | undefined => {
-    if (typeof value !== "object" || value === null) return undefined;
-    const part: Partial<Expr> = value;
-    if (part.type === "ref" && (part.star === true || part.name === column)) {
-      return part._location?.start;
-    }
-    if (part.type === "call" && isAggregate(part.function?.name ?? "")) return undefined;
-    for (const child of Object.values(value)) {
-      const start = startIn(child);
-      if (start !== undefined) return start;
-    }
-    return undefined;
-  };
-  return startIn(columns) ?? startIn(having) ?? startIn(orderBy) ?? _location.start;
+function misuse(message: string, position: number): DatabaseError {
+  return new DatabaseError("INVALID_QUERY", message, { position });
 }
 
 function columnLike(expression: BoundExpression): Omit<BoundColumn, "id"> {

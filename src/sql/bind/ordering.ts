@@ -19,7 +19,13 @@ export function outputByOrdinal(
   clause: string,
 ): BoundExpression | undefined {
   const ordinal = ordinalOf(expression);
-  if (ordinal === undefined) return undefined;
+  if (ordinal === undefined) {
+    if (!isOtherConstant(expression)) return undefined;
+    throw new DatabaseError("INVALID_QUERY", `Cannot use this constant in ${clause}`, {
+      position: expression._location.start,
+      hint: "a whole number counts the columns of the select list; a name needs no quotes, or double ones",
+    });
+  }
   const output = outputs[ordinal - 1];
   if (output !== undefined) return output.expression;
   throw new DatabaseError(
@@ -35,6 +41,21 @@ function ordinalOf(expression: Expr): number | undefined {
   if (expression.type !== "unary" || expression.op !== "-") return undefined;
   const negated = ordinalOf(expression.operand);
   return negated === undefined ? undefined : -negated;
+}
+
+/** A constant that counts nothing: as one has the same value in all rows, another thing is meant. */
+function isOtherConstant(expression: Expr): boolean {
+  switch (expression.type) {
+    case "numeric":
+    case "string":
+    case "boolean":
+    case "null":
+      return true;
+    case "unary":
+      return expression.op === "-" && isOtherConstant(expression.operand);
+    default:
+      return false;
+  }
 }
 
 /** The output that ORDER BY names or counts. @throws {DatabaseError} AMBIGUOUS_COLUMN */

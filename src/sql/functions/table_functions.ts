@@ -165,6 +165,10 @@ export function isTableFunction(name: string): boolean {
   return FUNCTIONS.has(name);
 }
 
+export function tableFunctionNames(): readonly string[] {
+  return [...FUNCTIONS.keys()];
+}
+
 /** The form of a function that fits a call, and the types that its arguments are cast to. */
 export function resolveTableFunction(
   name: string,
