@@ -20,11 +20,12 @@ export class Cors {
 
   constructor(config: Pick<ServerConfig, "security" | "server">) {
     const { allowed_origins, allow_credentials, max_age } = config.security.cors;
-    this.#origins = new Set(allowed_origins);
+    this.#origins = new Set(allowed_origins.map(asSent));
     this.#hasWildcard = this.#origins.has("*");
     this.#allowsCredentials = allow_credentials && !this.#hasWildcard;
     this.#maxAge = String(max_age);
-    this.#publicOrigin = config.server.public_origin;
+    const { public_origin: own } = config.server;
+    this.#publicOrigin = own === undefined ? undefined : asSent(own);
   }
 
   /** Whether any origin is allowed: without one, responses need no look at all. */
@@ -79,6 +80,11 @@ export class Cors {
   #isListed(origin: string): boolean {
     return this.#hasWildcard || this.#origins.has(origin);
   }
+}
+
+/** An origin as browsers write it: in lower case, without the port that its scheme has anyway. */
+function asSent(origin: string): string {
+  return URL.parse(origin)?.origin ?? origin;
 }
 
 /** Whether an origin names this host and port; the port may be left out when it is the default. */

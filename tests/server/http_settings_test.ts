@@ -51,6 +51,34 @@ test("the state of the cluster names this node by cluster.node_id", async () => 
   });
 });
 
+test("CORS: an origin may be listed in any spelling of its host and port", async () => {
+  const allowed_origins = ["https://App.Example:443", "HTTP://127.0.0.1:80"];
+  const cors = { allowed_origins, allow_credentials: false, max_age: 0 };
+  const server = { public_origin: "https://Db.Example:443" };
+  await withServer({ config: { security: { cors }, server } }, async ({ fetch, url }) => {
+    for (const origin of ["https://app.example", "http://127.0.0.1"]) {
+      const { headers } = await fetch("/health/live", { headers: { Origin: origin } });
+      expect(headers.get("access-control-allow-origin")).toBe(origin);
+    }
+    const opened = await openSocket(url, "https://db.example");
+    expect(opened).toBe(true);
+  });
+});
+
+/** Whether a page of an origin gets a WebSocket. */
+async function openSocket(url: string, origin: string): Promise<boolean> {
+  const socket = new WebSocket(`${url.replace("http", "ws")}/v1/ws`, {
+    headers: { Origin: origin },
+  });
+  return await new Promise((resolve) => {
+    socket.addEventListener("open", () => {
+      socket.close();
+      resolve(true);
+    });
+    socket.addEventListener("error", () => resolve(false));
+  });
+}
+
 test("CORS: a listed origin is echoed, another gets nothing, and preflight is 204", async () => {
   const origin = "https://app.example";
   const cors = { allowed_origins: [origin], allow_credentials: true, max_age: 77 };
