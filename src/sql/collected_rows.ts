@@ -2,11 +2,10 @@
  * The rows of a query on their way into its answer: held until its end, as most are few, or given to
  * the reader of the request once they are many.
  */
-import { DatabaseError } from "../base/errors.ts";
 import type { Batch } from "../types/mod.ts";
 import { type AnswerChannel, type EntryHead, OPENING_BYTES } from "./answer_stream.ts";
 import type { StatementResult } from "./engine.ts";
-import { batchBytes, type MemoryBudget } from "./execute/run.ts";
+import { batchBytes, checkResultRows, type MemoryBudget } from "./execute/run.ts";
 import type { CellRows } from "./result.ts";
 
 export interface CollectedRowsOptions {
@@ -41,11 +40,7 @@ export class CollectedRows {
   add(batch: Batch): void {
     const { cells, isCounted, memory, rowsMax } = this.#options;
     this.#rowCount += batch.rowCount;
-    if (rowsMax > 0 && this.#rowCount > rowsMax) {
-      throw new DatabaseError("RESULT_TOO_LARGE", `Cannot answer with more than ${rowsMax} rows`, {
-        hint: "add LIMIT, or raise limits.max_result_rows",
-      });
-    }
+    checkResultRows(this.#rowCount, rowsMax);
     if (isCounted) return;
     const bytes = batchBytes(batch);
     this.#bytes += bytes;

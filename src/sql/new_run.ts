@@ -12,7 +12,13 @@ import type { SqlEnvironment } from "./environment.ts";
 import { Pauses, type Sleeping } from "./execute/pausing.ts";
 import type { Profile } from "./execute/profile.ts";
 import { checkDeadline, type RequestLedger } from "./execute/request_ledger.ts";
-import { MemoryBudget, type Run, type SubqueryAnswers, type UploadSink } from "./execute/run.ts";
+import {
+  checkResultRows,
+  MemoryBudget,
+  type Run,
+  type SubqueryAnswers,
+  type UploadSink,
+} from "./execute/run.ts";
 import { Subqueries } from "./execute/subqueries.ts";
 import type { Transaction } from "./execute/transaction.ts";
 import type { CallWorld } from "./functions/function.ts";
@@ -183,6 +189,10 @@ class StatementRun implements Run {
     const { transactionTimeoutMs } = this.#environment.limits;
     const endMs = this.transaction.startedAtMs + transactionTimeoutMs;
     return Math.max(0, endMs - this.monotonicMs()) + 1;
+  }
+
+  checkResultRows(rowCount: number): void {
+    checkResultRows(rowCount, this.#environment.limits.resultRowsMax);
   }
 
   #callWorld(): CallWorld {

@@ -139,6 +139,21 @@ test("a result above limits.max_result_rows is an error, not cut", async () => {
   expect(await engine.rows("SELECT count(*) FROM big a, few b, few c")).toEqual([[4 * ROWS]]);
 });
 
+test("a change that would return more rows than limits.max_result_rows changes none", async () => {
+  await engine.run("CREATE TABLE returned (id INT PRIMARY KEY)");
+  const insert = "INSERT INTO returned SELECT * FROM generate_series(1, $1)";
+  const refused = `${insert} RETURNING id`;
+  expect(await engine.failure(refused, { params: [20_001] })).toStartWith("RESULT_TOO_LARGE@1");
+  const inTransaction = `BEGIN; ${refused}; COMMIT`;
+  expect(await engine.failure(inTransaction, { params: [20_001] })).toBe("RESULT_TOO_LARGE@2");
+  expect(await engine.rows("SELECT count(*) FROM returned")).toEqual([[0]]);
+  expect(await engine.rows(refused, { params: [20_000] })).toHaveLength(20_000);
+  await engine.run("DELETE FROM returned");
+  await engine.run(insert, { params: [20_001] });
+  expect(await engine.failure("DELETE FROM returned RETURNING 1")).toBe("RESULT_TOO_LARGE@1");
+  expect(await engine.rows("SELECT count(*) FROM returned")).toEqual([[20_001]]);
+});
+
 test("an IN list of 100,000 values", async () => {
   const list = Array.from({ length: 100_000 }, (_, i) => i * 2 - 50_000).join(", ");
   expect(await engine.rows(`SELECT count(*) FROM big WHERE id IN (${list})`)).toEqual([[ROWS / 2]]);

@@ -84,4 +84,8 @@ export class InnerRun implements Run {
   checkTime(): void {
     this.#around.checkTime();
   }
+
+  checkResultRows(rowCount: number): void {
+    this.#around.checkResultRows(rowCount);
+  }
 }

@@ -33,6 +33,8 @@ export interface Run {
   /** @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED */
   checkTime(): void;
   monotonicMs(): number;
+  /** @throws {DatabaseError} RESULT_TOO_LARGE if a result may not have so many rows. */
+  checkResultRows(rowCount: number): void;
   /** Rows were read from a table: for who watches the statement. */
   noteRead(rowCount: number): void;
   /** Bytes of memory left for operators that hold rows. */
@@ -51,6 +53,14 @@ export interface Run {
   readonly pauses: Pauses;
   /** Lets go of readings that were paused, if there are any. */
   abandonReadings(): void;
+}
+
+/** @throws {DatabaseError} RESULT_TOO_LARGE above `rowsMax`; 0 is no limit. */
+export function checkResultRows(rowCount: number, rowsMax: number): void {
+  if (rowsMax === 0 || rowCount <= rowsMax) return;
+  throw new DatabaseError("RESULT_TOO_LARGE", `Cannot answer with more than ${rowsMax} rows`, {
+    hint: "add LIMIT, or raise limits.max_result_rows",
+  });
 }
 
 /** Answers the subqueries of one run. */
