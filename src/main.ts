@@ -135,6 +135,9 @@ function announce(
 
 async function serve(path: string): Promise<void> {
   settleGlobals();
+  // Who reads the console may leave, as a pager does; the log is in its files all the same.
+  process.stdout.on("error", () => undefined);
+  process.stderr.on("error", () => undefined);
   const { config, warnings } = readConfig(path, "Cannot start Tidemark");
   const { logging } = config;
   const log = new LogWriter({

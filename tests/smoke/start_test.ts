@@ -211,6 +211,36 @@ describe("the server", () => {
     expect(server.output).toMatch(/set-?up/i);
   });
 
+  test("goes on when nobody reads its console any more", async () => {
+    const child = Bun.spawn([process.execPath, "src/main.ts", configFile("server.port = 0")], {
+      cwd: ROOT,
+      env: { PATH: process.env["PATH"] ?? "", HOME: process.env["HOME"] ?? "" },
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    try {
+      const reader = child.stdout.getReader();
+      const decoder = new TextDecoder();
+      let printed = "";
+      let url: string | undefined;
+      while (url === undefined) {
+        printed += decoder.decode((await reader.read()).value, { stream: true });
+        url = /http:\/\/[\d.]+:\d+(?=\s)/.exec(printed)?.[0];
+      }
+      await Promise.all([reader.cancel(), child.stderr.cancel()]);
+      const answer = await fetch(`${url}/v1/api/auth/setup`, {
+        method: "POST",
+        body: '{"user":"ada","password":"correct horse 9","root_password":"battery staple 7"}',
+      });
+      expect(answer.status).toBe(200);
+      child.kill("SIGTERM");
+      expect(await child.exited).toBe(0);
+    } finally {
+      child.kill("SIGKILL");
+    }
+  });
+
   test("warns of a missing secret and of relaxed durability", async () => {
     await using server = await startReadyServer({ config: { storage: { durability: "relaxed" } } });
     await server.outputHas(/secret/i);
