@@ -71,11 +71,20 @@ export function sqlRequestFromForm(
     params: formParameters(form.fields.get("params"), limits),
     namespace: namespaceOf(form.fields.get("namespace_id")),
     timeoutMs: timeoutOf(timeout, limits.max_timeout_ms),
+    check: isCheck(form.fields.get("check")) ? true : undefined,
     files: form.files,
     idempotency: key === undefined ? undefined : { key, digest: formDigest(form) },
     server: sender,
     origin: sender,
   };
+}
+
+/** Of a form: to ignore it would run what was to be checked only. */
+function isCheck(text: string | undefined): boolean {
+  if (text !== undefined && text !== "true" && text !== "false") {
+    throw wrongField("check", "true or false");
+  }
+  return text === "true";
 }
 
 function formParameters(

@@ -226,6 +226,7 @@ test.each<[string, Uint8Array, string]>([
   ["no sql", form(field("params", "[]")), "INVALID_INPUT"],
   ["params that are no JSON", form(field("sql", "x"), field("params", "[")), "INVALID_INPUT"],
   ["params that are no array", form(field("sql", "x"), field("params", "1")), "INVALID_INPUT"],
+  ["a bad check", form(field("sql", "x"), field("check", "yes")), "INVALID_INPUT"],
   ["a bad timeout", form(field("sql", "x"), field("timeout_ms", "1s")), "INVALID_INPUT"],
   ["a key", form(field("sql", "x"), field("idempotency_key", "k k")), "INVALID_INPUT"],
   ["a file at the limit", form(field("sql", "x"), file("a", "x", "1".repeat(64))), "read"],

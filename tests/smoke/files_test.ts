@@ -249,6 +249,15 @@ describe("an upload that fails leaves nothing behind", () => {
     expect(await server.rows("SELECT id FROM app.docs WHERE id >= 90", { token: ann })).toEqual([]);
   });
 
+  test("that is to be checked only", async () => {
+    const before = storedFiles();
+    const parts = { params: '[90,"x"]', check: "true", "file:doc": textFile("x") };
+    const { body } = await upload({ sql: INSERT, parts });
+    expect(body.results).toMatchObject([{ row_count: 0, message: "checked" }]);
+    expect(storedFiles()).toEqual(before);
+    expect(await server.rows("SELECT id FROM app.docs WHERE id >= 90", { token: ann })).toEqual([]);
+  });
+
   test("a placeholder without multipart", async () => {
     const { status, body } = await server.sql(INSERT, { token: ann, params: [90, "x"] });
     expect([status, body.error?.code]).toEqual([400, "INVALID_INPUT"]);

@@ -133,6 +133,7 @@ export const SQL_OPERATION: Operation = {
           params: { ...TEXT, description: "A JSON array" },
           namespace_id: TEXT,
           timeout_ms: TEXT,
+          check: { type: "string", enum: ["true", "false"] },
           idempotency_key: TEXT,
         },
         required: ["sql"],
