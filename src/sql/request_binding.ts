@@ -118,11 +118,12 @@ export class RequestBinding {
 
   /** Finds what a statement that is not about rows names wrongly. @throws {DatabaseError} */
   #check(node: Statement): void {
-    const { administration, definitions, environment, principal } = this.#options;
+    const { administration, definitions, environment, principal, request } = this.#options;
     const { namespace } = this;
     if (definitions.check(node, principal, namespace)) return;
     const requestSettings = new RequestSettings(environment.limits).rows();
-    administration.check(node, { principal, namespace, server: undefined, requestSettings });
+    const { params, server } = request;
+    administration.check(node, { principal, namespace, server, requestSettings, params });
   }
 
   /** @throws {DatabaseError} NAMESPACE_NOT_FOUND */

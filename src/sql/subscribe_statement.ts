@@ -136,7 +136,7 @@ function isQualified({ query }: SubscribeStatement): boolean {
 function optionsOf(node: SubscribeStatement): Record<string, string | number> {
   const options: Record<string, string | number> = {};
   for (const { name, value, _location } of node.options ?? []) {
-    if (name in options) {
+    if (Object.hasOwn(options, name)) {
       throw new DatabaseError("INVALID_OPTION", `Cannot set option ${name} twice`, {
         position: _location.start,
       });
