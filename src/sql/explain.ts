@@ -18,6 +18,7 @@ import { type Slots, textOfExpression } from "./explain_expression.ts";
 import type { ExplainStatement } from "./parse/ast.ts";
 import { keyCountOf } from "./plan/access.ts";
 import { estimatedRows, type Known } from "./plan/estimate.ts";
+import { keyedSideOf } from "./plan/keyed_side.ts";
 import type { PlanNode, ScanNode } from "./plan/plan.ts";
 import { inputsOf, isByKey, ownSubqueries } from "./plan/plan_walk.ts";
 import type { Prepared } from "./prepared.ts";
@@ -195,10 +196,12 @@ class Explainer {
             ? this.#text(left)
             : `${this.#text(left)} = ${this.#text(right)}`;
         });
+        const keyed = keyedSideOf(plan)?.scan.table;
         return {
           node: keys.length > 0 ? "Hash Join" : "Nested Loop",
           join: plan.join,
           ...(keys.length > 0 ? { keys: keys.join(" AND ") } : {}),
+          ...(keyed === undefined ? {} : { may_look_up: `${keyed.namespace}.${keyed.name}` }),
           ...(plan.residual === undefined ? {} : { filter: this.#text(plan.residual) }),
           ...inner,
         };

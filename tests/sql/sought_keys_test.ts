@@ -24,10 +24,6 @@ beforeAll(async () => {
 });
 afterAll(() => engine[Symbol.asyncDispose]());
 
-async function rowsOf(sql: string): Promise<unknown> {
-  return (await engine.run(sql)).at(-1)?.rows;
-}
-
 async function planText(sql: string): Promise<string> {
   const [entry] = await engine.run(`EXPLAIN ANALYZE ${sql}`);
   return (entry?.rows ?? []).map(([line]) => String(line)).join("\n");
@@ -80,7 +76,7 @@ describe("a list of keys", () => {
       "SELECT NULL::int = ANY (ARRAY[]::int[]), 1 = ANY (ARRAY[NULL, 1]), 1 = ANY (ARRAY[2, NULL]), ";
     const others =
       "1 = ANY (ARRAY['1']::int[]), 'a' = ANY (ARRAY['b', 'a']), 2 = ANY (ARRAY[1.5, 2])";
-    expect(await rowsOf(sql + others)).toEqual([[false, true, null, true, true, true]]);
+    expect(await engine.rows(sql + others)).toEqual([[false, true, null, true, true, true]]);
   });
 
   test("a transaction finds the rows that it has written", async () => {
@@ -97,8 +93,11 @@ describe("a list of keys", () => {
   test("changes find the same rows", async () => {
     await engine.run("UPDATE words SET v = 0 WHERE w IN ('w5', 'w6', 'w5', 'nobody')");
     await engine.run("DELETE FROM words WHERE w = 'w7' OR w = 'w8'");
-    expect(await rowsOf("SELECT w FROM words WHERE v = 0 ORDER BY w")).toEqual([["w5"], ["w6"]]);
-    expect(await rowsOf("SELECT count(*) FROM words")).toEqual([[2998]]);
+    expect(await engine.rows("SELECT w FROM words WHERE v = 0 ORDER BY w")).toEqual([
+      ["w5"],
+      ["w6"],
+    ]);
+    expect(await engine.rows("SELECT count(*) FROM words")).toEqual([[2998]]);
   });
 
   test("random lists give what a scan gives", async () => {
@@ -110,13 +109,13 @@ describe("a list of keys", () => {
         ).join(", ");
       const keys = list(5200);
       const parts = "SELECT id, v FROM parts WHERE";
-      expect(await rowsOf(`${parts} id IN (${keys}) ORDER BY id`)).toEqual(
-        await rowsOf(`${parts} id + 0 IN (${keys}) ORDER BY id`),
+      expect(await engine.rows(`${parts} id IN (${keys}) ORDER BY id`)).toEqual(
+        await engine.rows(`${parts} id + 0 IN (${keys}) ORDER BY id`),
       );
       const [orders, numbers] = [list(2100), list(4)];
       const lines = (o: string): string =>
         `SELECT o, l, v FROM lines WHERE ${o} IN (${orders}) AND l IN (${numbers}) ORDER BY o, l`;
-      expect(await rowsOf(lines("o"))).toEqual(await rowsOf(lines("o + 0")));
+      expect(await engine.rows(lines("o"))).toEqual(await engine.rows(lines("o + 0")));
     }
   });
 });

@@ -3,7 +3,7 @@
  */
 import { defined } from "../../base/assert.ts";
 import { BATCH_ROWS_MAX, CORRELATED_ROWS_MAX } from "../../base/limits.ts";
-import { physicalKind } from "../../types/mod.ts";
+import { physicalKind, type Row } from "../../types/mod.ts";
 import type {
   BoundColumn,
   BoundExpression,
@@ -13,9 +13,11 @@ import type {
 } from "../bind/bound.ts";
 import { columnValue } from "../bind/bound_nodes.ts";
 import { mayTakeLong, readsForEachRow } from "../bind/walk.ts";
+import { areFewKeys } from "../plan/access.ts";
+import { keyedSideOf } from "../plan/keyed_side.ts";
 import type { AggregateNode, JoinNode, LateralNode, PlanNode, WindowNode } from "../plan/plan.ts";
 import { Aggregate, type AggregateColumn } from "./aggregate.ts";
-import { BULK_BATCH_ROWS, buildScan, buildSystemView } from "./build_scan.ts";
+import { BULK_BATCH_ROWS, buildScan, buildSystemView, type Use } from "./build_scan.ts";
 import {
   aggregateOverComputed,
   distinctOverComputed,
@@ -28,8 +30,9 @@ import { Distinct } from "./distinct.ts";
 import { compileExpression } from "./expression.ts";
 import { Filter, Limit, Project, RowSource, rowCountFrom } from "./filter.ts";
 import { FunctionScan } from "./function_scan.ts";
-import { HashJoin } from "./hash_join.ts";
+import { HashJoin, type JoinOptions } from "./hash_join.ts";
 import { HeldSemiJoin } from "./held_semi_join.ts";
+import { KeyedSide, NotedKeys } from "./keyed_side.ts";
 import { LateralJoin } from "./lateral_join.ts";
 import type { Layout } from "./layout.ts";
 import type { Operator } from "./operator.ts";
@@ -42,18 +45,13 @@ import { Parts, rowsTogether, Slices } from "./slices.ts";
 import { LimitWithTies, Sort } from "./sort.ts";
 import type { SortKey } from "./sort_key.ts";
 import { columnReader } from "./spilling.ts";
+import { runtimeOf } from "./table_runtime.ts";
 import { buildValues } from "./values.ts";
 import { Window, type WindowCall } from "./window.ts";
 import type { FrameBound } from "./window_frame.ts";
 
 /** Makes the operators of one execution. */
 export type OperatorFactory = (run: Run) => Operator;
-
-/** How what a node yields is used. */
-interface Use {
-  /** Whoever reads it is done with a batch before asking for the next one. */
-  readonly isConsumed?: boolean;
-}
 
 /** Compiles a plan. */
 export function buildPlan(node: PlanNode, use: Use = {}): OperatorFactory {
@@ -193,9 +191,48 @@ function buildJoin(node: JoinNode, shown: JoinNode): OperatorFactory {
     rightKeys,
     keyTypes,
   };
+  const sidesOf = buildSides(node, { left, right, shape });
   return (run) => {
-    const options = { ...shape, residual, run, left: left(run), right: right(run) };
+    const options = { ...shape, residual, run, ...sidesOf(run) };
     return holdsLeft ? new HeldSemiJoin(options) : new HashJoin(options);
+  };
+}
+
+interface BuiltSides {
+  readonly left: OperatorFactory;
+  readonly right: OperatorFactory;
+  readonly shape: Pick<JoinOptions, "leftKeys" | "rightKeys" | "leftTypes" | "rightTypes">;
+}
+
+/** Both sides of a join, one of them by the keys of the other where those may be few. */
+function buildSides(
+  node: JoinNode,
+  { left, right, shape }: BuiltSides,
+): (run: Run) => Pick<JoinOptions, "left" | "right"> {
+  const keyed = keyedSideOf(node);
+  if (keyed === undefined) return (run) => ({ left: left(run), right: right(run) });
+  const { scan, side } = keyed;
+  const isRight = side === "right";
+  const isFirst = isRight && node.holdsLeft !== true;
+  const [whole, other] = isRight ? [right, left] : [left, right];
+  const noting = isRight
+    ? { types: shape.leftTypes, keys: shape.leftKeys }
+    : { types: shape.rightTypes, keys: shape.rightKeys };
+  const parts = keyed.parts.map((part) => (typeof part === "number" ? part : compileScalar(part)));
+  const partTypes = runtimeOf(scan.table).keyTypes;
+  const areFew = (keyCount: number): boolean => areFewKeys(scan, keyCount);
+  // An operator takes its keys while it is made.
+  let keys: readonly Row[] = [];
+  let byKeys: OperatorFactory | undefined;
+  return (run) => {
+    const noted = new NotedKeys({ ...noting, run, parts, partTypes, areFew, input: other(run) });
+    const lookUp = (given: readonly Row[]): Operator => {
+      byKeys ??= buildPlan(isRight ? node.right : node.left, { keys: () => keys });
+      keys = given;
+      return byKeys(run);
+    };
+    const read = new KeyedSide({ noted, isFirst, scan: () => whole(run), lookUp });
+    return isRight ? { left: noted, right: read } : { left: read, right: noted };
   };
 }
 

@@ -61,15 +61,23 @@ export function buildSystemView(
  */
 export const BULK_BATCH_ROWS: number = 2 * BATCH_ROWS_MAX;
 
+/** How what a node yields is used. */
+export interface Use {
+  /** Whoever reads it is done with a batch before asking for the next one. */
+  readonly isConsumed?: boolean;
+  /** Of a side of a join that is read by keys: those of the operator that is being made. */
+  readonly keys?: () => readonly Row[];
+}
+
 export function buildScan(
   node: ScanNode,
-  { isConsumed = false }: { readonly isConsumed?: boolean },
+  { isConsumed = false, keys }: Use,
 ): (run: Run) => Operator {
   const { isBulk, table, withTombstones } = node;
   const columnIds = node.columns.map(({ origin }) => {
     return defined(origin, "a scanned column is a stored one").columnId;
   });
-  const keysOf = compileKeys(node);
+  const keysOf = keys ?? compileKeys(node);
   const bounds = node.ranges.map(({ columnId, min, max }) => ({
     columnId,
     min: min === undefined ? undefined : compileScalar(min),

@@ -133,7 +133,7 @@ function addPart(condition: BoundExpression, into: Map<number, KeyPart>): void {
 }
 
 /** Whether it can be evaluated although no row may ask for it. */
-function isSure(value: BoundExpression): boolean {
+export function isSure(value: BoundExpression): boolean {
   return !mayFail(value) && !hasSubquery(value);
 }
 
@@ -193,7 +193,7 @@ function boundIn(condition: BoundExpression): Bound | undefined {
 }
 
 /** The column under a comparison; widening an integer keeps its value, so it is seen through. */
-function storedColumnId(expression: BoundExpression): number | undefined {
+export function storedColumnId(expression: BoundExpression): number | undefined {
   if (expression.kind === "column") return expression.column.origin?.columnId;
   if (expression.kind !== "cast" || !isInteger(expression.type)) return undefined;
   const { operand } = expression;

@@ -1,0 +1,89 @@
+/**
+ * Which side of a join can be read by the keys of the other one: where the equalities of the join,
+ * with conditions on that side alone, fix the whole primary key of a table.
+ *
+ *     few orders ⋈ items  on  items.order_id = orders.id AND items.line = 1       key (order_id, line)
+ *
+ * Whether it is, the run decides: only then is it known how few the keys are.
+ */
+import type { BoundExpression } from "../bind/bound.ts";
+import { conjunctsOf, isVolatile, mayFailOnRow } from "../bind/walk.ts";
+import { areFewKeys, equalityIn, isSure, storedColumnId } from "./access.ts";
+import type { JoinNode, PlanNode, ScanNode } from "./plan.ts";
+import { isByKey } from "./plan_walk.ts";
+
+/** A part of a key: the position of a key of the join, or a value of its own. */
+export type JoinedPart = number | BoundExpression;
+
+export interface KeyedSide {
+  readonly side: "left" | "right";
+  /** What is read by keys instead. */
+  readonly scan: ScanNode;
+  /** In key order. */
+  readonly parts: readonly JoinedPart[];
+}
+
+/** The side of a join that may be read by keys; undefined where none can. */
+export function keyedSideOf(node: JoinNode): KeyedSide | undefined {
+  const { holdsLeft = false, join } = node;
+  // A row without a partner is wanted, too: that side is read whole.
+  const isLeftWhole = holdsLeft || (join !== "inner" && join !== "semi");
+  if (!isLeftWhole) {
+    const keyed = keyedSide(node.left, node.leftKeys);
+    if (keyed !== undefined && areNotable(node.rightKeys)) return { side: "left", ...keyed };
+  }
+  if (join === "full") return undefined;
+  const keyed = keyedSide(node.right, node.rightKeys);
+  if (keyed === undefined || !areNotable(node.leftKeys)) return undefined;
+  return { side: "right", ...keyed };
+}
+
+/** Whether keys may be evaluated once more than the join does. */
+function areNotable(keys: readonly BoundExpression[]): boolean {
+  return !keys.some((key) => isVolatile(key) || mayFailOnRow(key));
+}
+
+function keyedSide(
+  node: PlanNode,
+  keys: readonly (BoundExpression | undefined)[],
+): Omit<KeyedSide, "side"> | undefined {
+  const values = new Map<number, BoundExpression>();
+  let read = node;
+  let keysOfRead = keys;
+  while (read.kind === "filter" || read.kind === "project") {
+    if (read.kind === "filter") addValues(read.condition, values);
+    else keysOfRead = keysBelow(read, keysOfRead);
+    read = read.input;
+  }
+  if (read.kind !== "scan" || isByKey(read) || read.withTombstones) return undefined;
+  const { primaryKey } = read.table;
+  const columnIds = keysOfRead.map((key) => (key === undefined ? undefined : storedColumnId(key)));
+  const parts = primaryKey.flatMap((columnId): JoinedPart[] => {
+    const position = columnIds.indexOf(columnId);
+    if (position !== -1) return [position];
+    const value = values.get(columnId);
+    return value === undefined ? [] : [value];
+  });
+  const isWhole = primaryKey.length > 0 && parts.length === primaryKey.length;
+  const isJoined = parts.some((part) => typeof part === "number");
+  return isWhole && isJoined && areFewKeys(read, 1) ? { scan: read, parts } : undefined;
+}
+
+function addValues(condition: BoundExpression, into: Map<number, BoundExpression>): void {
+  for (const each of conjunctsOf(condition)) {
+    const equality = equalityIn(each);
+    if (equality !== undefined && isSure(equality.value))
+      into.set(equality.columnId, equality.value);
+  }
+}
+
+/** The keys as the input of a projection has them; undefined for one that it computes. */
+function keysBelow(
+  { columns, expressions }: Extract<PlanNode, { kind: "project" }>,
+  keys: readonly (BoundExpression | undefined)[],
+): readonly (BoundExpression | undefined)[] {
+  return keys.map((key) => {
+    if (key?.kind !== "column") return undefined;
+    return expressions[columns.findIndex(({ id }) => id === key.column.id)];
+  });
+}
