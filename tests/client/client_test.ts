@@ -518,7 +518,8 @@ test.each(["memory", "cookie"] as const)(
     const server = new FakeServer();
     const client = createClient({ url: "http://db.test", session: keepIn, environment: server });
     const late = Promise.withResolvers<Answer>();
-    server.answer = (_path, { body }) => (body?.includes("ada") ? late.promise : refused());
+    server.answer = (_path, { body }) =>
+      body?.includes("ada") === true ? late.promise : refused();
     const first = client.session.login("ada", "x");
     const second = client.session.login("bob", "wrong").catch((failure: unknown) => failure);
     await Bun.sleep(0);
