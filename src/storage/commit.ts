@@ -15,7 +15,7 @@
  * - Seqs of rows that were taken back are never issued again.
  */
 import { assert } from "../base/assert.ts";
-import { DatabaseError, DiskError, hasNoDescriptor } from "../base/errors.ts";
+import { DatabaseError } from "../base/errors.ts";
 import { SEQ_ZERO, type Seq, type SeqGenerator } from "../base/seq.ts";
 import type { Batch } from "../types/mod.ts";
 import { pushBatch } from "./batch_insert.ts";
@@ -23,7 +23,7 @@ import type { CommitLog, CommitLogEvents } from "./commit_log.ts";
 import { requireInsertable, requireKeyless, requireReplaceable } from "./conflicts.ts";
 import { keyOfRow } from "./key.ts";
 import type { Memtable } from "./memtable.ts";
-import { diskFull, type SpaceGuard } from "./space.ts";
+import type { SpaceGuard } from "./space.ts";
 import {
   deletedVersion,
   LocalStagedCommit,
@@ -208,9 +208,7 @@ export class Committer implements CommitLogEvents {
   }
 
   onTakenBack(groupNumber: number, cause: unknown): void {
-    const isShortOfFiles = cause instanceof DiskError && hasNoDescriptor(cause.code);
-    if (!isShortOfFiles) this.#space.noteFull();
-    const error = isShortOfFiles ? tooManyFiles(cause) : diskFull(cause);
+    const error = this.#space.noteRefused(cause);
     const failed = this.#groups.filter(({ number }) => number >= groupNumber);
     this.#groups = this.#groups.filter(({ number }) => number < groupNumber);
     // Newest first: a row's own replacement must be gone before the row is.
@@ -450,14 +448,6 @@ export class Committer implements CommitLogEvents {
     this.#failures.push({ after, upTo, error });
     if (this.#failures.length > FAILURES_MAX) this.#failures.shift();
   }
-}
-
-function tooManyFiles(cause: DiskError): DatabaseError {
-  return new DatabaseError(
-    "STORAGE_UNAVAILABLE",
-    "Cannot write: the log needs another file, and the server may open no more",
-    { hint: "close connections, or raise the limit of open files for the server", cause },
-  );
 }
 
 function areDeletes(writes: readonly TableWrite[]): boolean {

@@ -4,7 +4,7 @@
  * meanwhile.
  */
 import type { Disk } from "../base/disk.ts";
-import { DatabaseError, DiskError } from "../base/errors.ts";
+import { DatabaseError, DiskError, hasNoDescriptor } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Ballast } from "./ballast.ts";
 
@@ -73,6 +73,13 @@ export class SpaceGuard {
     }
   }
 
+  /** The log could not take commits. Returns what their writers are told. */
+  noteRefused(cause: unknown): DatabaseError {
+    if (cause instanceof DiskError && hasNoDescriptor(cause.code)) return noFileLeft(cause);
+    this.noteFull();
+    return diskFull(cause);
+  }
+
   /** The disk refused a write for want of room. */
   noteFull(): void {
     const { ballast, log, path } = this.#options;
@@ -88,6 +95,14 @@ function belowReserve(): DatabaseError {
     "DISK_FULL",
     "Cannot write: less is free on the disk than storage.min_free_bytes, and only DELETE and DROP are possible until there is more",
     { hint: "free some space, or lower storage.min_free_bytes" },
+  );
+}
+
+function noFileLeft(cause: DiskError): DatabaseError {
+  return new DatabaseError(
+    "STORAGE_UNAVAILABLE",
+    "Cannot write: the log needs another file, and the server may open no more",
+    { hint: "close connections, or raise the limit of open files for the server", cause },
   );
 }
 

@@ -256,8 +256,9 @@ test.each([
   store.onFatal = (cause) => {
     fatal = cause;
   };
-  for (let id = 0; id < 12 && fatal === undefined; id += 1) {
+  for (let id = 0; id < 12; id += 1) {
     await conditionOf(commit(store, 1, "insert", [[id, "x".repeat(3000)]]));
+    if (fatal !== undefined) break;
   }
   expect(fatal).toMatchObject({ code: "ENOSPC" });
   await store.close();
