@@ -122,6 +122,19 @@ test("a stream is the ack, all batches, then changes, each with a position as it
   await liveCountIs(0);
 });
 
+test("last_rows and batch_size may be any whole number, as in a message", async () => {
+  const table = await newTable();
+  const client = await open({
+    sql: `SELECT * FROM ${table}`,
+    last_rows: "9".repeat(20),
+    batch_size: "9".repeat(20),
+  });
+  expect(client.response.status).toBe(200);
+  expect(await loaded(client)).toEqual([]);
+  client.close();
+  await liveCountIs(0);
+});
+
 test("Last-Event-ID resumes, and wins over from_seq_id and over live only", async () => {
   const table = await newTable();
   const sql = `SELECT id FROM ${table}`;
@@ -359,8 +372,9 @@ describe("before it begins a stream is refused", () => {
     }
     const over = await open({ sql });
     expect(over.response.status).toBe(429);
+    expect(over.response.headers.get("Retry-After")).toBe("5");
     expect(await over.response.json()).toMatchObject({
-      error: { code: "SUBSCRIPTION_LIMIT_EXCEEDED" },
+      error: { code: "SUBSCRIPTION_LIMIT_EXCEEDED", retry_after_seconds: 5 },
     });
     for (const client of streams) client.close();
     await liveCountIs(0);

@@ -11,6 +11,7 @@ import type { Connections } from "../connections.ts";
 import { cookieOf } from "../cookies.ts";
 import { EventStream, STREAM_WORD } from "../event_stream.ts";
 import { type Exchange, tookMs } from "../exchange.ts";
+import { RETRY_SECONDS } from "../http_error.ts";
 import { LIVE_OPERATION } from "../openapi/operations.ts";
 import type { ServerConfig } from "../options.ts";
 import { acceptsGzip, apiHeaders, empty, json, openResponse } from "../responses.ts";
@@ -135,7 +136,7 @@ function paramsFrom(text: string): unknown {
 /** Text that is no number is left to the live engine, which says what the option should be. */
 function wholeNumber(text: string | null): number | string | undefined {
   if (text === null) return undefined;
-  return /^\d{1,15}$/.test(text) ? Number(text) : text;
+  return /^\d+$/.test(text) ? Number(text) : text;
 }
 
 function definedOnly(fields: Record<string, unknown>): Record<string, unknown> {
@@ -144,11 +145,22 @@ function definedOnly(fields: Record<string, unknown>): Record<string, unknown> {
 
 function refusal(exchange: Exchange, response: ErrorMessage, clock: Clock): Response {
   const { code, earliest_seq, hint, message, position } = response;
-  const error = { code, message, ...definedOnly({ position, hint, earliest_seq }) };
-  return json(exchange, STATUS_OF_CODE.get(code) ?? 500, {
+  const status = STATUS_OF_CODE.get(code) ?? 500;
+  // A limit of subscriptions passes by itself, too: others end.
+  const retry_after_seconds = status === 429 || status === 503 ? RETRY_SECONDS : undefined;
+  const error = {
+    code,
+    message,
+    ...definedOnly({ position, hint, earliest_seq, retry_after_seconds }),
+  };
+  const answer = json(exchange, status, {
     results: [],
     status: "error",
     took: tookMs(exchange, clock),
     error,
   });
+  if (retry_after_seconds !== undefined) {
+    answer.headers.set("Retry-After", String(retry_after_seconds));
+  }
+  return answer;
 }
