@@ -2,11 +2,11 @@
  * Live queries: what may be subscribed to, and the plan that snapshot, replay and live share.
  */
 import type { Principal } from "../auth/mod.ts";
-import { mayRead, requireRead } from "../auth/mod.ts";
+import { mayRead } from "../auth/mod.ts";
 import { DatabaseError } from "../base/errors.ts";
 import { type Catalog, DEFAULT_NAMESPACE } from "../catalog/mod.ts";
 import { SEQ_COLUMN_ID } from "../storage/mod.ts";
-import { type Batch, type DataType, groupKeyOf } from "../types/mod.ts";
+import { type Batch, type DataType, groupKeyOf, isTimeWord, type Value } from "../types/mod.ts";
 import { StatementBinding } from "./bind/binding.ts";
 import type {
   BoundColumn,
@@ -33,6 +33,7 @@ import type { AstNode, SelectFromStatement } from "./parse/ast.ts";
 import { type ParsedRequest, type ParseLimits, parseRequest } from "./parse/parser.ts";
 import { SELECT_TYPES } from "./parse/query_nodes.ts";
 import { equalityIn } from "./plan/access.ts";
+import { authorize } from "./prepared.ts";
 import { dmlWorldOf } from "./relation_source.ts";
 import { fieldsOf } from "./result.ts";
 
@@ -61,6 +62,7 @@ export function planLiveQuery(
   const { from } = select;
   if (from?.kind === "join") throw refused("a table function", node);
   if (from?.kind === "relation" && from.relation.kind === "query") throw refused("a view", node);
+  authorize(statement.requirements, principal, catalog);
   if (from?.kind !== "relation" || from.relation.kind !== "table") {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
@@ -71,10 +73,10 @@ export function planLiveQuery(
   refuseAggregates(select, node);
   readLiterals(statement.literals);
   refuseUnfixed(select, node);
+  refuseTimeWords(select, node, values);
   // What is not refused by now tells who asks.
   const isOfCaller = volatileCalls(select).length > 0;
   const { columns, table } = from.relation;
-  requireRead(principal, table, { namespace: catalog.namespace(table.namespace) });
   const outputs = withIdentity(select.outputs, from.relation, node);
 
   const used = columnsUsed(select, outputs);
@@ -206,14 +208,9 @@ function refused(what: string, node: AstNode): DatabaseError {
 
 /** Everything that is not `SELECT … FROM one table [WHERE …] [ORDER BY _seq]`. */
 function checkClauses(node: SelectFromStatement): void {
-  const { distinct, from = [], groupBy, having, limit, orderBy, windows } = node;
-  const [item, ...others] = from;
-  if (item === undefined) throw refused("no table", node);
-  const [other] = others;
-  if (other !== undefined) throw refused("a join", other);
-  if (item.type === "statement") throw refused("a subquery", item);
-  if (item.type !== "table") throw refused("a table function", item);
-  if (distinct !== undefined) throw refused("DISTINCT", node);
+  const { distinct, groupBy, having, limit, orderBy, windows } = node;
+  checkFrom(node);
+  if (distinct !== undefined && distinct !== "all") throw refused("DISTINCT", node);
   if (groupBy !== undefined) throw refused("GROUP BY", groupBy[0] ?? node);
   if (having !== undefined) throw refused("HAVING", having);
   if (windows !== undefined) throw refused("WINDOW", node);
@@ -223,6 +220,15 @@ function checkClauses(node: SelectFromStatement): void {
     if (!isSeq || orderBy?.length !== 1) throw refused("ORDER BY other than _seq", sort);
   }
   refuseInExpressions(node);
+}
+
+function checkFrom(node: SelectFromStatement): void {
+  const [item, other] = node.from ?? [];
+  if (item === undefined) throw refused("no table", node);
+  if (other !== undefined) throw refused("a join", other);
+  if (item.type === "statement") throw refused("a subquery", item);
+  if (item.type !== "table") throw refused("a table function", item);
+  if (item.systemTime !== undefined) throw refused("FOR SYSTEM_TIME", item);
 }
 
 /** Subqueries and window functions wherever they stand, `_deleted` in WHERE. */
@@ -257,6 +263,33 @@ function refuseUnfixed(select: BoundSelect, node: AstNode): void {
       { position: node._location.start, hint: "pass the value as a parameter" },
     );
   }
+}
+
+/** Literals and parameters that are the time of the statement: a live query has no such time. */
+function refuseTimeWords(
+  { outputs, where }: BoundSelect,
+  node: AstNode,
+  parameters: readonly Value[],
+): void {
+  const visit = (expression: BoundExpression): void => {
+    for (const child of childrenOf(expression)) visit(child);
+    if (expression.kind !== "call" || expression.readsTimeWords !== true) return;
+    const [operand] = expression.args;
+    const isGiven = operand?.kind === "constant" || operand?.kind === "slot";
+    if (!isGiven) return;
+    const value = operand.kind === "slot" ? parameters[operand.slot] : operand.value;
+    if (typeof value !== "string" || !isTimeWord(value)) return;
+    throw new DatabaseError(
+      "UNSUPPORTED_FEATURE",
+      `Cannot subscribe with '${value}' as a time: its value changes without the row`,
+      {
+        position: operand.untyped?.position ?? node._location.start,
+        hint: "write the time itself, or pass it as a parameter",
+      },
+    );
+  };
+  for (const { expression } of outputs) visit(expression);
+  if (where !== undefined) visit(where);
 }
 
 /** Functions of a query whose value does not follow from their arguments. */

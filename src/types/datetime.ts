@@ -258,12 +258,17 @@ function hoursOf(hours: number, half: string | undefined): number {
   return (hours % 12) + (half.toUpperCase() === "PM" ? 12 : 0);
 }
 
+const TIME_WORDS: ReadonlySet<string> = new Set(["now", "today", "tomorrow", "yesterday"]);
+
+/** Whether a text is a moment that depends on when it is read. */
+export function isTimeWord(text: string): boolean {
+  return TIME_WORDS.has(text.trim().toLowerCase());
+}
+
 function momentFromWord(text: string, { nowMicros }: Now): Whole | undefined {
   const word = text.trim().toLowerCase();
   if (word === "epoch") return 0;
-  if (word !== "now" && word !== "today" && word !== "tomorrow" && word !== "yesterday") {
-    return undefined;
-  }
+  if (!isTimeWord(word)) return undefined;
   if (nowMicros === undefined) {
     throw new DatabaseError(
       "INVALID_VALUE",

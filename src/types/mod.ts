@@ -63,6 +63,7 @@ export {
   dayOfWeek,
   daysFromCivil,
   daysInMonth,
+  isTimeWord,
   joinTimestamp,
   roundMicros,
   roundTimestamp,

@@ -1,10 +1,12 @@
 /**
- * Goal: subscribers share a group exactly when every message to them is the same.
+ * Goal: subscribers share a group exactly when every message to them is the same, and what a plan
+ * cannot promise is refused.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseError } from "../../src/base/errors.ts";
 import type { Database } from "../../src/database.ts";
 import { TEXT, vectorFromValues } from "../../src/types/mod.ts";
 import { openAt, SMALL_FILES } from "../support/database.ts";
@@ -17,7 +19,7 @@ beforeAll(async () => {
   database = await openAt(directory, { config: SMALL_FILES });
   const root = { ...subscriber("root", 1), role: "system" } as const;
   const made = await database.sql.execute(root, {
-    sql: "CREATE SHARED TABLE news (id INT PRIMARY KEY, who TEXT) WITH (ACCESS_LEVEL = 'PUBLIC')",
+    sql: "CREATE SHARED TABLE news (id INT PRIMARY KEY, who TEXT, at TIMESTAMP) WITH (ACCESS_LEVEL = 'PUBLIC')",
     params: [],
   });
   expect(made.error).toBeUndefined();
@@ -73,4 +75,42 @@ test("planLive: what a plan evaluated before does not count against it", () => {
     const verdict = pace?.attempt(1, () => filter?.evaluate({ rowCount: 1, columns }) ?? {});
     expect(verdict).toBeDefined();
   }
+});
+
+function refusal(sql: string, params: readonly string[] = []): DatabaseError | undefined {
+  try {
+    database.sql.planLive(subscriber("ann", 2), { sql, params });
+  } catch (error) {
+    if (error instanceof DatabaseError) return error;
+    throw error;
+  }
+  return undefined;
+}
+
+test.each([
+  ["SELECT id FROM news WHERE at < 'now'", []],
+  ["SELECT id FROM news WHERE at < CAST(' Today ' AS DATE)", []],
+  ["SELECT id, at - 'yesterday'::timestamp AS age FROM news", []],
+  ["SELECT id FROM news WHERE at < $1", ["tomorrow"]],
+] as const)("planLive, %s %p: a word that is another time later is refused", (sql, params) => {
+  const refused = refusal(sql, params);
+  expect(refused?.condition).toBe("UNSUPPORTED_FEATURE");
+  expect(refused?.message).toMatch(/^Cannot subscribe with '.*' as a time: its value changes/);
+  expect(refused?.position).toBe(params.length === 0 ? sql.indexOf("'") : 0);
+});
+
+test.each([
+  ["SELECT id FROM news WHERE at < $1", ["2026-01-31"]],
+  ["SELECT id FROM news WHERE at > 'epoch' AND who = 'now'", []],
+  ["SELECT ALL id FROM news", []],
+] as const)("planLive, %s %p: is accepted", (sql, params) => {
+  expect(refusal(sql, params)).toBeUndefined();
+});
+
+test.each([
+  ["SELECT id FROM news FOR SYSTEM_TIME AS OF '2026-01-31'", "INVALID_SQL"],
+  ["SELECT user_id FROM system.users", "PERMISSION_DENIED"],
+  ["SELECT user_id FROM system.my_account", "UNSUPPORTED_FEATURE"],
+] as const)("planLive, %s: %s", (sql, condition) => {
+  expect(refusal(sql)?.condition).toBe(condition);
 });

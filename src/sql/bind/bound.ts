@@ -83,6 +83,8 @@ export type BoundExpression =
       readonly evaluate: RowFunction;
       readonly seesNull: boolean;
       readonly volatility: "immutable" | "stable" | "volatile";
+      /** A cast of text for which words like 'now' are the time of the statement. */
+      readonly readsTimeWords?: boolean;
       /** The loop over a whole column, of those that have one. */
       readonly evaluateVector?: VectorFunction | undefined;
       /** Of LIKE: whether it is NOT LIKE; its loop over undecoded text is `kernels/like_bytes.ts`. */

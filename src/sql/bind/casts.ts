@@ -141,6 +141,7 @@ function castWithNow(
       value === null ? null : castValue(value, { from, to, mode, nowMicros }),
     seesNull: false,
     volatility: "immutable",
+    readsTimeWords: true,
   };
 }
 
