@@ -13,6 +13,7 @@ import { type ClientEnvironment, globalEnvironment } from "./environment.ts";
 import { errorFromBody } from "./errors.ts";
 import type { LiveOptions, LiveQuery } from "./live.ts";
 import { type Parameter, sentParameters } from "./parameters.ts";
+import { type Duration, isRead, msFromDuration } from "./repeats.ts";
 import { Session } from "./session.ts";
 
 export interface ClientOptions {
@@ -24,13 +25,24 @@ export interface ClientOptions {
   readonly onSignedOut?: () => void;
   /** Told of every change of the live connection. */
   readonly onConnection?: (state: ConnectionState) => void;
+  /**
+   * How often a request is sent again that did not reach the server, or was refused for what passes
+   * by itself; *3*. Only reads are, and what has an idempotency key.
+   */
+  readonly maxRetries?: number;
+  /** How long one request may take; as long as it does when left out. */
+  readonly timeout?: Duration;
   readonly environment?: ClientEnvironment;
 }
+
+const RETRIES = 3;
 
 export interface ExecuteOptions {
   readonly params?: readonly Parameter[];
   /** Of unqualified names. */
   readonly namespace?: string;
+  /** 1 to 128 printable characters, new for each request: what has it runs once, sent how often ever. */
+  readonly idempotencyKey?: string;
   readonly signal?: AbortSignal;
 }
 
@@ -66,6 +78,8 @@ export function createClient(options: ClientOptions): Client {
     url,
     keepIn: options.session ?? "memory",
     environment,
+    maxRetries: options.maxRetries ?? RETRIES,
+    timeoutMs: options.timeout === undefined ? undefined : msFromDuration(options.timeout),
     onSignedOut: options.onSignedOut ?? (() => undefined),
     onLogout: () => connection.signedOut(),
     onOtherUser: () => connection.startAnew(),
@@ -77,16 +91,16 @@ export function createClient(options: ClientOptions): Client {
     onState: options.onConnection ?? (() => undefined),
   });
   const execute = async (sql: string, given: ExecuteOptions = {}): Promise<Execution> => {
-    const { namespace, params, signal } = given;
+    const { idempotencyKey, namespace, params, signal } = given;
     const body = {
       sql,
       ...(params === undefined ? {} : { params: sentParameters(params) }),
       ...(namespace === undefined ? {} : { namespace_id: namespace }),
+      ...(idempotencyKey === undefined ? {} : { idempotency_key: idempotencyKey }),
     };
-    const answer = (await session.post("/v1/api/sql", body, signal)) as SqlResponseBody;
-    // A failure while rows are on their way comes with status 200.
-    if (answer.status !== "success") throw errorFromBody(answer, 200);
-    return { results: answer.results, tookMs: answer.took };
+    const isRepeatable = idempotencyKey !== undefined || isRead(sql);
+    const answer = await session.post("/v1/api/sql", body, { signal, isRepeatable });
+    return executionFrom(answer as SqlResponseBody);
   };
   return {
     session,
@@ -99,6 +113,12 @@ export function createClient(options: ClientOptions): Client {
     interrupt: (durationMs) => connection.interrupt(durationMs),
     close: () => connection.close(),
   };
+}
+
+function executionFrom(answer: SqlResponseBody): Execution {
+  // A failure while rows are on their way comes with status 200.
+  if (answer.status !== "success") throw errorFromBody(answer, 200);
+  return { results: answer.results, tookMs: answer.took };
 }
 
 function rowObjects(entry: StatementEntry | undefined): RowObject[] {

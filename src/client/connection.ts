@@ -9,6 +9,7 @@ import type { ClientMessage, ErrorMessage, ServerMessage } from "../protocol/mod
 import type { ClientEnvironment, Socket } from "./environment.ts";
 import { ServerError } from "./errors.ts";
 import { type LiveOptions, type LiveQuery, Subscription } from "./live.ts";
+import { backoffMs } from "./repeats.ts";
 import type { Session } from "./session.ts";
 
 export type ConnectionState = "closed" | "connecting" | "open" | "waiting";
@@ -20,8 +21,6 @@ export interface LiveConnectionOptions {
   readonly onState: (state: ConnectionState) => void;
 }
 
-const RETRY_MS_MIN = 200;
-const RETRY_MS_MAX = 30_000;
 const HEARTBEAT_MS = 20_000;
 /** A ping that is not answered by then was sent into a dead connection. */
 const PONG_MS_MAX = 10_000;
@@ -174,7 +173,8 @@ export class LiveConnection {
   }
 
   #subscribeLater(subscription: Subscription): void {
-    const cancel = this.#options.environment.after(this.#delayMs(subscription.refusals - 1), () => {
+    const { environment } = this.#options;
+    const cancel = environment.after(backoffMs(environment, subscription.refusals - 1), () => {
       this.#cancelWaits.delete(cancel);
       if (!this.#subscriptions.has(subscription.id)) return;
       this.#send({ type: "subscribe", subscription: subscription.spec() });
@@ -186,7 +186,7 @@ export class LiveConnection {
   #lost(needsToken: boolean): void {
     this.#drop();
     if (this.#subscriptions.size === 0) return this.#become("closed");
-    const delayMs = this.#delayMs(this.#failures);
+    const delayMs = backoffMs(this.#options.environment, this.#failures);
     this.#failures += 1;
     if (!needsToken) return this.#retryAfter(delayMs);
     this.#become("waiting");
@@ -208,12 +208,6 @@ export class LiveConnection {
     // Somebody may have logged in meanwhile, as the same user.
     if (isOver && session.accessToken === undefined) this.signedOut();
     else this.#retryAfter(delayMs);
-  }
-
-  /** Half of it by chance: after a restart of the server not everybody comes at once. */
-  #delayMs(failureCount: number): number {
-    const ceiling = Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** failureCount);
-    return ceiling * (0.5 + this.#options.environment.random() / 2);
   }
 
   #retryAfter(delayMs: number): void {

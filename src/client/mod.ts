@@ -21,4 +21,5 @@ export type {
 export { ConnectionError, ServerError } from "./errors.ts";
 export type { LiveEvent, LiveOptions, LiveQuery, LiveStatus } from "./live.ts";
 export type { Parameter } from "./parameters.ts";
-export type { Identity, Session, SetupFields } from "./session.ts";
+export type { Duration } from "./repeats.ts";
+export type { Identity, PostOptions, Session, SetupFields } from "./session.ts";

@@ -12,6 +12,7 @@
 import type { AuthStatusBody, LoginBody, UserBody } from "../protocol/mod.ts";
 import type { ClientEnvironment, HttpResponse } from "./environment.ts";
 import { ConnectionError, errorFromBody, ServerError } from "./errors.ts";
+import { withRepeats } from "./repeats.ts";
 
 export interface SessionOptions {
   /** Base address, without a slash at the end. */
@@ -19,6 +20,10 @@ export interface SessionOptions {
   /** Where the refresh token is kept. */
   readonly keepIn: "cookie" | "memory";
   readonly environment: ClientEnvironment;
+  /** How often a request that may be repeated is sent again. */
+  readonly maxRetries: number;
+  /** How long a request may take; undefined for as long as it does. */
+  readonly timeoutMs: number | undefined;
   /** Told when the session has ended without having been asked to. */
   readonly onSignedOut: () => void;
   /** Told when it ends because it was asked to, before the server is. */
@@ -34,10 +39,23 @@ export interface SetupFields {
   readonly email?: string;
 }
 
+export interface PostOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** Whether it does no harm when the server meets it twice. */
+  readonly isRepeatable?: boolean;
+}
+
 export interface Identity {
   readonly user: UserBody;
   /** Whether the role opens the admin page. */
   readonly mayAdminister: boolean;
+}
+
+interface Deadline {
+  readonly signal: AbortSignal;
+  /** What is thrown when it has passed. */
+  readonly failure: ConnectionError;
+  cancel(): void;
 }
 
 export class Session {
@@ -119,7 +137,19 @@ export class Session {
   }
 
   /** A request that needs a token. @throws {ServerError | ConnectionError} */
-  async post(path: string, body: object, signal?: AbortSignal): Promise<unknown> {
+  async post(path: string, body: object, options: PostOptions = {}): Promise<unknown> {
+    const { isRepeatable = false, signal } = options;
+    const { environment, maxRetries } = this.#options;
+    const epoch = this.#epoch;
+    const send = async (): Promise<unknown> => {
+      if (epoch !== this.#epoch) throw replaced();
+      return await this.#post(path, body, signal);
+    };
+    if (!isRepeatable) return await send();
+    return await withRepeats(send, { environment, maxRetries, signal });
+  }
+
+  async #post(path: string, body: object, signal: AbortSignal | undefined): Promise<unknown> {
     const epoch = this.#epoch;
     try {
       return await this.#authorized(path, body, signal);
@@ -181,6 +211,16 @@ export class Session {
     this.#refreshToken = undefined;
   }
 
+  /** Of one request. */
+  #deadline(): Deadline | undefined {
+    const { environment, timeoutMs } = this.#options;
+    if (timeoutMs === undefined) return undefined;
+    const controller = new AbortController();
+    const failure = new ConnectionError(`The server gave no answer within ${timeoutMs} ms`);
+    const cancel = environment.after(timeoutMs, () => controller.abort(failure));
+    return { signal: controller.signal, failure, cancel };
+  }
+
   async #call(
     method: string,
     path: string,
@@ -191,6 +231,8 @@ export class Session {
     if (body !== undefined) headers["Content-Type"] = "application/json";
     if (token !== undefined) headers["Authorization"] = `Bearer ${token}`;
     const sent = body === undefined ? {} : { body: JSON.stringify(body) };
+    const deadline = this.#deadline();
+    const signals = [signal, deadline?.signal].filter((each) => each !== undefined);
     let response: HttpResponse;
     let answer: unknown;
     try {
@@ -198,12 +240,15 @@ export class Session {
         method,
         headers,
         ...sent,
-        ...(signal === undefined ? {} : { signal }),
+        ...(signals.length === 0 ? {} : { signal: AbortSignal.any(signals) }),
       });
       answer = await response.json();
     } catch (error) {
       if (signal?.aborted === true) throw error;
+      if (deadline?.signal.aborted === true) throw deadline.failure;
       throw new ConnectionError("The server cannot be reached, or broke off its answer", error);
+    } finally {
+      deadline?.cancel();
     }
     if (!response.ok) throw errorFromBody(answer, response.status);
     return answer;

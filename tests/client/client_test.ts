@@ -115,6 +115,11 @@ function expired(): Answer {
   return { status: 401, body: { results: [], status: "error", took: 0, error } };
 }
 
+function busy(): Answer {
+  const error = { code: "STARTING", message: "soon", retry_after_seconds: 7 };
+  return { status: 503, body: { results: [], status: "error", took: 0, error } };
+}
+
 const SCHEMA = [
   { name: "id", data_type: "BigInt", index: 0, flags: ["pk"] },
   { name: "_seq", data_type: "BigInt", index: 1 },
@@ -241,8 +246,71 @@ test("execute tells an unreachable server from a refusal", async () => {
   server.answer = () => {
     throw new TypeError("Failed to fetch");
   };
-  const thrown = await client.execute("SELECT 1").catch((failure: unknown) => failure);
+  const sql = "INSERT INTO a.t VALUES (1)";
+  const thrown = await client.execute(sql).catch((failure: unknown) => failure);
   expect(thrown).toBeInstanceOf(ConnectionError);
+  expect(server.requests.filter(({ path }) => path.endsWith("/sql"))).toHaveLength(1);
+});
+
+test("execute sends a read and a keyed write again after as long as the server says", async () => {
+  const server = new FakeServer();
+  const client = await loggedIn(server);
+  const given = server.answer;
+  for (const [sql, options] of [
+    ["SELECT 1", {}],
+    ["INSERT INTO a.t VALUES (1)", { idempotencyKey: "k1" }],
+  ] as const) {
+    server.requests.length = 0;
+    server.answer = () => busy();
+    const executed = client.execute(sql, options);
+    await Bun.sleep(0);
+    server.answer = given;
+    expect(server.fire()).toEqual([7000]);
+    expect(await executed).toMatchObject({ results: [] });
+    const bodies = server.requests.map(({ request }) => JSON.parse(request.body ?? "") as object);
+    expect(bodies).toHaveLength(2);
+    expect(bodies[1]).toEqual(bodies[0] as object);
+    const key = "idempotencyKey" in options ? { idempotency_key: "k1" } : {};
+    expect(bodies[0]).toEqual({ sql, ...key });
+  }
+});
+
+test("execute does not send again for somebody else who logs in meanwhile", async () => {
+  const server = new FakeServer();
+  const client = await loggedIn(server);
+  const given = server.answer;
+  server.answer = () => busy();
+  const executed = client.execute("SELECT 1").catch((failure: unknown) => failure);
+  await Bun.sleep(0);
+  server.answer = given;
+  await logIn(server, client, "bob");
+  server.fire();
+  expect(await executed).toMatchObject({ code: "unauthorized" });
+  expect(server.requests.filter(({ path }) => path.endsWith("/sql"))).toHaveLength(1);
+});
+
+test("timeout bounds each request, and a read is sent again", async () => {
+  const server = new FakeServer();
+  const client = createClient({
+    url: "http://db.test",
+    environment: server,
+    timeout: "2s",
+    maxRetries: 1,
+  });
+  await client.session.login("ada", "x");
+  expect(server.timers.size).toBe(0);
+  server.answer = (_path, { signal }) =>
+    new Promise((_resolve, reject) => {
+      signal?.addEventListener("abort", () => reject(new Error("aborted")));
+    });
+  const executed = client.execute("SELECT 1").catch((failure: unknown) => failure);
+  const delays: number[] = [];
+  for (let turn = 0; turn < 3; turn += 1) {
+    await Bun.sleep(0);
+    delays.push(...server.fire());
+  }
+  expect(delays).toEqual([2000, 150, 2000]);
+  expect(await executed).toEqual(new ConnectionError("The server gave no answer within 2000 ms"));
 });
 
 test("an expired token is refreshed once for all requests that met it, each then repeated", async () => {
