@@ -3,6 +3,7 @@
  * catalog says is compared with what is there. Nothing is changed; `repair_directory.ts` acts on
  * the result.
  */
+import { keptSecretFault } from "./auth/mod.ts";
 import type { Clock } from "./base/clock.ts";
 import type { Disk } from "./base/disk.ts";
 import { CorruptionError } from "./base/errors.ts";
@@ -50,6 +51,8 @@ export interface DirectoryListener {
 export interface DirectoryCheck {
   readonly damageCount: number;
   readonly isFormatDamaged: boolean;
+  /** Of the secret that the server made for itself. */
+  readonly isSecretDamaged: boolean;
   readonly catalog: Pick<CatalogCheck, "damage" | "isOnlyLogDamaged">;
   /** Of the catalog's last whole state; undefined when it cannot be read. */
   readonly manifest: ManifestState | undefined;
@@ -129,6 +132,8 @@ function checkFiles(
     const fault = new CorruptionError(paths.format, 0, "it is missing, or does not name a format");
     files.onFinding(damageFinding(fault));
   }
+  const secretFault = keptSecretFault(disk, paths.root);
+  if (secretFault !== undefined) files.onFinding(damageFinding(secretFault));
   for (const fault of damage) files.onFinding(damageFinding(fault));
   const catalogPath = `${paths.root}/${CATALOG_FILE}`;
   files.onChecked(catalogPath, disk.sizeOf(catalogPath) ?? 0);
@@ -157,6 +162,7 @@ function checkFiles(
   return {
     damageCount,
     isFormatDamaged,
+    isSecretDamaged: secretFault !== undefined,
     catalog: { damage, isOnlyLogDamaged },
     manifest,
     catalogSeq: catalogSeq ?? 0,

@@ -12,6 +12,7 @@
  *   the numbers, and changes of the catalog of the ids, that the archive of the old one has already.
  */
 import { INCARNATION } from "./archive_units.ts";
+import { keptSecretPath } from "./auth/mod.ts";
 import { DatabaseError } from "./base/errors.ts";
 import { silentLog } from "./base/log.ts";
 import { SEQ_ZERO, type Seq, seqFromNumber, seqFromUnixMs } from "./base/seq.ts";
@@ -120,6 +121,10 @@ export function repairDirectory(
     if (audit.length > 0) kept.push(...dropSegments(disk, paths, { entries: audit, manifest }));
     const entries = check.damagedSegments.filter(({ tableId }) => tableId !== AUDIT_TABLE.tableId);
     if (entries.length > 0) kept.push(...quarantineSegments(disk, paths, { entries, manifest }));
+    if (check.isSecretDamaged) {
+      const from = keptSecretPath(paths.root);
+      kept.push(moveToLostAndFound(disk, paths, { from, name: "jwt_secret" }));
+    }
     if (check.log.isReservationDamaged) {
       const reserved = Math.max(check.log.reservedIds, check.highestFileId, reservationAt(nowMs));
       rewriteNumberFile(disk, paths.ids, reserved);
@@ -161,9 +166,10 @@ function obstaclesOf(paths: DataPaths, check: DirectoryCheck): string[] {
 }
 
 function lossesOf(check: DirectoryCheck): string[] {
-  const { damagedFiles, damagedSegments, tableNames } = check;
+  const { damagedFiles, damagedSegments, isSecretDamaged, tableNames } = check;
   const nameOf = (tableId: number): string => tableNames.get(tableId) ?? String(tableId);
   return [
+    ...(isSecretDamaged ? ["the secret that signs tokens: all users log in anew"] : []),
     ...lostAuditSegments(check).map(
       ({ rowCount, segmentId }) =>
         `${AUDIT_TABLE.name}: segment ${segmentId}, ${rowCount} versions of events; it goes on without them`,

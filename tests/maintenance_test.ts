@@ -474,6 +474,23 @@ describe("repair", () => {
     expect(readFileSync(`${path}/wal/IDS`).readUInt32LE(20)).toBeGreaterThanOrEqual(idsBefore);
   });
 
+  test("puts a secret aside that no server starts with", async () => {
+    const path = copyOf(killed);
+    writeFileSync(`${path}/jwt_secret`, "short");
+    const found = maintain("verify", [path]);
+    expect([found.code, found.text]).toEqual([
+      1,
+      expect.stringContaining(`${path}/jwt_secret at byte 0: it has 5 bytes`),
+    ]);
+    const { code, text } = maintain("repair", [path]);
+    expect(code).toBe(0);
+    expect(text).toMatch(/^lost {4}the secret that signs tokens: all users log in anew/m);
+    expect(readFileSync(`${path}/lost+found/jwt_secret`, "utf8")).toBe("short");
+    expect(maintain("verify", [path]).code).toBe(0);
+    await using server = await serverOn(path);
+    expect(await server.rows("SELECT 1")).toEqual([[1]]);
+  });
+
   test("does not touch a directory whose catalog is damaged, and says what to do", () => {
     const path = copyOf(killed);
     rmSync(`${path}/catalog.sqlite-wal`);

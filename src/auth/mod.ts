@@ -32,6 +32,8 @@ export type { Principal } from "./principal.ts";
 export {
   isLoopbackHost,
   keptSecret,
+  keptSecretFault,
+  keptSecretPath,
   type SecretFault,
   secretFault,
 } from "./secret.ts";

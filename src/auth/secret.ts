@@ -72,17 +72,28 @@ export function keptSecret({
   dataPath: string;
   random: Random;
 }): Uint8Array {
-  const path = `${dataPath}/jwt_secret`;
+  const path = keptSecretPath(dataPath);
   if (!disk.exists(path)) writeSecret(disk, { dataPath, path, secret: random.bytes(32) });
   const secret = disk.readFile(path);
-  if (secret.length !== SECRET_BYTES_MIN) {
-    throw new CorruptionError(
-      path,
-      0,
-      `it has ${secret.length} bytes, and a secret has ${SECRET_BYTES_MIN}; remove it to get a new one, which ends all tokens`,
-    );
-  }
+  const fault = faultOf(path, secret.length);
+  if (fault !== undefined) throw fault;
   return secret;
+}
+
+export function keptSecretPath(dataPath: string): string {
+  return `${dataPath}/jwt_secret`;
+}
+
+/** What is wrong with the secret that a data directory keeps, if it keeps one. @throws {DiskError} */
+export function keptSecretFault(disk: Disk, dataPath: string): CorruptionError | undefined {
+  const path = keptSecretPath(dataPath);
+  return disk.exists(path) ? faultOf(path, disk.sizeOf(path) ?? 0) : undefined;
+}
+
+function faultOf(path: string, byteCount: number): CorruptionError | undefined {
+  if (byteCount === SECRET_BYTES_MIN) return undefined;
+  const what = `it has ${byteCount} bytes, and a secret has ${SECRET_BYTES_MIN}; remove it to get a new one, which ends all tokens`;
+  return new CorruptionError(path, 0, what);
 }
 
 /** Writes the file whole or not at all, for its owner's eyes only. */
