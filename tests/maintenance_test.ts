@@ -15,7 +15,6 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { bunDisk } from "../src/base/bun_disk.ts";
-import { CorruptionError } from "../src/base/errors.ts";
 import { silentLog } from "../src/base/log.ts";
 import { CatalogDatabase } from "../src/catalog/mod.ts";
 import { AUDIT_TABLE, OWN_TABLES } from "../src/sql/mod.ts";
@@ -444,9 +443,9 @@ describe("repair", () => {
       const events = "SELECT action, target FROM system.audit_log ORDER BY audit_id";
       if (how.includes("server")) {
         await engine.reopen();
-        const met: unknown = await engine.failure(events).catch((error: unknown) => error);
-        expect(met).toBeInstanceOf(CorruptionError);
-        expect(await engine.failure(events)).toContain("DATA_DAMAGED");
+        for (const _time of [1, 2]) {
+          expect(await engine.failure(events)).toContain("DATA_DAMAGED");
+        }
         await engine.database.close();
       }
       const { code, text } = maintain("repair", [engine.dataPath]);

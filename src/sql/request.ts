@@ -18,7 +18,7 @@ import { TEXT, type Value } from "../types/mod.ts";
 import type { RunningRequest } from "./activity.ts";
 import { Administration } from "./administration.ts";
 import type { AnswerChannel } from "./answer_stream.ts";
-import { atStatement } from "./at_statement.ts";
+import { atStatement, failureFrom } from "./at_statement.ts";
 import { noteStatement } from "./audited.ts";
 import { readLiterals } from "./bind/untyped_literals.ts";
 import { Definitions } from "./definitions.ts";
@@ -136,10 +136,10 @@ export class RequestRunner {
       this.#requireClosed();
       return { results: this.#results };
     } catch (error) {
-      if (!(error instanceof DatabaseError)) throw error;
+      const failure = failureFrom(error);
       const failed = units[this.#statementIndex]?.node;
-      if (failed !== undefined) await this.#audit(failed, error);
-      const placed = atCell(error, () => failed);
+      if (failed !== undefined) await this.#audit(failed, failure);
+      const placed = atCell(failure, () => failed);
       // What was undone with its transaction did not happen.
       const results = this.#results.slice(0, this.#beginIndex);
       return { results, error: atStatement(placed, this.#statementIndex) };

@@ -9,7 +9,7 @@ import { DEFAULT_NAMESPACE } from "../catalog/mod.ts";
 import type { DataType, Value } from "../types/mod.ts";
 import { type Activity, areJobs, type RunningRequest, shownSql } from "./activity.ts";
 import { AnswerChannel } from "./answer_stream.ts";
-import { atStatement } from "./at_statement.ts";
+import { atStatement, failureFrom } from "./at_statement.ts";
 import { StatementBinding } from "./bind/binding.ts";
 import { hasFaultyLiteral, readLiterals } from "./bind/untyped_literals.ts";
 import type {
@@ -385,8 +385,7 @@ const RIGHTS_LOST: ReadonlySet<Condition> = new Set(["PERMISSION_DENIED", "SHARE
 
 /** @throws What is no expected failure. */
 function failedResponse(error: unknown): SqlResponse {
-  if (!(error instanceof DatabaseError)) throw error;
-  return { results: [], error: atStatement(error, 0) };
+  return { results: [], error: atStatement(failureFrom(error), 0) };
 }
 
 /** With the address as it is now: a client that leaves before the end has none any more then. */

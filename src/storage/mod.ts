@@ -63,6 +63,7 @@ export { mergedText } from "./merge.ts";
 export type { MergeBounds } from "./merge_choice.ts";
 export { type MergeJob, type MergeOutcome, mergeSteps } from "./merge_job.ts";
 export { refuseNewerFiles } from "./newer_files.ts";
+export { refusalFor } from "./open_segment.ts";
 export { readSealedText, writeSealedText } from "./sealed_text.ts";
 export type { SegmentJobs } from "./segment_jobs.ts";
 export { reservationAt } from "./snowflake_ids.ts";

@@ -11,7 +11,7 @@
  *   the log forget it: by then it is noted, or the segment is quarantined for good.
  */
 import { assert } from "../base/assert.ts";
-import { CorruptionError, DatabaseError } from "../base/errors.ts";
+import { CorruptionError, DatabaseError, UnreadableError } from "../base/errors.ts";
 import type { DataType, Row, Value } from "../types/mod.ts";
 import type { DeletionVector } from "./deletion_vector.ts";
 import type { SegmentEntry } from "./manifest.ts";
@@ -23,6 +23,15 @@ export interface MissedReplacement {
   readonly owner: number;
   readonly seq: number;
   readonly replacedBy: number;
+}
+
+const UNREADABLE_HINT = "look at the disk, then restart the server: it tries again";
+const DAMAGED_HINT = "rows of other tables can be read; put back a backup, or drop the table";
+
+/** What a statement answers that met damage: the same as those that come after it. */
+export function refusalFor(damage: CorruptionError): DatabaseError {
+  const hint = damage instanceof UnreadableError ? UNREADABLE_HINT : DAMAGED_HINT;
+  return new DatabaseError("DATA_DAMAGED", damage.message, { hint, cause: damage });
 }
 
 /** What opens the files of a segment, and hears of damage. */
@@ -166,10 +175,10 @@ export class OpenSegment {
     const what = `Cannot read ${this.#files.segmentPath(this.entry)}: segment ${segmentId} of table ${tableId}`;
     return this.#isSetAside
       ? new DatabaseError("DATA_DAMAGED", `${what} could not be read, and is quarantined`, {
-          hint: "look at the disk, then restart the server: it tries again",
+          hint: UNREADABLE_HINT,
         })
       : new DatabaseError("DATA_DAMAGED", `${what} is damaged and quarantined`, {
-          hint: "rows of other tables can be read; put back a backup, or drop the table",
+          hint: DAMAGED_HINT,
         });
   }
 
