@@ -1,7 +1,7 @@
 /**
  * What an open database does by itself now and then: looks at the space that is left and at the
- * clock, lets go of what has expired or nobody can name any more, erases what is due, and keeps when
- * users were seen. Nothing here waits, and nobody waits for it; what the disk refuses is tried again.
+ * clock, lets go of what has expired or nobody can name any more, erases what is due, reads for damage,
+ * and keeps when users were seen. Nothing here waits, and nobody waits for it; what the disk refuses is tried again.
  */
 import type { Auth } from "./auth/mod.ts";
 import { type CancelTimer, HOUR_MS } from "./base/clock.ts";
@@ -51,7 +51,10 @@ export function startUpkeep(
   };
 }
 
-/** Removes files that no row names, discards history that is old enough, erases dropped accounts. */
+/**
+ * Removes files that no row names, discards history that is old enough, reads a part of the segments
+ * for damage, erases dropped accounts.
+ */
 function tidy(environment: SqlEnvironment, store: LocalStore): void {
   const { clock, definitionOf, log } = environment;
   attempt(log, "remove files that no row names", () => {
@@ -63,6 +66,7 @@ function tidy(environment: SqlEnvironment, store: LocalStore): void {
   });
   sweepDropped(environment);
   attempt(log, "discard history", () => store.discardHistory());
+  attempt(log, "read segments for damage", () => store.scrub());
   beginDueErasures(environment);
 }
 

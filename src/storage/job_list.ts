@@ -1,5 +1,6 @@
 /**
- * Long work that somebody may want to see, or stop: flushes, merges, backups, restores, the erasure of accounts.
+ * Long work that somebody may want to see, or stop: flushes, merges, scrubs, backups, restores, the
+ * erasure of accounts.
  *
  *     queued ──start──► running ──► completed | failed | cancelled | skipped
  *
@@ -13,7 +14,7 @@ import type { Clock } from "../base/clock.ts";
 /** Ended jobs that stay in the list. */
 const ENDED_MAX = 1000;
 
-export type JobKind = "flush" | "compact" | "merge" | "backup" | "restore" | "purge";
+export type JobKind = "flush" | "compact" | "merge" | "scrub" | "backup" | "restore" | "purge";
 
 export type JobStatus = "queued" | "running" | "completed" | "failed" | "cancelled" | "skipped";
 
@@ -22,6 +23,7 @@ const LETTERS: Readonly<Record<JobKind, string>> = {
   flush: "FL",
   compact: "CO",
   merge: "ME",
+  scrub: "SC",
   backup: "BA",
   restore: "RE",
   purge: "PU",

@@ -26,6 +26,7 @@ import { Merger } from "./merge.ts";
 import { MERGE_BOUNDS } from "./merge_choice.ts";
 import { recover } from "./recovery.ts";
 import { StoreScan } from "./scan.ts";
+import { Scrubber } from "./scrub.ts";
 import { boundSharedCache } from "./segment/chunk_cache.ts";
 import { LocalSegmentFiles } from "./segment_files.ts";
 import { InThreadJobs, type SegmentJobs } from "./segment_jobs.ts";
@@ -73,6 +74,7 @@ export class LocalStore implements Store {
   readonly #ids: SnowflakeIds;
   readonly #flusher: Flusher;
   readonly #merger: Merger;
+  readonly #scrubber: Scrubber;
   readonly #ballast: Ballast;
   readonly #space: SpaceGuard;
   readonly #clockWatch: ClockWatch;
@@ -158,6 +160,7 @@ export class LocalStore implements Store {
     };
     const { historyBytesMax = 0, mergeBounds = MERGE_BOUNDS } = options;
     this.#merger = new Merger({ ...background, historyBytesMax, mergeBounds });
+    this.#scrubber = new Scrubber({ ...background, onDamage: this.noteDamage.bind(this) });
     this.#flusher = new Flusher({
       ...background,
       merger: this.#merger,
@@ -336,6 +339,11 @@ export class LocalStore implements Store {
     this.#merger.boundHistory();
   }
 
+  /** Begins to read segments for damage that have their turn; for somebody who asks hourly. */
+  scrub(): void {
+    this.#scrubber.begin();
+  }
+
   /** Gives back the disk of rows whose time is over; for somebody who asks every few seconds. */
   dropExpired(): void {
     this.#merger.dropExpired();
@@ -417,7 +425,7 @@ export class LocalStore implements Store {
     if (!this.#isOpen) return;
     this.#isOpen = false;
     this.#ballast.close();
-    await Promise.all([this.#flusher.close(), this.#merger.close()]);
+    await Promise.all([this.#flusher.close(), this.#merger.close(), this.#scrubber.close()]);
     this.#jobs.close();
     await this.#log.close();
     this.#ids.close();

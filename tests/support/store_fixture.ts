@@ -7,6 +7,7 @@ import { type Log, silentLog } from "../../src/base/log.ts";
 import type { Seq } from "../../src/base/seq.ts";
 import {
   type Commit,
+  type JobList,
   LocalStore,
   type LocalStoreOptions,
   type MergeBounds,
@@ -72,6 +73,7 @@ export interface FixtureParts {
   definitions: readonly TableDefinition[];
   options?: Partial<LocalStoreOptions>;
   jobs?: SegmentJobs;
+  jobList?: JobList;
   dataPath?: string;
 }
 
@@ -87,6 +89,7 @@ export function openStore(parts: FixtureParts): Promise<LocalStore> {
     definitions: parts.definitions,
     options: { ...STORE_OPTIONS, ...parts.options },
     jobs: parts.jobs,
+    jobList: parts.jobList,
   });
 }
 
