@@ -254,15 +254,32 @@ function refuseAggregates(select: BoundSelect, node: AstNode): void {
 }
 
 /** What changes without a change of the row cannot be live. */
-function refuseUnfixed(select: BoundSelect, node: AstNode): void {
+function refuseUnfixed(select: BoundSelect, node: SelectFromStatement): void {
   for (const name of volatileCalls(select)) {
     if (FIXED_FUNCTIONS.has(name)) continue;
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
       `Cannot subscribe with function ${name}: its value changes without the row`,
-      { position: node._location.start, hint: "pass the value as a parameter" },
+      { position: startOfCall(node, name), hint: "pass the value as a parameter" },
     );
   }
+}
+
+/** Where a query calls a function; where it begins if it does so under another name. */
+function startOfCall({ columns, where, _location }: SelectFromStatement, name: string): number {
+  const find = (value: unknown): number | undefined => {
+    if (typeof value !== "object" || value === null) return undefined;
+    const part: { type?: unknown; keyword?: unknown; function?: { name?: unknown } } = value;
+    const isCall = part.type === "call" && part.function?.name === name;
+    const isKeyword = part.type === "keyword" && part.keyword === name;
+    if ((isCall || isKeyword) && "_location" in value) return (value as AstNode)._location.start;
+    for (const child of Object.values(value)) {
+      const start = find(child);
+      if (start !== undefined) return start;
+    }
+    return undefined;
+  };
+  return find(columns) ?? find(where) ?? _location.start;
 }
 
 /** Literals and parameters that are the time of the statement: a live query has no such time. */

@@ -114,3 +114,15 @@ test.each([
 ] as const)("planLive, %s: %s", (sql, condition) => {
   expect(refusal(sql)?.condition).toBe(condition);
 });
+
+test.each([
+  ["SELECT id FROM news WHERE at < NOW()", "NOW"],
+  ["SELECT id, lower(who), upper(CAST(RANDOM() AS TEXT)) AS loud FROM news", "RANDOM"],
+  ["SELECT id FROM news WHERE at < CURRENT_DATE", "CURRENT_DATE"],
+] as const)("planLive, %s: the refusal tells where %s stands", (sql, name) => {
+  expect(refusal(sql)).toMatchObject({
+    condition: "UNSUPPORTED_FEATURE",
+    message: `Cannot subscribe with function ${name.toLowerCase()}: its value changes without the row`,
+    position: sql.indexOf(name),
+  });
+});
