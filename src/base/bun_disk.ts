@@ -169,6 +169,11 @@ export const bunDisk: Disk = {
       const { bavail, bsize } = statfsSync(path);
       return bavail * bsize;
     }),
+  totalBytes: (path) =>
+    attempt("stat", path, () => {
+      const { blocks, bsize } = statfsSync(path);
+      return blocks * bsize;
+    }),
   lock: (path) => attempt("lock", path, () => lockFile(path)),
   lockShared: (path) => attempt("lock", path, () => lockFileShared(path)),
 };

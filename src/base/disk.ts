@@ -68,6 +68,8 @@ export interface Disk {
   realPath(path: string): string;
   /** Free bytes for this process on the file system of `path`. */
   freeBytes(path: string): number;
+  /** Size of the file system of `path`. */
+  totalBytes(path: string): number;
   /**
    * Takes the exclusive lock on a file for the life of the process.
    * @returns A function that releases it, or undefined when another process holds it.

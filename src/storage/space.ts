@@ -8,6 +8,10 @@ import { DatabaseError, DiskError, hasNoDescriptor } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Ballast } from "./ballast.ts";
 
+/** The log has a warning when a smaller share of the disk is free, and again after there was more. */
+const SCARCE_SHARE = 0.1;
+const AMPLE_SHARE = 0.12;
+
 /** Commits between two looks at the free space: a look costs about as much as a commit. */
 const COMMITS_PER_LOOK = 256;
 
@@ -26,6 +30,7 @@ export class SpaceGuard {
   /** Of what keeps writers out: the disk itself, and not only the reserve. */
   #isDiskFull = false;
   #commitCount = 0;
+  #isScarce = false;
 
   constructor(options: SpaceOptions) {
     this.#options = options;
@@ -58,6 +63,7 @@ export class SpaceGuard {
   look(): void {
     const { ballast, disk, path, minFreeBytes, log } = this.#options;
     const freeBytes = disk.freeBytes(path);
+    this.#warnIfScarce(freeBytes);
     const isFull = freeBytes < minFreeBytes + (this.#isFull ? ballast.missingBytes : 0);
     if (!isFull && ballast.missingBytes > 0) void ballast.take();
     if (isFull === this.#isFull) return;
@@ -71,6 +77,15 @@ export class SpaceGuard {
       this.#isDiskFull = false;
       log.info("there is room on the disk again", { path, freeBytes });
     }
+  }
+
+  #warnIfScarce(freeBytes: number): void {
+    const { disk, log, path } = this.#options;
+    const totalBytes = disk.totalBytes(path);
+    const wasScarce = this.#isScarce;
+    this.#isScarce = freeBytes < totalBytes * (wasScarce ? AMPLE_SHARE : SCARCE_SHARE);
+    if (!this.#isScarce || wasScarce) return;
+    log.warn("less than a tenth of the disk is free", { path, freeBytes, totalBytes });
   }
 
   /** The log could not take commits. Returns what their writers are told. */

@@ -106,6 +106,7 @@ test("directories are made with their parents, listed, moved within and removed"
   expect(bunDisk.sizeOf(join(directory, "a", "y"))).toBeUndefined();
   expect(codeOf(() => bunDisk.remove(join(directory, "a", "y")))).toBe("ENOENT");
   expect(bunDisk.freeBytes(directory)).toBeGreaterThan(0);
+  expect(bunDisk.totalBytes(directory)).toBeGreaterThan(bunDisk.freeBytes(directory));
 });
 
 test("lock is held by one at a time and can be taken again once released", () => {

@@ -4,6 +4,7 @@
 import { expect, test } from "bun:test";
 import type { DiskFile, OpenOptions } from "../../src/base/disk.ts";
 import { DatabaseError, DiskError } from "../../src/base/errors.ts";
+import { silentLog } from "../../src/base/log.ts";
 import { dataPathsOf } from "../../src/storage/file_names.ts";
 import { type LocalStore, SHARED_OWNER, type Store } from "../../src/storage/mod.ts";
 import type { Row } from "../../src/types/mod.ts";
@@ -324,6 +325,30 @@ test("below the reserve only deletes are let in", async () => {
   expect(await conditionOf(commit(store, 1, "delete", [[1, "a"]]))).toBeUndefined();
   disk.capacityBytes = 1e9;
   expect(await conditionOf(commit(store, 1, "insert", [[1000, "a"]]))).toBeUndefined();
+  await store.close();
+});
+
+test("a disk of which less than a tenth is free is told in the log, once each time", async () => {
+  const disk = new SimulatedDisk();
+  const warnings: string[] = [];
+  const log = { ...silentLog, warn: (text: string) => warnings.push(text) };
+  const store = await openStore({ disk, log, definitions: [TABLE] });
+  const used = disk.byteCount();
+  const wanted: [number, number][] = [
+    [0.11, 0],
+    [0.099, 1],
+    [0.105, 1],
+    [0.01, 1],
+    [0.13, 1],
+    [0.09, 2],
+  ];
+  for (const [freeShare, count] of wanted) {
+    disk.capacityBytes = Math.ceil(used / (1 - freeShare));
+    store.lookAtSpace();
+    expect([freeShare, warnings.length]).toEqual([freeShare, count]);
+  }
+  expect(new Set(warnings)).toEqual(new Set(["less than a tenth of the disk is free"]));
+  disk.capacityBytes = 1e9;
   await store.close();
 });
 

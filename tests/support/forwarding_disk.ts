@@ -66,6 +66,10 @@ export class ForwardingDisk implements Disk {
     return this.disk.freeBytes(path);
   }
 
+  totalBytes(path: string): number {
+    return this.disk.totalBytes(path);
+  }
+
   lock(path: string): (() => void) | undefined {
     return this.disk.lock(path);
   }

@@ -184,6 +184,10 @@ export class SimulatedDisk implements Disk {
     return Math.max(0, this.capacityBytes - this.#root.byteCount());
   }
 
+  totalBytes(_path: string): number {
+    return this.capacityBytes;
+  }
+
   /** Bytes of all files together. */
   byteCount(): number {
     return this.#root.byteCount();
