@@ -55,12 +55,12 @@ test("CORS: an origin may be listed in any spelling of its host and port", async
   const allowed_origins = ["https://App.Example:443", "HTTP://127.0.0.1:80"];
   const cors = { allowed_origins, allow_credentials: false, max_age: 0 };
   const server = { public_origin: "https://Db.Example:443" };
-  await withServer({ config: { security: { cors }, server } }, async ({ fetch, url }) => {
+  await withServer({ config: { security: { cors }, server } }, async (running) => {
     for (const origin of ["https://app.example", "http://127.0.0.1"]) {
-      const { headers } = await fetch("/health/live", { headers: { Origin: origin } });
+      const { headers } = await running.fetch("/health/live", { headers: { Origin: origin } });
       expect(headers.get("access-control-allow-origin")).toBe(origin);
     }
-    const opened = await openSocket(url, "https://db.example");
+    const opened = await openSocket(running.url, "https://db.example");
     expect(opened).toBe(true);
   });
 });
