@@ -47,7 +47,7 @@ export function statementsOf(
   if (highest !== parameterCount) {
     throw new DatabaseError(
       "INVALID_PARAMETER",
-      `Cannot bind ${parameterCount} parameter(s): the highest in the text is $${highest}`,
+      `Cannot bind ${parameterCount} parameter(s): ${highest === 0 ? "the text names none" : `the highest in the text is $${highest}`}`,
     );
   }
   return statements;

@@ -114,6 +114,7 @@ export function newColumn(
   const type = resolveType(dataType);
   requireStorable(type, dataType, kind);
   const all = constraints ?? [];
+  checkConstraintNames(all);
   checkConstraints(all, name.name);
   const isGenerated = all.some(({ type: t }) => t === "auto increment" || t === "add generated");
   if (isGenerated && type.kind !== "bigint") {

@@ -129,7 +129,7 @@ function contentOf(
   readLiterals(statement.literals);
   const used = columnsUsedBy(query);
   return {
-    columnNames: columnNamesOf(node, query),
+    columnNames: columnNamesOf(node, query, namespace),
     tables: [...tables.values()].map(
       ({ columns, tableId }): ViewTable => ({
         tableId,
@@ -141,12 +141,17 @@ function contentOf(
   };
 }
 
-function columnNamesOf({ columnNames, name }: CreateViewStatement, query: BoundSelect): string[] {
+function columnNamesOf(
+  { columnNames, name }: CreateViewStatement,
+  query: BoundSelect,
+  namespace: string,
+): string[] {
+  const shown = `${name.schema ?? namespace}.${name.name}`;
   const position = name._location.start;
   if (columnNames !== undefined && columnNames.length > query.outputs.length) {
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      `Cannot name ${columnNames.length} columns of view ${name.name}: its query has ${query.outputs.length}`,
+      `Cannot name ${columnNames.length} columns of view ${shown}: its query has ${query.outputs.length}`,
       { position },
     );
   }
@@ -158,7 +163,7 @@ function columnNamesOf({ columnNames, name }: CreateViewStatement, query: BoundS
   if (twice === undefined) return names;
   throw new DatabaseError(
     "INVALID_DEFINITION",
-    `Cannot create view ${name.name}: it has two columns "${twice}"`,
+    `Cannot create view ${shown}: it has two columns "${twice}"`,
     { position, hint: "give one of them an alias" },
   );
 }

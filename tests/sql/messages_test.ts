@@ -30,6 +30,18 @@ async function refusal(
   return { message, at, hint };
 }
 
+test("what a view or its parameters are refused for names them", async () => {
+  expect((await refusal("CREATE VIEW w AS SELECT 1 AS a, 2 AS a")).message).toContain(
+    'Cannot create view app.w: it has two columns "a"',
+  );
+  expect((await refusal("CREATE VIEW w (a, b) AS SELECT 1")).message).toContain(
+    "Cannot name 2 columns of view app.w: its query has 1",
+  );
+  expect((await refusal("SELECT 1", { params: [1] })).message).toContain(
+    "Cannot bind 1 parameter(s): the text names none",
+  );
+});
+
 describe("DROP … IF EXISTS", () => {
   test("says which tables are dropped, and which were not there", async () => {
     await engine.run("CREATE TABLE app.e1 (id INT PRIMARY KEY)");

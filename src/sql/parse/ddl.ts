@@ -96,6 +96,7 @@ export function parseCreateTable(
   const name = cursor.qname("a table");
   if (cursor.is("as")) refuseTableAs(cursor);
   if (cursor.is("partition")) refusePartition(cursor);
+  if (cursor.is("like")) refuseTableLike(cursor);
   if (cursor.is("of")) cursor.refuse("CREATE TABLE … OF a type");
   cursor.expect("(");
   const columns: CreateColumnDef[] = [];
@@ -122,6 +123,10 @@ export function parseCreateTable(
 
 function refuseTableAs(cursor: Cursor): never {
   cursor.refuse("CREATE TABLE … AS", "create the table, then INSERT INTO … SELECT");
+}
+
+function refuseTableLike(cursor: Cursor): never {
+  cursor.refuse("CREATE TABLE … LIKE", "repeat the columns of the table");
 }
 
 function refusePartition(cursor: Cursor): never {
@@ -161,7 +166,7 @@ export function isTableConstraint(cursor: Cursor): boolean {
         ? cursor.refuse("EXCLUDE constraint")
         : false;
     case "like":
-      return cursor.refuse("CREATE TABLE … LIKE", "repeat the columns of the table");
+      return refuseTableLike(cursor);
     default:
       return false;
   }

@@ -3,6 +3,7 @@
  */
 import {
   type DeleteStatement,
+  type Expr,
   type InsertStatement,
   type OnConflictAction,
   type QNameAliased,
@@ -150,9 +151,17 @@ export function parseUpdate(cursor: Cursor): UpdateStatement {
   cursor.expect("set");
   const sets = parseSets(cursor);
   const from = cursor.accept("from") ? parseFromList(cursor) : undefined;
-  const where = cursor.accept("where") ? cursor.grammar.expression(cursor) : undefined;
+  const where = parseChangeWhere(cursor);
   const returning = parseReturning(cursor);
   return { type: "update", table, sets, from, where, returning, _location: cursor.since(start) };
+}
+
+function parseChangeWhere(cursor: Cursor): Expr | undefined {
+  if (!cursor.accept("where")) return undefined;
+  if (cursor.is("current") && cursor.isAhead(1, "of")) {
+    cursor.refuse("WHERE CURRENT OF a cursor", "name the row by its key");
+  }
+  return cursor.grammar.expression(cursor);
 }
 
 /** `DELETE FROM …`, without WITH. */
@@ -161,7 +170,7 @@ export function parseDelete(cursor: Cursor): DeleteStatement {
   cursor.expectAll("delete", "from");
   const from = parseTarget(cursor, false);
   const using = cursor.accept("using") ? parseFromList(cursor) : undefined;
-  const where = cursor.accept("where") ? cursor.grammar.expression(cursor) : undefined;
+  const where = parseChangeWhere(cursor);
   const returning = parseReturning(cursor);
   return { type: "delete", from, using, where, returning, _location: cursor.since(start) };
 }

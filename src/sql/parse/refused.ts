@@ -87,9 +87,9 @@ const OBJECTS = new Map<string, readonly [construct: string, hint?: string]>([
   ["materialized", ["MATERIALIZED VIEW"]],
   ["recursive", ["RECURSIVE VIEW", "CREATE VIEW … AS WITH RECURSIVE …"]],
   ["sequence", ["SEQUENCE", SEQUENCES]],
-  ["function", ["FUNCTION"]],
-  ["procedure", ["PROCEDURE"]],
-  ["routine", ["ROUTINE"]],
+  ["function", ["FUNCTION", LIVE]],
+  ["procedure", ["PROCEDURE", LIVE]],
+  ["routine", ["ROUTINE", LIVE]],
   ["aggregate", ["AGGREGATE"]],
   ["trigger", ["TRIGGER", LIVE]],
   ["constraint", ["CONSTRAINT TRIGGER", LIVE]],
@@ -120,6 +120,10 @@ export function refuseObject(cursor: Cursor, verb: "CREATE" | "ALTER" | "DROP"):
     const construct = cursor.is("unique") ? `${verb} UNIQUE INDEX` : `${verb} INDEX`;
     if (cursor.is("unique")) refuseUnique(cursor);
     refuseIndex(cursor, construct);
+  }
+  const isTemporary = cursor.is("temp") || cursor.is("temporary");
+  if (isTemporary && cursor.isAhead(1, "view")) {
+    cursor.refuse(`${verb} ${cursor.word.toUpperCase()} VIEW`, "use WITH, or CREATE VIEW");
   }
   const entry = OBJECTS.get(cursor.word);
   if (entry === undefined) return;

@@ -83,18 +83,19 @@ function combined(
   return { ...parts, orderBy: undefined, limit: undefined, _location: cursor.since(start) };
 }
 
-/** The words of a lock, as they are written. */
-function lockOf(cursor: Cursor): string {
-  const words = ["for"];
-  while (words.length < LOCK_WORDS_MAX && LOCK_WORDS.has(cursor.wordAhead(words.length))) {
-    words.push(cursor.wordAhead(words.length));
-  }
-  return words.join(" ").toUpperCase();
+// Anything else behind FOR is no locking clause, and is found where the statement should end.
+function refuseLocking(cursor: Cursor): void {
+  const found = LOCKING_CLAUSES.find(([word]) => cursor.isAhead(1, word));
+  if (found === undefined) return;
+  cursor.refuse(found[1], "a transaction that loses a conflict fails and may be sent again");
 }
 
-/** FOR NO KEY UPDATE has the most words. */
-const LOCK_WORDS_MAX = 4;
-const LOCK_WORDS: ReadonlySet<string> = new Set(["no", "key", "update", "share"]);
+const LOCKING_CLAUSES = [
+  ["update", "FOR UPDATE"],
+  ["no", "FOR NO KEY UPDATE"],
+  ["share", "FOR SHARE"],
+  ["key", "FOR KEY SHARE"],
+] as const;
 
 // ORDER BY and LIMIT belong to the whole. Behind parentheses they add to what stands inside, as in
 // PostgreSQL: `(SELECT … LIMIT 1) ORDER BY a` sorts first.
@@ -102,12 +103,7 @@ function parseTail(cursor: Cursor, query: SelectStatement, start: number): Selec
   const at = cursor.start;
   const orderBy = cursor.is("order") ? parseOrderBy(cursor) : undefined;
   const limit = parseLimit(cursor);
-  if (cursor.is("for")) {
-    cursor.refuse(
-      lockOf(cursor),
-      "a transaction that loses a conflict fails and may be sent again",
-    );
-  }
+  if (cursor.is("for")) refuseLocking(cursor);
   if (orderBy === undefined && limit === undefined) return query;
   const target = tailOwner(query);
   if (orderBy !== undefined) {
