@@ -282,6 +282,21 @@ export class Auth {
     return this.#users.create(principal, request);
   }
 
+  /** What {@linkcode createUser} refuses, but for the password. @throws {DatabaseError} */
+  checkCreateUser(principal: Principal, request: CreateUserRequest): void {
+    this.#users.checkCreate(principal, request);
+  }
+
+  /** What {@linkcode alterUser} refuses, but for the password. @throws {DatabaseError} */
+  checkAlterUser(principal: Principal, request: AlterUserRequest): void {
+    this.#users.checkAlter(principal, request);
+  }
+
+  /** What {@linkcode dropUser} refuses. @throws {DatabaseError} */
+  checkDropUser(principal: Principal, userId: string): void {
+    this.#users.checkDrop(principal, userId);
+  }
+
   /** @throws {DatabaseError} PERMISSION_DENIED, USER_NOT_FOUND, WEAK_PASSWORD, INVALID_VALUE, INVALID_OPERATION, MANAGED_BY_CONFIG */
   alterUser(principal: Principal, request: AlterUserRequest): Promise<UserEntry> {
     return this.#users.alter(principal, request);

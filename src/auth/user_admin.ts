@@ -71,20 +71,22 @@ export class UserAdmin {
     this.#options = options;
   }
 
+  /** What `create` refuses without a look at the credentials. @throws {DatabaseError} */
+  checkCreate(principal: Principal, request: CreateUserRequest): void {
+    const { userId } = request;
+    authoriseCreate(principal, request);
+    checkUserId(userId);
+    if (this.#options.catalog.user(userId) !== undefined) {
+      throw new DatabaseError("ALREADY_EXISTS", `Cannot create user ${userId}: it already exists`);
+    }
+    this.#checkEmail(request.email);
+  }
+
   /** @throws {DatabaseError} PERMISSION_DENIED, INVALID_NAME, ALREADY_EXISTS, WEAK_PASSWORD, INVALID_VALUE */
   async create(principal: Principal, request: CreateUserRequest): Promise<UserEntry> {
     const { catalog, log } = this.#options;
     const { userId, role = "user", email, credentials } = request;
-    const authorise = (): void => {
-      if (mayManageUser(principal, { userId, role })) return;
-      throw denied(`create user ${userId}${role === "system" ? " with role system" : ""}`);
-    };
-    authorise();
-    checkUserId(userId);
-    if (catalog.user(userId) !== undefined) {
-      throw new DatabaseError("ALREADY_EXISTS", `Cannot create user ${userId}: it already exists`);
-    }
-    this.#checkEmail(email);
+    this.checkCreate(principal, request);
     const entry: NewUser = {
       userId,
       role,
@@ -92,17 +94,16 @@ export class UserAdmin {
       ...(email === undefined ? {} : { email }),
       ...(await this.#stored(userId, credentials)),
     };
-    authorise();
+    authoriseCreate(principal, request);
     const user = catalog.createUser(entry);
     if (credentials.kind === "password") this.#options.onPassword(userId);
     log.info("user created", { user: userId, role, by: principal.actorId });
     return user;
   }
 
-  /** @throws {DatabaseError} PERMISSION_DENIED, USER_NOT_FOUND, WEAK_PASSWORD, INVALID_VALUE, INVALID_OPERATION, MANAGED_BY_CONFIG */
-  async alter(principal: Principal, request: AlterUserRequest): Promise<UserEntry> {
-    const { catalog, log, sessionEnds } = this.#options;
-    const { userId, password, role, email } = request;
+  /** What `alter` refuses without a look at the password; returns who is altered. @throws {DatabaseError} */
+  checkAlter(principal: Principal, request: AlterUserRequest): UserEntry {
+    const { email, role, userId } = request;
     const before = this.#authoriseAlter(principal, request);
     if (role !== undefined && role !== before.role && userId === ROOT_USER_ID) {
       throw new DatabaseError(
@@ -111,6 +112,14 @@ export class UserAdmin {
       );
     }
     this.#checkEmail(email);
+    return before;
+  }
+
+  /** @throws {DatabaseError} PERMISSION_DENIED, USER_NOT_FOUND, WEAK_PASSWORD, INVALID_VALUE, INVALID_OPERATION, MANAGED_BY_CONFIG */
+  async alter(principal: Principal, request: AlterUserRequest): Promise<UserEntry> {
+    const { catalog, log, sessionEnds } = this.#options;
+    const { userId, password, role, email } = request;
+    const before = this.checkAlter(principal, request);
     const passwordHash = password === undefined ? undefined : await this.#hash(userId, password);
     this.#authoriseAlter(principal, request);
     const after = catalog.changeUser(userId, {
@@ -125,10 +134,9 @@ export class UserAdmin {
     return after;
   }
 
-  /** @throws {DatabaseError} PERMISSION_DENIED, USER_NOT_FOUND, INVALID_OPERATION */
-  drop(principal: Principal, userId: string, options?: { erasesNow?: boolean }): void {
-    const { catalog, log, sessionEnds } = this.#options;
-    const user = catalog.user(userId);
+  /** What `drop` refuses. @throws {DatabaseError} PERMISSION_DENIED, USER_NOT_FOUND, INVALID_OPERATION */
+  checkDrop(principal: Principal, userId: string): void {
+    const user = this.#options.catalog.user(userId);
     if (!isAtLeast(principal.role, "dba")) throw denied(`drop user ${userId}`);
     if (user === undefined) throw notFound("drop", userId);
     if (!mayManageUser(principal, user)) throw denied(`drop user ${userId}`);
@@ -144,6 +152,12 @@ export class UserAdmin {
         `Cannot drop user ${userId}: it is the local superuser`,
       );
     }
+  }
+
+  /** @throws {DatabaseError} As `checkDrop`. */
+  drop(principal: Principal, userId: string, options?: { erasesNow?: boolean }): void {
+    const { catalog, log, sessionEnds } = this.#options;
+    this.checkDrop(principal, userId);
     catalog.dropUser(userId, options);
     sessionEnds.endUser(userId);
     log.info("user dropped", { user: userId, by: principal.actorId });
@@ -212,6 +226,12 @@ export class UserAdmin {
 const CHANGES = ["password", "role", "email"] as const;
 
 const ROLES: readonly Role[] = ["user", "service", "dba", "system"];
+
+/** @throws {DatabaseError} PERMISSION_DENIED */
+function authoriseCreate(principal: Principal, { role = "user", userId }: CreateUserRequest): void {
+  if (mayManageUser(principal, { userId, role })) return;
+  throw denied(`create user ${userId}${role === "system" ? " with role system" : ""}`);
+}
 
 /** The link in one spelling. */
 function oauthLink(userId: string, text: string): string {

@@ -3,6 +3,8 @@
  * SUBSCRIBE TO; those that begin jobs are in `job_statements.ts`.
  */
 import {
+  type AlterUserRequest,
+  type CreateUserRequest,
   mayRead,
   mayRun,
   type NewCredentials,
@@ -98,9 +100,6 @@ const RUN_ONLY: ReadonlySet<Statement["type"]> = new Set<Statement["type"]>([
   "set",
   "set timezone",
   "use namespace",
-  "create user",
-  "alter user",
-  "drop user",
   "backup",
   "restore",
   "kill",
@@ -133,6 +132,11 @@ export class Administration {
   /** Finds what a statement names wrongly as the catalog is, and changes nothing. @throws {DatabaseError} */
   check(node: Statement, call: AdministrationCall): void {
     switch (node.type) {
+      case "create user":
+      case "alter user":
+      case "drop user":
+        this.#checkUser(node, call.principal);
+        return;
       case "storage flush":
       case "storage compact":
         maintainedTables(this.#environment, node, call);
@@ -187,13 +191,7 @@ export class Administration {
     if (node.ifNotExists === true && catalog.user(userId) !== undefined) {
       return `User ${userId} already exists`;
     }
-    const role = roleOf(node.role);
-    await auth.createUser(principal, {
-      userId,
-      credentials: credentialsOf(node),
-      ...(role === undefined ? {} : { role }),
-      ...(node.email === undefined ? {} : { email: node.email }),
-    });
+    await auth.createUser(principal, newUserOf(node));
     // Who had the name before leaves nothing; the account has another number, and sees none of it.
     const leftovers = eraseName(this.#environment, userId, principal.userId);
     await Promise.all(leftovers.map(({ ended }) => ended));
@@ -201,15 +199,38 @@ export class Administration {
   }
 
   async #alterUser(node: AlterUserStatement, principal: Principal): Promise<string> {
-    const userId = this.#userId(node.name, principal);
+    const change = this.#userChangeOf(node, principal);
+    await this.#environment.auth.alterUser(principal, change);
+    return `User ${change.userId} altered`;
+  }
+
+  #userChangeOf(node: AlterUserStatement, principal: Principal): AlterUserRequest {
     const role = roleOf(node.role);
-    await this.#environment.auth.alterUser(principal, {
-      userId,
+    return {
+      userId: this.#userId(node.name, principal),
       ...(node.password === undefined ? {} : { password: node.password }),
       ...(role === undefined ? {} : { role }),
       ...(node.email === undefined ? {} : { email: node.email }),
-    });
-    return `User ${userId} altered`;
+    };
+  }
+
+  /** What a statement about a user would be refused for, but for the password. */
+  #checkUser(
+    node: CreateUserStatement | AlterUserStatement | DropUserStatement,
+    principal: Principal,
+  ): void {
+    const { auth, catalog } = this.#environment;
+    const isThere = catalog.user(node.name.name) !== undefined;
+    switch (node.type) {
+      case "create user":
+        if (!isThere || node.ifNotExists !== true) auth.checkCreateUser(principal, newUserOf(node));
+        return;
+      case "alter user":
+        auth.checkAlterUser(principal, this.#userChangeOf(node, principal));
+        return;
+      case "drop user":
+        if (isThere || node.ifExists !== true) auth.checkDropUser(principal, node.name.name);
+    }
   }
 
   async #dropUser(node: DropUserStatement, principal: Principal): Promise<StatementResult> {
@@ -377,6 +398,16 @@ function roleOf(word: Name | undefined): Role | undefined {
       hint: "user, service, dba or system",
     },
   );
+}
+
+function newUserOf(node: CreateUserStatement): CreateUserRequest {
+  const role = roleOf(node.role);
+  return {
+    userId: node.name.name,
+    credentials: credentialsOf(node),
+    ...(role === undefined ? {} : { role }),
+    ...(node.email === undefined ? {} : { email: node.email }),
+  };
 }
 
 function credentialsOf({ oauth, password }: CreateUserStatement): NewCredentials {

@@ -40,6 +40,13 @@ const FAULTS: readonly (readonly [string, string])[] = [
   ["CREATE NAMESPACE fresh AUTHORIZATION nobody", "USER_NOT_FOUND"],
   ["ALTER NAMESPACE default OWNER TO root", "RESERVED_NAME"],
   ["DROP NAMESPACE app", "DEPENDENT_OBJECTS"],
+  ["CREATE USER root INTERNAL", "ALREADY_EXISTS"],
+  ["CREATE USER 'a/b' INTERNAL", "INVALID_NAME"],
+  ["CREATE USER uma INTERNAL ROLE king", "INVALID_VALUE"],
+  ["ALTER USER nobody SET EMAIL 'a@b'", "USER_NOT_FOUND"],
+  ["ALTER USER root SET ROLE user", "INVALID_OPERATION"],
+  ["DROP USER nobody", "USER_NOT_FOUND"],
+  ["DROP USER root", "INVALID_OPERATION"],
   ["DESCRIBE app.missing", "TABLE_NOT_FOUND"],
   ["SHOW STATS FOR TABLE app.missing", "TABLE_NOT_FOUND"],
   ["SHOW TABLES IN missing", "NAMESPACE_NOT_FOUND"],
@@ -101,6 +108,15 @@ test("a column whose type is changed before is written as it is then", async () 
   );
   await engine.run(`${text}; INSERT INTO app.typed VALUES (1, TRUE)`);
   expect(await engine.rows("SELECT g FROM app.typed")).toEqual([[true]]);
+});
+
+test("who may not alter a user changes nothing before", async () => {
+  await engine.run("CREATE USER dora INTERNAL ROLE dba");
+  engine.userId = "dora";
+  const text = "INSERT INTO app.t VALUES (1, 1); ALTER USER root SET EMAIL 'd@x'";
+  expect(await engine.failure(text)).toStartWith("PERMISSION_DENIED@2");
+  engine.userId = "root";
+  expect(await engine.rows("SELECT * FROM app.t")).toEqual([]);
 });
 
 test("a check says what a definition is refused for", async () => {

@@ -66,7 +66,7 @@ export function parseAlterNamespace(cursor: Cursor, start: number): AlterNamespa
   }
   if (!cursor.accept("owner")) {
     cursor.couldBe("set");
-    cursor.unexpected("SET OPTIONS");
+    cursor.unexpected("SET OPTIONS or OWNER TO");
   }
   cursor.expect("to");
   const owner = parseUserName(cursor);
