@@ -41,7 +41,14 @@ import type {
 } from "./parse/ast.ts";
 import { parseExpression } from "./parse/parser.ts";
 import { columnsNamedIn, holdsRows, type RowDemand } from "./row_inspection.ts";
-import { checksOf, hasColumn, newCheck, newColumn, optionSettings } from "./table_elements.ts";
+import {
+  checkConstraintNames,
+  checksOf,
+  hasColumn,
+  newCheck,
+  newColumn,
+  optionSettings,
+} from "./table_elements.ts";
 
 export interface Alteration {
   /** Undefined when nothing changes. */
@@ -315,6 +322,7 @@ function addConstraint(
       { position, hint: "create a table with that key and copy the rows with INSERT … SELECT" },
     );
   }
+  checkConstraintNames([constraint]);
   const check = newCheck(constraint, table);
   demands.push({ kind: "check", name: check.name, position });
   return { ...table, checks: [...table.checks, check] };

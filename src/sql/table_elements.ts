@@ -31,6 +31,7 @@ import type {
   Expr,
   Name,
   OptionEntry,
+  TableConstraint,
 } from "./parse/ast.ts";
 
 const FORBIDDEN_IN_DEFAULTS: ReadonlySet<string> = new Set([
@@ -84,6 +85,7 @@ export function newTable(
   });
   const named = key?.constraintName === undefined ? {} : { keyName: key.constraintName.name };
   const table = { name: tableName, columns, primaryKey, ...named };
+  checkConstraintNames(node.constraints ?? []);
   const checks: CheckEntry[] = [];
   for (const column of node.columns) {
     for (const check of checksOf(column.constraints)) {
@@ -157,6 +159,18 @@ export function checksOf(constraints: readonly ColumnConstraint[] | undefined): 
   );
 }
 
+/** @throws {DatabaseError} INVALID_NAME */
+export function checkConstraintNames(
+  constraints: readonly (ColumnConstraint | TableConstraint)[],
+): void {
+  for (const { constraintName } of constraints) {
+    if (constraintName === undefined) continue;
+    checkObjectName("constraint", constraintName.name, {
+      position: constraintName._location.start,
+    });
+  }
+}
+
 /**
  * A CHECK with its name; binding it proves that it is a condition over the columns.
  *
@@ -185,13 +199,11 @@ export function newCheck(
   const isTaken = (name: string): boolean =>
     checks.some((entry) => entry.name === name) || isKey(name);
   if (check.constraintName !== undefined) {
-    const position = check._location.start;
-    checkObjectName("constraint", wanted, { position });
     if (isTaken(wanted)) {
       throw new DatabaseError(
         "ALREADY_EXISTS",
         `Cannot name constraint "${wanted}": ${isKey(wanted) ? "the key" : "a check"} has that name`,
-        { position },
+        { position: check._location.start },
       );
     }
   }
@@ -232,12 +244,6 @@ function keyOf(node: CreateTableStatement): NewKey | undefined {
   }
   const [ofColumn] = ofColumns;
   const [key] = ofTable;
-  const { constraintName } = ofColumn ?? key ?? {};
-  if (constraintName !== undefined) {
-    checkObjectName("constraint", constraintName.name, {
-      position: constraintName._location.start,
-    });
-  }
   if (ofColumn !== undefined || key === undefined) return ofColumn;
   const names = new Set(key.columns.map(({ name }) => name));
   if (names.size !== key.columns.length || key.columns.length > KEY_COLUMNS_MAX) {
@@ -247,7 +253,7 @@ function keyOf(node: CreateTableStatement): NewKey | undefined {
       { position: key._location.start },
     );
   }
-  return { columns: key.columns, constraintName };
+  return { columns: key.columns, constraintName: key.constraintName };
 }
 
 function checkNames(columns: readonly CreateColumnDef[]): void {
