@@ -76,6 +76,10 @@ const REFUSED: readonly (readonly [string, string])[] = [
   ["DELETE FROM t WHERE 1 / (id - 2) = 1", "DIVISION_BY_ZERO@1"],
   ["DELETE FROM t RETURNING 1 / (id - 2)", "DIVISION_BY_ZERO@1"],
   ["INSERT INTO system.users VALUES (1)", "READ_ONLY_OBJECT@1:12"],
+  ["INSERT INTO generate_series(1, 2) VALUES (1)", "READ_ONLY_OBJECT@1:12"],
+  ["UPDATE generate_series(1, 2) SET a = 1", "READ_ONLY_OBJECT@1:7"],
+  ["UPDATE unnest(ARRAY[1]) AS u SET a = 1", "READ_ONLY_OBJECT@1:7"],
+  ["DELETE FROM generate_series(1, 2) g WHERE g = 1", "READ_ONLY_OBJECT@1:12"],
   ["DELETE FROM information_schema.tables", "READ_ONLY_OBJECT@1:12"],
 ];
 

@@ -1,6 +1,7 @@
 /**
  * INSERT, UPDATE and DELETE. A long VALUES list of plain literals is one token and one compact node.
  */
+import { DatabaseError } from "../../base/errors.ts";
 import {
   type DeleteStatement,
   type Expr,
@@ -14,6 +15,7 @@ import {
 } from "./ast.ts";
 import type { Cursor, Word } from "./cursor.ts";
 import { parseFromList, parseTargetAlias } from "./from.ts";
+import { Token } from "./lexer.ts";
 import { parseParenthesised } from "./primary.ts";
 import { isSelectNode } from "./query_nodes.ts";
 import { beginsQuery, parseItems, parseQuery } from "./select.ts";
@@ -36,6 +38,7 @@ export function parseInsert(cursor: Cursor): InsertStatement {
   const { name, schema, _location } = cursor.qname("a table");
   const alias = cursor.accept("as") ? cursor.name("an alias").name : undefined;
   const into: QNameAliased = { name, schema, alias, _location };
+  if (cursor.is("(") && isArgument(cursor.kindAhead(1))) refuseFunction(cursor, into);
   const columns = cursor.is("(") && !beginsQuery(cursor) ? cursor.nameList("a column") : undefined;
   const insert = parseSourceOfInsert(cursor);
   const onConflict = cursor.is("on") ? parseConflict(cursor) : undefined;
@@ -178,6 +181,19 @@ export function parseDelete(cursor: Cursor): DeleteStatement {
 function parseTarget(cursor: Cursor, isUpdate: boolean): QNameAliased {
   const start = cursor.token;
   const { name, schema } = cursor.qname("a table");
+  if (cursor.is("(")) refuseFunction(cursor, { name, schema, _location: cursor.since(start) });
   const alias = isUpdate && cursor.is("set") ? undefined : parseTargetAlias(cursor);
   return { name, schema, alias, _location: cursor.since(start) };
+}
+
+/** Whether a token is a value, which stands in no list of columns. */
+function isArgument(kind: number): boolean {
+  return kind > Token.quoted && kind < Token.symbol;
+}
+
+function refuseFunction(cursor: Cursor, { name, _location }: QNameAliased): never {
+  throw new DatabaseError("READ_ONLY_OBJECT", `Cannot write ${name}(…): it is a table function`, {
+    position: _location.start,
+    statementIndex: cursor.statementIndex,
+  });
 }
