@@ -71,6 +71,21 @@ test("CHECK_VIOLATION names the check and the columns that it reads", async () =
   );
 });
 
+test("what a CHECK fails with names it", async () => {
+  await engine.run(
+    "CREATE TABLE app.failing (id INT PRIMARY KEY, a INT CONSTRAINT tenth CHECK (10 / a > 0))",
+  );
+  for (const sql of [
+    "INSERT INTO failing VALUES (1, 0)",
+    "INSERT INTO failing SELECT 1, 0",
+    "INSERT INTO failing VALUES (2, 5); UPDATE failing SET a = 0",
+  ]) {
+    expect((await refusal(sql)).message, sql).toBe(
+      'Cannot divide by zero (check "tenth" of app.failing)',
+    );
+  }
+});
+
 test("of several faulty rows the first is named, and of its faults the first", async () => {
   await engine.run(
     "CREATE TABLE app.faulty (id INT PRIMARY KEY, a INT CHECK (a > 0), b INT CHECK (b > 0), c INT NOT NULL)",

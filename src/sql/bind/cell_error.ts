@@ -47,11 +47,15 @@ const FAULTS_OF_VALUES: ReadonlySet<Condition> = new Set([
   "TYPE_MISMATCH",
 ]);
 
+/** Whether a value is at fault, and nothing says yet whose it was. */
+export function isFaultOfValue(error: unknown): error is DatabaseError {
+  if (!(error instanceof DatabaseError) || error instanceof CellError) return false;
+  return error.position === undefined && FAULTS_OF_VALUES.has(error.condition);
+}
+
 /** The error to throw in place of one that was caught while a cell was computed. */
 export function errorInCell(error: unknown, place: () => CellPlace, position?: number): unknown {
-  if (!(error instanceof DatabaseError) || error instanceof CellError) return error;
-  if (error.position !== undefined || !FAULTS_OF_VALUES.has(error.condition)) return error;
-  return new CellError(error, place(), position);
+  return isFaultOfValue(error) ? new CellError(error, place(), position) : error;
 }
 
 /** "column "a", row 2": the row where there are several. */

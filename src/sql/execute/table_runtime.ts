@@ -17,6 +17,7 @@ import {
 import { StatementBinding } from "../bind/binding.ts";
 import type { BoundColumn, BoundExpression } from "../bind/bound.ts";
 import { castTo } from "../bind/casts.ts";
+import { isFaultOfValue } from "../bind/cell_error.ts";
 import { nameOf } from "../bind/dml_target.ts";
 import { bindCondition, bindExpression } from "../bind/expression_binder.ts";
 import { Scope } from "../bind/scope.ts";
@@ -124,7 +125,7 @@ export class TableRuntime {
     let violated: Check | undefined;
     let end = batch.rowCount;
     for (const check of this.#checks) {
-      const truth = check.evaluate(batch, run);
+      const truth = this.#truthOf(check, batch, run);
       for (let row = 0; row < end; row += 1) {
         if (valueAt(truth, row) !== false) continue;
         violated = check;
@@ -137,6 +138,19 @@ export class TableRuntime {
       "CHECK_VIOLATION",
       `Cannot write a row of ${nameOf(this.table)}: it violates check "${name}"${ofColumns(columns)}`,
     );
+  }
+
+  #truthOf({ evaluate, name }: Check, batch: Batch, run: Run): Vector {
+    try {
+      return evaluate(batch, run);
+    } catch (error) {
+      if (!isFaultOfValue(error)) throw error;
+      const { condition, hint, message } = error;
+      throw new DatabaseError(condition, `${message} (check "${name}" of ${nameOf(this.table)})`, {
+        cause: error,
+        ...(hint === undefined ? {} : { hint }),
+      });
+    }
   }
 
   #faultOfKey(row: Row): DatabaseError | undefined {
