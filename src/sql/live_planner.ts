@@ -33,7 +33,7 @@ import type { AstNode, SelectFromStatement } from "./parse/ast.ts";
 import { type ParsedRequest, type ParseLimits, parseRequest } from "./parse/parser.ts";
 import { SELECT_TYPES } from "./parse/query_nodes.ts";
 import { equalityIn } from "./plan/access.ts";
-import { authorize } from "./prepared.ts";
+import { authorize, boundFor } from "./prepared.ts";
 import { dmlWorldOf } from "./relation_source.ts";
 import { fieldsOf } from "./result.ts";
 
@@ -58,7 +58,7 @@ export function planLiveQuery(
   const statement = new StatementBinding(types);
   const namespace = request.namespace ?? DEFAULT_NAMESPACE;
   const world = dmlWorldOf(environment, { namespace, principal, statement });
-  const select = bindSelect(node, world);
+  const select = boundFor({ catalog, principal, statement }, () => bindSelect(node, world));
   const { from } = select;
   if (from?.kind === "join") throw refused("a table function", node);
   if (from?.kind === "relation" && from.relation.kind === "query") throw refused("a view", node);

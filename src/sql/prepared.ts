@@ -5,6 +5,7 @@
  * from the principal of the run.
  */
 import { type Principal, requireRead, requireRun, requireWrite } from "../auth/mod.ts";
+import { DatabaseError } from "../base/errors.ts";
 import type { Catalog, TableEntry } from "../catalog/mod.ts";
 import type { SchemaField } from "../protocol/mod.ts";
 import type { DataType } from "../types/mod.ts";
@@ -165,6 +166,31 @@ function dml(
 
 function typesOf(outputs: readonly BoundOutput[]): DataType[] {
   return outputs.map(({ expression }) => expression.type);
+}
+
+/** For whom a statement is bound. */
+export interface Binder {
+  readonly statement: StatementBinding;
+  readonly principal: Principal;
+  readonly catalog: Catalog;
+}
+
+/**
+ * Binds for a caller: what is wrong with the columns of a table that they may not read or write is
+ * not told, nor what columns there are.
+ *
+ * @throws {DatabaseError} PERMISSION_DENIED, and what `bind` throws.
+ */
+export function boundFor<Bound>(
+  { catalog, principal, statement }: Binder,
+  bind: () => Bound,
+): Bound {
+  try {
+    return bind();
+  } catch (error) {
+    if (error instanceof DatabaseError) authorize(statement.requirements, principal, catalog);
+    throw error;
+  }
 }
 
 /** Asks for every right that a statement needs. @throws {DatabaseError} PERMISSION_DENIED */

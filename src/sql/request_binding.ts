@@ -18,7 +18,7 @@ import { findNamespace } from "./names.ts";
 import { rowsNode } from "./node_kinds.ts";
 import { requireNoGap, typedParameters } from "./parameters.ts";
 import type { Statement } from "./parse/ast.ts";
-import { authorize, type Prepared, prepare } from "./prepared.ts";
+import { authorize, boundFor, type Prepared, prepare } from "./prepared.ts";
 import { dmlWorldOf, statisticsOf } from "./relation_source.ts";
 import { RequestSettings, requireSettable } from "./request_settings.ts";
 import { refuseInside } from "./request_text.ts";
@@ -179,7 +179,10 @@ export class RequestBinding {
     const statement = new StatementBinding(this.#parameterTypes, statisticsOf(environment));
     const { namespace } = this;
     const world = dmlWorldOf(environment, { namespace, principal: runsAs, statement });
-    const prepared = prepare(rows, { world, statement });
+    const { catalog } = environment;
+    const prepared = boundFor({ catalog, principal: runsAs, statement }, () =>
+      prepare(rows, { world, statement }),
+    );
     authorize(prepared.requirements, runsAs, environment.catalog);
     for (const number of statement.usedParameters) this.#usedParameters.add(number);
     unit.prepared = prepared;

@@ -31,7 +31,7 @@ import type { Statement } from "./parse/ast.ts";
 import type { SlotLiteral } from "./parse/normalize.ts";
 import { parseNormalized, parseStatements } from "./parse/parser.ts";
 import { type CacheKey, literalValues, PlanCache } from "./plan_cache.ts";
-import { authorize, type Prepared, prepare } from "./prepared.ts";
+import { authorize, boundFor, type Prepared, prepare } from "./prepared.ts";
 import type { QueryStat } from "./query_stats.ts";
 import { textOfKey } from "./query_text.ts";
 import { dmlWorldOf, statisticsOf } from "./relation_source.ts";
@@ -372,7 +372,10 @@ export class LocalSqlEngine implements SqlEngine {
     if (parameterCount !== types.length) return undefined;
     const statement = new StatementBinding(types, statisticsOf(this.#environment));
     const world = dmlWorldOf(this.#environment, { namespace, principal, statement });
-    const prepared = prepare(node, { world, statement });
+    const { catalog } = this.#environment;
+    const prepared = boundFor({ catalog, principal, statement }, () =>
+      prepare(node, { world, statement }),
+    );
     requireNoGap(statement.usedParameters, types.length);
     // Its constants may stand elsewhere in the next text, and it fails there, too.
     if (!hasFaultyLiteral(prepared.literals)) this.#plans.set(key, prepared);

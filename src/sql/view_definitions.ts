@@ -21,7 +21,7 @@ import type { SqlEnvironment } from "./environment.ts";
 import { findNamespace, requireHolder } from "./names.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
 import type { CreateViewStatement, DropViewStatement, QName } from "./parse/ast.ts";
-import { authorize } from "./prepared.ts";
+import { authorize, boundFor } from "./prepared.ts";
 import { dmlWorldOf } from "./relation_source.ts";
 import { refuseSystemView, systemViewFinder } from "./system_views.ts";
 import { dependentsOf, refuseDependents, shapeOf, type ViewWorld, worldOf } from "./views.ts";
@@ -124,8 +124,11 @@ function contentOf(
       return world.source.view(name);
     },
   };
-  const query = bindQuery(node.query, { ...world, source, isOutermost: false });
-  authorize(statement.requirements, principal, environment.catalog);
+  const { catalog } = environment;
+  const query = boundFor({ catalog, principal, statement }, () =>
+    bindQuery(node.query, { ...world, source, isOutermost: false }),
+  );
+  authorize(statement.requirements, principal, catalog);
   readLiterals(statement.literals);
   const used = columnsUsedBy(query);
   return {

@@ -341,3 +341,35 @@ test("PERMISSION_DENIED of a write says which role may write the table", async (
     );
   }
 });
+
+test("what a table that the caller may not use has for columns is not told", async () => {
+  await engine.run(
+    "CREATE USER curious INTERNAL; CREATE NAMESPACE curious AUTHORIZATION curious;" +
+      "CREATE TABLE app.wages (id INT PRIMARY KEY, wage_of_boss INT);" +
+      "CREATE USER TABLE app.mine (id INT PRIMARY KEY)",
+  );
+  const principal = engine.database.auth.principalFor("curious");
+  const asked = async (sql: string, caller = principal) =>
+    (await engine.database.sql.execute(caller, { sql, params: [] })).error;
+  for (const sql of [
+    "SELECT wage_of_bos FROM app.wages",
+    "SELECT id FROM app.mine WHERE EXISTS (SELECT wage_of_bos FROM app.wages)",
+    "SELECT id FROM app.wages WHERE id = 'x'",
+    "INSERT INTO app.wages VALUES (1, 2, 3)",
+    "UPDATE app.wages SET wage_of_bos = 1",
+    "DELETE FROM app.mine USING app.wages w WHERE w.wage_of_bos = 1",
+    "CREATE VIEW curious.v AS SELECT wage_of_bos FROM app.wages",
+    "SELECT nope FROM system.users",
+    "SUBSCRIBE TO SELECT wage_of_bos FROM app.wages",
+  ]) {
+    const { condition, hint } = (await asked(sql)) ?? {};
+    expect([condition, hint], sql).toEqual(["PERMISSION_DENIED", undefined]);
+  }
+  const allowed = await asked("SELECT wage_of_bos FROM app.wages", engine.principal);
+  expect(allowed?.hint).toBe('did you mean "wage_of_boss"?');
+  const acting = await asked(
+    "EXECUTE AS USER curious (SELECT wage_of_bos FROM app.wages)",
+    engine.principal,
+  );
+  expect(acting?.condition).toBe("PERMISSION_DENIED");
+});
