@@ -28,7 +28,7 @@ import type { Run } from "./execute/run.ts";
 import { compileScalar } from "./execute/scalar.ts";
 import { ownerOf } from "./execute/scan.ts";
 import { newRun } from "./new_run.ts";
-import { parseLimitsOf, typedParameters } from "./parameters.ts";
+import { parseLimitsOf, requireNoGap, typedParameters } from "./parameters.ts";
 import type { AstNode, SelectFromStatement } from "./parse/ast.ts";
 import { type ParsedRequest, type ParseLimits, parseRequest } from "./parse/parser.ts";
 import { SELECT_TYPES } from "./parse/query_nodes.ts";
@@ -59,6 +59,7 @@ export function planLiveQuery(
   const namespace = request.namespace ?? DEFAULT_NAMESPACE;
   const world = dmlWorldOf(environment, { namespace, principal, statement });
   const select = boundFor({ catalog, principal, statement }, () => bindSelect(node, world));
+  requireNoGap(statement.usedParameters, types.length);
   const { from } = select;
   if (from?.kind === "join") throw refused("a table function", node);
   if (from?.kind === "relation" && from.relation.kind === "query") throw refused("a view", node);

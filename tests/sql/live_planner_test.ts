@@ -126,3 +126,10 @@ test.each([
     position: sql.indexOf(name),
   });
 });
+
+test("planLive: a parameter that the text does not name is refused", () => {
+  expect(refusal("SELECT id FROM news WHERE who = $2", ["a", "b"])).toMatchObject({
+    condition: "INVALID_PARAMETER",
+    message: "Cannot bind $1: the text does not name it, only a higher one",
+  });
+});
