@@ -178,7 +178,7 @@ export class LocalStore implements Store {
       onAppended: (table) => this.#flusher.noteAppended(table),
       onFatal: (cause) => this.onFatal(cause),
       onRolled: () => {
-        this.#space.look();
+        this.#space.tryToLook();
         this.#flusher.relieveLog();
         this.onLogRolled();
       },

@@ -55,11 +55,21 @@ export class SpaceGuard {
   /** @throws {DatabaseError} DISK_FULL if only deletes are let in, and this is none. */
   admit(isDelete: boolean): void {
     this.#commitCount += 1;
-    if (this.#isFull || this.#commitCount % COMMITS_PER_LOOK === 0) this.look();
+    if (this.#isFull || this.#commitCount % COMMITS_PER_LOOK === 0) this.tryToLook();
     if (this.#isFull && !isDelete) throw this.#isDiskFull ? diskFull() : belowReserve();
   }
 
-  /** Looks at the free space. */
+  /** Looks at the free space, for somebody who has other work to do. */
+  tryToLook(): void {
+    try {
+      this.look();
+    } catch (error) {
+      // Safe: who looks every few seconds tells of it, and a write that finds no room is refused.
+      if (!(error instanceof DiskError)) throw error;
+    }
+  }
+
+  /** Looks at the free space. @throws {DiskError} If the disk does not say. */
   look(): void {
     const { ballast, disk, path, minFreeBytes, log } = this.#options;
     const freeBytes = disk.freeBytes(path);

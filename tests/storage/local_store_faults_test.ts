@@ -222,6 +222,32 @@ test("a log that may open no more files takes commits back, and goes on once it 
   await store.close();
 });
 
+/** A disk that does not say how much of it is free. */
+class SilentDisk extends ForwardingDisk {
+  isSilent = false;
+
+  override freeBytes(path: string): number {
+    if (this.isSilent) throw new DiskError("EIO", path, "stat");
+    return super.freeBytes(path);
+  }
+}
+
+test("a disk that does not say what is free keeps nobody from writing", async () => {
+  const disk = new SilentDisk(new SimulatedDisk());
+  const options = { walSegmentBytes: 16384, rowBytesMax: 4096 };
+  const store = await openStore({ disk, definitions: [TABLE], options });
+  let fatal: unknown;
+  store.onFatal = (cause) => {
+    fatal = cause;
+  };
+  disk.isSilent = true;
+  // Enough for another log file, and for a look at the free space.
+  for (let id = 0; id < 300; id += 1) await commit(store, 1, "insert", [[id, "x".repeat(100)]]);
+  expect([fatal, idsOf(store).length]).toEqual([undefined, 300]);
+  expect(() => store.lookAtSpace()).toThrow(DiskError);
+  await store.close();
+});
+
 /** A full disk refuses the sync of the first log file, when it is asked for in the same turn. */
 class FullAtRollDisk extends ForwardingDisk {
   override open(path: string, options: OpenOptions): DiskFile {
