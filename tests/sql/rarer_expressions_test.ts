@@ -21,6 +21,13 @@ const SPAN = "(TIMESTAMP '2024-01-01', TIMESTAMP '2024-01-10')";
 /** As PostgreSQL answers. */
 const VALUES: readonly (readonly [string, unknown])[] = [
   ["(ARRAY[1,2,3])[2:3]", "{2,3}"],
+  // A row without fields is NULL and is not.
+  ["ROW() IS NULL", true],
+  ["ROW() IS NOT NULL", true],
+  ["(SELECT q IS NULL AND q IS NOT NULL FROM (SELECT) q)", true],
+  ["(SELECT count(*) FROM (SELECT FROM t) q WHERE q IS NULL)", 3],
+  ["ROW() IS DISTINCT FROM ROW()", false],
+  ["ROW() IS NOT DISTINCT FROM ROW()", true],
   ["(ARRAY[1,2,3])[:2]", "{1,2}"],
   ["(ARRAY[1,2,3])[2:]", "{2,3}"],
   ["(ARRAY[1,2,3])[:]", "{1,2,3}"],
@@ -93,6 +100,11 @@ describe("refusals", () => {
     ["SELECT 1 OVERLAPS 2", "INVALID_QUERY"],
     ["SELECT (1, 2) OVERLAPS (1, 2)", "FUNCTION_NOT_FOUND"],
     ["SELECT (1, 2) < (SELECT 1)", "INVALID_QUERY"],
+    ["SELECT ROW() = ROW()", "INVALID_QUERY@1:15"],
+    ["SELECT ROW() IN (ROW())", "INVALID_QUERY@1:17"],
+    ["SELECT ROW() < ROW()", "INVALID_QUERY@1:7"],
+    ["SELECT ROW() IN (SELECT)", "INVALID_QUERY@1:7"],
+    ["SELECT ROW() = (SELECT)", "INVALID_QUERY@1:7"],
     ["SELECT (1, 'x') < (SELECT a, b FROM t)", "CARDINALITY_VIOLATION"],
     ["SELECT B'01'", "UNSUPPORTED_FEATURE"],
     ["SELECT 1 WHERE 1 = ANY ()", "INVALID"],

@@ -13,6 +13,7 @@ import { bindFunction } from "./calls.ts";
 import { castTo } from "./casts.ts";
 import { bindIn, bindLike, bindQuantified, bindRowComparison } from "./predicates.ts";
 import { bindRow } from "./row_values.ts";
+import { conjunctionOf } from "./walk.ts";
 
 function comparesRows({ left, op, right }: ExprBinary): boolean {
   if (left.type !== "list" && right.type !== "list") return false;
@@ -149,7 +150,8 @@ function bindTest(
     const operands = row.fields.map(({ value }): BoundExpression => {
       return { kind: "is", type: BOOLEAN, test, negated, operand: value };
     });
-    return { kind: "and", type: BOOLEAN, operands };
+    // One without fields is both, as in PostgreSQL.
+    return conjunctionOf(operands) ?? { kind: "constant", type: BOOLEAN, value: true };
   }
   const bound = bind(operand, place);
   const inner = needsBoolean

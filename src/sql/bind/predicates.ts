@@ -14,6 +14,7 @@ import {
 } from "../../types/mod.ts";
 import { resolveBinary, resolveLike } from "../functions/operators.ts";
 import type {
+  AstNode,
   Expr,
   ExprBinary,
   ExprCall,
@@ -133,10 +134,19 @@ function bindRowIn(
 }
 
 function rowEquals(left: ExprList, right: ExprList, place: Place, bind: Bind): BoundExpression {
+  requireFields(left.expressions, right);
   const pairs = pairsOf(left, right).map(([l, r]) =>
     binaryOf({ op: "=", left: bind(l, place), right: bind(r, place) }, r),
   );
   return { kind: "and", type: BOOLEAN, operands: pairs };
+}
+
+/** Rows without a field are neither equal nor not. @throws {DatabaseError} INVALID_QUERY */
+function requireFields(fields: readonly unknown[], { _location }: AstNode): void {
+  if (fields.length > 0) return;
+  throw new DatabaseError("INVALID_QUERY", "Cannot compare rows without values", {
+    position: _location.start,
+  });
 }
 
 function pairsOf(left: ExprList, right: ExprList): [Expr, Expr][] {
@@ -189,7 +199,9 @@ function rowDistinct(
   const operands = pairs.map(([l, r]) =>
     binaryOf({ op, left: bind(l, place), right: bind(r, place) }, r),
   );
-  return { kind: op === "IS DISTINCT FROM" ? "or" : "and", type: BOOLEAN, operands };
+  const asksForOne = op === "IS DISTINCT FROM";
+  if (operands.length === 0) return { kind: "constant", type: BOOLEAN, value: !asksForOne };
+  return { kind: asksForOne ? "or" : "and", type: BOOLEAN, operands };
 }
 
 interface RowPair {
@@ -212,10 +224,8 @@ function orderedRows(op: string, pairs: readonly RowPair[], node: Expr): BoundEx
     const both: BoundExpression = { kind: "and", type: BOOLEAN, operands: [same, result] };
     result = { kind: "or", type: BOOLEAN, operands: [before, both] };
   }
-  if (result !== undefined) return result;
-  throw new DatabaseError("INVALID_QUERY", "Cannot compare rows without values", {
-    position: node._location.start,
-  });
+  requireFields(pairs, node);
+  return defined(result, "there is a pair");
 }
 
 /** `(a, b) = (SELECT …)`: a query of at most one row. */
@@ -226,6 +236,7 @@ function bindRowAgainstQuery(
 ): BoundExpression {
   const { op } = expression;
   const left = operandsOf(row, place, bind);
+  requireFields(left, row);
   const right = bindRowQuery(query, { place, width: left.length });
   const pairs = left.map(
     (value, i): RowPair => ({

@@ -98,6 +98,11 @@ export function bindQuantifiedQuery(
   { node, operands, operator, quantifier, query: queryNode }: Quantified,
   place: Place,
 ): BoundExpression {
+  if (operands.length === 0) {
+    throw new DatabaseError("INVALID_QUERY", "Cannot compare rows without values", {
+      position: node._location.start,
+    });
+  }
   const inner = bindInner(queryNode, place);
   requireWidth(inner, operands.length);
   if (operands.length > 1 && !ROW_OPERATORS.has(operator)) {
