@@ -273,19 +273,20 @@ export function jsonMember(text: string, slice: JsonSlice, key: string): JsonSli
     const keyEnd = skipString(text, at);
     const start = skipSpace(text, skipSpace(text, keyEnd) + 1);
     const end = skipValue(text, start);
-    if (isKey(text, { start: at, end: keyEnd }, key)) found = { start, end };
+    if (isJsonString(text, { start: at, end: keyEnd }, key)) found = { start, end };
     at = skipSpace(text, end);
     if (text.charCodeAt(at) === COMMA) at = skipSpace(text, at + 1);
   }
   return found;
 }
 
-function isKey(text: string, slice: JsonSlice, key: string): boolean {
-  if (slice.end - slice.start - 2 === key.length && text.startsWith(key, slice.start + 1)) {
-    // The same characters without an escape are the same key.
-    if (!key.includes("\\")) return true;
+/** Whether a string value stands for these characters. */
+export function isJsonString(text: string, slice: JsonSlice, wanted: string): boolean {
+  if (slice.end - slice.start - 2 === wanted.length && text.startsWith(wanted, slice.start + 1)) {
+    // The same characters without an escape are the same string.
+    if (!wanted.includes("\\")) return true;
   }
-  return text.slice(slice.start, slice.end).includes("\\") && jsonString(text, slice) === key;
+  return text.slice(slice.start, slice.end).includes("\\") && jsonString(text, slice) === wanted;
 }
 
 /** The element at an index, from the end if negative; undefined if absent or not an array. */

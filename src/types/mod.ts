@@ -124,6 +124,7 @@ export {
 } from "./json_cell.ts";
 export {
   checkJson,
+  isJsonString,
   type JsonKind,
   type JsonMember,
   type JsonSlice,

@@ -163,7 +163,7 @@ const CONTAINS: Overload = {
       return {
         result: BOOLEAN,
         evaluate: ([outer = null, inner = null]) =>
-          jsonContainsAtTop(jsonTree(outer as string), jsonTree(inner as string)),
+          jsonContainsAtTop(outer as string, jsonTree(inner as string)),
       };
     }
     const areSteps = types.slice(1).every((type) => type.kind === "text" || fitsStep(type));

@@ -6,8 +6,15 @@ import {
   compareJson,
   isJsonArray,
   isJsonObject,
+  isJsonString,
   type JsonNode,
+  type JsonSlice,
+  jsonElements,
+  jsonKindAt,
+  jsonMember,
   jsonObject,
+  jsonRoot,
+  jsonTree,
 } from "../../types/mod.ts";
 
 /** Whether `outer` holds all of `inner`, as `@>` means it. */
@@ -27,12 +34,60 @@ function jsonContains(outer: JsonNode, inner: JsonNode): boolean {
   return !isJsonArray(outer) && !isJsonObject(outer) && compareJson(outer, inner) === 0;
 }
 
-/** `@>` also lets an array contain a scalar, at the top only. */
-export function jsonContainsAtTop(outer: JsonNode, inner: JsonNode): boolean {
-  if (isJsonArray(outer) && !isJsonArray(inner) && !isJsonObject(inner)) {
-    return outer.some((item) => jsonContains(item, inner));
+/** Parts of a document that are worth a search in the text of the other one, each by itself. */
+const SOUGHT_PARTS_MAX = 16;
+
+/**
+ * `outer @> inner`: also lets an array contain a scalar, at the top only. Of `outer` no tree is made
+ * where little is asked for.
+ */
+export function jsonContainsAtTop(outer: string, inner: JsonNode): boolean {
+  if (partsOf(inner, SOUGHT_PARTS_MAX) < 0) return jsonContains(jsonTree(outer), inner);
+  const isScalar = !isJsonArray(inner) && !isJsonObject(inner);
+  const root = jsonRoot(outer);
+  if (isScalar && jsonKindAt(outer, root.start) === "array") {
+    return jsonElements(outer, root).some((item) => textContains(outer, item, inner));
   }
-  return jsonContains(outer, inner);
+  return textContains(outer, root, inner);
+}
+
+/** How many parts are left of so many; negative if a document has more. */
+function partsOf(node: JsonNode, most: number): number {
+  let left = most - 1;
+  if (!isJsonArray(node) && !isJsonObject(node)) return left;
+  for (const part of node.values()) {
+    left = partsOf(part, left);
+    if (left < 0) break;
+  }
+  return left;
+}
+
+function textContains(text: string, slice: JsonSlice, inner: JsonNode): boolean {
+  const kind = jsonKindAt(text, slice.start);
+  if (isJsonObject(inner)) {
+    for (const [key, value] of inner) {
+      const held = jsonMember(text, slice, key);
+      if (held === undefined || !textContains(text, held, value)) return false;
+    }
+    return kind === "object";
+  }
+  if (isJsonArray(inner)) {
+    if (kind !== "array") return false;
+    const held = jsonElements(text, slice);
+    return inner.every((item) => held.some((each) => textContains(text, each, item)));
+  }
+  if (typeof inner === "string") return kind === "string" && isJsonString(text, slice, inner);
+  if (kind === "array" || kind === "object") return false;
+  return compareJson(jsonTree(text.slice(slice.start, slice.end)), inner) === 0;
+}
+
+/** Makes the tree of a text; of the same text again, as a constant is for each row, the same one. */
+export function rememberedTree(): (text: string) => JsonNode {
+  let last: { readonly text: string; readonly tree: JsonNode } | undefined;
+  return (text) => {
+    if (last?.text !== text) last = { text, tree: jsonTree(text) };
+    return last.tree;
+  };
 }
 
 /** Whether a text is a key, an element that is this string, or the string itself. */

@@ -27,6 +27,7 @@ import {
   jsonWithoutIndex,
   jsonWithoutKeys,
   jsonWithoutPath,
+  rememberedTree,
 } from "./json_math.ts";
 import { binaryForm } from "./operator_form.ts";
 
@@ -133,9 +134,10 @@ function resolveTwoDocuments(
       textFromJson(jsonConcat(jsonTree(l as string), jsonTree(r as string))),
     );
   }
+  const treeOf = rememberedTree();
   return binaryForm([JSONB, JSONB], BOOLEAN, (l, r) => {
     const [outer, inner] = op === "@>" ? [l, r] : [r, l];
-    return jsonContainsAtTop(jsonTree(outer as string), jsonTree(inner as string));
+    return jsonContainsAtTop(outer as string, treeOf(inner as string));
   });
 }
 
