@@ -211,7 +211,7 @@ function buildSides(
 ): (run: Run) => Pick<JoinOptions, "left" | "right"> {
   const keyed = keyedSideOf(node);
   if (keyed === undefined) return (run) => ({ left: left(run), right: right(run) });
-  const { scan, side } = keyed;
+  const { isWhole, scan, side } = keyed;
   const isRight = side === "right";
   const isFirst = isRight && node.holdsLeft !== true;
   const [whole, other] = isRight ? [right, left] : [left, right];
@@ -227,7 +227,8 @@ function buildSides(
   return (run) => {
     const noted = new NotedKeys({ ...noting, run, parts, partTypes, areFew, input: other(run) });
     const lookUp = (given: readonly Row[]): Operator => {
-      byKeys ??= buildPlan(isRight ? node.right : node.left, { keys: () => keys });
+      const use: Use = { keys: () => keys, isSpan: !isWhole };
+      byKeys ??= buildPlan(isRight ? node.right : node.left, use);
       keys = given;
       return byKeys(run);
     };

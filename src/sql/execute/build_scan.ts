@@ -3,6 +3,7 @@
  */
 import { defined } from "../../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
+import type { TableEntry } from "../../catalog/mod.ts";
 import { type ColumnRange, SEQ_COLUMN_ID } from "../../storage/mod.ts";
 import type { Row, Value } from "../../types/mod.ts";
 import { hasSubquery } from "../bind/walk.ts";
@@ -67,17 +68,19 @@ export interface Use {
   readonly isConsumed?: boolean;
   /** Of a side of a join that is read by keys: those of the operator that is being made. */
   readonly keys?: () => readonly Row[];
+  /** Of those keys only the first column is known: rows are read that lie between them. */
+  readonly isSpan?: boolean;
 }
 
 export function buildScan(
   node: ScanNode,
-  { isConsumed = false, keys }: Use,
+  { isConsumed = false, isSpan = false, keys }: Use,
 ): (run: Run) => Operator {
   const { isBulk, table, withTombstones } = node;
   const columnIds = node.columns.map(({ origin }) => {
     return defined(origin, "a scanned column is a stored one").columnId;
   });
-  const keysOf = keys ?? compileKeys(node);
+  const keysOf = isSpan ? undefined : (keys ?? compileKeys(node));
   const bounds = node.ranges.map(({ columnId, min, max }) => ({
     columnId,
     min: min === undefined ? undefined : compileScalar(min),
@@ -106,10 +109,22 @@ export function buildScan(
       min: min === undefined ? Number.NEGATIVE_INFINITY : numberFrom(min(run), "min"),
       max: max === undefined ? Number.POSITIVE_INFINITY : numberFrom(max(run), "max"),
     }));
+    if (isSpan) ranges.push(spanOf(table, keys?.() ?? []));
     const onEnd = (read: number, pruned: number): void =>
       run.profile?.scanned(node, { read, pruned });
     return shaped(new TableScan({ ...options, ranges, onEnd }));
   };
+}
+
+/** Between which values of the first key column keys lie. */
+function spanOf({ primaryKey }: TableEntry, keys: readonly Row[]): ColumnRange {
+  let min = Number.POSITIVE_INFINITY;
+  let max = Number.NEGATIVE_INFINITY;
+  for (const [value = null] of keys) {
+    min = Math.min(min, numberFrom(value, "min"));
+    max = Math.max(max, numberFrom(value, "max"));
+  }
+  return { columnId: defined(primaryKey[0], "a keyed side has a key"), min, max };
 }
 
 /** The keys of a lookup, each once; none with a NULL, which equals nothing. */

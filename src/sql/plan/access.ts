@@ -206,7 +206,7 @@ function isFixed(expression: BoundExpression): boolean {
 }
 
 /** Types whose values are numbers in memory, in their order. */
-function isRangeType({ type }: BoundExpression): boolean {
+export function isRangeType({ type }: BoundExpression): boolean {
   switch (type.kind) {
     case "smallint":
     case "int":

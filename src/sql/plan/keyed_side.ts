@@ -4,11 +4,14 @@
  *
  *     few orders ⋈ items  on  items.order_id = orders.id AND items.line = 1       key (order_id, line)
  *
+ * Where they fix no more than its first column, a number, the keys still say between which values rows
+ * lie that can have a partner.
+ *
  * Whether it is, the run decides: only then is it known how few the keys are.
  */
 import type { BoundExpression } from "../bind/bound.ts";
 import { conjunctsOf, isVolatile, mayFailOnRow } from "../bind/walk.ts";
-import { areFewKeys, equalityIn, isSure, storedColumnId } from "./access.ts";
+import { areFewKeys, equalityIn, isRangeType, isSure, storedColumnId } from "./access.ts";
 import type { JoinNode, PlanNode, ScanNode } from "./plan.ts";
 import { isByKey } from "./plan_walk.ts";
 
@@ -21,6 +24,8 @@ export interface KeyedSide {
   readonly scan: ScanNode;
   /** In key order. */
   readonly parts: readonly JoinedPart[];
+  /** Whether they are the whole key, and not its first column. */
+  readonly isWhole: boolean;
 }
 
 /** The side of a join that may be read by keys; undefined where none can. */
@@ -56,6 +61,7 @@ function keyedSide(
     read = read.input;
   }
   if (read.kind !== "scan" || isByKey(read) || read.withTombstones) return undefined;
+  if (!areFewKeys(read, 1)) return undefined;
   const { primaryKey } = read.table;
   const columnIds = keysOfRead.map((key) => (key === undefined ? undefined : storedColumnId(key)));
   const parts = primaryKey.flatMap((columnId): JoinedPart[] => {
@@ -64,9 +70,17 @@ function keyedSide(
     const value = values.get(columnId);
     return value === undefined ? [] : [value];
   });
-  const isWhole = primaryKey.length > 0 && parts.length === primaryKey.length;
-  const isJoined = parts.some((part) => typeof part === "number");
-  return isWhole && isJoined && areFewKeys(read, 1) ? { scan: read, parts } : undefined;
+  if (parts.some(isJoined) && parts.length === primaryKey.length) {
+    return { scan: read, parts, isWhole: true };
+  }
+  const first = columnIds.indexOf(primaryKey[0]);
+  const key = primaryKey.length > 1 ? keysOfRead[first] : undefined;
+  const isNumber = key !== undefined && isRangeType(key);
+  return isNumber ? { scan: read, parts: [first], isWhole: false } : undefined;
+}
+
+function isJoined(part: JoinedPart): boolean {
+  return typeof part === "number";
 }
 
 function addValues(condition: BoundExpression, into: Map<number, BoundExpression>): void {
