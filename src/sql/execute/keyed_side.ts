@@ -42,8 +42,9 @@ export class NotedKeys implements Operator {
   #keys: Map<string, Row> | undefined = new Map();
   #rowCount = 0;
   #isEnded = false;
-  /** Rows that were taken ahead. */
+  /** Rows that were taken ahead, but for the last batch, which lasts until the next is asked for. */
   #ahead: HeldColumns | undefined;
+  #last: Batch | undefined;
   #batches: Iterator<Batch, void> | undefined;
   #fault: unknown;
   #hasFailed = false;
@@ -52,7 +53,7 @@ export class NotedKeys implements Operator {
     const { parts, run } = options;
     this.#options = options;
     this.#fixed = parts.map((part) => (typeof part === "number" ? null : part(run)));
-    this.#memory = run.memory.nested();
+    this.#memory = run.memory.elastic();
   }
 
   /** The keys that all rows ask for, each once; undefined while rows are missing, or if they are many. */
@@ -65,8 +66,12 @@ export class NotedKeys implements Operator {
       this.#batches ??= heldBatches(this.#ahead);
       const step = this.#batches.next();
       if (step.done !== true) return step.value;
-      this.#letGo();
+      this.#ahead = undefined;
+      this.#memory.close();
     }
+    const last = this.#last;
+    this.#last = undefined;
+    if (last !== undefined) return last;
     // Whose turn it was to read ahead must not take a failure for its own.
     if (this.#hasFailed) throw this.#fault;
     return this.#isEnded ? undefined : this.#take();
@@ -75,10 +80,11 @@ export class NotedKeys implements Operator {
   /** Takes a batch ahead of its reader; false when there is no reason to take another. */
   takeAhead(): boolean {
     if (this.#isEnded || this.#hasFailed || this.#keys === undefined) return false;
-    this.#ahead ??= new HeldColumns(this.#options.types, this.#memory);
+    if (this.#last !== undefined) this.#hold(this.#last);
+    this.#last = undefined;
     try {
       const batch = this.#take();
-      if (batch !== undefined) this.#ahead.append(batch.columns, batch.rowCount);
+      if (batch !== undefined && batch.rowCount > 0) this.#last = batch;
     } catch (error) {
       this.#hasFailed = true;
       this.#fault = error;
@@ -91,8 +97,16 @@ export class NotedKeys implements Operator {
     this.#letGo();
   }
 
+  /** What takes much memory is not taken ahead any further. */
+  #hold(batch: Batch): void {
+    this.#ahead ??= new HeldColumns(this.#options.types, this.#memory);
+    this.#ahead.append(batch.columns, batch.rowCount);
+    if (this.#memory.isCrowded) this.#keys = undefined;
+  }
+
   #letGo(): void {
     this.#ahead = undefined;
+    this.#last = undefined;
     this.#memory.close();
   }
 
