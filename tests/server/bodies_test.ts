@@ -4,6 +4,7 @@
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../src/base/errors.ts";
 import { parseMultipart } from "../../src/server/multipart.ts";
+import { parseJson } from "../../src/server/request_body.ts";
 import { sqlRequestFromForm, sqlRequestFromJson } from "../../src/server/sql_request.ts";
 import { serverConfig } from "../support/http.ts";
 
@@ -113,6 +114,25 @@ test("sqlRequestFromJson refuses bytes that are not UTF-8", () => {
 test("an INVALID_PARAMETER names the position from 1", () => {
   const body = encode('{"sql":"x","params":[1,[]]}');
   expect(() => sqlRequestFromJson(body, CONFIG)).toThrow("parameter 2");
+});
+
+const nested = (levels: number, inside = ""): string =>
+  `${"[".repeat(levels)}${inside}${"]".repeat(levels)}`;
+
+test.each<[string, string, boolean]>([
+  ["128 levels", nested(128, "1"), true],
+  ["129 levels", nested(129, "1"), false],
+  ["128 levels, of which one is an object", `{"a":${nested(127)}}`, true],
+  ["129 levels, of which one is an object", `{"a":${nested(128)}}`, false],
+  ["levels side by side", `[${Array.from({ length: 200 }, () => nested(100)).join(",")}]`, true],
+  ["brackets in a string", JSON.stringify(["[".repeat(300), "{".repeat(300)]), true],
+  ["brackets behind an escaped quote", JSON.stringify([`"${"[".repeat(300)}`]), true],
+  ["brackets behind a string that ends with a backslash", `["\\\\",${nested(128)}]`, false],
+  ["129 levels in a member that another replaces", `{"a":${nested(128)},"a":1}`, false],
+  ["a string that does not end", `["${"x".repeat(300)}`, false],
+])("parseJson of %s", (_what, text, isTaken) => {
+  const padded = `${" ".repeat(300)}${text}`;
+  expect(parseJson(padded)).toEqual(isTaken ? JSON.parse(text) : undefined);
 });
 
 const TYPE = 'multipart/form-data; boundary="b1"';
