@@ -160,6 +160,22 @@ test("me and refresh take header before cookie; other endpoints take no cookie",
   });
 });
 
+test("bodies are read up to 64 KiB, in which the longest passwords fit", async () => {
+  await withServer({}, async (server) => {
+    await server.token();
+    const longest = "\\u00e9".repeat(4096);
+    const escaped = `{"user":"ada","password":"${longest}","x":"${longest}"}`;
+    expect(await post(server, "login", escaped)).toMatchObject({ status: 401 });
+    for (const name of ["login", "refresh", "logout"]) {
+      const large = await post(server, name, JSON.stringify({ x: "x".repeat(65_536) }));
+      expect(large).toMatchObject({
+        status: 413,
+        body: { error: "BODY_TOO_LARGE", max_bytes: 65_536 },
+      });
+    }
+  });
+});
+
 describe("a page of another origin", () => {
   const cors = { allowed_origins: ["https://app.example"], allow_credentials: true, max_age: 0 };
   const security = { trusted_proxies: [], allowed_hosts: [], metrics_allow: [], cors };
