@@ -2,11 +2,12 @@
  * Parameters: JSON values to be bound to `$1`, `$2`, …, numbers with their digits.
  *
  * JSON.parse rounds a number before anyone can look at it, so a text with numbers that may have
- * lost something (a fraction that is zero, an exponent, more than 53 bits) is parsed once more,
- * keeping the source of each.
+ * lost something (a fraction that is zero, an exponent, more than 53 bits) has its parameters parsed
+ * once more, keeping the source of each.
  */
 import { DatabaseError } from "../base/errors.ts";
 import type { Parameter } from "../sql/mod.ts";
+import { memberText } from "./request_body.ts";
 
 /** A digit followed by a fraction or exponent, anywhere: then some number may not be a plain one. */
 const FRACTION_OR_EXPONENT = /\d[.eE]/;
@@ -101,11 +102,12 @@ function keepDigits(_key: string, value: unknown, { source }: { source?: string 
 }
 
 function valuesWithDigits(text: string, path: readonly string[]): readonly unknown[] {
+  // A reviver is called for each value, so it gets the parameters alone: their number is bounded.
+  let own = text;
+  for (const name of path) own = memberText(own, name) ?? "[]";
   // The language has given revivers a third argument that the type library does not know yet.
   const reviver = keepDigits as (key: string, value: unknown) => unknown;
-  let value: unknown = JSON.parse(text, reviver);
-  for (const name of path) value = (value as Record<string, unknown>)[name];
-  return value as readonly unknown[];
+  return JSON.parse(own, reviver) as readonly unknown[];
 }
 
 function digitsOf(value: unknown, index: number, limits: ParameterLimits): Parameter {

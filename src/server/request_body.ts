@@ -16,6 +16,9 @@ const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
+const COMMA = 0x2c;
+
+const NOT_SPACE = /[^ \t\r\n]/g;
 
 /** A JSON media type: `application/json`, `text/json` or anything ending in `+json`. */
 const JSON_TYPE = /^(?:application\/json|text\/json|[\w.+-]+\/[\w.+-]+\+json)$/;
@@ -131,6 +134,56 @@ function isTooDeep(text: string): boolean {
     }
   }
   return false;
+}
+
+/**
+ * The text of a member's value in the text of a JSON object, of the last one where several have the
+ * name; undefined when none has. `text` is well-formed.
+ */
+export function memberText(text: string, name: string): string | undefined {
+  let depth = 0;
+  let valueStart: number | undefined;
+  let found: string | undefined;
+  for (let offset = 0; offset < text.length; offset += 1) {
+    switch (text.charCodeAt(offset)) {
+      case QUOTE: {
+        const end = endOfString(text, offset);
+        const isMember =
+          depth === 1 && isKey(text, end) && keyIs(text.slice(offset, end + 1), name);
+        offset = end;
+        if (isMember) valueStart = text.indexOf(":", end) + 1;
+        break;
+      }
+      case OPEN_BRACKET:
+      case OPEN_BRACE:
+        depth += 1;
+        break;
+      case CLOSE_BRACKET:
+      case CLOSE_BRACE:
+        depth -= 1;
+        break;
+      default:
+        break;
+    }
+    const isOver = depth === 0 || (depth === 1 && text.charCodeAt(offset) === COMMA);
+    if (isOver && valueStart !== undefined) {
+      found = text.slice(valueStart, offset);
+      valueStart = undefined;
+    }
+  }
+  return found;
+}
+
+/** Whether a colon follows the string that ends here: else it is a value. */
+function isKey(text: string, end: number): boolean {
+  NOT_SPACE.lastIndex = end + 1;
+  return NOT_SPACE.exec(text)?.[0] === ":";
+}
+
+/** A key may have escapes, which make it longer only. */
+function keyIs(quoted: string, name: string): boolean {
+  if (quoted.length === name.length + 2) return quoted.slice(1, -1) === name;
+  return quoted.includes("\\") && JSON.parse(quoted) === name;
 }
 
 /** Where the quote is that closes the string that begins at `start`; the end when none does. */
