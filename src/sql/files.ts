@@ -43,8 +43,10 @@ export class Uploads {
 
   readonly #uploads: readonly Upload[];
   readonly #catalog: Catalog | undefined;
-  #listed: readonly string[] = [];
-  #usedIds: ReadonlySet<string> = new Set();
+  /** Entries of the files that rows name, and what is to be moved for each. */
+  #placed: readonly { readonly entry: Omit<FileEntry, "createdAtMs">; readonly upload: Upload }[] =
+    [];
+  #isListed = false;
 
   private constructor(uploads: readonly Upload[], catalog: Catalog | undefined) {
     this.#uploads = uploads;
@@ -85,42 +87,47 @@ export class Uploads {
   }
 
   /**
-   * Lists the files that rows name and moves them to their places, before the rows commit. Listed
-   * first: a crash then leaves an entry without bytes, which the sweep removes, and never bytes that
-   * nobody knows of.
+   * Finds out which rows name which files.
+   *
+   * @throws {DatabaseError} INVALID_INPUT for a file in several cells.
    */
-  record(target: UploadTarget, rows: readonly Row[], nowMs: number): void {
+  place(target: UploadTarget, rows: readonly Row[]): void {
+    assert(!this.#isListed, "files are placed before they are listed");
     const { owner, table } = target;
-    const placed = this.#placed(target, rows);
-    this.#usedIds = new Set(placed.map(({ upload }) => upload.id));
-    if (placed.length === 0) return;
-    this.#listed = [...this.#usedIds];
+    this.#placed = this.#cellsOf(target, rows).map(({ columnId, key, upload }) => ({
+      upload,
+      entry: {
+        fileId: upload.id,
+        tableId: table.tableId,
+        owner,
+        columnId,
+        keyJson: keyToJson(key),
+        sub: upload.sub,
+        storedName: upload.storedName,
+        name: upload.part.name,
+        mime: upload.part.mime,
+        size: upload.blob.size,
+        sha256: upload.blob.sha256,
+      },
+    }));
+  }
+
+  /**
+   * Lists the files that were placed and moves them there, in the turn in which their rows commit.
+   * Listed first: a crash then leaves an entry without bytes, which the sweep removes, and never
+   * bytes that nobody knows of.
+   */
+  list(nowMs: number): void {
+    if (this.#placed.length === 0) return;
+    this.#isListed = true;
     this.#catalog?.addFiles(
-      placed.map(
-        ({ columnId, key, upload }): FileEntry => ({
-          fileId: upload.id,
-          tableId: table.tableId,
-          owner,
-          columnId,
-          keyJson: keyToJson(key),
-          sub: upload.sub,
-          storedName: upload.storedName,
-          name: upload.part.name,
-          mime: upload.part.mime,
-          size: upload.blob.size,
-          sha256: upload.blob.sha256,
-          createdAtMs: nowMs,
-        }),
-      ),
+      this.#placed.map(({ entry }): FileEntry => ({ ...entry, createdAtMs: nowMs })),
     );
-    for (const { upload } of placed) {
-      const { blob, storedName, sub } = upload;
-      blob.publish({ tableId: table.tableId, owner, sub, storedName });
-    }
+    for (const { entry, upload } of this.#placed) upload.blob.publish(entry);
   }
 
   /** Which cell each upload goes to. @throws {DatabaseError} INVALID_INPUT for several cells. */
-  #placed(
+  #cellsOf(
     { filePositions, keyOf, table }: UploadTarget,
     rows: readonly Row[],
   ): { upload: Upload; columnId: number; key: Row }[] {
@@ -144,12 +151,19 @@ export class Uploads {
 
   /** The statement stands: what no row took is removed. */
   keep(): void {
-    for (const { blob, id } of this.#uploads) if (!this.#usedIds.has(id)) blob.discard();
+    const used = new Set(this.#placed.map(({ upload }) => upload));
+    for (const upload of this.#uploads) if (!used.has(upload)) upload.blob.discard();
   }
 
-  /** The statement failed: nothing stays. */
-  discard(): void {
-    if (this.#listed.length > 0) this.#catalog?.removeFiles(this.#listed);
+  /** The statement, or its transaction, failed with `error`: nothing stays. */
+  fail(error: unknown): void {
+    // The rows may be there after the restart, and then name the files.
+    if (error instanceof DatabaseError && error.condition === "COMMIT_UNKNOWN") this.keep();
+    else this.#discard();
+  }
+
+  #discard(): void {
+    if (this.#isListed) this.#catalog?.removeFiles(this.#placed.map(({ entry }) => entry.fileId));
     for (const { blob } of this.#uploads) blob.discard();
   }
 }

@@ -59,10 +59,12 @@ export function* commitSteps(
   transaction: Transaction,
   {
     catalog,
+    clock,
     record,
     store,
   }: {
     catalog: Catalog;
+    clock: Clock;
     store: Store;
     record: (changesRows: boolean) => readonly TableWrite[];
   },
@@ -77,6 +79,7 @@ export function* commitSteps(
   if (staged.rowCount === 0) return null;
   while (!staged.settle()) yield true;
   transaction.requireUnaltered(catalog);
+  transaction.uploads?.list(clock.nowMs());
   const { lastSeq } = staged.commit();
   return changesRows ? lastSeq : null;
 }

@@ -136,7 +136,7 @@ export class RequestRunner {
       this.#requireClosed();
       return { results: this.#results };
     } catch (error) {
-      const failure = failureFrom(error);
+      const failure = failureFrom(this.#undone(error));
       const failed = units[this.#statementIndex]?.node;
       if (failed !== undefined) await this.#audit(failed, failure);
       const placed = atCell(failure, () => failed);
@@ -333,18 +333,29 @@ export class RequestRunner {
     const transaction = this.#requireTransaction("COMMIT");
     this.#checkTransactionTime();
     transaction.requireUnaltered(this.#environment.catalog);
-    const { clock, store, writeGates } = this.#environment;
+    const { writeGates } = this.#environment;
     const { tableIds } = transaction;
     while (writeGates.areClosed(tableIds)) {
       await writeGates.opened(tableIds, this.#ledger);
       transaction.requireUnaltered(this.#environment.catalog);
     }
+    const lastSeq = await this.#write(transaction, entry);
     this.#transaction = undefined;
     this.#settings.commit();
+    transaction.uploads?.keep();
+    return lastSeq;
+  }
+
+  /** The same once nobody keeps it waiting: only the disk does, or a conflict ends it. */
+  async #write(
+    transaction: Transaction,
+    entry: StatementResult | undefined,
+  ): Promise<number | null> {
+    const { catalog, clock, store } = this.#environment;
     if (transaction.keyCount > BATCH_ROWS_MAX) {
       const record = (changesRows: boolean): readonly TableWrite[] =>
         this.#recordOf(entry, changesRows);
-      const steps = commitSteps(transaction, { catalog: this.#environment.catalog, store, record });
+      const steps = commitSteps(transaction, { catalog, clock, store, record });
       const lastSeq = await runSteps(steps, { clock, ledger: this.#ledger });
       if (lastSeq !== null) await store.durable(lastSeq);
       return lastSeq;
@@ -353,6 +364,7 @@ export class RequestRunner {
     const changesRows = writes.length > 0;
     writes.push(...this.#recordOf(entry, changesRows));
     if (writes.length === 0) return null;
+    transaction.uploads?.list(clock.nowMs());
     const commit = store.apply({ writes, snapshotSeq: transaction.snapshotSeq });
     await store.durable(commit.lastSeq);
     return changesRows ? commit.lastSeq : null;
@@ -382,8 +394,22 @@ export class RequestRunner {
     );
   }
 
+  /** Ends the open transaction, if there is one. @returns What is to be told of it. */
+  #undone(error: unknown): unknown {
+    const uploads = this.#transaction?.uploads;
+    this.#transaction = undefined;
+    try {
+      uploads?.fail(error);
+      return error;
+    } catch (worse) {
+      // It is told instead of the other: a disk or a catalog that refuses has to be looked after.
+      return worse;
+    }
+  }
+
   #rollback(): StatementResult {
-    this.#requireTransaction("ROLLBACK");
+    const { uploads } = this.#requireTransaction("ROLLBACK");
+    uploads?.fail(undefined);
     this.#transaction = undefined;
     this.#beginIndex = undefined;
     this.#settings.rollback();
@@ -397,7 +423,6 @@ export class RequestRunner {
 
   #requireClosed(): void {
     if (this.#transaction === undefined) return;
-    this.#transaction = undefined;
     throw new DatabaseError(
       "TRANSACTION_OPEN",
       "Cannot end the request inside a transaction: it was rolled back",

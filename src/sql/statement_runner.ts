@@ -229,18 +229,16 @@ export class StatementRunner {
 
   async #changeWithFiles(given: PreparedDml, options: RunOptions): Promise<StatementResult> {
     const uploads = await this.#stage(given, options);
+    let result: StatementResult;
     try {
-      const change = this.#change(renewedDml(given, options), options, uploads);
-      const result = await onceDurable(change);
-      uploads.keep();
-      return result;
+      result = await onceDurable(this.#change(renewedDml(given, options), options, uploads));
     } catch (error) {
-      // The rows may be there after the restart, and then name the files.
-      const isUnknown = error instanceof DatabaseError && error.condition === "COMMIT_UNKNOWN";
-      if (isUnknown) uploads.keep();
-      else uploads.discard();
+      uploads.fail(error);
       throw error;
     }
+    if (options.transaction === undefined) uploads.keep();
+    else options.transaction.holdUploads(uploads);
+    return result;
   }
 
   async #stage({ files }: PreparedDml, options: RunOptions): Promise<Uploads> {

@@ -113,7 +113,7 @@ export class ChangeWriter {
     return this.#mustBeNow || this.#rowCount <= BATCH_ROWS_MAX;
   }
 
-  /** Files are recorded in the turn of their commit. */
+  /** Files are listed in the turn of their commit. */
   get #mustBeNow(): boolean {
     return this.#run.uploads !== undefined;
   }
@@ -232,5 +232,7 @@ function recordUploads(runtime: TableRuntime, changes: readonly RowChange[], run
     filePositions,
     keyOf: (row: Row) => runtime.keyOf(row),
   };
-  run.uploads?.record(target, rows, run.call.nowMicros / 1000);
+  run.uploads?.place(target, rows);
+  // Those of a transaction are listed by its commit.
+  if (run.transaction === undefined) run.uploads?.list(run.call.nowMicros / 1000);
 }

@@ -99,7 +99,8 @@ export interface Reading {
 
 /** Takes the rows that a statement is about to write, to place the files that they name. */
 export interface UploadSink {
-  record(
+  /** Finds out which rows name them. @throws {DatabaseError} INVALID_INPUT */
+  place(
     target: {
       readonly table: TableEntry;
       readonly owner: number;
@@ -107,8 +108,9 @@ export interface UploadSink {
       readonly keyOf: (row: Row) => Row;
     },
     rows: readonly Row[],
-    nowMs: number,
   ): void;
+  /** Lists them and moves them to their places: in the turn in which those rows commit. */
+  list(nowMs: number): void;
 }
 
 /** What an operator may hold in any case is this part of the budget. */

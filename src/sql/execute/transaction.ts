@@ -4,7 +4,10 @@
  *
  * - A key has one staged row, the latest; what the snapshot held of it is kept beside it.
  * - INSERT then DELETE, and a net effect equal to the stored row, write nothing.
+ * - Uploads of its statements stay staged, too: they are listed in the turn of the commit, and go with
+ *   a transaction that has none.
  */
+import { assert } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { Seq } from "../../base/seq.ts";
 import type { Catalog, TableEntry } from "../../catalog/mod.ts";
@@ -21,6 +24,16 @@ export interface StagedRow {
   readonly isDeleted: boolean;
   /** What the snapshot holds under the key; undefined for nothing. */
   readonly stored: Row | undefined;
+}
+
+/** The uploads of a statement whose rows are staged here. */
+export interface HeldUploads {
+  /** In the turn in which the rows commit. @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE */
+  list(nowMs: number): void;
+  /** The rows are durable. */
+  keep(): void;
+  /** They are not written, or it is unknown whether they are. @param error What kept them from it. */
+  fail(error: unknown): void;
 }
 
 export interface TransactionOptions {
@@ -40,6 +53,8 @@ export class Transaction {
   readonly #staged = new Map<number, Map<number, Map<string, StagedRow>>>();
   /** The definition that the staged rows of a table were made for. */
   readonly #versions = new Map<number, number>();
+  /** Of one statement: a request with files has no other. */
+  #uploads: HeldUploads | undefined;
   #bytes = 0;
 
   constructor(options: TransactionOptions) {
@@ -48,6 +63,16 @@ export class Transaction {
     this.isReadOnly = options.isReadOnly;
     this.startedAtMs = options.startedAtMs;
     this.#bytesMax = options.bytesMax;
+  }
+
+  /** From now on the end of the transaction is theirs. */
+  holdUploads(uploads: HeldUploads): void {
+    assert(this.#uploads === undefined, "one statement of a request has files");
+    this.#uploads = uploads;
+  }
+
+  get uploads(): HeldUploads | undefined {
+    return this.#uploads;
   }
 
   hasStaged(tableId: number): boolean {
