@@ -20,6 +20,7 @@ import { HOUR_MS } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
 import { SEQ_COLUMN_ID, type TableDefinition, type TableWrite } from "../storage/mod.ts";
 import { BIGINT, type Row, TEXT } from "../types/mod.ts";
+import { failureFrom } from "./at_statement.ts";
 import type { SqlRequest, SqlResponse, StatementResult } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
 
@@ -143,8 +144,8 @@ export class IdempotentRequests {
     try {
       return store.lookup(TABLE_ID, { owner, key: [key], upTo: store.appliedSeq, columnIds });
     } catch (error) {
-      if (!(error instanceof DatabaseError) || error.condition !== "DATA_DAMAGED") throw error;
-      throw this.#damaged(error);
+      const failure = failureFrom(error);
+      throw failure.condition === "DATA_DAMAGED" ? this.#damaged(failure) : failure;
     }
   }
 

@@ -191,10 +191,10 @@ describe.skipIf(CHROMIUM === undefined)("the admin page", () => {
       expect(await accessibilityFaults(page)).toEqual([]);
       expect(faults({ exceptStatus: 400 })).toEqual([]);
 
-      await runSql(page, "SELECT 1; CREATE NAMESPACE default");
+      await runSql(page, "SELECT 1; SELECT 1 / 0");
       await page.getByRole("tab", { name: "2 · failed", selected: true }).waitFor();
       await page.getByRole("tab", { name: "1 · 1 row" }).waitFor();
-      expect(await page.getByText("reserved_name").count()).toBe(1);
+      expect(await page.getByText("division_by_zero").count()).toBe(1);
       faults({ exceptStatus: 400 });
 
       await runSql(

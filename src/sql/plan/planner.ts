@@ -305,8 +305,9 @@ function planTable(
     return planLookup(relation, { conditions, lookup }, state);
   }
   const columns = stillRead(relation.columns, state);
-  const keyCount = sought === undefined ? Number.POSITIVE_INFINITY : keyCountOf(sought);
-  const isWanted = !withTombstones && areFewKeys(relation, keyCount);
+  // Rows are counted only for a list of keys: counting opens the files of a table.
+  const isWanted =
+    sought !== undefined && !withTombstones && areFewKeys(relation, keyCountOf(sought));
   const scan: PlanNode = {
     kind: "scan",
     table: relation.table,
