@@ -28,6 +28,7 @@ export function startUpkeep(
   { auth, store }: { auth: Auth; store: LocalStore },
 ): CancelTimer {
   const { clock, log } = environment;
+  const sweep = fileSweep(environment);
   attempt(log, "look at the free space", () => store.lookAtSpace());
   store.lookAtClock();
   beginDueErasures(environment);
@@ -42,28 +43,56 @@ export function startUpkeep(
     repeatedly(clock, SEEN_MS, () => {
       attempt(log, "note when users were seen", () => auth.keepSeen());
     }),
-    repeatedly(clock, HOUR_MS, () => tidy(environment, store)),
+    repeatedly(clock, HOUR_MS, () => {
+      sweep.begin();
+      tidy(environment, store);
+    }),
   ];
   return () => {
+    sweep.end();
     for (const stop of stops) stop();
     let hasMore = true;
     while (hasMore) hasMore = auth.keepSeen();
   };
 }
 
+/** Removes files that no row names: in turns of its own, one sweep at a time, and none after `end`. */
+function fileSweep(environment: SqlEnvironment): { begin(): void; end(): void } {
+  const { clock, definitionOf, log } = environment;
+  let isEnded = false;
+  let isUnderWay = false;
+  const run = async (): Promise<void> => {
+    isUnderWay = true;
+    try {
+      const count = await sweepFiles(environment, {
+        historyMsOf: (table) => definitionOf(table).historyMs,
+        nowMs: clock.nowMs(),
+        isEnded: () => isEnded,
+      });
+      if (count > 0) log.info("removed files that no row names", { count });
+    } catch (error) {
+      noteRefused(log, "remove files that no row names", error);
+    } finally {
+      isUnderWay = false;
+    }
+  };
+  return {
+    begin() {
+      // What it fails with is a bug, and stops the process.
+      if (!isUnderWay) void run();
+    },
+    end() {
+      isEnded = true;
+    },
+  };
+}
+
 /**
- * Removes files that no row names, discards history that is old enough, reads a part of the segments
- * for damage, erases dropped accounts.
+ * Discards history that is old enough, reads a part of the segments for damage, erases dropped
+ * accounts.
  */
 function tidy(environment: SqlEnvironment, store: LocalStore): void {
-  const { clock, definitionOf, log } = environment;
-  attempt(log, "remove files that no row names", () => {
-    const count = sweepFiles(environment, {
-      historyMsOf: (table) => definitionOf(table).historyMs,
-      nowMs: clock.nowMs(),
-    });
-    if (count > 0) log.info("removed files that no row names", { count });
-  });
+  const { log } = environment;
   sweepDropped(environment);
   attempt(log, "discard history", () => store.discardHistory());
   attempt(log, "read segments for damage", () => store.scrub());
@@ -84,7 +113,12 @@ function attempt(log: Log, task: string, work: () => void): void {
   try {
     work();
   } catch (error) {
-    if (!isExpected(error)) throw error;
-    log.error(`cannot ${task}; it is tried again`, { error: error.message });
+    noteRefused(log, task, error);
   }
+}
+
+/** @throws What is a bug. */
+function noteRefused(log: Log, task: string, error: unknown): void {
+  if (!isExpected(error)) throw error;
+  log.error(`cannot ${task}; it is tried again`, { error: error.message });
 }

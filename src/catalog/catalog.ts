@@ -8,6 +8,7 @@ import type { Seq } from "../base/seq.ts";
 import type {
   Erasure,
   FileEntry,
+  FilesOf,
   NamespaceEntry,
   Role,
   TableEntry,
@@ -131,7 +132,15 @@ export interface Catalog {
   revoke(id: string, expiresAtMs: number): void;
 
   file(fileId: string): FileEntry | undefined;
+  /** All of them at once, for who cannot wait between portions: 20 µs each. */
   files(): readonly FileEntry[];
+  /** How many files are listed. */
+  readonly fileCount: number;
+  /**
+   * The list in portions that are read as they are asked for, by id: others may run in between, and
+   * change what is still to come.
+   */
+  filePortions(of?: FilesOf): Iterable<readonly FileEntry[]>;
   addFiles(entries: readonly FileEntry[]): void;
   removeFiles(fileIds: readonly string[]): void;
 

@@ -15,15 +15,17 @@ import { Definitions } from "./definitions.ts";
 import type {
   Erasure,
   FileEntry,
+  FilesOf,
   NamespaceEntry,
   TableEntry,
   UserEntry,
   ViewEntry,
 } from "./entries.ts";
+import { FileList } from "./file_list.ts";
 import { CatalogJournal, type JournalEntry, replayJournal } from "./journal.ts";
 import { ManifestDatabase } from "./manifest_database.ts";
 import { DEFAULT_NAMESPACE } from "./names.ts";
-import { allSealed, oneSealed, putSealed, removeSealed } from "./records.ts";
+import { allSealed, putSealed } from "./records.ts";
 import { Revocations } from "./revocations.ts";
 import { refuseForeign, SqliteFile } from "./sqlite_file.ts";
 
@@ -60,6 +62,7 @@ export class CatalogDatabase implements Catalog {
   readonly journal: CatalogJournal;
   readonly #file: SqliteFile;
   readonly #definitions: Definitions;
+  readonly #files: FileList;
   readonly #accounts: Accounts;
   readonly #revocations: Revocations;
   readonly #settings = new Map<string, string>();
@@ -72,7 +75,9 @@ export class CatalogDatabase implements Catalog {
     // Before anything changes.
     this.journal = new CatalogJournal({ clock, counters, file, isKept: keepsJournal });
     this.manifest = new ManifestDatabase(file, counters);
-    this.#definitions = new Definitions({ file, counters, manifest: this.manifest });
+    this.#files = new FileList(file);
+    const { manifest } = this;
+    this.#definitions = new Definitions({ file, files: this.#files, counters, manifest });
     const newSeq = (): number => this.journal.newSeq();
     this.#accounts = new Accounts({ file, counters, clock, newSeq });
     this.#revocations = new Revocations(file, clock);
@@ -281,25 +286,27 @@ export class CatalogDatabase implements Catalog {
   }
 
   file(fileId: string): FileEntry | undefined {
-    return oneSealed(this.#file, "files", fileId) as FileEntry | undefined;
+    return this.#files.entry(fileId);
   }
 
   files(): readonly FileEntry[] {
-    return allSealed<FileEntry>(this.#file, "files");
+    return this.#files.all();
+  }
+
+  get fileCount(): number {
+    return this.#files.count;
+  }
+
+  filePortions(of?: FilesOf): Iterable<readonly FileEntry[]> {
+    return this.#files.portions(of);
   }
 
   addFiles(entries: readonly FileEntry[]): void {
-    this.#file.transaction(() => {
-      for (const entry of entries) {
-        putSealed(this.#file, "files", { key: entry.fileId, value: entry });
-      }
-    });
+    this.#files.add(entries);
   }
 
   removeFiles(fileIds: readonly string[]): void {
-    this.#file.transaction(() => {
-      for (const fileId of fileIds) removeSealed(this.#file, "files", fileId);
-    });
+    this.#files.remove(fileIds);
   }
 
   /** What an earlier run of this database left for the next, by name. */

@@ -14,7 +14,8 @@ import { assert, defined } from "../base/assert.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type { Seq } from "../base/seq.ts";
 import type { Counters } from "./counters.ts";
-import type { FileEntry, NamespaceEntry, TableEntry, ViewEntry } from "./entries.ts";
+import type { NamespaceEntry, TableEntry, ViewEntry } from "./entries.ts";
+import type { FileList } from "./file_list.ts";
 import type { ManifestDatabase } from "./manifest_database.ts";
 import { DEFAULT_NAMESPACE } from "./names.ts";
 import {
@@ -31,6 +32,7 @@ import { Views } from "./views.ts";
 export interface DefinitionsOptions {
   readonly file: SqliteFile;
   readonly counters: Counters;
+  readonly files: FileList;
   readonly manifest: ManifestDatabase;
 }
 
@@ -40,6 +42,7 @@ const REMOVED_PER_CHANGE = 16;
 export class Definitions {
   readonly #file: SqliteFile;
   readonly #counters: Counters;
+  readonly #files: FileList;
   readonly #manifest: ManifestDatabase;
   readonly #views: Views;
   readonly #namespaces = new Map<string, NamespaceEntry>();
@@ -60,9 +63,10 @@ export class Definitions {
   #sortedNamespaces: readonly NamespaceEntry[] | undefined;
   #nextTableId: number;
 
-  constructor({ counters, file, manifest }: DefinitionsOptions) {
+  constructor({ counters, file, files, manifest }: DefinitionsOptions) {
     this.#file = file;
     this.#counters = counters;
+    this.#files = files;
     this.#manifest = manifest;
     this.#views = new Views(file);
     this.#nextTableId = counters.get("next_table_id");
@@ -217,18 +221,17 @@ export class Definitions {
     const before = this.#dropped.get(pathOf(entry));
     const outdated = definitionIds.filter((id) => id !== record.definitionId);
     if (before !== undefined) outdated.push(before.definitionId);
-    const files = allSealed<FileEntry>(this.#file, "files");
+    const fileIds = [...this.#files.portions({ tableId })].flat().map(({ fileId }) => fileId);
     const listed = this.#manifest.listedOf(tableId);
     this.#change(() => {
       this.#views.remove(views);
       this.#put(ended);
       for (const id of outdated) removeSealed(this.#file, "table_definitions", id);
-      for (const file of files) {
-        if (file.tableId === tableId) removeSealed(this.#file, "files", file.fileId);
-      }
+      this.#files.storeWithout(fileIds);
       this.#manifest.remove(listed);
     }, seq);
     this.#views.forget(views);
+    this.#files.forget(fileIds.length);
     this.#manifest.forget(listed);
     this.#byId.delete(tableId);
     this.#records.delete(tableId);

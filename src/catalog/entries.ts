@@ -155,3 +155,6 @@ export interface FileEntry {
   readonly sha256: string;
   readonly createdAtMs: number;
 }
+
+/** A part of the list of files. */
+export type FilesOf = { readonly tableId: number } | { readonly owner: number };

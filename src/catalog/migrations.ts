@@ -2,8 +2,9 @@
  * The catalog database's format, version by version.
  *
  * Every table is a key and a sealed body (see `records.ts`), and nothing else: what SQLite knows
- * about a row beside that would be under no checksum. A released step never changes again; a change of
- * format is a further step.
+ * about a row beside that would be under no checksum. An index over what bodies say only leads to
+ * them; should it be damaged, a file that it hides goes with the next sweep, which does not ask it.
+ * A released step never changes again; a change of format is a further step.
  *
  * Steps run in rollback-journal mode, so that the version in the first page of the file itself is
  * always the true one: an older server can read it without opening the log, and refuse.
@@ -44,6 +45,15 @@ export const MIGRATIONS: readonly string[] = [
   `
   CREATE TABLE journal (id INTEGER PRIMARY KEY, body TEXT NOT NULL, checksum INTEGER NOT NULL)
     STRICT;
+  `,
+  // A damaged body is no reason not to start: who reads it is told.
+  `
+  ALTER TABLE files ADD COLUMN table_id ANY
+    AS (CASE WHEN json_valid(body) THEN body ->> '$.tableId' END) VIRTUAL;
+  ALTER TABLE files ADD COLUMN owner ANY
+    AS (CASE WHEN json_valid(body) THEN body ->> '$.owner' END) VIRTUAL;
+  CREATE INDEX files_of_tables ON files (table_id);
+  CREATE INDEX files_of_owners ON files (owner);
   `,
 ];
 

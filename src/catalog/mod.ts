@@ -16,6 +16,7 @@ export type {
   ColumnEntry,
   Erasure,
   FileEntry,
+  FilesOf,
   NamespaceEntry,
   Role,
   TableEntry,

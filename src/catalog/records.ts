@@ -67,6 +67,32 @@ export function allSealed<T>(file: SqliteFile, table: SealedTable): T[] {
   return rows.map((row) => unsealed(table, row, file.path) as T);
 }
 
+/** Which rows of a table a portion holds. */
+export interface Portion {
+  /** Keys above this one. */
+  readonly after: string | number;
+  /** A column that the format takes from the body, and what it is to be. */
+  readonly match?: readonly [column: string, value: number] | undefined;
+  readonly countMax: number;
+}
+
+/** Some rows of a table, in key order. @throws {CorruptionError} If one is damaged. */
+export function sealedPortion<T>(
+  file: SqliteFile,
+  table: SealedTable,
+  { after, countMax, match }: Portion,
+): T[] {
+  const key = KEY_COLUMNS[table];
+  const condition = match === undefined ? "" : `AND ${match[0]} = ?3`;
+  const rows = file.rows<SealedRow>(
+    `SELECT ${key} AS key, body, checksum FROM ${table} WHERE ${key} > ?1 ${condition} ORDER BY ${key} LIMIT ?2`,
+    after,
+    countMax,
+    ...(match === undefined ? [] : [match[1]]),
+  );
+  return rows.map((row) => unsealed(table, row, file.path) as T);
+}
+
 /** The row of a key, or undefined. @throws {CorruptionError} If it is damaged. */
 export function oneSealed(file: SqliteFile, table: SealedTable, key: string | number): unknown {
   const column = KEY_COLUMNS[table];

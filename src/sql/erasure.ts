@@ -12,6 +12,7 @@
  * - Log files hold what was written until they are used again, and a backup holds it for good.
  */
 import { isExpected } from "../base/errors.ts";
+import { pauser } from "../base/pauser.ts";
 import type { Erasure, TableEntry } from "../catalog/mod.ts";
 import { errorFrom, type Job, type JobEnd } from "../storage/mod.ts";
 import type { SqlEnvironment } from "./environment.ts";
@@ -99,7 +100,7 @@ async function erase(
     job.advance((done + 1) / (tableIds.length + 1), `${done + 1} of ${tableIds.length} tables`);
   }
   if (job.isCancelled) return { status: "cancelled", message: "it begins again within an hour" };
-  const files = removeFiles(world, owner);
+  const files = await removeFiles(world, owner);
   const [failure] = failures;
   if (failure !== undefined) throw failure;
   catalog.noteErased(accountId);
@@ -116,9 +117,17 @@ function isThere(table: TableEntry | undefined, tableId: number): boolean {
 }
 
 /** Also files that no list names: a restore can bring back some that were removed. */
-function removeFiles({ blobs, catalog }: ErasureWorld, owner: number): number {
-  const files = catalog.files().filter((file) => file.owner === owner);
+async function removeFiles(
+  { blobs, catalog, clock }: ErasureWorld,
+  owner: number,
+): Promise<number> {
   blobs.removeOwner(owner);
-  catalog.removeFiles(files.map(({ fileId }) => fileId));
-  return files.length;
+  const pause = pauser(clock);
+  let count = 0;
+  for (const portion of catalog.filePortions({ owner })) {
+    catalog.removeFiles(portion.map(({ fileId }) => fileId));
+    count += portion.length;
+    await pause();
+  }
+  return count;
 }

@@ -6,7 +6,9 @@
  * key of that row, and nothing has to be told when the row changes.
  */
 import { assert } from "../base/assert.ts";
+import type { Clock } from "../base/clock.ts";
 import { DatabaseError, isDamage } from "../base/errors.ts";
+import { pauser } from "../base/pauser.ts";
 import { type Seq, seqFromUnixMs } from "../base/seq.ts";
 import type { Catalog, FileEntry, TableEntry } from "../catalog/mod.ts";
 import type { BlobStore, StagedBlob, Store } from "../storage/mod.ts";
@@ -59,7 +61,7 @@ export class Uploads {
     { names, parts }: { parts: ReadonlyMap<string, UploadedFile>; names: readonly string[] },
   ): Promise<Uploads> {
     const uploads: Upload[] = [];
-    let fileCount = catalog.files().length;
+    let { fileCount } = catalog;
     try {
       for (const name of names) {
         const part = parts.get(name);
@@ -174,6 +176,19 @@ export interface FileWorld {
   readonly store: Store;
 }
 
+/** What a sweep needs of its surroundings. */
+export interface SweepWorld extends FileWorld {
+  readonly blobs: BlobStore;
+  readonly clock: Clock;
+}
+
+export interface SweepOptions {
+  readonly historyMsOf: (table: TableEntry) => number;
+  readonly nowMs: number;
+  /** Whether the rest is left to the next sweep; asked after each pause. */
+  readonly isEnded: () => boolean;
+}
+
 /** Whether the row that a file was written to still names it. */
 export function isFileLive(entry: FileEntry, world: FileWorld): boolean {
   return isNamedAt(entry, world.store.visibleSeq, world);
@@ -185,25 +200,29 @@ export function isFileLive(entry: FileEntry, world: FileWorld): boolean {
  *
  * @returns How many were removed.
  */
-export function sweepFiles(
-  world: FileWorld & { readonly blobs: BlobStore },
-  { historyMsOf, nowMs }: { historyMsOf: (table: TableEntry) => number; nowMs: number },
-): number {
-  const { blobs, catalog } = world;
-  const dead = catalog.files().filter((entry) => {
-    const table = catalog.tableById(entry.tableId);
-    if (table === undefined) return true;
-    const historyStartMs = nowMs - historyMsOf(table);
-    const isRecent = entry.createdAtMs > historyStartMs - COMMIT_DELAY_MS_MAX;
-    if (isRecent) return false;
-    return !mayBeNamed(entry, seqFromUnixMs(historyStartMs), world);
-  });
-  if (dead.length === 0) return 0;
-  for (const { owner, storedName, sub, tableId } of dead) {
-    blobs.remove({ tableId, owner, sub, storedName });
+export async function sweepFiles(
+  world: SweepWorld,
+  { historyMsOf, isEnded, nowMs }: SweepOptions,
+): Promise<number> {
+  const { blobs, catalog, clock } = world;
+  const pause = pauser(clock);
+  let count = 0;
+  for (const portion of catalog.filePortions()) {
+    const dead = portion.filter((entry) => {
+      const table = catalog.tableById(entry.tableId);
+      if (table === undefined) return true;
+      const historyStartMs = nowMs - historyMsOf(table);
+      const isRecent = entry.createdAtMs > historyStartMs - COMMIT_DELAY_MS_MAX;
+      if (isRecent) return false;
+      return !mayBeNamed(entry, seqFromUnixMs(historyStartMs), world);
+    });
+    for (const entry of dead) blobs.remove(entry);
+    if (dead.length > 0) catalog.removeFiles(dead.map(({ fileId }) => fileId));
+    count += dead.length;
+    await pause();
+    if (isEnded()) break;
   }
-  catalog.removeFiles(dead.map(({ fileId }) => fileId));
-  return dead.length;
+  return count;
 }
 
 /**

@@ -1,7 +1,13 @@
 /**
  * The system views of what is stored: every version of a schema, storages, uploaded files.
  */
-import { type FileEntry, keyNameOf, type TableEntry } from "../catalog/mod.ts";
+import {
+  type Catalog,
+  type FileEntry,
+  type FilesOf,
+  keyNameOf,
+  type TableEntry,
+} from "../catalog/mod.ts";
 import {
   BIGINT,
   BOOLEAN,
@@ -16,7 +22,7 @@ import type { SystemView } from "./bind/select_world.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { MANIFEST_COLUMNS, manifestViewRows } from "./manifest_rows.ts";
 import { SHOW_STORAGES_COLUMNS, storageRow } from "./show.ts";
-import { ADMIN_ONLY, type ColumnList, OPEN, view } from "./system_view.ts";
+import { ADMIN_ONLY, type ColumnList, OPEN, portionedView, view } from "./system_view.ts";
 
 /** The views by "namespace.name". */
 export function storageViews(environment: SqlEnvironment): [string, SystemView][] {
@@ -25,15 +31,14 @@ export function storageViews(environment: SqlEnvironment): [string, SystemView][
     ["system.schemas", schemasView(environment)],
     ["system.storages", storagesView(environment)],
     ["system.manifest", manifestView(environment)],
-    ["system.files", view(FILE_COLUMNS, () => fileRows(environment, catalog.files()), ADMIN_ONLY)],
+    ["system.files", portionedView(FILE_COLUMNS, () => fileRows(environment), ADMIN_ONLY)],
     [
       "system.my_files",
-      view(
+      portionedView(
         FILE_COLUMNS,
         ({ userId }) => {
           const owner = catalog.ownerNumber(userId);
-          const own = catalog.files().filter((file) => file.owner === owner);
-          return fileRows(environment, own);
+          return owner === undefined ? [] : fileRows(environment, { owner });
         },
         OPEN,
       ),
@@ -56,7 +61,11 @@ const FILE_COLUMNS: ColumnList = [
   ["created_at", DATETIME],
 ];
 
-function fileRows({ catalog }: SqlEnvironment, files: readonly FileEntry[]): Row[] {
+function* fileRows({ catalog }: SqlEnvironment, of?: FilesOf): Generator<readonly Row[]> {
+  for (const portion of catalog.filePortions(of)) yield rowsOfFiles(catalog, portion);
+}
+
+function rowsOfFiles(catalog: Catalog, files: readonly FileEntry[]): Row[] {
   return files.flatMap((file): Row[] => {
     const table = catalog.tableById(file.tableId);
     if (table === undefined) return [];

@@ -2,7 +2,7 @@
  * How a system view is written down: its columns, and a function that makes its rows.
  */
 import type { DataType, Row } from "../types/mod.ts";
-import type { SystemCall } from "./bind/bound.ts";
+import type { SystemCall, SystemRows } from "./bind/bound.ts";
 import type { SystemView } from "./bind/select_world.ts";
 
 export type ColumnList = readonly (readonly [string, DataType])[];
@@ -10,6 +10,15 @@ export type ColumnList = readonly (readonly [string, DataType])[];
 export function view(
   columns: ColumnList,
   rows: (call: SystemCall) => Row[],
+  access: { isOpen: boolean },
+): SystemView {
+  return portionedView(columns, (call) => [rows(call)], access);
+}
+
+/** One whose rows are too many to be made in one turn. */
+export function portionedView(
+  columns: ColumnList,
+  rows: SystemRows,
   { isOpen }: { isOpen: boolean },
 ): SystemView {
   return { columns: columns.map(([name, type]) => ({ name, type })), rows, isOpen };

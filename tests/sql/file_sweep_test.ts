@@ -5,8 +5,9 @@ import { afterEach, expect, test } from "bun:test";
 import { cpSync, mkdtempSync, readdirSync, rmSync, truncateSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { FileEntry } from "../../src/catalog/mod.ts";
 import type { Database } from "../../src/database.ts";
-import { isFileLive } from "../../src/sql/mod.ts";
+import { isFileLive, sweepFiles } from "../../src/sql/mod.ts";
 import { openAt, SMALL_FILES } from "../support/database.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 
@@ -45,6 +46,14 @@ async function run(database: Database, sql: string, file?: string): Promise<void
   expect(error).toBeUndefined();
 }
 
+/** Lets time pass, hour by hour, as the sweeps of a server that is idle have it. */
+async function pass(clock: ManualClock, hours: number): Promise<void> {
+  for (let rest = hours; rest > 0; rest -= 1) {
+    clock.advance(Math.min(rest, 1) * HOUR_MS);
+    await clock.yield();
+  }
+}
+
 function storedFiles(directory: string): string[] {
   return readdirSync(join(directory, "files"), { recursive: true, encoding: "utf8" }).filter(
     (name) => name.endsWith(".txt"),
@@ -59,12 +68,12 @@ test("sweepFiles keeps what a row or the history names, and removes the rest", a
   await run(database, "INSERT INTO doc VALUES (2, FILE('f'))", "gone");
   expect(storedFiles(directory)).toHaveLength(2);
 
-  clock.advance(HOUR_MS);
+  await pass(clock, 1);
   await run(database, "DELETE FROM doc WHERE id = 2");
-  clock.advance(1.5 * HOUR_MS);
+  await pass(clock, 1.5);
   expect(storedFiles(directory), "the deleted row is still in the history").toHaveLength(2);
 
-  clock.advance(2 * HOUR_MS);
+  await pass(clock, 2);
   const [entry] = database.catalog.files();
   expect(database.catalog.files()).toHaveLength(1);
   expect(storedFiles(directory).map((path) => path.split("/").at(-1))).toEqual([
@@ -107,9 +116,57 @@ test("sweepFiles keeps the files of rows that cannot be read", async () => {
   truncateSync(join(directory, "segments/1", name ?? "none"), 10);
 
   const again = await open(clock, directory);
-  clock.advance(10 * HOUR_MS);
-  clock.advance(10 * HOUR_MS);
+  await pass(clock, 20);
   expect(storedFiles(directory)).toHaveLength(1);
   expect(again.database.catalog.files()).toHaveLength(1);
   await again.database.close();
+});
+
+/** Counts how often somebody lets others run. */
+class CountingClock extends ManualClock {
+  yieldCount = 0;
+
+  override yield(): Promise<void> {
+    this.yieldCount += 1;
+    return super.yield();
+  }
+}
+
+test("sweepFiles lets others run, and leaves the rest once it is ended", async () => {
+  const clock = new CountingClock();
+  const { database } = await open(clock);
+  const { blobs, catalog, store } = database;
+  const entryOf = (fileId: string): FileEntry => ({
+    fileId,
+    storedName: `${fileId}.txt`,
+    tableId: 99,
+    owner: 1,
+    columnId: 1,
+    keyJson: "[1]",
+    sub: "f0001",
+    name: "note.txt",
+    mime: "text/plain",
+    size: 1,
+    sha256: "00",
+    createdAtMs: clock.nowMs(),
+  });
+  catalog.addFiles(Array.from({ length: 1000 }, (_, index) => entryOf(String(1000 + index))));
+  let isEnded = false;
+  const sweep = (): Promise<number> =>
+    sweepFiles(
+      { blobs, catalog, clock, store },
+      { historyMsOf: () => 0, nowMs: clock.nowMs(), isEnded: () => isEnded },
+    );
+  const ended = sweep();
+  isEnded = true;
+  const count = await ended;
+  expect(count).toBeWithin(1, 1000);
+  expect(catalog.fileCount).toBe(1000 - count);
+
+  isEnded = false;
+  const { yieldCount } = clock;
+  expect(await sweep()).toBe(1000 - count);
+  expect(clock.yieldCount).toBeGreaterThan(yieldCount);
+  expect(catalog.fileCount).toBe(0);
+  await database.close();
 });

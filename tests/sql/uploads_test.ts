@@ -1,7 +1,9 @@
 /**
  * FILE('part') in INSERT, UPDATE and upserts: all of it or nothing, on disk and in the list of files.
  */
+import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { join } from "node:path";
 import { type RequestParts, TestEngine } from "../support/sql_engine.ts";
 
 let engine: TestEngine;
@@ -91,4 +93,27 @@ test("a file reads as what was sent, by the operators of JSON", async () => {
     "SELECT f ->> 'name', g ->> 'mime', (g ->> 'size')::int FROM doc WHERE id = 5",
   );
   expect(rows).toEqual([["x.txt", "text/plain", 10]]);
+});
+
+test("a damaged entry in the list of files is nothing to uploads and owners of other files", async () => {
+  await using other = await TestEngine.open();
+  await other.run(
+    "CREATE TABLE doc (id INT PRIMARY KEY, f FILE); CREATE TABLE gone (id INT PRIMARY KEY)",
+  );
+  await other.run("CREATE USER ann WITH PASSWORD 'Correct-horse-9' ROLE service");
+  await other.run("INSERT INTO doc VALUES (1, FILE('a'))", parts("a"));
+  await other.database.close();
+  const catalog = new Database(join(other.dataPath, "catalog.sqlite"), { readwrite: true });
+  catalog.run("UPDATE files SET checksum = checksum + 1");
+  catalog.close();
+  await other.reopen();
+
+  await other.run("INSERT INTO doc VALUES (2, FILE('b'))", parts("b"));
+  await other.run("DROP TABLE gone");
+  other.userId = "ann";
+  await other.run("CREATE USER TABLE mine (id INT PRIMARY KEY, f FILE)");
+  await other.run("INSERT INTO mine VALUES (1, FILE('c'))", parts("c"));
+  expect(await other.rows("SELECT name, table_name FROM system.my_files")).toEqual([
+    ["c.txt", "mine"],
+  ]);
 });

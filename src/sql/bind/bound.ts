@@ -409,8 +409,11 @@ export interface BoundRecursion {
 
 export type SetOperator = "union" | "intersect" | "except";
 
-/** Yields the rows of a system view as the caller may see them, columns in declared order. */
-export type SystemRows = (call: SystemCall) => readonly (readonly Value[])[];
+/**
+ * Yields the rows of a system view as the caller may see them, columns in declared order: in
+ * portions that are made as they are asked for, each in a bounded piece of work.
+ */
+export type SystemRows = (call: SystemCall) => Iterable<readonly (readonly Value[])[]>;
 
 /** Who reads a system view. */
 export interface SystemCall {

@@ -8,7 +8,7 @@ import { type ColumnRange, SEQ_COLUMN_ID } from "../../storage/mod.ts";
 import type { Row, Value } from "../../types/mod.ts";
 import { hasSubquery } from "../bind/walk.ts";
 import type { PlanNode, ScanNode } from "../plan/plan.ts";
-import { RowCounts, RowSource } from "./filter.ts";
+import { PortionSource, RowCounts } from "./filter.ts";
 import { keyTextOf } from "./key_text.ts";
 import type { Operator } from "./operator.ts";
 import type { Run } from "./run.ts";
@@ -50,9 +50,8 @@ export function buildSystemView(
   const types = columns.map(({ type }) => type);
   return ({ principal }) => {
     const { isImpersonated, role, userId } = principal;
-    const rows = source({ userId, role, isImpersonated });
-    const picked = rows.map((row) => positions.map((position) => row[position] ?? null));
-    return new RowSource(picked, types);
+    const portions = source({ userId, role, isImpersonated });
+    return new PortionSource(portions, { positions, types });
   };
 }
 

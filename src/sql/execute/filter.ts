@@ -126,6 +126,38 @@ export class RowSource implements Operator {
   }
 }
 
+/** Yields some columns of rows that are made portion by portion. */
+export class PortionSource implements Operator {
+  readonly #portions: Iterator<readonly Row[]>;
+  readonly #positions: readonly number[];
+  readonly #types: readonly DataType[];
+  #rows: RowSource | undefined;
+
+  constructor(
+    portions: Iterable<readonly Row[]>,
+    { positions, types }: { positions: readonly number[]; types: readonly DataType[] },
+  ) {
+    this.#portions = portions[Symbol.iterator]();
+    this.#positions = positions;
+    this.#types = types;
+  }
+
+  next(): Batch | undefined {
+    const batch = this.#rows?.next();
+    if (batch !== undefined) return batch;
+    const portion = this.#portions.next();
+    if (portion.done === true) return undefined;
+    const rows = portion.value.map((row) => this.#positions.map((at) => row[at] ?? null));
+    this.#rows = new RowSource(rows, this.#types);
+    return this.#rows.next() ?? NOTHING_YET;
+  }
+
+  close(): void {
+    this.#rows = undefined;
+    this.#portions.return?.();
+  }
+}
+
 /** Turns rows into one vector a column. */
 export function columnsFromRows(rows: readonly Row[], types: readonly DataType[]): Vector[] {
   return types.map((type, position) => {

@@ -1,0 +1,171 @@
+/**
+ * The list of files: read in portions, by table and by owner, and counted without being read.
+ */
+import { Database } from "bun:sqlite";
+import { afterAll, expect, test } from "bun:test";
+import { CorruptionError } from "../../src/base/errors.ts";
+import { APPLICATION_ID, MIGRATIONS } from "../../src/catalog/migrations.ts";
+import type { CatalogDatabase, FileEntry, FilesOf } from "../../src/catalog/mod.ts";
+import {
+  FILE,
+  freshPath,
+  openCatalog,
+  removeCatalogs,
+  seqOf,
+  tableEntry,
+} from "./catalog_fixture.ts";
+
+afterAll(removeCatalogs);
+
+/** So many files: of tables 1 and 2 in turn, each owner with three in succession. */
+function entries(count: number): FileEntry[] {
+  return Array.from({ length: count }, (_, index) => ({
+    ...FILE,
+    fileId: `f${1000 + index}`,
+    tableId: (index % 2) + 1,
+    owner: Math.floor(index / 3),
+  }));
+}
+
+function idsOf(catalog: CatalogDatabase, of?: FilesOf): string[] {
+  return [...catalog.filePortions(of)].flat().map(({ fileId }) => fileId);
+}
+
+/** Makes the checksum of a file's entry a wrong one. */
+function damage(path: string, fileId: string): void {
+  const database = new Database(path, { readwrite: true });
+  database.query("UPDATE files SET checksum = checksum + 1 WHERE file_id = ?1").run(fileId);
+  database.close();
+}
+
+test("filePortions yields every file once, in portions, by id", () => {
+  const catalog = openCatalog(freshPath());
+  expect(idsOf(catalog)).toEqual([]);
+  // None, one, and several portions, the last of them full.
+  for (const count of [1, 64, 65, 128]) {
+    catalog.removeFiles(catalog.files().map(({ fileId }) => fileId));
+    const all = entries(count);
+    catalog.addFiles(all.toReversed());
+    expect([...catalog.filePortions()].flat()).toEqual(all);
+    expect([...catalog.filePortions()].every(({ length }) => length <= 64)).toBe(true);
+  }
+  catalog.close();
+});
+
+test("filePortions of a table or an owner yields theirs and no others", () => {
+  const catalog = openCatalog(freshPath());
+  const all = entries(400);
+  catalog.addFiles(all);
+  expect([...catalog.filePortions({ tableId: 2 })].flat()).toEqual(
+    all.filter(({ tableId }) => tableId === 2),
+  );
+  expect(idsOf(catalog, { owner: 7 })).toEqual(["f1021", "f1022", "f1023"]);
+  expect(idsOf(catalog, { owner: 7000 })).toEqual([]);
+  expect(idsOf(catalog, { tableId: 3 })).toEqual([]);
+  catalog.close();
+});
+
+test("filePortions goes on behind what was removed or added while it paused", () => {
+  const catalog = openCatalog(freshPath());
+  const all = entries(130);
+  catalog.addFiles(all);
+  const seen: string[] = [];
+  for (const portion of catalog.filePortions()) {
+    seen.push(...portion.map(({ fileId }) => fileId));
+    catalog.removeFiles([...portion.map(({ fileId }) => fileId), "f1100"]);
+  }
+  expect(seen).toEqual(all.map(({ fileId }) => fileId).filter((id) => id !== "f1100"));
+  expect(catalog.fileCount).toBe(0);
+  catalog.close();
+});
+
+test("fileCount follows what is listed, also after a restart", () => {
+  const path = freshPath();
+  const catalog = openCatalog(path);
+  catalog.createTable(tableEntry(), seqOf(1));
+  catalog.createTable(tableEntry({ tableId: 2, name: "other" }), seqOf(2));
+  const counts = [catalog.fileCount];
+  const note = (action: () => void): void => {
+    action();
+    counts.push(catalog.fileCount);
+  };
+  note(() => catalog.addFiles(entries(10)));
+  note(() => catalog.addFiles(entries(11)));
+  note(() => catalog.removeFiles(["f1001", "none"]));
+  note(() => catalog.dropTable(1, seqOf(3)));
+  expect(counts).toEqual([0, 10, 11, 10, 4]);
+  expect(catalog.files()).toHaveLength(4);
+  catalog.close();
+  const again = openCatalog(path);
+  expect(again.fileCount).toBe(4);
+  again.close();
+});
+
+test("a damaged entry is met by those who ask for it, and by nobody else", () => {
+  const path = freshPath();
+  const catalog = openCatalog(path);
+  catalog.createTable(tableEntry(), seqOf(1));
+  catalog.addFiles(entries(12));
+  catalog.close();
+  // Of table 2 and owner 3.
+  damage(path, "f1011");
+  const again = openCatalog(path);
+  expect(again.fileCount).toBe(12);
+  expect(idsOf(again, { owner: 2 })).toHaveLength(3);
+  expect(() => idsOf(again, { owner: 3 })).toThrow(CorruptionError);
+  expect(() => idsOf(again)).toThrow(CorruptionError);
+  again.dropTable(1, seqOf(2));
+  expect(again.fileCount).toBe(6);
+  again.close();
+});
+
+test("files of a table and of an owner are looked up, not searched for", () => {
+  const path = freshPath();
+  openCatalog(path).close();
+  const database = new Database(path, { readwrite: true });
+  for (const [column, index] of [
+    ["owner", "files_of_owners"],
+    ["table_id", "files_of_tables"],
+  ] as const) {
+    const [step] = database
+      .query(
+        `EXPLAIN QUERY PLAN SELECT body FROM files WHERE file_id > '' AND ${column} = 1 ORDER BY file_id`,
+      )
+      .all();
+    expect(step).toMatchObject({
+      detail: `SEARCH files USING INDEX ${index} (${column}=? AND file_id>?)`,
+    });
+  }
+  database.close();
+});
+
+test("a catalog of the format before is upgraded with its files, a damaged body among them", () => {
+  const path = freshPath();
+  openCatalog(path).close();
+  const from = freshPath();
+  const older = new Database(from, { create: true });
+  for (const step of MIGRATIONS.slice(0, 3)) older.run(step);
+  older.run(`PRAGMA application_id = ${APPLICATION_ID}`);
+  older.run("PRAGMA user_version = 3");
+  const catalog = openCatalog(path);
+  catalog.addFiles(entries(6));
+  catalog.close();
+  const newer = new Database(path, { readwrite: true });
+  for (const table of ["accounts", "counters", "files", "namespaces", "owners", "settings"]) {
+    const columns = table === "files" ? "file_id, body, checksum" : "*";
+    const into = older.query(`INSERT INTO ${table} VALUES (?1, ?2, ?3)`);
+    for (const row of newer.query(`SELECT ${columns} FROM ${table}`).values()) {
+      into.run(...(row as [string | number, string, number]));
+    }
+  }
+  older.run("UPDATE files SET body = replace(body, '{', '[') WHERE file_id = 'f1005'");
+  older.close();
+  newer.close();
+
+  const upgraded = openCatalog(from);
+  expect(upgraded.fileCount).toBe(6);
+  expect(idsOf(upgraded, { owner: 0 })).toEqual(["f1000", "f1001", "f1002"]);
+  expect(idsOf(upgraded, { tableId: 1 })).toEqual(["f1000", "f1002", "f1004"]);
+  expect(() => upgraded.files()).toThrow(CorruptionError);
+  upgraded.close();
+});
