@@ -130,17 +130,6 @@ export function mayAlter(
   return ownsNamespace(principal, namespace) || isAtLeast(principal.role, writerOf(table));
 }
 
-export function mayDrop(principal: Principal, namespace: NamespaceEntry | undefined): boolean {
-  return mayRun(principal, "removeTable", namespace);
-}
-
-export function mayCreateTable(
-  principal: Principal,
-  namespace: NamespaceEntry | undefined,
-): boolean {
-  return mayRun(principal, "defineTable", namespace);
-}
-
 /** @throws {DatabaseError} PERMISSION_DENIED */
 export function requireRead(principal: Principal, table: TableEntry, right: TableRight): void {
   if (mayRead(principal, table, right.namespace)) return;

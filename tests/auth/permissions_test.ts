@@ -6,8 +6,6 @@ import { expect, test } from "bun:test";
 import {
   isAtLeast,
   mayAlter,
-  mayCreateTable,
-  mayDrop,
   mayExecuteAs,
   mayManageUser,
   mayRead,
@@ -67,6 +65,19 @@ function who(isAllowed: (caller: Principal) => boolean): string {
     .join("");
 }
 
+/** Whether a caller gets through what throws where it does not. */
+function isLet(require: (caller: Principal) => void): (caller: Principal) => boolean {
+  return (caller) => {
+    try {
+      require(caller);
+      return true;
+    } catch (error) {
+      expect(error).toMatchObject({ condition: "PERMISSION_DENIED" });
+      return false;
+    }
+  };
+}
+
 function table(kind: TableKind, accessLevel?: AccessLevel): TableEntry {
   return tableEntry({
     namespace: "app",
@@ -115,7 +126,7 @@ test("mayRun is the role × statement matrix", () => {
   }
 });
 
-test("mayRead, mayWrite, mayAlter and mayDrop are the table matrix", () => {
+test("mayRead, mayWrite, mayAlter, requireDrop and requireCreateTable are the table matrix", () => {
   const matrix: readonly [TableEntry, read: string, write: string, alter: string, drop: string][] =
     [
       [table("user"), "USDYO", "USDYO", "SDYO", "DYO"],
@@ -140,13 +151,19 @@ test("mayRead, mayWrite, mayAlter and mayDrop are the table matrix", () => {
       who((caller) => mayAlter(caller, entry, NAMESPACE)),
       name,
     ).toBe(alter);
-    expect(
-      who((caller) => mayDrop(caller, NAMESPACE)),
-      name,
-    ).toBe(drop);
+    expect(who(isLet((caller) => requireDrop(caller, entry, { namespace: NAMESPACE }))), name).toBe(
+      drop,
+    );
   }
-  expect(who((caller) => mayCreateTable(caller, NAMESPACE))).toBe("SDYO");
-  expect(who((caller) => mayCreateTable(caller, FREE))).toBe("SDY");
+  const create = (namespace: NamespaceEntry | undefined): string =>
+    who(isLet((caller) => requireCreateTable(caller, "app.fresh", { namespace })));
+  expect(create(NAMESPACE)).toBe("SDYO");
+  expect(create(FREE)).toBe("SDY");
+  expect(create(undefined)).toBe("SDY");
+  const dropIn = (namespace: NamespaceEntry | undefined): string =>
+    who(isLet((caller) => requireDrop(caller, table("user"), { namespace })));
+  expect(dropIn(FREE)).toBe("DY");
+  expect(dropIn(undefined)).toBe("DY");
 });
 
 test("Nobody owns a namespace inside EXECUTE AS, nor writes a SHARED table", () => {
@@ -159,8 +176,9 @@ test("Nobody owns a namespace inside EXECUTE AS, nor writes a SHARED table", () 
   }
   expect(mayRead(INSIDE, table("user"), NAMESPACE)).toBeTrue();
   expect(mayWrite(INSIDE, table("user"), NAMESPACE)).toBeTrue();
-  expect(mayDrop(INSIDE, NAMESPACE)).toBeFalse();
-  expect(mayCreateTable(INSIDE, NAMESPACE)).toBeFalse();
+  const at = { namespace: NAMESPACE };
+  expect(isLet((caller) => requireDrop(caller, table("user"), at))(INSIDE)).toBeFalse();
+  expect(isLet((caller) => requireCreateTable(caller, "app.fresh", at))(INSIDE)).toBeFalse();
 });
 
 test("mayExecuteAs is its matrix; an id without account counts as role user", () => {
