@@ -49,12 +49,7 @@ export function dataTypeWord(type: DataType): DataTypeWord {
   return type.kind === "embedding" ? { Embedding: type.dimensions } : WORDS[type.kind];
 }
 
-/** The cell of a value, NULL included. */
-export function cellFromValue(type: DataType, value: Value): unknown {
-  return value === null ? null : cellMakerFor(type)(value);
-}
-
-/** {@linkcode cellFromValue} for hot loops. The function returned accepts NULL too. */
+/** What makes cells of the values of a type, NULL included. */
 export function cellMakerFor(type: DataType): (value: Value) => unknown {
   switch (type.kind) {
     case "bigint":

@@ -113,7 +113,6 @@ export {
   scaleInterval,
 } from "./interval.ts";
 export {
-  cellFromValue,
   cellMakerFor,
   type DataTypeWord,
   dataTypeWord,

@@ -8,10 +8,8 @@ type SchemaType = "array" | "boolean" | "integer" | "null" | "number" | "object"
 /** JSON Schema (2020-12), as far as it is used here. */
 export interface Schema {
   readonly $ref?: string;
-  readonly additionalProperties?: boolean;
   readonly anyOf?: readonly Schema[];
   readonly const?: string;
-  readonly contentEncoding?: string;
   readonly default?: boolean | number | string;
   readonly description?: string;
   readonly enum?: readonly string[];

@@ -350,10 +350,6 @@ export class Cursor {
     return this.expectations !== undefined;
   }
 
-  get hasSlots(): boolean {
-    return this.slots !== undefined && this.slots.length > 0;
-  }
-
   /** Enters something that nests; `leave` takes what this returns. A failed parse never leaves. */
   enter(): number {
     this.nesting += 1;
