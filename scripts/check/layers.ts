@@ -4,6 +4,8 @@
  * Imports are read as text: type imports count too, since they tie the reader just as much, and
  * there is no compiler interface to break with the next TypeScript. The formatter puts the module
  * name of an import on the line of its `from`.
+ *
+ * What no file uses is not allowed either: the next import there is then a decision, not an accident.
  */
 import { posix } from "node:path";
 import { Glob } from "bun";
@@ -15,10 +17,10 @@ const BELOW: Readonly<Record<string, readonly string[]>> = {
   protocol: ["base"],
   storage: ["base", "types"],
   catalog: ["base", "types"],
-  auth: ["base", "types", "protocol", "catalog", "storage"],
+  auth: ["base", "catalog"],
   sql: ["base", "types", "protocol", "catalog", "storage", "auth"],
   live: ["base", "types", "protocol", "catalog", "storage", "auth", "sql"],
-  server: ["base", "types", "protocol", "catalog", "storage", "auth", "sql", "live"],
+  server: ["base", "types", "protocol", "catalog", "auth", "sql", "live"],
   client: ["protocol"],
 };
 
@@ -47,6 +49,25 @@ export function layerFaultsIn(path: string, source: string): string[] {
     if (fault !== undefined) faults.push(`"${module}" ${fault}`);
   }
   return faults;
+}
+
+/** A folder of `src` and one that a file in it imports, as "<folder> → <other>". */
+export function foldersUsedIn(path: string, source: string): string[] {
+  const from = folderOf(path);
+  if (from === undefined || !path.startsWith("src/")) return [];
+  return modulesIn(source).flatMap((module) => {
+    const to = module.startsWith(".")
+      ? folderOf(posix.join(posix.dirname(path), module))
+      : undefined;
+    return to === undefined || to === from ? [] : [`${from} → ${to}`];
+  });
+}
+
+/** Lists what may be imported and is not. @param used What {@linkcode foldersUsedIn} found in all files. */
+export function unusedAllowances(used: ReadonlySet<string>): string[] {
+  return Object.entries(BELOW).flatMap(([from, below]) =>
+    below.map((to) => `${from} → ${to}`).filter((pair) => !used.has(pair)),
+  );
 }
 
 /** The admin page enters `src` where any other client does. */
@@ -105,6 +126,7 @@ function isDoor(path: string): boolean {
 }
 
 if (import.meta.main) {
+  const used = new Set<string>();
   for (const [pattern, faultsIn] of [
     ["src/**/*.ts", layerFaultsIn],
     ["ui/src/**/*.{ts,tsx}", uiFaultsIn],
@@ -112,12 +134,18 @@ if (import.meta.main) {
     let fileCount = 0;
     for await (const path of new Glob(pattern).scan()) {
       fileCount += 1;
-      for (const fault of faultsIn(path, await Bun.file(path).text())) {
+      const source = await Bun.file(path).text();
+      for (const pair of foldersUsedIn(path, source)) used.add(pair);
+      for (const fault of faultsIn(path, source)) {
         process.stdout.write(`${path}: ${fault}\n`);
         process.exitCode = 1;
       }
     }
     // A checker that finds nothing to check must not pass.
     if (fileCount === 0) throw new Error(`Cannot check layers: no file is ${pattern}`);
+  }
+  for (const pair of unusedAllowances(used)) {
+    process.stdout.write(`scripts/check/layers.ts: ${pair} is allowed, and no file imports it\n`);
+    process.exitCode = 1;
   }
 }

@@ -2,7 +2,12 @@
  * The checks are trusted because they find what is planted for them.
  */
 import { describe, expect, test } from "bun:test";
-import { layerFaultsIn, uiFaultsIn } from "../../scripts/check/layers.ts";
+import {
+  foldersUsedIn,
+  layerFaultsIn,
+  uiFaultsIn,
+  unusedAllowances,
+} from "../../scripts/check/layers.ts";
 import { untidyIn } from "../../scripts/check/tidy.ts";
 
 describe("layerFaultsIn", () => {
@@ -31,6 +36,9 @@ describe("layerFaultsIn", () => {
     ["src/server/server.ts", 'import { Live } from "../live/live.ts";'],
     ["src/main.ts", 'import { Store } from "./storage/store.ts";'],
     ["src/strange/new.ts", 'import { Store } from "../storage/mod.ts";'],
+    ["src/auth/token.ts", 'import type { Value } from "../types/mod.ts";'],
+    ["src/auth/token.ts", 'import { Store } from "../storage/mod.ts";'],
+    ["src/server/server.ts", 'import { Store } from "../storage/mod.ts";'],
   ];
 
   test.each(forbidden)("finds the fault in %s: %s", (path, source) => {
@@ -51,6 +59,28 @@ describe("layerFaultsIn", () => {
   test.each(allowed)("lets %s pass: %s", (path, source) => {
     expect(layerFaultsIn(path, source)).toEqual([]);
   });
+});
+
+test("foldersUsedIn names what a file of a folder imports of others", () => {
+  const source = `
+import { serve } from "bun";
+import { assert } from "../base/assert.ts";
+import type { Principal } from "./principal.ts";
+import {
+  type Catalog,
+} from "../catalog/mod.ts";`;
+  expect(foldersUsedIn("src/auth/auth.ts", source)).toEqual(["auth → base", "auth → catalog"]);
+  expect(foldersUsedIn("src/auth.ts", source)).toEqual([]);
+  expect(foldersUsedIn("ui/src/auth/auth.ts", source)).toEqual([]);
+});
+
+test("unusedAllowances lists what may be imported and is not", () => {
+  const all = new Set(unusedAllowances(new Set()));
+  expect(all.has("auth → catalog")).toBe(true);
+  expect(unusedAllowances(all)).toEqual([]);
+  const used = new Set(all);
+  used.delete("auth → catalog");
+  expect(unusedAllowances(used)).toEqual(["auth → catalog"]);
 });
 
 test.each([
