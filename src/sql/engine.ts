@@ -1,6 +1,6 @@
 /**
  * SQL, as the layers above see it: requests in, result entries out; and the plan of a live query.
- * `session.ts` implements {@linkcode SqlEngine}.
+ * `local_engine.ts` implements {@linkcode SqlEngine}.
  */
 import type { Principal } from "../auth/mod.ts";
 import type { DatabaseError } from "../base/errors.ts";

@@ -40,7 +40,7 @@ export {
   type OpenFile,
 } from "./file_access.ts";
 export { isFileLive, sweepDroppedTables, sweepFiles } from "./files.ts";
+export { LocalSqlEngine } from "./local_engine.ts";
 export { OWN_TABLES, ownTables } from "./own_tables.ts";
-export { LocalSqlEngine } from "./session.ts";
 export { SpillSpace } from "./spill/mod.ts";
 export { WriteGates } from "./write_gates.ts";
