@@ -1,5 +1,5 @@
 /**
- * What a writer notices of a flush and of a compaction: single inserts at a steady rate, each timed
+ * What a writer notices of a flush and of a merge: single inserts at a steady rate, each timed
  * from when it was due, without such work and beside it.
  */
 import { type ServerProcess, startReadyServer } from "../../tests/support/server_process.ts";
@@ -17,7 +17,7 @@ const CLIENTS = 16;
 /** Without other work for so long. */
 const QUIET_MS = 3000;
 
-/** Of one statement, and of one flush; a compaction merges two of these. */
+/** Of one statement, and of one flush; a merge takes two of these. */
 const STATEMENT_ROWS = 200_000;
 const SEGMENT_ROWS = 1_000_000;
 
@@ -27,7 +27,7 @@ const TIMES_MAX = 3;
 const COLUMNS: string = EVENT_COLUMNS.map(([name, type]) => `${name} ${type}`).join(", ");
 const VALUES: string = EVENT_COLUMNS.map(([, , value]) => value).join(", ");
 
-type Work = "quiet" | "flush" | "compaction";
+type Work = "quiet" | "flush" | "merge";
 
 export async function backgroundLines(roundCount: number): Promise<Line[]> {
   // Nothing is flushed but what is asked for.
@@ -38,7 +38,7 @@ export async function backgroundLines(roundCount: number): Promise<Line[]> {
   const place: Place = { name: "Tidemark", isTidemark: true, url, token, userTokens: [] };
   const inserts = new SteadyInserts(place);
   await inserts.beside(Bun.sleep(QUIET_MS));
-  const found: Record<Work, number[]> = { quiet: [], flush: [], compaction: [] };
+  const found: Record<Work, number[]> = { quiet: [], flush: [], merge: [] };
   for (let round = 0; round < roundCount; round += 1) {
     const table = `bench.bulk${round}`;
     await server.rows(`CREATE TABLE ${table} (${COLUMNS}, PRIMARY KEY (id))`);
@@ -47,7 +47,7 @@ export async function backgroundLines(roundCount: number): Promise<Line[]> {
     found.flush.push(await inserts.beside(server.rows(`STORAGE FLUSH TABLE ${table}`)));
     await fill(server, table, SEGMENT_ROWS);
     await server.rows(`STORAGE FLUSH TABLE ${table}`);
-    found.compaction.push(await inserts.beside(server.rows(`STORAGE COMPACT TABLE ${table}`)));
+    found.merge.push(await inserts.beside(server.rows(`STORAGE COMPACT TABLE ${table}`)));
     await server.rows(`DROP TABLE ${table}`);
   }
   inserts.close();
@@ -67,7 +67,7 @@ export async function backgroundLines(roundCount: number): Promise<Line[]> {
   return [
     { job: `${job}: p99`, unit: "ms", isRate: false, values: { Tidemark: quiet } },
     ...times(`${job} beside a flush of ${rows} rows`, found.flush),
-    ...times(`${job} beside a merge of 2 × ${rows} rows`, found.compaction),
+    ...times(`${job} beside a merge of 2 × ${rows} rows`, found.merge),
   ];
 }
 

@@ -7,7 +7,7 @@ import { assert } from "./assert.ts";
 /** Rows in one vector batch: large enough to amortise a call, small enough to stay in L1. */
 export const BATCH_ROWS_MAX = 4096;
 
-/** Rows in one row group. Bounds compaction memory: each input has one row group open. */
+/** Rows in one row group. Bounds the memory of a merge: each input has one row group open. */
 export const ROW_GROUP_ROWS_MAX: number = 16 * BATCH_ROWS_MAX;
 
 /** Bytes of an encoded primary key, so that a key index entry is small and comparable at once. */

@@ -62,7 +62,7 @@ export class TableReplay implements RowTaker {
     const write = defined(this.#write, "a row belongs to a write");
     this.#partition ??= this.#enter(write);
     const partition = this.#partition;
-    // A replaced version may be gone: compaction drops what nobody can read any more.
+    // A replaced version may be gone: a merge drops what nobody can read any more.
     if (prev !== 0 && !unlessDamaged(() => table.findSeq(partition.owner, prev)?.replace(seq))) {
       table.noteMissed({ owner: partition.owner, seq: prev, replacedBy: seq });
     }

@@ -45,7 +45,7 @@ export interface SimulatedStore {
   readonly store: Store;
   /** Makes everything applied visible. */
   sync(): Promise<void>;
-  /** Something that must change nothing: a flush, a compaction. */
+  /** Something that must change nothing: a flush, a merge. */
   disturb(random: SeededRandom): Promise<void>;
   /** Forgets history of an owner up to a seq, or more. */
   discard(owner: number, upTo: Seq): Promise<void>;

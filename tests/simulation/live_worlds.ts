@@ -119,7 +119,7 @@ export class LocalWorld implements SimulatedStore {
   }
 
   disturb(random: SeededRandom): Promise<void> {
-    if (random.chance(0.2)) return this.#free("a compaction", this.store.compact(MESSAGES));
+    if (random.chance(0.2)) return this.#free("a merge", this.store.compact(MESSAGES));
     return this.flush();
   }
 
@@ -130,7 +130,7 @@ export class LocalWorld implements SimulatedStore {
   /** What was replaced before the last time becomes too old to be kept, of all owners. */
   discard(): Promise<void> {
     this.#clock.advance(HISTORY_MS / 2 + 1);
-    return this.#free("a compaction", this.store.compact(MESSAGES));
+    return this.#free("a merge", this.store.compact(MESSAGES));
   }
 
   /** Also while a merge waits for the disk. */
