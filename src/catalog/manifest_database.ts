@@ -24,8 +24,8 @@ export interface ManifestSegment {
   readonly deletionGeneration: number;
   readonly createdAtMs: number;
   readonly quarantined: boolean;
-  /** A repair named its rows as lost and put its files into lost+found; absent: none did. */
-  readonly putAside?: true;
+  /** A repair named its rows as lost and moved its files to lost+found/; absent: none did. */
+  readonly isGivenUp?: true;
 }
 
 /** How far a table is flushed. */
@@ -54,6 +54,11 @@ export interface ListedOfTable {
   readonly tableIds: readonly number[];
 }
 
+/** A segment as it lies in the file, by the names that are there. */
+interface StoredSegment extends Omit<ManifestSegment, "isGivenUp"> {
+  readonly putAside?: true;
+}
+
 /** Ids are reserved on disk in blocks, so that most segments cost no transaction of their own. */
 const SEGMENT_ID_BLOCK = 64;
 
@@ -68,8 +73,8 @@ export class ManifestDatabase {
     this.#file = file;
     this.#counters = counters;
     this.#nextSegmentId = counters.get("next_segment_id");
-    for (const entry of allSealed<ManifestSegment>(file, "segments")) {
-      this.#segments.set(entry.segmentId, entry);
+    for (const stored of allSealed<StoredSegment>(file, "segments")) {
+      this.#segments.set(stored.segmentId, segmentFrom(stored));
     }
     for (const entry of allSealed<ManifestTable>(file, "table_states")) {
       this.#tables.set(entry.tableId, entry);
@@ -127,7 +132,7 @@ export class ManifestDatabase {
     this.#file.transaction(() => {
       this.remove(removed);
       for (const entry of [...addSegments, ...changeSegments]) {
-        putSealed(this.#file, "segments", { key: entry.segmentId, value: entry });
+        putSealed(this.#file, "segments", { key: entry.segmentId, value: storedFrom(entry) });
       }
       for (const entry of tables) {
         putSealed(this.#file, "table_states", { key: entry.tableId, value: entry });
@@ -167,6 +172,14 @@ export class ManifestDatabase {
     assert(seq !== undefined, "the highest seq is a seq");
     return seq;
   }
+}
+
+function segmentFrom({ putAside, ...rest }: StoredSegment): ManifestSegment {
+  return putAside === undefined ? rest : { ...rest, isGivenUp: putAside };
+}
+
+function storedFrom({ isGivenUp, ...rest }: ManifestSegment): StoredSegment {
+  return isGivenUp === undefined ? rest : { ...rest, putAside: isGivenUp };
 }
 
 function highestOf({ addSegments = [], changeSegments = [], tables = [] }: ManifestUpdate): number {

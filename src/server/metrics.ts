@@ -161,7 +161,7 @@ function storageLines(storage: StorageGauge | undefined): readonly string[] {
     ...gaugeLines("tidemark_log_bytes", "Bytes of the files of the log.", logBytes),
     ...gaugeLines(
       "tidemark_quarantined_segments",
-      "Segments put aside as damaged.",
+      "Segments quarantined as damaged.",
       quarantinedSegments,
     ),
     ...headLines(failed, "counter", "Jobs that failed, by type."),

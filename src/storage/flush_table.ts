@@ -140,7 +140,7 @@ class TableFlush {
     } catch (error) {
       // Safe: nobody reads the segment any more.
       if (!(error instanceof CorruptionError)) throw error;
-      files.giveUp(segment, error);
+      files.quarantineForGood(segment, error);
     }
   }
 

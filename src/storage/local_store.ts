@@ -362,7 +362,7 @@ export class LocalStore implements Store {
   segments(): readonly ListedSegment[] {
     return [...this.#tables.values()].flatMap(({ segments }) =>
       segments.map(({ entry }): ListedSegment => {
-        const { quarantined, deletionGeneration: _, putAside: _aside, ...known } = entry;
+        const { quarantined, deletionGeneration: _, isGivenUp: _lost, ...known } = entry;
         return { ...known, status: quarantined ? "quarantined" : "live" };
       }),
     );

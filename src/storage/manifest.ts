@@ -20,8 +20,8 @@ export interface SegmentEntry {
   readonly deletionGeneration: number;
   readonly createdAtMs: number;
   readonly quarantined: boolean;
-  /** A repair named its rows as lost and put its files into lost+found; absent: none did. */
-  readonly putAside?: true;
+  /** A repair named its rows as lost and moved its files to lost+found/; absent: none did. */
+  readonly isGivenUp?: true;
 }
 
 /** What storage remembers about a table beside its segments. */

@@ -5,10 +5,10 @@
  * - The deletion vector in memory is ahead of the one on disk, also by replacements that may yet be
  *   taken back: what is written holds only those up to the flushed seq.
  * - A reader pins the segment; when it is dropped, its files go with the last pin.
- * - A damaged segment is quarantined for good. One that the disk would not read is set aside: it is
+ * - A damaged segment is quarantined for good. One that the disk would not read is unreadable now:
  *   quarantined in this process, and not in the manifest, as the next start may find it whole.
- * - What recovery could not note in one that is set aside is kept until the flush that would make
- *   the log forget it: by then it is noted, or the segment is quarantined for good.
+ * - What recovery could not note in one that is unreadable now is kept until the flush that would
+ *   make the log forget it: by then it is noted, or the segment is quarantined for good.
  */
 import { assert } from "../base/assert.ts";
 import { CorruptionError, DatabaseError, UnreadableError } from "../base/errors.ts";
@@ -48,7 +48,7 @@ export interface SegmentFiles {
 export class OpenSegment {
   entry: SegmentEntry;
   readonly #files: SegmentFiles;
-  #isSetAside = false;
+  #isUnreadableNow = false;
   /** Of recovery, in the order of the log. */
   #missed: MissedReplacement[] = [];
   #reader: SegmentReader | undefined;
@@ -125,19 +125,19 @@ export class OpenSegment {
   /** Nobody reads it any more in this process. */
   quarantine({ isForGood }: { isForGood: boolean }): void {
     this.entry = { ...this.entry, quarantined: true };
-    this.#isSetAside = !isForGood;
+    this.#isUnreadableNow = !isForGood;
     if (isForGood) this.#missed = [];
   }
 
   /** What is noted of it no longer holds: should it be noted on disk, the quarantine is, too. */
   noteUntrue(): void {
-    this.#isSetAside = false;
+    this.#isUnreadableNow = false;
   }
 
   /** Recovery could not note a replacement, as the disk would not read the segment. */
   noteMissed(replacement: MissedReplacement): void {
     // What is quarantined for good has no use for it.
-    if (this.#isSetAside) this.#missed.push(replacement);
+    if (this.#isUnreadableNow) this.#missed.push(replacement);
   }
 
   get missedCount(): number {
@@ -145,7 +145,7 @@ export class OpenSegment {
   }
 
   /**
-   * Notes some of what recovery missed, the newest first. The segment stays set aside.
+   * Notes some of what recovery missed, the newest first. The segment stays quarantined.
    *
    * @throws {CorruptionError} If it still cannot be read.
    */
@@ -165,7 +165,7 @@ export class OpenSegment {
 
   /** The entry as the manifest should have it. */
   get listedEntry(): SegmentEntry {
-    return this.#isSetAside ? { ...this.entry, quarantined: false } : this.entry;
+    return this.#isUnreadableNow ? { ...this.entry, quarantined: false } : this.entry;
   }
 
   // Apart from their getters, which are called for every value: a function would cost them a scope.
@@ -173,7 +173,7 @@ export class OpenSegment {
   #refusal(): DatabaseError {
     const { segmentId, tableId } = this.entry;
     const what = `Cannot read ${this.#files.segmentPath(this.entry)}: segment ${segmentId} of table ${tableId}`;
-    return this.#isSetAside
+    return this.#isUnreadableNow
       ? new DatabaseError("DATA_DAMAGED", `${what} could not be read, and is quarantined`, {
           hint: UNREADABLE_HINT,
         })

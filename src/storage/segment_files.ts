@@ -66,11 +66,11 @@ export class LocalSegmentFiles implements SegmentFiles {
   }
 
   /**
-   * Gives up a segment that is set aside: the log is about to forget what was to be noted in it.
+   * Quarantines what was unreadable so far: the log is about to forget what was to be noted in it.
    *
    * @throws {DatabaseError} As the manifest does.
    */
-  giveUp(segment: OpenSegment, damage: CorruptionError): void {
+  quarantineForGood(segment: OpenSegment, damage: CorruptionError): void {
     const { manifest, log } = this.#options;
     const { segmentId, tableId } = segment.entry;
     log.error("segment still cannot be read when its table is flushed, quarantined for good", {

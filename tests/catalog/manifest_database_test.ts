@@ -2,6 +2,7 @@
  * Goal: what was published stays, whole, and no segment id is used twice.
  * Method: real SQLite files; a kill is a copy of the files while the catalog is open.
  */
+import { Database } from "bun:sqlite";
 import { afterAll, expect, test } from "bun:test";
 import type { ManifestSegment, ManifestTable } from "../../src/catalog/mod.ts";
 import type { Manifest } from "../../src/storage/mod.ts";
@@ -68,6 +69,24 @@ test("ManifestDatabase.publish is there after a kill, with all its parts", () =>
   expect(again.manifest.highestSeq()).toBe(seqOf(30));
   again.close();
   catalog.close();
+});
+
+test("ManifestDatabase keeps that a segment was given up, by the name that it has on disk", () => {
+  const path = freshPath();
+  const catalog = openCatalog(path);
+  const lost = segment(catalog.manifest.nextSegmentId(), { quarantined: true, isGivenUp: true });
+  catalog.manifest.publish({ addSegments: [lost] });
+  expect(catalog.manifest.load().segments).toEqual([lost]);
+  catalog.close();
+
+  const file = new Database(path, { readonly: true });
+  const { body } = file.query<{ body: string }, []>("SELECT body FROM segments").get() ?? {};
+  file.close();
+  const { isGivenUp: _, ...known } = lost;
+  expect(JSON.parse(body ?? "")).toEqual({ ...known, putAside: true });
+  const again = openCatalog(path);
+  expect(again.manifest.load().segments).toEqual([lost]);
+  again.close();
 });
 
 test("ManifestDatabase.highestSeq does not fall when segments and tables go", () => {

@@ -27,7 +27,7 @@ export interface SegmentCheckOptions {
 
 /** Whether nothing of a segment is left where it was, and a repair has said so. */
 export function isLost(disk: Disk, paths: DataPaths, entry: SegmentEntry): boolean {
-  return entry.putAside === true && !disk.exists(segmentPath(paths, entry));
+  return entry.isGivenUp === true && !disk.exists(segmentPath(paths, entry));
 }
 
 /**

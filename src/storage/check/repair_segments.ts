@@ -26,10 +26,10 @@ export function quarantineSegments(
 ): string[] {
   // First, so that no crash leaves an entry whose file is gone and that is not marked.
   const changeSegments = entries.map(
-    (entry): SegmentEntry => ({ ...entry, quarantined: true, putAside: true }),
+    (entry): SegmentEntry => ({ ...entry, quarantined: true, isGivenUp: true }),
   );
   manifest.publish({ changeSegments });
-  return putAside(disk, paths, entries);
+  return moveFiles(disk, paths, entries);
 }
 
 /** Like {@linkcode quarantineSegments}, but what is left is read as if they had never been. */
@@ -39,10 +39,10 @@ export function dropSegments(
   { entries, manifest }: Damaged,
 ): string[] {
   manifest.publish({ removeSegmentIds: entries.map(({ segmentId }) => segmentId) });
-  return putAside(disk, paths, entries);
+  return moveFiles(disk, paths, entries);
 }
 
-function putAside(disk: Disk, paths: DataPaths, entries: readonly SegmentEntry[]): string[] {
+function moveFiles(disk: Disk, paths: DataPaths, entries: readonly SegmentEntry[]): string[] {
   const moved: string[] = [];
   for (const entry of entries) {
     const files = [segmentPath(paths, entry)];
