@@ -30,7 +30,7 @@ export class DefinitionReview implements Review {
   #plan: LivePlan | undefined;
 
   constructor(group: Group<Subscription>, planner: Planner) {
-    this.#before = group.query.plan;
+    this.#before = group.program.plan;
     this.#planner = planner;
     this.#members = group.members();
   }

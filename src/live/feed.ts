@@ -19,7 +19,7 @@ import type { ChangeBatch, Store } from "../storage/mod.ts";
 import type { Budget } from "./budget.ts";
 import { type Asked, type Follower, Group, type GroupFeed } from "./groups.ts";
 import { resumeExpired } from "./live_errors.ts";
-import { LiveQuery, sliceChanges, takeChanges } from "./live_query.ts";
+import { LiveProgram, sliceChanges, takeChanges } from "./live_program.ts";
 import { PredicateIndex } from "./predicate_index.ts";
 
 /** Versions of one batch at most, and how many messages a batch should make. */
@@ -112,7 +112,7 @@ export class Feed<Member extends Follower> implements GroupFeed<Member> {
     let group = this.#byFingerprint.get(plan.fingerprint);
     if (group === undefined) {
       const namespace = namespace_id === undefined ? {} : { namespace_id };
-      group = new Group(this, new LiveQuery(plan), {
+      group = new Group(this, new LiveProgram(plan), {
         sql,
         ...(params === undefined ? {} : { params }),
         ...namespace,
@@ -125,7 +125,7 @@ export class Feed<Member extends Follower> implements GroupFeed<Member> {
 
   /** Whether a plan is the one that a group of this feed goes by now. */
   hasPlan(plan: LivePlan): boolean {
-    return this.#byFingerprint.get(plan.fingerprint)?.query.plan === plan;
+    return this.#byFingerprint.get(plan.fingerprint)?.program.plan === plan;
   }
 
   /** Where a plan stands, or would stand, among the groups that follow. */
@@ -148,7 +148,7 @@ export class Feed<Member extends Follower> implements GroupFeed<Member> {
     const isFollowing = group.followerCount > 0;
     if (isFollowing) this.#stopReading(group);
     this.#forgetFingerprint(group);
-    group.query = new LiveQuery(plan);
+    group.program = new LiveProgram(plan);
     if (!this.#byFingerprint.has(plan.fingerprint)) {
       this.#byFingerprint.set(plan.fingerprint, group);
     }
@@ -351,8 +351,8 @@ export class Feed<Member extends Follower> implements GroupFeed<Member> {
   #deliverTo(group: Group<Member>, part: ChangeBatch, budget: Budget): boolean {
     try {
       for (let start = 0; start < part.rowCount && group.followerCount > 0; ) {
-        const { query, sources } = group;
-        const portion = query.changesFrom(part, start, { sources, budget });
+        const { program, sources } = group;
+        const portion = program.changesFrom(part, start, { sources, budget });
         if (portion === undefined) return this.#pauseIn(part);
         start += portion.rowCount;
         const changes = portion.result;
@@ -378,18 +378,18 @@ export class Feed<Member extends Follower> implements GroupFeed<Member> {
   }
 
   #startReading(group: Group<Member>): void {
-    for (const columnId of group.query.storedColumnIds) {
+    for (const columnId of group.program.storedColumnIds) {
       const uses = this.#columnUses.get(columnId) ?? 0;
       this.#columnUses.set(columnId, uses + 1);
       if (uses === 0 && !this.#columnIds.includes(columnId)) this.#columnIds.push(columnId);
     }
-    group.sources = group.query.sourcesIn(this.#columnIds);
+    group.sources = group.program.sourcesIn(this.#columnIds);
     this.#index.add(group);
   }
 
   #stopReading(group: Group<Member>): void {
     this.#index.remove(group);
-    for (const columnId of group.query.storedColumnIds) {
+    for (const columnId of group.program.storedColumnIds) {
       const uses = this.#columnUses.get(columnId) ?? 0;
       assert(uses > 0, "a column that is let go was read");
       if (uses > 1) this.#columnUses.set(columnId, uses - 1);
@@ -402,7 +402,7 @@ export class Feed<Member extends Follower> implements GroupFeed<Member> {
     if (this.#isReading || this.#columnIds.length <= 2 * this.#columnUses.size) return;
     this.#columnIds = [...this.#columnUses.keys()];
     for (const group of this.#followedGroups())
-      group.sources = group.query.sourcesIn(this.#columnIds);
+      group.sources = group.program.sourcesIn(this.#columnIds);
   }
 
   #followedGroups(): Group<Member>[] {
@@ -410,7 +410,7 @@ export class Feed<Member extends Follower> implements GroupFeed<Member> {
   }
 
   #forgetFingerprint(group: Group<Member>): void {
-    const { fingerprint } = group.query.plan;
+    const { fingerprint } = group.program.plan;
     if (this.#byFingerprint.get(fingerprint) === group) this.#byFingerprint.delete(fingerprint);
   }
 }

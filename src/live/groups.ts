@@ -11,7 +11,7 @@ import { assert } from "../base/assert.ts";
 import type { Seq } from "../base/seq.ts";
 import type { SubscriptionSpec } from "../protocol/mod.ts";
 import type { SharedMessage } from "./live.ts";
-import type { LiveChange, LiveQuery, Sources } from "./live_query.ts";
+import type { LiveChange, LiveProgram, Sources } from "./live_program.ts";
 import { type ChangeDraft, changeMessage, draftFrom, shared } from "./messages.ts";
 import type { Equality } from "./predicate_index.ts";
 
@@ -54,7 +54,7 @@ export type Asked = Omit<SubscriptionSpec, "id" | "options">;
 
 export class Group<Member extends Follower> {
   readonly feed: GroupFeed<Member>;
-  query: LiveQuery;
+  program: LiveProgram;
   /** What all members ask, each under its own id and with its own options. */
   readonly asked: Asked;
   /** Where the plan's columns are in the batches of the feed; set while there are followers. */
@@ -67,17 +67,17 @@ export class Group<Member extends Follower> {
   #followers: Map<string, Member | Set<Member>> | undefined;
   #followerCount = 0;
 
-  constructor(feed: GroupFeed<Member>, query: LiveQuery, asked: Asked) {
+  constructor(feed: GroupFeed<Member>, program: LiveProgram, asked: Asked) {
     this.feed = feed;
-    this.query = query;
+    this.program = program;
     this.asked = asked;
-    this.sources = query.ownSources;
+    this.sources = program.ownSources;
   }
 
   get equality(): Equality | undefined {
-    const { equality } = this.query.plan;
+    const { equality } = this.program.plan;
     if (equality === undefined) return undefined;
-    return this.query.storedColumnIds.includes(equality.columnId) ? equality : undefined;
+    return this.program.storedColumnIds.includes(equality.columnId) ? equality : undefined;
   }
 
   get followerCount(): number {

@@ -14,11 +14,11 @@ import { valueAt } from "../types/mod.ts";
 import type { Budget } from "./budget.ts";
 import {
   type LiveChange,
-  type LiveQuery,
+  type LiveProgram,
   type Portion,
   selectionOf,
   sliceChanges,
-} from "./live_query.ts";
+} from "./live_program.ts";
 import type { MutableRow } from "./row_shape.ts";
 
 const UNFINISHED = "unfinished";
@@ -28,7 +28,7 @@ const STEP_UNITS = 20;
 
 export interface LatestOptions {
   readonly store: Store;
-  readonly query: LiveQuery;
+  readonly program: LiveProgram;
   /** What the client has seen. */
   readonly position: Seq;
   /** Exclusive: where the stretch of versions begins. */
@@ -71,11 +71,11 @@ export class LatestChanges {
    * when it was before any row was evaluated.
    */
   changesFrom(batch: ChangeBatch, options: LatestOptions): Portion<LiveChange[]> | undefined {
-    const { budget, query } = options;
+    const { budget, program } = options;
     if (this.#walk?.seq !== batch.seqs[0]) this.#walk = undefined;
     const isNewest = newestFlags(batch, options);
-    const portion = query.portion({ rowCount: batch.rowCount, budget }, (count) =>
-      sidesOf(sliceChanges(batch, 0, count), isNewest, query),
+    const portion = program.portion({ rowCount: batch.rowCount, budget }, (count) =>
+      sidesOf(sliceChanges(batch, 0, count), isNewest, program),
     );
     if (portion === undefined) return undefined;
     const { isLeaver, isRow, leavers, rows } = portion.result;
@@ -86,14 +86,14 @@ export class LatestChanges {
       if (isNewest[row] !== 1) continue;
       if (isRow[row] === 1) {
         const newRow = rows[rowIndex++];
-        changes.push(query.changeAt(batch, row, { newRow, oldRow: undefined }));
+        changes.push(program.changeAt(batch, row, { newRow, oldRow: undefined }));
         continue;
       }
       const oldRow =
         isLeaver[row] === 1 ? leavers[leaverIndex++] : this.#earlierRow(batch, row, options);
       if (oldRow === UNFINISHED) return { rowCount: row, result: changes };
       if (oldRow !== undefined) {
-        changes.push(query.changeAt(batch, row, { newRow: undefined, oldRow }));
+        changes.push(program.changeAt(batch, row, { newRow: undefined, oldRow }));
       }
     }
     return { rowCount: portion.rowCount, result: changes };
@@ -133,29 +133,29 @@ export class LatestChanges {
 /** What version `prev` replaced: its row if it matched, and else where to look further. */
 function stepBack(
   prev: number,
-  { budget, query, store }: LatestOptions,
+  { budget, program, store }: LatestOptions,
 ): { row: MutableRow | undefined; prev: number } {
-  const { tableId, owner } = query.plan;
+  const { tableId, owner } = program.plan;
   const scan = store.changes(tableId, {
     owner,
     after: (prev - 1) as Seq,
     upTo: prev as Seq,
-    columnIds: query.storedColumnIds,
+    columnIds: program.storedColumnIds,
   });
   try {
     const step = scan.next();
     if (step === undefined) {
       // It is past its time to live, as is all before it: whoever was sent such a row was not
       // promised to hear that it is gone.
-      const { tableId: id } = query.plan;
+      const { tableId: id } = program.plan;
       assert(prev <= store.expiredSeq(id), "a predecessor above the position is in history");
       return { row: undefined, prev: 0 };
     }
     assert(step.seqs[0] === prev, "a version is found under its seq");
-    const oldSide = query.oldSide(step, query.ownSources);
-    const portion = query.portion({ rowCount: 1, budget }, () => {
-      const isMatch = query.matches(oldSide, step.hasOld);
-      return isMatch[0] === 1 ? query.project(oldSide, undefined) : [];
+    const oldSide = program.oldSide(step, program.ownSources);
+    const portion = program.portion({ rowCount: 1, budget }, () => {
+      const isMatch = program.matches(oldSide, step.hasOld);
+      return isMatch[0] === 1 ? program.project(oldSide, undefined) : [];
     });
     assert(portion !== undefined, "one row is never too many");
     return { row: portion.result[0], prev: step.prevs[0] ?? 0 };
@@ -164,29 +164,29 @@ function stepBack(
   }
 }
 
-function sidesOf(batch: ChangeBatch, isNewest: Uint8Array, query: LiveQuery): Sides {
+function sidesOf(batch: ChangeBatch, isNewest: Uint8Array, program: LiveProgram): Sides {
   const { deleted, hasOld, rowCount } = batch;
   const isLive = new Uint8Array(rowCount);
   for (let row = 0; row < rowCount; row += 1) {
     isLive[row] = deleted[row] === 1 ? 0 : (isNewest[row] ?? 0);
   }
-  const newSide = query.newSide(batch, query.ownSources);
-  const isRow = query.matches(newSide, isLive);
-  const rows = query.project(newSide, selectionOf(isRow, rowCount));
+  const newSide = program.newSide(batch, program.ownSources);
+  const isRow = program.matches(newSide, isLive);
+  const rows = program.project(newSide, selectionOf(isRow, rowCount));
   const isGone = new Uint8Array(rowCount);
   for (let row = 0; row < rowCount; row += 1) {
     isGone[row] = isRow[row] === 1 ? 0 : (isNewest[row] ?? 0) & (hasOld[row] ?? 0);
   }
-  const oldSide = query.oldSide(batch, query.ownSources);
-  const isLeaver = query.matches(oldSide, isGone);
-  const leavers = query.project(oldSide, selectionOf(isLeaver, rowCount));
+  const oldSide = program.oldSide(batch, program.ownSources);
+  const isLeaver = program.matches(oldSide, isGone);
+  const leavers = program.project(oldSide, selectionOf(isLeaver, rowCount));
   return { isRow, rows, isLeaver, leavers };
 }
 
 /** Marks the versions that are the newest of their key at the boundary. */
 function newestFlags(batch: ChangeBatch, options: LatestOptions): Uint8Array {
-  const { store, query, after, boundary } = options;
-  const { tableId, owner } = query.plan;
+  const { store, program, after, boundary } = options;
+  const { tableId, owner } = program.plan;
   const flags = new Uint8Array(batch.rowCount);
   const lastSeq = (batch.seqs[batch.rowCount - 1] ?? 0) as Seq;
   const scan = store.scan(tableId, {

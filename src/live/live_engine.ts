@@ -295,7 +295,7 @@ export class LocalLiveEngine implements LiveEngine {
     const { wanted, boundary, subscription } = options;
     const reading = {
       store: this.#store,
-      query: () => subscription.group.query,
+      program: () => subscription.group.program,
       boundary,
       batchSize: wanted.batchSize,
       frameBytesMax: this.#limits.frameBytesMax,

@@ -16,7 +16,7 @@ import type {
 } from "../protocol/mod.ts";
 import { ENVELOPE_BYTES_MAX, exactTextBytes, roughTextBytes, rowBytes } from "./frame_budget.ts";
 import type { PagedBatch, SharedMessage } from "./live.ts";
-import type { LiveChange } from "./live_query.ts";
+import type { LiveChange } from "./live_program.ts";
 import { RowPage } from "./row_page.ts";
 
 /** Rows in one `change`, as the wire contract promises clients. */

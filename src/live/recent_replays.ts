@@ -3,13 +3,13 @@
  * and most of them from the same position. A thousand that missed a thousand changes then read and
  * encode them once and not a thousand times.
  *
- * A batch that ends before the boundary follows from the query, the position and the versions alone,
+ * A batch that ends before the boundary follows from the program, the position and the versions alone,
  * and versions never change. So it is the same for every replay that reaches as far.
  * Invariant: an entry is of the plan that its group goes by, and goes by itself soon.
  */
 import type { CancelTimer, Clock } from "../base/clock.ts";
 import type { Seq } from "../base/seq.ts";
-import type { LiveQuery } from "./live_query.ts";
+import type { LiveProgram } from "./live_program.ts";
 import type { BatchStep } from "./loader.ts";
 import { Messages } from "./messages.ts";
 
@@ -18,7 +18,7 @@ const KEPT_MS = 100;
 
 /** What a replay asks for. */
 export interface ReplayStart {
-  readonly query: LiveQuery;
+  readonly program: LiveProgram;
   readonly position: Seq;
   readonly batchSize: number;
   readonly boundary: Seq;
@@ -33,15 +33,15 @@ interface Kept {
 
 export class RecentReplays {
   readonly #clock: Clock;
-  readonly #byQuery = new Map<LiveQuery, Kept>();
+  readonly #byProgram = new Map<LiveProgram, Kept>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
   /** The first batch of this replay, if another has just made it. */
-  find({ batchSize, boundary, position, query }: ReplayStart): BatchStep | undefined {
-    const kept = this.#byQuery.get(query);
+  find({ batchSize, boundary, position, program }: ReplayStart): BatchStep | undefined {
+    const kept = this.#byProgram.get(program);
     if (kept === undefined || this.#clock.monotonicMs() - kept.keptMs >= KEPT_MS) return undefined;
     const { start, step } = kept;
     const isSame = start.position === position && start.batchSize === batchSize;
@@ -51,11 +51,16 @@ export class RecentReplays {
 
   /** Keeps a first batch. Returns it as whoever takes it should have it. */
   keep(start: ReplayStart, step: BatchStep): BatchStep {
-    const { query } = start;
-    this.#byQuery.get(query)?.cancel();
+    const { program } = start;
+    this.#byProgram.get(program)?.cancel();
     const shared = { ...step, messages: new Messages() };
-    const cancel = this.#clock.after(KEPT_MS, () => this.#byQuery.delete(query));
-    this.#byQuery.set(query, { start, step: shared, keptMs: this.#clock.monotonicMs(), cancel });
+    const cancel = this.#clock.after(KEPT_MS, () => this.#byProgram.delete(program));
+    this.#byProgram.set(program, {
+      start,
+      step: shared,
+      keptMs: this.#clock.monotonicMs(),
+      cancel,
+    });
     return shared;
   }
 }

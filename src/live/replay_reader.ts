@@ -18,7 +18,7 @@ import type { Budget } from "./budget.ts";
 import { FrameBudget } from "./frame_budget.ts";
 import { LatestChanges } from "./latest_changes.ts";
 import { resumeExpired } from "./live_errors.ts";
-import type { LiveChange, LiveQuery } from "./live_query.ts";
+import type { LiveChange, LiveProgram } from "./live_program.ts";
 import type { BatchStep, Loader, LoadStep } from "./loader.ts";
 import { draftFrom } from "./messages.ts";
 import type { RecentReplays, ReplayStart } from "./recent_replays.ts";
@@ -33,7 +33,7 @@ const READ_ROWS_MAX = 256;
 
 export interface ReplayOptions {
   readonly store: Store;
-  readonly query: () => LiveQuery;
+  readonly program: () => LiveProgram;
   readonly mode: ReplayMode;
   /** Exclusive: what the client has seen. */
   readonly position: Seq;
@@ -112,8 +112,8 @@ export class ReplayReader implements Loader {
   }
 
   #start(): ReplayStart {
-    const { batchSize, boundary, position, query } = this.#options;
-    return { query: query(), position, batchSize, boundary };
+    const { batchSize, boundary, position, program } = this.#options;
+    return { program: program(), position, batchSize, boundary };
   }
 
   /** The first batch, if another replay has it: this one goes on behind it. */
@@ -203,8 +203,8 @@ export class ReplayReader implements Loader {
   }
 
   #checkHistory(): void {
-    const { mode, position, query, store } = this.#options;
-    const { owner, tableId } = query().plan;
+    const { mode, position, program, store } = this.#options;
+    const { owner, tableId } = program().plan;
     const earliestSeq = store.earliestSeq(tableId, owner);
     // Net effects look back as far as the position, the others no further than where they are.
     const neededSeq = mode === "latest" ? position : this.#readSeq;
@@ -212,15 +212,15 @@ export class ReplayReader implements Loader {
   }
 
   #read(budget: Budget): void {
-    const { store, query, boundary, mode, position } = this.#options;
-    const { tableId, owner } = query().plan;
+    const { store, program, boundary, mode, position } = this.#options;
+    const { tableId, owner } = program().plan;
     this.#checkHistory();
     const scan = store.changes(tableId, {
       owner,
       after: this.#readSeq,
       upTo: boundary,
-      columnIds: query().storedColumnIds,
-      batchRows: this.#latest.isWalking ? 1 : query().rowsAtOnce(READ_ROWS_MAX),
+      columnIds: program().storedColumnIds,
+      batchRows: this.#latest.isWalking ? 1 : program().rowsAtOnce(READ_ROWS_MAX),
     });
     try {
       const batch = scan.next();
@@ -232,10 +232,10 @@ export class ReplayReader implements Loader {
       }
       // What is evaluated is paid for, also what is evaluated again because a walk broke off.
       budget.spend(batch.rowCount);
-      const reader = { store, query: query(), position, budget };
+      const reader = { store, program: program(), position, budget };
       const portion =
         mode === "all"
-          ? query().changesFrom(batch, 0, { sources: query().ownSources, budget })
+          ? program().changesFrom(batch, 0, { sources: program().ownSources, budget })
           : this.#latest.changesFrom(batch, { ...reader, after: this.#readSeq, boundary });
       if (portion === undefined || portion.rowCount === 0) return;
       const { result, rowCount } = portion;

@@ -12,7 +12,7 @@ import { type Batch, type Selection, slice, type Vector, valueAt } from "../type
 import type { Budget } from "./budget.ts";
 import { FrameBudget } from "./frame_budget.ts";
 import { resumeExpired } from "./live_errors.ts";
-import { type LiveQuery, selectionOf, sliceRows } from "./live_query.ts";
+import { type LiveProgram, selectionOf, sliceRows } from "./live_program.ts";
 import type { Loader, LoadStep } from "./loader.ts";
 import { RowPage, roughBytesOf } from "./row_page.ts";
 import type { ShapedRows } from "./row_shape.ts";
@@ -31,7 +31,7 @@ const WINDOW_GROWTH = 16;
 
 export interface SnapshotOptions {
   readonly store: Store;
-  readonly query: () => LiveQuery;
+  readonly program: () => LiveProgram;
   /** Inclusive: rows current at this seq. */
   readonly boundary: Seq;
   readonly batchSize: number;
@@ -69,12 +69,12 @@ export class SnapshotReader implements Loader {
       this.#cursor = start;
       this.#sentSeq = start;
     }
-    const { store, query, boundary, batchSize } = this.#options;
-    const { plan } = query();
+    const { store, program, boundary, batchSize } = this.#options;
+    const { plan } = program();
     const isUnfiltered = plan.filter === undefined;
-    const rowsMax = query().rowsAtOnce(SCAN_ROWS_MAX);
+    const rowsMax = program().rowsAtOnce(SCAN_ROWS_MAX);
     const wantedCount = batchSize + 1 - this.#rowCount;
-    const scan = openScan(store, query(), {
+    const scan = openScan(store, program(), {
       after: this.#cursor,
       upTo: boundary,
       batchRows: isUnfiltered ? Math.min(rowsMax, wantedCount) : rowsMax,
@@ -101,13 +101,13 @@ export class SnapshotReader implements Loader {
 
   /** Takes the matching rows of a scan batch until a message is full or the budget used up. */
   #takeFrom(batch: ScanBatch, budget: Budget): LoadStep | undefined {
-    const query = this.#options.query();
-    const all = planBatch(query, batch);
-    const seqs = seqsOf(query, batch);
+    const program = this.#options.program();
+    const all = planBatch(program, batch);
+    const seqs = seqsOf(program, batch);
     for (let start = 0; start < batch.rowCount; ) {
       const rows = sliceRows(all, start, batch.rowCount);
-      const looked = query.portion({ rowCount: rows.rowCount, budget }, (count) =>
-        query.matches(sliceRows(rows, 0, count), undefined),
+      const looked = program.portion({ rowCount: rows.rowCount, budget }, (count) =>
+        program.matches(sliceRows(rows, 0, count), undefined),
       );
       if (looked === undefined) return undefined;
       const end = start + looked.rowCount;
@@ -151,15 +151,15 @@ export class SnapshotReader implements Loader {
    * when the budget was used up first.
    */
   #take(batch: Batch, wanted: Selection, budget: Budget): number | undefined {
-    const query = this.#options.query();
-    const { shape } = query;
+    const program = this.#options.program();
+    const { shape } = program;
     if (shape.isStored && wanted.count > PROJECT_ROWS_MAX) {
-      const all = query.shaped(batch, wanted);
+      const all = program.shaped(batch, wanted);
       if (this.#frame.admitsBytes(roughBytesOf(all, shape))) return this.#add(all);
     }
     const rowCount = Math.min(wanted.count, PROJECT_ROWS_MAX);
-    const shaped = query.portion({ rowCount, budget }, (most) =>
-      query.shaped(batch, subselection(wanted, 0, most)),
+    const shaped = program.portion({ rowCount, budget }, (most) =>
+      program.shaped(batch, subselection(wanted, 0, most)),
     );
     if (shaped === undefined) return undefined;
     const some = shaped.result;
@@ -173,7 +173,7 @@ export class SnapshotReader implements Loader {
   }
 
   #add(rows: ShapedRows): number {
-    this.#page ??= new RowPage(this.#options.query().shape);
+    this.#page ??= new RowPage(this.#options.program().shape);
     this.#page.add(rows);
     return rows.rowCount;
   }
@@ -226,12 +226,12 @@ class LastRowsFinder {
 
   /** Returns the seq above which the rows lie, or undefined when the budget was used up. */
   next(budget: Budget): Seq | undefined {
-    const { store, query, boundary } = this.#options;
+    const { store, program, boundary } = this.#options;
     if (this.#count === 0) return boundary;
     for (;;) {
-      const batchRows = query().rowsAtOnce(SCAN_ROWS_MAX);
+      const batchRows = program().rowsAtOnce(SCAN_ROWS_MAX);
       const bounds = { after: this.#cursor, upTo: boundary, batchRows };
-      const scan = openScan(store, query(), bounds);
+      const scan = openScan(store, program(), bounds);
       try {
         for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
           this.#look(batch, budget);
@@ -258,13 +258,13 @@ class LastRowsFinder {
 
   /** Looks at the rows of a batch until the budget is used up. */
   #look(batch: ScanBatch, budget: Budget): void {
-    const query = this.#options.query();
-    const seqs = seqsOf(query, batch);
-    const all = planBatch(query, batch);
+    const program = this.#options.program();
+    const seqs = seqsOf(program, batch);
+    const all = planBatch(program, batch);
     for (let start = 0; start < batch.rowCount; ) {
       const rows = sliceRows(all, start, batch.rowCount);
-      const looked = query.portion({ rowCount: rows.rowCount, budget }, (count) =>
-        query.matches(sliceRows(rows, 0, count), undefined),
+      const looked = program.portion({ rowCount: rows.rowCount, budget }, (count) =>
+        program.matches(sliceRows(rows, 0, count), undefined),
       );
       if (looked === undefined) return;
       const { result: flags, rowCount } = looked;
@@ -288,8 +288,8 @@ class LastRowsFinder {
 }
 
 /** Refuses to read a snapshot of which versions have been discarded. */
-function checkHistory({ store, query, boundary }: SnapshotOptions): void {
-  const { tableId, owner } = query().plan;
+function checkHistory({ store, program, boundary }: SnapshotOptions): void {
+  const { tableId, owner } = program().plan;
   const earliestSeq = store.earliestSeq(tableId, owner);
   if (boundary < earliestSeq) throw resumeExpired(earliestSeq);
 }
@@ -297,7 +297,7 @@ function checkHistory({ store, query, boundary }: SnapshotOptions): void {
 /** Opens a scan over the plan's columns, and `_seq` after them where the plan does not read it. */
 function openScan(
   store: Store,
-  { plan }: LiveQuery,
+  { plan }: LiveProgram,
   bounds: { after: Seq; upTo: Seq; batchRows: number },
 ): Scan {
   const hasSeq = plan.columnIds.includes(SEQ_COLUMN_ID);
@@ -305,12 +305,12 @@ function openScan(
   return store.scan(plan.tableId, { owner: plan.owner, columnIds, ...bounds });
 }
 
-function planBatch({ plan }: LiveQuery, batch: ScanBatch): Batch {
+function planBatch({ plan }: LiveProgram, batch: ScanBatch): Batch {
   if (batch.columns.length === plan.columnIds.length) return batch;
   return { rowCount: batch.rowCount, columns: batch.columns.slice(0, plan.columnIds.length) };
 }
 
-function seqsOf({ plan }: LiveQuery, batch: ScanBatch): Vector {
+function seqsOf({ plan }: LiveProgram, batch: ScanBatch): Vector {
   const index = plan.columnIds.indexOf(SEQ_COLUMN_ID);
   const seqs = batch.columns[index < 0 ? plan.columnIds.length : index];
   assert(seqs !== undefined, "a scan yields the columns asked for");

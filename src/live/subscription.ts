@@ -1,5 +1,5 @@
 /**
- * One live query: a cursor over `_seq` that first catches up and then follows.
+ * One subscription: a cursor over `_seq` that first catches up and then follows.
  *
  *     (none) ──start──► loading ──last batch──► behind ──nothing left──► following
  *         │              ▲   │                   ▲  ▲                        │
@@ -29,7 +29,7 @@ import type { DeliveryTimes } from "./delivery.ts";
 import type { Follower, Group, GroupFeed, Reach } from "./groups.ts";
 import type { LiveSubscription, SharedMessage } from "./live.ts";
 import { ending, endingFor, resumeExpired } from "./live_errors.ts";
-import type { LiveChange } from "./live_query.ts";
+import type { LiveChange } from "./live_program.ts";
 import type { BatchStep, Loader } from "./loader.ts";
 import { ackMessage, changeMessage, draftFrom, shared, sharedBatch } from "./messages.ts";
 import type { Outlet } from "./outlet.ts";
@@ -137,7 +137,7 @@ export class Subscription implements LiveSubscription, Follower {
       status: loader === undefined ? "ready" : "loading",
       last_seq_id: this.#cursor ?? null,
     };
-    const schema = this.group.query.plan.fields;
+    const schema = this.group.program.plan.fields;
     this.outlet.send(shared(ackMessage({ subscriptionId: this.id, control, schema })));
     if (loader === undefined) {
       assert(this.#cursor !== undefined, "a live only subscription begins at the boundary");
@@ -325,25 +325,25 @@ export class Subscription implements LiveSubscription, Follower {
   /** Returns whether everything up to `upTo` has been sent. */
   #readChanges(upTo: Seq, budget: Budget): boolean {
     const { store, frameBytesMax } = this.#host;
-    const { query } = this.group;
-    const { tableId, owner } = query.plan;
+    const { program } = this.group;
+    const { tableId, owner } = program.plan;
     const after = this.#cursor;
     assert(after !== undefined, "a ready subscription has a position");
     const earliestSeq = store.earliestSeq(tableId, owner);
     if (after < earliestSeq) throw resumeExpired(earliestSeq);
-    const columnIds = query.storedColumnIds;
+    const columnIds = program.storedColumnIds;
     const scan = store.changes(tableId, {
       owner,
       after,
       upTo,
       columnIds,
-      batchRows: query.rowsAtOnce(READ_ROWS_MAX),
+      batchRows: program.rowsAtOnce(READ_ROWS_MAX),
     });
     try {
       for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
         for (let start = 0; start < batch.rowCount; ) {
-          const options = { sources: query.ownSources, budget };
-          const portion = query.changesFrom(batch, start, options);
+          const options = { sources: program.ownSources, budget };
+          const portion = program.changesFrom(batch, start, options);
           if (portion === undefined) return false;
           start += portion.rowCount;
           budget.spend(portion.rowCount);

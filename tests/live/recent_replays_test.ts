@@ -4,7 +4,7 @@
  */
 import { expect, test } from "bun:test";
 import type { Seq } from "../../src/base/seq.ts";
-import { LiveQuery } from "../../src/live/live_query.ts";
+import { LiveProgram } from "../../src/live/live_program.ts";
 import { SubscriptionError } from "../../src/live/mod.ts";
 import { RecentReplays } from "../../src/live/recent_replays.ts";
 import type { SubscribeOptions } from "../../src/protocol/mod.ts";
@@ -126,9 +126,9 @@ test("a position that falls out of history is refused, though a batch is still t
 
 test("a batch is for replays that reach as far as the one that made it", () => {
   const { clock, sql } = liveFixture();
-  const query = new LiveQuery(sql.planLive(ANN, { sql: LOBBY, params: [] }));
+  const program = new LiveProgram(sql.planLive(ANN, { sql: LOBBY, params: [] }));
   const recent = new RecentReplays(clock);
-  const start = { query, position: 5 as Seq, batchSize: 3, boundary: 20 as Seq };
+  const start = { program, position: 5 as Seq, batchSize: 3, boundary: 20 as Seq };
   const made = {
     kind: "batch",
     rows: [],

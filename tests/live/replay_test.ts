@@ -6,7 +6,7 @@ import { expect, test } from "bun:test";
 import { defined } from "../../src/base/assert.ts";
 import type { Seq } from "../../src/base/seq.ts";
 import { Budget } from "../../src/live/budget.ts";
-import { LiveQuery } from "../../src/live/live_query.ts";
+import { LiveProgram } from "../../src/live/live_program.ts";
 import { SubscriptionError } from "../../src/live/mod.ts";
 import { RecentReplays } from "../../src/live/recent_replays.ts";
 import { ReplayReader } from "../../src/live/replay_reader.ts";
@@ -39,10 +39,10 @@ function write(
 
 /** A reader of the net effect of everything above a position. */
 function latestReader({ store }: LiveFixture, position: Seq, plan: LivePlan): ReplayReader {
-  const query = new LiveQuery(plan);
+  const program = new LiveProgram(plan);
   return new ReplayReader({
     store,
-    query: () => query,
+    program: () => program,
     mode: "latest",
     position,
     boundary: store.visibleSeq,

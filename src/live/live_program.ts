@@ -1,5 +1,6 @@
 /**
- * A planned live query at work: which versions match, and what their rows look like on the wire.
+ * The program of a live query, which its group shares: which versions match the plan, and what their
+ * rows look like on the wire.
  *
  * Snapshot, replay and live deliveries all end here, so a row is in the result by one filter and
  * looks one way. A projection is evaluated on rows that match only: `WHERE b <> 0` protects
@@ -59,7 +60,7 @@ export interface Portion<T> {
   readonly result: T;
 }
 
-export class LiveQuery {
+export class LiveProgram {
   readonly plan: LivePlan;
   /** The plan's columns that are stored, each once: what to ask the store for. */
   readonly storedColumnIds: readonly number[];
