@@ -46,7 +46,7 @@ import {
   LocalStore,
   openDataDirectory,
   refuseForeignDirectory,
-  type SegmentJobs,
+  type SegmentWork,
   type Store,
   type StoreCondition,
   type TableDefinition,
@@ -63,7 +63,7 @@ export interface DatabaseParts {
   readonly jwtSecret: () => Uint8Array;
   readonly version: string;
   /** Who writes segments; without it the store itself does, between other work. */
-  readonly jobs?: SegmentJobs | undefined;
+  readonly segmentWork?: SegmentWork | undefined;
   /** Who brings a backup to a later moment; without it that happens between other work. */
   readonly advance?: PointAdvancer | undefined;
   /** The log failed: the process must stop and recover by starting again. */
@@ -420,12 +420,12 @@ function archiverOf(
 
 async function openStore(
   config: Config,
-  { clock, disk, jobs, log, onFatal, random }: DatabaseParts,
+  { clock, disk, log, onFatal, random, segmentWork }: DatabaseParts,
   {
     catalog,
     definitionOf,
     directory,
-    jobs: jobList,
+    jobs,
     archiver,
   }: {
     archiver: Archiver | undefined;
@@ -450,7 +450,7 @@ async function openStore(
         ...ownTables({ answersTtlMs: limits.idempotency_ttl_secs * 1000 }),
       ],
       jobs,
-      jobList,
+      segmentWork,
       keepsLogFrom: archiver === undefined ? undefined : () => archiver.neededFrom,
       options: storeOptions(config),
     });

@@ -78,7 +78,7 @@ async function open(config: Config, log: LogWriter): Promise<Database> {
           ? keptSecret({ disk: bunDisk, dataPath, random: systemRandom })
           : new TextEncoder().encode(given),
       version: VERSION,
-      jobs: new SegmentThreads(systemClock),
+      segmentWork: new SegmentThreads(systemClock),
       advance: (work) => advanceInThread(systemClock, work),
       onFatal: (cause) => stopAtOnce(log, "the log on disk failed; start again to recover", cause),
     });

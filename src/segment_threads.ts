@@ -10,14 +10,14 @@
 import type { CancelTimer, Clock } from "./base/clock.ts";
 import { DatabaseError } from "./base/errors.ts";
 import type { Answer, JobMessage, Work } from "./segment_worker.ts";
-import type { FlushJob, FlushOutcome, MergeJob, MergeOutcome, SegmentJobs } from "./storage/mod.ts";
+import type { FlushJob, FlushOutcome, MergeJob, MergeOutcome, SegmentWork } from "./storage/mod.ts";
 import { watchedFlag } from "./thread_cancel.ts";
 import { errorFromFailure } from "./thread_failure.ts";
 
 /** A thread without work is ended after this, since it holds some megabytes. */
 const IDLE_MS = 30_000;
 
-export class SegmentThreads implements SegmentJobs {
+export class SegmentThreads implements SegmentWork {
   readonly #flushes: Line;
   readonly #merges: Line;
 

@@ -30,8 +30,8 @@ function newDirectory(): string {
 }
 
 async function open(dataPath: string, manifest: MemoryManifest): Promise<LocalStore> {
-  const jobs = new SegmentThreads(systemClock);
-  return openStore({ disk: bunDisk, dataPath, manifest, definitions: [TABLE], jobs });
+  const segmentWork = new SegmentThreads(systemClock);
+  return openStore({ disk: bunDisk, dataPath, manifest, definitions: [TABLE], segmentWork });
 }
 
 /** As many segments as a merge takes, of rows that replace one another. */
@@ -105,18 +105,18 @@ test("jobs stand in line, and a runner that was closed begins anew", async () =>
   const store = await open(directory, manifest);
   await fill(store, 3);
   const job = jobFor(directory, manifest);
-  const jobs = new SegmentThreads(systemClock);
+  const segmentWork = new SegmentThreads(systemClock);
   const outcomes = await Promise.all([
-    jobs.merge(job, () => false),
-    jobs.merge({ ...job, draft: `${directory}/tmp/100.seg` }, () => false),
-    jobs.merge(job, () => true),
+    segmentWork.merge(job, () => false),
+    segmentWork.merge({ ...job, draft: `${directory}/tmp/100.seg` }, () => false),
+    segmentWork.merge(job, () => true),
   ]);
   expect(outcomes.map((outcome) => outcome?.summary.rowCount)).toEqual([5, 5, undefined]);
   expect(outcomes[0]?.newRows.map((rows) => Array.from(rows))).toEqual([[0], [1, 2], [3, 4]]);
-  jobs.close();
-  const afterwards = await jobs.merge(job, () => false);
+  segmentWork.close();
+  const afterwards = await segmentWork.merge(job, () => false);
   expect(afterwards?.summary.rowCount).toBe(5);
-  jobs.close();
+  segmentWork.close();
   await store.close();
 });
 
@@ -129,9 +129,9 @@ test("damage and disk errors of the other thread are errors here, and it goes on
   const job = jobFor(directory, manifest);
   const [first, second] = job.sources;
   if (first === undefined || second === undefined) throw new Error("There should be two segments");
-  const jobs = new SegmentThreads(systemClock);
+  const segmentWork = new SegmentThreads(systemClock);
   const failure = (changed: Partial<MergeJob>): Promise<unknown> =>
-    jobs.merge({ ...job, ...changed }, () => false).catch((error: unknown) => error);
+    segmentWork.merge({ ...job, ...changed }, () => false).catch((error: unknown) => error);
 
   const bytes = readFileSync(second.path);
   bytes[bytes.length - 60] = (bytes.at(-60) ?? 0) ^ 1;
@@ -148,9 +148,9 @@ test("damage and disk errors of the other thread are errors here, and it goes on
   expect(noPlace).toBeInstanceOf(DiskError);
   expect((noPlace as DiskError).code).toBe("ENOENT");
 
-  const whole = await jobs.merge({ ...job, sources: [first] }, () => false);
+  const whole = await segmentWork.merge({ ...job, sources: [first] }, () => false);
   expect(whole?.summary.rowCount).toBe(1);
-  jobs.close();
+  segmentWork.close();
 });
 
 test("a thread that dies in the middle of a job fails that job, and the next one gets another", async () => {
@@ -158,8 +158,8 @@ test("a thread that dies in the middle of a job fails that job, and the next one
   const manifest = new MemoryManifest();
   const log = new RecordingLog();
   const entry = new URL("./support/dying_worker.ts", import.meta.url);
-  const jobs = new SegmentThreads(systemClock, entry);
-  const parts = { disk: bunDisk, manifest, log, definitions: [TABLE], jobs };
+  const segmentWork = new SegmentThreads(systemClock, entry);
+  const parts = { disk: bunDisk, manifest, log, definitions: [TABLE], segmentWork };
   const store = await openStore({ ...parts, dataPath: directory });
   await fill(store, 8);
   await logged(log, 1);
@@ -189,8 +189,8 @@ test("a thread that cannot start fails its job", async () => {
   await fill(store, 2);
   await store.close();
   const entry = new URL("./support/no_such_worker.ts", import.meta.url);
-  const jobs = new SegmentThreads(systemClock, entry);
-  const failure = jobs.merge(jobFor(directory, manifest), () => false);
+  const segmentWork = new SegmentThreads(systemClock, entry);
+  const failure = segmentWork.merge(jobFor(directory, manifest), () => false);
   expect(await failure.catch((error: unknown) => error)).toBeInstanceOf(DatabaseError);
-  jobs.close();
+  segmentWork.close();
 });

@@ -56,7 +56,7 @@ export async function openStopped(dataPath: string): Promise<Database> {
     log: silentLog,
     jwtSecret: () => new Uint8Array(32).fill(7),
     version: "0.0.0",
-    jobs: new SegmentThreads(systemClock),
+    segmentWork: new SegmentThreads(systemClock),
     onFatal: (cause) => {
       throw cause;
     },

@@ -52,7 +52,7 @@ export interface FlusherOptions extends Omit<SegmentTools, "isCancelled"> {
   readonly space: SpaceGuard;
   readonly commitLog: CommitLog;
   readonly walMaxBytes: number;
-  readonly jobList: JobList;
+  readonly jobs: JobList;
   readonly merger: Merger;
   /** Files of the log from this number on are needed elsewhere. */
   readonly keepsLogFrom: () => number;
@@ -252,7 +252,7 @@ export class Flusher {
       return this.#flush(table, job);
     }
     const begun: NewJob = { kind: "flush", tableId: table.tableId };
-    return runAsJob(this.#options.jobList, begun, {
+    return runAsJob(this.#options.jobs, begun, {
       isClosing: () => this.#isClosing,
       work: async (own) => {
         const result = await this.#flush(table, own);

@@ -73,7 +73,7 @@ class TableFlush {
   }
 
   async run(): Promise<FlushResult> {
-    const { manifest, jobs } = this.#tools;
+    const { manifest, segmentWork } = this.#tools;
     const { tableId, definition } = this.#table;
     const memtable = this.#memtable;
     const segmentId = manifest.nextSegmentId();
@@ -81,7 +81,7 @@ class TableFlush {
     const draft = this.#drafts.adopt(segmentFileName(segmentId));
     const rows = frozenRowsOf(memtable);
     const job = { segmentId, tableId, keyColumnIds, compression, rows, draft };
-    const outcome = await jobs.flush(job, () => this.#tools.isCancelled());
+    const outcome = await segmentWork.flush(job, () => this.#tools.isCancelled());
     if (outcome === undefined || this.#tools.isCancelled()) return NOTHING;
     const { order, summary } = outcome;
     const { rowCount } = summary;

@@ -29,7 +29,7 @@ import { StoreScan } from "./scan.ts";
 import { Scrubber } from "./scrub.ts";
 import { boundSharedCache } from "./segment/chunk_cache.ts";
 import { LocalSegmentFiles } from "./segment_files.ts";
-import { InThreadJobs, type SegmentJobs } from "./segment_jobs.ts";
+import { InThreadWork, type SegmentWork } from "./segment_work.ts";
 import { SnowflakeIds } from "./snowflake_ids.ts";
 import { SpaceGuard } from "./space.ts";
 import type {
@@ -78,7 +78,7 @@ export class LocalStore implements Store {
   readonly #ballast: Ballast;
   readonly #space: SpaceGuard;
   readonly #clockWatch: ClockWatch;
-  readonly #jobs: SegmentJobs;
+  readonly #segmentWork: SegmentWork;
   #isOpen = true;
 
   /**
@@ -102,7 +102,7 @@ export class LocalStore implements Store {
   }
 
   private constructor(parts: LocalStoreParts, directory: DataDirectory) {
-    const { disk, clock, log, manifest, definitions, options, jobList } = parts;
+    const { disk, clock, log, manifest, definitions, options, jobs } = parts;
     const { paths } = directory;
     this.#directory = directory;
     this.#manifest = manifest;
@@ -144,7 +144,7 @@ export class LocalStore implements Store {
       },
       this.#events(),
     );
-    this.#jobs = parts.jobs ?? new InThreadJobs({ disk, clock });
+    this.#segmentWork = parts.segmentWork ?? new InThreadWork({ disk, clock });
     const background = {
       disk,
       paths,
@@ -155,8 +155,8 @@ export class LocalStore implements Store {
       tables,
       seqs: this.#seqs,
       space: this.#space,
-      jobs: this.#jobs,
-      jobList: jobList ?? new JobList(clock),
+      segmentWork: this.#segmentWork,
+      jobs: jobs ?? new JobList(clock),
     };
     const { historyBytesMax = 0, mergeBounds = MERGE_BOUNDS } = options;
     this.#merger = new Merger({ ...background, historyBytesMax, mergeBounds });
@@ -426,7 +426,7 @@ export class LocalStore implements Store {
     this.#isOpen = false;
     this.#ballast.close();
     await Promise.all([this.#flusher.close(), this.#merger.close(), this.#scrubber.close()]);
-    this.#jobs.close();
+    this.#segmentWork.close();
     await this.#log.close();
     this.#ids.close();
     for (const { segments } of this.#tables.values()) {

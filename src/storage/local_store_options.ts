@@ -10,7 +10,7 @@ import type { DataDirectory } from "./data_directory.ts";
 import type { JobList } from "./job_list.ts";
 import type { Manifest } from "./manifest.ts";
 import type { MergeBounds } from "./merge_choice.ts";
-import type { SegmentJobs } from "./segment_jobs.ts";
+import type { SegmentWork } from "./segment_work.ts";
 import type { TableDefinition } from "./store.ts";
 
 /** Smallest log file: room for a few frames. */
@@ -53,9 +53,9 @@ export interface LocalStoreParts {
   readonly definitions: readonly TableDefinition[];
   readonly options: LocalStoreOptions;
   /** Who writes segments; without it the store does, between other work of this thread. */
-  readonly jobs?: SegmentJobs | undefined;
+  readonly segmentWork?: SegmentWork | undefined;
   /** Where flushes and merges can be seen. */
-  readonly jobList?: JobList | undefined;
+  readonly jobs?: JobList | undefined;
   /** Files of the log from this number on stay, as long as somebody copies them. */
   readonly keepsLogFrom?: (() => number) | undefined;
 }

@@ -40,7 +40,7 @@ export interface MergerOptions extends Omit<SegmentTools, "isCancelled"> {
   readonly log: Log;
   readonly tables: ReadonlyMap<number, StoredTable>;
   readonly space: SpaceGuard;
-  readonly jobList: JobList;
+  readonly jobs: JobList;
   /** Replaced versions may take so much room; 0 for no bound. */
   readonly historyBytesMax: number;
   readonly mergeBounds: MergeBounds;
@@ -245,7 +245,7 @@ export class Merger {
   async #merge(table: StoredTable, segments: readonly OpenSegment[]): Promise<void> {
     try {
       const begun: NewJob = { kind: "merge", tableId: table.tableId };
-      await runAsJob(this.#options.jobList, begun, {
+      await runAsJob(this.#options.jobs, begun, {
         isClosing: () => this.#isClosing,
         work: async (job) => {
           const isCancelled = (): boolean => this.#isCancelled(table, job);

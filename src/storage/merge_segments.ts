@@ -229,7 +229,7 @@ async function written(
   job: MergeJob,
 ): Promise<MergeOutcome | undefined> {
   try {
-    return await tools.jobs.merge(job, () => tools.isCancelled());
+    return await tools.segmentWork.merge(job, () => tools.isCancelled());
   } catch (error) {
     for (const segment of segments) segment.noteIfDamaged(error);
     throw error;

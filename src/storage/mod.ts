@@ -65,7 +65,7 @@ export { type MergeJob, type MergeOutcome, mergeSteps } from "./merge_job.ts";
 export { refuseNewerFiles } from "./newer_files.ts";
 export { refusalFor } from "./open_segment.ts";
 export { readSealedText, writeSealedText } from "./sealed_text.ts";
-export type { SegmentJobs } from "./segment_jobs.ts";
+export type { SegmentWork } from "./segment_work.ts";
 export { reservationAt } from "./snowflake_ids.ts";
 export {
   type ChangeBatch,

@@ -30,7 +30,7 @@ export interface ScrubberOptions {
   readonly log: Log;
   readonly files: LocalSegmentFiles;
   readonly tables: ReadonlyMap<number, StoredTable>;
-  readonly jobList: JobList;
+  readonly jobs: JobList;
   readonly onDamage: (entry: SegmentEntry, damage: CorruptionError) => void;
 }
 
@@ -72,10 +72,10 @@ export class Scrubber {
   }
 
   async #scrub(segments: readonly OpenSegment[]): Promise<void> {
-    const { jobList, log } = this.#options;
+    const { jobs, log } = this.#options;
     try {
       await runAsJob(
-        jobList,
+        jobs,
         { kind: "scrub" },
         {
           isClosing: () => this.#isClosing,

@@ -13,7 +13,7 @@ import { type DataPaths, deletionVectorFileName, segmentDirectory } from "./file
 import type { Manifest, ManifestChange, SegmentEntry } from "./manifest.ts";
 import type { SegmentSummary } from "./segment/writer.ts";
 import type { LocalSegmentFiles } from "./segment_files.ts";
-import type { SegmentJobs } from "./segment_jobs.ts";
+import type { SegmentWork } from "./segment_work.ts";
 
 /** What a flush or a merge works with. */
 export interface SegmentTools {
@@ -22,7 +22,7 @@ export interface SegmentTools {
   readonly clock: Clock;
   readonly manifest: Manifest;
   readonly files: LocalSegmentFiles;
-  readonly jobs: SegmentJobs;
+  readonly segmentWork: SegmentWork;
   /** Whether the work should stop at its next step. */
   isCancelled(): boolean;
 }

@@ -4,7 +4,7 @@
 import { expect, test } from "bun:test";
 import { DiskError } from "../../src/base/errors.ts";
 import type { LocalStore } from "../../src/storage/mod.ts";
-import { InThreadJobs } from "../../src/storage/segment_jobs.ts";
+import { InThreadWork } from "../../src/storage/segment_work.ts";
 import type { Value } from "../../src/types/mod.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import { MemoryManifest } from "../support/memory_manifest.ts";
@@ -210,12 +210,12 @@ test("a scan that was opened before a merge reads on from the files that the mer
 });
 
 /** Begins each merge when the test says so. */
-class HeldMerges extends InThreadJobs {
+class HeldMerges extends InThreadWork {
   readonly #held: (() => void)[] = [];
 
   override async merge(
-    ...args: Parameters<InThreadJobs["merge"]>
-  ): ReturnType<InThreadJobs["merge"]> {
+    ...args: Parameters<InThreadWork["merge"]>
+  ): ReturnType<InThreadWork["merge"]> {
     await new Promise<void>((resolve) => this.#held.push(resolve));
     return await super.merge(...args);
   }
@@ -232,8 +232,8 @@ test("a table is flushed while it is merged, and what both change survives a cra
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
   const clock = new ManualClock();
-  const jobs = new HeldMerges({ disk, clock });
-  const store = await openStore({ disk, manifest, clock, jobs, definitions: [TABLE] });
+  const segmentWork = new HeldMerges({ disk, clock });
+  const store = await openStore({ disk, manifest, clock, segmentWork, definitions: [TABLE] });
   await almostDue(store);
   await store.flush(1);
   // The sources' deletion vectors are copied by now, and none of this is in them.
@@ -243,7 +243,7 @@ test("a table is flushed while it is merged, and what both change survives a cra
   await commit(store, 1, "update", [[6, "in the log only"]], 1);
   expect(store.stats(1)).toMatchObject({ segments: 9, unflushedVersions: 1 });
   const before = everything(store);
-  expect(jobs.letGo()).toBe(true);
+  expect(segmentWork.letGo()).toBe(true);
   await settled();
   expect(store.stats(1).segments).toBe(2);
   expect(everything(store)).toEqual(before);
@@ -257,8 +257,8 @@ test("a table is flushed while it is merged, and what both change survives a cra
 test("a flush that failed during a merge is tried again, and the merge after the next flush", async () => {
   const disk = new SimulatedDisk();
   const clock = new ManualClock();
-  const jobs = new HeldMerges({ disk, clock });
-  const store = await openStore({ disk, clock, jobs, definitions: [TABLE] });
+  const segmentWork = new HeldMerges({ disk, clock });
+  const store = await openStore({ disk, clock, segmentWork, definitions: [TABLE] });
   await almostDue(store);
   await store.flush(1);
   await commit(store, 1, "insert", [[100, "late"]]);
@@ -266,14 +266,14 @@ test("a flush that failed during a merge is tried again, and the merge after the
     operation === "write" && path.includes("/tmp/") ? { code: "EIO" } : undefined;
   const failure = await store.flush(1).catch((error: unknown) => error);
   expect(failure).toBeInstanceOf(DiskError);
-  expect(jobs.letGo()).toBe(true);
+  expect(segmentWork.letGo()).toBe(true);
   await settled();
   expect(store.stats(1)).toMatchObject({ segments: 8, unflushedVersions: 1 });
   disk.faultPlan = undefined;
   clock.advance(5000);
   await settled();
   expect(store.stats(1)).toMatchObject({ segments: 9, unflushedVersions: 0 });
-  expect(jobs.letGo()).toBe(true);
+  expect(segmentWork.letGo()).toBe(true);
   await settled();
   expect(store.stats(1).segments).toBe(2);
   await store.close();
@@ -354,16 +354,16 @@ test("an erasure that meets damage fails, and is not taken for done", async () =
   await store.flush(1);
   await store.close();
   const clock = new ManualClock();
-  const jobs = new HeldMerges({ disk, clock });
+  const segmentWork = new HeldMerges({ disk, clock });
   const kept = manifest.restart();
-  const again = await openStore({ disk, manifest: kept, clock, definitions: [TABLE], jobs });
+  const again = await openStore({ disk, manifest: kept, clock, definitions: [TABLE], segmentWork });
   const erasing = again.erase(1, 7).catch(String);
   await settled();
   // A reader meets it while the merge is under way, which finds the file whole.
   flip(disk, "1.seg");
   expect(() => readRows(again, TABLE, { owner: 7 })).toThrow();
   flip(disk, "1.seg");
-  jobs.letGo();
+  segmentWork.letGo();
   expect(await erasing).toContain("quarantined");
   await again.close();
 });

@@ -19,17 +19,17 @@ interface World {
   readonly store: LocalStore;
   readonly clock: ManualClock;
   readonly disk: SimulatedDisk;
-  readonly jobList: JobList;
+  readonly jobs: JobList;
 }
 
 /** Three segments of one table, the first with a deletion vector, and one of another. */
 async function world(): Promise<World> {
   const clock = new ManualClock();
   const disk = new SimulatedDisk();
-  const jobList = new JobList(clock);
+  const jobs = new JobList(clock);
   const manifest = new MemoryManifest();
   const definitions = [TABLE, OTHER];
-  const store = await openStore({ clock, disk, manifest, definitions, jobList });
+  const store = await openStore({ clock, disk, manifest, definitions, jobs });
   for (const id of [1, 2, 3]) {
     await commit(store, 1, "insert", [[id, "a"]]);
     if (id === 3) await commit(store, 1, "update", [[1, "b"]]);
@@ -37,19 +37,19 @@ async function world(): Promise<World> {
   }
   await commit(store, 2, "insert", [[1]]);
   await store.flush(2);
-  return { store, clock, disk, jobList };
+  return { store, clock, disk, jobs };
 }
 
 /** Lets hours pass, each with a scrub; calls `after` behind each. */
 async function pass(
   hours: number,
-  { store, clock, jobList }: World,
+  { store, clock, jobs }: World,
   after: () => void = () => {},
 ): Promise<void> {
   for (let hour = 0; hour < hours; hour += 1) {
     clock.advance(HOUR_MS);
     store.scrub();
-    await Promise.all(jobList.all().map(({ ended }) => ended));
+    await Promise.all(jobs.all().map(({ ended }) => ended));
     // A scrub has ended a little later than its job.
     await clock.yield();
     after();
@@ -74,8 +74,8 @@ test("every segment is read once a week, each in its hour", async () => {
   );
   expect(opened.toSorted()).toEqual(paths);
   expect(most).toBe(1);
-  const jobs = all.jobList.all().filter(({ kind }) => kind === "scrub");
-  expect(jobs.map(({ message, status }) => [status, message])).toEqual(
+  const scrubs = all.jobs.all().filter(({ kind }) => kind === "scrub");
+  expect(scrubs.map(({ message, status }) => [status, message])).toEqual(
     paths.map(() => ["completed", "1 of 1 segment(s) read, 0 damaged"]),
   );
   await all.store.close();
@@ -91,7 +91,7 @@ test.each(["1.seg", "1.1.dv"])("damage of %s is found, and only its segment goes
   const first = name === "1.seg" ? "1 quarantined" : "1 live";
   expect(statuses).toEqual([first, "2 live", "3 live", "4 live"]);
   expect(readRows(store, OTHER).length).toBe(1);
-  const messages = all.jobList.all().map(({ message }) => message);
+  const messages = all.jobs.all().map(({ message }) => message);
   expect(messages).toContain("1 of 1 segment(s) read, 1 damaged");
   await store.close();
 });
@@ -115,7 +115,7 @@ test("hours without a scrub are made up for, and a clock that is set back does n
 test("a scrub that is killed, or whose store closes, reads no further", async () => {
   for (const how of ["killed", "closed"]) {
     const all = await world();
-    const { clock, disk, jobList, store } = all;
+    const { clock, disk, jobs, store } = all;
     clock.advance(WEEK_HOURS * HOUR_MS);
     const opened: string[] = [];
     disk.faultPlan = (operation, path) => {
@@ -123,7 +123,7 @@ test("a scrub that is killed, or whose store closes, reads no further", async ()
       return undefined;
     };
     store.scrub();
-    const job = jobList.all().find(({ kind }) => kind === "scrub");
+    const job = jobs.all().find(({ kind }) => kind === "scrub");
     if (how === "killed" && job !== undefined) job.isCancelled = true;
     else await store.close();
     await job?.ended;

@@ -12,7 +12,7 @@ import {
   type LocalStoreOptions,
   type MergeBounds,
   SEQ_COLUMN_ID,
-  type SegmentJobs,
+  type SegmentWork,
   type Store,
   type StoredColumn,
   type TableDefinition,
@@ -72,8 +72,8 @@ export interface FixtureParts {
   log?: Log;
   definitions: readonly TableDefinition[];
   options?: Partial<LocalStoreOptions>;
-  jobs?: SegmentJobs;
-  jobList?: JobList;
+  segmentWork?: SegmentWork;
+  jobs?: JobList;
   dataPath?: string;
 }
 
@@ -88,8 +88,8 @@ export function openStore(parts: FixtureParts): Promise<LocalStore> {
     manifest: parts.manifest ?? new MemoryManifest(),
     definitions: parts.definitions,
     options: { ...STORE_OPTIONS, ...parts.options },
+    segmentWork: parts.segmentWork,
     jobs: parts.jobs,
-    jobList: parts.jobList,
   });
 }
 

@@ -8,7 +8,7 @@ import { type FlushJob, type FlushOutcome, flushSteps } from "./flush_job.ts";
 import { type MergeJob, type MergeOutcome, mergeSteps } from "./merge_job.ts";
 
 /** Each job resolves to undefined when it was cancelled. */
-export interface SegmentJobs {
+export interface SegmentWork {
   /** @throws {DiskError} */
   flush(job: FlushJob, isCancelled: () => boolean): Promise<FlushOutcome | undefined>;
   /**
@@ -21,7 +21,7 @@ export interface SegmentJobs {
 }
 
 /** Does jobs between other work of this thread. */
-export class InThreadJobs implements SegmentJobs {
+export class InThreadWork implements SegmentWork {
   readonly #disk: Disk;
   readonly #clock: Clock;
 
