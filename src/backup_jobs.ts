@@ -25,9 +25,11 @@ import {
   type BackupList,
   errorFrom,
   type Job,
+  type JobEnd,
   type JobKind,
   type JobList,
   type NewJob,
+  runJob,
   walFilePath,
 } from "./storage/mod.ts";
 
@@ -198,25 +200,26 @@ export class BackupJobs implements BackupAccess {
     const { createdBy: orderedBy, jobId, kind, parameters } = job;
     const about = { job: jobId, orderedBy, ...parameters };
     const startMs = clock.monotonicMs();
-    job.start();
-    log.info(`began a ${kind}`, about);
-    try {
-      const { list, message } = await work(job);
-      const bytes = list.files.reduce((sum, file) => sum + file.bytes, 0);
-      const ms = Math.round(clock.monotonicMs() - startMs);
-      this.#tellCompleted(kind, { ...about, seq: list.seq, bytes, ms });
-      job.end({ status: "completed", message });
-    } catch (error) {
-      if (error instanceof DatabaseError && error.condition === "CANCELLED") {
-        log.info(`a ${kind} was cancelled`, about);
-        job.end({ status: "cancelled", message: error.message });
-        return;
+    await runJob<JobEnd>(job, async () => {
+      job.start();
+      log.info(`began a ${kind}`, about);
+      try {
+        const { list, message } = await work(job);
+        const bytes = list.files.reduce((sum, file) => sum + file.bytes, 0);
+        const ms = Math.round(clock.monotonicMs() - startMs);
+        this.#tellCompleted(kind, { ...about, seq: list.seq, bytes, ms });
+        return { status: "completed", message };
+      } catch (error) {
+        if (error instanceof DatabaseError && error.condition === "CANCELLED") {
+          log.info(`a ${kind} was cancelled`, about);
+          return { status: "cancelled", message: error.message };
+        }
+        const reason = told(error);
+        log.error(`a ${kind} failed`, { ...about, error: reason.message });
+        if (!isExpected(error)) throw error;
+        return { status: "failed", error: reason };
       }
-      const reason = told(error);
-      log.error(`a ${kind} failed`, { ...about, error: reason.message });
-      job.end({ status: "failed", error: reason });
-      if (!isExpected(error)) throw error;
-    }
+    });
   }
 
   #tellCompleted(kind: JobKind, fields: LogFields): void {

@@ -14,7 +14,7 @@
 import { isExpected } from "../base/errors.ts";
 import { pauser } from "../base/pauser.ts";
 import type { Erasure, TableEntry } from "../catalog/mod.ts";
-import { errorFrom, type Job, type JobEnd } from "../storage/mod.ts";
+import { type Job, type JobEnd, runJob } from "../storage/mod.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { ANSWERS_TABLE } from "./idempotency.ts";
 
@@ -62,17 +62,15 @@ function beginErasure(world: ErasureWorld, erasure: Erasure, createdBy?: string)
 }
 
 async function run(world: ErasureWorld, erasure: Erasure, job: Job): Promise<void> {
-  job.start();
-  try {
-    job.end(await erase(world, erasure, job));
-  } catch (error) {
-    job.end({ status: "failed", error: errorFrom(error) });
-    if (!isExpected(error)) throw error;
-    world.log.error("cannot erase a dropped account", {
-      user: erasure.userId,
-      error: error.message,
-    });
-  }
+  const { error } = await runJob(job, () => {
+    job.start();
+    return erase(world, erasure, job);
+  });
+  if (error === undefined) return;
+  world.log.error("cannot erase a dropped account", {
+    user: erasure.userId,
+    error: error.message,
+  });
 }
 
 /** @throws The failure of the first table that failed, once all others are erased. */

@@ -5,14 +5,14 @@
  * each has come to by then. The jobs of one statement run one after the other.
  */
 import type { Principal } from "../auth/mod.ts";
-import { DatabaseError, isExpected } from "../base/errors.ts";
+import { DatabaseError } from "../base/errors.ts";
 import type { TableEntry } from "../catalog/mod.ts";
 import {
-  errorFrom,
   flushedText,
   type Job,
   type JobEnd,
   mergedText,
+  runJob,
   type Store,
 } from "../storage/mod.ts";
 import { type Row, TEXT } from "../types/mod.ts";
@@ -208,15 +208,12 @@ async function runInTurn(
       job.end({ status: "cancelled" });
       continue;
     }
-    try {
+    await runJob<JobEnd>(job, async () => {
       const end = await run(table.tableId, job);
       // What was published before the job was stopped stands.
       const isStopped = job.isCancelled && (job.kind === "compact" || end.status === "skipped");
-      job.end(isStopped ? { status: "cancelled" } : end);
-    } catch (error) {
-      job.end({ status: "failed", error: errorFrom(error) });
-      if (!isExpected(error)) throw error;
-    }
+      return isStopped ? { status: "cancelled" } : end;
+    });
   }
 }
 

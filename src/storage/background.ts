@@ -2,7 +2,7 @@
  * What flushes and merges share: they are jobs, and the disk may fail them.
  */
 import { DatabaseError, DiskError } from "../base/errors.ts";
-import { errorFrom, type Job, type JobList, type NewJob } from "./job_list.ts";
+import { type Job, type JobEnd, type JobList, type NewJob, runJob } from "./job_list.ts";
 
 export interface JobWork<T> {
   readonly work: (job: Job) => Promise<T>;
@@ -10,23 +10,25 @@ export interface JobWork<T> {
   readonly isClosing: () => boolean;
 }
 
-/** Does work as a job of its own, which ends as the work does. */
+interface WorkEnd<T> extends JobEnd {
+  readonly result: T;
+}
+
+/** Does work as a job of its own, which ends as the work does. @throws What the work throws. */
 export async function runAsJob<T>(
   jobList: JobList,
   begun: NewJob,
   { isClosing, work }: JobWork<T>,
 ): Promise<T> {
   const job = jobList.begin(begun);
-  job.start();
-  try {
+  const end = await runJob<WorkEnd<T>>(job, async () => {
+    job.start();
     const result = await work(job);
     const wasStopped = job.isCancelled || isClosing();
-    job.end({ status: wasStopped ? "cancelled" : "completed" });
-    return result;
-  } catch (error) {
-    job.end({ status: "failed", error: errorFrom(error) });
-    throw error;
-  }
+    return { status: wasStopped ? "cancelled" : "completed", result };
+  });
+  if ("result" in end) return end.result;
+  throw end.error;
 }
 
 export function isFull(error: Error): boolean {

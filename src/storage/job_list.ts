@@ -10,6 +10,7 @@
  */
 import { assert } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
+import { isExpected } from "../base/errors.ts";
 
 /** Ended jobs that stay in the list. */
 const ENDED_MAX = 1000;
@@ -44,6 +45,12 @@ export interface JobEnd {
   readonly message?: string;
   /** Why it failed. */
   readonly error?: Error;
+}
+
+/** How a job ends whose work throws. */
+interface FailedEnd extends JobEnd {
+  readonly status: "failed";
+  readonly error: Error;
 }
 
 export class Job {
@@ -177,6 +184,28 @@ export class JobList {
       this.#jobs.delete(job.jobId);
       return;
     }
+  }
+}
+
+/**
+ * Does the work of a job that was begun, and ends the job as the work does. The work starts it: its
+ * turn may come later.
+ *
+ * @throws What the work throws and nobody can expect; the job has failed then as well.
+ */
+export async function runJob<End extends JobEnd>(
+  job: Job,
+  work: () => Promise<End>,
+): Promise<End | FailedEnd> {
+  try {
+    const end = await work();
+    job.end(end);
+    return end;
+  } catch (error) {
+    const end: FailedEnd = { status: "failed", error: errorFrom(error) };
+    job.end(end);
+    if (!isExpected(error)) throw error;
+    return end;
   }
 }
 

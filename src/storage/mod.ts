@@ -45,6 +45,7 @@ export {
   type JobKind,
   JobList,
   type NewJob,
+  runJob,
 } from "./job_list.ts";
 export { LocalBlobStore } from "./local_blob_store.ts";
 export { LocalStore } from "./local_store.ts";
