@@ -25,6 +25,7 @@ import {
   type BlobStore,
   backupAround,
   backupListPath,
+  blobPath,
   type DataPaths,
   dataPathsOf,
   deletionVectorPath,
@@ -163,9 +164,9 @@ class Backup {
     this.#createdAtMs = clock.nowMs();
     this.#releaseCatalog = catalog.hold();
     this.#catalogBytes = source.catalogFile().size();
-    this.#uploads = catalog.files().map(({ owner, size, storedName, sub, tableId }) => ({
-      path: `files/${tableId}/${owner}/${sub}/${storedName}`,
-      bytes: size,
+    this.#uploads = catalog.files().map((file) => ({
+      path: blobPath(file),
+      bytes: file.size,
       mayBeMissing: true,
     }));
     this.#tableNames = tableNamesOf(catalog);

@@ -10,7 +10,7 @@ import { DatabaseError, DiskError, isExpected } from "./base/errors.ts";
 import type { Log, LogFields } from "./base/log.ts";
 import type { Random } from "./base/random.ts";
 import type { Seq } from "./base/seq.ts";
-import { CATALOG_FILE } from "./catalog/mod.ts";
+import { catalogPathOf } from "./catalog/mod.ts";
 import {
   isRestoreStaged,
   type StageListener,
@@ -134,7 +134,7 @@ export class BackupJobs implements BackupAccess {
   /** Once for the life of the catalog: see `CatalogDatabase.hold`. */
   #openCatalogFile(): DiskFile {
     const { disk, paths } = this.#options;
-    this.#catalogFile ??= disk.open(`${paths.root}/${CATALOG_FILE}`, { readOnly: true });
+    this.#catalogFile ??= disk.open(catalogPathOf(paths.root), { readOnly: true });
     return this.#catalogFile;
   }
 

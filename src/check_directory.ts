@@ -10,9 +10,9 @@ import { CorruptionError } from "./base/errors.ts";
 import { silentLog } from "./base/log.ts";
 import type { Random } from "./base/random.ts";
 import {
-  CATALOG_FILE,
   type CatalogCheck,
   type CatalogDatabase,
+  catalogPathOf,
   checkCatalog,
   type FileEntry,
 } from "./catalog/mod.ts";
@@ -90,7 +90,7 @@ export function checkDirectory(
   disk.makeDirectory(scratch);
   let copy: CatalogDatabase | undefined;
   try {
-    const path = `${paths.root}/${CATALOG_FILE}`;
+    const path = catalogPathOf(paths.root);
     const catalog = isUnborn(paths, disk)
       ? { damage: [], catalog: undefined, isOnlyLogDamaged: false }
       : checkCatalog({ disk, path, scratch, clock, log: silentLog });
@@ -105,7 +105,7 @@ export function checkDirectory(
 
 /** Whether the first start was stopped before it made a catalog, which comes before everything. */
 export function isUnborn({ root, segments, wal }: DataPaths, disk: Disk): boolean {
-  const catalogPath = `${root}/${CATALOG_FILE}`;
+  const catalogPath = catalogPathOf(root);
   const isEmpty = (path: string): boolean => !disk.exists(path) || disk.list(path).length === 0;
   return (disk.sizeOf(catalogPath) ?? 0) === 0 && isEmpty(wal) && isEmpty(segments);
 }
@@ -135,7 +135,7 @@ function checkFiles(
   const secretFault = keptSecretFault(disk, paths.root);
   if (secretFault !== undefined) files.onFinding(damageFinding(secretFault));
   for (const fault of damage) files.onFinding(damageFinding(fault));
-  const catalogPath = `${paths.root}/${CATALOG_FILE}`;
+  const catalogPath = catalogPathOf(paths.root);
   files.onChecked(catalogPath, disk.sizeOf(catalogPath) ?? 0);
   const manifest = catalog?.manifest.load();
   // A table that was dropped takes its files along; what is listed of it goes with the next sweep.

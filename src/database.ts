@@ -14,7 +14,13 @@ import { DatabaseError } from "./base/errors.ts";
 import type { Log } from "./base/log.ts";
 import type { Random } from "./base/random.ts";
 import { RecentLog } from "./base/recent_log.ts";
-import { CATALOG_FILE, type Catalog, CatalogDatabase, type TableEntry } from "./catalog/mod.ts";
+import {
+  CATALOG_FILE,
+  type Catalog,
+  CatalogDatabase,
+  catalogPathOf,
+  type TableEntry,
+} from "./catalog/mod.ts";
 import { isUnborn } from "./check_directory.ts";
 import { authSettingsFrom, type Config, settingsOf } from "./config.ts";
 import { liveLimits, sqlLimits, storeOptions } from "./layer_limits.ts";
@@ -197,7 +203,7 @@ function refuseUnfit({ storage }: Config, disk: Disk): void {
   if (archivePath !== undefined) requireArchive(disk, archivePath);
   const paths = dataPathsOf(dataPath);
   refuseForeignDirectory(disk, paths);
-  CatalogDatabase.refuseForeign(catalogPath(dataPath));
+  CatalogDatabase.refuseForeign(catalogPathOf(dataPath));
   requireCatalog(disk, paths);
 }
 
@@ -285,17 +291,13 @@ async function endJobs(jobs: JobList): Promise<void> {
   await Promise.all(running.map(({ ended }) => ended));
 }
 
-function catalogPath(dataPath: string): string {
-  return `${dataPath}/${CATALOG_FILE}`;
-}
-
 /**
  * An empty catalog beside a log and segments would make nothing of them, and hide that theirs is gone.
  *
  * @throws {DatabaseError} STORAGE_UNAVAILABLE
  */
 function requireCatalog(disk: Disk, paths: DataPaths): void {
-  const path = catalogPath(paths.root);
+  const path = catalogPathOf(paths.root);
   if ((disk.sizeOf(path) ?? 0) > 0 || isUnborn(paths, disk)) return;
   // One comes with what was restored.
   if (isRestoreStaged(disk, paths)) return;
@@ -334,7 +336,7 @@ function openCatalog(
 ): { catalog: CatalogDatabase; jwtSecret: Uint8Array } {
   try {
     const secret = jwtSecret();
-    const path = catalogPath(directory.paths.root);
+    const path = catalogPathOf(directory.paths.root);
     const keepsJournal = storage.archive_path !== undefined;
     const catalog = CatalogDatabase.open({ path, clock, log, keepsJournal });
     if ((catalog.setting(INCARNATION) ?? "") === "") {

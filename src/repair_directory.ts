@@ -16,7 +16,7 @@ import { keptSecretPath } from "./auth/mod.ts";
 import { DatabaseError } from "./base/errors.ts";
 import { silentLog } from "./base/log.ts";
 import { SEQ_ZERO, type Seq, seqFromNumber, seqFromUnixMs } from "./base/seq.ts";
-import { CATALOG_FILE, CatalogDatabase } from "./catalog/mod.ts";
+import { CatalogDatabase, catalogPathOf } from "./catalog/mod.ts";
 import type { CheckParts, DirectoryCheck } from "./check_directory.ts";
 import { AUDIT_TABLE } from "./sql/mod.ts";
 import {
@@ -30,6 +30,7 @@ import {
   reservationAt,
   rewriteNumberFile,
   type SegmentEntry,
+  walFilePath,
 } from "./storage/mod.ts";
 
 /** What a repair will do, before it does anything. */
@@ -67,7 +68,7 @@ export function planRepair(
 ): RepairPlan {
   const { catalog, log, manifest } = check;
   const sacrifices: string[] = [];
-  const walPath = `${paths.root}/${CATALOG_FILE}-wal`;
+  const walPath = `${catalogPathOf(paths.root)}-wal`;
   if (catalog.isOnlyLogDamaged) {
     const offset = catalog.damage[0]?.offset ?? 0;
     sacrifices.push(
@@ -105,10 +106,10 @@ export function repairDirectory(
     disk.makeDirectory(path);
   }
   if (check.catalog.isOnlyLogDamaged) {
-    const from = `${paths.root}/${CATALOG_FILE}-wal`;
+    const from = `${catalogPathOf(paths.root)}-wal`;
     kept.push(copyToLostAndFound(paths, parts, from));
   }
-  const path = `${paths.root}/${CATALOG_FILE}`;
+  const path = catalogPathOf(paths.root);
   const catalog = CatalogDatabase.open({ path, clock, log: silentLog });
   try {
     const { manifest } = catalog;
@@ -154,12 +155,12 @@ function obstaclesOf(paths: DataPaths, check: DirectoryCheck): string[] {
   }
   if (check.catalog.damage.length > 0 && !check.catalog.isOnlyLogDamaged) {
     obstacles.push(
-      `Cannot repair ${paths.root}/${CATALOG_FILE}: it alone knows tables, users and segments; put back a backup of the whole directory`,
+      `Cannot repair ${catalogPathOf(paths.root)}: it alone knows tables, users and segments; put back a backup of the whole directory`,
     );
   }
   if (check.log.isAheadOfCatalog) {
     obstacles.push(
-      `Cannot repair ${paths.root}/${CATALOG_FILE}: it is older than the log; put back the catalog that belongs to this log`,
+      `Cannot repair ${catalogPathOf(paths.root)}: it is older than the log; put back the catalog that belongs to this log`,
     );
   }
   return obstacles;
@@ -190,7 +191,7 @@ function lossesOf(check: DirectoryCheck): string[] {
 function cutLines(paths: DataPaths, cut: LogCut, { tableNames }: DirectoryCheck): string[] {
   const { acknowledgedSeq, lastFile, lastSeq, lost, offset } = cut;
   const upTo = Math.max(acknowledgedSeq, lost.lastSeq);
-  const path = `${paths.wal}/${String(lastFile ?? 0).padStart(10, "0")}.wal`;
+  const path = walFilePath(paths, lastFile ?? 0);
   const place = lastFile === undefined ? `${paths.wal}, all of it` : `${path} from byte ${offset}`;
   const lines = [
     lastFile === undefined

@@ -25,7 +25,14 @@ import { CorruptionError, DatabaseError } from "./base/errors.ts";
 import { type Log, silentLog } from "./base/log.ts";
 import { pauser } from "./base/pauser.ts";
 import { SEQ_ZERO, type Seq, seqFromNumber, seqFromUnixMs } from "./base/seq.ts";
-import { CATALOG_FILE, CatalogDatabase, checkCatalog, type UsedNumbers } from "./catalog/mod.ts";
+import {
+  CATALOG_FILE,
+  CATALOG_SIDE_FILES,
+  CatalogDatabase,
+  catalogPathOf,
+  checkCatalog,
+  type UsedNumbers,
+} from "./catalog/mod.ts";
 import { noteLostSeqs } from "./lost_seqs.ts";
 import {
   type BackupList,
@@ -93,9 +100,6 @@ export interface FinishedRestore {
 const STATE_DIRECTORIES = ["wal", "segments", "files"] as const;
 const STATE = [CATALOG_FILE, ...STATE_DIRECTORIES] as const;
 
-/** What SQLite keeps beside the catalog. */
-const SIDE_FILES = ["wal", "shm", "journal"].map((kind) => `${CATALOG_FILE}-${kind}`);
-
 const DEAF: CheckListener = { onChecked() {}, onFinding() {} };
 
 /** Where a prepared restore waits; without this directory there is none. */
@@ -122,7 +126,7 @@ export async function stageRestore(
   const list = readBackupList(disk, source);
   requireFormat(disk, dataPathsOf(source));
   refuseNewerFiles(disk, dataPathsOf(source));
-  CatalogDatabase.refuseForeign(`${source}/${CATALOG_FILE}`);
+  CatalogDatabase.refuseForeign(catalogPathOf(source));
   const totalBytes = list.files.reduce((sum, { bytes }) => sum + bytes, 0);
   const free = disk.freeBytes(paths.root);
   if (free < totalBytes) {
@@ -285,7 +289,7 @@ function succeed(
   try {
     const before = lookAt(old, scratch, parts);
     const catalog = CatalogDatabase.open({
-      path: `${staged.root}/${CATALOG_FILE}`,
+      path: catalogPathOf(staged.root),
       clock,
       log: silentLog,
     });
@@ -348,7 +352,7 @@ function lookAt(
   { clock, disk }: RestoreParts,
 ): { seq: number; reservedIds: number; used: UsedNumbers | undefined } {
   const check = checkLog({ disk, paths, firstLogFile: undefined, catalogSeq: undefined }, DEAF);
-  const path = `${paths.root}/${CATALOG_FILE}`;
+  const path = catalogPathOf(paths.root);
   const { catalog } = checkCatalog({ disk, path, scratch, clock, log: silentLog });
   const catalogSeq = catalog?.manifest.highestSeq() ?? 0;
   const used = catalog?.usedNumbers();
@@ -385,7 +389,8 @@ function moveIntoPlace(paths: DataPaths, staged: DataPaths, disk: Disk): string 
     disk.rename(`${paths.root}/${name}`, `${kept}/${name}`);
   };
   // While the new catalog is not in its place these are the old one's.
-  if (disk.exists(`${staged.root}/${CATALOG_FILE}`)) for (const name of SIDE_FILES) putAside(name);
+  if (disk.exists(catalogPathOf(staged.root)))
+    for (const name of CATALOG_SIDE_FILES) putAside(name);
   for (const name of STATE) {
     if (!disk.exists(`${staged.root}/${name}`)) continue;
     putAside(name);
@@ -402,7 +407,8 @@ function moveIntoPlace(paths: DataPaths, staged: DataPaths, disk: Disk): string 
 
 /** Whether there is nothing to keep: the directories that every data directory has. */
 function isEmpty({ root }: DataPaths, disk: Disk): boolean {
-  if ([CATALOG_FILE, ...SIDE_FILES].some((name) => disk.exists(`${root}/${name}`))) return false;
+  if ([CATALOG_FILE, ...CATALOG_SIDE_FILES].some((name) => disk.exists(`${root}/${name}`)))
+    return false;
   const directories = STATE_DIRECTORIES.map((name) => `${root}/${name}`);
   return directories.every((path) => !disk.exists(path) || disk.list(path).length === 0);
 }

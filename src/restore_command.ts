@@ -10,7 +10,7 @@ import { parseArgs } from "node:util";
 import { CorruptionError, DatabaseError, DiskError } from "./base/errors.ts";
 import type { Random } from "./base/random.ts";
 import type { Seq } from "./base/seq.ts";
-import { CATALOG_FILE, type CatalogDatabase, checkCatalog } from "./catalog/mod.ts";
+import { type CatalogDatabase, catalogPathOf, checkCatalog } from "./catalog/mod.ts";
 import { EXIT_DAMAGED, EXIT_MISUSE, megabytes, PROGRESS_MS } from "./maintenance.ts";
 import { finishRestore, type RestoreParts, type StageListener, stageRestore } from "./restore.ts";
 import { advanceTo } from "./restore_point.ts";
@@ -185,7 +185,7 @@ async function withCatalog<T>(
   { clock, disk, log }: RestoreCommandParts,
   work: (catalog: CatalogDatabase | undefined) => Promise<T>,
 ): Promise<T> {
-  const path = `${paths.root}/${CATALOG_FILE}`;
+  const path = catalogPathOf(paths.root);
   if ((disk.sizeOf(path) ?? 0) === 0) return await work(undefined);
   const scratch = `${paths.tmp}/log-tail`;
   disk.makeDirectory(scratch);

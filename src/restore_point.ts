@@ -21,7 +21,13 @@ import { CorruptionError, DatabaseError } from "./base/errors.ts";
 import { silentLog } from "./base/log.ts";
 import { pauser } from "./base/pauser.ts";
 import type { Random } from "./base/random.ts";
-import { CATALOG_FILE, CatalogDatabase, type JournalEntry } from "./catalog/mod.ts";
+import {
+  CATALOG_FILE,
+  CATALOG_SIDE_FILES,
+  CatalogDatabase,
+  catalogPathOf,
+  type JournalEntry,
+} from "./catalog/mod.ts";
 import type { StageListener } from "./restore.ts";
 import {
   type ArchivedSource,
@@ -37,12 +43,14 @@ import { ownTables } from "./sql/mod.ts";
 import {
   type BackupFile,
   type BackupList,
+  blobPath,
   type DataPaths,
   findLogPoint,
   LocalStore,
   type LogPoint,
   rewriteNumberFile,
   shortenLog,
+  walFileNumberFromName,
   walFilePath,
   writeBackupList,
 } from "./storage/mod.ts";
@@ -69,6 +77,12 @@ const HELD_BYTES_MAX: number = 256 * 1024 * 1024;
 /** Enough for the largest row of any configuration. */
 const ROW_BYTES_MAX: number = 3 * 1024 * 1024;
 
+/** A log file of a backup. */
+interface LogFile {
+  readonly number: number;
+  readonly file: BackupFile;
+}
+
 /** Does all of it in a copy that nobody has open. @returns The list of what is there then. */
 export async function advanceTo(
   parts: PointParts,
@@ -83,7 +97,7 @@ class Advance {
   readonly #draft: DataPaths;
   readonly #list: BackupList;
   /** The last log file of the backup. */
-  readonly #base: { readonly number: number; readonly file: BackupFile };
+  readonly #base: LogFile;
   readonly #pause: () => Promise<void>;
   /** Where the log ended that is in segments by now. */
   #settled: LogPoint | undefined;
@@ -93,9 +107,9 @@ class Advance {
     this.#draft = draft;
     this.#list = list;
     this.#pause = pauser(parts.clock);
-    const file = list.files.findLast(({ path }) => /^wal\/\d{10}\.wal$/.test(path));
-    if (file === undefined) throw pointRefused(parts, "the backup has no log");
-    this.#base = { number: Number(file.path.slice(4, 14)), file };
+    const base = lastLogFile(list);
+    if (base === undefined) throw pointRefused(parts, "the backup has no log");
+    this.#base = base;
   }
 
   async run(): Promise<BackupList> {
@@ -290,7 +304,7 @@ class Advance {
     const { end } = catalog.journal;
     catalog.close();
     const entries = journal.filter(({ id }) => id > end);
-    const path = `${this.#draft.root}/${CATALOG_FILE}`;
+    const path = catalogPathOf(this.#draft.root);
     CatalogDatabase.replay(path, entries, { log: silentLog, seq });
   }
 
@@ -306,13 +320,13 @@ class Advance {
     catalog.close();
     const missing: string[] = [];
     const listed = new Set<string>();
-    for (const { owner, size, storedName, sub, tableId } of entries) {
-      const path = `files/${tableId}/${owner}/${sub}/${storedName}`;
+    for (const entry of entries) {
+      const path = blobPath(entry);
       listed.add(path);
       const to = `${this.#draft.root}/${path}`;
       if (disk.exists(to)) continue;
       const from = tail === undefined ? undefined : `${tail.filesRoot}/${path}`;
-      if (from === undefined || disk.sizeOf(from) !== size) {
+      if (from === undefined || disk.sizeOf(from) !== entry.size) {
         missing.push(path);
         continue;
       }
@@ -330,13 +344,13 @@ class Advance {
   #relist(): BackupList {
     const { disk, seq } = this.#parts;
     const { root } = this.#draft;
-    for (const name of ["LOCK", `${CATALOG_FILE}-wal`, `${CATALOG_FILE}-shm`]) {
+    for (const name of ["LOCK", ...CATALOG_SIDE_FILES]) {
       if (disk.exists(`${root}/${name}`)) disk.remove(`${root}/${name}`);
     }
     const files: BackupFile[] = [
       { path: "format.json", ...checksumOfFile(disk, this.#draft.format) },
     ];
-    files.push({ path: CATALOG_FILE, ...checksumOfFile(disk, `${root}/${CATALOG_FILE}`) });
+    files.push({ path: CATALOG_FILE, ...checksumOfFile(disk, catalogPathOf(root)) });
     for (const name of ["segments", "files", "wal"]) {
       for (const path of filesBelow(disk, root, name)) {
         files.push({ path, ...checksumOfFile(disk, `${root}/${path}`) });
@@ -349,7 +363,7 @@ class Advance {
   }
 
   #openCatalog(): CatalogDatabase {
-    const path = `${this.#draft.root}/${CATALOG_FILE}`;
+    const path = catalogPathOf(this.#draft.root);
     return CatalogDatabase.open({ path, clock: this.#parts.clock, log: silentLog });
   }
 
@@ -357,6 +371,15 @@ class Advance {
     const { source } = this.#parts;
     return new DatabaseError("CANCELLED", `Cannot restore from ${source}: the job was killed`);
   }
+}
+
+function lastLogFile({ files }: BackupList): LogFile | undefined {
+  for (const file of files.toReversed()) {
+    const [directory, name = ""] = file.path.split("/");
+    const number = directory === "wal" ? walFileNumberFromName(name) : undefined;
+    if (number !== undefined) return { number, file };
+  }
+  return undefined;
 }
 
 /** Removes the files below a directory that a list lacks, and the directories that held no others. */

@@ -15,7 +15,7 @@ import type { Disk } from "./base/disk.ts";
 import { DatabaseError } from "./base/errors.ts";
 import { type Seq, seqFromNumber, seqFromUnixMs, unixMsFromSeq } from "./base/seq.ts";
 import type { CatalogDatabase, JournalEntry } from "./catalog/mod.ts";
-import { type DataPaths, walFilePath } from "./storage/mod.ts";
+import { type DataPaths, walFileNumberFromName, walFilePath } from "./storage/mod.ts";
 import { datetimeFromText } from "./types/mod.ts";
 
 /** As a statement or a command names it: a `_seq` in digits, or a moment. */
@@ -110,9 +110,8 @@ export function tailOf(disk: Disk, paths: DataPaths, catalog: CatalogDatabase): 
     incarnation: incarnation === "" ? undefined : incarnation,
     files: disk
       .list(paths.wal)
-      .map(({ name }) => /^(\d{10})\.wal$/.exec(name)?.[1])
-      .filter((digits) => digits !== undefined)
-      .map(Number)
+      .map(({ name }) => walFileNumberFromName(name))
+      .filter((number) => number !== undefined)
       .toSorted((left, right) => left - right)
       .map((number) => {
         const path = walFilePath(paths, number);

@@ -29,9 +29,6 @@ import { allSealed, putSealed } from "./records.ts";
 import { Revocations } from "./revocations.ts";
 import { refuseForeign, SqliteFile } from "./sqlite_file.ts";
 
-/** Its name in a data directory, and in a backup. */
-export const CATALOG_FILE = "catalog.sqlite";
-
 export interface CatalogDatabaseOptions {
   /** The SQLite file; its directory must exist. */
   path: string;

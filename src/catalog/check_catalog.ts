@@ -6,7 +6,8 @@ import type { Clock } from "../base/clock.ts";
 import type { Disk } from "../base/disk.ts";
 import { CorruptionError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
-import { CATALOG_FILE, CatalogDatabase } from "./catalog_database.ts";
+import { CatalogDatabase } from "./catalog_database.ts";
+import { catalogPathOf } from "./catalog_path.ts";
 import { integrityFaults, refuseForeign } from "./sqlite_file.ts";
 import { sqliteWalDamage } from "./sqlite_wal.ts";
 
@@ -44,7 +45,7 @@ export function checkCatalog(options: CatalogCheckOptions): CatalogCheck {
   }
   const foreign = faultOf(path, () => refuseForeign(path));
   if (foreign instanceof CorruptionError) return unreadable([foreign]);
-  const copy = `${scratch}/${CATALOG_FILE}`;
+  const copy = catalogPathOf(scratch);
   const logDamage: CorruptionError[] = [];
   for (const suffix of SUFFIXES) {
     if (!disk.exists(`${path}${suffix}`)) continue;

@@ -4,11 +4,11 @@
 export { ROOT_USER_ID } from "./accounts.ts";
 export type { Catalog, NewUser, SetupUsers, UserChange } from "./catalog.ts";
 export {
-  CATALOG_FILE,
   CatalogDatabase,
   type CatalogDatabaseOptions,
   type UsedNumbers,
 } from "./catalog_database.ts";
+export { CATALOG_FILE, CATALOG_SIDE_FILES, catalogPathOf } from "./catalog_path.ts";
 export { type CatalogCheck, checkCatalog } from "./check_catalog.ts";
 export type {
   AccessLevel,

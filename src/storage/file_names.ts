@@ -1,11 +1,15 @@
 /**
- * Where the log, the segments and what is kept beside them lie below `data_path`. Uploaded files
- * are `local_blob_store.ts`, restores `restore.ts`; ARCHITECTURE.md has the whole directory.
+ * Where the log, the segments, uploaded files and what is kept beside them lie below `data_path`.
+ * Restores are `restore.ts`; ARCHITECTURE.md has the whole directory.
  *
  *     LOCK  format.json  ballast  wal/0000000001.wal  wal/HWM  wal/IDS
  *     segments/<table id>/<segment id>.seg  segments/<table id>/<segment id>.<generation>.dv
- *     tmp/  lost+found/
+ *     files/<table id>/<owner>/<sub>/<stored name>  tmp/  lost+found/
  */
+import type { BlobPath } from "./blob_store.ts";
+
+/** What holds the uploaded files. */
+export const FILES_DIRECTORY = "files";
 
 /** Where things lie in one data directory. */
 export interface DataPaths {
@@ -75,4 +79,9 @@ export function deletionVectorPath(
   { tableId, segmentId, deletionGeneration }: SegmentPlace,
 ): string {
   return `${segmentDirectory(paths, tableId)}/${deletionVectorFileName(segmentId, deletionGeneration)}`;
+}
+
+/** Relative to the data directory. */
+export function blobPath({ owner, storedName, sub, tableId }: BlobPath): string {
+  return `${FILES_DIRECTORY}/${tableId}/${owner}/${sub}/${storedName}`;
 }

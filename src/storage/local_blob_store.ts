@@ -9,14 +9,14 @@
  * - Every part of a path is checked to be a plain name, though the server made it: one slip here
  *   would be a way out of the data directory.
  */
+import { dirname } from "node:path";
 import { assert } from "../base/assert.ts";
 import { removeTree } from "../base/copy_file.ts";
 import type { Disk } from "../base/disk.ts";
 import { DiskError } from "../base/errors.ts";
 import type { BlobPath, BlobStore, BlobStoreOptions, StagedBlob } from "./blob_store.ts";
+import { blobPath, FILES_DIRECTORY } from "./file_names.ts";
 import { Holds } from "./holds.ts";
-
-const FILES = "files";
 
 /** The folder of a table. */
 const TABLE_NAME = /^[1-9][0-9]{0,14}$/;
@@ -75,13 +75,14 @@ export class LocalBlobStore implements BlobStore {
   }
 
   removeTable(tableId: number): void {
-    const path = [this.#dataPath, ...tableParts(tableId)].join("/");
+    const path = this.#tableDirectory(tableId);
     this.#removeWhenFree(path, () => removeTree(this.#disk, path));
   }
 
   removeOwner(owner: number): void {
+    requireOwner(owner);
     for (const tableId of this.tableIds()) {
-      const path = [this.#dataPath, ...ownerParts(tableId, owner)].join("/");
+      const path = `${this.#tableDirectory(tableId)}/${owner}`;
       this.#removeWhenFree(path, () => removeTree(this.#disk, path));
     }
   }
@@ -103,7 +104,7 @@ export class LocalBlobStore implements BlobStore {
   }
 
   tableIds(): readonly number[] {
-    const path = `${this.#dataPath}/${FILES}`;
+    const path = `${this.#dataPath}/${FILES_DIRECTORY}`;
     if (!this.#disk.exists(path)) return [];
     const names = this.#disk.list(path).map(({ name }) => name);
     return names.filter((name) => TABLE_NAME.test(name)).map(Number);
@@ -124,7 +125,7 @@ export class LocalBlobStore implements BlobStore {
       sha256,
       publish: (path) => {
         assert(current === stagedPath, "a blob is published once and not after it was discarded");
-        const directory = this.#makeDirectories(directoryParts(path));
+        const directory = this.#makeDirectories(dirname(plainPath(path)));
         const target = this.#pathOf(path);
         assert(!disk.exists(target), "no stored name is used twice");
         disk.rename(stagedPath, target);
@@ -140,17 +141,21 @@ export class LocalBlobStore implements BlobStore {
     };
   }
 
+  #tableDirectory(tableId: number): string {
+    requireTableId(tableId);
+    return `${this.#dataPath}/${FILES_DIRECTORY}/${tableId}`;
+  }
+
   #pathOf(path: BlobPath): string {
-    assert(STORED_NAME.test(path.storedName), "a stored name is a plain name");
-    return [this.#dataPath, ...directoryParts(path), path.storedName].join("/");
+    return `${this.#dataPath}/${plainPath(path)}`;
   }
 
   /** Makes directories below the data directory; their names are durable when this returns. */
-  #makeDirectories(parts: readonly string[]): string {
-    const path = [this.#dataPath, ...parts].join("/");
+  #makeDirectories(directory: string): string {
+    const path = `${this.#dataPath}/${directory}`;
     this.#disk.makeDirectory(path);
     let parent = this.#dataPath;
-    for (const part of parts) {
+    for (const part of directory.split("/")) {
       // Also when it was there: a process that was killed may have made it and not synced it.
       this.#disk.syncDirectory(parent);
       parent = `${parent}/${part}`;
@@ -159,17 +164,18 @@ export class LocalBlobStore implements BlobStore {
   }
 }
 
-function tableParts(tableId: number): string[] {
+function requireTableId(tableId: number): void {
   assert(Number.isSafeInteger(tableId) && tableId > 0, "a table id is a number above 0");
-  return [FILES, String(tableId)];
 }
 
-function ownerParts(tableId: number, owner: number): string[] {
+function requireOwner(owner: number): void {
   assert(Number.isSafeInteger(owner) && owner >= 0, "an owner is a number");
-  return [...tableParts(tableId), String(owner)];
 }
 
-function directoryParts({ tableId, owner, sub }: BlobPath): string[] {
-  assert(SUB.test(sub), "a sub is f and its number");
-  return [...ownerParts(tableId, owner), sub];
+function plainPath(path: BlobPath): string {
+  assert(SUB.test(path.sub), "a sub is f and its number");
+  assert(STORED_NAME.test(path.storedName), "a stored name is a plain name");
+  requireTableId(path.tableId);
+  requireOwner(path.owner);
+  return blobPath(path);
 }

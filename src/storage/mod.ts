@@ -30,10 +30,12 @@ export {
   requireFormat,
 } from "./data_directory.ts";
 export {
+  blobPath,
   type DataPaths,
   dataPathsOf,
   deletionVectorPath,
   segmentPath,
+  walFileNumberFromName,
   walFilePath,
 } from "./file_names.ts";
 export { flushedText } from "./flush.ts";

@@ -5,7 +5,7 @@
 import type { Disk } from "../../base/disk.ts";
 import { CorruptionError } from "../../base/errors.ts";
 import type { BlobPath } from "../blob_store.ts";
-import type { DataPaths } from "../file_names.ts";
+import { blobPath, type DataPaths, FILES_DIRECTORY } from "../file_names.ts";
 import type { SegmentEntry } from "../manifest.ts";
 import { readable } from "../readable.ts";
 import { type CheckListener, damageFinding, noteFinding } from "./findings.ts";
@@ -36,9 +36,7 @@ export function checkBlobs<Blob extends ListedBlob>(
   listener: CheckListener,
 ): Blob[] {
   const { disk, paths, blobs } = options;
-  const root = `${paths.root}/files`;
-  const pathOf = ({ owner, storedName, sub, tableId }: Blob): string =>
-    `${root}/${tableId}/${owner}/${sub}/${storedName}`;
+  const pathOf = (blob: Blob): string => `${paths.root}/${blobPath(blob)}`;
   const isMissing = new Set(blobs.filter((blob) => !disk.exists(pathOf(blob))));
   const named = isMissing.size === 0 ? isMissing : namedFiles(options, [...isMissing]);
   const damaged: Blob[] = [];
@@ -59,7 +57,7 @@ export function checkBlobs<Blob extends ListedBlob>(
     }
   }
   const listed = new Set(blobs.map(pathOf));
-  for (const path of filesBelow(disk, root)) {
+  for (const path of filesBelow(disk, `${paths.root}/${FILES_DIRECTORY}`)) {
     if (listed.has(path)) continue;
     listener.onFinding(noteFinding(path, "the catalog does not list it; nothing names it"));
   }
