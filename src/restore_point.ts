@@ -15,7 +15,7 @@
 import { dirname } from "node:path";
 import { INCARNATION } from "./archive_units.ts";
 import { type Clock, HOUR_MS } from "./base/clock.ts";
-import { checksumOfFile, copyFile, makeDirectoryOf } from "./base/copy_file.ts";
+import { checksumOfFile, copyFile, filesBelow, makeDirectoryOf } from "./base/copy_file.ts";
 import type { Disk } from "./base/disk.ts";
 import { CorruptionError, DatabaseError } from "./base/errors.ts";
 import { silentLog } from "./base/log.ts";
@@ -352,8 +352,8 @@ class Advance {
     ];
     files.push({ path: CATALOG_FILE, ...checksumOfFile(disk, catalogPathOf(root)) });
     for (const name of ["segments", "files", "wal"]) {
-      for (const path of filesBelow(disk, root, name)) {
-        files.push({ path, ...checksumOfFile(disk, `${root}/${path}`) });
+      for (const path of filesBelow(disk, `${root}/${name}`)) {
+        files.push({ path: path.slice(root.length + 1), ...checksumOfFile(disk, path) });
       }
     }
     const { createdAtMs, version } = this.#list;
@@ -404,13 +404,4 @@ function removeUnlisted(
     isChanged = true;
   }
   if (isChanged) disk.syncDirectory(directory);
-}
-
-/** Paths of the files below a directory of a root, relative to the root. */
-function filesBelow(disk: Disk, root: string, name: string): string[] {
-  if (!disk.exists(`${root}/${name}`)) return [];
-  return disk.list(`${root}/${name}`).flatMap((entry) => {
-    const path = `${name}/${entry.name}`;
-    return entry.isDirectory ? filesBelow(disk, root, path) : [path];
-  });
 }

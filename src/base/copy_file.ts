@@ -86,6 +86,16 @@ export function removeTree(disk: Disk, path: string): void {
   disk.removeDirectory(path);
 }
 
+/** Paths of all files in a directory and those below it; none if it is not there. @throws {DiskError} */
+export function* filesBelow(disk: Disk, directory: string): Generator<string> {
+  if (!disk.exists(directory)) return;
+  for (const { name, isDirectory } of disk.list(directory)) {
+    const path = `${directory}/${name}`;
+    if (isDirectory) yield* filesBelow(disk, path);
+    else yield path;
+  }
+}
+
 /** Makes the directory of a file below a root, which is there. Returns those that are new. */
 export function makeDirectoryOf(disk: Disk, root: string, path: string): string[] {
   const made: string[] = [];

@@ -2,6 +2,7 @@
  * Checks uploaded files: that each one that the catalog lists is there, has its length, and is what
  * was uploaded by its SHA-256; and looks for files that are not listed.
  */
+import { filesBelow } from "../../base/copy_file.ts";
 import type { Disk } from "../../base/disk.ts";
 import { CorruptionError } from "../../base/errors.ts";
 import type { BlobPath } from "../blob_store.ts";
@@ -88,14 +89,5 @@ function checkBlob(
     throw new CorruptionError(path, 0, "its SHA-256 is not that of what was uploaded");
   } finally {
     file.close();
-  }
-}
-
-function* filesBelow(disk: Disk, directory: string): Generator<string> {
-  if (!disk.exists(directory)) return;
-  for (const { name, isDirectory } of disk.list(directory)) {
-    const path = `${directory}/${name}`;
-    if (isDirectory) yield* filesBelow(disk, path);
-    else yield path;
   }
 }
