@@ -114,7 +114,7 @@ class Advance {
 
   async run(): Promise<BackupList> {
     const { disk, listener, seq } = this.#parts;
-    const { baseSeq, begin } = this.#lookAtCatalog();
+    const { baseSeq, begin } = await this.#lookAtCatalog();
     if (seq < baseSeq) {
       const { seq: rowsSeq } = this.#list;
       const of = `the backup is of seq ${rowsSeq} (${textOfSeq(rowsSeq)})`;
@@ -144,8 +144,8 @@ class Advance {
       if (await this.#settle(journal)) held = 0;
     }
     this.#step("looking for the point in the log");
-    const endSeq = this.#cut(sources);
-    this.#replayJournal(journal, endSeq);
+    const endSeq = await this.#cut(sources);
+    await this.#replayJournal(journal, endSeq);
     rewriteNumberFile(disk, this.#draft.highWater, endSeq);
     const missing = await this.#adoptUploads();
     if (missing.length > 0) listener.onMissing(missing);
@@ -160,10 +160,9 @@ class Advance {
   }
 
   /** Where the backup ends, and the seq up to which it has everything. */
-  #lookAtCatalog(): { readonly begin: PointBegin; readonly baseSeq: number } {
+  async #lookAtCatalog(): Promise<{ readonly begin: PointBegin; readonly baseSeq: number }> {
     const { seq } = this.#list;
-    const catalog = this.#openCatalog();
-    try {
+    return await this.#withCatalog((catalog) => {
       const incarnation = catalog.setting(INCARNATION) ?? "";
       const { end, stamp } = catalog.journal;
       const begin = {
@@ -174,9 +173,7 @@ class Advance {
       };
       // A definition may be newer than the last commit of rows.
       return { begin, baseSeq: Math.max(seq, catalog.manifest.highestSeq(), stamp) };
-    } finally {
-      catalog.close();
-    }
+    });
   }
 
   #requireRoom(sources: readonly ArchivedSource[]): void {
@@ -225,14 +222,13 @@ class Advance {
    */
   async #settle(journal: readonly JournalEntry[]): Promise<boolean> {
     const { clock, disk, random } = this.#parts;
-    const point = this.#point(Infinity);
+    const point = await this.#point(Infinity);
     const { damage, endSeq, isWhole } = point;
     if (damage !== undefined) throw damage;
     if (!isWhole) return false;
     const upToHere = journal.filter(({ stamp }) => stamp <= endSeq);
-    this.#replayJournal(upToHere, endSeq);
-    const catalog = this.#openCatalog();
-    try {
+    await this.#replayJournal(upToHere, endSeq);
+    await this.#withCatalog(async (catalog) => {
       const defaults = { flush_rows: 999_999, flush_interval_secs: 86_399, history_hours: 8760 };
       const tables = catalog.tables().map((table) => tableDefinition(table, defaults));
       const definitions = [...tables, ...ownTables({ answersTtlMs: HOUR_MS })];
@@ -263,17 +259,15 @@ class Advance {
       } finally {
         await store.close();
       }
-    } finally {
-      catalog.close();
-    }
+    });
     this.#settled = point;
     return true;
   }
 
   /** @returns The seq with which the log ends then. */
-  #cut(sources: readonly ArchivedSource[]): number {
+  async #cut(sources: readonly ArchivedSource[]): Promise<number> {
     const { disk, seq } = this.#parts;
-    const point = this.#point(seq);
+    const point = await this.#point(seq);
     const lastSeq = Math.max(point.lastSeq, this.#settled?.lastSeq ?? 0, this.#list.seq);
     if (sources.length === 0) return lastSeq;
     if (point.damage !== undefined && point.endSeq <= seq) throw point.damage;
@@ -285,24 +279,16 @@ class Advance {
     return lastSeq;
   }
 
-  #point(seq: number): ReturnType<typeof findLogPoint> {
-    const catalog = this.#openCatalog();
-    let firstFile: number;
-    try {
-      firstFile = catalog.manifest.load().firstLogFile ?? 0;
-    } finally {
-      catalog.close();
-    }
+  async #point(seq: number): Promise<ReturnType<typeof findLogPoint>> {
+    const firstFile = await this.#withCatalog(({ manifest }) => manifest.load().firstLogFile ?? 0);
     const begun = { fileNumber: this.#base.number, offset: this.#base.file.bytes };
     const otherwise = this.#settled ?? begun;
     return findLogPoint(this.#parts.disk, this.#draft, { firstFile, otherwise, seq });
   }
 
   /** Each entry once: those that are in already are counted. */
-  #replayJournal(journal: readonly JournalEntry[], seq: number): void {
-    const catalog = this.#openCatalog();
-    const { end } = catalog.journal;
-    catalog.close();
+  async #replayJournal(journal: readonly JournalEntry[], seq: number): Promise<void> {
+    const end = await this.#withCatalog(({ journal: { end } }) => end);
     const entries = journal.filter(({ id }) => id > end);
     const path = catalogPathOf(this.#draft.root);
     CatalogDatabase.replay(path, entries, { log: silentLog, seq });
@@ -315,9 +301,7 @@ class Advance {
    */
   async #adoptUploads(): Promise<string[]> {
     const { disk, tail } = this.#parts;
-    const catalog = this.#openCatalog();
-    const entries = catalog.files();
-    catalog.close();
+    const entries = await this.#withCatalog((catalog) => catalog.files());
     const missing: string[] = [];
     const listed = new Set<string>();
     for (const entry of entries) {
@@ -362,9 +346,15 @@ class Advance {
     return list;
   }
 
-  #openCatalog(): CatalogDatabase {
+  /** Opens the catalog of the copy for as long as work needs it. */
+  async #withCatalog<T>(work: (catalog: CatalogDatabase) => T | Promise<T>): Promise<T> {
     const path = catalogPathOf(this.#draft.root);
-    return CatalogDatabase.open({ path, clock: this.#parts.clock, log: silentLog });
+    const catalog = CatalogDatabase.open({ path, clock: this.#parts.clock, log: silentLog });
+    try {
+      return await work(catalog);
+    } finally {
+      catalog.close();
+    }
   }
 
   #cancelled(): DatabaseError {
