@@ -288,7 +288,7 @@ class Advance {
 
   /** Each entry once: those that are in already are counted. */
   async #replayJournal(journal: readonly JournalEntry[], seq: number): Promise<void> {
-    const end = await this.#withCatalog(({ journal: { end } }) => end);
+    const end = await this.#withCatalog((catalog) => catalog.journal.end);
     const entries = journal.filter(({ id }) => id > end);
     const path = catalogPathOf(this.#draft.root);
     CatalogDatabase.replay(path, entries, { log: silentLog, seq });
