@@ -5,6 +5,7 @@
  */
 import { keptSecretFault } from "./auth/mod.ts";
 import type { Clock } from "./base/clock.ts";
+import { removeTree } from "./base/copy_file.ts";
 import type { Disk } from "./base/disk.ts";
 import { CorruptionError } from "./base/errors.ts";
 import { silentLog } from "./base/log.ts";
@@ -98,8 +99,7 @@ export function checkDirectory(
     return checkFiles(paths, { disk, catalog, isFormatDamaged }, listener);
   } finally {
     copy?.close();
-    for (const entry of disk.list(scratch)) disk.remove(`${scratch}/${entry.name}`);
-    disk.removeDirectory(scratch);
+    removeTree(disk, scratch);
   }
 }
 

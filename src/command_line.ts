@@ -4,6 +4,7 @@
  * Nothing is ignored: an argument too many may be a word that was meant to keep the server from
  * starting.
  */
+import { EXIT_MISUSE, EXIT_START_FAILED } from "./command_output.ts";
 
 export type Command =
   | { readonly kind: "help" | "version" }
@@ -19,9 +20,6 @@ export interface Program {
   readonly isExecutable: boolean;
   readonly isThere: (path: string) => boolean;
 }
-
-const EXIT_START_FAILED = 1;
-const EXIT_MISUSE = 2;
 
 const OPTIONS: ReadonlyMap<string, "check" | "help" | "version"> = new Map([
   ["--check", "check"],

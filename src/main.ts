@@ -15,12 +15,13 @@ import { tmpdir } from "node:os";
 import { isLoopbackHost, keptSecret } from "./auth/mod.ts";
 import { bunDisk } from "./base/bun_disk.ts";
 import { systemClock } from "./base/clock.ts";
-import { CorruptionError, DatabaseError, DiskError } from "./base/errors.ts";
+import { DatabaseError, DiskError, isExpected } from "./base/errors.ts";
 import { settleGlobals } from "./base/globals.ts";
 import { silentLog } from "./base/log.ts";
 import { LogWriter } from "./base/log_writer.ts";
 import { systemRandom } from "./base/random.ts";
 import { commandFrom, helpText } from "./command_line.ts";
+import { EXIT_FATAL, EXIT_START_FAILED, textWithHint } from "./command_output.ts";
 import { type Config, ConfigError, type ParsedConfig, parseConfig } from "./config.ts";
 import { type Database, openDatabase } from "./database.ts";
 import { listenFailure } from "./listen_failure.ts";
@@ -31,9 +32,6 @@ import { SegmentThreads } from "./segment_threads.ts";
 import { type Readiness, type RunningServer, startServer } from "./server/mod.ts";
 import { loadUi } from "./ui_assets.ts";
 import { BUILD_DATE, IS_EXECUTABLE, VERSION } from "./version.ts";
-
-const EXIT_START_FAILED = 1;
-const EXIT_FATAL = 70;
 
 /** Where Linux says what it knows of a process. */
 const PROCESS_STATUS = "/proc/self/status";
@@ -83,19 +81,10 @@ async function open(config: Config, log: LogWriter): Promise<Database> {
       onFatal: (cause) => stopAtOnce(log, "the log on disk failed; start again to recover", cause),
     });
   } catch (error) {
-    const isExpected =
-      error instanceof DatabaseError ||
-      error instanceof CorruptionError ||
-      error instanceof DiskError;
-    if (!isExpected) throw error;
+    if (!isExpected(error)) throw error;
     log.flush();
-    return fail(`Cannot start Tidemark on ${dataPath}: ${textOf(error)}`);
+    return fail(`Cannot start Tidemark on ${dataPath}: ${textWithHint(error)}`);
   }
-}
-
-function textOf(error: Error): string {
-  const hint = error instanceof DatabaseError ? error.hint : undefined;
-  return hint === undefined ? error.message : `${error.message}; ${hint}`;
 }
 
 function stopAtOnce(log: LogWriter, what: string, cause: unknown): never {
@@ -221,7 +210,8 @@ function startOrFail(
   } catch (error) {
     log.flush();
     // What the server cannot read in its configuration, before it listens.
-    if (error instanceof DatabaseError) return fail(`Cannot start Tidemark: ${textOf(error)}`);
+    if (error instanceof DatabaseError)
+      return fail(`Cannot start Tidemark: ${textWithHint(error)}`);
     return fail(`Cannot start Tidemark: ${listenFailure(error, config.server, bunDisk)}`);
   }
 }

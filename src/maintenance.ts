@@ -15,6 +15,16 @@ import {
   type DirectoryListener,
 } from "./check_directory.ts";
 import {
+  counted,
+  EXIT_DAMAGED,
+  EXIT_DONE,
+  EXIT_MISUSE,
+  megabytes,
+  ProgressClock,
+  textWithHint,
+  withoutTrailingSlashes,
+} from "./command_output.ts";
+import {
   lostAuditSegments,
   planRepair,
   type RepairPlan,
@@ -40,13 +50,6 @@ export interface MaintenanceParts extends CheckParts {
   readonly tell: (line: string) => void;
 }
 
-const EXIT_SOUND = 0;
-export const EXIT_DAMAGED = 1;
-export const EXIT_MISUSE = 2;
-
-/** Work that takes longer says where it is, this often. */
-export const PROGRESS_MS = 3000;
-
 const USAGE: Readonly<Record<string, string>> = {
   verify: "usage: tidemark verify <data_path>",
   repair: "usage: tidemark repair <data_path> [--accept-loss]",
@@ -66,7 +69,7 @@ export function runMaintenance(
 ): number {
   if (args.some((arg) => arg === "--help" || arg === "-h")) {
     parts.say(USAGE[command] ?? "");
-    return EXIT_SOUND;
+    return EXIT_DONE;
   }
   const request = requestFrom(command, args, parts);
   if (request === undefined) return EXIT_MISUSE;
@@ -74,9 +77,7 @@ export function runMaintenance(
     return command === "verify" ? verify(request, parts) : repair(request, parts);
   } catch (error) {
     if (!(error instanceof DatabaseError || error instanceof DiskError)) throw error;
-    const hint = error instanceof DatabaseError ? error.hint : undefined;
-    const text = hint === undefined ? error.message : `${error.message}; ${hint}`;
-    parts.tell(`Cannot ${command} ${request.root}: ${text}`);
+    parts.tell(`Cannot ${command} ${request.root}: ${textWithHint(error)}`);
     return EXIT_MISUSE;
   }
 }
@@ -98,7 +99,7 @@ function requestFrom(
     tell(`Cannot ${command}: ${problem}\n${USAGE[command]}`);
     return undefined;
   }
-  return { command, root: root.replace(/(?<=.)\/+$/, ""), acceptsLoss: options.length > 0 };
+  return { command, root: withoutTrailingSlashes(root), acceptsLoss: options.length > 0 };
 }
 
 function verify({ root }: Request, parts: MaintenanceParts): number {
@@ -118,7 +119,7 @@ function verify({ root }: Request, parts: MaintenanceParts): number {
         ? `${root} is sound: ${report.summary}`
         : `${root} is damaged: ${report.summary}; ${advice}`,
     );
-    return isSound ? EXIT_SOUND : EXIT_DAMAGED;
+    return isSound ? EXIT_DONE : EXIT_DAMAGED;
   } finally {
     release();
   }
@@ -137,7 +138,7 @@ function repair({ acceptsLoss, root }: Request, parts: MaintenanceParts): number
     const check = checkDirectory(paths, parts, report);
     if (check.damageCount === 0 && lostAuditSegments(check).length === 0) {
       say(`${root} is sound, and nothing was changed: ${report.summary}`);
-      return EXIT_SOUND;
+      return EXIT_DONE;
     }
     const plan = planRepair(paths, parts, check);
     return repairAsPlanned({ acceptsLoss, paths, check, plan }, parts);
@@ -175,7 +176,7 @@ function repairAsPlanned(
   for (const path of repairDirectory(paths, parts, { check, plan })) say(`kept    ${path}`);
   const lossCount = plan.losses.length + plan.sacrifices.length;
   say(`${root} is repaired, and a server starts on it; losses named above: ${lossCount}`);
-  return EXIT_SOUND;
+  return EXIT_DONE;
 }
 
 /** @throws {DatabaseError} If there is no data directory. */
@@ -223,11 +224,11 @@ class Report implements DirectoryListener {
   #byteCount = 0;
   #damageCount = 0;
   #noteCount = 0;
-  #toldMs: number;
+  readonly #progress: ProgressClock;
 
   constructor(parts: MaintenanceParts) {
     this.#parts = parts;
-    this.#toldMs = parts.clock.monotonicMs();
+    this.#progress = new ProgressClock(parts.clock);
   }
 
   get damageCount(): number {
@@ -251,18 +252,8 @@ class Report implements DirectoryListener {
   onChecked(path: string, byteCount: number): void {
     this.#paths.add(path);
     this.#byteCount += byteCount;
-    const nowMs = this.#parts.clock.monotonicMs();
-    if (nowMs - this.#toldMs < PROGRESS_MS) return;
-    this.#toldMs = nowMs;
+    if (!this.#progress.isDue()) return;
     const done = `${counted(this.#paths.size, "file")}, ${megabytes(this.#byteCount)}`;
     this.#parts.tell(`checked ${done}, now ${path}`);
   }
-}
-
-function counted(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? "" : "s"}`;
-}
-
-export function megabytes(byteCount: number): string {
-  return `${(byteCount / 1e6).toFixed(1)} MB`;
 }

@@ -7,11 +7,21 @@
  *     exit 2   nothing was changed either: misuse, a directory in use, a point that nothing covers
  */
 import { parseArgs } from "node:util";
+import { removeTree } from "./base/copy_file.ts";
 import { CorruptionError, DatabaseError, DiskError } from "./base/errors.ts";
 import type { Random } from "./base/random.ts";
 import type { Seq } from "./base/seq.ts";
 import { type CatalogDatabase, catalogPathOf, checkCatalog } from "./catalog/mod.ts";
-import { EXIT_DAMAGED, EXIT_MISUSE, megabytes, PROGRESS_MS } from "./maintenance.ts";
+import {
+  counted,
+  EXIT_DAMAGED,
+  EXIT_DONE,
+  EXIT_MISUSE,
+  megabytes,
+  ProgressClock,
+  textWithHint,
+  withoutTrailingSlashes,
+} from "./command_output.ts";
 import { finishRestore, type RestoreParts, type StageListener, stageRestore } from "./restore.ts";
 import { advanceTo } from "./restore_point.ts";
 import { missingText, type PointText, seqOfPoint, tailOf } from "./restore_sources.ts";
@@ -26,8 +36,6 @@ export interface RestoreCommandParts extends RestoreParts {
   /** Takes a line about the work: progress, and why it was not done. */
   readonly tell: (line: string) => void;
 }
-
-const EXIT_RESTORED = 0;
 
 const USAGE =
   "usage: tidemark restore <backup> <data_path> [--archive <archive_path>] [--to-seq <n> | --to-timestamp <t>]";
@@ -57,7 +65,7 @@ export async function runRestore(
   const { disk, say, tell } = parts;
   if (args.some((arg) => arg === "--help" || arg === "-h")) {
     say(USAGE);
-    return EXIT_RESTORED;
+    return EXIT_DONE;
   }
   const request = requestFrom(args);
   if (typeof request === "string") {
@@ -75,8 +83,7 @@ export async function runRestore(
     try {
       const list = await stage(request, { parts, paths, seq, listener });
       const finished = finishRestore(paths, parts);
-      const count = list.files.length;
-      const files = `${count} file${count === 1 ? "" : "s"}`;
+      const files = counted(list.files.length, "file");
       say(`${root} holds the state of _seq ${list.seq}: ${files} restored`);
       const lost = missingText(listener.missing);
       if (lost !== undefined) say(lost);
@@ -84,15 +91,14 @@ export async function runRestore(
     } finally {
       directory.release();
     }
-    return EXIT_RESTORED;
+    return EXIT_DONE;
   } catch (error) {
     if (error instanceof CorruptionError) {
       tell(`Cannot restore from ${source}: ${error.message}`);
       return EXIT_DAMAGED;
     }
     if (!(error instanceof DatabaseError || error instanceof DiskError)) throw error;
-    const hint = error instanceof DatabaseError ? error.hint : undefined;
-    tell(hint === undefined ? error.message : `${error.message}; ${hint}`);
+    tell(textWithHint(error));
     return EXIT_MISUSE;
   }
 }
@@ -109,7 +115,7 @@ function requestFrom(args: readonly string[]): Request | string {
   const paths: string[] = [];
   const values = new Map<string, string>();
   for (const token of tokens) {
-    if (token.kind === "positional") paths.push(withoutEnd(token.value));
+    if (token.kind === "positional") paths.push(withoutTrailingSlashes(token.value));
     if (token.kind !== "option") continue;
     if (!Object.hasOwn(OPTIONS, token.name)) return `unknown option ${token.rawName}`;
     if (token.value === undefined) return `name a value behind ${token.rawName}`;
@@ -125,12 +131,8 @@ function requestFrom(args: readonly string[]): Request | string {
     return "name one point, --to-seq or --to-timestamp";
   }
   const archive = values.get("archive");
-  const archivePath = archive === undefined ? undefined : withoutEnd(archive);
+  const archivePath = archive === undefined ? undefined : withoutTrailingSlashes(archive);
   return { source, root, archivePath, point: pointFrom(toSeq, toTimestamp) };
-}
-
-function withoutEnd(path: string): string {
-  return path.replace(/(?<=.)\/+$/, "");
 }
 
 function pointFrom(
@@ -195,8 +197,7 @@ async function withCatalog<T>(
     return await work(catalog);
   } finally {
     catalog?.close();
-    for (const { name } of disk.list(scratch)) disk.remove(`${scratch}/${name}`);
-    disk.removeDirectory(scratch);
+    removeTree(disk, scratch);
   }
 }
 
@@ -204,17 +205,15 @@ async function withCatalog<T>(
 class Progress implements StageListener {
   missing: readonly string[] = [];
   readonly #parts: RestoreCommandParts;
-  #toldMs: number;
+  readonly #progress: ProgressClock;
 
   constructor(parts: RestoreCommandParts) {
     this.#parts = parts;
-    this.#toldMs = parts.clock.monotonicMs();
+    this.#progress = new ProgressClock(parts.clock);
   }
 
   onCopied(copiedBytes: number, totalBytes: number): void {
-    const nowMs = this.#parts.clock.monotonicMs();
-    if (nowMs - this.#toldMs < PROGRESS_MS) return;
-    this.#toldMs = nowMs;
+    if (!this.#progress.isDue()) return;
     this.#parts.tell(`copied ${megabytes(copiedBytes)} of ${megabytes(totalBytes)}`);
   }
 

@@ -1,0 +1,54 @@
+/**
+ * What the commands of the program have in common: exit codes, and how they say things on a terminal.
+ */
+import type { Clock } from "./base/clock.ts";
+import { DatabaseError } from "./base/errors.ts";
+
+export const EXIT_DONE = 0;
+export const EXIT_START_FAILED = 1;
+/** Of what a command was to check, or to put back. */
+export const EXIT_DAMAGED = 1;
+export const EXIT_MISUSE = 2;
+export const EXIT_FATAL = 70;
+
+/** Work that takes longer says where it is, this often. */
+const PROGRESS_MS = 3000;
+
+/** Says when it is time to tell how far the work is. */
+export class ProgressClock {
+  readonly #clock: Clock;
+  #toldMs: number;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#toldMs = clock.monotonicMs();
+  }
+
+  /** Whether nothing was told for a while; who asks tells something then. */
+  isDue(): boolean {
+    const nowMs = this.#clock.monotonicMs();
+    if (nowMs - this.#toldMs < PROGRESS_MS) return false;
+    this.#toldMs = nowMs;
+    return true;
+  }
+}
+
+/** What happened, and what can be done about it. */
+export function textWithHint(error: Error): string {
+  const hint = error instanceof DatabaseError ? error.hint : undefined;
+  return hint === undefined ? error.message : `${error.message}; ${hint}`;
+}
+
+/** As "1 file", "2 files". */
+export function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+export function megabytes(byteCount: number): string {
+  return `${(byteCount / 1e6).toFixed(1)} MB`;
+}
+
+/** A path as it is named in messages, where parts are put behind it. */
+export function withoutTrailingSlashes(path: string): string {
+  return path.replace(/(?<=.)\/+$/, "");
+}
