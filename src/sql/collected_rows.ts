@@ -5,7 +5,8 @@
 import type { Batch } from "../types/mod.ts";
 import { type AnswerChannel, type EntryHead, OPENING_BYTES } from "./answer_stream.ts";
 import type { StatementResult } from "./engine.ts";
-import { batchBytes, checkResultRows, type MemoryBudget } from "./execute/run.ts";
+import { batchBytes, type MemoryBudget } from "./execute/memory_budget.ts";
+import { checkResultRows } from "./execute/run.ts";
 import type { CellRows } from "./result.ts";
 
 export interface CollectedRowsOptions {

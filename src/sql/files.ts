@@ -15,6 +15,7 @@ import type { BlobStore, StagedBlob, Store } from "../storage/mod.ts";
 import type { Row, Value } from "../types/mod.ts";
 import type { UploadedFile } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
+import type { UploadTarget } from "./execute/run.ts";
 
 /** Characters kept of a name for its URL. */
 const SLUG_LENGTH_MAX = 50;
@@ -30,14 +31,6 @@ interface Upload {
   readonly reference: string;
   readonly sub: string;
   readonly storedName: string;
-}
-
-/** Where the rows of a statement go. */
-export interface UploadTarget {
-  readonly table: TableEntry;
-  readonly owner: number;
-  readonly filePositions: readonly number[];
-  readonly keyOf: (row: Row) => Row;
 }
 
 export class Uploads {

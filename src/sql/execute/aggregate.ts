@@ -30,8 +30,9 @@ import { AggregateRows, type GroupedRows } from "./aggregate_rows.ts";
 import { type Evaluator, selectRows } from "./expression.ts";
 import { Grouping } from "./grouping.ts";
 import { NO_KEY } from "./key_index.ts";
+import { bytesOf, type MemoryBudget } from "./memory_budget.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
-import { bytesOf, type MemoryBudget, type Run } from "./run.ts";
+import { type Run } from "./run.ts";
 import type { SortKey } from "./sort_key.ts";
 import {
   columnReader,

@@ -10,8 +10,9 @@ import { planWhole } from "../plan/planner.ts";
 import { type BlockRef, piecesOf, type SpillFile } from "../spill/mod.ts";
 import { buildPlan, type OperatorFactory } from "./build.ts";
 import { HeldRows } from "./held_rows.ts";
+import { batchBytes } from "./memory_budget.ts";
 import type { Operator } from "./operator.ts";
-import { batchBytes, type Run, type SharedRows } from "./run.ts";
+import { type Run, type SharedRows } from "./run.ts";
 import { SpillSite } from "./spilling.ts";
 
 /** Of a block on disk, about. */

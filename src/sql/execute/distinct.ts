@@ -13,8 +13,9 @@ import { PARTITION_COUNT, type Partitions, type RunMerge, type SortedRuns } from
 import type { Evaluator } from "./expression.ts";
 import { Grouping } from "./grouping.ts";
 import { NO_KEY } from "./key_index.ts";
+import { batchBytes } from "./memory_budget.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
-import { batchBytes, type Run } from "./run.ts";
+import { type Run } from "./run.ts";
 import { PartitionWork, rowsWhere, type SpillOptions, SpillSite } from "./spilling.ts";
 
 export interface DistinctOptions extends SpillOptions {

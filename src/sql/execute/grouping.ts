@@ -27,7 +27,7 @@ import {
 } from "./dense_positions.ts";
 import { DirectNumbers } from "./direct_numbers.ts";
 import { KeyIndex } from "./key_index.ts";
-import { bytesOf, type MemoryBudget } from "./run.ts";
+import { bytesOf, type MemoryBudget } from "./memory_budget.ts";
 
 /** What a group costs beside its key values: the entry of the index and the states. */
 const GROUP_BYTES = 64;

@@ -8,9 +8,10 @@ import { DatabaseError } from "../../base/errors.ts";
 import type { Value } from "../../types/mod.ts";
 import type { OperatorFactory } from "./build.ts";
 import { InnerRun } from "./inner_run.ts";
+import type { MemoryBudget } from "./memory_budget.ts";
 import type { Operator } from "./operator.ts";
 import { endsRequest } from "./request_ledger.ts";
-import type { MemoryBudget, Reading, Run } from "./run.ts";
+import type { Reading, Run } from "./run.ts";
 
 /** Of what is read for all sets of captures at once. */
 export const NO_CAPTURES: ReadonlyMap<number, Value> = new Map();

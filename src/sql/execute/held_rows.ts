@@ -6,7 +6,7 @@ import { defined } from "../../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
 import type { Batch, DataType, RowNumbers, Value, Vector } from "../../types/mod.ts";
 import { HeldPages } from "./held_pages.ts";
-import type { MemoryBudget } from "./run.ts";
+import type { MemoryBudget } from "./memory_budget.ts";
 import { compareByKey, type SortKey } from "./sort_key.ts";
 
 export class HeldRows {

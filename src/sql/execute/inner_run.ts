@@ -9,8 +9,9 @@ import type { Store } from "../../storage/mod.ts";
 import type { Value } from "../../types/mod.ts";
 import type { CallWorld } from "../functions/function.ts";
 import type { TemporaryFiles } from "../spill/mod.ts";
+import type { MemoryBudget } from "./memory_budget.ts";
 import type { Pauses } from "./pausing.ts";
-import type { MemoryBudget, Run, SubqueryAnswers } from "./run.ts";
+import type { Run, SubqueryAnswers } from "./run.ts";
 import type { Transaction } from "./transaction.ts";
 
 export class InnerRun implements Run {

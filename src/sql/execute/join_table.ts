@@ -12,7 +12,7 @@ import { assert } from "../../base/assert.ts";
 import { type DataType, type Vector, valueAt } from "../../types/mod.ts";
 import { isWholeType } from "./column_codes.ts";
 import { KeyIndex, NO_KEY, nullKeysOf } from "./key_index.ts";
-import type { MemoryBudget } from "./run.ts";
+import type { MemoryBudget } from "./memory_budget.ts";
 
 /** Numbers may lie this far apart in any case, … */
 const SPAN_MIN = 65_536;

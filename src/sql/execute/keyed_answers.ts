@@ -7,8 +7,9 @@
 import type { Batch, Row } from "../../types/mod.ts";
 import type { BoundSubquery } from "../bind/bound.ts";
 import { KeyIndex, NO_KEY, nullKeysOf } from "./key_index.ts";
+import type { MemoryBudget } from "./memory_budget.ts";
 import type { Operator } from "./operator.ts";
-import type { MemoryBudget, Run } from "./run.ts";
+import type { Run } from "./run.ts";
 import { Answer, rowOf } from "./subquery_answer.ts";
 import type { KeyedProgram } from "./subquery_program.ts";
 

@@ -14,8 +14,9 @@ import { heldBatches } from "./divided_join.ts";
 import type { Evaluator } from "./expression.ts";
 import { HeldColumns } from "./held_columns.ts";
 import { keyTextOf } from "./key_text.ts";
+import type { MemoryBudget } from "./memory_budget.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
-import type { MemoryBudget, Run } from "./run.ts";
+import type { Run } from "./run.ts";
 
 export interface NotedKeysOptions {
   readonly run: Run;

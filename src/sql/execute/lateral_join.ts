@@ -16,8 +16,9 @@ import {
 import { type Evaluator, selectRows } from "./expression.ts";
 import { columnsFromRows } from "./filter.ts";
 import { InnerRun } from "./inner_run.ts";
+import type { MemoryBudget } from "./memory_budget.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
-import type { MemoryBudget, Run } from "./run.ts";
+import type { Run } from "./run.ts";
 
 export interface LateralOptions {
   readonly run: Run;

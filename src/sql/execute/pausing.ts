@@ -19,8 +19,9 @@
 import { DatabaseError } from "../../base/errors.ts";
 import { TURN_MS_MAX } from "../../base/limits.ts";
 import type { Batch, Value } from "../../types/mod.ts";
+import { bytesOf } from "./memory_budget.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
-import { bytesOf, type Run } from "./run.ts";
+import { type Run } from "./run.ts";
 import type { Slices } from "./slices.ts";
 
 /** Thrown by who cannot go on now; no failure. */

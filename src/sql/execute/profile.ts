@@ -7,8 +7,8 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Batch } from "../../types/mod.ts";
 import type { PlanNode } from "../plan/plan.ts";
+import { batchBytes } from "./memory_budget.ts";
 import type { Operator } from "./operator.ts";
-import { batchBytes } from "./run.ts";
 
 export interface Measured {
   rows: number;

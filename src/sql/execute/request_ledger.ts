@@ -7,7 +7,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { type Condition, DatabaseError } from "../../base/errors.ts";
 import type { TemporaryFiles } from "../spill/mod.ts";
-import type { MemoryBudget } from "./run.ts";
+import type { MemoryBudget } from "./memory_budget.ts";
 
 /** Why a request ends before its work is done: somebody asked for that, or the server stops. */
 export type CancelCause = "kill" | "shutdown";

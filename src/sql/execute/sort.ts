@@ -15,10 +15,11 @@ import {
 } from "../../types/mod.ts";
 import type { RunMerge, SortedRuns } from "../spill/mod.ts";
 import { HeldRows } from "./held_rows.ts";
+import { batchBytes } from "./memory_budget.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
 import { leadingRows, RowBound } from "./row_bound.ts";
 import { allRows } from "./row_choice.ts";
-import { batchBytes, type Run } from "./run.ts";
+import { type Run } from "./run.ts";
 import { compareByKey, type SortKey } from "./sort_key.ts";
 import { prefixSteps, type SortPrefix } from "./sort_prefix.ts";
 import { type SpillOptions, SpillSite } from "./spilling.ts";

@@ -18,8 +18,9 @@ import {
   SortedRuns,
   type SpillFile,
 } from "../spill/mod.ts";
+import type { MemoryBudget } from "./memory_budget.ts";
 import { NOTHING_YET, type Operator } from "./operator.ts";
-import type { MemoryBudget, Run } from "./run.ts";
+import type { Run } from "./run.ts";
 
 const BLOCK_BYTES_MIN = 16 * 1024;
 const BLOCK_BYTES_MAX = 256 * 1024;

@@ -21,16 +21,10 @@ import { GuardedReading, NO_CAPTURES } from "./guarded_reading.ts";
 import { InnerRun } from "./inner_run.ts";
 import { keyTextOf } from "./key_text.ts";
 import { KeyedAnswers } from "./keyed_answers.ts";
+import type { MemoryBudget } from "./memory_budget.ts";
 import type { Operator } from "./operator.ts";
 import { PAUSE } from "./pausing.ts";
-import type {
-  MemoryBudget,
-  Reading,
-  RowsOfQuestions,
-  Run,
-  SharedRows,
-  SubqueryAnswers,
-} from "./run.ts";
+import type { Reading, RowsOfQuestions, Run, SharedRows, SubqueryAnswers } from "./run.ts";
 import { Answer, rowOf } from "./subquery_answer.ts";
 import { type KeyedProgram, type Program, programOf } from "./subquery_program.ts";
 

@@ -14,7 +14,7 @@ import {
 import type { BoundSubquery, SubqueryForm } from "../bind/bound.ts";
 import type { CallWorld } from "../functions/function.ts";
 import { keyTextOf } from "./key_text.ts";
-import { bytesOf, type MemoryBudget } from "./run.ts";
+import { bytesOf, type MemoryBudget } from "./memory_budget.ts";
 
 type Quantified = Extract<SubqueryForm, { kind: "any" | "all" }>;
 

@@ -13,7 +13,7 @@ import type { Seq } from "../../base/seq.ts";
 import type { Catalog, TableEntry } from "../../catalog/mod.ts";
 import type { TableWrite } from "../../storage/mod.ts";
 import type { Row, Value } from "../../types/mod.ts";
-import { bytesOf } from "./run.ts";
+import { bytesOf } from "./memory_budget.ts";
 
 /** Rows that are written alike, in one piece of work. */
 const WRITE_ROWS_MAX = 512;

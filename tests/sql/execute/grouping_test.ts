@@ -8,7 +8,7 @@
  */
 import { describe, expect, test } from "bun:test";
 import { Grouping } from "../../../src/sql/execute/grouping.ts";
-import { MemoryBudget } from "../../../src/sql/execute/run.ts";
+import { MemoryBudget } from "../../../src/sql/execute/memory_budget.ts";
 import {
   BIGINT,
   BOOLEAN,

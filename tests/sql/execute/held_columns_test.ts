@@ -5,7 +5,7 @@
  */
 import { expect, test } from "bun:test";
 import { HeldColumns } from "../../../src/sql/execute/held_columns.ts";
-import { MemoryBudget } from "../../../src/sql/execute/run.ts";
+import { MemoryBudget } from "../../../src/sql/execute/memory_budget.ts";
 import {
   BIGINT,
   BOOLEAN,

@@ -4,8 +4,9 @@
  */
 import { expect, test } from "bun:test";
 import { NotedKeys } from "../../../src/sql/execute/keyed_side.ts";
+import { MemoryBudget } from "../../../src/sql/execute/memory_budget.ts";
 import type { Operator } from "../../../src/sql/execute/operator.ts";
-import { MemoryBudget, type Run } from "../../../src/sql/execute/run.ts";
+import { type Run } from "../../../src/sql/execute/run.ts";
 import { type Batch, BIGINT, valueAt, vectorFromValues } from "../../../src/types/mod.ts";
 
 function batchOf(from: number, rowCount: number): Batch {

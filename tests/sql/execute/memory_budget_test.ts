@@ -4,7 +4,7 @@
  * question.
  */
 import { expect, test } from "bun:test";
-import { MemoryBudget } from "../../../src/sql/execute/run.ts";
+import { MemoryBudget } from "../../../src/sql/execute/memory_budget.ts";
 
 const BYTES_MAX = 1000;
 
