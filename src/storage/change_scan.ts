@@ -11,13 +11,8 @@ import { memtableCell, memtableColumn } from "./memtable_scan.ts";
 import { gathered } from "./memtable_segment.ts";
 import type { OpenSegment } from "./open_segment.ts";
 import { GroupColumns, rowsAtOnce } from "./segment_scan.ts";
-import {
-  type ChangeBatch,
-  type ChangeScan,
-  type ChangesOptions,
-  DELETED_COLUMN_ID,
-  SEQ_COLUMN_ID,
-} from "./store.ts";
+import { type ChangeBatch, type ChangeScan, type ChangesOptions } from "./store.ts";
+import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "./system_columns.ts";
 import type { StoredTable } from "./table.ts";
 
 /** Versions of one place, before the versions that they replaced are looked up. */

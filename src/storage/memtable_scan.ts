@@ -5,7 +5,8 @@
 import { constVector, slice, take, type Vector } from "../types/mod.ts";
 import type { MemPartition, Memtable } from "./memtable.ts";
 import type { RowFilter, RowSource } from "./scan.ts";
-import { DELETED_COLUMN_ID, type ScanBatch, SEQ_COLUMN_ID } from "./store.ts";
+import { type ScanBatch } from "./store.ts";
+import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "./system_columns.ts";
 import type { StoredTable } from "./table.ts";
 
 export class MemtableScan implements RowSource {

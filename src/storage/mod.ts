@@ -78,7 +78,6 @@ export {
   type ColumnRange,
   type Commit,
   type CompactResult,
-  DELETED_COLUMN_ID,
   type FlushedStats,
   type FlushPolicy,
   type FlushResult,
@@ -88,7 +87,6 @@ export {
   type Scan,
   type ScanBatch,
   type ScanOptions,
-  SEQ_COLUMN_ID,
   type SeqGap,
   SHARED_OWNER,
   type StagedCommit,
@@ -101,3 +99,4 @@ export {
   type WriteBatch,
 } from "./store.ts";
 export type { StoreSnapshot } from "./store_snapshot.ts";
+export { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "./system_columns.ts";

@@ -19,7 +19,8 @@ import type { RowFilter, RowSource } from "./scan.ts";
 import { ColumnBuffer } from "./segment/chunk_decoder.ts";
 import { layoutOf } from "./segment/format.ts";
 import type { RowSpan, SegmentReader } from "./segment/reader.ts";
-import { type ScanBatch, SEQ_COLUMN_ID } from "./store.ts";
+import { type ScanBatch } from "./store.ts";
+import { SEQ_COLUMN_ID } from "./system_columns.ts";
 import type { StoredTable } from "./table.ts";
 
 /** Below this share of a group, its rows are decoded by themselves and not the whole chunk. */

@@ -21,12 +21,6 @@ import type { Compression } from "./segment/packing.ts";
 /** The owner of every row of a SHARED table. */
 export const SHARED_OWNER = 0;
 
-/** Column id under which scans yield the seq of a version, as f64. */
-export const SEQ_COLUMN_ID = -1;
-
-/** Column id under which scans yield whether a version is a tombstone, as bool. */
-export const DELETED_COLUMN_ID = -2;
-
 export interface StoredColumn {
   /** Never reused within a table; survives a rename. 1 or more. */
   readonly columnId: number;

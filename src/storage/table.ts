@@ -16,13 +16,8 @@ import { type Key, keyOfRow, keyOfValues } from "./key.ts";
 import type { TableState } from "./manifest.ts";
 import { type MemPartition, Memtable } from "./memtable.ts";
 import type { MissedReplacement, OpenSegment } from "./open_segment.ts";
-import {
-  DELETED_COLUMN_ID,
-  type LookupOptions,
-  SEQ_COLUMN_ID,
-  type StoredColumn,
-  type TableDefinition,
-} from "./store.ts";
+import { type LookupOptions, type StoredColumn, type TableDefinition } from "./store.ts";
+import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "./system_columns.ts";
 import { VersionCursor } from "./version_cursor.ts";
 import { WorkLine } from "./work_line.ts";
 

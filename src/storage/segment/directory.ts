@@ -6,7 +6,7 @@ import { ByteReader } from "../../base/bytes.ts";
 import { CorruptionError } from "../../base/errors.ts";
 import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import { BIGINT, BOOLEAN, type DataType } from "../../types/mod.ts";
-import { DELETED_COLUMN_ID } from "../store.ts";
+import { DELETED_COLUMN_ID } from "../system_columns.ts";
 import {
   CHUNK_ENTRY_BYTES,
   DIRECTORY_FIXED_BYTES,

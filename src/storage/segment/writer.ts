@@ -10,7 +10,7 @@ import { ByteWriter, bytesOf } from "../../base/bytes.ts";
 import type { DiskFile } from "../../base/disk.ts";
 import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import { type DataType, slice, type Vector } from "../../types/mod.ts";
-import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../store.ts";
+import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../system_columns.ts";
 import { type EncodedChunk, encodeChunk, encodeNumbers } from "./chunk_encoder.ts";
 import {
   type ChunkEntry,
