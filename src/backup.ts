@@ -19,6 +19,7 @@ import type { Disk, DiskFile } from "./base/disk.ts";
 import { CorruptionError, DatabaseError, UnreadableError } from "./base/errors.ts";
 import { pauser } from "./base/pauser.ts";
 import { CATALOG_FILE, type CatalogDatabase } from "./catalog/mod.ts";
+import { tableNamesOf } from "./sql/mod.ts";
 import {
   type BackupFile,
   type BackupList,
@@ -40,7 +41,6 @@ import {
   walFilePath,
   writeBackupList,
 } from "./storage/mod.ts";
-import { tableNamesOf } from "./table_definition.ts";
 
 export interface BackupSource {
   readonly disk: Disk;

@@ -17,6 +17,7 @@ import {
   checkCatalog,
   type FileEntry,
 } from "./catalog/mod.ts";
+import { tableNamesOf } from "./sql/mod.ts";
 import {
   type CheckListener,
   checkBlobs,
@@ -32,7 +33,6 @@ import {
   refuseNewerFiles,
   requireFormat,
 } from "./storage/mod.ts";
-import { tableNamesOf } from "./table_definition.ts";
 
 export interface CheckParts {
   readonly disk: Disk;

@@ -40,6 +40,7 @@ import {
   SpillSpace,
   type SqlEngine,
   type SqlEnvironment,
+  tableDefinition,
   WriteGates,
 } from "./sql/mod.ts";
 import {
@@ -57,7 +58,6 @@ import {
   type StoreCondition,
   type TableDefinition,
 } from "./storage/mod.ts";
-import { tableDefinition } from "./table_definition.ts";
 import { startUpkeep } from "./upkeep.ts";
 
 export interface DatabaseParts {

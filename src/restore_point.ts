@@ -39,7 +39,7 @@ import {
   sourcesOf,
   textOfSeq,
 } from "./restore_sources.ts";
-import { ownTables } from "./sql/mod.ts";
+import { ownTables, tableDefinition } from "./sql/mod.ts";
 import {
   type BackupFile,
   type BackupList,
@@ -54,7 +54,6 @@ import {
   walFilePath,
   writeBackupList,
 } from "./storage/mod.ts";
-import { tableDefinition } from "./table_definition.ts";
 
 export interface PointParts extends PointRequest {
   readonly disk: Disk;

@@ -43,4 +43,5 @@ export { isFileLive, sweepDroppedTables, sweepFiles } from "./files.ts";
 export { LocalSqlEngine } from "./local_engine.ts";
 export { OWN_TABLES, ownTables } from "./own_tables.ts";
 export { SpillSpace } from "./spill/mod.ts";
+export { tableDefinition, tableNamesOf } from "./table_definition.ts";
 export { WriteGates } from "./write_gates.ts";

@@ -1,10 +1,10 @@
 /**
  * What the catalog says of a table, in the terms of the store.
  */
-import { HOUR_MS } from "./base/clock.ts";
-import { type Catalog, flushPolicyFrom, type TableEntry } from "./catalog/mod.ts";
-import { OWN_TABLES } from "./sql/mod.ts";
-import type { TableDefinition } from "./storage/mod.ts";
+import { HOUR_MS } from "../base/clock.ts";
+import { type Catalog, flushPolicyFrom, type TableEntry } from "../catalog/mod.ts";
+import type { TableDefinition } from "../storage/mod.ts";
+import { OWN_TABLES } from "./own_tables.ts";
 
 /** What holds for tables that set no option of their own. */
 export interface StorageDefaults {
