@@ -22,7 +22,7 @@ import {
   type TableEntry,
 } from "./catalog/mod.ts";
 import { isUnborn } from "./check_directory.ts";
-import { authSettingsFrom, type Config, settingsOf } from "./config.ts";
+import { authSettingsFrom, type Config, settingsOf } from "./config/mod.ts";
 import { liveLimits, sqlLimits, storeOptions } from "./layer_limits.ts";
 import { type LiveEngine, LocalLiveEngine } from "./live/mod.ts";
 import { lostSeqsOf, noteLostSeqs } from "./lost_seqs.ts";

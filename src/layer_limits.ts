@@ -2,9 +2,9 @@
  * What each layer may take, in its own words and units, from the configuration.
  *
  * A layer knows no key of the file: what it is handed here is all that it is told. Of `auth`, which
- * has a secret besides, it is in `config.ts`.
+ * has a secret besides, it is in `config/config.ts`.
  */
-import type { Config } from "./config.ts";
+import type { Config } from "./config/mod.ts";
 import type { LiveLimits } from "./live/mod.ts";
 import type { SqlLimits } from "./sql/mod.ts";
 import type { LocalStoreOptions } from "./storage/mod.ts";

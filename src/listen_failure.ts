@@ -5,7 +5,7 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import type { Disk } from "./base/disk.ts";
 import { DiskError } from "./base/errors.ts";
-import type { Config } from "./config.ts";
+import type { Config } from "./config/mod.ts";
 
 /** Why `Bun.serve` refused; reads the TLS files again. */
 export function listenFailure(

@@ -22,7 +22,7 @@ import { LogWriter } from "./base/log_writer.ts";
 import { systemRandom } from "./base/random.ts";
 import { commandFrom, helpText } from "./command_line.ts";
 import { EXIT_FATAL, EXIT_START_FAILED, textWithHint } from "./command_output.ts";
-import { type Config, ConfigError, type ParsedConfig, parseConfig } from "./config.ts";
+import { type Config, ConfigError, type ParsedConfig, parseConfig } from "./config/mod.ts";
 import { type Database, openDatabase } from "./database.ts";
 import { listenFailure } from "./listen_failure.ts";
 import { runMaintenance } from "./maintenance.ts";

@@ -4,7 +4,7 @@
 import { expect, test } from "bun:test";
 import { generateKeyPairSync } from "node:crypto";
 import { DiskError } from "../src/base/errors.ts";
-import { parseConfig } from "../src/config.ts";
+import { parseConfig } from "../src/config/mod.ts";
 import { listenFailure } from "../src/listen_failure.ts";
 
 const CERTIFICATE = `-----BEGIN CERTIFICATE-----

@@ -21,6 +21,7 @@ const BELOW: Readonly<Record<string, readonly string[]>> = {
   sql: ["base", "types", "protocol", "catalog", "storage", "auth"],
   live: ["base", "types", "protocol", "catalog", "storage", "auth", "sql"],
   server: ["base", "types", "protocol", "catalog", "auth", "sql", "live"],
+  config: ["base", "auth", "server"],
   client: ["protocol"],
 };
 
@@ -31,7 +32,7 @@ const HOMES: Readonly<Record<string, string>> = {
   "node:fs": "src/base/",
   "node:fs/promises": "src/base/",
   msgpackr: "src/server/",
-  "smol-toml": "src/config.ts",
+  "smol-toml": "src/config/",
 };
 
 /** These run in browsers and other runtimes too, so they use nothing of Bun or Node. */

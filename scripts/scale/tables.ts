@@ -6,7 +6,7 @@ import { bunDisk } from "../../src/base/bun_disk.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { systemRandom } from "../../src/base/random.ts";
-import { parseConfig } from "../../src/config.ts";
+import { parseConfig } from "../../src/config/mod.ts";
 import { type Database, openDatabase } from "../../src/database.ts";
 import { SegmentThreads } from "../../src/segment_threads.ts";
 import { SHARED_OWNER } from "../../src/storage/mod.ts";

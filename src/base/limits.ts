@@ -1,6 +1,6 @@
 /**
  * Fixed bounds that several layers share, each with its reason. Bounds that an operator may
- * change are configuration keys instead (`config.ts`).
+ * change are configuration keys instead (`config/keys.ts`).
  */
 import { assert } from "./assert.ts";
 

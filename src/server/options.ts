@@ -1,5 +1,5 @@
 /**
- * What the server is built from. `database.ts` and `config.ts` give it exactly this; the server
+ * What the server is built from. `database.ts` and `config/` give it exactly this; the server
  * itself opens nothing and decides nothing.
  */
 import type { Auth } from "../auth/mod.ts";

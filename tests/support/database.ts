@@ -8,7 +8,7 @@ import { type Clock, systemClock } from "../../src/base/clock.ts";
 import type { Disk } from "../../src/base/disk.ts";
 import { type Log, silentLog } from "../../src/base/log.ts";
 import { type Random, systemRandom } from "../../src/base/random.ts";
-import { parseConfig } from "../../src/config.ts";
+import { parseConfig } from "../../src/config/mod.ts";
 import { type Database, openDatabase } from "../../src/database.ts";
 
 export interface OpenOptions {

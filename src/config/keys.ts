@@ -4,9 +4,9 @@
  * A key whose feature is not there yet takes its default only: accepting another value would promise
  * what does not happen.
  */
-import type { LogLevel } from "./base/log.ts";
-import type { Config, KeyRule, TextForm } from "./config_shape.ts";
-import { rangeFromText } from "./server/mod.ts";
+import type { LogLevel } from "../base/log.ts";
+import { rangeFromText } from "../server/mod.ts";
+import type { Config, KeyRule, TextForm } from "./shape.ts";
 
 type SectionRules<Section> = { readonly [Name in keyof Section]: KeyRule<Section[Name]> };
 

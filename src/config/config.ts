@@ -2,15 +2,15 @@
  * The configuration: a TOML file, then the environment, checked as a whole and frozen.
  *
  * Nothing is guessed and nothing is ignored: an unknown key, a wrong type and a value out of its
- * range are refused, all at once, each with its place. The keys are in `config_keys.ts`.
+ * range are refused, all at once, each with its place. The keys are in `keys.ts`.
  *
  *     file ────parse──check──┐
  *                            ├──► rules between keys ──► Config and warnings
  *     environment ────check──┘         any fault: ConfigError with all of them
  */
 import { parse, TomlError } from "smol-toml";
-import { type AuthSettings, type PasswordPolicy, passwordFault, secretFault } from "./auth/mod.ts";
-import { type Environment, environmentValues, type ReadFile } from "./config_environment.ts";
+import { type AuthSettings, type PasswordPolicy, passwordFault, secretFault } from "../auth/mod.ts";
+import { type Environment, environmentValues, type ReadFile } from "./environment.ts";
 import {
   isToCome,
   KEY_SYNONYMS,
@@ -18,13 +18,11 @@ import {
   KEYS_WITHOUT_EFFECT,
   SECTION_SYNONYMS,
   SECTIONS,
-} from "./config_keys.ts";
-import { nearestKey } from "./config_names.ts";
-import { keyPositions, type Position, pathOf } from "./config_positions.ts";
-import type { Config } from "./config_shape.ts";
-import { checkedFromToml } from "./config_values.ts";
-
-export type { Config } from "./config_shape.ts";
+} from "./keys.ts";
+import { nearestKey } from "./names.ts";
+import { keyPositions, type Position, pathOf } from "./positions.ts";
+import type { Config } from "./shape.ts";
+import { checkedFromToml } from "./values.ts";
 
 /** All that is wrong with a configuration, one line each. */
 export class ConfigError extends Error {

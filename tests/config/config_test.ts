@@ -11,8 +11,8 @@ import {
   ConfigError,
   parseConfig,
   settingsOf,
-} from "../src/config.ts";
-import { keyPositions } from "../src/config_positions.ts";
+} from "../../src/config/mod.ts";
+import { keyPositions } from "../../src/config/positions.ts";
 
 const SECRET = "k7Qm2vX9pL4sW8zR1tY6uB3nC5dF0gHj";
 const QUIET = { TIDEMARK_JWT_SECRET: SECRET };
@@ -149,7 +149,7 @@ test("parseConfig of nothing gives every key of the reference its default", () =
 });
 
 test("parseConfig reads the file that ships: all defaults, and it starts here", () => {
-  const text = readFileSync(join(import.meta.dir, "../config.toml"), "utf8");
+  const text = readFileSync(join(import.meta.dir, "../../config.toml"), "utf8");
   const { config, warnings } = parseConfig(text, "config.toml", {});
   const { sources: _fromFile, ...values } = config;
   const { sources: _none, ...defaults } = parseConfig("", "config.toml", {}).config;

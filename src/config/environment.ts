@@ -5,15 +5,9 @@
  * Short names win over long ones. An empty variable counts as unset. A variable that no key has is
  * a warning, since it may be meant for somebody else.
  */
-import {
-  isToCome,
-  KEY_SYNONYMS,
-  KEYS,
-  KEYS_WITHOUT_EFFECT,
-  SECTION_SYNONYMS,
-} from "./config_keys.ts";
-import { nearestKey } from "./config_names.ts";
-import { checkedFromText } from "./config_values.ts";
+import { isToCome, KEY_SYNONYMS, KEYS, KEYS_WITHOUT_EFFECT, SECTION_SYNONYMS } from "./keys.ts";
+import { nearestKey } from "./names.ts";
+import { checkedFromText } from "./values.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 

@@ -1,9 +1,9 @@
 /**
  * The configuration as the rest of the server sees it: sections and keys named as in the file.
  *
- * What each key means, its default and its range are in `config_keys.ts`, key by key.
+ * What each key means, its default and its range are in `keys.ts`, key by key.
  */
-import type { LogLevel } from "./base/log.ts";
+import type { LogLevel } from "../base/log.ts";
 
 /** The frozen configuration of a server. */
 export interface Config {

@@ -2,9 +2,9 @@
  * One value of the configuration, from the file or from the environment: is it of the type and in
  * the range of its key?
  */
-import type { LogLevel } from "./base/log.ts";
-import { LEVELS } from "./config_keys.ts";
-import type { KeyRule } from "./config_shape.ts";
+import type { LogLevel } from "../base/log.ts";
+import { LEVELS } from "./keys.ts";
+import type { KeyRule } from "./shape.ts";
 
 /** Either the value that a key then has, or what is wrong, as the end of a sentence. */
 export type Checked = { readonly value: unknown } | { readonly fault: string };

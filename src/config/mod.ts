@@ -1,0 +1,11 @@
+/**
+ * The configuration file and the environment → checked values, or all that is wrong with them.
+ */
+export {
+  authSettingsFrom,
+  ConfigError,
+  type ParsedConfig,
+  parseConfig,
+  settingsOf,
+} from "./config.ts";
+export type { Config } from "./shape.ts";
