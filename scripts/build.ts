@@ -47,7 +47,12 @@ function buildUi(): void {
 function compile(target: string): string {
   const path = join(out, `tidemark-${target}${target.startsWith("windows") ? ".exe" : ""}`);
   // What is no module but named as an entry is embedded as it is.
-  const entries = ["src/main.ts", "src/segment_worker.ts", "src/restore_worker.ts", UI_PACK_PATH];
+  const entries = [
+    "src/main.ts",
+    "src/threads/segment_worker.ts",
+    "src/restore_worker.ts",
+    UI_PACK_PATH,
+  ];
   const built = Bun.spawnSync(
     [
       process.execPath,
@@ -56,8 +61,9 @@ function compile(target: string): string {
       "--minify",
       "--bytecode",
       "--format=esm",
-      // Where a thread looks for its entry: beside the program.
+      // Where a thread looks for its entry: beside the program, whatever folder it is from.
       "--root=src",
+      "--entry-naming=[name].[ext]",
       // A server reads the configuration it is given, and no file that happens to lie around.
       "--no-compile-autoload-dotenv",
       "--no-compile-autoload-bunfig",

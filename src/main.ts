@@ -28,8 +28,8 @@ import { listenFailure } from "./listen_failure.ts";
 import { runMaintenance } from "./maintenance.ts";
 import { runRestore } from "./restore_command.ts";
 import { advanceInThread } from "./restore_thread.ts";
-import { SegmentThreads } from "./segment_threads.ts";
 import { type Readiness, type RunningServer, startServer } from "./server/mod.ts";
+import { SegmentThreads } from "./threads/mod.ts";
 import { loadUi } from "./ui_assets.ts";
 import { BUILD_DATE, IS_EXECUTABLE, VERSION } from "./version.ts";
 

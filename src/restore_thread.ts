@@ -7,8 +7,7 @@ import { DatabaseError } from "./base/errors.ts";
 import type { PointWork } from "./restore_point.ts";
 import type { AdvanceAnswer, AdvanceMessage } from "./restore_worker.ts";
 import type { BackupList } from "./storage/mod.ts";
-import { watchedFlag } from "./thread_cancel.ts";
-import { errorFromFailure } from "./thread_failure.ts";
+import { errorFromFailure, watchedFlag } from "./threads/mod.ts";
 
 /**
  * @throws What the work in the thread threw.

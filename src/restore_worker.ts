@@ -8,8 +8,7 @@ import { systemRandom } from "./base/random.ts";
 import { advanceTo } from "./restore_point.ts";
 import type { PointRequest } from "./restore_sources.ts";
 import type { BackupList, DataPaths } from "./storage/mod.ts";
-import { type CancelFlag, isRaised } from "./thread_cancel.ts";
-import { failureFrom, type ThreadFailure } from "./thread_failure.ts";
+import { type CancelFlag, failureFrom, isRaised, type ThreadFailure } from "./threads/mod.ts";
 
 export interface AdvanceMessage {
   readonly request: PointRequest;

@@ -18,6 +18,7 @@ const BELOW: Readonly<Record<string, readonly string[]>> = {
   storage: ["base", "types"],
   catalog: ["base", "types"],
   auth: ["base", "catalog"],
+  threads: ["base", "storage"],
   sql: ["base", "types", "protocol", "catalog", "storage", "auth"],
   live: ["base", "types", "protocol", "catalog", "storage", "auth", "sql"],
   server: ["base", "types", "protocol", "catalog", "auth", "sql", "live"],

@@ -8,8 +8,8 @@ import { silentLog } from "../../src/base/log.ts";
 import { systemRandom } from "../../src/base/random.ts";
 import { parseConfig } from "../../src/config/mod.ts";
 import { type Database, openDatabase } from "../../src/database.ts";
-import { SegmentThreads } from "../../src/segment_threads.ts";
 import { SHARED_OWNER } from "../../src/storage/mod.ts";
+import { SegmentThreads } from "../../src/threads/segment_threads.ts";
 import type { Row } from "../../src/types/mod.ts";
 
 /** Rows of one commit. */

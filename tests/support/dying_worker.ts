@@ -3,8 +3,8 @@
  * by an error that nobody catches, or without a word.
  */
 import { bunDisk } from "../../src/base/bun_disk.ts";
-import type { JobMessage } from "../../src/segment_worker.ts";
 import { flushSteps } from "../../src/storage/mod.ts";
+import type { JobMessage } from "../../src/threads/segment_worker.ts";
 
 declare const self: Worker;
 

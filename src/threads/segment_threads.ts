@@ -7,10 +7,16 @@
  * Of each kind one job is under way at a time; others wait in line. A thread that ends by itself
  * fails its job only, and the next job gets a new one.
  */
-import type { CancelTimer, Clock } from "./base/clock.ts";
-import { DatabaseError } from "./base/errors.ts";
+import type { CancelTimer, Clock } from "../base/clock.ts";
+import { DatabaseError } from "../base/errors.ts";
+import type {
+  FlushJob,
+  FlushOutcome,
+  MergeJob,
+  MergeOutcome,
+  SegmentWork,
+} from "../storage/mod.ts";
 import type { Answer, JobMessage, Work } from "./segment_worker.ts";
-import type { FlushJob, FlushOutcome, MergeJob, MergeOutcome, SegmentWork } from "./storage/mod.ts";
 import { watchedFlag } from "./thread_cancel.ts";
 import { errorFromFailure } from "./thread_failure.ts";
 

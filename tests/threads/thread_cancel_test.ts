@@ -2,8 +2,8 @@
  * The flag by which work in another thread is told to stop.
  */
 import { expect, test } from "bun:test";
-import { isRaised, watchedFlag } from "../src/thread_cancel.ts";
-import { ManualClock } from "./support/manual_clock.ts";
+import { isRaised, watchedFlag } from "../../src/threads/thread_cancel.ts";
+import { ManualClock } from "../support/manual_clock.ts";
 
 test("watchedFlag is raised soon after the work was cancelled, and stays so", () => {
   const clock = new ManualClock();

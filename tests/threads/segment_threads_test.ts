@@ -6,14 +6,14 @@ import { afterEach, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { bunDisk } from "../src/base/bun_disk.ts";
-import { systemClock } from "../src/base/clock.ts";
-import { CorruptionError, DatabaseError, DiskError } from "../src/base/errors.ts";
-import type { Log } from "../src/base/log.ts";
-import { SegmentThreads } from "../src/segment_threads.ts";
-import type { LocalStore, MergeJob } from "../src/storage/mod.ts";
-import { MemoryManifest } from "./support/memory_manifest.ts";
-import { commit, defineTable, openStore, readRows } from "./support/store_fixture.ts";
+import { bunDisk } from "../../src/base/bun_disk.ts";
+import { systemClock } from "../../src/base/clock.ts";
+import { CorruptionError, DatabaseError, DiskError } from "../../src/base/errors.ts";
+import type { Log } from "../../src/base/log.ts";
+import type { LocalStore, MergeJob } from "../../src/storage/mod.ts";
+import { SegmentThreads } from "../../src/threads/segment_threads.ts";
+import { MemoryManifest } from "../support/memory_manifest.ts";
+import { commit, defineTable, openStore, readRows } from "../support/store_fixture.ts";
 
 const TABLE = defineTable(1, [{ kind: "int" }, { kind: "text" }, { kind: "bigint" }]);
 
@@ -157,7 +157,7 @@ test("a thread that dies in the middle of a job fails that job, and the next one
   const directory = newDirectory();
   const manifest = new MemoryManifest();
   const log = new RecordingLog();
-  const entry = new URL("./support/dying_worker.ts", import.meta.url);
+  const entry = new URL("../support/dying_worker.ts", import.meta.url);
   const segmentWork = new SegmentThreads(systemClock, entry);
   const parts = { disk: bunDisk, manifest, log, definitions: [TABLE], segmentWork };
   const store = await openStore({ ...parts, dataPath: directory });
@@ -188,7 +188,7 @@ test("a thread that cannot start fails its job", async () => {
   const store = await open(directory, manifest);
   await fill(store, 2);
   await store.close();
-  const entry = new URL("./support/no_such_worker.ts", import.meta.url);
+  const entry = new URL("../support/no_such_worker.ts", import.meta.url);
   const segmentWork = new SegmentThreads(systemClock, entry);
   const failure = segmentWork.merge(jobFor(directory, manifest), () => false);
   expect(await failure.catch((error: unknown) => error)).toBeInstanceOf(DatabaseError);

@@ -5,7 +5,7 @@
  * A job is cancelled through a flag in shared memory, since this thread reads no message while it
  * works.
  */
-import { bunDisk } from "./base/bun_disk.ts";
+import { bunDisk } from "../base/bun_disk.ts";
 import {
   type FlushJob,
   type FlushOutcome,
@@ -13,7 +13,7 @@ import {
   type MergeJob,
   type MergeOutcome,
   mergeSteps,
-} from "./storage/mod.ts";
+} from "../storage/mod.ts";
 import { type CancelFlag, isRaised } from "./thread_cancel.ts";
 import { failureFrom, type ThreadFailure } from "./thread_failure.ts";
 

@@ -2,7 +2,7 @@
  * How work in another thread is told to stop: through a number in shared memory, since work that is
  * under way reads no message.
  */
-import type { CancelTimer, Clock } from "./base/clock.ts";
+import type { CancelTimer, Clock } from "../base/clock.ts";
 
 /** How often it is asked whether the work should go on. */
 const LOOK_MS = 50;

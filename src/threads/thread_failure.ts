@@ -8,7 +8,7 @@ import {
   DatabaseError,
   DiskError,
   UnreadableError,
-} from "./base/errors.ts";
+} from "../base/errors.ts";
 
 export type ThreadFailure =
   | { readonly kind: "damage"; readonly path: string; readonly offset: number; what: string }
