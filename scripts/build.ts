@@ -50,7 +50,7 @@ function compile(target: string): string {
   const entries = [
     "src/main.ts",
     "src/threads/segment_worker.ts",
-    "src/restore_worker.ts",
+    "src/copies/restore_worker.ts",
     UI_PACK_PATH,
   ];
   const built = Bun.spawnSync(

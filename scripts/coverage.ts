@@ -15,7 +15,7 @@ import { readOptions } from "./support/arguments.ts";
 import { type Covered, coverageFrom, spansOf, sumOf } from "./support/coverage.ts";
 
 /** The tests of the store, and of what is built on its files, in the process of the tests. */
-const TESTS = "tests/storage,tests/maintenance_test.ts,tests/archive_test.ts,tests/backup_test.ts";
+const TESTS = "tests/storage,tests/copies,tests/maintenance_test.ts";
 
 /** Code that is measured is slower. */
 const TEST_MS_MAX = 120_000;
@@ -23,7 +23,7 @@ const TEST_MS_MAX = 120_000;
 const options = readOptions(["folder", "least", "tests"], ["missing"]);
 const folder = options.text("folder") ?? "src/storage";
 const percentMin = options.count("least", 95);
-const tests = (options.text("tests") ?? `${TESTS},tests/restore_point_test.ts`).split(",");
+const tests = (options.text("tests") ?? TESTS).split(",");
 
 const directory = mkdtempSync(join(tmpdir(), "tidemark-coverage-"));
 try {

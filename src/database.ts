@@ -4,10 +4,8 @@
  * It knows no protocol. Each layer is handed exactly what it uses; what a lower layer must tell a
  * higher one goes through one callback given here.
  */
-import { type ArchiveLag, Archiver, requireArchive } from "./archive.ts";
-import { INCARNATION } from "./archive_units.ts";
+
 import { Auth } from "./auth/mod.ts";
-import { BackupJobs, type BackupJobsOptions, type PointAdvancer } from "./backup_jobs.ts";
 import type { Clock } from "./base/clock.ts";
 import type { Disk } from "./base/disk.ts";
 import { DatabaseError } from "./base/errors.ts";
@@ -23,10 +21,22 @@ import {
 } from "./catalog/mod.ts";
 import { isUnborn } from "./check_directory.ts";
 import { authSettingsFrom, type Config, settingsOf } from "./config/mod.ts";
+import {
+  type ArchiveLag,
+  Archiver,
+  BackupJobs,
+  type BackupJobsOptions,
+  type FinishedRestore,
+  finishRestore,
+  INCARNATION,
+  isRestoreStaged,
+  lostSeqsOf,
+  noteLostSeqs,
+  type PointAdvancer,
+  requireArchive,
+} from "./copies/mod.ts";
 import { liveLimits, sqlLimits, storeOptions } from "./layer_limits.ts";
 import { type LiveEngine, LocalLiveEngine } from "./live/mod.ts";
-import { lostSeqsOf, noteLostSeqs } from "./lost_seqs.ts";
-import { type FinishedRestore, finishRestore, isRestoreStaged } from "./restore.ts";
 import {
   AuditLog,
   type ConnectionAccess,

@@ -11,13 +11,14 @@
  * - A database whose log or catalog was cut goes on as another incarnation: it writes log files of
  *   the numbers, and changes of the catalog of the ids, that the archive of the old one has already.
  */
-import { INCARNATION } from "./archive_units.ts";
+
 import { keptSecretPath } from "./auth/mod.ts";
 import { DatabaseError } from "./base/errors.ts";
 import { silentLog } from "./base/log.ts";
 import { SEQ_ZERO, type Seq, seqFromNumber, seqFromUnixMs } from "./base/seq.ts";
 import { CatalogDatabase, catalogPathOf } from "./catalog/mod.ts";
 import type { CheckParts, DirectoryCheck } from "./check_directory.ts";
+import { INCARNATION } from "./copies/mod.ts";
 import { AUDIT_TABLE } from "./sql/mod.ts";
 import {
   cutLog,

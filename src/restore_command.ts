@@ -22,9 +22,17 @@ import {
   textWithHint,
   withoutTrailingSlashes,
 } from "./command_output.ts";
-import { finishRestore, type RestoreParts, type StageListener, stageRestore } from "./restore.ts";
-import { advanceTo } from "./restore_point.ts";
-import { missingText, type PointText, seqOfPoint, tailOf } from "./restore_sources.ts";
+import {
+  advanceTo,
+  finishRestore,
+  missingText,
+  type PointText,
+  type RestoreParts,
+  type StageListener,
+  seqOfPoint,
+  stageRestore,
+  tailOf,
+} from "./copies/mod.ts";
 import { type DataPaths, openDataDirectory, readBackupList } from "./storage/mod.ts";
 
 export interface RestoreCommandParts extends RestoreParts {

@@ -21,6 +21,7 @@ const BELOW: Readonly<Record<string, readonly string[]>> = {
   threads: ["base", "storage"],
   sql: ["base", "types", "protocol", "catalog", "storage", "auth"],
   live: ["base", "types", "protocol", "catalog", "storage", "auth", "sql"],
+  copies: ["base", "types", "catalog", "storage", "threads", "sql"],
   server: ["base", "types", "protocol", "catalog", "auth", "sql", "live"],
   config: ["base", "auth", "server"],
   client: ["protocol"],

@@ -1,6 +1,6 @@
 /**
  * Where the log, the segments, uploaded files and what is kept beside them lie below `data_path`.
- * Restores are `restore.ts`; ARCHITECTURE.md has the whole directory.
+ * Restores are `copies/restore.ts`; ARCHITECTURE.md has the whole directory.
  *
  *     LOCK  format.json  ballast  wal/0000000001.wal  wal/HWM  wal/IDS
  *     segments/<table id>/<segment id>.seg  segments/<table id>/<segment id>.<generation>.dv

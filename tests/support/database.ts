@@ -2,13 +2,14 @@
  * A database opened in this process, on a directory of the caller's: every layer real, under the
  * configuration that the caller adds.
  */
-import type { PointAdvancer } from "../../src/backup_jobs.ts";
+
 import { bunDisk } from "../../src/base/bun_disk.ts";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
 import type { Disk } from "../../src/base/disk.ts";
 import { type Log, silentLog } from "../../src/base/log.ts";
 import { type Random, systemRandom } from "../../src/base/random.ts";
 import { parseConfig } from "../../src/config/mod.ts";
+import type { PointAdvancer } from "../../src/copies/backup_jobs.ts";
 import { type Database, openDatabase } from "../../src/database.ts";
 
 export interface OpenOptions {

@@ -9,10 +9,10 @@
  * - Files of an incarnation are numbered without gaps; a restore begins another incarnation, so
  *   what a database and its restored successor write never mixes.
  */
-import type { Disk } from "./base/disk.ts";
-import { CorruptionError, DatabaseError } from "./base/errors.ts";
-import type { JournalEntry } from "./catalog/mod.ts";
-import { readSealedText, writeSealedText } from "./storage/mod.ts";
+import type { Disk } from "../base/disk.ts";
+import { CorruptionError, DatabaseError } from "../base/errors.ts";
+import type { JournalEntry } from "../catalog/mod.ts";
+import { readSealedText, writeSealedText } from "../storage/mod.ts";
 
 /** Raised whenever an older program could not read what this one writes. */
 const ARCHIVE_FORMAT = 1;

@@ -13,13 +13,13 @@
  * A segment is copied once every checksum in it held: a backup that keeps damage would take the
  * place of one from before it. Only what a repair has named as lost is left out.
  */
-import type { Clock } from "./base/clock.ts";
-import { checksumOfFile, copyFile, makeDirectoryOf, removeTree } from "./base/copy_file.ts";
-import type { Disk, DiskFile } from "./base/disk.ts";
-import { CorruptionError, DatabaseError, UnreadableError } from "./base/errors.ts";
-import { pauser } from "./base/pauser.ts";
-import { CATALOG_FILE, type CatalogDatabase } from "./catalog/mod.ts";
-import { tableNamesOf } from "./sql/mod.ts";
+import type { Clock } from "../base/clock.ts";
+import { checksumOfFile, copyFile, makeDirectoryOf, removeTree } from "../base/copy_file.ts";
+import type { Disk, DiskFile } from "../base/disk.ts";
+import { CorruptionError, DatabaseError, UnreadableError } from "../base/errors.ts";
+import { pauser } from "../base/pauser.ts";
+import { CATALOG_FILE, type CatalogDatabase } from "../catalog/mod.ts";
+import { tableNamesOf } from "../sql/mod.ts";
 import {
   type BackupFile,
   type BackupList,
@@ -40,7 +40,7 @@ import {
   segmentPath,
   walFilePath,
   writeBackupList,
-} from "./storage/mod.ts";
+} from "../storage/mod.ts";
 
 export interface BackupSource {
   readonly disk: Disk;

@@ -17,14 +17,13 @@
  * - Nobody resumes across a restore, and every token ends: what they stand for may be gone.
  * - A restore to a point brings the copy there between 1 and 2 (`restore_point.ts`).
  */
-import { INCARNATION } from "./archive_units.ts";
-import type { Clock } from "./base/clock.ts";
-import { checksumOfFile, copyFile, makeDirectoryOf, removeTree } from "./base/copy_file.ts";
-import type { Disk } from "./base/disk.ts";
-import { CorruptionError, DatabaseError } from "./base/errors.ts";
-import { type Log, silentLog } from "./base/log.ts";
-import { pauser } from "./base/pauser.ts";
-import { SEQ_ZERO, type Seq, seqFromNumber, seqFromUnixMs } from "./base/seq.ts";
+import type { Clock } from "../base/clock.ts";
+import { checksumOfFile, copyFile, makeDirectoryOf, removeTree } from "../base/copy_file.ts";
+import type { Disk } from "../base/disk.ts";
+import { CorruptionError, DatabaseError } from "../base/errors.ts";
+import { type Log, silentLog } from "../base/log.ts";
+import { pauser } from "../base/pauser.ts";
+import { SEQ_ZERO, type Seq, seqFromNumber, seqFromUnixMs } from "../base/seq.ts";
 import {
   CATALOG_FILE,
   CATALOG_SIDE_FILES,
@@ -32,8 +31,7 @@ import {
   catalogPathOf,
   checkCatalog,
   type UsedNumbers,
-} from "./catalog/mod.ts";
-import { noteLostSeqs } from "./lost_seqs.ts";
+} from "../catalog/mod.ts";
 import {
   type BackupList,
   backupListPath,
@@ -52,7 +50,9 @@ import {
   reservationAt,
   rewriteNumberFile,
   writeSealedText,
-} from "./storage/mod.ts";
+} from "../storage/mod.ts";
+import { INCARNATION } from "./archive_units.ts";
+import { noteLostSeqs } from "./lost_seqs.ts";
 
 export interface RestoreParts {
   readonly disk: Disk;

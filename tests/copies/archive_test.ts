@@ -15,23 +15,23 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { bunDisk } from "../src/base/bun_disk.ts";
-import { systemClock } from "../src/base/clock.ts";
-import type { Disk } from "../src/base/disk.ts";
-import { DiskError } from "../src/base/errors.ts";
-import { silentLog } from "../src/base/log.ts";
-import { systemRandom } from "../src/base/random.ts";
-import type { Database } from "../src/database.ts";
-import { runRestore } from "../src/restore_command.ts";
-import { openAt } from "./support/database.ts";
+import { bunDisk } from "../../src/base/bun_disk.ts";
+import { systemClock } from "../../src/base/clock.ts";
+import type { Disk } from "../../src/base/disk.ts";
+import { DiskError } from "../../src/base/errors.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { systemRandom } from "../../src/base/random.ts";
+import type { Database } from "../../src/database.ts";
+import { runRestore } from "../../src/restore_command.ts";
+import { openAt } from "../support/database.ts";
 import {
   copyOf,
   diskThatAsks,
   freshDirectory,
   maintain,
   removeDirectories,
-} from "./support/maintenance.ts";
-import { until } from "./support/until.ts";
+} from "../support/maintenance.ts";
+import { until } from "../support/until.ts";
 
 afterAll(removeDirectories);
 

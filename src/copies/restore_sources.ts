@@ -3,6 +3,13 @@
  * which changes of the catalog lead from a backup to the point: without a gap, or an error that says
  * where it is. Nothing here changes anything.
  */
+
+import type { Disk } from "../base/disk.ts";
+import { DatabaseError } from "../base/errors.ts";
+import { type Seq, seqFromNumber, seqFromUnixMs, unixMsFromSeq } from "../base/seq.ts";
+import type { CatalogDatabase, JournalEntry } from "../catalog/mod.ts";
+import { type DataPaths, walFileNumberFromName, walFilePath } from "../storage/mod.ts";
+import { datetimeFromText } from "../types/mod.ts";
 import {
   type ArchiveUnit,
   archivedFiles,
@@ -11,12 +18,6 @@ import {
   unitListPath,
   unitLogPath,
 } from "./archive_units.ts";
-import type { Disk } from "./base/disk.ts";
-import { DatabaseError } from "./base/errors.ts";
-import { type Seq, seqFromNumber, seqFromUnixMs, unixMsFromSeq } from "./base/seq.ts";
-import type { CatalogDatabase, JournalEntry } from "./catalog/mod.ts";
-import { type DataPaths, walFileNumberFromName, walFilePath } from "./storage/mod.ts";
-import { datetimeFromText } from "./types/mod.ts";
 
 /** As a statement or a command names it: a `_seq` in digits, or a moment. */
 export type PointText =

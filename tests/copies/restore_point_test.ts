@@ -15,29 +15,29 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
-import type { PointAdvancer } from "../src/backup_jobs.ts";
-import { bunDisk } from "../src/base/bun_disk.ts";
-import { systemClock } from "../src/base/clock.ts";
-import { silentLog } from "../src/base/log.ts";
-import { systemRandom } from "../src/base/random.ts";
-import { unixMsFromSeq } from "../src/base/seq.ts";
-import type { Database } from "../src/database.ts";
-import { SubscriptionError } from "../src/live/mod.ts";
-import { runRestore } from "../src/restore_command.ts";
-import { advanceInThread } from "../src/restore_thread.ts";
-import type { SqlResponse } from "../src/sql/mod.ts";
-import { openAt } from "./support/database.ts";
-import { RecordingSink } from "./support/live_fixture.ts";
+import { bunDisk } from "../../src/base/bun_disk.ts";
+import { systemClock } from "../../src/base/clock.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { systemRandom } from "../../src/base/random.ts";
+import { unixMsFromSeq } from "../../src/base/seq.ts";
+import type { PointAdvancer } from "../../src/copies/backup_jobs.ts";
+import { advanceInThread } from "../../src/copies/restore_thread.ts";
+import type { Database } from "../../src/database.ts";
+import { SubscriptionError } from "../../src/live/mod.ts";
+import { runRestore } from "../../src/restore_command.ts";
+import type { SqlResponse } from "../../src/sql/mod.ts";
+import { openAt } from "../support/database.ts";
+import { RecordingSink } from "../support/live_fixture.ts";
 import {
   copyOf,
   freshDirectory,
   maintain,
   removeDirectories,
   treeOf,
-} from "./support/maintenance.ts";
-import { SeededRandom } from "./support/seeded_random.ts";
-import { startReadyServer } from "./support/server_process.ts";
-import { until } from "./support/until.ts";
+} from "../support/maintenance.ts";
+import { SeededRandom } from "../support/seeded_random.ts";
+import { startReadyServer } from "../support/server_process.ts";
+import { until } from "../support/until.ts";
 
 afterAll(removeDirectories);
 
@@ -519,7 +519,7 @@ test("a restore to a point that is killed, or whose thread dies, leaves nothing"
   expect(existsSync(join(place.data, "restore.new"))).toBe(false);
   await database.close();
 
-  const entry = new URL("./support/dying_worker.ts", import.meta.url);
+  const entry = new URL("../support/dying_worker.ts", import.meta.url);
   database = await open(place, { advance: (work) => advanceInThread(systemClock, work, entry) });
   const failed = await ask(database, text);
   expect(failed.error?.message).toContain("the thread that does it failed");
@@ -681,7 +681,7 @@ async function theOtherLog(world: World): Promise<string> {
   const [theirs = ""] = readdirSync(place.archive);
   const root = join(place.archive, mine);
   renameSync(join(place.archive, theirs), root);
-  const { crc32 } = await import("../src/base/checksum.ts");
+  const { crc32 } = await import("../../src/base/checksum.ts");
   for (const file of readdirSync(root).filter((name) => name.endsWith(".json"))) {
     const [body = ""] = readFileSync(join(root, file), "utf8").split("\n");
     const renamed = body

@@ -2,8 +2,8 @@
  * The seqs that a restore, or a crash before the disk had everything, took away. A client may have
  * seen commits there; whoever resumes from such a position is told that it does not exist.
  */
-import type { CatalogDatabase } from "./catalog/mod.ts";
-import type { SeqGap } from "./storage/mod.ts";
+import type { CatalogDatabase } from "../catalog/mod.ts";
+import type { SeqGap } from "../storage/mod.ts";
 
 const SETTING = "lost_seqs";
 

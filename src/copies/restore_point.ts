@@ -13,33 +13,21 @@
  * uploaded files, which no archive has: those that are nowhere are told.
  */
 import { dirname } from "node:path";
-import { INCARNATION } from "./archive_units.ts";
-import { type Clock, HOUR_MS } from "./base/clock.ts";
-import { checksumOfFile, copyFile, filesBelow, makeDirectoryOf } from "./base/copy_file.ts";
-import type { Disk } from "./base/disk.ts";
-import { CorruptionError, DatabaseError } from "./base/errors.ts";
-import { silentLog } from "./base/log.ts";
-import { pauser } from "./base/pauser.ts";
-import type { Random } from "./base/random.ts";
+import { type Clock, HOUR_MS } from "../base/clock.ts";
+import { checksumOfFile, copyFile, filesBelow, makeDirectoryOf } from "../base/copy_file.ts";
+import type { Disk } from "../base/disk.ts";
+import { CorruptionError, DatabaseError } from "../base/errors.ts";
+import { silentLog } from "../base/log.ts";
+import { pauser } from "../base/pauser.ts";
+import type { Random } from "../base/random.ts";
 import {
   CATALOG_FILE,
   CATALOG_SIDE_FILES,
   CatalogDatabase,
   catalogPathOf,
   type JournalEntry,
-} from "./catalog/mod.ts";
-import type { StageListener } from "./restore.ts";
-import {
-  type ArchivedSource,
-  journalOf,
-  type PointBegin,
-  type PointRequest,
-  pointRefused,
-  pointUncovered,
-  sourcesOf,
-  textOfSeq,
-} from "./restore_sources.ts";
-import { ownTables, tableDefinition } from "./sql/mod.ts";
+} from "../catalog/mod.ts";
+import { ownTables, tableDefinition } from "../sql/mod.ts";
 import {
   type BackupFile,
   type BackupList,
@@ -53,7 +41,19 @@ import {
   walFileNumberFromName,
   walFilePath,
   writeBackupList,
-} from "./storage/mod.ts";
+} from "../storage/mod.ts";
+import { INCARNATION } from "./archive_units.ts";
+import type { StageListener } from "./restore.ts";
+import {
+  type ArchivedSource,
+  journalOf,
+  type PointBegin,
+  type PointRequest,
+  pointRefused,
+  pointUncovered,
+  sourcesOf,
+  textOfSeq,
+} from "./restore_sources.ts";
 
 export interface PointParts extends PointRequest {
   readonly disk: Disk;

@@ -2,13 +2,13 @@
  * The entry of the thread that brings a copy of a backup to a later moment, as `restore_thread.ts`
  * asks for: one request, what is done on the way, and how it ended.
  */
-import { bunDisk } from "./base/bun_disk.ts";
-import { systemClock } from "./base/clock.ts";
-import { systemRandom } from "./base/random.ts";
+import { bunDisk } from "../base/bun_disk.ts";
+import { systemClock } from "../base/clock.ts";
+import { systemRandom } from "../base/random.ts";
+import type { BackupList, DataPaths } from "../storage/mod.ts";
+import { type CancelFlag, failureFrom, isRaised, type ThreadFailure } from "../threads/mod.ts";
 import { advanceTo } from "./restore_point.ts";
 import type { PointRequest } from "./restore_sources.ts";
-import type { BackupList, DataPaths } from "./storage/mod.ts";
-import { type CancelFlag, failureFrom, isRaised, type ThreadFailure } from "./threads/mod.ts";
 
 export interface AdvanceMessage {
   readonly request: PointRequest;

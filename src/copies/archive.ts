@@ -11,14 +11,13 @@
  *   an error in the log and a number in /metrics, and restores across the gap are refused.
  */
 
-import { archivedFiles, readUnit, unitListPath, unitLogPath, writeUnit } from "./archive_units.ts";
-import type { CancelTimer, Clock } from "./base/clock.ts";
-import { copyFile } from "./base/copy_file.ts";
-import type { Disk } from "./base/disk.ts";
-import { DatabaseError, DiskError, isExpected } from "./base/errors.ts";
-import type { Log } from "./base/log.ts";
-import { pauser } from "./base/pauser.ts";
-import type { CatalogDatabase } from "./catalog/mod.ts";
+import type { CancelTimer, Clock } from "../base/clock.ts";
+import { copyFile } from "../base/copy_file.ts";
+import type { Disk } from "../base/disk.ts";
+import { DatabaseError, DiskError, isExpected } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import { pauser } from "../base/pauser.ts";
+import type { CatalogDatabase } from "../catalog/mod.ts";
 import {
   type DataPaths,
   decodeWalHeader,
@@ -26,7 +25,8 @@ import {
   type LocalStore,
   WAL_HEADER_BYTES,
   walFilePath,
-} from "./storage/mod.ts";
+} from "../storage/mod.ts";
+import { archivedFiles, readUnit, unitListPath, unitLogPath, writeUnit } from "./archive_units.ts";
 
 /** After a failure the next attempt waits so long. */
 const RETRY_MS = 5000;

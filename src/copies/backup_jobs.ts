@@ -3,24 +3,13 @@
  * they end. One of each kind at a time.
  */
 import { resolve } from "node:path";
-import { INCARNATION } from "./archive_units.ts";
-import { type BackupSource, backUp } from "./backup.ts";
-import type { Disk, DiskFile } from "./base/disk.ts";
-import { DatabaseError, DiskError, isExpected } from "./base/errors.ts";
-import type { Log, LogFields } from "./base/log.ts";
-import type { Random } from "./base/random.ts";
-import type { Seq } from "./base/seq.ts";
-import { catalogPathOf } from "./catalog/mod.ts";
-import {
-  isRestoreStaged,
-  type StageListener,
-  type StageRequest,
-  stagedPath,
-  stageRestore,
-} from "./restore.ts";
-import { advanceTo, type PointWork } from "./restore_point.ts";
-import { type LogTail, missingText, type PointText, seqOfPoint } from "./restore_sources.ts";
-import type { BackupAccess, BegunJob } from "./sql/mod.ts";
+import type { Disk, DiskFile } from "../base/disk.ts";
+import { DatabaseError, DiskError, isExpected } from "../base/errors.ts";
+import type { Log, LogFields } from "../base/log.ts";
+import type { Random } from "../base/random.ts";
+import type { Seq } from "../base/seq.ts";
+import { catalogPathOf } from "../catalog/mod.ts";
+import type { BackupAccess, BegunJob } from "../sql/mod.ts";
 import {
   type BackupList,
   errorFrom,
@@ -31,7 +20,18 @@ import {
   type NewJob,
   runJob,
   walFilePath,
-} from "./storage/mod.ts";
+} from "../storage/mod.ts";
+import { INCARNATION } from "./archive_units.ts";
+import { type BackupSource, backUp } from "./backup.ts";
+import {
+  isRestoreStaged,
+  type StageListener,
+  type StageRequest,
+  stagedPath,
+  stageRestore,
+} from "./restore.ts";
+import { advanceTo, type PointWork } from "./restore_point.ts";
+import { type LogTail, missingText, type PointText, seqOfPoint } from "./restore_sources.ts";
 
 /** As `advanceTo`, and somewhere else. @returns The list of what is in the copy then. */
 export type PointAdvancer = (work: PointWork) => Promise<BackupList>;

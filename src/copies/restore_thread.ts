@@ -2,12 +2,12 @@
  * Brings a copy of a backup to a later moment in a thread of its own, so that a server goes on
  * answering: the log is read, replayed and cut there, and every file is read for its checksum.
  */
-import type { Clock } from "./base/clock.ts";
-import { DatabaseError } from "./base/errors.ts";
+import type { Clock } from "../base/clock.ts";
+import { DatabaseError } from "../base/errors.ts";
+import type { BackupList } from "../storage/mod.ts";
+import { errorFromFailure, watchedFlag } from "../threads/mod.ts";
 import type { PointWork } from "./restore_point.ts";
 import type { AdvanceAnswer, AdvanceMessage } from "./restore_worker.ts";
-import type { BackupList } from "./storage/mod.ts";
-import { errorFromFailure, watchedFlag } from "./threads/mod.ts";
 
 /**
  * @throws What the work in the thread threw.

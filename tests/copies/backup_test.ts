@@ -16,19 +16,19 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { bunDisk } from "../src/base/bun_disk.ts";
-import { crc32 } from "../src/base/checksum.ts";
-import { systemClock } from "../src/base/clock.ts";
-import type { Disk } from "../src/base/disk.ts";
-import { DiskError } from "../src/base/errors.ts";
-import { type Log, type LogFields, silentLog } from "../src/base/log.ts";
-import { systemRandom } from "../src/base/random.ts";
-import type { Database } from "../src/database.ts";
-import { finishRestore } from "../src/restore.ts";
-import { runRestore } from "../src/restore_command.ts";
-import type { SqlResponse } from "../src/sql/mod.ts";
-import { openDataDirectory } from "../src/storage/mod.ts";
-import { openAt, SMALL_FILES } from "./support/database.ts";
+import { bunDisk } from "../../src/base/bun_disk.ts";
+import { crc32 } from "../../src/base/checksum.ts";
+import { systemClock } from "../../src/base/clock.ts";
+import type { Disk } from "../../src/base/disk.ts";
+import { DiskError } from "../../src/base/errors.ts";
+import { type Log, type LogFields, silentLog } from "../../src/base/log.ts";
+import { systemRandom } from "../../src/base/random.ts";
+import { finishRestore } from "../../src/copies/restore.ts";
+import type { Database } from "../../src/database.ts";
+import { runRestore } from "../../src/restore_command.ts";
+import type { SqlResponse } from "../../src/sql/mod.ts";
+import { openDataDirectory } from "../../src/storage/mod.ts";
+import { openAt, SMALL_FILES } from "../support/database.ts";
 import {
   copyOf,
   diskThatAsks,
@@ -39,9 +39,9 @@ import {
   removeDirectories,
   serverOn,
   treeOf,
-} from "./support/maintenance.ts";
-import { type ServerProcess, startReadyServer } from "./support/server_process.ts";
-import { until } from "./support/until.ts";
+} from "../support/maintenance.ts";
+import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
+import { until } from "../support/until.ts";
 
 afterAll(removeDirectories);
 
