@@ -15,7 +15,7 @@ import { readOptions } from "./support/arguments.ts";
 import { type Covered, coverageFrom, spansOf, sumOf } from "./support/coverage.ts";
 
 /** The tests of the store, and of what is built on its files, in the process of the tests. */
-const TESTS = "tests/storage,tests/copies,tests/maintenance_test.ts";
+const TESTS = "tests/storage,tests/copies,tests/maintenance";
 
 /** Code that is measured is slower. */
 const TEST_MS_MAX = 120_000;

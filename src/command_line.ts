@@ -4,7 +4,7 @@
  * Nothing is ignored: an argument too many may be a word that was meant to keep the server from
  * starting.
  */
-import { EXIT_MISUSE, EXIT_START_FAILED } from "./command_output.ts";
+import { EXIT_MISUSE, EXIT_START_FAILED } from "./base/command_output.ts";
 
 export type Command =
   | { readonly kind: "help" | "version" }

@@ -19,7 +19,6 @@ import {
   catalogPathOf,
   type TableEntry,
 } from "./catalog/mod.ts";
-import { isUnborn } from "./check_directory.ts";
 import { authSettingsFrom, type Config, settingsOf } from "./config/mod.ts";
 import {
   type ArchiveLag,
@@ -37,6 +36,7 @@ import {
 } from "./copies/mod.ts";
 import { liveLimits, sqlLimits, storeOptions } from "./layer_limits.ts";
 import { type LiveEngine, LocalLiveEngine } from "./live/mod.ts";
+import { isUnborn } from "./maintenance/mod.ts";
 import {
   AuditLog,
   type ConnectionAccess,

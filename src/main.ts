@@ -3,8 +3,7 @@
  *
  * The only catcher of what is a bug: it is logged and the process stops, which the log makes safe.
  *
- *     verify, repair, restore  commands of `maintenance.ts` and `restore_command.ts`, with exit codes of
- *                              their own
+ *     verify, repair, restore  commands of `maintenance/`, with exit codes of their own
  *
  *     exit 0   asked to stop, and stopped; --help, --version, a valid --check
  *     exit 1   could not start: the reason is on stderr
@@ -15,19 +14,18 @@ import { tmpdir } from "node:os";
 import { isLoopbackHost, keptSecret } from "./auth/mod.ts";
 import { bunDisk } from "./base/bun_disk.ts";
 import { systemClock } from "./base/clock.ts";
+import { EXIT_FATAL, EXIT_START_FAILED, textWithHint } from "./base/command_output.ts";
 import { DatabaseError, DiskError, isExpected } from "./base/errors.ts";
 import { settleGlobals } from "./base/globals.ts";
 import { silentLog } from "./base/log.ts";
 import { LogWriter } from "./base/log_writer.ts";
 import { systemRandom } from "./base/random.ts";
 import { commandFrom, helpText } from "./command_line.ts";
-import { EXIT_FATAL, EXIT_START_FAILED, textWithHint } from "./command_output.ts";
 import { type Config, ConfigError, type ParsedConfig, parseConfig } from "./config/mod.ts";
 import { advanceInThread } from "./copies/mod.ts";
 import { type Database, openDatabase } from "./database.ts";
 import { listenFailure } from "./listen_failure.ts";
-import { runMaintenance } from "./maintenance.ts";
-import { runRestore } from "./restore_command.ts";
+import { runMaintenance, runRestore } from "./maintenance/mod.ts";
 import { type Readiness, type RunningServer, startServer } from "./server/mod.ts";
 import { SegmentThreads } from "./threads/mod.ts";
 import { loadUi } from "./ui_assets.ts";

@@ -22,6 +22,7 @@ const BELOW: Readonly<Record<string, readonly string[]>> = {
   sql: ["base", "types", "protocol", "catalog", "storage", "auth"],
   live: ["base", "types", "protocol", "catalog", "storage", "auth", "sql"],
   copies: ["base", "types", "catalog", "storage", "threads", "sql"],
+  maintenance: ["base", "catalog", "storage", "auth", "sql", "copies"],
   server: ["base", "types", "protocol", "catalog", "auth", "sql", "live"],
   config: ["base", "auth", "server"],
   client: ["protocol"],

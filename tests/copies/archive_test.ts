@@ -22,7 +22,7 @@ import { DiskError } from "../../src/base/errors.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { systemRandom } from "../../src/base/random.ts";
 import type { Database } from "../../src/database.ts";
-import { runRestore } from "../../src/restore_command.ts";
+import { runRestore } from "../../src/maintenance/restore_command.ts";
 import { openAt } from "../support/database.ts";
 import {
   copyOf,

@@ -25,7 +25,7 @@ import { type Log, type LogFields, silentLog } from "../../src/base/log.ts";
 import { systemRandom } from "../../src/base/random.ts";
 import { finishRestore } from "../../src/copies/restore.ts";
 import type { Database } from "../../src/database.ts";
-import { runRestore } from "../../src/restore_command.ts";
+import { runRestore } from "../../src/maintenance/restore_command.ts";
 import type { SqlResponse } from "../../src/sql/mod.ts";
 import { openDataDirectory } from "../../src/storage/mod.ts";
 import { openAt, SMALL_FILES } from "../support/database.ts";

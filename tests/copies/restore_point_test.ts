@@ -24,7 +24,7 @@ import type { PointAdvancer } from "../../src/copies/backup_jobs.ts";
 import { advanceInThread } from "../../src/copies/restore_thread.ts";
 import type { Database } from "../../src/database.ts";
 import { SubscriptionError } from "../../src/live/mod.ts";
-import { runRestore } from "../../src/restore_command.ts";
+import { runRestore } from "../../src/maintenance/restore_command.ts";
 import type { SqlResponse } from "../../src/sql/mod.ts";
 import { openAt } from "../support/database.ts";
 import { RecordingSink } from "../support/live_fixture.ts";

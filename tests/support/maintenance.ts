@@ -12,7 +12,7 @@ import type { Disk } from "../../src/base/disk.ts";
 import { DiskError } from "../../src/base/errors.ts";
 import { systemRandom } from "../../src/base/random.ts";
 import type { Database } from "../../src/database.ts";
-import { runMaintenance } from "../../src/maintenance.ts";
+import { runMaintenance } from "../../src/maintenance/maintenance.ts";
 import type { SqlResponse } from "../../src/sql/mod.ts";
 import { openAt } from "./database.ts";
 import { ServerProcess, startReadyServer } from "./server_process.ts";

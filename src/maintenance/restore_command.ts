@@ -7,11 +7,6 @@
  *     exit 2   nothing was changed either: misuse, a directory in use, a point that nothing covers
  */
 import { parseArgs } from "node:util";
-import { removeTree } from "./base/copy_file.ts";
-import { CorruptionError, DatabaseError, DiskError } from "./base/errors.ts";
-import type { Random } from "./base/random.ts";
-import type { Seq } from "./base/seq.ts";
-import { type CatalogDatabase, catalogPathOf, checkCatalog } from "./catalog/mod.ts";
 import {
   counted,
   EXIT_DAMAGED,
@@ -21,7 +16,12 @@ import {
   ProgressClock,
   textWithHint,
   withoutTrailingSlashes,
-} from "./command_output.ts";
+} from "../base/command_output.ts";
+import { removeTree } from "../base/copy_file.ts";
+import { CorruptionError, DatabaseError, DiskError } from "../base/errors.ts";
+import type { Random } from "../base/random.ts";
+import type { Seq } from "../base/seq.ts";
+import { type CatalogDatabase, catalogPathOf, checkCatalog } from "../catalog/mod.ts";
 import {
   advanceTo,
   finishRestore,
@@ -32,8 +32,8 @@ import {
   seqOfPoint,
   stageRestore,
   tailOf,
-} from "./copies/mod.ts";
-import { type DataPaths, openDataDirectory, readBackupList } from "./storage/mod.ts";
+} from "../copies/mod.ts";
+import { type DataPaths, openDataDirectory, readBackupList } from "../storage/mod.ts";
 
 export interface RestoreCommandParts extends RestoreParts {
   readonly random: Random;

@@ -1,8 +1,8 @@
 /**
  * What the commands of the program have in common: exit codes, and how they say things on a terminal.
  */
-import type { Clock } from "./base/clock.ts";
-import { DatabaseError } from "./base/errors.ts";
+import type { Clock } from "./clock.ts";
+import { DatabaseError } from "./errors.ts";
 
 export const EXIT_DONE = 0;
 export const EXIT_START_FAILED = 1;

@@ -3,21 +3,21 @@
  * catalog says is compared with what is there. Nothing is changed; `repair_directory.ts` acts on
  * the result.
  */
-import { keptSecretFault } from "./auth/mod.ts";
-import type { Clock } from "./base/clock.ts";
-import { removeTree } from "./base/copy_file.ts";
-import type { Disk } from "./base/disk.ts";
-import { CorruptionError } from "./base/errors.ts";
-import { silentLog } from "./base/log.ts";
-import type { Random } from "./base/random.ts";
+import { keptSecretFault } from "../auth/mod.ts";
+import type { Clock } from "../base/clock.ts";
+import { removeTree } from "../base/copy_file.ts";
+import type { Disk } from "../base/disk.ts";
+import { CorruptionError } from "../base/errors.ts";
+import { silentLog } from "../base/log.ts";
+import type { Random } from "../base/random.ts";
 import {
   type CatalogCheck,
   type CatalogDatabase,
   catalogPathOf,
   checkCatalog,
   type FileEntry,
-} from "./catalog/mod.ts";
-import { tableNamesOf } from "./sql/mod.ts";
+} from "../catalog/mod.ts";
+import { tableNamesOf } from "../sql/mod.ts";
 import {
   type CheckListener,
   checkBlobs,
@@ -32,7 +32,7 @@ import {
   noteFinding,
   refuseNewerFiles,
   requireFormat,
-} from "./storage/mod.ts";
+} from "../storage/mod.ts";
 
 export interface CheckParts {
   readonly disk: Disk;

@@ -12,14 +12,13 @@
  *   the numbers, and changes of the catalog of the ids, that the archive of the old one has already.
  */
 
-import { keptSecretPath } from "./auth/mod.ts";
-import { DatabaseError } from "./base/errors.ts";
-import { silentLog } from "./base/log.ts";
-import { SEQ_ZERO, type Seq, seqFromNumber, seqFromUnixMs } from "./base/seq.ts";
-import { CatalogDatabase, catalogPathOf } from "./catalog/mod.ts";
-import type { CheckParts, DirectoryCheck } from "./check_directory.ts";
-import { INCARNATION } from "./copies/mod.ts";
-import { AUDIT_TABLE } from "./sql/mod.ts";
+import { keptSecretPath } from "../auth/mod.ts";
+import { DatabaseError } from "../base/errors.ts";
+import { silentLog } from "../base/log.ts";
+import { SEQ_ZERO, type Seq, seqFromNumber, seqFromUnixMs } from "../base/seq.ts";
+import { CatalogDatabase, catalogPathOf } from "../catalog/mod.ts";
+import { INCARNATION } from "../copies/mod.ts";
+import { AUDIT_TABLE } from "../sql/mod.ts";
 import {
   cutLog,
   type DataPaths,
@@ -32,7 +31,8 @@ import {
   rewriteNumberFile,
   type SegmentEntry,
   walFilePath,
-} from "./storage/mod.ts";
+} from "../storage/mod.ts";
+import type { CheckParts, DirectoryCheck } from "./check_directory.ts";
 
 /** What a repair will do, before it does anything. */
 export interface RepairPlan {

@@ -14,12 +14,12 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
-import { bunDisk } from "../src/base/bun_disk.ts";
-import { silentLog } from "../src/base/log.ts";
-import { CatalogDatabase } from "../src/catalog/mod.ts";
-import { AUDIT_TABLE, OWN_TABLES } from "../src/sql/mod.ts";
-import { encodeHeader } from "../src/storage/segment/format.ts";
-import { SegmentReader } from "../src/storage/segment/reader.ts";
+import { bunDisk } from "../../src/base/bun_disk.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { CatalogDatabase } from "../../src/catalog/mod.ts";
+import { AUDIT_TABLE, OWN_TABLES } from "../../src/sql/mod.ts";
+import { encodeHeader } from "../../src/storage/segment/format.ts";
+import { SegmentReader } from "../../src/storage/segment/reader.ts";
 import {
   copyOf,
   diskThatFails,
@@ -30,9 +30,9 @@ import {
   removeDirectories,
   serverOn,
   treeOf,
-} from "./support/maintenance.ts";
-import { ManualClock } from "./support/manual_clock.ts";
-import { TestEngine } from "./support/sql_engine.ts";
+} from "../support/maintenance.ts";
+import { ManualClock } from "../support/manual_clock.ts";
+import { TestEngine } from "../support/sql_engine.ts";
 
 const WAL_1 = "wal/0000000001.wal";
 const WAL_2 = "wal/0000000002.wal";

@@ -5,15 +5,7 @@
  *     exit 1   damage was found; or was not repaired, and the directory is as it was
  *     exit 2   nothing was checked: misuse, a directory in use or of a newer format
  */
-import type { Disk } from "./base/disk.ts";
-import { DatabaseError, DiskError } from "./base/errors.ts";
-import { CATALOG_FILE } from "./catalog/mod.ts";
-import {
-  type CheckParts,
-  checkDirectory,
-  type DirectoryCheck,
-  type DirectoryListener,
-} from "./check_directory.ts";
+
 import {
   counted,
   EXIT_DAMAGED,
@@ -23,13 +15,10 @@ import {
   ProgressClock,
   textWithHint,
   withoutTrailingSlashes,
-} from "./command_output.ts";
-import {
-  lostAuditSegments,
-  planRepair,
-  type RepairPlan,
-  repairDirectory,
-} from "./repair_directory.ts";
+} from "../base/command_output.ts";
+import type { Disk } from "../base/disk.ts";
+import { DatabaseError, DiskError } from "../base/errors.ts";
+import { CATALOG_FILE } from "../catalog/mod.ts";
 import {
   backupListPath,
   checkBackup,
@@ -41,7 +30,19 @@ import {
   refuseBackup,
   refuseNewerFiles,
   requireFormat,
-} from "./storage/mod.ts";
+} from "../storage/mod.ts";
+import {
+  type CheckParts,
+  checkDirectory,
+  type DirectoryCheck,
+  type DirectoryListener,
+} from "./check_directory.ts";
+import {
+  lostAuditSegments,
+  planRepair,
+  type RepairPlan,
+  repairDirectory,
+} from "./repair_directory.ts";
 
 export interface MaintenanceParts extends CheckParts {
   /** Takes a line of the result. */
