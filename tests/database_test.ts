@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { bunDisk } from "../src/base/bun_disk.ts";
 import { openAt, SMALL_FILES } from "./support/database.ts";
 import { freshDirectory, maintain, removeDirectories, treeOf } from "./support/maintenance.ts";
+import { principalFor } from "./support/principal_for.ts";
 
 afterAll(removeDirectories);
 
@@ -17,7 +18,7 @@ async function filledDirectory(): Promise<string> {
     sql: "CREATE TABLE t (id INT PRIMARY KEY); INSERT INTO t VALUES (1)",
     params: [],
   };
-  await database.sql.execute(database.auth.principalFor("root"), request);
+  await database.sql.execute(principalFor(database, "root"), request);
   await database.close();
   return path;
 }

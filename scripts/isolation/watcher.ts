@@ -3,6 +3,7 @@
  */
 import type { LiveSink, LiveSubscription } from "../../src/live/mod.ts";
 import { SubscriptionError } from "../../src/live/mod.ts";
+import { principalFor } from "../../tests/support/principal_for.ts";
 import type { World } from "./world.ts";
 
 export interface Watcher {
@@ -25,11 +26,11 @@ export function watch(world: World, caller: string, sql: string, id: string): Wa
       texts.push(JSON.stringify(message));
     },
   };
-  const { auth, live } = world.database;
+  const { catalog, live } = world.database;
   let subscription: LiveSubscription | undefined;
   try {
     subscription = live.subscribe({
-      principal: auth.principalFor(caller),
+      principal: principalFor({ catalog }, caller),
       spec: { id, sql },
       sink,
     });

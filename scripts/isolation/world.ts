@@ -9,6 +9,7 @@ import { DatabaseError } from "../../src/base/errors.ts";
 import type { Database } from "../../src/database.ts";
 import type { SqlResponse } from "../../src/sql/mod.ts";
 import { openAt } from "../../tests/support/database.ts";
+import { principalFor } from "../../tests/support/principal_for.ts";
 
 export interface Caller {
   readonly name: string;
@@ -52,7 +53,7 @@ export class World implements AsyncDisposable {
   /** Runs a text. What is thrown comes back as INTERNAL_ERROR: it is a defect. */
   async ask(caller: string, sql: string): Promise<SqlResponse> {
     try {
-      const principal = this.database.auth.principalFor(caller);
+      const principal = principalFor(this.database, caller);
       return await this.database.sql.execute(principal, { sql, params: [] });
     } catch (cause) {
       const error = new DatabaseError("INTERNAL_ERROR", String(cause), { cause });

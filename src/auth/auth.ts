@@ -235,17 +235,6 @@ export class Auth {
   }
 
   /**
-   * A principal without a login, for what the server does for a user by itself.
-   *
-   * @throws {DatabaseError} USER_NOT_FOUND
-   */
-  principalFor(userId: string): Principal {
-    const user = this.#catalog.user(userId);
-    if (user === undefined) throw userNotFound(userId);
-    return this.#principal(user, "");
-  }
-
-  /**
    * The principal of the statement inside EXECUTE AS.
    *
    * @throws {DatabaseError} PERMISSION_DENIED, USER_NOT_FOUND, INVALID_NAME

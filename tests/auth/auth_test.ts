@@ -7,6 +7,7 @@ import type { Revocation } from "../../src/auth/mod.ts";
 import { DatabaseError } from "../../src/base/errors.ts";
 import type { UserEntry } from "../../src/catalog/mod.ts";
 import { openCatalog, removeCatalogs } from "../catalog/catalog_fixture.ts";
+import { principalFor } from "../support/principal_for.ts";
 import {
   type AuthFixture,
   addUser,
@@ -337,12 +338,12 @@ test("Auth.onRevoked stops when it is told to", async () => {
 
 test("Auth ends tokens and sockets on a new password, a new role and DROP USER", async () => {
   for (const change of ["password", "role", "drop"] as const) {
-    const { auth } = configuredServer({ ada: "dba", bob: "user" });
+    const { auth, catalog } = configuredServer({ ada: "dba", bob: "user" });
     const bob = { user: "bob", password: PASSWORD };
     const { access_token, refresh_token } = await auth.login(bob, LOCAL);
     const revoked: Revocation[] = [];
     auth.onRevoked((revocation) => revoked.push(revocation));
-    const ada = auth.principalFor("ada");
+    const ada = principalFor({ catalog }, "ada");
     if (change === "drop") auth.dropUser(ada, "bob");
     else if (change === "role") await auth.alterUser(ada, { userId: "bob", role: "service" });
     else await auth.alterUser(ada, { userId: "bob", password: "another horse 8" });
@@ -390,7 +391,7 @@ test("Auth refuses a token that was good a moment ago, whatever ended it", async
 test("Auth: a token of a dropped user does not fit the next user of that name", async () => {
   const server = configuredServer({ ada: "dba", bob: "user" });
   const { access_token } = await server.auth.login({ user: "bob", password: PASSWORD }, LOCAL);
-  server.auth.dropUser(server.auth.principalFor("ada"), "bob");
+  server.auth.dropUser(principalFor(server, "ada"), "bob");
   addUser(server, "bob", "user");
 
   expect(await failureOf(() => server.auth.authenticate(access_token, LOCAL))).toBe(
@@ -419,12 +420,12 @@ test("Auth.executeAs follows the matrix and gives no more than role user", async
   };
   for (const [actor, targets] of Object.entries(may)) {
     for (const target of ["u", "v", "s", "t", "d", "e", "y", "root", "ext"]) {
-      const code = await failureOf(() => auth.executeAs(auth.principalFor(actor), target));
+      const code = await failureOf(() => auth.executeAs(principalFor({ catalog }, actor), target));
       const expected = targets.includes(target) ? undefined : "PERMISSION_DENIED";
       expect(code, `${actor} as ${target}`).toBe(expected as string);
     }
   }
-  expect(auth.executeAs(auth.principalFor("d"), "s")).toEqual({
+  expect(auth.executeAs(principalFor({ catalog }, "d"), "s")).toEqual({
     userId: "s",
     role: "user",
     owner: catalog.ownerNumber("s"),
@@ -433,22 +434,15 @@ test("Auth.executeAs follows the matrix and gives no more than role user", async
     isImpersonated: true,
     sessionId: "",
   });
-  const service = auth.principalFor("s");
+  const service = principalFor({ catalog }, "s");
   expect(auth.executeAs(service, "ext").owner).toBeUndefined();
   expect(await failureOf(() => auth.executeAs(service, "gone"))).toBe("USER_NOT_FOUND");
-  expect(await failureOf(() => auth.executeAs(auth.principalFor("u"), "gone"))).toBe(
+  expect(await failureOf(() => auth.executeAs(principalFor({ catalog }, "u"), "gone"))).toBe(
     "PERMISSION_DENIED",
   );
   expect(await failureOf(() => auth.executeAs(service, "a/b"))).toBe("INVALID_NAME");
-  const inside = auth.executeAs(auth.principalFor("y"), "u");
+  const inside = auth.executeAs(principalFor({ catalog }, "y"), "u");
   expect(await failureOf(() => auth.executeAs(inside, "u"))).toBe("PERMISSION_DENIED");
-});
-
-test("Auth.principalFor knows users only", async () => {
-  const { auth } = configuredServer();
-
-  expect(auth.principalFor("ada")).toMatchObject({ userId: "ada", role: "dba", sessionId: "" });
-  expect(await failureOf(() => auth.principalFor("nobody"))).toBe("USER_NOT_FOUND");
 });
 
 test("Auth tells of which request each event came", async () => {

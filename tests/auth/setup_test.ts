@@ -4,6 +4,7 @@
  */
 import { afterAll, expect, test } from "bun:test";
 import { removeCatalogs } from "../catalog/catalog_fixture.ts";
+import { principalFor } from "../support/principal_for.ts";
 import { authOver, failureOf, LOCAL, newServer, REMOTE } from "./auth_fixture.ts";
 
 afterAll(removeCatalogs);
@@ -124,7 +125,7 @@ test("Auth.start with a configured root password leaves nothing to set up", asyn
   const { access_token } = await server.auth.login(root, LOCAL);
   await server.auth.start();
   expect(server.auth.authenticate(access_token, LOCAL).role).toBe("system");
-  const principal = server.auth.principalFor("root");
+  const principal = principalFor(server, "root");
   const change = { userId: "root", password: "some other horse" };
   expect(await failureOf(() => server.auth.alterUser(principal, change))).toBe("MANAGED_BY_CONFIG");
 

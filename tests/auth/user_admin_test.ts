@@ -5,6 +5,7 @@ import { afterAll, expect, test } from "bun:test";
 import { type Auth, type Principal, roleFromWord } from "../../src/auth/mod.ts";
 import type { RecentLog } from "../../src/base/recent_log.ts";
 import { removeCatalogs } from "../catalog/catalog_fixture.ts";
+import { principalFor } from "../support/principal_for.ts";
 import { configuredServer, failureOf, LOCAL, PASSWORD } from "./auth_fixture.ts";
 
 afterAll(removeCatalogs);
@@ -12,14 +13,14 @@ afterAll(removeCatalogs);
 const CREDENTIALS = { kind: "password", password: "some horse 12" } as const;
 
 function newServer(): { auth: Auth; as: (userId: string) => Principal; log: RecentLog } {
-  const { auth, log } = configuredServer({
+  const { auth, catalog, log } = configuredServer({
     u: "user",
     s: "service",
     d: "dba",
     y: "system",
     z: "system",
   });
-  return { auth, as: (userId) => auth.principalFor(userId), log };
+  return { auth, as: (userId) => principalFor({ catalog }, userId), log };
 }
 
 test("Auth.createUser makes users of each role, whom others may not make", async () => {

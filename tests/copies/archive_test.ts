@@ -31,6 +31,7 @@ import {
   maintain,
   removeDirectories,
 } from "../support/maintenance.ts";
+import { principalFor } from "../support/principal_for.ts";
 import { until } from "../support/until.ts";
 
 afterAll(removeDirectories);
@@ -67,7 +68,7 @@ function refusalOf(opening: Promise<Database>): Promise<unknown> {
 }
 
 async function ask(database: Database, sql: string): Promise<readonly (readonly unknown[])[]> {
-  const principal = database.auth.principalFor("root");
+  const principal = principalFor(database, "root");
   const { error, results } = await database.sql.execute(principal, { sql, params: [] });
   if (error !== undefined) throw error;
   return results.at(-1)?.rows ?? [];

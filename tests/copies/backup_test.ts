@@ -40,6 +40,7 @@ import {
   serverOn,
   treeOf,
 } from "../support/maintenance.ts";
+import { principalFor } from "../support/principal_for.ts";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
 import { until } from "../support/until.ts";
 
@@ -528,7 +529,7 @@ function keptLog(): { log: Log; lines: string[] } {
 }
 
 async function ask(database: Database, sql: string): Promise<SqlResponse> {
-  return await database.sql.execute(database.auth.principalFor("root"), { sql, params: [] });
+  return await database.sql.execute(principalFor(database, "root"), { sql, params: [] });
 }
 
 test("a backup that meets a full disk leaves nothing, and the server goes on", async () => {

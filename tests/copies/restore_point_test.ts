@@ -35,6 +35,7 @@ import {
   removeDirectories,
   treeOf,
 } from "../support/maintenance.ts";
+import { principalFor } from "../support/principal_for.ts";
 import { SeededRandom } from "../support/seeded_random.ts";
 import { startReadyServer } from "../support/server_process.ts";
 import { until } from "../support/until.ts";
@@ -91,7 +92,7 @@ function open(
 }
 
 async function ask(database: Database, sql: string, as = "root"): Promise<SqlResponse> {
-  return await database.sql.execute(database.auth.principalFor(as), { sql, params: [] });
+  return await database.sql.execute(principalFor(database, as), { sql, params: [] });
 }
 
 async function rows(database: Database, sql: string, as = "root"): Promise<readonly unknown[]> {
@@ -443,7 +444,7 @@ test("RESTORE … TO a seq and a moment of a running server, with nobody at a lo
     const sink = new RecordingSink();
     try {
       database.live.subscribe({
-        principal: database.auth.principalFor("root"),
+        principal: principalFor(database, "root"),
         spec: { id: "s", sql: "SELECT * FROM t", options: { from_seq_id: String(position) } },
         sink,
       });

@@ -22,6 +22,7 @@ import {
   unpack,
 } from "../support/golden_directory.ts";
 import { ManualClock } from "../support/manual_clock.ts";
+import { principalFor } from "../support/principal_for.ts";
 
 const ROOT = join(import.meta.dir, "../..");
 const FIXTURES = join(ROOT, "tests/fixtures");
@@ -68,7 +69,7 @@ describe.each(FORMATS)("the golden directory of %s", (format) => {
   test("is written on, and reads the same before and after a flush and a restart", async () => {
     const directory = copyOf(format);
     const database = await openGolden(directory, laterClock());
-    const principal = database.auth.principalFor("ada");
+    const principal = principalFor(database, "ada");
     const sql = `
       INSERT INTO app.types (id, words) VALUES (1000, 'new') RETURNING id > 1000000;
       INSERT INTO app.types (words) VALUES ('new');
@@ -231,7 +232,7 @@ describe("a directory with a newer format is refused, and not a byte of it chang
       edit(join(directory, name), (view) => view.setUint8(7, view.getUint8(7) + 1));
     }
     const database = await openGolden(directory, laterClock());
-    const principal = database.auth.principalFor("ada");
+    const principal = principalFor(database, "ada");
     const answer = async (sql: string): Promise<string | undefined> => {
       const { error } = await database.sql.execute(principal, { sql, params: [] });
       return error?.condition;

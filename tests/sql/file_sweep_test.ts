@@ -10,6 +10,7 @@ import type { Database } from "../../src/database.ts";
 import { isFileLive, sweepFiles } from "../../src/sql/mod.ts";
 import { openAt, SMALL_FILES } from "../support/database.ts";
 import { ManualClock } from "../support/manual_clock.ts";
+import { principalFor } from "../support/principal_for.ts";
 
 const HOUR_MS = 3_600_000;
 const directories: string[] = [];
@@ -38,7 +39,7 @@ async function open(
 async function run(database: Database, sql: string, file?: string): Promise<void> {
   const bytes = new TextEncoder().encode(file);
   const files = new Map([["f", { name: "note.txt", mime: "text/plain", bytes }]]);
-  const { error } = await database.sql.execute(database.auth.principalFor("root"), {
+  const { error } = await database.sql.execute(principalFor(database, "root"), {
     sql,
     params: [],
     ...(file === undefined ? {} : { files }),

@@ -3,6 +3,7 @@
  * place in the text and the hint.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { principalFor } from "../support/principal_for.ts";
 import { type RequestParts, TestEngine } from "../support/sql_engine.ts";
 
 let engine: TestEngine;
@@ -332,7 +333,7 @@ test("PERMISSION_DENIED of a write says which role may write the table", async (
     await engine.run(
       `CREATE TABLE app.l_${level} (id INT PRIMARY KEY) WITH (ACCESS_LEVEL = '${level}')`,
     );
-    const principal = engine.database.auth.principalFor("reader");
+    const principal = principalFor(engine.database, "reader");
     const sql = `INSERT INTO app.l_${level} VALUES (1)`;
     const { error } = await engine.database.sql.execute(principal, { sql, params: [] });
     expect(error?.message).toBe(

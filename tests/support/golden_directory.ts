@@ -17,6 +17,7 @@ import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../../src/storage/mod.ts";
 import { valuesOf } from "../../src/types/mod.ts";
 import { openAt } from "./database.ts";
 import { ManualClock } from "./manual_clock.ts";
+import { principalFor } from "./principal_for.ts";
 import { SeededRandom } from "./seeded_random.ts";
 
 /** Of the accounts that can log in: root, ada and eve. */
@@ -92,7 +93,7 @@ type Run = (
 function runner(database: Database, clock: ManualClock): Run {
   return async (sql, { as = "root", files } = {}) => {
     clock.advance(1);
-    const principal = database.auth.principalFor(as);
+    const principal = principalFor(database, as);
     const uploads = [...(files ?? [])].map(
       ([name, text]) =>
         [

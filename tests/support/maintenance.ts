@@ -15,6 +15,7 @@ import type { Database } from "../../src/database.ts";
 import { runMaintenance } from "../../src/maintenance/maintenance.ts";
 import type { SqlResponse } from "../../src/sql/mod.ts";
 import { openAt } from "./database.ts";
+import { principalFor } from "./principal_for.ts";
 import { ServerProcess, startReadyServer } from "./server_process.ts";
 
 /** The smallest log files, so that there are several. */
@@ -120,8 +121,8 @@ export class OpenDirectory {
   }
 
   async ask(sql: string): Promise<SqlResponse> {
-    const { auth, sql: engine } = this.#database;
-    return await engine.execute(auth.principalFor("root"), { sql, params: [] });
+    const { catalog, sql: engine } = this.#database;
+    return await engine.execute(principalFor({ catalog }, "root"), { sql, params: [] });
   }
 
   /** The rows of the last statement of a text that must succeed. */

@@ -13,6 +13,7 @@ import type { Database } from "../../src/database.ts";
 import type { Parameter, SqlRequest, SqlResponse, StatementResult } from "../../src/sql/mod.ts";
 import { openAt, SMALL_FILES } from "./database.ts";
 import { ManualClock } from "./manual_clock.ts";
+import { principalFor } from "./principal_for.ts";
 
 export interface EngineOptions {
   /** Further lines of the configuration. */
@@ -87,7 +88,7 @@ export class TestEngine implements AsyncDisposable {
   }
 
   get principal(): Principal {
-    return this.database.auth.principalFor(this.userId);
+    return principalFor(this.database, this.userId);
   }
 
   async ask(sql: string, { params = [], ...parts }: RequestParts = {}): Promise<SqlResponse> {

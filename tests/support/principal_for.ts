@@ -1,0 +1,23 @@
+/**
+ * Callers without a log-in: what statements are run for where no credential is the matter of a test.
+ */
+import type { Principal } from "../../src/auth/mod.ts";
+import type { Catalog } from "../../src/catalog/mod.ts";
+
+/** A user as {@linkcode Auth} would know it after a log-in, without a session. */
+export function principalFor(
+  { catalog }: { readonly catalog: Catalog },
+  userId: string,
+): Principal {
+  const user = catalog.user(userId);
+  if (user === undefined) throw new Error(`there is no user ${userId}`);
+  return {
+    userId,
+    role: user.role,
+    owner: catalog.ownerNumber(userId),
+    actorId: userId,
+    actorRole: user.role,
+    isImpersonated: false,
+    sessionId: "",
+  };
+}
