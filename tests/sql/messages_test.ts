@@ -100,6 +100,27 @@ test("of several faulty rows the first is named, and of its faults the first", a
   expect(await faultOf("(1, 0, 1, NULL)")).toContain('"c" must not be NULL');
 });
 
+test("of several checks the first decides about a row, and the first row whichever fails", async () => {
+  await engine.run(
+    "CREATE TABLE app.divided (id INT PRIMARY KEY, a INT CONSTRAINT zero CHECK (a <> 0)" +
+      " CONSTRAINT tenth CHECK (10 / a > 0), b INT CONSTRAINT above CHECK (b > 0))",
+  );
+  const faultOf = async (source: string) =>
+    (await refusal(`INSERT INTO app.divided ${source}`)).message;
+  expect(await faultOf("VALUES (1, 0, 1)")).toContain('violates check "zero"');
+  expect(await faultOf("VALUES (1, 1, 0), (2, 0, 1)")).toContain('violates check "above"');
+  expect(await faultOf("SELECT g, g - 70, g - 60 FROM generate_series(61, 90) g")).toContain(
+    'violates check "tenth"',
+  );
+  await engine.run("ALTER TABLE app.divided DROP CONSTRAINT zero");
+  expect(await faultOf("SELECT g, g - 70, 80 - g FROM generate_series(71, 90) g")).toContain(
+    "above",
+  );
+  expect(await faultOf("SELECT g, 80 - g, 81 - g FROM generate_series(71, 90) g")).toBe(
+    'Cannot divide by zero (check "tenth" of app.divided)',
+  );
+});
+
 test("DUPLICATE_KEY shows the key as a query does, whoever finds it", async () => {
   await engine.run(
     "CREATE TABLE app.kinds (n NUMERIC(5,2), at TIMESTAMP, d DATE, b BYTES, u UUID, t TEXT, ok BOOLEAN," +

@@ -10,6 +10,7 @@ import {
   type DataType,
   isNullAt,
   type Row,
+  slice,
   type Value,
   type Vector,
   valueAt,
@@ -36,6 +37,11 @@ interface Check {
   /** Names of those that it reads, in the order of the table. */
   readonly columns: readonly string[];
   readonly evaluate: Evaluator;
+}
+
+interface FaultyRow {
+  readonly row: number;
+  readonly fault: DatabaseError;
 }
 
 export class TableRuntime {
@@ -122,35 +128,55 @@ export class TableRuntime {
   }
 
   #runChecks(batch: Batch, run: Run): void {
-    let violated: Check | undefined;
-    let end = batch.rowCount;
+    let first: FaultyRow | undefined;
+    let before = batch;
     for (const check of this.#checks) {
-      const truth = this.#truthOf(check, batch, run);
-      for (let row = 0; row < end; row += 1) {
-        if (valueAt(truth, row) !== false) continue;
-        violated = check;
-        end = row;
-      }
+      const found = this.#firstFaultOf(check, before, run);
+      if (found === undefined) continue;
+      first = found;
+      // Only a row before it can still be the first; of this one, its first CHECK decides.
+      if (found.row === 0) break;
+      before = partOf(before, 0, found.row);
     }
-    if (violated === undefined) return;
-    const { columns, name } = violated;
-    throw new DatabaseError(
+    if (first !== undefined) throw first.fault;
+  }
+
+  /** The first row that a CHECK refuses, or fails on. */
+  #firstFaultOf(check: Check, batch: Batch, run: Run): FaultyRow | undefined {
+    const { rowCount } = batch;
+    let truth: Vector;
+    try {
+      truth = check.evaluate(batch, run);
+    } catch (error) {
+      if (!isFaultOfValue(error)) throw error;
+      if (rowCount === 0) return undefined;
+      if (rowCount === 1) return { row: 0, fault: this.#failed(check, error) };
+      // It does not say on which row: the halves do.
+      const half = Math.floor(rowCount / 2);
+      const early = this.#firstFaultOf(check, partOf(batch, 0, half), run);
+      if (early !== undefined) return early;
+      const late = this.#firstFaultOf(check, partOf(batch, half, rowCount), run);
+      return late && { row: half + late.row, fault: late.fault };
+    }
+    for (let row = 0; row < rowCount; row += 1) {
+      if (valueAt(truth, row) === false) return { row, fault: this.#violates(check) };
+    }
+    return undefined;
+  }
+
+  #violates({ columns, name }: Check): DatabaseError {
+    return new DatabaseError(
       "CHECK_VIOLATION",
       `Cannot write a row of ${nameOf(this.table)}: it violates check "${name}"${ofColumns(columns)}`,
     );
   }
 
-  #truthOf({ evaluate, name }: Check, batch: Batch, run: Run): Vector {
-    try {
-      return evaluate(batch, run);
-    } catch (error) {
-      if (!isFaultOfValue(error)) throw error;
-      const { condition, hint, message } = error;
-      throw new DatabaseError(condition, `${message} (check "${name}" of ${nameOf(this.table)})`, {
-        cause: error,
-        ...(hint === undefined ? {} : { hint }),
-      });
-    }
+  #failed({ name }: Check, cause: DatabaseError): DatabaseError {
+    const { condition, hint, message } = cause;
+    return new DatabaseError(condition, `${message} (check "${name}" of ${nameOf(this.table)})`, {
+      cause,
+      ...(hint === undefined ? {} : { hint }),
+    });
   }
 
   #faultOfKey(row: Row): DatabaseError | undefined {
@@ -175,6 +201,11 @@ export class TableRuntime {
       `Cannot write a row of ${nameOf(this.table)}: column "${name}" must not be NULL`,
     );
   }
+}
+
+/** Rows `start` (inclusive) to `end` (exclusive). */
+function partOf({ columns }: Batch, start: number, end: number): Batch {
+  return { rowCount: end - start, columns: columns.map((column) => slice(column, start, end)) };
 }
 
 /** " of column "a"", as it stands behind the name of a check. */
