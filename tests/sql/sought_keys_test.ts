@@ -47,6 +47,26 @@ describe("a list of keys", () => {
     expect(plan).toMatch(new RegExp(`Key Lookup .* rows: ${readCount}; loops: 1`));
   });
 
+  // Were they looked up for each row, 200 rows that list 20 keys would be 4,000 lookups.
+  test("that is the same for all rows of an outer query is read once", async () => {
+    const listed = Array.from({ length: 20 }, (_, i) => 3 * i + 1).join(", ");
+    const inner = `FROM parts p WHERE p.v = o.v AND p.id IN (${listed})`;
+    const outer = "FROM lines o WHERE o.v <= 200";
+    for (const sql of [
+      `SELECT (SELECT max(p.id) ${inner}) ${outer}`,
+      `SELECT EXISTS (SELECT 1 ${inner}) ${outer}`,
+      `SELECT o.v ${outer} AND NOT EXISTS (SELECT 1 ${inner})`,
+    ]) {
+      expect(await planText(sql), sql).toMatch(/Key Lookup .* rows: 20; loops: 1;/);
+    }
+  });
+
+  test("that a row of an outer query makes is looked up for it", async () => {
+    const inner = "SELECT max(p.v) FROM parts p WHERE p.id IN (o.o, o.l, 4)";
+    const plan = await planText(`SELECT (${inner}) FROM lines o WHERE o.v <= 10`);
+    expect(plan).toMatch(/Key Lookup .* key: any of 3; .*loops: 10;/);
+  });
+
   test.each([
     "SELECT v FROM parts WHERE id NOT IN (1, 2)",
     "SELECT v FROM parts WHERE id IN (1, v)",

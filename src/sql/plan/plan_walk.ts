@@ -2,8 +2,10 @@
  * What a plan holds: its nodes, their expressions, the subqueries in those.
  */
 import type { BoundExpression, BoundSort, BoundSubquery } from "../bind/bound.ts";
+import { readsOuter } from "../bind/query_walk.ts";
 import { childrenOf } from "../bind/walk.ts";
 import { expressionsOfCall } from "../bind/window_walk.ts";
+import { keyCountOf } from "./access.ts";
 import type { PlanNode, ScanNode } from "./plan.ts";
 
 /** The subqueries in the expressions of a plan; those inside of subqueries belong to these. */
@@ -33,10 +35,23 @@ function addSubqueriesOf(expression: BoundExpression, found: BoundSubquery[]): v
   for (const child of childrenOf(expression)) addSubqueriesOf(child, found);
 }
 
-/** Whether a plan reads tables by their keys only, and at least one. */
+/** Keys of a list that are looked up for each row of an outer query anew. */
+const KEYS_PER_ROW_MAX = 4;
+
+/**
+ * Whether a plan that is run for each row of an outer query reads tables only by keys that are that
+ * row's own, and at least one.
+ */
 export function isLookup(root: PlanNode): boolean {
   const scans = nodesOf(root).filter((node): node is ScanNode => node.kind === "scan");
-  return scans.length > 0 && scans.every(isByKey);
+  return scans.length > 0 && scans.every(isByOwnKey);
+}
+
+/** A list that is the same for all outer rows is worth being read once, however short it is. */
+function isByOwnKey({ key, sought }: ScanNode): boolean {
+  if (key !== undefined) return true;
+  if (sought === undefined || keyCountOf(sought) > KEYS_PER_ROW_MAX) return false;
+  return sought.some((parts) => parts.some(({ items }) => items.some(readsOuter)));
 }
 
 /** Whether rows are found by their keys. */
