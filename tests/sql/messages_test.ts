@@ -275,6 +275,17 @@ test.each([
 });
 
 test.each([
+  ["SELECT name FROM people ORDER BY 'name'", "ORDER BY"],
+  ["SELECT name FROM people UNION SELECT 'x' ORDER BY 'name'", "ORDER BY"],
+  ["SELECT count(*) FROM people GROUP BY 'name'", "GROUP BY"],
+  ["SELECT DISTINCT ON ('name') name FROM people", "DISTINCT ON"],
+])("INVALID_QUERY says which clause takes no constant: %s", async (sql, clause) => {
+  const found = await refusal(sql);
+  expect(found.message).toBe(`Cannot use this constant in ${clause}`);
+  expect(found.at).toStartWith("'name'");
+});
+
+test.each([
   ["SELECT jsonb_path_exists('{}'::jsonb, '$.a')", "function jsonb_path_exists"],
   ["SELECT jsonb_path_match('{}'::jsonb, '$.a')", "function jsonb_path_match"],
   ["SELECT jsonb_path_query_array('{}'::jsonb, '$.a')", "function jsonb_path_query_array"],

@@ -58,12 +58,13 @@ function isOtherConstant(expression: Expr): boolean {
   }
 }
 
-/** The output that ORDER BY names or counts. @throws {DatabaseError} AMBIGUOUS_COLUMN */
+/** The output that ORDER BY or DISTINCT ON names or counts. @throws {DatabaseError} AMBIGUOUS_COLUMN */
 export function orderedOutput(
   target: Expr,
   outputs: readonly BoundOutput[],
+  clause: string,
 ): BoundExpression | undefined {
-  const byOrdinal = outputByOrdinal(target, outputs, "ORDER BY");
+  const byOrdinal = outputByOrdinal(target, outputs, clause);
   if (byOrdinal !== undefined) return byOrdinal;
   if (target.type !== "ref" || target.table !== undefined) return undefined;
   const [first, ...others] = outputs.filter(({ name }) => name === target.name);

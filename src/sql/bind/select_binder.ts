@@ -108,7 +108,7 @@ export function bindSelect(select: SelectFromStatement, world: SelectWorld): Bou
       ? undefined
       : bindCondition(select.having, placeOf(block, "HAVING", { sink }));
   const orderBy = (select.orderBy ?? []).map((sort) =>
-    sortOf(sort, bindOrderTarget(sort.by, outputs, block)),
+    sortOf(sort, bindOrderTarget(sort.by, outputs, { block, clause: "ORDER BY" })),
   );
   const distinctOn = bindDistinctOn(outputs, block);
 
@@ -290,12 +290,12 @@ function nameOfScalar({ columns }: SelectFromStatement): string {
 function bindOrderTarget(
   target: Expr,
   outputs: readonly BoundOutput[],
-  block: Block,
+  { block, clause }: { readonly block: Block; readonly clause: string },
 ): BoundExpression {
-  const output = orderedOutput(target, outputs);
+  const output = orderedOutput(target, outputs, clause);
   if (output !== undefined) return output;
   const { sink, windows } = block;
-  return bindValue(target, placeOf(block, "ORDER BY", { sink, windows }));
+  return bindValue(target, placeOf(block, clause, { sink, windows }));
 }
 
 /** The expressions of DISTINCT ON; undefined for SELECT, SELECT ALL and a plain DISTINCT. */
@@ -305,7 +305,8 @@ function bindDistinctOn(
 ): BoundExpression[] | undefined {
   const { distinct } = block.select;
   if (typeof distinct !== "object") return undefined;
-  return distinct.map((expression) => bindOrderTarget(expression, outputs, block));
+  const at = { block, clause: "DISTINCT ON" };
+  return distinct.map((expression) => bindOrderTarget(expression, outputs, at));
 }
 
 function plainDistinctOf({ distinct }: SelectFromStatement): "all" | "none" {

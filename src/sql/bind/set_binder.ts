@@ -106,7 +106,7 @@ function withOutputs(
 }
 
 function target(node: Expr, outputs: readonly BoundOutput[]): BoundExpression {
-  const output = orderedOutput(node, outputs);
+  const output = orderedOutput(node, outputs, "ORDER BY");
   if (output !== undefined) return output;
   if (node.type === "ref" && node.table === undefined && node.star !== true) {
     throw new DatabaseError(
