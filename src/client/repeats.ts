@@ -45,9 +45,12 @@ export function backoffMs(
   return ceiling * (0.5 + random() / 2);
 }
 
+/** Before a statement. One that holds another stays, and is no query: its end takes counting. */
+const COMMENTS = /^(?:\s|--[^\n]*\n|\/\*[^*/]*(?:(?:\*(?!\/)|\/(?!\*))[^*/]*)*\*\/)+/;
+
 /** Whether a text is one query, and nothing else: in doubt it is not. */
 export function isRead(sql: string): boolean {
-  const text = sql.replace(/^(?:\s|--[^\n]*\n|\/\*[^]*?\*\/)+/, "");
+  const text = sql.replace(COMMENTS, "");
   const isQuery = /^(?:with|select|values|table|show|describe|desc)\b/i.test(text);
   if (!isQuery || /;\s*[^\s;]/.test(text)) return false;
   return !/^with\b/i.test(text) || !/\b(?:insert|update|delete|merge)\b/i.test(text);

@@ -104,6 +104,9 @@ test.each([
   ["INSERT INTO t VALUES (1)", false],
   ["EXECUTE AS USER 'a' (DELETE FROM t)", false],
   ["EXPLAIN ANALYZE DELETE FROM t", false],
+  ["/* was: /* all */ SELECT 1 */ DELETE FROM t", false],
+  ["/*/* all */ SELECT 1 */ DELETE FROM t", false],
+  ["/**/ /* a * / b **/ SELECT 1", true],
   ["selection", false],
   ["", false],
 ])("isRead %j is %p", (sql, expected) => {
