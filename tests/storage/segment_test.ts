@@ -6,6 +6,7 @@
  */
 import { describe, expect, test } from "bun:test";
 import { AssertionError, defined } from "../../src/base/assert.ts";
+import type { DiskFile, OpenOptions } from "../../src/base/disk.ts";
 import { CorruptionError, UnreadableError } from "../../src/base/errors.ts";
 import { ROW_GROUP_ROWS_MAX } from "../../src/base/limits.ts";
 import { ENCODING_NAMES } from "../../src/storage/segment/encodings.ts";
@@ -31,6 +32,7 @@ import {
   valuesOf,
   vectorFromValues,
 } from "../../src/types/mod.ts";
+import { ForwardingDisk, ForwardingFile } from "../support/forwarding_disk.ts";
 import {
   COLUMN_TYPES,
   NULL_SHAPES,
@@ -403,6 +405,35 @@ describe("ways to a row", () => {
   });
 });
 
+/** Counts the files that are open. */
+class CountingDisk extends ForwardingDisk {
+  openCount = 0;
+  readonly simulated: SimulatedDisk;
+
+  constructor(simulated: SimulatedDisk) {
+    super(simulated);
+    this.simulated = simulated;
+  }
+
+  override open(path: string, options: OpenOptions): DiskFile {
+    const file = new CountedFile(super.open(path, options));
+    this.openCount += 1;
+    file.onClose = () => {
+      this.openCount -= 1;
+    };
+    return file;
+  }
+}
+
+class CountedFile extends ForwardingFile {
+  onClose: () => void = () => {};
+
+  override close(): void {
+    super.close();
+    this.onClose();
+  }
+}
+
 describe("damage", () => {
   const random = new SeededRandom(5);
   const { input } = randomSegment(random, { rowCount: 40, ownerCount: 4, keyTypes: [INT] });
@@ -467,6 +498,24 @@ describe("damage", () => {
     swapped.set(twins.subarray(second, second + 800), first);
     expect(() => open(swapped).column(1, 0)).toThrow(CorruptionError);
   });
+
+  test.each(["map", "read"] as const)(
+    "a segment that cannot be opened, as its %s fails, leaves no file open",
+    (operation) => {
+      const disk = new CountingDisk(diskWith(good));
+      for (const code of ["EMFILE", "EIO"] as const) {
+        disk.simulated.faultPlan = failNth(operation, 1, { code });
+        expect(() => SegmentReader.open(disk, PATH, good.length)).toThrow(code);
+        expect(disk.openCount, code).toBe(0);
+      }
+      expect(() => SegmentReader.open(disk, PATH, good.length + 1)).toThrow("should have");
+      expect(disk.openCount).toBe(0);
+      const reader = SegmentReader.open(disk, PATH, good.length);
+      expect(disk.openCount).toBe(1);
+      reader.close();
+      expect(disk.openCount).toBe(0);
+    },
+  );
 
   test("what a failing disk does not read is unreadable, at open and at first touch", () => {
     const disk = diskWith(good);

@@ -32,13 +32,18 @@ export class SegmentFile {
   constructor(disk: Disk, path: string, expectedBytes: number) {
     this.path = path;
     this.#file = disk.open(path, { readOnly: true });
-    const size = this.#file.size();
-    if (size !== expectedBytes) {
+    try {
+      const size = this.#file.size();
+      if (size !== expectedBytes) {
+        const what = `the file has ${size} bytes and should have ${expectedBytes}`;
+        throw new CorruptionError(path, Math.min(size, expectedBytes), what);
+      }
+      this.#map = disk.map(path);
+    } catch (error) {
+      // To map needs another descriptor: where there was one left, this would be lost for good.
       this.#file.close();
-      const what = `the file has ${size} bytes and should have ${expectedBytes}`;
-      throw new CorruptionError(path, Math.min(size, expectedBytes), what);
+      throw error;
     }
-    this.#map = disk.map(path);
   }
 
   /** The mapped file. Length 0 once closed. */
