@@ -1,9 +1,10 @@
 /**
- * Reads every byte of each segment once a week, so that what a disk has lost is noticed while there
+ * Reads every byte of each segment within a week, so that what a disk has lost is noticed while there
  * are backups from before. A statement checks what it reads, and much is read by none for years.
  *
- * - A segment has its turn in one hour of the week, by its number: nothing need be kept of when it was
- *   read last, and the work is spread.
+ * - A segment has its turn in one hour of each 151, by its number: nothing need be kept of when it was
+ *   read last, and the work is spread. A turn in hours without a server is missed, and the next one
+ *   is at another time of day and of the week.
  * - One scrub runs at a time, as a job that can be seen and stopped. It is beside the statements as a
  *   backup is: in steps of a chunk, through a reader of its own that crowds nothing out.
  */
@@ -21,7 +22,12 @@ import type { OpenSegment } from "./open_segment.ts";
 import type { LocalSegmentFiles } from "./segment_files.ts";
 import type { StoredTable } from "./table.ts";
 
-const WEEK_HOURS: number = 7 * 24;
+/**
+ * Six days and seven hours. With a week itself, a server that stops each night or weekend, or begins
+ * anew each day at the same hour, would never come to what has its turn then. On in nine hours of five
+ * days, it comes to each segment within seven weeks; stopped for the nights only, within three.
+ */
+const PERIOD_HOURS = 151;
 
 export interface ScrubberOptions {
   readonly disk: Disk;
@@ -83,7 +89,7 @@ export class Scrubber {
         },
       );
     } catch (error) {
-      // Safe: no byte was taken for damaged, and in a week they have their turn again.
+      // Safe: no byte was taken for damaged, and they have their turn again.
       if (!isExpected(error)) throw error;
       log.warn("cannot read all segments for damage", { error: error.message });
     }
@@ -136,5 +142,5 @@ function hourOf(clock: Clock): number {
 
 /** How long ago a segment had its turn, 0 if that is now. */
 function hoursSinceTurn({ segmentId }: SegmentEntry, hour: number): number {
-  return (((hour - segmentId) % WEEK_HOURS) + WEEK_HOURS) % WEEK_HOURS;
+  return (((hour - segmentId) % PERIOD_HOURS) + PERIOD_HOURS) % PERIOD_HOURS;
 }

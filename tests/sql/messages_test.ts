@@ -381,7 +381,7 @@ test("what a table that the caller may not use has for columns is not told", asy
       "CREATE TABLE app.wages (id INT PRIMARY KEY, wage_of_boss INT);" +
       "CREATE USER TABLE app.mine (id INT PRIMARY KEY)",
   );
-  const principal = engine.database.auth.principalFor("curious");
+  const principal = principalFor(engine.database, "curious");
   const asked = async (sql: string, caller = principal) =>
     (await engine.database.sql.execute(caller, { sql, params: [] })).error;
   for (const sql of [
