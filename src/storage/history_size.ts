@@ -22,7 +22,7 @@ export function horizonOf(table: StoredTable, nowMs: number): Seq {
 /** Bytes of replaced versions that segments keep. */
 function historyBytes(tables: Iterable<StoredTable>): number {
   let bytes = 0;
-  for (const segment of readable(tables)) {
+  for (const segment of readableSegments(tables)) {
     bytes += segment.deletions.count * bytesPerRow(segment);
   }
   return bytes;
@@ -36,7 +36,7 @@ function historyBytes(tables: Iterable<StoredTable>): number {
 export function sizeHorizonOf(tables: readonly StoredTable[], bytesMax: number): number {
   if (historyBytes(tables) <= bytesMax) return 0;
   const bytesByMinute = new Map<number, number>();
-  for (const segment of readable(tables)) {
+  for (const segment of readableSegments(tables)) {
     const bytes = bytesPerRow(segment);
     segment.deletions.visitAll((_row, seq) => {
       const minute = Math.floor(unixMsFromSeq(seq) / MINUTE_MS);
@@ -52,7 +52,7 @@ export function sizeHorizonOf(tables: readonly StoredTable[], bytesMax: number):
   return 0;
 }
 
-function* readable(tables: Iterable<StoredTable>): Generator<OpenSegment> {
+function* readableSegments(tables: Iterable<StoredTable>): Generator<OpenSegment> {
   for (const { isDropped, segments } of tables) {
     if (isDropped) continue;
     for (const segment of segments) {

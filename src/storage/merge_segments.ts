@@ -7,7 +7,7 @@
  *     3 one manifest transaction: the merged segment instead of its sources
  *     4 readers go over in the turn of 3; the sources' files go with their last reader
  *
- * The sources stay in use all the while: what replaces their rows meanwhile is noted in journals
+ * The sources stay in use all the while: what replaces their rows meanwhile is noted by each
  * and brought over in the turn of 3. A flush of the table may run at the same time, but for what
  * both do to the list of segments and to deletion vectors: that is one after the other.
  */
@@ -64,13 +64,13 @@ export async function mergeSegments(
   const drafts = new SegmentDrafts(tools, table.tableId);
   for (const segment of segments) {
     segment.pin();
-    segment.beginJournal();
+    segment.beginReplacementLog();
   }
   try {
     return await merge({ table, segments, tools, drafts });
   } finally {
     for (const segment of segments) {
-      segment.endJournal();
+      segment.endReplacementLog();
       segment.unpin();
     }
     drafts.discard();
@@ -89,7 +89,7 @@ async function merge({ table, segments, tools, drafts }: Merge): Promise<number 
   const { tableId, definition } = table;
   const segmentId = manifest.nextSegmentId();
   const { columns, compression, keyColumnIds } = definition;
-  // Copied before the first row is read; what comes later is in the journals.
+  // Copied before the first row is read; what comes later is in the replacement logs.
   const before = segments.map((segment) => segment.deletionsUpTo(Infinity));
   const draft = drafts.adopt(segmentFileName(segmentId));
   const outcome = await written(segments, tools, {
@@ -180,7 +180,7 @@ function bringOver(
   deletions: DeletionVector,
 ): void {
   for (const [source, segment] of segments.entries()) {
-    for (const { row, seq } of segment.takeJournal()) {
+    for (const { row, seq } of segment.takeReplacementLog()) {
       const newRow = newRows[source]?.[row] ?? DISCARDED;
       // A tombstone that was left out, and its key came back meanwhile.
       if (newRow === DISCARDED) continue;

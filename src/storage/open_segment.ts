@@ -61,7 +61,7 @@ export class OpenSegment {
   #dirtySince = Infinity;
   #dirtyUpTo = 0;
   /** While the segment is merged: replacements since, and 0 for one that was taken back. */
-  #journal: { row: number; seq: number }[] | undefined;
+  #replacementLog: { row: number; seq: number }[] | undefined;
 
   constructor(entry: SegmentEntry, files: SegmentFiles) {
     this.entry = entry;
@@ -270,14 +270,14 @@ export class OpenSegment {
 
   replace(row: number, seq: number): void {
     this.deletions.replace(row, seq);
-    this.#journal?.push({ row, seq });
+    this.#replacementLog?.push({ row, seq });
     this.noteDirty(seq);
   }
 
   /** Notes many replacements at once, whose seqs are known by now; takes them over. */
   replaceAll(prepared: PreparedReplacements): void {
-    const journal = this.#journal;
-    if (journal !== undefined) prepared.visit((row, seq) => journal.push({ row, seq }));
+    const noted = this.#replacementLog;
+    if (noted !== undefined) prepared.visit((row, seq) => noted.push({ row, seq }));
     this.deletions.replaceAll(prepared);
     const { least, most } = prepared.seqs;
     this.noteDirty(least);
@@ -320,27 +320,27 @@ export class OpenSegment {
   }
 
   /** Notes replacements from now on, for who copies the segment meanwhile. */
-  beginJournal(): void {
-    this.#journal = [];
+  beginReplacementLog(): void {
+    this.#replacementLog = [];
   }
 
-  /** What was noted so far, in order; the journal goes on. */
-  takeJournal(): readonly { row: number; seq: number }[] {
-    const journal = this.endJournal();
-    this.beginJournal();
-    return journal;
+  /** What was noted so far, in order; noting goes on. */
+  takeReplacementLog(): readonly { row: number; seq: number }[] {
+    const noted = this.endReplacementLog();
+    this.beginReplacementLog();
+    return noted;
   }
 
-  /** What was noted, in order; ends the journal. */
-  endJournal(): readonly { row: number; seq: number }[] {
-    const journal = this.#journal ?? [];
-    this.#journal = undefined;
-    return journal;
+  /** What was noted, in order; noting ends. */
+  endReplacementLog(): readonly { row: number; seq: number }[] {
+    const noted = this.#replacementLog ?? [];
+    this.#replacementLog = undefined;
+    return noted;
   }
 
   revert(row: number): void {
     this.deletions.revert(row);
-    this.#journal?.push({ row, seq: 0 });
+    this.#replacementLog?.push({ row, seq: 0 });
   }
 
   #remove(): void {

@@ -51,7 +51,7 @@ export type DmlSteps = Steps<DmlOutcome>;
 export type DmlProgram = (run: Run) => DmlOutcome | DmlSteps;
 
 /** Where changes come from. */
-export interface Feed {
+export interface ChangeSource {
   /** Hands on what a bounded piece of work yields. Returns false at the end. */
   next(): boolean;
   close(): void;
@@ -64,26 +64,26 @@ export interface WriterOptions {
   readonly isBlind: boolean;
 }
 
-/** Writes what a feed yields; in this turn, if that is enough. */
-export function written(feed: Feed, writer: ChangeWriter): DmlOutcome | DmlSteps {
+/** Writes what a source yields; in this turn, if that is enough. */
+export function writeFrom(source: ChangeSource, writer: ChangeWriter): DmlOutcome | DmlSteps {
   let isAtEnd = true;
   try {
-    isAtEnd = writer.drainTurn(feed);
+    isAtEnd = writer.drainTurn(source);
   } finally {
-    if (isAtEnd) feed.close();
+    if (isAtEnd) source.close();
   }
   if (isAtEnd && writer.isShort) return writer.finishNow();
   // In this turn: what the statement has read is the newest state now.
   writer.beginSteps();
-  return furtherSteps(feed, writer, isAtEnd);
+  return furtherSteps(source, writer, isAtEnd);
 }
 
-function* furtherSteps(feed: Feed, writer: ChangeWriter, isAtEnd: boolean): DmlSteps {
+function* furtherSteps(source: ChangeSource, writer: ChangeWriter, isAtEnd: boolean): DmlSteps {
   try {
     yield true;
-    if (!isAtEnd) while (feed.next()) yield true;
+    if (!isAtEnd) while (source.next()) yield true;
   } finally {
-    if (!isAtEnd) feed.close();
+    if (!isAtEnd) source.close();
   }
   return yield* writer.finish();
 }
@@ -118,12 +118,12 @@ export class ChangeWriter {
     return this.#run.uploads !== undefined;
   }
 
-  /** Takes what a feed yields until the turn is over. Returns whether that was all. */
-  drainTurn(feed: Feed): boolean {
+  /** Takes what a source yields until the turn is over. Returns whether that was all. */
+  drainTurn(source: ChangeSource): boolean {
     const run = this.#run;
     const endMs = run.monotonicMs() + TURN_MS_MAX;
     for (;;) {
-      if (!feed.next()) return true;
+      if (!source.next()) return true;
       if (this.#mustBeNow) continue;
       if (!this.isShort || run.monotonicMs() >= endMs) return false;
     }

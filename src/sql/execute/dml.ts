@@ -11,7 +11,7 @@ import type { BoundReturning } from "../bind/returning_binder.ts";
 import type { DeletePlan, InsertPlan, UpdatePlan } from "../plan/dml_plan.ts";
 import type { QueryPlan } from "../plan/outputs.ts";
 import { buildPlan, layoutOf } from "./build.ts";
-import { ChangeWriter, type DmlProgram, type Feed, written } from "./change_writer.ts";
+import { type ChangeSource, ChangeWriter, type DmlProgram, writeFrom } from "./change_writer.ts";
 import { compileExpression, selectRows } from "./expression.ts";
 import { columnsFromRows, rowsFromBatch } from "./filter.ts";
 import { keyTextOf } from "./key_text.ts";
@@ -45,7 +45,7 @@ interface InsertSource {
   rows(run: Run, from: number, to: number): Row[];
   /** The same by columns, of a source that is read so. */
   readonly columns?: (run: Run, from: number, to: number) => Batch;
-  feed(run: Run, onRows: (rows: Row[]) => void): Feed;
+  open(run: Run, onRows: (rows: Row[]) => void): ChangeSource;
 }
 
 /** Compiles INSERT. */
@@ -57,7 +57,7 @@ export function compileInsert(insert: InsertPlan): DmlProgram {
   const returning = compileReturning(insert.returning, runtime);
   const isPlain = conflict === undefined && returning === undefined;
   const rowsPerTurn = source.columns === undefined ? BATCH_ROWS_MAX : COLUMN_ROWS_PER_TURN;
-  const fed: DmlProgram = (run) => {
+  const program: DmlProgram = (run) => {
     const writer = new ChangeWriter(runtime, { run, returning, isBlind: conflict === undefined });
     const touched = new Set<string>();
     const onRows = (rows: Row[]): void => {
@@ -68,12 +68,12 @@ export function compileInsert(insert: InsertPlan): DmlProgram {
           : conflict(rows, touched, run),
       );
     };
-    return written(source.feed(run, onRows), writer);
+    return writeFrom(source.open(run, onRows), writer);
   };
   const { rowCount } = source;
-  if (!isPlain || rowCount === undefined || rowCount > rowsPerTurn) return fed;
+  if (!isPlain || rowCount === undefined || rowCount > rowsPerTurn) return program;
   return (run) => {
-    if (run.uploads !== undefined || run.transaction !== undefined) return fed(run);
+    if (run.uploads !== undefined || run.transaction !== undefined) return program(run);
     if (source.columns !== undefined) {
       const batch = source.columns(run, 0, rowCount);
       runtime.checkBatch(batch, run);
@@ -143,7 +143,7 @@ function compileSource(
 }
 
 function listed(rowCount: number, rows: InsertSource["rows"]): InsertSource {
-  const feed: InsertSource["feed"] = (run, onRows) => {
+  const open: InsertSource["open"] = (run, onRows) => {
     let from = 0;
     return {
       next: () => {
@@ -157,7 +157,7 @@ function listed(rowCount: number, rows: InsertSource["rows"]): InsertSource {
       close: () => undefined,
     };
   };
-  return { rowCount, rows, feed };
+  return { rowCount, rows, open };
 }
 
 function compileCell(
@@ -170,8 +170,8 @@ function compileCell(
 
 function queried(plan: QueryPlan, rowOf: (cells: Value[], run: Run) => Row): InsertSource {
   const build = buildPlan(plan.root);
-  const feed: InsertSource["feed"] = (run, onRows) =>
-    feedFrom(build(run), run, (batch, from, to) => {
+  const open: InsertSource["open"] = (run, onRows) =>
+    sourceOf(build(run), run, (batch, from, to) => {
       const rows: Row[] = [];
       const columns = batch.columns.slice(0, plan.outputCount);
       for (let row = from; row < to; row += 1) {
@@ -184,18 +184,18 @@ function queried(plan: QueryPlan, rowOf: (cells: Value[], run: Run) => Row): Ins
       }
       onRows(rows);
     });
-  return { rowCount: undefined, rows: () => [], feed };
+  return { rowCount: undefined, rows: () => [], open };
 }
 
 /** What is held of a row that changes besides its cells: its owner, four seqs, and its key. */
 const CHANGED_ROW_BYTES = 48;
 
-/** Feeds the batches of an operator, a part of each at a step. */
-function feedFrom(
+/** The batches of an operator as a source, a part of each at a step. */
+function sourceOf(
   operator: Operator,
   run: Run,
   onRows: (batch: Batch, from: number, to: number) => void,
-): Feed {
+): ChangeSource {
   let batch: Batch | undefined;
   let from = 0;
   return {
@@ -314,7 +314,7 @@ export function compileUpdate(update: UpdatePlan): DmlProgram {
       runtime.check(rows, run);
       writer.add(changes);
     };
-    return written(feedFrom(build(run), run, onRows), writer);
+    return writeFrom(sourceOf(build(run), run, onRows), writer);
   };
 }
 
@@ -338,7 +338,7 @@ export function compileDelete(remove: DeletePlan): DmlProgram {
       }
       writer.add(changes);
     };
-    return written(feedFrom(build(run), run, onRows), writer);
+    return writeFrom(sourceOf(build(run), run, onRows), writer);
   };
 }
 

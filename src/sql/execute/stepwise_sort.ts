@@ -40,14 +40,14 @@ export function* sortSteps(count: number, compare: Compare): Generator<undefined
     for (let start = 0; start < count; start += 2 * width) {
       const middle = Math.min(count, start + width);
       const end = Math.min(count, middle + width);
-      yield* mergeSteps(from, into, { neighbours: { start, middle, end }, compare });
+      yield* mergeNeighbours(from, into, { neighbours: { start, middle, end }, compare });
     }
     [from, into] = [into, from];
   }
   return from;
 }
 
-function* mergeSteps(
+function* mergeNeighbours(
   from: Uint32Array,
   into: Uint32Array,
   { compare, neighbours: { end, middle, start } }: { compare: Compare; neighbours: Neighbours },
