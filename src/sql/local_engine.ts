@@ -21,12 +21,12 @@ import type {
   StatementResult,
 } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
-import type { RequestLedger } from "./execute/request_ledger.ts";
+import { newLedger, type RequestLedger } from "./execute/request_ledger.ts";
 import { atCell } from "./faulty_cell.ts";
 import { type AnswerRecorder, IdempotentRequests } from "./idempotency.ts";
 import { planLiveQuery } from "./live_planner.ts";
 import { isQueryNode } from "./node_kinds.ts";
-import { ledgerOf, parseLimitsOf, requireNoGap, typedParameters } from "./parameters.ts";
+import { parseLimitsOf, requireNoGap, typedParameters } from "./parameters.ts";
 import type { Statement } from "./parse/ast.ts";
 import type { SlotLiteral } from "./parse/normalize.ts";
 import { parseNormalized, parseStatements } from "./parse/parser.ts";
@@ -129,7 +129,11 @@ export class LocalSqlEngine implements SqlEngine {
 
   execute(principal: Principal, request: SqlRequest): SqlResponse | Promise<SqlResponse> {
     const { clock, limits } = this.#environment;
-    const ledger = ledgerOf(request, limits, clock.monotonicMs());
+    const ledger = newLedger(clock.monotonicMs(), {
+      timeoutMs: request.timeoutMs,
+      timeoutMsDefault: limits.timeoutMs,
+      timeoutMsMax: limits.timeoutMsMax,
+    });
     const { idempotency } = request;
     if (request.files === undefined && request.check !== true && idempotency === undefined) {
       try {

@@ -1,34 +1,12 @@
 /**
- * What a request brings besides its text: parameters, and how long it may take.
+ * What a request brings besides its text: its parameters.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { NESTING_MAX } from "../base/limits.ts";
 import { BIGINT, type DataType, type Value, valueFromParameter } from "../types/mod.ts";
-import type { Parameter, SqlRequest } from "./engine.ts";
+import type { Parameter } from "./engine.ts";
 import type { SqlEnvironment, SqlLimits } from "./environment.ts";
-import type { RequestLedger } from "./execute/request_ledger.ts";
 import type { ParseLimits } from "./parse/parser.ts";
-
-/** Of a request that begins; nothing of it is taken yet. */
-export function ledgerOf(
-  { timeoutMs }: SqlRequest,
-  { timeoutMs: defaultMs, timeoutMsMax }: SqlLimits,
-  startMs: number,
-): RequestLedger {
-  const limitMs = Math.min(timeoutMs ?? defaultMs, timeoutMsMax);
-  const deadlineMs = limitMs === 0 ? Number.POSITIVE_INFINITY : startMs + limitMs;
-  return {
-    startMs,
-    deadlineMs,
-    cancelledBy: undefined,
-    rowsRead: 0,
-    memory: undefined,
-    temporary: undefined,
-    wakeAtMs: undefined,
-    sleepMs: 0,
-    wake: undefined,
-  };
-}
 
 export function parseLimitsOf({ limits }: SqlEnvironment): ParseLimits {
   return {

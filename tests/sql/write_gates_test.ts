@@ -2,23 +2,13 @@
  * Gates of tables: who waits, in which turn it goes on, and that who was ended meanwhile does not.
  */
 import { expect, test } from "bun:test";
-import type { RequestLedger } from "../../src/sql/execute/request_ledger.ts";
+import { newLedger, type RequestLedger } from "../../src/sql/execute/request_ledger.ts";
 import { WriteGates } from "../../src/sql/write_gates.ts";
 import { laterConditionOf } from "../support/conditions.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 
 function endingAt(deadlineMs: number): RequestLedger {
-  return {
-    startMs: 0,
-    deadlineMs,
-    cancelledBy: undefined,
-    rowsRead: 0,
-    memory: undefined,
-    temporary: undefined,
-    wakeAtMs: undefined,
-    sleepMs: 0,
-    wake: undefined,
-  };
+  return newLedger(0, { timeoutMs: deadlineMs, timeoutMsDefault: 0, timeoutMsMax: NEVER });
 }
 
 const NEVER: number = Number.POSITIVE_INFINITY;

@@ -33,6 +33,33 @@ export interface RequestLedger {
   wake: (() => void) | undefined;
 }
 
+/** How long a request may take, in milliseconds; 0 is without end. */
+export interface RequestTime {
+  /** What it asks for; undefined for the default. */
+  readonly timeoutMs: number | undefined;
+  readonly timeoutMsDefault: number;
+  readonly timeoutMsMax: number;
+}
+
+/** Of a request that begins at `startMs`; nothing of it is taken yet. */
+export function newLedger(
+  startMs: number,
+  { timeoutMs, timeoutMsDefault, timeoutMsMax }: RequestTime,
+): RequestLedger {
+  const limitMs = Math.min(timeoutMs ?? timeoutMsDefault, timeoutMsMax);
+  return {
+    startMs,
+    deadlineMs: limitMs === 0 ? Number.POSITIVE_INFINITY : startMs + limitMs,
+    cancelledBy: undefined,
+    rowsRead: 0,
+    memory: undefined,
+    temporary: undefined,
+    wakeAtMs: undefined,
+    sleepMs: 0,
+    wake: undefined,
+  };
+}
+
 /** Has a request end at its next look at the clock, and wakes it for that. */
 export function cancelRequest(ledger: RequestLedger, cause: CancelCause): void {
   ledger.cancelledBy ??= cause;
