@@ -11,7 +11,7 @@ import type { Counters } from "./counters.ts";
 import { allSealed, putSealed, removeSealed } from "./records.ts";
 import type { SqliteFile } from "./sqlite_file.ts";
 
-/** One live segment file. */
+/** One live segment file: documented as `SegmentEntry` in `storage/manifest.ts`. */
 export interface ManifestSegment {
   readonly segmentId: number;
   readonly tableId: number;
@@ -19,26 +19,23 @@ export interface ManifestSegment {
   readonly maxSeq: Seq;
   readonly rowCount: number;
   readonly bytes: number;
-  /** How chunks of it are packed; absent: none is. */
   readonly compression?: "zstd";
   readonly deletionGeneration: number;
   readonly createdAtMs: number;
   readonly quarantined: boolean;
-  /** A repair named its rows as lost and moved its files to lost+found/; absent: none did. */
   readonly isGivenUp?: true;
 }
 
-/** How far a table is flushed. */
+/** How far a table is flushed: documented as `TableState` in `storage/manifest.ts`. */
 export interface ManifestTable {
   readonly tableId: number;
   readonly flushedSeq: Seq;
   readonly lowWaterSeq: Seq;
-  /** Owners from whom more was discarded, and from where on theirs is whole; absent for none. */
   readonly ownerLowWaters?: readonly (readonly [number, number])[];
   readonly lastFlushedAtMs: number;
 }
 
-/** Applied whole or not at all. */
+/** Applied whole or not at all: documented as `ManifestChange` in `storage/manifest.ts`. */
 export interface ManifestUpdate {
   readonly addSegments?: readonly ManifestSegment[];
   readonly changeSegments?: readonly ManifestSegment[];
