@@ -9,7 +9,7 @@
  */
 import { dirname, resolve } from "node:path";
 import type { Disk } from "../base/disk.ts";
-import { CorruptionError, DatabaseError } from "../base/errors.ts";
+import { CorruptionError, DatabaseError, DiskError } from "../base/errors.ts";
 import { type Seq, seqFromNumber } from "../base/seq.ts";
 import { readSealedText, writeSealedText } from "./sealed_text.ts";
 
@@ -17,6 +17,9 @@ import { readSealedText, writeSealedText } from "./sealed_text.ts";
 const BACKUP_FORMAT = 1;
 
 const NAME = "backup.json";
+
+/** How every list begins, of any version. */
+const BEGINNING = '{"format":';
 
 /** What a path in the list may be: plain names, below the backup. */
 const PATH = /^(?:[A-Za-z0-9_][A-Za-z0-9._-]*\/)*[A-Za-z0-9_][A-Za-z0-9._-]*$/;
@@ -44,10 +47,24 @@ export function backupListPath(root: string): string {
 export function backupAround(disk: Disk, directory: string): string | undefined {
   let path = resolve(directory);
   for (;;) {
-    if (disk.exists(backupListPath(path))) return path;
+    if (hasBackupList(disk, path)) return path;
     const parent = dirname(path);
     if (parent === path) return undefined;
     path = parent;
+  }
+}
+
+/** Others call files backup.json, too: what does not begin like a list is none. */
+function hasBackupList(disk: Disk, directory: string): boolean {
+  const path = backupListPath(directory);
+  if (!disk.exists(path)) return false;
+  try {
+    const bytes = disk.readFile(path).subarray(0, BEGINNING.length);
+    return Buffer.from(bytes).toString("latin1") === BEGINNING;
+  } catch (error) {
+    // Safe: what cannot be read is no backup that this user could have made.
+    if (error instanceof DiskError) return false;
+    throw error;
   }
 }
 

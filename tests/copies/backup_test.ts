@@ -7,6 +7,7 @@ import {
   appendFileSync,
   cpSync,
   existsSync,
+  mkdirSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -576,6 +577,20 @@ test("no database begins inside a backup", async () => {
   const { code, said } = await restore(source, join(backup, "files", "data"));
   expect([code, said]).toEqual([2, expect.stringContaining(`inside the backup ${backup}`)]);
   expect(treeOf(backup)).toEqual(before);
+});
+
+test("a file of somebody else that is named backup.json makes no backup of what is around", async () => {
+  const root = freshDirectory();
+  const outside = join(root, "backup.json");
+  writeFileSync(outside, '{ "schedule": "daily" }\n');
+  const database = await databaseOn(join(root, "server", "data"), [root], bunDisk);
+  const { error } = await ask(database, `BACKUP DATABASE TO '${join(root, "copy")}'`);
+  expect(error).toBeUndefined();
+  await database.close();
+  rmSync(outside);
+  mkdirSync(outside);
+  const again = await databaseOn(join(root, "other", "data"), [root], bunDisk);
+  await again.close();
 });
 
 test("no backup is made inside another one, and verify tells of one that was put there", async () => {
