@@ -87,14 +87,20 @@ export type Condition =
 /** What an error can say besides its condition and message. */
 export interface ErrorDetails {
   /** 0-based UTF-16 offset into the text of the request. */
-  position?: number;
+  position?: number | undefined;
   /** What the caller can do about it. */
-  hint?: string;
+  hint?: string | undefined;
   /** 0-based index of the failing statement. */
-  statementIndex?: number;
+  statementIndex?: number | undefined;
   /** For RESUME_EXPIRED: the oldest position that can still be resumed from. */
-  earliestSeq?: number;
+  earliestSeq?: number | undefined;
   cause?: unknown;
+}
+
+/** What another error says in the place of the same of this one. */
+export interface ErrorChanges extends ErrorDetails {
+  condition?: Condition;
+  message?: string;
 }
 
 /** An expected failure. Messages name the object, column, value or limit, and never a secret. */
@@ -114,6 +120,22 @@ export class DatabaseError extends Error {
     this.statementIndex = details.statementIndex;
     this.earliestSeq = details.earliestSeq;
   }
+}
+
+/** The same failure with changes, and all else that it says; it is the cause unless one is given. */
+export function withDetails(error: DatabaseError, changes: ErrorChanges): DatabaseError {
+  const { condition = error.condition, message = error.message, ...details } = changes;
+  return new DatabaseError(condition, message, { ...detailsOf(error), cause: error, ...details });
+}
+
+/** What an error says besides its condition, message and cause. */
+export function detailsOf({
+  earliestSeq,
+  hint,
+  position,
+  statementIndex,
+}: DatabaseError): Required<Omit<ErrorDetails, "cause">> {
+  return { earliestSeq, hint, position, statementIndex };
 }
 
 /** Stored bytes that are not what was written. Never skipped silently, never repaired by guess. */

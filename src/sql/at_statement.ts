@@ -2,7 +2,7 @@
  * Failures know their statement: what fails below the request does not know its number in the text,
  * nor, where it met damage on the disk, that it is a statement that fails.
  */
-import { CorruptionError, DatabaseError } from "../base/errors.ts";
+import { CorruptionError, DatabaseError, withDetails } from "../base/errors.ts";
 import { refusalFor } from "../storage/mod.ts";
 
 /** An error as a statement answers with it. @throws What is no expected failure. */
@@ -16,12 +16,5 @@ export function failureFrom(error: unknown): DatabaseError {
 /** The same failure with the number of its statement, from 0; one that has a number keeps it. */
 export function atStatement(error: DatabaseError, statementIndex: number): DatabaseError {
   if (error.statementIndex !== undefined) return error;
-  const { condition, earliestSeq, hint, message, position } = error;
-  return new DatabaseError(condition, message, {
-    statementIndex,
-    cause: error,
-    ...(position === undefined ? {} : { position }),
-    ...(hint === undefined ? {} : { hint }),
-    ...(earliestSeq === undefined ? {} : { earliestSeq }),
-  });
+  return withDetails(error, { statementIndex });
 }

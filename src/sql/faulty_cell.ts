@@ -1,7 +1,7 @@
 /**
  * Where a value stands that its column did not take: read from the statement once it has failed.
  */
-import { DatabaseError } from "../base/errors.ts";
+import { type DatabaseError, withDetails } from "../base/errors.ts";
 import { CellError, type CellPlace } from "./bind/cell_error.ts";
 import { rowsNode } from "./node_kinds.ts";
 import type { Expr, QueryStatement, SetStatement, Statement } from "./parse/ast.ts";
@@ -16,12 +16,11 @@ export function atCell(
   const query = node === undefined ? undefined : rowsNode(node);
   const cell = query === undefined ? undefined : cellAt(query, error.place);
   if (cell === undefined) return error;
-  const { condition, hint, message } = error;
   const parameter = cell.type === "parameter" ? `, parameter ${cell.name}` : "";
-  return new DatabaseError(condition, `${message.slice(0, -1)}${parameter})`, {
+  return withDetails(error, {
+    message: `${error.message.slice(0, -1)}${parameter})`,
     position: cell._location.start,
     cause: error.reason,
-    ...(hint === undefined ? {} : { hint }),
   });
 }
 

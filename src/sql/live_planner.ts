@@ -3,7 +3,7 @@
  */
 import type { Principal } from "../auth/mod.ts";
 import { mayRead } from "../auth/mod.ts";
-import { DatabaseError } from "../base/errors.ts";
+import { DatabaseError, withDetails } from "../base/errors.ts";
 import { type Catalog, DEFAULT_NAMESPACE } from "../catalog/mod.ts";
 import { SEQ_COLUMN_ID } from "../storage/mod.ts";
 import { type Batch, type DataType, groupKeyOf, isTimeWord, type Value } from "../types/mod.ts";
@@ -192,11 +192,7 @@ function parseLive(sql: string, limits: ParseLimits): ParsedRequest {
     return parseRequest(sql, limits);
   } catch (error) {
     if (!(error instanceof DatabaseError) || error.condition !== "UNSUPPORTED_FEATURE") throw error;
-    const { hint, message, position } = error;
-    throw new DatabaseError("INVALID_SQL", message, {
-      ...(position === undefined ? {} : { position }),
-      ...(hint === undefined ? {} : { hint }),
-    });
+    throw withDetails(error, { condition: "INVALID_SQL" });
   }
 }
 

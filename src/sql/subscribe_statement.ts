@@ -2,7 +2,7 @@
  * SUBSCRIBE TO and EXPLAIN SUBSCRIBE TO: what a client has to send to follow a query, and how the
  * changes of its table would find it. Nothing streams over HTTP, and nothing is opened here.
  */
-import { DatabaseError } from "../base/errors.ts";
+import { DatabaseError, withDetails } from "../base/errors.ts";
 import type { TableEntry } from "../catalog/mod.ts";
 import { TEXT } from "../types/mod.ts";
 import type { AdministrationCall } from "./administration.ts";
@@ -91,11 +91,8 @@ function planOf(
     return planLiveQuery(environment, principal, { sql: source, params, namespace });
   } catch (error) {
     if (!(error instanceof DatabaseError) || error.position === undefined) throw error;
-    const { condition, hint, message } = error;
-    throw new DatabaseError(condition, message, {
-      cause: error,
+    throw withDetails(error, {
       position: Math.max(_location.start, sourceStart + error.position),
-      ...(hint === undefined ? {} : { hint }),
     });
   }
 }

@@ -5,7 +5,7 @@
  * caught, and nothing is kept for them while all is well. Where the value stands in the text is
  * found there, too (`sql/faulty_cell.ts`).
  */
-import { type Condition, DatabaseError } from "../../base/errors.ts";
+import { type Condition, DatabaseError, detailsOf } from "../../base/errors.ts";
 
 /** Whose value it was. */
 export interface CellPlace {
@@ -26,12 +26,9 @@ export class CellError extends DatabaseError {
   readonly reason: DatabaseError;
 
   constructor(reason: DatabaseError, place: CellPlace, position?: number) {
-    const { condition, hint, message } = reason;
-    super(condition, `${message} (${shownPlace(place)})`, {
-      cause: reason,
-      ...(hint === undefined ? {} : { hint }),
-      ...(position === undefined ? {} : { position }),
-    });
+    const { condition, message } = reason;
+    const details = { ...detailsOf(reason), position, cause: reason };
+    super(condition, `${message} (${shownPlace(place)})`, details);
     this.place = place;
     this.reason = reason;
   }

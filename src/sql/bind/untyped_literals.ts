@@ -4,7 +4,7 @@
  *
  * Literals that the plan cache lifted out are other ones each time, so they are read at each run.
  */
-import { DatabaseError } from "../../base/errors.ts";
+import { DatabaseError, withDetails } from "../../base/errors.ts";
 import type { Value } from "../../types/mod.ts";
 import type { LiteralRead } from "./bound.ts";
 
@@ -26,13 +26,8 @@ export function readLiterals(
       read(given);
     } catch (error) {
       if (!(error instanceof DatabaseError) || error.position !== undefined) throw error;
-      const { condition, hint, message } = error;
       const at = (slot === undefined ? undefined : startOf?.(slot)) ?? position;
-      throw new DatabaseError(condition, message, {
-        position: at,
-        cause: error,
-        ...(hint === undefined ? {} : { hint }),
-      });
+      throw withDetails(error, { position: at });
     }
   }
 }

@@ -5,7 +5,7 @@
  * RECURSIVE an entry sees itself, too: the rows that its last step made.
  */
 import { defined } from "../../base/assert.ts";
-import { DatabaseError } from "../../base/errors.ts";
+import { DatabaseError, withDetails } from "../../base/errors.ts";
 import type { FromTable, SelectFromUnion, WithBinding, WithStatement } from "../parse/ast.ts";
 import { type Correlation, notAvailable, type StatementBinding } from "./binding.ts";
 import type { BoundColumn, BoundCte, BoundRecursion, BoundRelation, BoundSelect } from "./bound.ts";
@@ -73,11 +73,7 @@ function hintingAtRecursive(
     if (position === undefined || !readsTableAt(statement, { name: alias.name, position })) {
       throw error;
     }
-    throw new DatabaseError(error.condition, error.message, {
-      position,
-      hint: `WITH RECURSIVE lets "${alias.name}" read itself`,
-      cause: error,
-    });
+    throw withDetails(error, { hint: `WITH RECURSIVE lets "${alias.name}" read itself` });
   }
 }
 
