@@ -8,6 +8,7 @@
 import type { Clock } from "./clock.ts";
 import type { Log, LogFields, LogLevel } from "./log.ts";
 import { LogFiles, type LogLoss } from "./log_files.ts";
+import { timeText } from "./time_text.ts";
 
 export interface LogWriterOptions {
   readonly clock: Clock;
@@ -116,10 +117,6 @@ export class LogWriter implements Log {
       `${timeText(clock.nowMs())} Cannot write the log in ${path}: ${reason}; it is tried again, and lines are lost until then\n`,
     );
   }
-}
-
-function timeText(unixMs: number): string {
-  return new Date(unixMs).toISOString();
 }
 
 function textLine(time: string, level: LogLevel, message: string, fields: LogFields): string {

@@ -7,6 +7,7 @@
 import type { Disk } from "../base/disk.ts";
 import { DatabaseError } from "../base/errors.ts";
 import { type Seq, seqFromNumber, seqFromUnixMs, unixMsFromSeq } from "../base/seq.ts";
+import { timeText } from "../base/time_text.ts";
 import type { CatalogDatabase, JournalEntry } from "../catalog/mod.ts";
 import { type DataPaths, walFileNumberFromName, walFilePath } from "../storage/mod.ts";
 import { datetimeFromText } from "../types/mod.ts";
@@ -254,7 +255,7 @@ export function pointUncovered(
 
 /** The moment of a seq. */
 export function textOfSeq(seq: number): string {
-  return new Date(unixMsFromSeq(seq)).toISOString();
+  return timeText(unixMsFromSeq(seq));
 }
 
 /** How many uploaded files are gone, for whoever asked for the restore; undefined for none. */

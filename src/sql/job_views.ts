@@ -5,7 +5,7 @@ import type { Job } from "../storage/mod.ts";
 import { DATETIME, DOUBLE, INT, JSON_TEXT, type Row, TEXT } from "../types/mod.ts";
 import type { SystemView } from "./bind/select_world.ts";
 import type { SqlEnvironment } from "./environment.ts";
-import { ADMIN_ONLY, type ColumnList, OPEN, view } from "./system_view.ts";
+import { ADMIN_ONLY, type ColumnList, microsOf, OPEN, view } from "./system_view.ts";
 
 const COLUMNS: ColumnList = [
   ["job_id", TEXT],
@@ -65,8 +65,4 @@ function jobRow(job: Job, { catalog }: SqlEnvironment): Row {
     job.updatedAtMs * 1000,
     0,
   ];
-}
-
-function microsOf(ms: number | undefined): number | null {
-  return ms === undefined ? null : ms * 1000;
 }

@@ -29,3 +29,8 @@ export const ADMIN_ONLY: { readonly isOpen: boolean } = { isOpen: false };
 
 /** Read by every role, filtered to the caller. */
 export const OPEN: { readonly isOpen: boolean } = { isOpen: true };
+
+/** A moment as a cell of type TIMESTAMP. */
+export function microsOf(unixMs: number | undefined): number | null {
+  return unixMs === undefined ? null : unixMs * 1000;
+}

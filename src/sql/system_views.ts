@@ -24,7 +24,7 @@ import { noSystemView } from "./names.ts";
 import type { QName } from "./parse/ast.ts";
 import { serverViews } from "./server_views.ts";
 import { storageViews } from "./storage_views.ts";
-import { ADMIN_ONLY, OPEN, view } from "./system_view.ts";
+import { ADMIN_ONLY, microsOf, OPEN, view } from "./system_view.ts";
 
 const viewsByEnvironment = new WeakMap<SqlEnvironment, ReadonlyMap<string, SystemView>>();
 
@@ -371,8 +371,4 @@ function segmentsView({ catalog, store }: SqlEnvironment): SystemView {
       }),
     ADMIN_ONLY,
   );
-}
-
-function microsOf(ms: number | undefined): number | null {
-  return ms === undefined ? null : ms * 1000;
 }

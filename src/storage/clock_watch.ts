@@ -6,6 +6,7 @@
  */
 import { type Clock, HOUR_MS } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import { timeText } from "../base/time_text.ts";
 
 /** From here on it is no jitter of a time server, nor what a burst of writes has borrowed. */
 const BEHIND_MS_MAX = HOUR_MS;
@@ -40,8 +41,4 @@ export class ClockWatch {
       log.warn("the system clock has caught up with the newest sequence id", times);
     }
   }
-}
-
-function timeText(unixMs: number): string {
-  return new Date(unixMs).toISOString();
 }

@@ -6,6 +6,8 @@ import { dayOfWeek, daysFromCivil } from "../../types/mod.ts";
 import type { Moment } from "./format_moment.ts";
 import {
   type DatePiece,
+  FRACTION_DIGITS,
+  JULIAN_OFFSET,
   MONTHS,
   ordinalSuffix,
   piecesOf,
@@ -14,8 +16,6 @@ import {
 } from "./format_pattern.ts";
 import { dayOfYear, isoWeek, isoWeekStart } from "./time_math.ts";
 
-/** Days from the Julian epoch to 1970-01-01. */
-const JULIAN_OFFSET = 2_440_588;
 /** Names are padded to that of September and Wednesday. */
 const NAME_WIDTH = 9;
 
@@ -43,17 +43,6 @@ function padded(value: number, width: number, { isTight }: Field): string {
   const digits = Math.abs(value).toString().padStart(width, "0");
   return value < 0 ? `-${digits}` : digits;
 }
-
-const FRACTION_DIGITS: ReadonlyMap<string, number> = new Map([
-  ["MS", 3],
-  ["US", 6],
-  ["FF1", 1],
-  ["FF2", 2],
-  ["FF3", 3],
-  ["FF4", 4],
-  ["FF5", 5],
-  ["FF6", 6],
-]);
 
 function clockText({ hour, minute, second, micros }: Moment, piece: Field): string | undefined {
   switch (piece.field) {

@@ -6,23 +6,28 @@
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { dateFromCivil, daysFromCivil, excerpt } from "../../types/mod.ts";
-import { type DatePiece, MONTHS, piecesOf, romanFromNumber, WEEKDAYS } from "./format_pattern.ts";
+import {
+  type DatePiece,
+  FRACTION_DIGITS,
+  JULIAN_OFFSET,
+  MONTHS,
+  piecesOf,
+  romanFromNumber,
+  WEEKDAYS,
+} from "./format_pattern.ts";
 import { isoWeekStart } from "./time_math.ts";
 
-/** Days from the Julian epoch to 1970-01-01. */
-const JULIAN_OFFSET = 2_440_588;
 const MICROS_PER_SECOND = 1_000_000;
 
 /** Most digits of a field that another one follows at once. */
 const WIDTHS: ReadonlyMap<string, number> = new Map([
+  ...FRACTION_DIGITS,
   ["YYYY", 4],
   ["IYYY", 4],
   ["YYY", 3],
   ["IYY", 3],
   ["DDD", 3],
   ["IDDD", 3],
-  ["MS", 3],
-  ["US", 6],
   ["SSSS", 5],
   ["SSSSS", 5],
   ["Y", 1],
@@ -32,12 +37,6 @@ const WIDTHS: ReadonlyMap<string, number> = new Map([
   ["Q", 1],
   ["W", 1],
   ["J", 7],
-  ["FF1", 1],
-  ["FF2", 2],
-  ["FF3", 3],
-  ["FF4", 4],
-  ["FF5", 5],
-  ["FF6", 6],
 ]);
 
 export interface ParsedMoment {
@@ -130,7 +129,7 @@ class Reader {
 
   #number(field: string, isFollowed: boolean): void {
     const width = WIDTHS.get(field) ?? 2;
-    const isFraction = field === "MS" || field === "US" || field.startsWith("FF");
+    const isFraction = FRACTION_DIGITS.has(field);
     const most = isFollowed || isFraction ? width : Math.max(width, 9);
     const digits = this.#match(new RegExp(String.raw`[+-]?\d{1,${most}}`, "y"));
     if (isFraction) {

@@ -37,6 +37,21 @@ const FIELDS: readonly string[] = (
   "TZ OF Y I D W J Q"
 ).split(" ");
 
+/** Fields of parts of a second, and how many digits they have. */
+export const FRACTION_DIGITS: ReadonlyMap<string, number> = new Map([
+  ["MS", 3],
+  ["US", 6],
+  ["FF1", 1],
+  ["FF2", 2],
+  ["FF3", 3],
+  ["FF4", 4],
+  ["FF5", 5],
+  ["FF6", 6],
+]);
+
+/** Days from the Julian epoch to 1970-01-01. */
+export const JULIAN_OFFSET = 2_440_588;
+
 const NAME_FIELDS: ReadonlySet<string> = new Set(["MONTH", "MON", "DAY", "DY"]);
 
 export const piecesOf: (pattern: string) => readonly DatePiece[] = remembering(split);

@@ -19,6 +19,7 @@ import {
   type Whole,
 } from "../../types/mod.ts";
 import type { OperatorForm } from "./function.ts";
+import { isSpan } from "./operator_form.ts";
 
 const TESTS: ReadonlyMap<string, (order: number) => boolean> = new Map([
   ["=", (order: number) => order === 0],
@@ -97,11 +98,6 @@ function comparedType(left: DataType, right: DataType): DataType | undefined {
     return DOUBLE;
   }
   return type;
-}
-
-/** A time of day compares with an interval as the span since midnight. */
-function isSpan({ kind }: DataType): boolean {
-  return kind === "interval" || kind === "time";
 }
 
 function isBothNumeric(left: DataType, right: DataType): boolean {

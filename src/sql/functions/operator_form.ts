@@ -35,3 +35,8 @@ export function divisionByZero(): DatabaseError {
 export function knownType(type: DataType, other: DataType): DataType {
   return type.kind === "unknown" ? other : type;
 }
+
+/** A time of day counts from midnight where a span is needed, as beside an interval. */
+export function isSpan({ kind }: DataType): boolean {
+  return kind === "interval" || kind === "time";
+}

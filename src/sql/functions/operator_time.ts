@@ -24,7 +24,7 @@ import {
   type Whole,
 } from "../../types/mod.ts";
 import type { OperatorForm } from "./function.ts";
-import { binaryForm, divisionByZero, knownType, prefixForm } from "./operator_form.ts";
+import { binaryForm, divisionByZero, isSpan, knownType, prefixForm } from "./operator_form.ts";
 import {
   addToDate,
   addToTime,
@@ -166,11 +166,6 @@ function timestampDifferenceForm(left: DataType, right: DataType): OperatorForm 
   const type: DataType =
     left.kind === "datetime" || right.kind === "datetime" ? { kind: "datetime" } : TIMESTAMP;
   return binaryForm([type, type], INTERVAL, (l, r) => timestampDifference(l as Whole, r as Whole));
-}
-
-/** A time of day counts from midnight where a span is needed. */
-function isSpan({ kind }: DataType): boolean {
-  return kind === "interval" || kind === "time";
 }
 
 function resolveProduct(left: DataType, right: DataType): OperatorForm | undefined {

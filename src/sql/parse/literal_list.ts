@@ -9,6 +9,7 @@
  */
 import { assert } from "../../base/assert.ts";
 import { LiteralCell, type LiteralList } from "./ast.ts";
+import { isDigit } from "./characters.ts";
 import { decodeString } from "./literals.ts";
 
 /** A list and where it ends. */
@@ -40,7 +41,6 @@ const OPEN_BRACKET = 91;
 const CLOSE_BRACKET = 93;
 const MINUS = 45;
 const DOT = 46;
-const ZERO = 48;
 const BACKSLASH = 92;
 const LOWER_E = 101;
 
@@ -376,10 +376,6 @@ function skipDigits(bytes: Buffer, from: number): number {
   let at = from;
   while (isDigit(bytes[at] ?? 0)) at += 1;
   return at;
-}
-
-function isDigit(code: number): boolean {
-  return code >= ZERO && code <= 57;
 }
 
 /** Whether letters stand here in any case; what follows them is not looked at. */
