@@ -17,9 +17,9 @@
  * noticed.
  */
 
-import { FOUND_AS, isPlant, PLANTS } from "./check_live/plants.ts";
+import { FOUND_AS, PLANTS } from "./check_live/plants.ts";
 import { type CheckReport, checkLive } from "./check_live/run.ts";
-import { readOptions } from "./support/arguments.ts";
+import { isOneOf, readOptions } from "./support/arguments.ts";
 
 const options = readOptions(
   ["changes", "writers", "subscriptions", "restarts", "checkpoints", "seed", "plant"],
@@ -32,7 +32,7 @@ const subscriptions = options.count("subscriptions", 64);
 const restarts = options.count("restarts", Math.max(2, Math.round(changes / 20_000)));
 const checkpoints = options.count("checkpoints", Math.max(4, Math.round(changes / 10_000)));
 const plant = options.text("plant");
-if (plant !== undefined && !isPlant(plant)) {
+if (plant !== undefined && !isOneOf(PLANTS, plant)) {
   throw new Error(`Cannot plant "${plant}": there are ${PLANTS.join(", ")}`);
 }
 

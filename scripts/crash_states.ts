@@ -12,9 +12,9 @@
  * it is found. A finding names its seed: the same seed tells the same story.
  */
 
-import { isPlant, PLANTS, type Plant } from "./crash_states/plants.ts";
+import { PLANTS, type Plant } from "./crash_states/plants.ts";
 import { type CrashReport, crashStates } from "./crash_states/run.ts";
-import { readOptions } from "./support/arguments.ts";
+import { isOneOf, readOptions } from "./support/arguments.ts";
 
 const LINE_MS = 10_000;
 
@@ -22,7 +22,7 @@ const options = readOptions(["states", "seed", "plant"], []);
 const seed = options.count("seed", Date.now() % 1_000_000);
 const stateCount = options.count("states", 20_000);
 const plant = options.text("plant");
-if (plant !== undefined && plant !== "all" && !isPlant(plant)) {
+if (plant !== undefined && plant !== "all" && !isOneOf(PLANTS, plant)) {
   throw new Error(`Cannot plant "${plant}": there are ${PLANTS.join(", ")} and all`);
 }
 

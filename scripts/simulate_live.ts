@@ -17,10 +17,10 @@
  * found.
  */
 import { AssertionError } from "../src/base/assert.ts";
-import { findPlanted, isPlant, PLANTS } from "../tests/simulation/live_plants.ts";
+import { findPlanted, PLANTS } from "../tests/simulation/live_plants.ts";
 import { type SimulationReport, StreamViolation } from "../tests/simulation/live_simulation.ts";
 import { simulateOverLocalStore, simulateOverModel } from "../tests/simulation/live_worlds.ts";
-import { readOptions } from "./support/arguments.ts";
+import { isOneOf, readOptions } from "./support/arguments.ts";
 
 const LINE_MS = 10_000;
 
@@ -77,7 +77,7 @@ async function runSeeds(): Promise<void> {
 }
 
 async function runPlanted(word: string): Promise<void> {
-  if (word !== "all" && !isPlant(word)) {
+  if (word !== "all" && !isOneOf(PLANTS, word)) {
     refuse(`Cannot plant "${word}": there are ${PLANTS.join(", ")} and all`);
   }
   for (const each of word === "all" ? PLANTS : [word]) {

@@ -12,9 +12,9 @@
  * exits with 0 only when it finds that. SIGKILL cannot show a missing fsync: `tests/smoke` proves
  * the order of write, sync and answer.
  */
-import { readOptions } from "./support/arguments.ts";
+import { isOneOf, readOptions } from "./support/arguments.ts";
 import { KILL_POINTS } from "./torture/kill_points.ts";
-import { isPlant, PLANTS, type TortureReport, torture } from "./torture/run.ts";
+import { PLANTS, type TortureReport, torture } from "./torture/run.ts";
 
 const options = readOptions(["kills", "points", "seed", "plant", "minutes"], ["long"]);
 const seed = options.count("seed", Date.now() % 1_000_000);
@@ -22,7 +22,7 @@ const rounds = options.count("points", 0);
 const killCount = rounds > 0 ? rounds * KILL_POINTS.length : options.count("kills", 100);
 const minutes = options.has("long") ? options.count("minutes", 240) : undefined;
 const plant = options.text("plant");
-if (plant !== undefined && !isPlant(plant)) {
+if (plant !== undefined && !isOneOf(PLANTS, plant)) {
   throw new Error(`Cannot plant "${plant}": there are ${PLANTS.join(", ")}`);
 }
 

@@ -2,6 +2,7 @@
  * Faults of a server that the checker must notice: each damages one frame of one subscription on
  * its way from the socket, where a resume begins, or what the client holds.
  */
+import { isOneOf } from "../support/arguments.ts";
 import type { Cells, Followed } from "./queries.ts";
 
 /** A message of the server, as JSON gives it. */
@@ -10,27 +11,18 @@ export interface WireMessage {
   readonly [field: string]: unknown;
 }
 
-export const PLANTS = [
-  "lost",
-  "doubled",
-  "swapped",
-  "altered",
-  "boundary",
-  "silent_delete",
-  "late_resume",
-  "view",
-] as const;
-export type Plant = (typeof PLANTS)[number];
-
 /** Those that damage a frame. */
-const FRAME_PLANTS: ReadonlySet<Plant> = new Set<Plant>([
+const FRAME_PLANTS = [
   "lost",
   "doubled",
   "swapped",
   "altered",
   "boundary",
   "silent_delete",
-]);
+] as const;
+
+export type Plant = (typeof FRAME_PLANTS)[number] | "late_resume" | "view";
+export const PLANTS: readonly Plant[] = [...FRAME_PLANTS, "late_resume", "view"];
 
 /** Changes of the damaged subscription that pass before the fault. */
 const SOUND_CHANGES = 50;
@@ -46,10 +38,6 @@ export const FOUND_AS: Readonly<Record<Plant, readonly string[]>> = {
   late_resume: ["missed"],
   view: ["unlike"],
 };
-
-export function isPlant(text: string): text is Plant {
-  return PLANTS.some((plant) => plant === text);
-}
 
 /** The subscriptions that are damaged: those that follow everything. */
 export function isDamaged({ table, query }: Followed): boolean {
@@ -74,7 +62,7 @@ export class Tamperer {
       this.#kept = undefined;
       return [message, kept];
     }
-    if (this.#isDone || !FRAME_PLANTS.has(this.#plant)) return [message];
+    if (this.#isDone || !isOneOf(FRAME_PLANTS, this.#plant)) return [message];
     if (this.#plant === "boundary") return [this.#lowered(message)];
     if (message.type !== "change") return [message];
     this.#changeCount += 1;

@@ -25,10 +25,6 @@ export const PLANTS = [
 
 export type Plant = (typeof PLANTS)[number];
 
-export function isPlant(text: string): text is Plant {
-  return (PLANTS as readonly string[]).includes(text);
-}
-
 /** Files whose syncs do nothing. */
 const UNSYNCED: Partial<Record<Plant, RegExp>> = {
   early_ack: /\.wal$/,

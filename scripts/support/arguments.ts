@@ -47,6 +47,11 @@ export function readOptions(valued: readonly string[], flags: readonly string[])
   };
 }
 
+/** Whether a word is one of those that an option takes. */
+export function isOneOf<Word extends string>(words: readonly Word[], word: string): word is Word {
+  return words.some((each) => each === word);
+}
+
 function printHelp(): never {
   const header = /\/\*\*\n([\s\S]*?)\n \*\//.exec(readFileSync(Bun.main, "utf8"))?.[1] ?? "";
   process.stdout.write(`${header.replaceAll(/^ \* ?/gm, "")}\n`);

@@ -14,10 +14,6 @@ export const PLANTS = ["lost", "invented", "altered", "reused", "upload"] as con
 
 export type Plant = (typeof PLANTS)[number];
 
-export function isPlant(word: string): word is Plant {
-  return PLANTS.some((plant) => plant === word);
-}
-
 export interface TortureOptions {
   /** Kills at random moments, when there are no rounds. */
   killCount: number;

@@ -39,10 +39,6 @@ type Planted = Pick<SimulationOptions, "store" | "tamper">;
 /** No fault shows in every world; one that so many do not show is not looked for. */
 const WORLDS_MAX = 100;
 
-export function isPlant(text: string): text is Plant {
-  return (PLANTS as readonly string[]).includes(text);
-}
-
 /** Runs worlds with a fault, from a seed on. Returns how it was found, undefined if it was not. */
 export async function findPlanted(
   plant: Plant,
