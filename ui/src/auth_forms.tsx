@@ -140,9 +140,7 @@ export function SetupForm({
         failure={failure}
       />
       <FormFailure failure={failure} />
-      <button type="submit" className="primary" disabled={isBusy}>
-        {isBusy ? setup.busy : setup.submit}
-      </button>
+      <SubmitButton isBusy={isBusy} texts={setup} />
     </form>
   );
 }
@@ -176,10 +174,22 @@ export function LoginForm({
         failure={failure}
       />
       <FormFailure failure={failure} />
-      <button type="submit" className="primary" disabled={isBusy}>
-        {isBusy ? login.busy : login.submit}
-      </button>
+      <SubmitButton isBusy={isBusy} texts={login} />
     </form>
+  );
+}
+
+function SubmitButton({
+  isBusy,
+  texts: { busy, submit },
+}: {
+  readonly isBusy: boolean;
+  readonly texts: { readonly busy: string; readonly submit: string };
+}): ReactNode {
+  return (
+    <button type="submit" className="primary" disabled={isBusy}>
+      {isBusy ? busy : submit}
+    </button>
   );
 }
 
