@@ -6,8 +6,6 @@
  *
  *     files/<table id>/<owner>/<sub>/<stored name>
  */
-import type { Disk } from "../base/disk.ts";
-import type { Log } from "../base/log.ts";
 
 /** Where a blob lies. Numbers and names that the server made: nothing here comes from a client. */
 export interface BlobPath {
@@ -42,12 +40,4 @@ export interface BlobStore {
   removeOwner(owner: number): void;
   /** The tables that have blobs, or had some. */
   tableIds(): readonly number[];
-}
-
-/** The type of the constructor function in `local_blob_store.ts`. */
-export interface BlobStoreOptions {
-  readonly disk: Disk;
-  readonly dataPath: string;
-  readonly log: Log;
-  readonly random: { bytes(count: number): Uint8Array };
 }

@@ -14,7 +14,9 @@ import { assert } from "../base/assert.ts";
 import { removeTree } from "../base/copy_file.ts";
 import type { Disk } from "../base/disk.ts";
 import { DiskError } from "../base/errors.ts";
-import type { BlobPath, BlobStore, BlobStoreOptions, StagedBlob } from "./blob_store.ts";
+import type { Log } from "../base/log.ts";
+import type { Random } from "../base/random.ts";
+import type { BlobPath, BlobStore, StagedBlob } from "./blob_store.ts";
 import { blobPath, FILES_DIRECTORY } from "./file_names.ts";
 import { Holds } from "./holds.ts";
 
@@ -29,14 +31,21 @@ const STORED_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/;
 /** Random bytes of a staged name: nobody meets one twice. */
 const NAME_BYTES = 16;
 
+export interface LocalBlobStoreOptions {
+  readonly disk: Disk;
+  readonly dataPath: string;
+  readonly log: Log;
+  readonly random: Pick<Random, "bytes">;
+}
+
 export class LocalBlobStore implements BlobStore {
   readonly #disk: Disk;
   readonly #dataPath: string;
-  readonly #random: BlobStoreOptions["random"];
-  readonly #log: BlobStoreOptions["log"];
+  readonly #random: LocalBlobStoreOptions["random"];
+  readonly #log: Log;
   readonly #holds = new Holds();
 
-  constructor({ disk, dataPath, log, random }: BlobStoreOptions) {
+  constructor({ disk, dataPath, log, random }: LocalBlobStoreOptions) {
     this.#log = log;
     this.#disk = disk;
     this.#dataPath = dataPath;
