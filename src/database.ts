@@ -22,15 +22,15 @@ import {
 import { authSettingsFrom, type Config, settingsOf } from "./config/mod.ts";
 import {
   type ArchiveLag,
-  Archiver,
-  BackupJobs,
-  type BackupJobsOptions,
-  type FinishedRestore,
-  finishRestore,
-  INCARNATION,
+  type Archiver,
+  archiverOf,
+  backupJobsOf,
+  finishStagedRestore,
   isRestoreStaged,
   lostSeqsOf,
+  nameIncarnation,
   noteLostSeqs,
+  noteRestore,
   type PointAdvancer,
   requireArchive,
 } from "./copies/mod.ts";
@@ -114,14 +114,8 @@ export interface Database {
   close(): Promise<void>;
 }
 
-/** Enough that no two lives of a database are ever taken for one. */
-const INCARNATION_BYTES = 16;
-
 /** Name of a setting of the catalog. */
 const DURABILITY = "durability";
-
-/** So many times the usual length of the log waits for an archive that cannot be reached. */
-const ARCHIVE_WAITS = 4;
 
 /**
  * Opens a data directory and recovers what the last process left.
@@ -142,7 +136,7 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
   const definitionOf = (table: TableEntry): TableDefinition =>
     tableDefinition(table, config.storage);
   const jobs = new JobList(clock);
-  const archiver = archiverOf(config, parts, { catalog, directory });
+  const archiver = archiverOf(config.storage, parts, { catalog, directory });
   const opened = { catalog, definitionOf, directory, jobs, archiver };
   const store = await openStore(config, parts, opened);
   beginCommits(config, { catalog, store });
@@ -151,7 +145,7 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
   const auth = await startAuth(config, parts, { audit, catalog, store, jwtSecret });
   if (restored !== undefined) await noteRestore(audit, restored);
   archiver?.start(store);
-  const backups = backupJobs(config, parts, { catalog, store, blobs, jobs, directory });
+  const backups = backupJobsOf(config.storage, parts, { catalog, store, blobs, jobs, directory });
   const environment: SqlEnvironment = {
     catalog,
     store,
@@ -268,31 +262,6 @@ function liveAccess(live: LocalLiveEngine): LiveAccess {
   };
 }
 
-function backupJobs(
-  { storage }: Config,
-  { advance, clock, disk, log, random, version }: DatabaseParts,
-  {
-    directory,
-    ...layers
-  }: Pick<BackupJobsOptions, "catalog" | "store" | "blobs" | "jobs"> & {
-    directory: DataDirectory;
-  },
-): BackupJobs {
-  return new BackupJobs({
-    ...layers,
-    advance,
-    disk,
-    clock,
-    log,
-    version,
-    paths: directory.paths,
-    minFreeBytes: storage.min_free_bytes,
-    random,
-    archivePath: storage.archive_path,
-    allowedRoots: storage.allowed_roots,
-  });
-}
-
 /** Nobody copies what is about to be closed, or erases in it. */
 async function endJobs(jobs: JobList): Promise<void> {
   jobs.cancelAll();
@@ -318,26 +287,6 @@ function requireCatalog(disk: Disk, paths: DataPaths): void {
   );
 }
 
-/** A restore that RESTORE DATABASE has prepared. */
-function finishStagedRestore(
-  { clock, disk, log }: DatabaseParts,
-  directory: DataDirectory,
-): FinishedRestore | undefined {
-  try {
-    return finishRestore(directory.paths, { disk, clock, log });
-  } catch (error) {
-    directory.release();
-    throw error;
-  }
-}
-
-/** The order itself is among the events of the state that was replaced. */
-async function noteRestore(audit: AuditLog, { order, seq }: FinishedRestore): Promise<void> {
-  if (order === undefined) return;
-  const { orderedBy: actor, source: target } = order;
-  await audit.note({ action: "finish restore", actor, target, outcome: "ok", details: { seq } });
-}
-
 /** What can fail while only the lock of the directory has to be given back. */
 function openCatalog(
   { storage }: Config,
@@ -349,10 +298,7 @@ function openCatalog(
     const path = catalogPathOf(directory.paths.root);
     const keepsJournal = storage.archive_path !== undefined;
     const catalog = CatalogDatabase.open({ path, clock, log, keepsJournal });
-    if ((catalog.setting(INCARNATION) ?? "") === "") {
-      const incarnation = Buffer.from(random.bytes(INCARNATION_BYTES)).toString("hex");
-      catalog.changeSetting(INCARNATION, incarnation);
-    }
+    nameIncarnation(catalog, random);
     return { catalog, jwtSecret: secret };
   } catch (error) {
     directory.release();
@@ -408,26 +354,6 @@ function wasRelaxed(catalog: CatalogDatabase, { storage: { durability } }: Confi
   const before = catalog.setting(DURABILITY) ?? "sync";
   if (before !== durability) catalog.changeSetting(DURABILITY, durability);
   return before === "relaxed";
-}
-
-/** Who copies the log away; undefined when nobody is asked to. */
-function archiverOf(
-  { storage }: Config,
-  { clock, disk, log }: DatabaseParts,
-  { catalog, directory }: { catalog: CatalogDatabase; directory: DataDirectory },
-): Archiver | undefined {
-  const { archive_path: archivePath, wal_max_bytes: walMaxBytes } = storage;
-  if (archivePath === undefined) return undefined;
-  return new Archiver({
-    disk,
-    clock,
-    log,
-    catalog,
-    paths: directory.paths,
-    archivePath,
-    incarnation: catalog.setting(INCARNATION) ?? "",
-    waitingBytesMax: ARCHIVE_WAITS * walMaxBytes,
-  });
 }
 
 async function openStore(

@@ -1,12 +1,18 @@
 /**
  * Copies of a database: backups, the archive of its log, and what brings either back.
  */
-export { type ArchiveLag, Archiver, requireArchive } from "./archive.ts";
+export { type ArchiveLag, type Archiver, requireArchive } from "./archive.ts";
 export { INCARNATION } from "./archive_units.ts";
-export { BackupJobs, type BackupJobsOptions, type PointAdvancer } from "./backup_jobs.ts";
+export type { PointAdvancer } from "./backup_jobs.ts";
+export {
+  archiverOf,
+  backupJobsOf,
+  finishStagedRestore,
+  nameIncarnation,
+  noteRestore,
+} from "./database_copies.ts";
 export { lostSeqsOf, noteLostSeqs } from "./lost_seqs.ts";
 export {
-  type FinishedRestore,
   finishRestore,
   isRestoreStaged,
   type RestoreParts,

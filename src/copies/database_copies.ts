@@ -1,0 +1,115 @@
+/**
+ * What a database that opens has to do with copies of itself: a restore that waits for it is
+ * finished, its log is archived, and its statements begin backups and restores.
+ */
+import type { Clock } from "../base/clock.ts";
+import type { Disk } from "../base/disk.ts";
+import type { Log } from "../base/log.ts";
+import type { Random } from "../base/random.ts";
+import type { CatalogDatabase } from "../catalog/mod.ts";
+import type { AuditLog } from "../sql/mod.ts";
+import type { DataDirectory } from "../storage/mod.ts";
+import { Archiver } from "./archive.ts";
+import { INCARNATION } from "./archive_units.ts";
+import { BackupJobs, type BackupJobsOptions, type PointAdvancer } from "./backup_jobs.ts";
+import { type FinishedRestore, finishRestore } from "./restore.ts";
+
+/** Of the configuration. */
+export interface CopySettings {
+  readonly allowed_roots: readonly string[];
+  readonly archive_path: string | undefined;
+  readonly min_free_bytes: number;
+  readonly wal_max_bytes: number;
+}
+
+export interface CopyParts {
+  readonly clock: Clock;
+  readonly disk: Disk;
+  readonly log: Log;
+  readonly random: Random;
+  readonly version: string;
+  /** Who brings a backup to a later moment; without it that happens between other work. */
+  readonly advance?: PointAdvancer | undefined;
+}
+
+/** Enough that no two lives of a database are ever taken for one. */
+const INCARNATION_BYTES = 16;
+
+/** So many times the usual length of the log waits for an archive that cannot be reached. */
+const ARCHIVE_WAITS = 4;
+
+/**
+ * Finishes a restore that RESTORE DATABASE has prepared; the lock is given back when that fails.
+ *
+ * @throws {DatabaseError} @throws {CorruptionError} @throws {DiskError}
+ */
+export function finishStagedRestore(
+  { clock, disk, log }: CopyParts,
+  directory: DataDirectory,
+): FinishedRestore | undefined {
+  try {
+    return finishRestore(directory.paths, { disk, clock, log });
+  } catch (error) {
+    directory.release();
+    throw error;
+  }
+}
+
+/** The order itself is among the events of the state that was replaced. */
+export async function noteRestore(audit: AuditLog, { order, seq }: FinishedRestore): Promise<void> {
+  if (order === undefined) return;
+  const { orderedBy: actor, source: target } = order;
+  await audit.note({ action: "finish restore", actor, target, outcome: "ok", details: { seq } });
+}
+
+/** Names this life of the database, unless it has its name. */
+export function nameIncarnation(catalog: CatalogDatabase, random: Random): void {
+  if ((catalog.setting(INCARNATION) ?? "") !== "") return;
+  const incarnation = Buffer.from(random.bytes(INCARNATION_BYTES)).toString("hex");
+  catalog.changeSetting(INCARNATION, incarnation);
+}
+
+/** Who copies the log away; undefined when nobody is asked to. */
+export function archiverOf(
+  { archive_path: archivePath, wal_max_bytes: walMaxBytes }: CopySettings,
+  { clock, disk, log }: CopyParts,
+  { catalog, directory }: { catalog: CatalogDatabase; directory: DataDirectory },
+): Archiver | undefined {
+  if (archivePath === undefined) return undefined;
+  return new Archiver({
+    disk,
+    clock,
+    log,
+    catalog,
+    paths: directory.paths,
+    archivePath,
+    incarnation: catalog.setting(INCARNATION) ?? "",
+    waitingBytesMax: ARCHIVE_WAITS * walMaxBytes,
+  });
+}
+
+/** Who carries out what statements begin. */
+export function backupJobsOf(
+  settings: CopySettings,
+  { advance, clock, disk, log, random, version }: CopyParts,
+  {
+    directory,
+    ...layers
+  }: Pick<BackupJobsOptions, "catalog" | "store" | "blobs" | "jobs"> & {
+    directory: DataDirectory;
+  },
+): BackupJobs {
+  return new BackupJobs({
+    ...layers,
+    advance,
+    disk,
+    clock,
+    log,
+    version,
+    paths: directory.paths,
+    minFreeBytes: settings.min_free_bytes,
+    random,
+    archivePath: settings.archive_path,
+    allowedRoots: settings.allowed_roots,
+  });
+}
