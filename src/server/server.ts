@@ -7,17 +7,13 @@
  * A route throws what it refuses; the one catch is here. What is no expected failure is a bug:
  * the caller gets 500, and the error goes up by `onBug`.
  */
-import type { ServerWebSocket } from "bun";
 import type { ConnectionAccess, MetricSample } from "../sql/mod.ts";
-import { Connection } from "./connection.ts";
-import type { ConnectionParts, ConnectionRequest } from "./connection_options.ts";
 import { Connections } from "./connections.ts";
 import { Cors } from "./cors.ts";
 import { endpointsOf, SOCKET_PATH } from "./endpoints.ts";
 import { Exchange, type ExchangeOptions, RequestIds } from "./exchange.ts";
 import { HttpError, isWorthLogging, RETRY_SECONDS, responseFromError } from "./http_error.ts";
 import { rangesFrom } from "./ip_address.ts";
-import { MessageTurns } from "./message_turns.ts";
 import { Metrics } from "./metrics.ts";
 import type { Readiness, ServerOptions } from "./options.ts";
 import { RateLimiter } from "./rate_limit.ts";
@@ -31,8 +27,7 @@ import {
   notFound,
   Router,
 } from "./router.ts";
-import { SocketFlusher } from "./socket_flusher.ts";
-import { connectionRequestFrom } from "./upgrade.ts";
+import { type SocketState, Sockets } from "./sockets.ts";
 
 export interface RunningServer {
   /** Scheme, host and port, e.g. "http://127.0.0.1:2900". */
@@ -56,16 +51,8 @@ const STOP_POLL_MS = 10;
 /** How long statements that a stop ended may take to say so. */
 const ANSWER_MS_MAX = 2000;
 
-/** Room above the send queue's budget, in frames: reaching it closes the connection. */
-const FRAMES_ABOVE_BUDGET = 8;
-
 /** Probes are answered in every state. */
 const PROBES: ReadonlySet<string> = new Set(["/health/live", "/health/ready"]);
-
-/** What the upgrade asked for, until the socket is open. */
-type SocketState = ConnectionRequest | Connection;
-
-type ServerSocket = ServerWebSocket<SocketState>;
 
 /**
  * Listens and serves.
@@ -82,10 +69,10 @@ class HttpServer implements RunningServer {
   readonly #cors: Cors;
   readonly #exchanges: ExchangeOptions;
   readonly #connections: Connections;
-  readonly #connectionParts: ConnectionParts;
   readonly #metrics: Metrics;
   readonly #addressRate: RateLimiter;
   readonly #router: Router;
+  readonly #sockets: Sockets;
   readonly #turns: RequestTurns;
   readonly #bun: Bun.Server<SocketState>;
   readonly #stopListening: () => void;
@@ -97,11 +84,6 @@ class HttpServer implements RunningServer {
   constructor(options: ServerOptions) {
     const { config, clock } = options;
     this.#options = options;
-    const { auth, live, log } = options;
-    const budgetBytes = config.websocket.send_queue_bytes;
-    const outbox = { budgetBytes, flusher: new SocketFlusher(clock) };
-    const turns = new MessageTurns(clock);
-    this.#connectionParts = { config, auth, live, clock, log, outbox, turns };
     this.#cors = new Cors(config);
     this.#exchanges = {
       network: {
@@ -144,6 +126,20 @@ class HttpServer implements RunningServer {
         url: () => this.url,
       }),
     );
+    const { auth, live, log, onBug } = options;
+    this.#sockets = new Sockets({
+      auth,
+      clock,
+      config,
+      live,
+      log,
+      onBug,
+      cors: this.#cors,
+      connections: this.#connections,
+      nextNumber: () => this.#nextNumber(),
+      isStopping: () => this.#isStopping,
+      onOpened: () => this.#metrics.connectionOpened(),
+    });
     this.#turns = new RequestTurns(clock, (request, arrivedMs) =>
       this.#serve(this.#exchangeOf(request, arrivedMs)),
     );
@@ -226,7 +222,6 @@ class HttpServer implements RunningServer {
   #listen(): Bun.Server<SocketState> {
     const { config } = this.#options;
     const { host, port, tls_cert, tls_key } = config.server;
-    const { websocket, limits } = config;
     return Bun.serve<SocketState>({
       hostname: host,
       port,
@@ -244,22 +239,7 @@ class HttpServer implements RunningServer {
         this.#options.onBug(error);
         return new Response(null, { status: 500 });
       },
-      websocket: {
-        // Keep-alive is the connection's: it counts every frame, and closes with 1000.
-        idleTimeout: 0,
-        sendPings: false,
-        perMessageDeflate: false,
-        maxPayloadLength: 4 * limits.max_message_size,
-        backpressureLimit:
-          websocket.send_queue_bytes + FRAMES_ABOVE_BUDGET * websocket.max_frame_bytes,
-        closeOnBackpressureLimit: false,
-        open: (socket) => this.#guard(socket, () => this.#opened(socket)),
-        message: (socket, frame) => this.#guard(socket, () => connectionOf(socket)?.receive(frame)),
-        drain: (socket) => this.#guard(socket, () => connectionOf(socket)?.drained()),
-        ping: (socket) => connectionOf(socket)?.touch(),
-        pong: (socket) => connectionOf(socket)?.touch(),
-        close: (socket) => this.#guard(socket, () => this.#closed(socket)),
-      },
+      websocket: this.#sockets.handler,
     });
   }
 
@@ -383,15 +363,8 @@ class HttpServer implements RunningServer {
   #upgrade(exchange: Exchange, server: Bun.Server<SocketState>): Response | undefined {
     try {
       this.#requireReady(exchange);
-      const rules = {
-        config: this.#options.config,
-        cors: this.#cors,
-        connections: this.#connections,
-      };
-      const request = connectionRequestFrom(exchange, rules);
-      const headers = { "X-Request-ID": exchange.requestId };
-      if (server.upgrade(exchange.request, { data: request, headers })) return undefined;
-      throw new HttpError(426, "upgrade_required", "The WebSocket handshake is malformed");
+      this.#sockets.upgrade(exchange, server);
+      return undefined;
     } catch (error) {
       const response = this.#failure(exchange, error, undefined);
       if (response.status === 426) response.headers.set("Upgrade", "websocket");
@@ -399,46 +372,8 @@ class HttpServer implements RunningServer {
     }
   }
 
-  #opened(socket: ServerSocket): void {
-    const request = socket.data;
-    if (request instanceof Connection) return;
-    const connection = new Connection({
-      number: this.#nextNumber(),
-      socket,
-      request,
-      parts: this.#connectionParts,
-    });
-    // The request goes with this: a socket is open for long, and what it asked for is known.
-    socket.data = connection;
-    this.#connections.add(connection);
-    this.#metrics.connectionOpened();
-    connection.open();
-    if (this.#isStopping) connection.shutDown();
-  }
-
   #nextNumber(): number {
     this.#connectionCount += 1;
     return this.#connectionCount;
   }
-
-  #closed(socket: ServerSocket): void {
-    const connection = connectionOf(socket);
-    if (connection === undefined) return;
-    this.#connections.remove(connection);
-    connection.closed();
-  }
-
-  /** A bug in one connection ends that connection and goes up. */
-  #guard(socket: ServerSocket, serve: () => void): void {
-    try {
-      serve();
-    } catch (error) {
-      this.#options.onBug(error);
-      socket.close(1011, "internal failure");
-    }
-  }
-}
-
-function connectionOf({ data }: ServerSocket): Connection | undefined {
-  return data instanceof Connection ? data : undefined;
 }
