@@ -3,15 +3,9 @@
  *
  * `apply` runs without an await: keys are checked, seqs are issued, rows go into memtables and into
  * the log's buffer; or nothing of it happens. A large commit comes with its rows checked and encoded
- * (`staged_commit.ts`), and is made in one turn as well. Later, as the log's groups settle, the
- * visible seq moves, `onVisible` is called, and only then the writers are answered.
+ * (`staged_commit.ts`), and is made in one turn as well. What becomes of it then, as the log's groups
+ * settle, is in `commit_groups.ts`.
  *
- *     applied ──group synced──► visible
- *        ├─────no room────────► taken back: rows, keys and replacements are as before
- *        └─────log failed─────► unknown: never visible in this process
- *
- * - `visibleSeq` <= `appliedSeq`, and both only grow, but that `appliedSeq` falls back to
- *   `visibleSeq` when groups are taken back.
  * - Seqs of rows that were taken back are never issued again.
  */
 import { assert } from "../base/assert.ts";
@@ -19,10 +13,10 @@ import { DatabaseError } from "../base/errors.ts";
 import { SEQ_ZERO, type Seq, type SeqGenerator } from "../base/seq.ts";
 import type { Batch } from "../types/mod.ts";
 import { pushBatch } from "./batch_insert.ts";
-import type { CommitLog, CommitLogEvents } from "./commit_log.ts";
+import { type CommitGroup, CommitGroups, type Touch } from "./commit_groups.ts";
+import type { CommitLog } from "./commit_log.ts";
 import { requireInsertable, requireKeyless, requireReplaceable } from "./conflicts.ts";
 import { keyOfRow } from "./key.ts";
-import type { Memtable } from "./memtable.ts";
 import type { SpaceGuard } from "./space.ts";
 import {
   deletedVersion,
@@ -31,9 +25,7 @@ import {
   type StagingGround,
 } from "./staged_commit.ts";
 import {
-  type ChangedPartition,
   type Commit,
-  type OnVisible,
   rowCountOf,
   type StagedCommit,
   type StageOptions,
@@ -41,35 +33,6 @@ import {
   type WriteBatch,
 } from "./store.ts";
 import type { StoredTable } from "./table.ts";
-
-/** Failed ranges of seqs that are remembered for late callers of `durable`. */
-const FAILURES_MAX = 1024;
-
-const DONE: Promise<void> = Promise.resolve();
-
-/** What commits did to one memtable, so that it can be taken back. */
-interface Touch {
-  readonly table: StoredTable;
-  readonly memtable: Memtable;
-  /** Rows before. */
-  readonly rowCount: number;
-  liveDelta: number;
-}
-
-/** Commits that become durable together. */
-interface CommitGroup {
-  readonly number: number;
-  lastSeq: Seq;
-  readonly touches: Map<Memtable, Touch>;
-  readonly changed: ChangedPartition[];
-  waiting: PromiseWithResolvers<void> | undefined;
-}
-
-interface Failure {
-  readonly after: number;
-  readonly upTo: number;
-  readonly error: DatabaseError;
-}
 
 export interface CommitterOptions {
   readonly log: CommitLog;
@@ -90,21 +53,15 @@ export interface CommitterEvents {
   onRolled(): void;
 }
 
-export class Committer implements CommitLogEvents {
-  onVisible: OnVisible = () => {};
+export class Committer {
   catalogVersion: number;
+  /** What becomes of commits once they are applied. */
+  readonly groups: CommitGroups;
   readonly #log: CommitLog;
   readonly #tables: ReadonlyMap<number, StoredTable>;
   readonly #seqs: SeqGenerator;
   readonly #space: SpaceGuard;
   readonly #events: CommitterEvents;
-  #visibleSeq: Seq;
-  #appliedSeq: Seq;
-  /** Oldest first. */
-  #groups: CommitGroup[] = [];
-  #failures: Failure[] = [];
-  #fatal: DatabaseError | undefined;
-  #takenBackCount = 0;
   /** Nobody writes for them any more. */
   readonly #retiredOwners = new Set<number>();
 
@@ -114,22 +71,19 @@ export class Committer implements CommitLogEvents {
     this.#seqs = options.seqs;
     this.#space = options.space;
     this.#events = events;
-    this.#visibleSeq = options.visibleSeq;
-    this.#appliedSeq = options.visibleSeq;
     this.catalogVersion = options.catalogVersion;
-    this.#log.events = this;
-  }
-
-  get visibleSeq(): Seq {
-    return this.#visibleSeq;
-  }
-
-  get appliedSeq(): Seq {
-    return this.#appliedSeq;
+    this.groups = new CommitGroups({
+      tables: options.tables,
+      space: options.space,
+      visibleSeq: options.visibleSeq,
+      onFatal: (cause) => events.onFatal(cause),
+      onRolled: () => events.onRolled(),
+    });
+    this.#log.events = this.groups;
   }
 
   apply(batch: WriteBatch): Commit {
-    if (this.#fatal !== undefined) throw this.#fatal;
+    this.groups.requireLog();
     for (const { owner } of batch.writes) this.#requireOwner(owner);
     this.#space.admit(areDeletes(batch.writes));
     const log = this.#log;
@@ -153,14 +107,15 @@ export class Committer implements CommitLogEvents {
     }
     if (firstSeq === SEQ_ZERO) {
       log.abort();
-      return { firstSeq: this.#appliedSeq, lastSeq: this.#appliedSeq };
+      const { appliedSeq } = this.groups;
+      return { firstSeq: appliedSeq, lastSeq: appliedSeq };
     }
     const lastSeq = this.#seqs.last;
-    const group = this.#groupOf(log.end());
-    group.lastSeq = lastSeq;
-    this.#appliedSeq = lastSeq;
+    const group = this.groups.applied(log.end(), lastSeq);
     for (const touch of touches) this.#enlist(group, touch, lastSeq);
-    for (const write of batch.writes) this.#noteChanged(group, write);
+    for (const write of batch.writes) {
+      if (rowCountOf(write) > 0) this.groups.noteChanged(group, write.tableId, write.owner);
+    }
     // Taken before anybody can freeze a memtable.
     const seqs = batch.wantsSeqs === true ? seqsOf(touches) : undefined;
     for (const { table } of touches) this.#events.onAppended(table);
@@ -177,75 +132,6 @@ export class Committer implements CommitLogEvents {
     this.#retiredOwners.add(owner);
   }
 
-  durable(seq: Seq): Promise<void> {
-    if (this.#failures.length > 0) {
-      const failure = this.#failures.find(({ after, upTo }) => seq > after && seq <= upTo);
-      if (failure !== undefined) return Promise.reject(failure.error);
-    }
-    if (seq <= this.#visibleSeq) return DONE;
-    for (const group of this.#groups) {
-      if (seq <= group.lastSeq) {
-        group.waiting ??= Promise.withResolvers();
-        return group.waiting.promise;
-      }
-    }
-    return this.#fatal === undefined ? DONE : Promise.reject(this.#fatal);
-  }
-
-  onSettled(groupNumber: number): void {
-    for (;;) {
-      const group = this.#groups[0];
-      if (group === undefined || group.number > groupNumber) return;
-      this.#groups.shift();
-      assert(group.lastSeq > this.#visibleSeq, "the visible seq ascends");
-      this.#visibleSeq = group.lastSeq;
-      for (const { table, liveDelta } of group.touches.values()) {
-        if (table.liveRows !== undefined) table.liveRows += liveDelta;
-      }
-      this.onVisible(group.changed, this.#visibleSeq);
-      group.waiting?.resolve();
-    }
-  }
-
-  onTakenBack(groupNumber: number, cause: unknown): void {
-    const error = this.#space.noteRefused(cause);
-    const failed = this.#groups.filter(({ number }) => number >= groupNumber);
-    this.#groups = this.#groups.filter(({ number }) => number < groupNumber);
-    // Newest first: a row's own replacement must be gone before the row is.
-    for (const { touches } of failed.toReversed()) {
-      for (const { table, memtable, rowCount } of [...touches.values()].toReversed()) {
-        // The rows of a table that was dropped meanwhile are gone already, with their files.
-        if (!table.isDropped) table.takeBack(memtable, rowCount);
-      }
-    }
-    this.#noteFailure(error);
-    this.#appliedSeq = this.#groups.at(-1)?.lastSeq ?? this.#visibleSeq;
-    this.#takenBackCount += 1;
-    for (const { waiting } of failed) waiting?.reject(error);
-  }
-
-  onFatal(cause: unknown): void {
-    const failed = this.#groups;
-    this.#groups = [];
-    this.#fatal = new DatabaseError(
-      "STORAGE_UNAVAILABLE",
-      "Cannot write: the log failed, and the server must be started again",
-      { cause },
-    );
-    const error = new DatabaseError(
-      "COMMIT_UNKNOWN",
-      "Cannot say whether the commit is durable: the log failed while it was written",
-      { hint: "read the rows again after the server has restarted", cause },
-    );
-    this.#noteFailure(error);
-    this.#events.onFatal(cause);
-    for (const { waiting } of failed) waiting?.reject(error);
-  }
-
-  onRolled(): void {
-    this.#events.onRolled();
-  }
-
   /** @throws {DatabaseError} PERMISSION_DENIED */
   #requireOwner(owner: number): void {
     if (!this.#retiredOwners.has(owner)) return;
@@ -256,16 +142,15 @@ export class Committer implements CommitLogEvents {
   }
 
   #ground(): StagingGround {
-    const appliedSeq = (): Seq => this.#appliedSeq;
-    const takenBackCount = (): number => this.#takenBackCount;
+    const { groups } = this;
     return {
       log: this.#log,
       table: (tableId) => this.#table(tableId),
       get appliedSeq() {
-        return appliedSeq();
+        return groups.appliedSeq;
       },
       get takenBackCount() {
-        return takenBackCount();
+        return groups.takenBackCount;
       },
       expiredSeq: (table) => table.expiredSeq(this.#seqs),
       offsetOf: (index) => this.#seqs.offsetOf(index),
@@ -280,7 +165,7 @@ export class Committer implements CommitLogEvents {
     tables,
     wantsSeqs,
   }: LocalStagedCommit): Commit {
-    if (this.#fatal !== undefined) throw this.#fatal;
+    this.groups.requireLog();
     for (const { memtable } of tables) {
       for (const owner of memtable.partitions.keys()) this.#requireOwner(owner);
     }
@@ -288,14 +173,13 @@ export class Committer implements CommitLogEvents {
     const firstSeq = this.#seqs.block(rowCount);
     const lastSeq = this.#seqs.last;
     const { catalogVersion } = this;
-    const group = this.#groupOf(this.#log.append(draft, { catalogVersion, firstSeq }));
-    group.lastSeq = lastSeq;
-    this.#appliedSeq = lastSeq;
+    const number = this.#log.append(draft, { catalogVersion, firstSeq });
+    const group = this.groups.applied(number, lastSeq);
     const touches = tables.map((staged) => this.#adopt(staged, firstSeq));
     for (const touch of touches) this.#enlist(group, touch, lastSeq);
     for (const { memtable, table } of tables) {
       for (const { owner } of memtable.partitions.values()) {
-        this.#notePartition(group, table.tableId, owner);
+        this.groups.noteChanged(group, table.tableId, owner);
       }
     }
     const seqs = wantsSeqs ? seqsOf(touches) : undefined;
@@ -403,21 +287,6 @@ export class Committer implements CommitLogEvents {
     throw new DatabaseError("TABLE_NOT_FOUND", `Cannot write to table ${tableId}: there is none`);
   }
 
-  #groupOf(number: number): CommitGroup {
-    const last = this.#groups.at(-1);
-    if (last?.number === number) return last;
-    assert(last === undefined || last.number < number, "groups ascend");
-    const group: CommitGroup = {
-      number,
-      lastSeq: SEQ_ZERO,
-      touches: new Map(),
-      changed: [],
-      waiting: undefined,
-    };
-    this.#groups.push(group);
-    return group;
-  }
-
   /** Makes a commit's rows part of its group. */
   #enlist(group: CommitGroup, touch: Touch, lastSeq: Seq): void {
     const { memtable, rowCount, liveDelta } = touch;
@@ -426,27 +295,6 @@ export class Committer implements CommitLogEvents {
     const known = group.touches.get(memtable);
     if (known === undefined) group.touches.set(memtable, touch);
     else known.liveDelta += liveDelta;
-  }
-
-  #noteChanged(group: CommitGroup, write: TableWrite): void {
-    if (rowCountOf(write) > 0) this.#notePartition(group, write.tableId, write.owner);
-  }
-
-  #notePartition(group: CommitGroup, tableId: number, owner: number): void {
-    const partition = this.#tables.get(tableId)?.active.partitions.get(owner);
-    if (partition === undefined || partition.changedInGroup === group.number) return;
-    partition.changedInGroup = group.number;
-    group.changed.push({ tableId, owner });
-  }
-
-  #noteFailure(error: DatabaseError): void {
-    const after = this.#groups.at(-1)?.lastSeq ?? this.#visibleSeq;
-    // After a fatal failure nothing becomes durable any more.
-    const upTo = this.#fatal === undefined ? this.#appliedSeq : Infinity;
-    const last = this.#failures.at(-1);
-    if (last?.after === after) this.#failures.pop();
-    this.#failures.push({ after, upTo, error });
-    if (this.#failures.length > FAILURES_MAX) this.#failures.shift();
   }
 }
 

@@ -186,19 +186,19 @@ export class LocalStore implements Store {
   }
 
   get visibleSeq(): Seq {
-    return this.#committer.visibleSeq;
+    return this.#committer.groups.visibleSeq;
   }
 
   get appliedSeq(): Seq {
-    return this.#committer.appliedSeq;
+    return this.#committer.groups.appliedSeq;
   }
 
   get onVisible(): OnVisible {
-    return this.#committer.onVisible;
+    return this.#committer.groups.onVisible;
   }
 
   set onVisible(onVisible: OnVisible) {
-    this.#committer.onVisible = onVisible;
+    this.#committer.groups.onVisible = onVisible;
   }
 
   defineTable(definition: TableDefinition): void {
@@ -234,7 +234,7 @@ export class LocalStore implements Store {
   }
 
   durable(seq: Seq): Promise<void> {
-    return this.#committer.durable(seq);
+    return this.#committer.groups.durable(seq);
   }
 
   scan(tableId: number, options: ScanOptions): Scan {
