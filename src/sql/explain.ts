@@ -7,7 +7,7 @@
 import type { Principal } from "../auth/mod.ts";
 import { SEQ_COLUMN_ID } from "../storage/mod.ts";
 import { type Row, TEXT } from "../types/mod.ts";
-import type { BoundExpression, BoundSort, BoundWindowCall } from "./bind/bound.ts";
+import type { BoundExpression, BoundSort, BoundWindowCall } from "./bind/bound_expressions.ts";
 import type { StatementResult } from "./engine.ts";
 import type { SqlEnvironment } from "./environment.ts";
 import { planOfCte } from "./execute/cte_rows.ts";

@@ -2,7 +2,7 @@
  * Bound expressions as text, for EXPLAIN. Reads like SQL; a cast that nobody wrote is not shown.
  */
 import { type DataType, outputText, type Value } from "../types/mod.ts";
-import type { BoundExpression } from "./bind/bound.ts";
+import type { BoundExpression } from "./bind/bound_expressions.ts";
 
 /** Values that the caller gave, by slot; one that is missing is shown as its parameter. */
 export type Slots = readonly Value[];

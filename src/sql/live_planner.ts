@@ -8,13 +8,8 @@ import { type Catalog, DEFAULT_NAMESPACE } from "../catalog/mod.ts";
 import { SEQ_COLUMN_ID } from "../storage/mod.ts";
 import { type Batch, type DataType, groupKeyOf, isTimeWord, type Value } from "../types/mod.ts";
 import { StatementBinding } from "./bind/binding.ts";
-import type {
-  BoundColumn,
-  BoundExpression,
-  BoundOutput,
-  BoundRelation,
-  BoundSelect,
-} from "./bind/bound.ts";
+import type { BoundOutput, BoundRelation, BoundSelect } from "./bind/bound.ts";
+import type { BoundColumn, BoundExpression } from "./bind/bound_expressions.ts";
 import { columnValue } from "./bind/bound_nodes.ts";
 import { bindSelect } from "./bind/select_binder.ts";
 import { readLiterals } from "./bind/untyped_literals.ts";

@@ -15,7 +15,7 @@ import {
 } from "../catalog/mod.ts";
 import { castValue, type DataType, typeName } from "../types/mod.ts";
 import { StatementBinding } from "./bind/binding.ts";
-import type { BoundExpression } from "./bind/bound.ts";
+import type { BoundExpression } from "./bind/bound_expressions.ts";
 import { castTo } from "./bind/casts.ts";
 import { bindCondition } from "./bind/expression_binder.ts";
 import { isSerial, resolveType } from "./bind/types.ts";

@@ -21,7 +21,7 @@ import {
   type Place,
   unknownFunction,
 } from "./binding.ts";
-import type { BoundAggregate, BoundExpression, BoundSort } from "./bound.ts";
+import type { BoundAggregate, BoundExpression, BoundSort } from "./bound_expressions.ts";
 import { castTo } from "./casts.ts";
 import { bindRow, jsonOfRow, knowsRow, misusedRow, presenceOf, takesRows } from "./row_values.ts";
 import type { Scope } from "./scope.ts";

@@ -6,7 +6,7 @@
  * Invariant: things that are alike have the same form, so that only those are compared.
  */
 import type { Value } from "../../types/mod.ts";
-import type { BoundExpression } from "./bound.ts";
+import type { BoundExpression } from "./bound_expressions.ts";
 import { childrenOf, sameExpression } from "./walk.ts";
 
 /** Levels of operands that a form tells of: each operand is looked at so many times at most. */

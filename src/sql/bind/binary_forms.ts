@@ -15,7 +15,7 @@ import {
 import type { OperatorForm } from "../functions/function.ts";
 import { resolveBinary } from "../functions/operators.ts";
 import type { Expr } from "../parse/ast.ts";
-import type { BoundExpression, ComparisonOperator } from "./bound.ts";
+import type { BoundExpression, ComparisonOperator } from "./bound_expressions.ts";
 import { comparedByDay } from "./day_comparison.ts";
 import { decimalLiteral } from "./decimal_literal.ts";
 import { comparedWith } from "./float_literal.ts";

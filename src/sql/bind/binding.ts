@@ -15,17 +15,15 @@ import { isTableFunction, tableFunctionNames } from "../functions/table_function
 import { isWindowName, windowFunctionNames } from "../functions/window_functions.ts";
 import type { AstNode, Expr, ExprSlot, SelectStatement } from "../parse/ast.ts";
 import type { Alike } from "./alike.ts";
+import type { BoundSelect, BoundTableFunction, Requirement } from "./bound.ts";
 import type {
   BoundAggregate,
   BoundColumn,
   BoundExpression,
-  BoundSelect,
-  BoundTableFunction,
   BoundWindow,
   BoundWindowCall,
   LiteralRead,
-  Requirement,
-} from "./bound.ts";
+} from "./bound_expressions.ts";
 import type { RelationNode, Scope } from "./scope.ts";
 
 /** What a plan may be chosen by. */

@@ -3,13 +3,8 @@
  * columns, and queries that the binder makes itself, which neither group nor order.
  */
 import type { StatementBinding } from "./binding.ts";
-import type {
-  BoundColumn,
-  BoundExpression,
-  BoundOutput,
-  BoundRelation,
-  BoundSelect,
-} from "./bound.ts";
+import type { BoundOutput, BoundRelation, BoundSelect } from "./bound.ts";
+import type { BoundColumn, BoundExpression } from "./bound_expressions.ts";
 
 export function columnValue(column: BoundColumn): BoundExpression {
   return { kind: "column", type: column.type, column };

@@ -10,7 +10,7 @@ import { isWindowName } from "../functions/window_functions.ts";
 import type { AstNode, ExprCall } from "../parse/ast.ts";
 import { bindAggregate, bindGrouping } from "./aggregate_binder.ts";
 import { type Bind, type Place, unknownFunction } from "./binding.ts";
-import type { BoundExpression } from "./bound.ts";
+import type { BoundExpression } from "./bound_expressions.ts";
 import { castAlike } from "./casts.ts";
 import { castArgument, fittingOf } from "./integer_parameters.ts";
 import { bindArguments, checkNames } from "./named_arguments.ts";

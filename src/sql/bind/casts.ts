@@ -20,7 +20,7 @@ import {
   type Value,
 } from "../../types/mod.ts";
 import type { AstNode } from "../parse/ast.ts";
-import type { BoundExpression } from "./bound.ts";
+import type { BoundExpression } from "./bound_expressions.ts";
 import type { CellPlace } from "./cell_error.ts";
 import { mayFail } from "./walk.ts";
 

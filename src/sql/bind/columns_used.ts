@@ -1,7 +1,8 @@
 /**
  * Which stored columns a bound query needs: of its tables, and of those in the queries inside it.
  */
-import type { BoundCte, BoundExpression, BoundSelect } from "./bound.ts";
+import type { BoundCte, BoundSelect } from "./bound.ts";
+import type { BoundExpression } from "./bound_expressions.ts";
 import { expressionsIn, relationsIn } from "./query_walk.ts";
 import { childrenOf } from "./walk.ts";
 

@@ -5,7 +5,7 @@ import { DatabaseError } from "../../base/errors.ts";
 import { keyNameOf, type TableEntry } from "../../catalog/mod.ts";
 import type { OnConflictAction } from "../parse/ast.ts";
 import type { Place } from "./binding.ts";
-import type { BoundColumn, BoundExpression } from "./bound.ts";
+import type { BoundColumn, BoundExpression } from "./bound_expressions.ts";
 import { type BoundSet, bindSets, type DmlWorld, nameOf, type Target } from "./dml_target.ts";
 import { bindCondition } from "./expression_binder.ts";
 import { Scope } from "./scope.ts";

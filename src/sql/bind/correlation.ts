@@ -9,7 +9,7 @@ import { defined } from "../../base/assert.ts";
 import type { ExprRef } from "../parse/ast.ts";
 import { ExpressionPlaces } from "./alike.ts";
 import type { Correlation, Place } from "./binding.ts";
-import type { BoundCapture, BoundExpression } from "./bound.ts";
+import type { BoundCapture, BoundExpression } from "./bound_expressions.ts";
 import { columnValue } from "./bound_nodes.ts";
 
 /** Collects what one inner query reads of the expression around it. */

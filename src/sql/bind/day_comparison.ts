@@ -8,7 +8,7 @@
  * let a scan skip row groups. `date < DATE '1994-01-01' + INTERVAL '1 year'` is such a comparison.
  */
 import { DATE, splitTimestamp, type Value, type Whole } from "../../types/mod.ts";
-import type { BoundExpression, ComparisonOperator } from "./bound.ts";
+import type { BoundExpression, ComparisonOperator } from "./bound_expressions.ts";
 import { readsColumn } from "./walk.ts";
 
 type Comparison = Extract<BoundExpression, { kind: "compare" }>;

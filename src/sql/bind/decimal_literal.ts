@@ -20,7 +20,7 @@ import {
   type Whole,
   wholeFromBigint,
 } from "../../types/mod.ts";
-import type { BoundExpression, ComparisonOperator } from "./bound.ts";
+import type { BoundExpression, ComparisonOperator } from "./bound_expressions.ts";
 import { noteLiteral } from "./casts.ts";
 
 export type DecimalDataType = Extract<DataType, { kind: "decimal" }>;

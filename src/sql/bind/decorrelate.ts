@@ -10,7 +10,8 @@
  */
 import { BOOLEAN } from "../../types/mod.ts";
 import type { StatementBinding } from "./binding.ts";
-import type { BoundExpression, BoundSelect, BoundWindowCall, KeyedQuery } from "./bound.ts";
+import type { BoundSelect } from "./bound.ts";
+import type { BoundExpression, BoundWindowCall, KeyedQuery } from "./bound_expressions.ts";
 import { columnValue } from "./bound_nodes.ts";
 import { readsAround, readsOuter } from "./query_walk.ts";
 import { conjunctionOf, conjunctsOf } from "./walk.ts";

@@ -6,7 +6,7 @@ import { DatabaseError } from "../../base/errors.ts";
 import type { ColumnEntry, TableEntry } from "../../catalog/mod.ts";
 import type { Expr, Name, QNameAliased, SetStatement } from "../parse/ast.ts";
 import type { Place } from "./binding.ts";
-import type { BoundColumn, BoundExpression } from "./bound.ts";
+import type { BoundColumn, BoundExpression } from "./bound_expressions.ts";
 import { castInColumn, castTo } from "./casts.ts";
 import { bindExpression } from "./expression_binder.ts";
 import { tableResult } from "./from_binder.ts";

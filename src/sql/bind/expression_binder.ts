@@ -17,7 +17,7 @@ import {
 import type { Expr, ExprCase, ExprList, ExprRef } from "../parse/ast.ts";
 import { bindElement, bindSlice } from "./array_binder.ts";
 import type { Bind, Place } from "./binding.ts";
-import type { BoundExpression } from "./bound.ts";
+import type { BoundExpression } from "./bound_expressions.ts";
 import { columnValue } from "./bound_nodes.ts";
 import { bindCall, bindFunction } from "./calls.ts";
 import { castAlike, castTo, castToInterval } from "./casts.ts";

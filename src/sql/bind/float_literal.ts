@@ -6,7 +6,7 @@
  */
 import { FLOAT } from "../../types/mod.ts";
 import type { AstNode } from "../parse/ast.ts";
-import type { BoundExpression } from "./bound.ts";
+import type { BoundExpression } from "./bound_expressions.ts";
 import { castTo } from "./casts.ts";
 
 /** The operand of a comparison with `other`: a FLOAT if that is one and this a number as written. */

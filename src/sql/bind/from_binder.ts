@@ -18,7 +18,8 @@ import type {
   Name,
 } from "../parse/ast.ts";
 import { notAvailable, type Place, type StatementBinding } from "./binding.ts";
-import type { BoundColumn, BoundRelation } from "./bound.ts";
+import type { BoundRelation } from "./bound.ts";
+import type { BoundColumn } from "./bound_expressions.ts";
 import { Captures } from "./correlation.ts";
 import { bindExpression } from "./expression_binder.ts";
 import { type FromResult, joined, product } from "./join_binder.ts";

@@ -6,7 +6,7 @@
  * nothing else fits, and its range is checked when the statement runs.
  */
 import { type DataType, INT } from "../../types/mod.ts";
-import type { BoundExpression } from "./bound.ts";
+import type { BoundExpression } from "./bound_expressions.ts";
 import { type CastTarget, castTo } from "./casts.ts";
 
 /**

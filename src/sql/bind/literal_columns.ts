@@ -16,7 +16,7 @@ import {
 } from "../../types/mod.ts";
 import { LiteralCell, type LiteralList } from "../parse/ast.ts";
 import { literalText } from "../parse/literal_list.ts";
-import type { BoundExpression } from "./bound.ts";
+import type { BoundExpression } from "./bound_expressions.ts";
 
 /** Digits of an integer that is surely BIGINT at most, and exact as a number. */
 const DIGITS_MAX = 15;

@@ -8,7 +8,7 @@ import { INT } from "../../types/mod.ts";
 import { parameterNames } from "../functions/registry.ts";
 import type { Expr, ExprCall } from "../parse/ast.ts";
 import type { Bind, Place } from "./binding.ts";
-import type { BoundExpression } from "./bound.ts";
+import type { BoundExpression } from "./bound_expressions.ts";
 
 /**
  * Refuses names in a call whose function has none for its parameters.

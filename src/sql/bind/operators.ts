@@ -8,7 +8,7 @@ import { resolvePrefix } from "../functions/operators.ts";
 import type { Expr, ExprBinary, ExprUnary } from "../parse/ast.ts";
 import { binaryOf, comparisonOf } from "./binary_forms.ts";
 import type { Bind, Place } from "./binding.ts";
-import type { BoundExpression } from "./bound.ts";
+import type { BoundExpression } from "./bound_expressions.ts";
 import { bindFunction } from "./calls.ts";
 import { castTo } from "./casts.ts";
 import { bindIn, bindLike, bindQuantified, bindRowComparison } from "./predicates.ts";

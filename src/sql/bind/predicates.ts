@@ -26,7 +26,7 @@ import type {
 import { isSelectNode } from "../parse/query_nodes.ts";
 import { binaryOf, elementOf } from "./binary_forms.ts";
 import type { Bind, Place } from "./binding.ts";
-import type { BoundExpression } from "./bound.ts";
+import type { BoundExpression } from "./bound_expressions.ts";
 import { castAlike, castTo } from "./casts.ts";
 import { type DecimalDataType, decimalLiteral } from "./decimal_literal.ts";
 import { comparedWith } from "./float_literal.ts";

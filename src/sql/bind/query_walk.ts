@@ -1,13 +1,8 @@
 /**
  * Questions about whole bound queries.
  */
-import type {
-  BoundExpression,
-  BoundFrom,
-  BoundRecursion,
-  BoundRelation,
-  BoundSelect,
-} from "./bound.ts";
+import type { BoundFrom, BoundRecursion, BoundRelation, BoundSelect } from "./bound.ts";
+import type { BoundExpression } from "./bound_expressions.ts";
 import { childrenOf, isVolatile } from "./walk.ts";
 import { expressionsOfCall } from "./window_walk.ts";
 

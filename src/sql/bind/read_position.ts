@@ -5,7 +5,7 @@
 import { isAggregate } from "../functions/aggregates.ts";
 import type { Expr, ExprRef, GroupItem, SelectFromStatement } from "../parse/ast.ts";
 import { expressionToSql } from "../parse/print_queries.ts";
-import type { BoundColumn } from "./bound.ts";
+import type { BoundColumn } from "./bound_expressions.ts";
 import type { Scope } from "./scope.ts";
 
 /** The first place outside of aggregates and of what is grouped by; else the first of all. */

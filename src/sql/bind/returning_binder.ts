@@ -2,7 +2,8 @@
  * RETURNING: what a statement that writes answers of each row that it wrote.
  */
 import type { SelectedColumn } from "../parse/ast.ts";
-import type { BoundColumn, BoundOutput } from "./bound.ts";
+import type { BoundOutput } from "./bound.ts";
+import type { BoundColumn } from "./bound_expressions.ts";
 import { type DmlWorld, placeIn, type Target } from "./dml_target.ts";
 import type { FromResult } from "./join_binder.ts";
 import { bindSelectedColumns } from "./select_binder.ts";

@@ -11,7 +11,7 @@ import { BOOLEAN, JSON_ROW, TEXT, type Value } from "../../types/mod.ts";
 import { jsonTextOf } from "../functions/json_build.ts";
 import type { Expr, ExprCall, ExprList, ExprRef } from "../parse/ast.ts";
 import { type Bind, type Place, type StatementBinding, unknownFunction } from "./binding.ts";
-import type { BoundColumn, BoundExpression } from "./bound.ts";
+import type { BoundColumn, BoundExpression } from "./bound_expressions.ts";
 import { columnOutput, columnValue, selectFrom } from "./bound_nodes.ts";
 import { castTo } from "./casts.ts";
 import type { RelationNode, Scope, ScopeRelation } from "./scope.ts";

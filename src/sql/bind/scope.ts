@@ -4,7 +4,8 @@
 import { DatabaseError } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";
 import type { ExprRef } from "../parse/ast.ts";
-import type { BoundColumn, BoundRelation } from "./bound.ts";
+import type { BoundRelation } from "./bound.ts";
+import type { BoundColumn } from "./bound_expressions.ts";
 
 /** Where a relation stands in a bound FROM; what is read through it may change while it is bound. */
 export interface RelationNode {

@@ -7,14 +7,14 @@ import { BOOLEAN, type DataType } from "../../types/mod.ts";
 import type { Expr, ExprArraySelect, ExprCall, SelectStatement } from "../parse/ast.ts";
 import { binaryOf } from "./binary_forms.ts";
 import type { Place } from "./binding.ts";
+import type { BoundSelect } from "./bound.ts";
 import type {
   BoundColumn,
   BoundExpression,
-  BoundSelect,
   BoundSubquery,
   RowFunction,
   SubqueryForm,
-} from "./bound.ts";
+} from "./bound_expressions.ts";
 import { columnValue, selectFromQuery } from "./bound_nodes.ts";
 import { Captures } from "./correlation.ts";
 import { keyedForm } from "./decorrelate.ts";

@@ -20,7 +20,8 @@ import {
   type Place,
   unknownFunction,
 } from "./binding.ts";
-import type { BoundExpression, BoundFrom, BoundTableFunction } from "./bound.ts";
+import type { BoundFrom, BoundTableFunction } from "./bound.ts";
+import type { BoundExpression } from "./bound_expressions.ts";
 import { columnValue } from "./bound_nodes.ts";
 import { Captures } from "./correlation.ts";
 import { castArgument, fittingOf } from "./integer_parameters.ts";

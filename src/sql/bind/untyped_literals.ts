@@ -6,7 +6,7 @@
  */
 import { DatabaseError, withDetails } from "../../base/errors.ts";
 import type { Value } from "../../types/mod.ts";
-import type { LiteralRead } from "./bound.ts";
+import type { LiteralRead } from "./bound_expressions.ts";
 
 /**
  * Reads literals before the statement runs.

@@ -10,7 +10,8 @@ import type { TableEntry } from "../../catalog/mod.ts";
 import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../../storage/mod.ts";
 import { BOOLEAN } from "../../types/mod.ts";
 import type { DeleteStatement, Expr, From, UpdateStatement } from "../parse/ast.ts";
-import type { BoundColumn, BoundExpression, BoundSelect } from "./bound.ts";
+import type { BoundSelect } from "./bound.ts";
+import type { BoundColumn, BoundExpression } from "./bound_expressions.ts";
 import { columnOutput, columnValue, plainSelect } from "./bound_nodes.ts";
 import {
   bindSets,

@@ -4,7 +4,7 @@
 import { DatabaseError } from "../../base/errors.ts";
 import { commonType, type DataType, type Value } from "../../types/mod.ts";
 import type { Expr, LiteralList, ValuesStatement } from "../parse/ast.ts";
-import type { BoundExpression, ConstantRows } from "./bound.ts";
+import type { BoundExpression, ConstantRows } from "./bound_expressions.ts";
 import { castAlike } from "./casts.ts";
 import { bindExpression } from "./expression_binder.ts";
 import { constantsOf, literalColumnOf } from "./literal_columns.ts";

@@ -7,7 +7,8 @@
 import { DatabaseError } from "../../base/errors.ts";
 import { VIEW_DEPTH_MAX, VIEWS_MAX } from "../../base/limits.ts";
 import type { FromTable, Location, SelectStatement } from "../parse/ast.ts";
-import type { BoundColumn, BoundSelect } from "./bound.ts";
+import type { BoundSelect } from "./bound.ts";
+import type { BoundColumn } from "./bound_expressions.ts";
 import type { SelectWorld, ViewRelation } from "./select_world.ts";
 
 export interface BoundView {

@@ -2,7 +2,7 @@
  * Questions about bound expressions that binder, planner and compiler ask alike.
  */
 import { sameType, textFromValue } from "../../types/mod.ts";
-import type { BoundExpression, BoundSort } from "./bound.ts";
+import type { BoundExpression, BoundSort } from "./bound_expressions.ts";
 
 const NO_CHILDREN: readonly BoundExpression[] = [];
 

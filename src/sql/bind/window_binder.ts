@@ -34,7 +34,7 @@ import type {
   BoundSort,
   BoundWindow,
   BoundWindowCall,
-} from "./bound.ts";
+} from "./bound_expressions.ts";
 import { columnValue } from "./bound_nodes.ts";
 import { castAlike, castTo } from "./casts.ts";
 import { Scope } from "./scope.ts";

@@ -1,7 +1,12 @@
 /**
  * What calls over windows hold, and when two of them are the same.
  */
-import type { BoundExpression, BoundFrameBound, BoundWindow, BoundWindowCall } from "./bound.ts";
+import type {
+  BoundExpression,
+  BoundFrameBound,
+  BoundWindow,
+  BoundWindowCall,
+} from "./bound_expressions.ts";
 import { sameList, sameOptional, sameSorts } from "./walk.ts";
 
 /** All expressions of a call: arguments, filter, and those of its window. */

@@ -10,7 +10,7 @@ import type {
   BoundFrameBound,
   BoundSort,
   BoundWindowCall,
-} from "../bind/bound.ts";
+} from "../bind/bound_expressions.ts";
 import { columnValue } from "../bind/bound_nodes.ts";
 import { mayTakeLong, readsForEachRow } from "../bind/walk.ts";
 import { areFewKeys } from "../plan/access.ts";

@@ -11,7 +11,7 @@ import type {
   BoundExpression,
   BoundSort,
   BoundWindowCall,
-} from "../bind/bound.ts";
+} from "../bind/bound_expressions.ts";
 import { columnIdsIn, mayTakeLong } from "../bind/walk.ts";
 import type { AggregateNode, JoinNode, PlanNode, WindowNode } from "../plan/plan.ts";
 

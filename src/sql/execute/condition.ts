@@ -6,7 +6,7 @@
  * may fail is only ever asked about rows that all operands before it kept.
  */
 import { type Batch, type Selection, type Vector, valueAt } from "../../types/mod.ts";
-import type { BoundExpression } from "../bind/bound.ts";
+import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { childrenOf, conjunctsOf, hasSubquery, isVolatile, mayFailOnRow } from "../bind/walk.ts";
 import { compileExpression, type Evaluator, selectRows } from "./expression.ts";
 import { selectNumbers } from "./kernels/numeric.ts";

@@ -18,7 +18,7 @@ import {
   valueAt,
   vectorFromValues,
 } from "../../types/mod.ts";
-import type { BoundExpression } from "../bind/bound.ts";
+import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { errorInCell } from "../bind/cell_error.ts";
 import { mayFail, readsColumn } from "../bind/walk.ts";
 import { mapDistinct, mayHoldNull } from "./distinct_values.ts";

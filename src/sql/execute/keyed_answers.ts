@@ -5,7 +5,7 @@
  * A row whose key is NULL answers for nobody, and LIMIT and OFFSET count the rows of each key.
  */
 import type { Batch, Row } from "../../types/mod.ts";
-import type { BoundSubquery } from "../bind/bound.ts";
+import type { BoundSubquery } from "../bind/bound_expressions.ts";
 import { KeyIndex, NO_KEY, nullKeysOf } from "./key_index.ts";
 import type { MemoryBudget } from "./memory_budget.ts";
 import type { Operator } from "./operator.ts";

@@ -3,7 +3,7 @@
  */
 import { defined } from "../../base/assert.ts";
 import type { Batch } from "../../types/mod.ts";
-import type { BoundExpression } from "../bind/bound.ts";
+import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { columnIdsIn } from "../bind/walk.ts";
 
 /** Where the values of each column id lie in a batch. */

@@ -5,7 +5,7 @@
  * cast of one, and is read without a vector; anything else is one row of `expression.ts`.
  */
 import { type Value, valueAt } from "../../types/mod.ts";
-import type { BoundExpression } from "../bind/bound.ts";
+import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { compileExpression } from "./expression.ts";
 import { EMPTY_LAYOUT, SINGLE_ROW } from "./layout.ts";
 import type { Run } from "./run.ts";

@@ -14,7 +14,8 @@
 import type { DatabaseError } from "../../base/errors.ts";
 import { SUBQUERY_ANSWERS_MAX } from "../../base/limits.ts";
 import { type Value, type Vector, valueAt } from "../../types/mod.ts";
-import type { BoundCte, BoundSubquery } from "../bind/bound.ts";
+import type { BoundCte } from "../bind/bound.ts";
+import type { BoundSubquery } from "../bind/bound_expressions.ts";
 import type { OperatorFactory } from "./build.ts";
 import { CteRows } from "./cte_rows.ts";
 import { GuardedReading, NO_CAPTURES } from "./guarded_reading.ts";

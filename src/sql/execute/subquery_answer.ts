@@ -11,7 +11,7 @@ import {
   type Value,
   valueAt,
 } from "../../types/mod.ts";
-import type { BoundSubquery, SubqueryForm } from "../bind/bound.ts";
+import type { BoundSubquery, SubqueryForm } from "../bind/bound_expressions.ts";
 import type { CallWorld } from "../functions/function.ts";
 import { keyTextOf } from "./key_text.ts";
 import { bytesOf, type MemoryBudget } from "./memory_budget.ts";

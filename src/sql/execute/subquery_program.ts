@@ -3,7 +3,8 @@
  * them before the query that asks for them.
  */
 import type { Batch, DataType } from "../../types/mod.ts";
-import type { BoundExpression, BoundSelect, BoundSubquery, KeyedQuery } from "../bind/bound.ts";
+import type { BoundSelect } from "../bind/bound.ts";
+import type { BoundExpression, BoundSubquery, KeyedQuery } from "../bind/bound_expressions.ts";
 import { mapChildren } from "../bind/walk.ts";
 import type { PlanNode } from "../plan/plan.ts";
 import { isLookup, subqueriesIn } from "../plan/plan_walk.ts";

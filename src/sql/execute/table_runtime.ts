@@ -16,7 +16,7 @@ import {
   valueAt,
 } from "../../types/mod.ts";
 import { StatementBinding } from "../bind/binding.ts";
-import type { BoundColumn, BoundExpression } from "../bind/bound.ts";
+import type { BoundColumn, BoundExpression } from "../bind/bound_expressions.ts";
 import { castTo } from "../bind/casts.ts";
 import { isFaultOfValue } from "../bind/cell_error.ts";
 import { nameOf } from "../bind/dml_target.ts";

@@ -3,7 +3,7 @@
  */
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
 import { type Batch, type DataType, vectorFromValues } from "../../types/mod.ts";
-import type { ConstantRows } from "../bind/bound.ts";
+import type { ConstantRows } from "../bind/bound_expressions.ts";
 import type { PlanNode } from "../plan/plan.ts";
 import { RowSource } from "./filter.ts";
 import type { Operator } from "./operator.ts";

@@ -23,7 +23,7 @@ import {
   type Vector,
   vectorFromValues,
 } from "../../types/mod.ts";
-import type { BoundWindowCall } from "../bind/bound.ts";
+import type { BoundWindowCall } from "../bind/bound_expressions.ts";
 import type { SortedRuns } from "../spill/mod.ts";
 import type { Evaluator } from "./expression.ts";
 import { HeldRows } from "./held_rows.ts";

@@ -8,7 +8,7 @@
 import { assert, defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { DataType, Value } from "../../types/mod.ts";
-import type { BoundFrame, BoundFrameBound } from "../bind/bound.ts";
+import type { BoundFrame, BoundFrameBound } from "../bind/bound_expressions.ts";
 import type { Evaluator } from "./expression.ts";
 import type { HeldRows } from "./held_rows.ts";
 import type { Run } from "./run.ts";

@@ -6,7 +6,7 @@
  * the block's readers know it until the plan tests it; a column that no open condition and no other
  * clause reads goes no further up.
  */
-import type { BoundExpression } from "../bind/bound.ts";
+import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { isVolatileItself, someChild } from "../bind/walk.ts";
 
 export interface Condition {

@@ -3,7 +3,7 @@
  * many rows they have, conditions are taken to keep a third, and nothing else is known.
  */
 import type { TableEntry } from "../../catalog/mod.ts";
-import type { BoundExpression } from "../bind/bound.ts";
+import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { keyCountOf } from "./access.ts";
 import type { PlanNode } from "./plan.ts";
 

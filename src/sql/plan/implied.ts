@@ -7,7 +7,7 @@
  * An implied condition is tested besides and changes nothing but how many rows come up, so only
  * what cannot raise an error is derived.
  */
-import type { BoundExpression } from "../bind/bound.ts";
+import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { conjunctionOf, conjunctsOf, isVolatile, mayFail, sameExpression } from "../bind/walk.ts";
 import { type ColumnIds, isOver } from "./join_keys.ts";
 

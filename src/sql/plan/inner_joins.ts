@@ -4,7 +4,8 @@
  */
 import { defined } from "../../base/assert.ts";
 import { isInteger } from "../../types/mod.ts";
-import type { BoundColumn, BoundExpression, BoundFrom } from "../bind/bound.ts";
+import type { BoundFrom } from "../bind/bound.ts";
+import type { BoundColumn, BoundExpression } from "../bind/bound_expressions.ts";
 import { type Condition, conditionOf, expressionsOf } from "./conditions.ts";
 import { impliedOver } from "./implied.ts";
 import { type ColumnIds, columnsOf, type EqualSides, equalSides, keysOf } from "./join_keys.ts";

@@ -1,7 +1,8 @@
 /**
  * Which conditions belong to which side of a join, and which of them are its keys.
  */
-import type { BoundColumn, BoundExpression, BoundFrom } from "../bind/bound.ts";
+import type { BoundFrom } from "../bind/bound.ts";
+import type { BoundColumn, BoundExpression } from "../bind/bound_expressions.ts";
 import { conjunctionOf, isVolatile, readsColumn, someChild } from "../bind/walk.ts";
 import type { Condition } from "./conditions.ts";
 import type { JoinNode } from "./plan.ts";

@@ -9,7 +9,7 @@
  *
  * Whether it is, the run decides: only then is it known how few the keys are.
  */
-import type { BoundExpression } from "../bind/bound.ts";
+import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { conjunctsOf, isVolatile, mayFailOnRow } from "../bind/walk.ts";
 import { areFewKeys, equalityIn, isRangeType, isSure, storedColumnId } from "./access.ts";
 import type { JoinNode, PlanNode, ScanNode } from "./plan.ts";

@@ -1,7 +1,8 @@
 /**
  * Which columns the clauses of a query read: what no clause reads is not read from its table.
  */
-import type { BoundExpression, BoundFrom, BoundSelect } from "../bind/bound.ts";
+import type { BoundFrom, BoundSelect } from "../bind/bound.ts";
+import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { columnIdsIn } from "../bind/walk.ts";
 import { expressionsOfCall } from "../bind/window_walk.ts";
 

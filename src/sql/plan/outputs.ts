@@ -2,7 +2,8 @@
  * The top of a plan: outputs, DISTINCT, ORDER BY and LIMIT over the rows of a block.
  */
 import { ExpressionPlaces } from "../bind/alike.ts";
-import type { BoundColumn, BoundExpression, BoundSelect, BoundSort } from "../bind/bound.ts";
+import type { BoundSelect } from "../bind/bound.ts";
+import type { BoundColumn, BoundExpression, BoundSort } from "../bind/bound_expressions.ts";
 import { columnValue } from "../bind/bound_nodes.ts";
 import type { PlanNode } from "./plan.ts";
 

@@ -8,20 +8,22 @@
 import type { TableEntry } from "../../catalog/mod.ts";
 import type { Value } from "../../types/mod.ts";
 import type {
-  BoundAggregate,
-  BoundCapture,
-  BoundColumn,
   BoundCte,
-  BoundExpression,
   BoundRecursion,
-  BoundSort,
   BoundTableFunction,
-  BoundWindowCall,
-  ConstantRows,
   GroupingSets,
   SetOperator,
   SystemRows,
 } from "../bind/bound.ts";
+import type {
+  BoundAggregate,
+  BoundCapture,
+  BoundColumn,
+  BoundExpression,
+  BoundSort,
+  BoundWindowCall,
+  ConstantRows,
+} from "../bind/bound_expressions.ts";
 
 /** Bounds on a stored column, as expressions without columns; NULL matches nothing. */
 export interface PlannedRange {

@@ -1,7 +1,7 @@
 /**
  * What a plan holds: its nodes, their expressions, the subqueries in those.
  */
-import type { BoundExpression, BoundSort, BoundSubquery } from "../bind/bound.ts";
+import type { BoundExpression, BoundSort, BoundSubquery } from "../bind/bound_expressions.ts";
 import { readsOuter } from "../bind/query_walk.ts";
 import { childrenOf } from "../bind/walk.ts";
 import { expressionsOfCall } from "../bind/window_walk.ts";

@@ -10,13 +10,8 @@
 
 import { assert, defined } from "../../base/assert.ts";
 import { DELETED_COLUMN_ID } from "../../storage/mod.ts";
-import type {
-  BoundColumn,
-  BoundExpression,
-  BoundFrom,
-  BoundRelation,
-  BoundSelect,
-} from "../bind/bound.ts";
+import type { BoundFrom, BoundRelation, BoundSelect } from "../bind/bound.ts";
+import type { BoundColumn, BoundExpression } from "../bind/bound_expressions.ts";
 import { columnValue } from "../bind/bound_nodes.ts";
 import { readsAround } from "../bind/query_walk.ts";
 import { conjunctionOf, conjunctsOf, hasSubquery, isVolatile } from "../bind/walk.ts";

@@ -3,7 +3,7 @@
  * values but their number, and only the order of joins hangs on it.
  */
 import type { TableEntry } from "../../catalog/mod.ts";
-import type { BoundExpression } from "../bind/bound.ts";
+import type { BoundExpression } from "../bind/bound_expressions.ts";
 
 const EQUAL_SHARE = 0.05;
 const RANGE_SHARE = 0.4;

@@ -15,7 +15,8 @@
  */
 import { defined } from "../../base/assert.ts";
 import { physicalKind } from "../../types/mod.ts";
-import type { BoundColumn, BoundExpression, BoundSelect } from "../bind/bound.ts";
+import type { BoundSelect } from "../bind/bound.ts";
+import type { BoundColumn, BoundExpression } from "../bind/bound_expressions.ts";
 import { columnOutput, columnValue } from "../bind/bound_nodes.ts";
 import { isVolatileQuery, readsAround, readsOuter } from "../bind/query_walk.ts";
 import {

@@ -2,7 +2,8 @@
  * Where the calls over windows of a block are computed.
  */
 import { DatabaseError } from "../../base/errors.ts";
-import type { BoundSelect, BoundWindowCall } from "../bind/bound.ts";
+import type { BoundSelect } from "../bind/bound.ts";
+import type { BoundWindowCall } from "../bind/bound_expressions.ts";
 import { columnIdsIn } from "../bind/walk.ts";
 import { expressionsOfCall, sameOrder } from "../bind/window_walk.ts";
 import type { PlanNode } from "./plan.ts";

@@ -9,7 +9,7 @@
  */
 import { assert, defined } from "../../../base/assert.ts";
 import type { Vector } from "../../../types/mod.ts";
-import type { ComparisonOperator } from "../../bind/bound.ts";
+import type { ComparisonOperator } from "../../bind/bound_expressions.ts";
 
 type Numbers = Int32Array | Float64Array;
 

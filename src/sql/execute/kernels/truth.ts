@@ -11,7 +11,7 @@ import {
   valueAt,
   vectorFromValues,
 } from "../../../types/mod.ts";
-import type { ComparisonOperator } from "../../bind/bound.ts";
+import type { ComparisonOperator } from "../../bind/bound_expressions.ts";
 
 interface Truths {
   readonly values: Uint8Array;
