@@ -39,7 +39,11 @@ export function usesAny(node: Statement, names: ReadonlySet<string>): boolean {
       for (const each of part) rest.push(each);
       continue;
     }
-    for (const [key, value] of Object.entries(part)) {
+    const isLiterals = "literals" in part && part.literals !== undefined;
+    for (const key of Object.keys(part)) {
+      // A long list of literals holds no name, and makes its nodes only for who asks.
+      if (isLiterals && (key === "expressions" || key === "values")) continue;
+      const value = (part as Readonly<Record<string, unknown>>)[key];
       const isName = key === "name" || key === "schema";
       if (isName && typeof value === "string" && names.has(value)) return true;
       rest.push(value);
