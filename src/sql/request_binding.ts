@@ -92,12 +92,14 @@ export class RequestBinding {
    */
   bind(unit: Unit, { isAlone }: { isAlone: boolean }): void {
     const { node } = unit;
+    let runsAs: Principal | undefined;
     try {
+      runsAs = this.principalOf(node);
       if (node.type === "use namespace") this.useNamespace(node);
-      else this.#prepare(unit);
+      else this.#prepare(unit, runsAs);
       if (unit.prepared === undefined && !isAlone) this.#check(node);
     } catch (error) {
-      if (!this.#isMendable(node, error)) throw error;
+      if (!this.#isMendable(node, error, runsAs)) throw error;
       if (node.type === "use namespace") this.namespace = node.name.name;
     }
     for (const name of definedNames(node)) this.#defined.add(name);
@@ -108,11 +110,18 @@ export class RequestBinding {
     if (this.#keptCount > KEPT_MAX && this.#options.request.check !== true) this.forget(unit);
   }
 
-  /** Whether a fault of a statement may be gone once the definitions before it have run. */
-  #isMendable(node: Statement, error: unknown): boolean {
-    if (!(error instanceof DatabaseError) || error.condition === "PERMISSION_DENIED") return false;
+  /**
+   * Whether a fault of a statement may be gone once the definitions before it have run.
+   *
+   * @param runsAs Undefined when the fault is that the caller may not act for the other user.
+   */
+  #isMendable(node: Statement, error: unknown, runsAs: Principal | undefined): boolean {
+    if (!(error instanceof DatabaseError)) return false;
     // A definition depends on more than it names: DROP TABLE on the views that are dropped before it.
     const isOfNames = rowsNode(node) !== undefined || node.type === "use namespace";
+    // A definition may open a table to the user that a statement runs as; the caller has its role.
+    const mayBeGranted = node.type === "execute as" && isOfNames && runsAs !== undefined;
+    if (error.condition === "PERMISSION_DENIED" && !mayBeGranted) return false;
     return isOfNames ? usesAny(node, this.#defined) : this.#defined.size > 0;
   }
 
@@ -143,9 +152,10 @@ export class RequestBinding {
       unit.prepared === undefined ||
       unit.catalogVersion !== catalog.version ||
       unit.namespace !== this.namespace;
-    if (isStale) this.#prepare(unit);
-    const { node, prepared } = unit;
-    if (prepared !== undefined) authorize(prepared.requirements, this.principalOf(node), catalog);
+    const runsAs = this.principalOf(unit.node);
+    if (isStale) this.#prepare(unit, runsAs);
+    const { prepared } = unit;
+    if (prepared !== undefined) authorize(prepared.requirements, runsAs, catalog);
     return prepared;
   }
 
@@ -161,10 +171,9 @@ export class RequestBinding {
     return environment.auth.executeAs(principal, node.user.name);
   }
 
-  #prepare(unit: Unit): void {
+  #prepare(unit: Unit, runsAs: Principal): void {
     const { node } = unit;
     const { administration, definitions, environment, principal } = this.#options;
-    const runsAs = this.principalOf(node);
     const rows = rowsNode(node);
     if (rows === undefined) {
       if (node.type === "execute as") throw refuseInside(node);

@@ -111,6 +111,30 @@ test("a column whose type is changed before is written as it is then", async () 
   expect(await engine.rows("SELECT g FROM app.typed")).toEqual([[true]]);
 });
 
+test("EXECUTE AS reads what a definition before it opens to the user", async () => {
+  await engine.run(`CREATE USER una INTERNAL; INSERT INTO app.t VALUES (1, 1);
+    ALTER TABLE app.t SET (ACCESS_LEVEL = 'PRIVATE')`);
+  const read = "EXECUTE AS una (SELECT a FROM app.t)";
+  const other = "CREATE TABLE app.unused (id INT PRIMARY KEY)";
+  for (const refused of [read, "EXECUTE AS una (DROP TABLE app.unused)"]) {
+    expect(await engine.failure(`${other}; ${refused}`)).toStartWith("PERMISSION_DENIED@2");
+  }
+  expect(await engine.rows(`ALTER TABLE app.t SET (ACCESS_LEVEL = 'PUBLIC'); ${read}`)).toEqual([
+    [1],
+  ]);
+  // What is not opened is refused at its turn.
+  const closes = "ALTER TABLE app.t SET (ACCESS_LEVEL = 'PRIVATE')";
+  expect(await engine.failure(`${closes}; ${read}`)).toStartWith("PERMISSION_DENIED@2");
+  await engine.run("CREATE USER sam INTERNAL ROLE service; CREATE USER dan INTERNAL ROLE dba");
+  engine.userId = "sam";
+  expect(await engine.failure(`${closes}; EXECUTE AS dan (SELECT a FROM app.t)`)).toStartWith(
+    "PERMISSION_DENIED@2",
+  );
+  engine.userId = "root";
+  expect(await engine.rows("SELECT * FROM system.tables WHERE table_name = 'unused'")).toEqual([]);
+  await engine.run("ALTER TABLE app.t SET (ACCESS_LEVEL = 'PRIVATE')");
+});
+
 test("usesAny asks no long list of literals for its nodes", () => {
   const list = {
     type: "list",
