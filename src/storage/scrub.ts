@@ -10,7 +10,7 @@
  */
 import { type Clock, HOUR_MS } from "../base/clock.ts";
 import type { Disk } from "../base/disk.ts";
-import { CorruptionError, DatabaseError, isExpected } from "../base/errors.ts";
+import { CorruptionError, DatabaseError, DiskError, isExpected } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { pauser } from "../base/pauser.ts";
 import { runAsJob } from "./background.ts";
@@ -95,19 +95,29 @@ export class Scrubber {
     }
   }
 
+  /** @throws {DiskError} The first one, once all others are read. */
   async #readAll(segments: readonly OpenSegment[], job: Job): Promise<void> {
     const isStopped = (): boolean => job.isCancelled || this.#isClosing;
+    const failures: DiskError[] = [];
     let damagedCount = 0;
     for (const [index, segment] of segments.entries()) {
       if (isStopped()) return;
       // A merge or a drop may have come before.
       const isThere = this.#segments().includes(segment) && !segment.entry.quarantined;
-      if (isThere && !(await this.#isSound(segment, isStopped))) damagedCount += 1;
+      try {
+        if (isThere && !(await this.#isSound(segment, isStopped))) damagedCount += 1;
+      } catch (error) {
+        // One that cannot be opened would else keep those with the same hour from ever being read.
+        if (!(error instanceof DiskError)) throw error;
+        failures.push(error);
+      }
       if (isStopped()) return;
-      const count = index + 1;
-      const text = `${count} of ${segments.length} segment(s) read, ${damagedCount} damaged`;
-      job.advance(count / segments.length, text);
+      const readCount = index + 1 - failures.length;
+      const text = `${readCount} of ${segments.length} segment(s) read, ${damagedCount} damaged`;
+      job.advance((index + 1) / segments.length, text);
     }
+    const [failure] = failures;
+    if (failure !== undefined) throw failure;
   }
 
   /** Whether it is, as far as it was read. @throws {DiskError} */

@@ -140,6 +140,23 @@ test("what has its turn at night, a server reads that is on by day only, and not
   expect(read.size).toBe(4);
 });
 
+test("a segment that cannot be opened keeps no other from being read, and fails its job", async () => {
+  const all = await world();
+  const { clock, disk, jobs, store } = all;
+  clock.advance(WEEK_HOURS * HOUR_MS);
+  disk.faultPlan = (operation, path) =>
+    operation === "open" && path.endsWith("/1.seg") ? { code: "EMFILE" } : undefined;
+  disk.damage(`${PATHS.segments}/1/3.seg`, 40);
+  store.scrub();
+  const scrub = jobs.all().find(({ kind }) => kind === "scrub");
+  await scrub?.ended;
+  const message = "3 of 4 segment(s) read, 1 damaged";
+  expect(scrub).toMatchObject({ status: "failed", message, error: { code: "EMFILE" } });
+  const statuses = store.segments().map(({ segmentId, status }) => `${segmentId} ${status}`);
+  expect(statuses).toEqual(["1 live", "2 live", "3 quarantined", "4 live"]);
+  await store.close();
+});
+
 test("a scrub that is killed, or whose store closes, reads no further", async () => {
   for (const how of ["killed", "closed"]) {
     const all = await world();
