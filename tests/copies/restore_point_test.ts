@@ -2,6 +2,7 @@
  * Restores to a point: a backup and the log since then give the state of any seq in between, by an
  * oracle that knows every commit; and what does not cover the point changes nothing.
  */
+import { Database as Sqlite } from "bun:sqlite";
 import { afterAll, expect, test } from "bun:test";
 import {
   copyFileSync,
@@ -10,6 +11,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   renameSync,
   rmSync,
   writeFileSync,
@@ -17,6 +19,7 @@ import {
 import { dirname, join } from "node:path";
 import { bunDisk } from "../../src/base/bun_disk.ts";
 import { systemClock } from "../../src/base/clock.ts";
+import { checksumOfFile } from "../../src/base/copy_file.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { systemRandom } from "../../src/base/random.ts";
 import { unixMsFromSeq } from "../../src/base/seq.ts";
@@ -26,6 +29,7 @@ import type { Database } from "../../src/database.ts";
 import { SubscriptionError } from "../../src/live/mod.ts";
 import { runRestore } from "../../src/maintenance/restore_command.ts";
 import type { SqlResponse } from "../../src/sql/mod.ts";
+import { backupListPath, readBackupList, writeBackupList } from "../../src/storage/mod.ts";
 import { openAt } from "../support/database.ts";
 import { RecordingSink } from "../support/live_fixture.ts";
 import {
@@ -772,3 +776,46 @@ test("uploads of a table that is dropped at the point do not stay, and others do
   const kept = (paths[1] ?? "").split("/").slice(1);
   expect(found.toSorted()).toEqual(kept.map((_, index) => kept.slice(0, index + 1).join("/")));
 });
+
+/** Catalogs that a restore works on and that this process has open, also where they are removed. */
+function openDrafts(): string[] {
+  const names = readdirSync("/proc/self/fd").flatMap((name) => {
+    try {
+      return [readlinkSync(`/proc/self/fd/${name}`)];
+    } catch {
+      // That of the listing itself, which is closed by now.
+      return [];
+    }
+  });
+  return names.filter((name) => name.includes("/restore.new/catalog.sqlite"));
+}
+
+test.skipIf(!existsSync("/proc/self/fd"))(
+  "a restore to a point that meets damage in the list of files leaves no catalog open",
+  async () => {
+    const place = freshPlace();
+    const database = await open(place);
+    await rows(database, "CREATE SHARED TABLE t (id INT PRIMARY KEY)");
+    const base = join(place.root, "base");
+    await backUp(database, base);
+    await rows(database, "INSERT INTO t VALUES (1)");
+    const [[seq] = []] = (await rows(database, "SELECT _seq FROM t")) as number[][];
+    await database.close();
+    const path = join(base, "catalog.sqlite");
+    const catalog = new Sqlite(path);
+    catalog.run("INSERT INTO files VALUES ('damaged', '{}', 0)");
+    catalog.close();
+    const list = readBackupList(bunDisk, base);
+    const files = list.files.map((file) =>
+      file.path === "catalog.sqlite" ? { ...file, ...checksumOfFile(bunDisk, path) } : file,
+    );
+    rmSync(backupListPath(base));
+    writeBackupList(bunDisk, base, { ...list, files });
+
+    const { code, said } = await restore([base, place.data, "--to-seq", String(seq)]);
+
+    expect(code, said).toBe(1);
+    expect(said).toContain("catalog.sqlite");
+    expect(openDrafts()).toEqual([]);
+  },
+);
