@@ -4,6 +4,8 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
+import type { TableEntry } from "../../src/catalog/mod.ts";
+import { areFewKeys } from "../../src/sql/plan/access.ts";
 import { SeededRandom } from "../support/seeded_random.ts";
 import { TestEngine } from "../support/sql_engine.ts";
 
@@ -41,6 +43,12 @@ describe("a list of keys", () => {
     ["SELECT v FROM lines WHERE (o, l) IN ((1, 1), (2, 1), (2, 1))", "any of 3", 2],
     ["SELECT v FROM lines WHERE (o = 1 AND l = 1) OR (o = 2 AND l IN (0, 2))", "any of 3", 3],
     ["SELECT v FROM words WHERE w IN ('w1', 'w3000', 'x')", "any of 3", 2],
+    // Each once, although both alternatives list (1, 1), and one of them twice.
+    [
+      "SELECT v FROM lines WHERE (o = 1 AND l IN (1, 2)) OR (o IN (1, 2, 1) AND l = 1)",
+      "any of 5",
+      3,
+    ],
   ])("%s is looked up", async (sql, keys, readCount) => {
     const plan = await planText(sql);
     expect(plan).toContain(`key: ${keys};`);
@@ -79,6 +87,13 @@ describe("a list of keys", () => {
   ])("%# is scanned where the keys are not known, or many", async (sql) => {
     const [entry] = await engine.run(`EXPLAIN ${sql}`);
     expect(JSON.stringify(entry?.rows)).toContain("Table Scan");
+  });
+
+  test("more keys than can be held are few of no table", () => {
+    const table = { kind: "shared" } as TableEntry;
+    const rowCount = (): number => 1e9;
+    expect(areFewKeys({ rowCount, table }, 65_536)).toBe(true);
+    expect(areFewKeys({ rowCount, table }, 65_537)).toBe(false);
   });
 
   test("many keys of a table that belongs to many users are scanned", async () => {

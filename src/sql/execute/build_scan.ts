@@ -5,7 +5,7 @@ import { defined } from "../../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
 import { type ColumnRange, SEQ_COLUMN_ID } from "../../storage/mod.ts";
-import type { Row, Value } from "../../types/mod.ts";
+import type { DataType, Row, Value } from "../../types/mod.ts";
 import { hasSubquery } from "../bind/walk.ts";
 import type { PlanNode, ScanNode } from "../plan/plan.ts";
 import { PortionSource, RowCounts } from "./filter.ts";
@@ -127,7 +127,7 @@ function spanOf({ primaryKey }: TableEntry, keys: readonly Row[]): ColumnRange {
 }
 
 /** The keys of a lookup, each once; none with a NULL, which equals nothing. */
-function compileKeys({ key, sought, table }: ScanNode): ((run: Run) => readonly Row[]) | undefined {
+function compileKeys({ key, sought, table }: ScanNode): ((run: Run) => Iterable<Row>) | undefined {
   if (key !== undefined) {
     const parts = key.map((value) => compileScalar(value));
     return (run) => {
@@ -144,22 +144,54 @@ function compileKeys({ key, sought, table }: ScanNode): ((run: Run) => readonly 
     }),
   );
   return (run) => {
-    const found = new Map<string, Row>();
-    for (const parts of alternatives) {
-      for (const row of combined(parts.map((part) => part(run)))) {
-        if (!row.includes(null)) found.set(keyTextOf(keyTypes, row), row);
-      }
-    }
-    return [...found.values()];
+    const lists = alternatives.map((parts) =>
+      parts.map((part, i) => distinct(part(run), keyTypes.slice(i, i + 1))),
+    );
+    return combinations(lists, keyTypes);
   };
 }
 
-/** Every row that has one value of each list, at its position. */
-function combined(lists: readonly (readonly Value[])[]): Row[] {
-  let rows: Value[][] = [[]];
-  for (const values of lists)
-    rows = rows.flatMap((row) => values.map((value) => row.concat(value)));
-  return rows;
+/** The values of a list, each once and no NULL. */
+function distinct(values: readonly Value[], types: readonly DataType[]): readonly Value[] {
+  const found = new Map<string, Value>();
+  for (const value of values) if (value !== null) found.set(keyTextOf(types, [value]), value);
+  return [...found.values()];
+}
+
+/**
+ * Every row that has one value of each list of an alternative at its position, each once. They are made
+ * as they are asked for: short lists have many combinations, which would hold a turn.
+ */
+function* combinations(
+  alternatives: readonly (readonly (readonly Value[])[])[],
+  types: readonly DataType[],
+): Generator<Row, void> {
+  const isOne = alternatives.length === 1;
+  const seen = new Set<string>();
+  for (const lists of alternatives) {
+    const count = lists.reduce((product, { length }) => product * length, 1);
+    for (let number = 0; number < count; number += 1) {
+      const row = rowOf(lists, number);
+      if (!isOne) {
+        const text = keyTextOf(types, row);
+        if (seen.has(text)) continue;
+        seen.add(text);
+      }
+      yield row;
+    }
+  }
+}
+
+/** The combination of a number; the last list turns fastest. */
+function rowOf(lists: readonly (readonly Value[])[], number: number): Row {
+  const row: Value[] = Array.from({ length: lists.length });
+  let rest = number;
+  for (let i = lists.length - 1; i >= 0; i -= 1) {
+    const list = lists[i] ?? [];
+    row[i] = list[rest % list.length] ?? null;
+    rest = Math.floor(rest / list.length);
+  }
+  return row;
 }
 
 /** A bound as a number; beyond 2^53 it is rounded outwards, so that it can only be too generous. */

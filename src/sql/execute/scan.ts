@@ -139,21 +139,25 @@ const LOOKUPS_MAX = 16;
 /** The rows of some keys, which differ, in the order of the keys. */
 export class KeyLookup implements Operator {
   readonly #options: TableScanOptions;
-  readonly #keys: readonly Row[];
-  #position = 0;
+  readonly #keys: Iterator<Row, void>;
+  #isDone = false;
 
-  constructor(options: TableScanOptions, keys: readonly Row[]) {
+  constructor(options: TableScanOptions, keys: Iterable<Row>) {
     this.#options = options;
-    this.#keys = keys;
+    this.#keys = keys[Symbol.iterator]();
   }
 
   next(): Batch | undefined {
-    if (this.#position >= this.#keys.length) return undefined;
+    if (this.#isDone) return undefined;
     const { columnIds, run, table } = this.#options;
-    const end = Math.min(this.#keys.length, this.#position + LOOKUPS_MAX);
     const rows: Row[] = [];
-    for (; this.#position < end; this.#position += 1) {
-      const row = readRow(run, table, { key: this.#keys[this.#position] ?? [], columnIds });
+    for (let count = 0; count < LOOKUPS_MAX; count += 1) {
+      const step = this.#keys.next();
+      if (step.done === true) {
+        this.#isDone = true;
+        break;
+      }
+      const row = readRow(run, table, { key: step.value, columnIds });
       if (row !== undefined) rows.push(row);
     }
     if (rows.length === 0) return NOTHING_YET;
@@ -168,7 +172,7 @@ export class KeyLookup implements Operator {
   }
 
   close(): void {
-    this.#position = this.#keys.length;
+    this.#isDone = true;
   }
 }
 

@@ -58,13 +58,16 @@ const ROWS_PER_KEY = 100;
 /** Of a table that belongs to many, nobody knows before the run how few rows the caller has. */
 const OWN_KEYS_MAX = 32;
 
+/** More are not looked up, however long the table is: what holds them counts for no budget. */
+const KEYS_MAX = 65_536;
+
 /** Whether to look so many keys up is less work than to read a table. */
 export function areFewKeys(
   { rowCount, table }: { readonly rowCount: () => number; readonly table: TableEntry },
   keyCount: number,
 ): boolean {
   if (table.kind !== "shared" && keyCount > OWN_KEYS_MAX) return false;
-  return keyCount * ROWS_PER_KEY < rowCount();
+  return keyCount <= KEYS_MAX && keyCount * ROWS_PER_KEY < rowCount();
 }
 
 /** How many keys are looked up; a key that is listed twice counts twice. */
