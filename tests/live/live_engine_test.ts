@@ -326,6 +326,31 @@ test("tableChanged: many queries take turns, and who is to end hears of nothing 
   expect(fixture.engine.subscriptions()).toEqual([]);
 });
 
+test("tableChanged: nobody reads on by himself, nor joins, before his turn has come", async () => {
+  const fixture = liveFixture({ subscriptionsPerUser: 0 });
+  const rooms = Array.from({ length: 100 }, (_, index) => `room ${index}`);
+  // All have a full socket, so that no feed reads for them.
+  const opened = rooms.map((room) => {
+    const sink = new RecordingSink();
+    sink.room = 1;
+    return fixture.open(ROOM, null, { id: room, params: [room], sink });
+  });
+  await settle();
+  fixture.sql.refusal = new DatabaseError("PERMISSION_DENIED", "no longer");
+  fixture.engine.tableChanged(MESSAGES);
+  const rows = rooms.map((room, index) => message(index, room));
+  fixture.store.write({ tableId: MESSAGES, owner: 1, operation: "insert", rows });
+  for (const { sink, subscription } of opened) {
+    sink.room = Infinity;
+    subscription.drained();
+  }
+  expect(() => fixture.open(ROOM, null, { id: "late", params: ["room 99"] })).toThrow(
+    SubscriptionError,
+  );
+  await until(() => opened.every(({ sink }) => sink.errors().length > 0));
+  expect(opened.flatMap(({ sink }) => sink.changes())).toEqual([]);
+});
+
 test("tableChanged: members of one group take turns, each is told once", async () => {
   const fixture = liveFixture({ subscriptionsPerUser: 0 });
   const sinks = Array.from({ length: 400 }, () => fixture.open(EVERYTHING, null).sink);
