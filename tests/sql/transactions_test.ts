@@ -281,6 +281,12 @@ describe("a request that fails answers with the entries that stay in effect", ()
     expect(await engine.rows("SELECT count(*) FROM t")).toEqual([[4]]);
   });
 
+  test("those of one that was committed, whatever fails behind it", async () => {
+    const committed = "BEGIN; INSERT INTO t VALUES (9, 9); COMMIT;";
+    expect(await kept(`${committed} SELECT 1 / 0`)).toHaveLength(3);
+    await engine.run("DELETE FROM t WHERE id = 9");
+  });
+
   test("none of one whose COMMIT fails", async () => {
     const held = await clock.hold(() =>
       engine.ask("BEGIN; SELECT id FROM t; UPDATE t SET v = 0 WHERE id = 1; COMMIT"),
