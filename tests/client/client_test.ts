@@ -580,6 +580,18 @@ test("of two log-ins the one that was asked for last counts, whichever answers f
   expect(client.session.accessToken).toBe("bob");
 });
 
+test("a log-in whose answer comes after a log-out is not taken over", async () => {
+  const server = new FakeServer();
+  const client = await loggedIn(server);
+  const answer = hold(server, "/login");
+  const late = client.session.login("bob", "x").catch((failure: unknown) => failure);
+  await Bun.sleep(0);
+  await client.session.logout();
+  await answer(ok(loginBody("late")));
+  expect(await late).toMatchObject({ code: "unauthorized" });
+  expect(client.session.accessToken).toBeUndefined();
+});
+
 test.each(["memory", "cookie"] as const)(
   "a log-in that is refused takes nothing from one before it that has no answer yet, in %s",
   async (keepIn) => {
