@@ -40,6 +40,7 @@ import type {
   TableAlterationRenameColumn,
 } from "./parse/ast.ts";
 import { parseExpression } from "./parse/parser.ts";
+import { partsOf } from "./parse/tree_parts.ts";
 import { columnsNamedIn, holdsRows, type RowDemand } from "./row_inspection.ts";
 import {
   checkConstraintNames,
@@ -293,16 +294,12 @@ function renameColumn(
 /** The same text with one column renamed, from the last mention to the first. */
 function renamedIn(sql: string, { from, to }: { from: Name; to: Name }): string {
   const places: { start: number; end: number }[] = [];
-  const visit = (value: unknown): void => {
-    if (typeof value !== "object" || value === null) return;
-    const node = value as Partial<Expr>;
+  for (const part of partsOf(parseExpression(sql))) {
+    const node: Partial<Expr> = part;
     if (node.type === "ref" && node.name === from.name && node._location !== undefined) {
       places.push(node._location);
-      return;
     }
-    for (const part of Object.values(value)) visit(part);
-  };
-  visit(parseExpression(sql));
+  }
   const quoted = `"${to.name.replaceAll('"', '""')}"`;
   return places
     .toSorted((left, right) => right.start - left.start)

@@ -3,6 +3,7 @@
  * text names one of them: then it is bound at its turn, and else before anything of the text runs.
  */
 import type { Statement } from "./parse/ast.ts";
+import { partsOf } from "./parse/tree_parts.ts";
 
 /** Names of the objects that a statement defines, without their namespace; none of other statements. */
 export function definedNames(node: Statement): readonly string[] {
@@ -31,23 +32,10 @@ export function definedNames(node: Statement): readonly string[] {
  * A column of the name counts too, which only binds the statement later.
  */
 export function usesAny(node: Statement, names: ReadonlySet<string>): boolean {
-  const rest: unknown[] = [node];
-  while (rest.length > 0) {
-    const part = rest.pop();
-    if (typeof part !== "object" || part === null || ArrayBuffer.isView(part)) continue;
-    if (Array.isArray(part)) {
-      for (const each of part) rest.push(each);
-      continue;
-    }
-    const isLiterals = "literals" in part && part.literals !== undefined;
-    for (const key of Object.keys(part)) {
-      // A long list of literals holds no name, and makes its nodes only for who asks.
-      if (isLiterals && (key === "expressions" || key === "values")) continue;
-      const value = (part as Readonly<Record<string, unknown>>)[key];
-      const isName = key === "name" || key === "schema";
-      if (isName && typeof value === "string" && names.has(value)) return true;
-      rest.push(value);
-    }
+  for (const part of partsOf(node)) {
+    const { name, schema }: { name?: unknown; schema?: unknown } = part;
+    if (typeof name === "string" && names.has(name)) return true;
+    if (typeof schema === "string" && names.has(schema)) return true;
   }
   return false;
 }

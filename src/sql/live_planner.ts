@@ -27,6 +27,7 @@ import { parseLimitsOf, requireNoGap, typedParameters } from "./parameters.ts";
 import type { AstNode, SelectFromStatement } from "./parse/ast.ts";
 import { type ParsedRequest, type ParseLimits, parseRequest } from "./parse/parser.ts";
 import { SELECT_TYPES } from "./parse/query_nodes.ts";
+import { partsOf } from "./parse/tree_parts.ts";
 import { equalityIn } from "./plan/access.ts";
 import { authorize, boundFor } from "./prepared.ts";
 import { dmlWorldOf } from "./relation_source.ts";
@@ -223,22 +224,29 @@ function checkFrom(node: SelectFromStatement): void {
   if (item.systemTime !== undefined) throw refused("FOR SYSTEM_TIME", item);
 }
 
+/** What is looked for in a part of a tree, of whatever kind it is. */
+interface Sought extends Partial<AstNode> {
+  readonly type?: unknown;
+  readonly name?: unknown;
+  readonly over?: unknown;
+  readonly keyword?: unknown;
+  readonly function?: { readonly name?: unknown };
+}
+
 /** Subqueries and window functions wherever they stand, `_deleted` in WHERE. */
 function refuseInExpressions({ columns, where, _location }: SelectFromStatement): void {
-  const visit = (value: unknown, isWhere: boolean): void => {
-    if (typeof value !== "object" || value === null) return;
-    const part: { type?: unknown; over?: unknown; name?: unknown } & Partial<AstNode> = value;
-    const node = { _location: part._location ?? _location };
-    const isQuery = typeof part.type === "string" && SELECT_TYPES.has(part.type);
-    if (isQuery || part.type === "array select") throw refused("a subquery", node);
-    if (part.type === "call" && part.over !== undefined) throw refused("a window function", node);
-    if (isWhere && part.type === "ref" && part.name === "_deleted") {
-      throw refused("_deleted in WHERE", node);
+  for (const [root, isWhere] of [[where, true] as const, [columns, false] as const]) {
+    for (const part of partsOf(root)) {
+      const { name, over, type, _location: at = _location }: Sought = part;
+      const node = { _location: at };
+      const isQuery = typeof type === "string" && SELECT_TYPES.has(type);
+      if (isQuery || type === "array select") throw refused("a subquery", node);
+      if (type === "call" && over !== undefined) throw refused("a window function", node);
+      if (isWhere && type === "ref" && name === "_deleted") {
+        throw refused("_deleted in WHERE", node);
+      }
     }
-    for (const child of Object.values(value)) visit(child, isWhere);
-  };
-  visit(where, true);
-  visit(columns, false);
+  }
 }
 
 function refuseAggregates(select: BoundSelect, node: AstNode): void {
@@ -259,19 +267,13 @@ function refuseUnfixed(select: BoundSelect, node: SelectFromStatement): void {
 
 /** Where a query calls a function; where it begins if it does so under another name. */
 function startOfCall({ columns, where, _location }: SelectFromStatement, name: string): number {
-  const find = (value: unknown): number | undefined => {
-    if (typeof value !== "object" || value === null) return undefined;
-    const part: { type?: unknown; keyword?: unknown; function?: { name?: unknown } } = value;
-    const isCall = part.type === "call" && part.function?.name === name;
-    const isKeyword = part.type === "keyword" && part.keyword === name;
-    if ((isCall || isKeyword) && "_location" in value) return (value as AstNode)._location.start;
-    for (const child of Object.values(value)) {
-      const start = find(child);
-      if (start !== undefined) return start;
-    }
-    return undefined;
-  };
-  return find(columns) ?? find(where) ?? _location.start;
+  for (const part of partsOf([columns, where])) {
+    const { function: called, keyword, type, _location: at }: Sought = part;
+    const isCall = type === "call" && called?.name === name;
+    const isKeyword = type === "keyword" && keyword === name;
+    if ((isCall || isKeyword) && at !== undefined) return at.start;
+  }
+  return _location.start;
 }
 
 /** Literals and parameters that are the time of the statement: a live query has no such time. */
